@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+)
+
+// bigSize is more than the kernel's buffers on both sides hold together, so that the server is not done with the file
+// before the client has read some of it.
+const bigSize = 32 << 20
+
+// until polls for what nothing announces.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// download is a response whose body the client has not begun to read.
+type download struct {
+	res *http.Response
+	sum [sha256.Size]byte // of the file
+}
+
+// slowDownload starts chert with a big file and asks for it.
+func slowDownload(t *testing.T, args ...string) (*proc, *download) {
+	t.Helper()
+	dir := t.TempDir()
+	content := make([]byte, bigSize)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	if err := os.WriteFile(filepath.Join(dir, "big"), content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, append([]string{dir, "--listen", "127.0.0.1:0"}, args...)...)
+	c := dial(t, p.urls[0])
+	if err := c.SetReadBuffer(256 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return p, &download{res, sha256.Sum256(content)}
+}
+
+// finish reads the rest and reports whether it is the whole file.
+func (d *download) finish() error {
+	h := sha256.New()
+	n, err := io.Copy(h, d.res.Body)
+	if err != nil {
+		return fmt.Errorf("after %d bytes: %w", n, err)
+	}
+	if [sha256.Size]byte(h.Sum(nil)) != d.sum {
+		return fmt.Errorf("%d bytes, not those of the file", n)
+	}
+	return nil
+}
+
+func TestDrain(t *testing.T) {
+	needSignals(t)
+	for name, sig := range map[string]os.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": os.Interrupt} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, d := slowDownload(t)
+			p.signal(sig)
+			if line := p.line(); !strings.Contains(line, "finishing running requests for up to 30s") {
+				t.Errorf("stop line %q", line)
+			}
+			u, err := url.Parse(p.urls[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			until(t, func() bool { // nobody new is let in
+				c, err := net.Dial("tcp", u.Host)
+				if err == nil {
+					c.Close()
+				}
+				return err != nil
+			})
+			if err := d.finish(); err != nil {
+				t.Error(err)
+			}
+			p.waitFor(exitOK)
+			if p.stderr.Len() > 0 {
+				t.Errorf("stderr: %s", p.stderr.String())
+			}
+		})
+	}
+}
+
+func TestSecondSignal(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	p, d := slowDownload(t)
+	p.signal(syscall.SIGTERM)
+	p.line()
+	p.signal(os.Interrupt)
+	p.waitFor(exitFailure)
+	if got, want := p.stderr.String(), "chert: second signal (interrupt): stopped at once, requests were cut off\n"; got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	if err := d.finish(); err == nil {
+		t.Error("the download was not cut off")
+	}
+}
+
+func TestShutdownTimeout(t *testing.T) {
+	needSignals(t)
+	for _, timeout := range []string{"0s", "50ms"} {
+		t.Run(timeout, func(t *testing.T) {
+			t.Parallel()
+			p, _ := slowDownload(t, "--shutdown-timeout", timeout)
+			p.signal(syscall.SIGTERM)
+			p.waitFor(exitFailure)
+			want := "chert: requests were cut off after " + timeout + "; --shutdown-timeout gives them longer\n"
+			if got := p.stderr.String(); got != want {
+				t.Errorf("stderr %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A keep-alive connection without a request is nothing to wait for.
+func TestIdleConnectionDoesNotHold(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	p := start(t, folder(t, map[string]string{"f": "x"}), "--listen", "127.0.0.1:0", "--shutdown-timeout", "40s")
+	if status, _ := get(t, newClient(t, ""), p.urls[0]+"f"); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	p.signal(syscall.SIGTERM)
+	p.waitFor(exitOK)
+}
+
+// A script starts background jobs with the interrupt ignored; they must survive a Ctrl-C that ends the script.
+func TestIgnoredInterruptStaysIgnored(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proc{t: t, cmd: command(t)}
+	p.cmd.Path = "/bin/sh"
+	p.cmd.Args = []string{"sh", "-c", `trap '' INT; exec "$@"`, "sh",
+		bin, "serve", folder(t, map[string]string{"f": "alive"}), "--listen", "127.0.0.1:0"}
+	p.begin()
+	p.signal(os.Interrupt)
+	if status, body := get(t, newClient(t, ""), p.urls[0]+"f"); status != 200 || body != "alive" {
+		t.Errorf("%d %q", status, body)
+	}
+	p.signal(syscall.SIGTERM)
+	if line := p.line(); !strings.HasPrefix(line, "chert: terminated: ") {
+		t.Errorf("stop line %q, want the first signal to be SIGTERM", line)
+	}
+	p.waitFor(exitOK)
+}
+
+// A listener that breaks is a failure, and takes the others with it.
+func TestListenerFails(t *testing.T) {
+	t.Parallel()
+	var ls []listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ls = append(ls, listener{Listener: l})
+	}
+	ls[0].Listener.Close()
+	err := serveUntil(&chert.Server{Handler: http.NotFoundHandler()}, ls, nil, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "the server failed: ") {
+		t.Errorf("error %v", err)
+	}
+	// Serve may begin only after Close, and then closes its listener itself; either way nobody is let in.
+	until(t, func() bool {
+		c, err := net.Dial("tcp", ls[1].Addr().String())
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+}

@@ -1,0 +1,13 @@
+//go:build !unix && !windows
+
+package main
+
+// These systems report such errors as text only; the general message has to do.
+
+func isAddrInUse(error) bool { return false }
+
+func isAddrUnknown(error) bool { return false }
+
+func isRefused(error) bool { return false }
+
+func isNeverThere(error) bool { return false }

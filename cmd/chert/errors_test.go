@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// oneLine checks an answer of run that is an error: nothing on stdout, and on stderr exactly this line.
+func oneLine(t *testing.T, wantCode int, want string, args ...string) {
+	t.Helper()
+	code, stdout, stderr := inProcess(t, args...)
+	if code != wantCode || stderr != want+"\n" {
+		t.Errorf("chert %q:\ngot  %d %s\nwant %d %s", args, code, stderr, wantCode, want)
+	}
+	if stdout != "" {
+		t.Errorf("chert %q: stdout %q", args, stdout)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	t.Parallel()
+	const (
+		seeChert = `; see "chert --help"`
+		seeServe = `; see "chert serve --help"`
+		badListn = `chert: invalid argument %ARG% for "-l, --listen" flag: `
+		wantForm = "want host:port, :port or unix:/path"
+		wantPort = "want a port from 0 to 65535 (0 takes a free one)"
+	)
+	listen := func(arg, why string) (args []string, want string) {
+		return []string{"serve", "--listen", arg}, strings.ReplaceAll(badListn, "%ARG%", `"`+arg+`"`) + why + seeServe
+	}
+	for arg, why := range map[string]string{
+		"8080":         wantForm + "; did you mean :8080?",
+		"localhost":    wantForm,
+		"":             wantForm,
+		"http://x/":    wantForm,
+		"::1:8080":     wantForm, // IPv6 needs brackets
+		"x:":           wantPort,
+		":http":        wantPort,
+		":65536":       wantPort,
+		":-1":          wantPort,
+		"unix:":        "want a path after unix:, as in unix:/run/chert.sock",
+		"unix:@hidden": "want a path after unix:; abstract sockets are not supported",
+	} {
+		args, want := listen(arg, why)
+		oneLine(t, exitUsage, want, args...)
+	}
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{nil, `chert: no command given; to serve a folder: "chert serve DIR"` + seeChert},
+		{[]string{"sevre"}, `chert: unknown command "sevre", did you mean "serve"?` + seeChert},
+		{[]string{"dance"}, `chert: unknown command "dance"` + seeChert},
+		{[]string{"--nope"}, `chert: unknown flag: --nope` + seeChert},
+		{[]string{"serve", "--nope"}, `chert: unknown flag: --nope` + seeServe},
+		{[]string{"serve", "a", "b"}, `chert: one folder at most, not 2; a name with spaces needs quotes` + seeServe},
+		{[]string{"serve", "--log", "xml"},
+			`chert: invalid argument "xml" for "--log" flag: want off, text or json` + seeServe},
+		{[]string{"serve", "--quiet", "--log", "text"},
+			`chert: --quiet and --log text contradict each other; leave one out` + seeServe},
+		{[]string{"serve", "--shutdown-timeout", "-1s"},
+			`chert: --shutdown-timeout -1s is negative; 0 does not wait` + seeServe},
+		{[]string{"serve", "--shutdown-timeout", "5"},
+			`chert: invalid argument "5" for "--shutdown-timeout" flag: time: missing unit in duration "5"` + seeServe},
+		{[]string{"completion"},
+			`chert: no shell given; want bash, zsh, fish or powershell; see "chert completion --help"`},
+		{[]string{"completion", "csh"},
+			`chert: unknown command "csh" for "chert completion"; see "chert completion --help"`},
+	}
+	for _, tt := range tests {
+		oneLine(t, exitUsage, tt.want, tt.args...)
+	}
+}
+
+func TestFolderErrors(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"file": "x"})
+	missing, file := filepath.Join(dir, "missing"), filepath.Join(dir, "file")
+	oneLine(t, exitFailure, `chert: no such folder: "`+missing+`"; give one that exists, as in "chert serve DIR"`,
+		"serve", missing)
+	// As a script's unset variable gives it. It must not mean the current folder.
+	oneLine(t, exitFailure, `chert: no such folder: ""; give one that exists, as in "chert serve DIR"`, "serve", "")
+	oneLine(t, exitFailure,
+		`chert: "`+file+`" is not a folder; give the folder that holds it, as in "chert serve DIR"`, "serve", file)
+}
+
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	addr := l.Addr().(*net.TCPAddr)
+	oneLine(t, exitFailure, portTaken(addr), "serve", t.TempDir(), "--listen", addr.String())
+}
+
+func portTaken(addr *net.TCPAddr) string {
+	next := net.TCPAddr{IP: addr.IP, Port: otherPort(addr.Port)}
+	return "chert: " + addr.String() + " is already in use; stop the program that holds it or choose another port," +
+		" such as --listen " + next.String()
+}
+
+// The server's sockets can share a port. A second chert must not make use of that, or each would get some clients.
+func TestPortTakenByChert(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), "--listen", "127.0.0.1:0")
+	addr, err := net.ResolveTCPAddr("tcp", strings.TrimSuffix(strings.TrimPrefix(p.urls[0], "http://"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	oneLine(t, exitFailure, portTaken(addr), "serve", t.TempDir(), "--listen", addr.String())
+}
+
+// What was opened before the failure is closed, and its socket file removed.
+func TestListenAllOrNothing(t *testing.T) {
+	t.Parallel()
+	sock := filepath.Join(shortDir(t), "s")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = listenAll(net.Listen, []endpoint{{"unix", sock}, {"tcp", l.Addr().String()}})
+	if !isAddrInUseLine(err) {
+		t.Fatalf("error %v", err)
+	}
+	if _, err := os.Lstat(sock); !os.IsNotExist(err) {
+		t.Errorf("the socket file is still there: %v", err)
+	}
+}
+
+func isAddrInUseLine(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "is already in use")
+}
+
+func TestBadAddresses(t *testing.T) {
+	t.Parallel()
+	// 192.0.2.0/24 is set aside for documentation; no machine has it.
+	oneLine(t, exitFailure, "chert: cannot listen on 192.0.2.1:8080, which is no address of this machine;"+
+		" --listen :8080 takes all it has", "serve", t.TempDir(), "--listen", "192.0.2.1:8080")
+}
+
+func TestExplainTCP(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		address string
+		err     error
+		want    string
+	}{
+		{":80", os.ErrPermission,
+			"no permission to listen on :80; ports below 1024 need privileges, others do not: try --listen :8080"},
+		{"[::1]:443", os.ErrPermission,
+			"no permission to listen on [::1]:443; ports below 1024 need privileges, others do not: try --listen [::1]:8080"},
+		{":8080", os.ErrPermission, "no permission to listen on :8080; choose another port with --listen"},
+		{"nowhere.invalid:80", &net.DNSError{Err: "no such host", Name: "nowhere.invalid"},
+			"cannot listen on nowhere.invalid:80: no such host; give an address of this machine, or --listen :80 for all it has"},
+		{":80", errors.New("the moon is full"), "cannot listen on :80: the moon is full"},
+	}
+	for _, tt := range tests {
+		if got := explainTCP(endpoint{"tcp", tt.address}, tt.err).Error(); got != tt.want {
+			t.Errorf("%s, %v:\ngot  %s\nwant %s", tt.address, tt.err, got, tt.want)
+		}
+	}
+}

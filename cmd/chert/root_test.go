@@ -1,0 +1,108 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}} {
+		code, stdout, stderr := inProcess(t, args...)
+		if code != exitOK || !strings.Contains(stdout, "Usage:") || stderr != "" {
+			t.Errorf("chert %q: %d %q %q", args, code, stdout, stderr)
+		}
+	}
+	_, help, _ := inProcess(t, "serve", "--help")
+	for _, s := range []string{"Only this machine", "(default 127.0.0.1:8080)", "(default off)", "(default 30s)"} {
+		if !strings.Contains(help, s) {
+			t.Errorf("the help does not say %q", s)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "--version").Output()
+	if err != nil || !strings.HasPrefix(string(out), "chert devel (go1.") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("%q %v", out, err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	vcs := func(modified string) []debug.BuildSetting {
+		return []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"},
+			{Key: "vcs.modified", Value: modified},
+		}
+	}
+	tests := []struct {
+		version  string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		{"v1.2.3", nil, "v1.2.3 (go1.26.0)"},
+		{"v1.2.3", vcs("false"), "v1.2.3 (go1.26.0, revision 0123456789ab)"},
+		{"(devel)", vcs("true"), "devel (go1.26.0, revision 0123456789ab, modified)"},
+		{"", nil, "devel (go1.26.0)"},
+	}
+	for _, tt := range tests {
+		info := &debug.BuildInfo{GoVersion: "go1.26.0", Settings: tt.settings}
+		info.Main.Version = tt.version
+		if got := describe(info); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		code, stdout, stderr := inProcess(t, "completion", shell)
+		if code != exitOK || !strings.Contains(stdout, "__complete") || stderr != "" {
+			t.Errorf("%s: %d, %d bytes, stderr %q", shell, code, len(stdout), stderr)
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	const noFile, filterDirs = ":4", ":16"
+	tests := []struct {
+		args []string
+		want string // suggestions without their descriptions, and what the shell should do
+	}{
+		{[]string{"ser"}, "serve " + noFile},
+		{[]string{"serve", ""}, filterDirs},
+		{[]string{"serve", "dir", ""}, noFile}, // one folder is all it takes
+		{[]string{"serve", "--log", ""}, "off text json " + noFile},
+		{[]string{"serve", "--listen", ""}, noFile},
+	}
+	for _, tt := range tests {
+		code, stdout, _ := inProcess(t, append([]string{"__complete"}, tt.args...)...)
+		var got []string
+		for line := range strings.Lines(stdout) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			got = append(got, word)
+		}
+		if code != exitOK || strings.Join(got, " ") != tt.want {
+			t.Errorf("%q: %d %q, want %q", tt.args, code, got, tt.want)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		filepath.Join("a b", "c"): `"` + filepath.Join("a b", "c") + `"`,
+		"esc\x1b[2J":              `"esc\x1b[2J"`,
+		"two\nlines":              `"two\nlines"`,
+	} {
+		if got := quote(path); got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
+	}
+}

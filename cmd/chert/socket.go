@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// listenUnix opens a socket file. One that a dead process left is replaced; anything else in its place is an error.
+func listenUnix(open openFunc, e endpoint) (listener, error) {
+	if err := removeStale(e); err != nil {
+		return listener{}, err
+	}
+	l, err := open(e.network, e.address)
+	if err != nil {
+		return listener{}, explainUnix(e, err)
+	}
+	made, err := os.Lstat(e.address)
+	if err != nil {
+		l.Close()
+		return listener{}, explainUnix(e, err)
+	}
+	return listener{Listener: l, remove: func() { removeSame(e.address, made) }}, nil
+}
+
+// removeStale removes e's socket file if nobody listens on it.
+//
+// Of two processes that start at the same instant both may find the file stale, and the later takes the name from the
+// earlier. A lock file beside it would be the remedy.
+func removeStale(e endpoint) error {
+	path := e.address
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return explainUnix(e, err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket; choose another path for --listen or remove it", quote(path))
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+		return fmt.Errorf("the socket %s is in use; stop the program that holds it or choose another path for --listen",
+			quote(path))
+	}
+	// Only a refusal proves that nobody listens. A full queue or a missing permission does not.
+	if !isRefused(err) {
+		return fmt.Errorf("cannot tell whether the socket %s is in use (%w); remove it if not", quote(path), cause(err))
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("cannot replace the unused socket %s: %w", quote(path), cause(err))
+	}
+	return nil
+}
+
+// removeSame removes path if it is still the file that made describes. The listener may have removed it already when
+// it was closed, and while requests were drained a successor may have put its own socket there. Its file can have the
+// same inode number, hence the times.
+func removeSame(path string, made fs.FileInfo) {
+	now, err := os.Lstat(path)
+	if err == nil && os.SameFile(now, made) && now.ModTime().Equal(made.ModTime()) {
+		os.Remove(path)
+	}
+}
+
+func explainUnix(e endpoint, err error) error {
+	path := quote(e.address)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no folder for the socket %s; create %s first", path, quote(filepath.Dir(e.address)))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("no permission to create the socket %s; choose a folder you may write to", path)
+	case isAddrInUse(err):
+		// Somebody was faster than removeStale.
+		return fmt.Errorf("the socket %s is in use; choose another path for --listen", path)
+	case len(e.address) > 100 && isNeverThere(err):
+		return fmt.Errorf("the path of the socket %s is too long; the system takes about 100 bytes", path)
+	}
+	return fmt.Errorf("cannot listen on the socket %s: %w", path, cause(err))
+}
+
+// cause strips what package net and os put around the system's error, which would name the path again.
+func cause(err error) error {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err
+}

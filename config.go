@@ -1,0 +1,107 @@
+package chert
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// The defaults of Server's fields.
+const (
+	defaultHeaderTimeout = 60 * time.Second
+	defaultIdleTimeout   = 75 * time.Second
+	defaultStall         = 60 * time.Second
+)
+
+// orDefault gives v its meaning: 0 is the default, negative is none, which the
+// inner packages write as 0.
+func orDefault(v, def time.Duration) int64 {
+	switch {
+	case v < 0:
+		return 0
+	case v == 0:
+		return int64(def)
+	}
+	return int64(v)
+}
+
+// config makes what the connections of listener l need to know.
+func (s *Server) config(l net.Listener) *bridge.Config {
+	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
+	if header == 0 {
+		header = max(s.ReadTimeout, 0)
+	}
+	if idle == 0 {
+		idle = max(s.ReadTimeout, 0)
+	}
+	headerTime := orDefault(header, defaultHeaderTimeout)
+	if s.ReadTimeout > 0 && (headerTime == 0 || headerTime > int64(s.ReadTimeout)) {
+		headerTime = int64(s.ReadTimeout)
+	}
+	cfg := &bridge.Config{
+		Handler:        s.Handler,
+		GeneralOptions: !s.DisableGeneralOptionsHandler,
+		Head:           http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},
+		ReadTimeout:    max(s.ReadTimeout, 0),
+		WriteTimeout:   max(s.WriteTimeout, 0),
+		BaseContext:    context.Background(),
+		ConnContext:    s.ConnContext,
+		ConnState:      s.ConnState,
+		HTTPServer:     s.mirror,
+		KeepAlives:     s.keepAlives,
+		Logf:           s.logf,
+		Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
+			Header:     headerTime,
+			First:      headerTime,
+			Idle:       orDefault(idle, defaultIdleTimeout),
+			ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
+			WriteStall: orDefault(s.WriteStallTimeout, defaultStall),
+		}},
+	}
+	if cfg.Handler == nil {
+		cfg.Handler = http.DefaultServeMux
+	}
+	if cfg.Head.HeadBytes < 0 {
+		cfg.Head.HeadBytes = 1 << 30
+	}
+	if cfg.Head.Fields < 0 {
+		cfg.Head.Fields = 1 << 30
+	}
+	if s.BaseContext != nil {
+		if cfg.BaseContext = s.BaseContext(l); cfg.BaseContext == nil {
+			panic("BaseContext returned a nil context")
+		}
+	}
+	return cfg
+}
+
+// maxConns is the Gate's limit: MaxConns, or what the limit of open files
+// leaves when the rest of the process has had its share.
+func (s *Server) maxConns() int {
+	if s.MaxConns != 0 {
+		return s.MaxConns
+	}
+	files := sys.MaxFiles()
+	return max(files-64-min(files/16, 512), 16)
+}
+
+// httpServer is what http.ServerContextKey gives: programs assert its type and
+// look at its fields.
+func (s *Server) httpServer() *http.Server {
+	return &http.Server{
+		Addr: s.Addr, Handler: s.Handler, DisableGeneralOptionsHandler: s.DisableGeneralOptionsHandler,
+		TLSConfig: s.TLSConfig, ReadTimeout: s.ReadTimeout, ReadHeaderTimeout: s.ReadHeaderTimeout,
+		WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
+		ConnState: s.ConnState, ErrorLog: s.ErrorLog, BaseContext: s.BaseContext, ConnContext: s.ConnContext,
+	}
+}
+
+// refusal answers a connection for which there is no place.
+var refusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n")

@@ -1,0 +1,273 @@
+package bridge
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// body is a request's body. Its methods may be called by any goroutine, also
+// after the handler has returned; then they touch nothing of the connection.
+type body struct {
+	x *exchange
+
+	closed atomic.Bool // set under mu
+
+	mu      sync.Mutex
+	chunked bool
+	remain  int64 // of a body with a length
+	dec     http1.Chunked
+	inTail  bool // the last chunk was read, the trailer section follows
+	sawEOF  bool
+	err     error // sticky: the framing is lost
+	// earlyClose: closed with more unread than is worth draining.
+	earlyClose bool
+	timedOut   bool
+}
+
+var errChunked = errors.New("http: malformed chunked encoding")
+
+// initBody sets req.Body as the head's framing says (RFC 9112 section 6.3).
+func (x *exchange) initBody(h *http1.Request) {
+	x.body.x = x
+	r := &x.req
+	switch {
+	case h.Chunked:
+		x.te[0] = "chunked"
+		r.TransferEncoding = x.te[:]
+		r.ContentLength = -1
+		r.Header.Del("Content-Length")
+		x.body.chunked = true
+		r.Body = &x.body
+	case h.ContentLength > 0:
+		r.ContentLength = h.ContentLength
+		x.body.remain = h.ContentLength
+		r.Body = &x.body
+	default:
+		r.Body = http.NoBody
+		x.body.sawEOF = true
+		x.bodyDone.Store(true)
+		return
+	}
+	if h.ExpectContinue {
+		x.res.canContinue.Store(true)
+		x.res.expectsContinue = true
+	}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	// Before mu is taken: a Write that sends the head holds the response's lock
+	// and then wants this one.
+	if b.x.res.canContinue.Load() && !b.closed.Load() {
+		b.x.res.sendContinue()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.read(p)
+}
+
+// read is Read with b.mu held.
+func (b *body) read(p []byte) (n int, err error) {
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case b.sawEOF:
+		return 0, io.EOF
+	case len(p) == 0:
+		return 0, nil
+	case b.chunked:
+		n, err = b.readChunked(p)
+	default:
+		n, err = b.readLength(p)
+	}
+	if err == io.EOF {
+		b.sawEOF = true
+		b.x.allRead()
+	} else if err != nil {
+		b.timedOut = b.timedOut || errors.Is(err, os.ErrDeadlineExceeded)
+		// A deadline may be moved and the read tried again; the rest is final.
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			b.err = err
+			b.x.gone()
+		}
+	}
+	return n, err
+}
+
+func (b *body) readLength(p []byte) (int, error) {
+	if int64(len(p)) > b.remain {
+		p = p[:b.remain]
+	}
+	n, err := b.x.c.t.Read(p)
+	b.remain -= int64(n)
+	switch {
+	case b.remain == 0:
+		err = io.EOF
+	case err == io.EOF:
+		// RFC 9112 section 8: a body shorter than its Content-Length is
+		// incomplete.
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (b *body) readChunked(p []byte) (int, error) {
+	t := b.x.c.t
+	for !b.inTail {
+		src := t.Buffered()
+		if len(src) == 0 {
+			if err := fill(t.Fill()); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		before := b.dec
+		data, n, done, err := b.dec.Decode(src)
+		if err != nil {
+			return 0, errChunked
+		}
+		if len(data) > len(p) {
+			// data is at the end of the n bytes: read again only as far as p.
+			b.dec = before
+			data, n, done, _ = b.dec.Decode(src[:n-len(data)+len(p)])
+		}
+		copied := copy(p, data)
+		t.Discard(n)
+		b.inTail = done
+		if copied > 0 {
+			return copied, nil
+		}
+	}
+	if err := b.readTrailer(); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}
+
+// fill makes an end of stream inside a body an error.
+func fill(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readTrailer reads the section behind the last chunk into req.Trailer.
+func (b *body) readTrailer() error {
+	t := b.x.c.t
+	var p http1.Progress
+	for {
+		src := t.Buffered()
+		n, fields, err := http1.ParseTrailer(src, nil, &p, &b.x.c.cfg.Head)
+		if err != nil {
+			return errTrailer
+		}
+		if n > 0 {
+			b.addTrailer(string(src[:n]), fields)
+			t.Discard(n)
+			return nil
+		}
+		if err := fill(t.Fill()); err != nil {
+			return err
+		}
+	}
+}
+
+var errTrailer = errors.New("http: malformed trailer after chunked body")
+
+func (b *body) addTrailer(s string, fields []http1.Field) {
+	r := &b.x.req
+	for i := range fields {
+		f := &fields[i]
+		if r.Trailer == nil {
+			r.Trailer = make(http.Header)
+		}
+		key := http1.CanonicalName([]byte(s[f.Name.Start:f.Name.End]), f.ID)
+		r.Trailer[key] = append(r.Trailer[key], s[f.Value.Start:f.Value.End])
+	}
+}
+
+// Close implements io.Closer. It reads what is left if that is little, so that
+// the connection can be kept.
+func (b *body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed.Load() {
+		return nil
+	}
+	b.closed.Store(true)
+	if b.sawEOF || b.err != nil {
+		return b.err
+	}
+	if b.x.res.expectsContinue && b.x.res.canContinue.Load() || b.remain > maxDrain || b.x.res.closeAfter.Load() {
+		b.earlyClose = true
+		return nil
+	}
+	n, err := discard(io.LimitReader(lockedBody{b}, maxDrain+1))
+	if n > maxDrain {
+		b.earlyClose = true
+	}
+	return err
+}
+
+// drainBeforeHeader reads the rest of the body before the answer's head is
+// sent: many clients send all before they read anything, and would wait for
+// this server while it waits for them. It reports whether the connection can
+// be kept, and whether there was more than is worth reading.
+func (b *body) drainBeforeHeader() (keep, tooBig bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.sawEOF:
+		return true, false
+	case b.closed.Load() || b.err != nil:
+		return false, false
+	case b.remain > maxDrain:
+		return false, true
+	}
+	n, err := discard(io.LimitReader(lockedBody{b}, maxDrain+1))
+	if n > maxDrain {
+		return false, true
+	}
+	b.closed.Store(true)
+	return err == nil && b.sawEOF, false
+}
+
+// unfinished reports whether bytes of the body may be left on the connection,
+// so that no request can follow.
+func (b *body) unfinished() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.sawEOF
+}
+
+// invalidate makes every later Read fail, without reading.
+func (b *body) invalidate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed.Store(true)
+}
+
+// lockedBody is the body as a Reader for who holds its lock.
+type lockedBody struct{ b *body }
+
+func (l lockedBody) Read(p []byte) (int, error) { return l.b.read(p) }
+
+// discard reads r to its end.
+func discard(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
+
+// stalled reports whether a read of the body ran out of time.
+func (b *body) stalled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.timedOut
+}

@@ -1,0 +1,282 @@
+package bridge
+
+import (
+	"context"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// exchange is one request and its response: one allocation, never reused.
+type exchange struct {
+	req  http.Request
+	url  url.URL
+	ctx  reqContext
+	body body
+	res  response
+	te   [1]string // what req.TransferEncoding points to
+	c    *Conn
+
+	minor       uint8
+	isHEAD      bool
+	keepAlive   bool // the request allows it
+	expectOther bool
+	// bodyDone: every byte of the request has been read, so an end of stream
+	// means that the client is gone.
+	bodyDone atomic.Bool
+	// left: the client is gone.
+	left atomic.Bool
+	// deadlines: some were set and must not outlive the request.
+	deadlines atomic.Bool
+	readBy    time.Time // ReadTimeout's deadline; zero when there is none
+}
+
+// newExchange makes the request of a parsed head. It copies head once; all
+// strings of the request are parts of that copy.
+func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
+	x := new(exchange)
+	x.c = c
+	x.ctx.x, x.ctx.parent = x, c.ctx
+	// The copy that WithContext makes is the one stored: it is inlined, so
+	// nothing but x is allocated.
+	x.req = *(&http.Request{}).WithContext(&x.ctx)
+	r := &x.req
+	s := string(head)
+	r.Method = methodString(s[h.Method.Start:h.Method.End])
+	r.RequestURI = s[h.Target.Start:h.Target.End]
+	r.Proto, r.ProtoMajor, r.ProtoMinor = protoString(s, h), 1, int(h.Minor)
+	r.URL = &x.url
+	if err := parseTarget(r, h.Form); err != nil {
+		return nil, err
+	}
+	if r.Host = x.url.Host; r.Host == "" && h.HasHost {
+		// RFC 9112 section 3.2.2: the host of an absolute target wins.
+		r.Host = s[h.Host.Start:h.Host.End]
+	}
+	r.RemoteAddr, r.TLS = c.peer, c.tls
+	r.Close = !h.KeepAlive
+	x.minor, x.keepAlive, x.expectOther = h.Minor, h.KeepAlive, h.ExpectOther
+	x.isHEAD = r.Method == http.MethodHead
+	if err := buildHeader(r, h, head, s); err != nil {
+		return nil, err
+	}
+	x.initBody(h)
+	x.res.init(x)
+	if d := c.cfg.ReadTimeout; d > 0 {
+		from := c.headAt
+		if from.IsZero() {
+			from = time.Now()
+		}
+		x.readBy = from.Add(d)
+	}
+	return x, nil
+}
+
+// buildHeader fills r.Header: all fields but those that net/http moves
+// elsewhere (Host, and with chunked coding Transfer-Encoding and Trailer).
+func buildHeader(r *http.Request, h *http1.Request, head []byte, s string) error {
+	header := make(http.Header, max(len(h.Fields)-1, 0))
+	values := make([]string, len(h.Fields))
+	r.Header = header
+	for i := range h.Fields {
+		f := &h.Fields[i]
+		if f.ID == http1.FieldHost || f.ID == http1.FieldTransferEncoding {
+			continue
+		}
+		key := f.ID.String()
+		if key == "" {
+			key = http1.CanonicalName(f.Name.Bytes(head), f.ID)
+		}
+		value := s[f.Value.Start:f.Value.End]
+		if have, ok := header[key]; ok {
+			header[key] = append(have, value)
+			continue
+		}
+		values[i] = value
+		header[key] = values[i : i+1 : i+1]
+	}
+	if p, ok := header["Pragma"]; ok && p[0] == "no-cache" {
+		// RFC 7234 section 5.4, as net/http does it.
+		if _, ok := header["Cache-Control"]; !ok {
+			header["Cache-Control"] = []string{"no-cache"}
+		}
+	}
+	if h.Chunked && h.HasTrailer {
+		return declareRequestTrailers(r)
+	}
+	return nil
+}
+
+var errTrailerName = &http1.Error{Status: http.StatusBadRequest, Reason: "a field that trailers must not have is announced in Trailer"}
+
+// declareRequestTrailers turns the Trailer field into the keys of r.Trailer.
+func declareRequestTrailers(r *http.Request) error {
+	for _, v := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(v, ",") {
+			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
+			switch name {
+			case "":
+				continue
+			case "Transfer-Encoding", "Trailer", "Content-Length":
+				// RFC 9110 section 6.5.1: framing must not be in trailers.
+				return errTrailerName
+			}
+			if r.Trailer == nil {
+				r.Trailer = make(http.Header)
+			}
+			r.Trailer[name] = nil
+		}
+	}
+	delete(r.Header, "Trailer")
+	return nil
+}
+
+// parseTarget fills r.URL from r.RequestURI.
+func parseTarget(r *http.Request, form http1.Form) error {
+	target := r.RequestURI
+	if form == http1.FormOrigin && plainTarget(r.URL, target) {
+		return nil
+	}
+	authority := form == http1.FormAuthority
+	if authority {
+		target = "http://" + target
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return errTarget
+	}
+	*r.URL = *u
+	if authority {
+		r.URL.Scheme = ""
+	}
+	return nil
+}
+
+var errTarget = &http1.Error{Status: http.StatusBadRequest, Reason: "the request target is not a URL"}
+
+// plainTarget parses a target whose path needs no decoding, as nearly all do.
+// Others are left to net/url.
+func plainTarget(u *url.URL, target string) bool {
+	for i := 0; i < len(target); i++ {
+		b := target[i]
+		if b == '?' {
+			u.Path, u.RawQuery = target[:i], target[i+1:]
+			u.ForceQuery = u.RawQuery == ""
+			return true
+		}
+		if !plainPath[b] {
+			return false
+		}
+	}
+	u.Path = target
+	return true
+}
+
+// plainPath are the bytes that mean themselves in a path and that net/url
+// would write the same way, so that RawPath stays empty.
+var plainPath = func() (t [256]bool) {
+	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~$&+,/:;=@") {
+		t[b] = true
+	}
+	return t
+}()
+
+func methodString(m string) string {
+	switch m {
+	case http.MethodGet:
+		return http.MethodGet
+	case http.MethodPost:
+		return http.MethodPost
+	case http.MethodHead:
+		return http.MethodHead
+	}
+	return m
+}
+
+func protoString(s string, h *http1.Request) string {
+	switch h.Minor {
+	case 1:
+		return "HTTP/1.1"
+	case 0:
+		return "HTTP/1.0"
+	}
+	// One space follows the target, eight bytes are the version.
+	return s[h.Target.End+1 : h.Target.End+9]
+}
+
+// setDeadlines applies ReadTimeout and WriteTimeout as the handler starts.
+func (x *exchange) setDeadlines() {
+	if !x.readBy.IsZero() {
+		x.deadlines.Store(true)
+		x.c.t.SetReadDeadline(x.readBy)
+	}
+	if d := x.c.cfg.WriteTimeout; d > 0 {
+		x.deadlines.Store(true)
+		x.c.t.SetWriteDeadline(time.Now().Add(d))
+	}
+}
+
+// watchPeer begins to look for a gone client, if all of the request has been
+// read; else the body's end begins it.
+func (x *exchange) watchPeer() {
+	if x.bodyDone.Load() {
+		x.c.t.WatchPeer()
+	}
+}
+
+// allRead notes that the whole request has been read.
+func (x *exchange) allRead() {
+	x.bodyDone.Store(true)
+	if x.ctx.isWatched() {
+		x.watchPeer()
+	}
+}
+
+// gone tells the handler that the client has left.
+func (x *exchange) gone() {
+	x.left.Store(true)
+	x.ctx.cancel(context.Canceled)
+}
+
+// finish completes the response after the handler has returned and says what
+// becomes of the connection.
+func (x *exchange) finish() conn.Verdict {
+	x.ctx.cancel(context.Canceled)
+	v := x.res.finish()
+	if v == conn.Detached {
+		return v
+	}
+	x.body.Close()
+	if x.req.MultipartForm != nil {
+		x.req.MultipartForm.RemoveAll()
+	}
+	if x.body.unfinished() && v == conn.More || x.body.earlyClose {
+		v = conn.Linger
+	}
+	x.dropDeadlines()
+	return v
+}
+
+// abort ends the connection after a handler's panic. What was already sent
+// towards the wire goes out, so that the client sees how far it came.
+func (x *exchange) abort() conn.Verdict {
+	x.ctx.cancel(context.Canceled)
+	v := x.res.abort()
+	if v != conn.Detached {
+		x.body.invalidate()
+	}
+	return v
+}
+
+func (x *exchange) dropDeadlines() {
+	if x.deadlines.Load() {
+		x.c.t.SetReadDeadline(time.Time{})
+		x.c.t.SetWriteDeadline(time.Time{})
+	}
+}

@@ -1,0 +1,501 @@
+package bridge
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+const (
+	// stageSize is how much body is held back before the head must go: a
+	// handler that ends before gets a Content-Length. net/http's value, so
+	// that the same handlers get the same framing.
+	stageSize = 2 << 10
+	// wireSize is how much is gathered before it is written.
+	wireSize = 4 << 10
+)
+
+// response is the http.ResponseWriter. Bytes take this way:
+//
+//	Write -> stage (stageSize) -> emit (head, chunk framing) -> wire (wireSize) -> Transport
+//
+// mu makes misuse harmless: a goroutine that writes after the handler has
+// returned finds handlerDone under it and never a buffer that is somebody
+// else's by now.
+type response struct {
+	x *exchange
+
+	mu     sync.Mutex
+	header http.Header // the handler's; nil until asked for
+	// sent is the snapshot taken by WriteHeader; nil means header itself.
+	sent        http.Header
+	status      int
+	length      int64 // declared Content-Length, -1 for none
+	written     int64
+	wroteHeader bool // WriteHeader was called, or Write in its place
+	headOut     bool // the head is in wire or beyond
+	chunking    bool
+	handlerDone bool
+	hijacked    bool
+	fullDuplex  bool
+	limitHit    bool // http.MaxBytesReader asked to close
+	trailers    []string
+	staged      *buf.Buf
+	out         *buf.Buf
+	err         error // of the connection; sticky
+
+	closeAfter      atomic.Bool
+	expectsContinue bool
+	// canContinue: the client waits for 100 (Continue) and may still get it.
+	canContinue atomic.Bool
+	notify      chan bool // for CloseNotify
+}
+
+func (w *response) init(x *exchange) {
+	w.x = x
+	w.length = -1
+}
+
+// usable reports whether the connection is the handler's. mu is held.
+func (w *response) usable() bool { return !w.handlerDone && !w.hijacked }
+
+// errDone is what a response gives after its handler has returned.
+var errDone = errors.New("chert: response used after its handler returned")
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	if w.wroteHeader && !w.headOut && w.sent == nil {
+		// The head has been decided but not written: what the handler changes
+		// now is for the trailers only.
+		w.sent = w.header.Clone()
+	}
+	return w.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(code)
+}
+
+func (w *response) writeHeader(code int) {
+	switch {
+	case w.hijacked:
+		w.complain("http: response.WriteHeader on hijacked connection from %s")
+		return
+	case w.wroteHeader:
+		w.complain("http: superfluous response.WriteHeader call from %s")
+		return
+	case w.handlerDone:
+		return
+	case code < 100 || code > 999:
+		panic(fmt.Sprintf("invalid WriteHeader code %v", code))
+	}
+	if code < 101 || code > 199 {
+		w.canContinue.Store(false)
+	}
+	if code <= 199 && code != http.StatusSwitchingProtocols {
+		w.informational(code)
+		return
+	}
+	w.wroteHeader, w.status = true, code
+	if cl := w.header.Get("Content-Length"); cl != "" {
+		if v, err := strconv.ParseInt(cl, 10, 64); err == nil && v >= 0 {
+			w.length = v
+		} else {
+			w.x.c.cfg.Logf("http: invalid Content-Length of %q", cl)
+			w.header.Del("Content-Length")
+		}
+	}
+	if w.header != nil {
+		// Later changes are the handler's own affair (trailers aside).
+		w.sent = w.header.Clone()
+	}
+}
+
+// informational sends an interim answer at once (RFC 9110 section 15.2).
+func (w *response) informational(code int) {
+	if w.x.minor == 0 {
+		// A server MUST NOT send a 1xx response to an HTTP/1.0 client.
+		return
+	}
+	out := w.wire()
+	out.B = http1.AppendStatusLine(out.B, 1, code)
+	out.B = appendHeader(out.B, w.header, excludeNoBody)
+	out.B = append(out.B, "\r\n"...)
+	w.flushWire(nil)
+}
+
+// sendContinue answers the client that waits before it sends its body.
+func (w *response) sendContinue() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.canContinue.Swap(false) && w.usable() && !w.wroteHeader {
+		out := w.wire()
+		out.B = append(out.B, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		w.flushWire(nil)
+	}
+}
+
+// Write implements io.Writer.
+func (w *response) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.beginWrite(len(p)); err != nil || len(p) == 0 {
+		return 0, err
+	}
+	return w.stage(p)
+}
+
+// WriteString implements io.StringWriter.
+func (w *response) WriteString(s string) (int, error) {
+	// Nothing below writes to p or keeps it.
+	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
+}
+
+// beginWrite checks that n bytes may be written now.
+func (w *response) beginWrite(n int) error {
+	switch {
+	case w.hijacked:
+		if n > 0 {
+			w.complain("http: response.Write on hijacked connection from %s")
+		}
+		return http.ErrHijacked
+	case w.handlerDone:
+		return errDone
+	}
+	w.canContinue.Store(false)
+	if !w.wroteHeader {
+		w.writeHeader(http.StatusOK)
+	}
+	if n == 0 {
+		return nil
+	}
+	if !http1.BodyAllowed(w.status) {
+		return http.ErrBodyNotAllowed
+	}
+	w.written += int64(n)
+	if w.length != -1 && w.written > w.length {
+		return http.ErrContentLength
+	}
+	return nil
+}
+
+// stage holds small writes back; a large one goes on whole, as one chunk.
+func (w *response) stage(p []byte) (n int, err error) {
+	if w.staged == nil {
+		w.staged = buf.Get(stageSize)
+	}
+	for room := stageSize - len(w.staged.B); len(p) > room; room = stageSize {
+		k := len(p)
+		if len(w.staged.B) == 0 {
+			err = w.emit(p)
+		} else {
+			k = room
+			w.staged.B = append(w.staged.B, p[:k]...)
+			err = w.flushStage()
+		}
+		if err != nil {
+			return n, err
+		}
+		n += k
+		p = p[k:]
+	}
+	w.staged.B = append(w.staged.B, p...)
+	return n + len(p), nil
+}
+
+func (w *response) flushStage() error {
+	if w.staged == nil || len(w.staged.B) == 0 {
+		return w.err
+	}
+	err := w.emit(w.staged.B)
+	w.staged.B = w.staged.B[:0]
+	return err
+}
+
+// emit sends p as the next piece of body, behind the head if that is due.
+func (w *response) emit(p []byte) error {
+	w.sendHead(p)
+	if w.x.isHEAD {
+		return w.err
+	}
+	if !w.chunking {
+		return w.toWire(p)
+	}
+	out := w.wire()
+	if len(out.B) > wireSize-32 {
+		w.flushWire(nil)
+	}
+	out.B = http1.AppendChunkSize(out.B, len(p))
+	w.toWire(p)
+	out.B = append(out.B, "\r\n"...)
+	return w.err
+}
+
+// toWire gathers p, or writes it with what was gathered when it is large.
+func (w *response) toWire(p []byte) error {
+	out := w.wire()
+	// Two bytes of room stay for the CRLF of a chunk.
+	if len(out.B)+len(p) <= wireSize-2 {
+		out.B = append(out.B, p...)
+		return w.err
+	}
+	return w.flushWire(p)
+}
+
+// wire is the buffer in front of the connection.
+func (w *response) wire() *buf.Buf {
+	if w.out == nil {
+		w.out = buf.Get(wireSize)
+	}
+	return w.out
+}
+
+// flushWire writes what was gathered and then p.
+func (w *response) flushWire(p []byte) error {
+	var have []byte
+	if w.out != nil {
+		have = w.out.B
+		w.out.B = w.out.B[:0]
+	}
+	if w.err != nil || len(have)+len(p) == 0 {
+		return w.err
+	}
+	if w.err = w.x.c.t.Write2(have, p); w.err != nil {
+		w.closeAfter.Store(true)
+		w.x.gone()
+	}
+	return w.err
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { w.FlushError() }
+
+// FlushError is what http.ResponseController calls.
+func (w *response) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.usable() {
+		return errDone
+	}
+	if !w.wroteHeader {
+		w.writeHeader(http.StatusOK)
+	}
+	w.flushStage()
+	w.sendHead(nil)
+	return w.flushWire(nil)
+}
+
+// SetReadDeadline, SetWriteDeadline and EnableFullDuplex are what
+// http.ResponseController calls.
+func (w *response) SetReadDeadline(t time.Time) error {
+	return w.control(func() { w.x.deadlines.Store(true); w.x.c.t.SetReadDeadline(t) })
+}
+
+func (w *response) SetWriteDeadline(t time.Time) error {
+	return w.control(func() { w.x.deadlines.Store(true); w.x.c.t.SetWriteDeadline(t) })
+}
+
+func (w *response) EnableFullDuplex() error { return w.control(func() { w.fullDuplex = true }) }
+
+func (w *response) control(f func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.usable() {
+		return errDone
+	}
+	f()
+	return nil
+}
+
+// tooLarge gives the connection up because its request's body is.
+func (w *response) tooLarge() {
+	w.closeAfter.Store(true)
+	w.limitHit = true
+	if !w.wroteHeader {
+		if w.header == nil {
+			w.header = make(http.Header)
+		}
+		w.header.Set("Connection", "close")
+	}
+}
+
+// Hijack implements http.Hijacker.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.hijacked:
+		return nil, nil, http.ErrHijacked
+	case w.handlerDone:
+		panic("net/http: Hijack called after ServeHTTP finished")
+	}
+	w.canContinue.Store(false)
+	if w.wroteHeader {
+		w.flushStage()
+		w.sendHead(nil)
+	}
+	if err := w.flushWire(nil); err != nil {
+		return nil, nil, err
+	}
+	c := w.x.c
+	c.hijacked = true
+	hook := c.t.NetConn()
+	nc, rest, err := c.t.Hijack()
+	if err != nil {
+		c.hijacked = false
+		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
+	}
+	w.hijacked = true
+	w.dropBuffers()
+	if c.cfg.ConnState != nil {
+		c.cfg.ConnState(hook, http.StateHijacked)
+	}
+	return nc, hijackBuffers(nc, rest), nil
+}
+
+// hijackBuffers makes the buffered reader and writer that Hijack promises.
+// The bytes that came too early are already in the reader's buffer, where
+// Buffered shows them.
+func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
+	var r io.Reader = nc
+	if len(rest) > 0 {
+		r = io.MultiReader(&once{rest}, nc)
+	}
+	br := bufio.NewReaderSize(r, max(4<<10, len(rest)))
+	br.Peek(len(rest))
+	return bufio.NewReadWriter(br, bufio.NewWriter(nc))
+}
+
+// once gives its bytes in one Read.
+type once struct{ b []byte }
+
+func (o *once) Read(p []byte) (int, error) {
+	n := copy(p, o.b)
+	if o.b = o.b[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// CloseNotify implements http.CloseNotifier, which frameworks still ask for.
+func (w *response) CloseNotify() <-chan bool {
+	w.mu.Lock()
+	if w.handlerDone {
+		w.mu.Unlock()
+		panic("net/http: CloseNotify called after ServeHTTP finished")
+	}
+	first := w.notify == nil
+	if first {
+		w.notify = make(chan bool, 1)
+	}
+	ch := w.notify
+	w.mu.Unlock()
+	if first {
+		w.x.ctx.AfterFunc(func() {
+			if w.x.left.Load() {
+				ch <- true
+			}
+		})
+	}
+	return ch
+}
+
+// finish sends what is left after the handler has returned.
+func (w *response) finish() conn.Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hijacked {
+		return conn.Detached
+	}
+	w.handlerDone = true
+	if !w.wroteHeader {
+		w.implicitHeader()
+	}
+	w.flushStage()
+	w.sendHead(nil)
+	if w.chunking && !w.x.isHEAD {
+		w.endChunks()
+	}
+	w.flushWire(nil)
+	w.dropBuffers()
+	switch {
+	case w.err != nil:
+		return w.failure()
+	case w.limitHit:
+		return conn.Linger
+	case w.closeAfter.Load():
+		return conn.Close
+	case !w.x.isHEAD && w.length != -1 && http1.BodyAllowed(w.status) && w.length != w.written:
+		// RFC 9112 section 8: the client counts on Content-Length; only the
+		// end of the connection can tell it that less came.
+		return conn.Close
+	}
+	return conn.More
+}
+
+// implicitHeader is the answer of a handler that wrote nothing: 200, or 408
+// when it could not get the body in time.
+func (w *response) implicitHeader() {
+	w.handlerDone = false
+	if w.x.body.stalled() {
+		w.closeAfter.Store(true)
+		w.writeHeader(http.StatusRequestTimeout)
+	} else {
+		w.writeHeader(http.StatusOK)
+	}
+	w.handlerDone = true
+}
+
+// failure is how a connection ends that would not take what was written: a
+// client that stopped reading gets a reset, so that nothing waits for it.
+func (w *response) failure() conn.Verdict {
+	var ne net.Error
+	if errors.As(w.err, &ne) && ne.Timeout() {
+		return conn.Reset
+	}
+	return conn.Close
+}
+
+// abort ends the response of a handler that panicked.
+func (w *response) abort() conn.Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hijacked {
+		return conn.Detached
+	}
+	w.handlerDone = true
+	w.flushWire(nil)
+	w.dropBuffers()
+	return conn.Close
+}
+
+func (w *response) dropBuffers() {
+	if w.staged != nil {
+		w.staged.Release()
+		w.staged = nil
+	}
+	if w.out != nil {
+		w.out.Release()
+		w.out = nil
+	}
+}

@@ -1,0 +1,118 @@
+package buf
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Classes are the powers of two from 512 bytes to 256 KiB. Get(700) takes the
+// 1 KiB class; Get(300<<10) is beyond the last class, so it is allocated at
+// its exact size and dropped on Release: such a buffer is rare and would sit
+// in a pool as dead weight.
+const (
+	minShift = 9
+	maxShift = 18
+	classes  = maxShift - minShift + 1
+
+	// MaxPooled is the largest size that is kept for reuse.
+	MaxPooled = 1 << maxShift
+
+	unpooled = classes // the class of a buffer larger than MaxPooled
+)
+
+var pools [classes]sync.Pool
+
+// Buf is a lent buffer. Its methods and B belong to the owner and are not safe
+// for concurrent use.
+type Buf struct {
+	// B is the bytes in use. The owner may append to it within its capacity
+	// and reslice it from both ends. An append beyond the capacity is no harm,
+	// but leaves the pooled array for a garbage one: call Grow first.
+	// Nil after Release.
+	B []byte
+
+	full  []byte // The whole array, whatever became of B. Immutable.
+	class uint8  // Index into pools, or unpooled. Immutable.
+	shard uint8  // Index into live. Immutable.
+	lent  bool   // Between Get and Release; catches a double release.
+}
+
+// Get lends a buffer with len(B) == 0 and cap(B) >= size. The caller owns it
+// until it calls Release.
+func Get(size int) *Buf {
+	c := classOf(size)
+	var b *Buf
+	if c == unpooled {
+		b = newBuf(c, size)
+	} else if v := pools[c].Get(); v != nil {
+		b = v.(*Buf)
+	} else {
+		b = newBuf(c, 1<<(minShift+c))
+	}
+	b.B = b.full[:0]
+	b.lent = true
+	live[b.shard].n.Add(1)
+	return b
+}
+
+// Release gives the whole array back, also when B was resliced. Nothing that
+// points into it may be used afterwards.
+//
+// A second Release panics as long as nobody else was lent the buffer in
+// between; after that it would end the new owner's loan, which nothing here
+// can see. So treat the panic as luck, not as a net.
+func (b *Buf) Release() {
+	if !b.lent {
+		panic("buf: Release of a buffer that is not lent")
+	}
+	b.lent = false
+	b.B = nil
+	live[b.shard].n.Add(-1)
+	if b.class != unpooled {
+		pools[b.class].Put(b)
+	}
+}
+
+// Grow makes room for n more bytes after B and returns the buffer to use from
+// now on. It may move the bytes: to the front of the same array when what was
+// consumed there makes enough room, else to another Buf, and then b has been
+// released. Offsets into B stay right; slices of it do not.
+func (b *Buf) Grow(n int) *Buf {
+	if !b.lent {
+		panic("buf: Grow of a buffer that is not lent")
+	}
+	if cap(b.B)-len(b.B) >= n {
+		return b
+	}
+	used := len(b.B)
+	if len(b.full)-used >= n {
+		copy(b.full, b.B)
+		b.B = b.full[:used]
+		return b
+	}
+	size := used + n
+	if size > MaxPooled {
+		// Beyond the classes nothing rounds up, so double: growing byte by
+		// byte would copy everything each time.
+		size = max(size, 2*used)
+	}
+	g := Get(size)
+	g.B = append(g.B, b.B...)
+	b.Release()
+	return g
+}
+
+// Cap is the size of the whole array, which bounds what B can hold.
+func (b *Buf) Cap() int { return len(b.full) }
+
+func newBuf(class, size int) *Buf {
+	return &Buf{full: make([]byte, size), class: uint8(class), shard: nextShard()}
+}
+
+// classOf returns the smallest class that holds size, or unpooled.
+func classOf(size int) int {
+	if size <= 1<<minShift {
+		return 0
+	}
+	return min(bits.Len(uint(size-1))-minShift, unpooled)
+}

@@ -1,0 +1,464 @@
+package conn
+
+import (
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/timer"
+)
+
+// Conn is a connection on a loop. See doc.go for who may touch what.
+type Conn struct {
+	state atomic.Uint32
+	fd    int32
+	phase phase
+	// fresh: no request has come yet.
+	fresh bool
+	// partial: a head has begun and its time is running.
+	partial bool
+
+	loop   *loop.Loop // immutable
+	shared *Shared    // immutable
+	proto  Proto      // immutable
+	peer   string     // immutable
+
+	place loop.Place
+	node  timer.Node // the loop's
+	// deadline is when the present wait of the loop-owned connection ends;
+	// the timer may fire earlier and is then armed again, so that a request
+	// costs no timer operation.
+	deadline int64
+	// armedAt is when the timer fires, as the loop left it at the hand-over;
+	// read by the handler, which cannot arm.
+	armedAt int64
+
+	in  *buf.Buf // received, not consumed; nil when there is nothing
+	out *buf.Buf // a reply the socket did not take yet; the loop's
+	act *active  // what only a running handler needs; nil otherwise
+}
+
+// Shared is what the connections of a server have in common.
+type Shared struct {
+	Limits Limits
+	Gate   *loop.Gate
+}
+
+type phase uint8
+
+const (
+	reading phase = iota
+	flushing
+	lingering
+	closed
+)
+
+// Mail that a Conn understands. Drain and Kill come from the server, by
+// loop.Broadcast or Post, the rest from the connection's handler.
+const (
+	Drain = iota
+	Kill
+	mailBack
+	mailClose
+	mailLinger
+	mailReset
+	mailHijacked
+)
+
+const (
+	// readsPerTurn bounds what one connection reads in a turn of its loop.
+	readsPerTurn = 16
+)
+
+// Start takes over a connected non-blocking socket on l's goroutine. c is
+// part of the Proto's own allocation. On an error nothing is kept.
+func (c *Conn) Start(l *loop.Loop, fd int, peer string, p Proto, s *Shared) error {
+	c.loop, c.fd, c.peer, c.proto, c.shared = l, int32(fd), peer, p, s
+	c.fresh = true
+	var err error
+	if c.place, err = l.Attach(c, fd, &c.node); err != nil {
+		return err
+	}
+	c.wait(after(l.Now(), s.Limits.First))
+	return nil
+}
+
+// after is now+d, or Never when d is no limit.
+func after(now, d int64) int64 {
+	if d <= 0 {
+		return poll.Never
+	}
+	return now + d
+}
+
+// wait sets the deadline and sees to it that the timer fires by then.
+func (c *Conn) wait(deadline int64) {
+	c.deadline = deadline
+	if deadline != poll.Never && (!c.node.Armed() || c.node.When() > deadline) {
+		c.loop.Arm(&c.node, deadline)
+	}
+}
+
+// Ready implements loop.Sock.
+func (c *Conn) Ready(r poll.Ready) {
+	old := c.state.Or(stateOf(r))
+	switch {
+	case old&hijacked != 0:
+	case old&owned != 0:
+		c.tell(r)
+	default:
+		c.proceed()
+	}
+}
+
+// tell informs the handler that owns the connection.
+func (c *Conn) tell(r poll.Ready) {
+	if r&poll.Readable != 0 {
+		c.wake(waitRead)
+	}
+	if r&poll.Writable != 0 {
+		c.wake(waitWrite)
+	}
+	if r&poll.Hangup != 0 {
+		c.proto.PeerGone(true)
+	} else if r&poll.PeerClosed != 0 && c.peerDone() {
+		c.proto.PeerGone(false)
+	}
+}
+
+// peerDone reports whether the peer has closed its side and all it sent has
+// been read from the socket.
+func (c *Conn) peerDone() bool {
+	if c.state.Load()&(peerClosed|hangup) == 0 {
+		return false
+	}
+	n, e := sys.Peek(int(c.fd))
+	return n == 0 && !sys.Again(e)
+}
+
+// proceed does what the loop-owned connection can do now.
+func (c *Conn) proceed() {
+	switch c.phase {
+	case reading:
+		c.fill()
+	case flushing:
+		c.flush()
+	case lingering:
+		c.discard()
+	}
+}
+
+// fill reads and feeds until the socket is drained.
+func (c *Conn) fill() {
+	for range readsPerTurn {
+		if c.state.And(^readable)&readable == 0 {
+			return
+		}
+		p := c.loop.Scratch()
+		n, e := c.loop.Poller().Read(int(c.fd), p)
+		if e != 0 {
+			if !sys.Again(e) {
+				c.closeNow()
+			}
+			return
+		}
+		c.noteRead(n, len(p))
+		if !c.enact(c.feed(p[:n], n == 0)) {
+			return
+		}
+	}
+	c.loop.Again(c.place)
+}
+
+// noteRead sets readable again when a read may have left something behind: it
+// filled its buffer, or the end of the stream comes after it (contract of
+// poll.Poller).
+func (c *Conn) noteRead(n, size int) {
+	if n > 0 && (n == size || c.state.Load()&(peerClosed|hangup) != 0) {
+		c.state.Or(readable)
+	}
+}
+
+// feed hands p, behind what is left from before, to the Proto, and keeps what
+// it does not consume.
+func (c *Conn) feed(p []byte, eof bool) (Verdict, []byte) {
+	if c.in != nil && len(p) > 0 {
+		c.in = c.in.Grow(len(p))
+		c.in.B = append(c.in.B, p...)
+	}
+	if c.in != nil {
+		n, v, reply := c.proto.Feed(c.in.B, eof)
+		c.Discard(n)
+		return v, reply
+	}
+	n, v, reply := c.proto.Feed(p, eof)
+	if rest := p[n:]; len(rest) > 0 && (v == More || v == Run) {
+		c.in = buf.Get(len(rest))
+		c.in.B = append(c.in.B, rest...)
+	}
+	return v, reply
+}
+
+// enact carries out a verdict on the loop and reports whether the loop may go
+// on reading.
+func (c *Conn) enact(v Verdict, reply []byte) bool {
+	switch v {
+	case More:
+		c.await()
+		return true
+	case Run:
+		c.handOver()
+	default:
+		c.reply(reply, v)
+	}
+	return false
+}
+
+// await sets the deadline for what comes next.
+func (c *Conn) await() {
+	if d, ok := c.nextDeadline(c.loop.Now()); ok {
+		c.wait(d)
+	}
+}
+
+// nextDeadline is when the wait that begins now ends; false when an earlier
+// one goes on. A head's time runs from its first byte, the first head's from
+// the accept.
+func (c *Conn) nextDeadline(now int64) (int64, bool) {
+	lim := &c.shared.Limits
+	switch {
+	case c.in == nil && c.fresh:
+		return 0, false
+	case c.in == nil:
+		c.partial = false
+		return after(now, lim.Idle), true
+	case c.partial:
+		return 0, false
+	}
+	c.partial = true
+	d := after(now, lim.Header)
+	if c.fresh {
+		d = min(d, c.deadline)
+	}
+	return d, true
+}
+
+// handOver makes a pooled goroutine the owner.
+func (c *Conn) handOver() {
+	c.fresh, c.partial = false, false
+	// The handler may give the connection back idle but cannot arm the timer:
+	// it must not fire later than the idle time from now.
+	c.wait(after(c.loop.Now(), c.shared.Limits.Idle))
+	c.armedAt = poll.Never
+	if c.node.Armed() {
+		c.armedAt = c.node.When()
+	}
+	c.act = getActive()
+	c.state.Or(owned)
+	c.loop.Go(c)
+}
+
+// Expire implements loop.Sock.
+func (c *Conn) Expire() {
+	for {
+		s := c.state.Load()
+		if s&owned == 0 {
+			break
+		}
+		if c.state.CompareAndSwap(s, s|noTimer) {
+			return
+		}
+	}
+	switch {
+	case c.deadline > c.loop.Now():
+		c.wait(c.deadline)
+	case c.phase == reading:
+		v, reply := c.proto.Expired(c.partial)
+		c.reply(reply, v)
+	case c.phase == flushing:
+		sys.SetReset(int(c.fd))
+		c.closeNow()
+	default:
+		c.closeNow()
+	}
+}
+
+// Mail implements loop.Sock.
+func (c *Conn) Mail(what int) {
+	switch what {
+	case Drain:
+		c.drain()
+	case Kill:
+		c.kill()
+	case mailHijacked:
+		// The owner keeps a duplicate; this descriptor is the loop's to close.
+		c.leave()
+	default:
+		c.takeBack(what)
+	}
+}
+
+// takeBack makes the loop the owner again, as the handler asked by mail.
+func (c *Conn) takeBack(what int) {
+	old := c.state.And(^(owned | noTimer))
+	if old&shut != 0 {
+		c.closeNow()
+		return
+	}
+	switch what {
+	case mailClose:
+		c.end(Close)
+	case mailLinger:
+		c.end(Linger)
+	case mailReset:
+		c.end(Reset)
+	case mailBack:
+		c.wait(c.deadline)
+		if old&draining != 0 && c.in == nil {
+			c.drain()
+			return
+		}
+		c.fill()
+	}
+}
+
+func (c *Conn) drain() {
+	old := c.state.Or(draining)
+	if old&(owned|hijacked) != 0 || c.phase != reading {
+		return
+	}
+	// A request may have come that nobody has read yet: look once more.
+	c.state.Or(readable)
+	c.fill()
+	if c.phase != reading || c.state.Load()&owned != 0 || c.in != nil {
+		return
+	}
+	if c.fresh {
+		c.wait(min(c.deadline, after(c.loop.Now(), int64(DrainNew))))
+		return
+	}
+	c.closeNow()
+}
+
+func (c *Conn) kill() {
+	old := c.state.Or(shut)
+	switch {
+	case old&hijacked != 0:
+		return
+	case old&owned == 0:
+		c.closeNow()
+		return
+	}
+	// The handler's calls fail from now on; it closes when it notices.
+	sys.CloseBoth(int(c.fd))
+	c.wake(waitRead)
+	c.wake(waitWrite)
+	c.proto.PeerGone(true)
+}
+
+// reply writes b on the loop and ends the connection as v says.
+func (c *Conn) reply(b []byte, v Verdict) {
+	if len(b) == 0 {
+		c.end(v)
+		return
+	}
+	n, e := c.loop.Poller().Write2(int(c.fd), b, nil)
+	if e != 0 && !sys.Again(e) {
+		c.closeNow()
+		return
+	}
+	if n == len(b) {
+		c.end(v)
+		return
+	}
+	c.out = buf.Get(len(b) - n)
+	c.out.B = append(c.out.B, b[n:]...)
+	c.phase = flushing
+	c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
+}
+
+func (c *Conn) flush() {
+	if c.state.And(^writable)&writable == 0 {
+		return
+	}
+	n, e := c.loop.Poller().Write2(int(c.fd), c.out.B, nil)
+	switch {
+	case e != 0 && !sys.Again(e):
+		c.closeNow()
+	case n == len(c.out.B):
+		c.out.Release()
+		c.out = nil
+		c.end(Linger)
+	case n > 0:
+		c.out.B = c.out.B[n:]
+		c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
+	}
+}
+
+// end closes the loop-owned connection, at once or after a linger.
+func (c *Conn) end(v Verdict) {
+	if v == Reset {
+		sys.SetReset(int(c.fd))
+	}
+	if v != Linger {
+		c.closeNow()
+		return
+	}
+	sys.CloseWrite(int(c.fd))
+	c.dropBuffers()
+	c.phase = lingering
+	c.wait(after(c.loop.Now(), int64(LingerFor)))
+	c.state.Or(readable)
+	c.discard()
+}
+
+// discard throws away what a lingering connection still sends.
+func (c *Conn) discard() {
+	for range readsPerTurn {
+		if c.state.And(^readable)&readable == 0 {
+			return
+		}
+		p := c.loop.Scratch()
+		n, e := c.loop.Poller().Read(int(c.fd), p)
+		if sys.Again(e) {
+			return
+		}
+		if n == 0 || e != 0 {
+			c.closeNow()
+			return
+		}
+		c.noteRead(n, len(p))
+	}
+	c.loop.Again(c.place)
+}
+
+// closeNow ends the loop-owned connection.
+func (c *Conn) closeNow() {
+	if c.phase == closed {
+		return
+	}
+	c.leave()
+}
+
+// leave closes the descriptor and forgets the connection.
+func (c *Conn) leave() {
+	c.phase = closed
+	c.loop.Detach(c.place)
+	c.loop.Poller().CloseFD(int(c.fd))
+	c.dropBuffers()
+	c.shared.Gate.Leave(c.peer)
+	c.proto.Closed()
+}
+
+func (c *Conn) dropBuffers() {
+	if c.in != nil {
+		c.in.Release()
+		c.in = nil
+	}
+	if c.out != nil {
+		c.out.Release()
+		c.out = nil
+	}
+}

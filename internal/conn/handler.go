@@ -1,0 +1,258 @@
+package conn
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is Conn as a Transport: what a running handler may do with it.
+
+var _ Transport = (*Conn)(nil)
+
+// Buffered implements Transport.
+func (c *Conn) Buffered() []byte {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.B
+}
+
+// Discard implements Transport.
+func (c *Conn) Discard(n int) {
+	if c.in == nil {
+		return
+	}
+	if c.in.B = c.in.B[n:]; len(c.in.B) == 0 {
+		c.in.Release()
+		c.in = nil
+	}
+}
+
+// Fill implements Transport.
+func (c *Conn) Fill() error {
+	if c.in == nil {
+		c.in = buf.Get(readSize)
+	}
+	c.in = c.in.Grow(readSize)
+	have := len(c.in.B)
+	n, err := c.readSocket(c.in.B[have:cap(c.in.B)])
+	c.in.B = c.in.B[:have+n]
+	if len(c.in.B) == 0 {
+		c.in.Release()
+		c.in = nil
+	}
+	return err
+}
+
+// Read implements Transport.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if c.in != nil {
+		n := copy(p, c.in.B)
+		c.Discard(n)
+		return n, nil
+	}
+	return c.readSocket(p)
+}
+
+func (c *Conn) readSocket(p []byte) (int, error) {
+	for {
+		// Cleared before the try: an event that comes after it sets it again.
+		s := c.state.And(^readable)
+		if s&shut != 0 {
+			return 0, net.ErrClosed
+		}
+		if s&readable != 0 {
+			n, e := c.loop.Poller().Read(int(c.fd), p)
+			switch {
+			case e == 0 && n == 0:
+				c.state.Or(readable) // the end stays to be seen by next
+				return 0, io.EOF
+			case e == 0:
+				c.noteRead(n, len(p))
+				return n, nil
+			case !sys.Again(e):
+				c.state.Or(readable)
+				return 0, c.opError("read", e)
+			}
+		}
+		if err := c.sleep(&c.act.read, waitRead, readable, c.shared.Limits.ReadStall); err != nil {
+			return 0, &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
+		}
+	}
+}
+
+// Write2 implements Transport.
+func (c *Conn) Write2(a, b []byte) error {
+	for {
+		if c.state.Load()&shut != 0 {
+			return net.ErrClosed
+		}
+		if dl := c.act.write.deadline.Load(); dl != 0 && sys.Nanotime() >= dl {
+			return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+		}
+		n, e := c.loop.Poller().Write2(int(c.fd), a, b)
+		if e != 0 && !sys.Again(e) {
+			return c.opError("write", e)
+		}
+		if n >= len(a) {
+			a, b = b[n-len(a):], nil
+		} else {
+			a = a[n:]
+		}
+		if len(a)+len(b) == 0 {
+			return nil
+		}
+		if err := c.awaitWritable(e); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitWritable waits after a write that took less than it was given. e is
+// that write's error.
+func (c *Conn) awaitWritable(e sys.Errno) error {
+	if !sys.Again(e) {
+		return nil // a partial write; the next will say EAGAIN if it must
+	}
+	// The bit may stand from long ago, when nobody waited for it. After this
+	// it is set only by an event that is newer than the EAGAIN, or by one just
+	// before, which costs one more EAGAIN.
+	if c.state.And(^writable)&writable != 0 {
+		return nil
+	}
+	if err := c.sleep(&c.act.write, waitWrite, writable, c.shared.Limits.WriteStall); err != nil {
+		return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
+	}
+	return nil
+}
+
+// SendFile implements Transport.
+func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
+	if !sys.HaveSendfile {
+		return 0, false, nil
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, false, nil
+	}
+	for sent < n {
+		var m int
+		var e sys.Errno
+		ctl := raw.Control(func(fd uintptr) {
+			m, e = sys.Sendfile(int(c.fd), int(fd), int(min(n-sent, sendfileMax)))
+		})
+		switch {
+		case ctl != nil:
+			return sent, sent > 0, ctl
+		case e == 0 && m == 0:
+			return sent, true, nil // the file's end
+		case e == 0:
+			sent += int64(m)
+			if dl := c.act.write.deadline.Load(); dl == 0 || sys.Nanotime() < dl {
+				continue
+			}
+			return sent, true, &net.OpError{Op: "write", Net: "tcp", Err: os.ErrDeadlineExceeded}
+		case !sys.Again(e):
+			if sent == 0 && sys.CannotSendfile(e) {
+				return 0, false, nil
+			}
+			return sent, true, c.opError("sendfile", e)
+		}
+		if err := c.awaitWritable(e); err != nil {
+			return sent, true, err
+		}
+		if c.state.Load()&shut != 0 {
+			return sent, true, net.ErrClosed
+		}
+	}
+	return sent, true, nil
+}
+
+// sendfileMax bounds one sendfile call, so that a deadline or a shutdown is
+// seen while a large file goes to a quick reader.
+const sendfileMax = 4 << 20
+
+// sleep waits until an event sets ready, the side's deadline passes, or stall
+// nanoseconds go by.
+func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {
+	until := int64(0)
+	if stall > 0 {
+		until = sys.Nanotime() + stall
+	}
+	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
+		until = dl
+	}
+	for {
+		old := c.state.Load()
+		if old&(ready|shut) != 0 {
+			return nil
+		}
+		if c.state.CompareAndSwap(old, old|wait) {
+			break
+		}
+	}
+	if until == 0 {
+		<-s.ch
+		return nil
+	}
+	d := time.Duration(until - sys.Nanotime())
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.ch:
+		return nil
+	case <-t.C:
+	}
+	if !c.claim(wait) {
+		<-s.ch // somebody cleared the bit first and is about to send
+		return nil
+	}
+	// The deadline may have been moved while this slept; then the wake-up
+	// was sent by SetDeadline. Here it is really over.
+	return os.ErrDeadlineExceeded
+}
+
+// SetReadDeadline implements Transport.
+func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(&c.act.read, waitRead, t) }
+
+// SetWriteDeadline implements Transport.
+func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(&c.act.write, waitWrite, t) }
+
+func (c *Conn) setDeadline(s *side, wait uint32, t time.Time) {
+	var when int64
+	if !t.IsZero() {
+		// At least 1: 0 means none.
+		when = max(sys.Nanotime()+int64(time.Until(t)), 1)
+	}
+	s.deadline.Store(when)
+	c.wake(wait) // a sleeper looks at the new deadline
+}
+
+// WatchPeer implements Transport. The loop watches all the time; what is left
+// is an end that came while the request's body was still unread.
+func (c *Conn) WatchPeer() {
+	if c.state.Load()&(owned|hijacked) == owned && c.peerDone() {
+		c.proto.PeerGone(false)
+	}
+}
+
+// LocalAddr implements Transport.
+func (c *Conn) LocalAddr() net.Addr { return sys.LocalAddr(int(c.fd)) }
+
+// RemoteAddr implements Transport.
+func (c *Conn) RemoteAddr() net.Addr { return sys.PeerAddr(int(c.fd)) }
+
+// Peer is the peer's address as net prints it, without a system call.
+func (c *Conn) Peer() string { return c.peer }
+
+func (c *Conn) opError(op string, e sys.Errno) error {
+	return &net.OpError{Op: op, Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, e)}
+}

@@ -1,0 +1,86 @@
+package deps
+
+// The policy. Each line names a package, what it may import of this module and
+// what of other modules; std is always allowed. A package that has no line
+// here fails the test.
+//
+// Packages are named by their folder; "." is the root of the module. A name
+// that ends in "/..." stands for the folder and all below it, and "..." alone
+// for the whole module. Other modules are named by import path, and what lies
+// below it is included.
+//
+// A package may only list packages of lines above its own, so the table reads
+// from the bottom of the house to its roof, and a cycle cannot be written:
+//
+//	sys < poll < loop < conn < tlsio < bridge < . < cmd
+//	buf, timer < loop
+//	conn < stream < .
+//	http1, http2, wsframe < bridge
+//	wsframe < websocket
+//
+// Nothing needs to exist to be listed.
+var policy = []rule{
+	// The ground: one duty each, no knowledge of each other.
+	{pkg: "direct"},
+	{pkg: "internal/buf"},
+	{pkg: "internal/timer"},
+	{pkg: "internal/sys", other: "golang.org/x/sys"},
+
+	// The codecs: bytes in, values out. They are handed their buffers.
+	{pkg: "internal/http1"},
+	{pkg: "internal/http2", other: "golang.org/x/net/http2/hpack"},
+	{pkg: "internal/wsframe"},
+
+	// Connections on event loops.
+	{pkg: "internal/poll", may: "internal/sys"},
+	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
+
+	// Connections on goroutines, for other listeners and other systems: meets
+	// the contract that internal/conn has written down, knows net.Conn and
+	// nothing of the loops.
+	{pkg: "internal/stream", may: "internal/conn internal/buf"},
+
+	// Where codecs and connections meet net/http.
+	{pkg: "internal/bridge", may: "direct internal/http1 internal/http2 internal/wsframe " +
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/buf internal/timer"},
+
+	// The root wires the parts together.
+	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge " +
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/buf internal/timer"},
+
+	// These run on a stock net/http server too, so they must not see the
+	// engine or the root. What they gain on chert they gain through direct.
+	{pkg: "router", may: "direct"},
+	{pkg: "middleware", may: "direct"},
+	{pkg: "ratelimit", may: "direct"},
+	{pkg: "static", may: "direct"},
+	{pkg: "websocket", may: "direct internal/wsframe"},
+
+	// Above the root.
+	{pkg: "chertest", may: "."},
+	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra"},
+
+	// Tests only.
+	{pkg: "internal/deps"},
+}
+
+// core is all that the root and whatever it imports may use beside std. A user
+// of chert.Server downloads this and no more.
+var core = []string{
+	"golang.org/x/sys",
+	"golang.org/x/net/http2/hpack",
+}
+
+// confined lists what one folder alone may import, whatever the table says.
+var confined = map[string]string{
+	"golang.org/x/sys": "internal/sys", // system calls live in one place
+}
+
+// The limits of the house; 400 and 60 are the aim. Test files and generated
+// files are free.
+const (
+	maxFileLines = 800
+	maxFuncLines = 100
+)

@@ -1,0 +1,155 @@
+package deps
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// Tests of the checker itself: a check that never fails proves nothing.
+
+// wantFault fails unless there is exactly one fault and it contains want, or
+// none if want is empty.
+func wantFault(t *testing.T, why string, faults []string, want string) {
+	t.Helper()
+	if want == "" {
+		if len(faults) != 0 {
+			t.Errorf("%s: unexpected faults %q", why, faults)
+		}
+		return
+	}
+	if len(faults) != 1 || !strings.Contains(faults[0], want) {
+		t.Errorf("%s: faults %q, want one with %q", why, faults, want)
+	}
+}
+
+func TestCheckImports(t *testing.T) {
+	for _, tt := range []struct {
+		from, path string
+		want       string
+		why        string
+	}{
+		{"internal/loop", module + "/internal/poll", "", "down the order"},
+		{"internal/conn", module + "/internal/sys", "", "far down the order"},
+		{"internal/poll", module + "/internal/loop", "may not import internal/loop", "up the order"},
+		{"internal/conn", module + "/internal/bridge", "may not import internal/bridge", "up the order"},
+		{"internal/bridge", module, "may not import .", "the root, from below"},
+		{"internal/buf", module + "/internal/timer", "may import: nothing", "sideways"},
+		{"internal/stream", module + "/internal/buf", "", "the goroutine engine has buffers"},
+		{"internal/stream", module + "/internal/loop", "may not import internal/loop", "but no loops"},
+		{"internal/bridge", module + "/internal/stream", "may not import internal/stream", "the root joins the two"},
+		{"internal/http1", "bytes", "", "std"},
+		{"internal/http1", module + "/internal/buf", "may not import internal/buf", "codecs take bytes"},
+		{"internal/http2", "golang.org/x/net/http2/hpack", "", "HPACK"},
+		{"internal/http2", "golang.org/x/net/http2", "may not import golang.org/x/net/http2", "not the rest of it"},
+		{"internal/http1", "golang.org/x/net/http2/hpack", "may not import", "and only where it belongs"},
+		{"internal/sys", "golang.org/x/sys/unix", "", "its home"},
+		{"internal/poll", "golang.org/x/sys/unix", "only internal/sys", "not its home"},
+		{"cmd/chert", "golang.org/x/sys/windows", "only internal/sys", "not even the roof"},
+		{"internal/sys", "golang.org/x/system", "may not import", "a prefix of a name is no folder"},
+		{"websocket", module + "/internal/wsframe", "", "its codec"},
+		{"websocket", module + "/internal/loop", "may not import internal/loop", "must run on net/http"},
+		{"router", module, "may not import .", "must run on net/http"},
+		{"middleware", module + "/direct", "", "the fast contract"},
+		{"static", module + "/internal/conn", "may not import internal/conn", "must run on net/http"},
+		{".", module + "/internal/bridge", "", "the root wires"},
+		{".", "github.com/spf13/cobra", "may not import github.com", "the core is light"},
+		{"cmd/chert", "github.com/spf13/cobra", "", "the binary has flags"},
+		{"cmd/chert", module + "/internal/sys", "", "the binary may see all"},
+		{"cmd/chert/inner", module, "", "a folder below"},
+		{"chertest", module, "", "wraps the server"},
+		{"internal/sys", "C", "may not import C", "cgo is not std"},
+	} {
+		faults := checkImports(policy, []imp{{from: tt.from, path: tt.path, at: "f.go:3"}})
+		wantFault(t, tt.from+" imports "+tt.path+" ("+tt.why+")", faults, tt.want)
+		if tt.want != "" && len(faults) > 0 && !strings.HasPrefix(faults[0], "f.go:3: ") {
+			t.Errorf("%q does not say where", faults[0])
+		}
+	}
+}
+
+func TestCheckKnown(t *testing.T) {
+	wantFault(t, "known", checkKnown(policy, []string{".", "internal/sys", "cmd/chert"}), "")
+	wantFault(t, "unknown", checkKnown(policy, []string{"internal/util"}),
+		"package internal/util is not in the policy: add a line for it to the table in internal/deps/policy_test.go")
+	wantFault(t, "below a known one", checkKnown(policy, []string{"ratelimit/redis"}), "ratelimit/redis")
+}
+
+func TestCheckPolicy(t *testing.T) {
+	for _, tt := range []struct {
+		why    string
+		policy []rule
+		want   string
+	}{
+		{"in order", []rule{{pkg: "a", other: "x.org/y"}, {pkg: ".", may: "a"}}, ""},
+		{"a cycle", []rule{{pkg: "a", may: "b"}, {pkg: "b", may: "a"}}, "a may import b, which has no line above"},
+		{"itself", []rule{{pkg: "a", may: "a"}}, "no line above"},
+		{"a misspelt name", []rule{{pkg: "a"}, {pkg: "b", may: "aa"}}, "no line above"},
+		{"twice", []rule{{pkg: "a"}, {pkg: "a"}}, "has a line already"},
+		{"hidden by a tree", []rule{{pkg: "a/..."}, {pkg: "a/b"}}, "has a line already"},
+		{"a heavy core", []rule{{pkg: "a", other: "x.org/z"}, {pkg: "b", may: "a"}, {pkg: ".", may: "b"}}, "is in the core"},
+		{"heavy beside the core", []rule{{pkg: "a", other: "x.org/z"}, {pkg: "."}}, ""},
+	} {
+		wantFault(t, tt.why, checkPolicy(tt.policy, []string{"x.org/y"}), tt.want)
+	}
+}
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+func TestTree(t *testing.T) {
+	bad := "package p\n\nimport \"golang.org/x/sys/windows\"\n"
+	tree := fstest.MapFS{
+		"go.mod":                   file("module " + module),
+		"doc.go":                   file("// Package chert serves.\npackage chert\n"),
+		"internal/loop/doc.go":     file("package loop\n"),
+		"internal/loop/x_plan9.go": file("//go:build plan9 && never\n\n" + bad),
+		"internal/loop/x_test.go":  file(bad),
+		"internal/sys/sys.go":      file(bad),
+		"internal/sys/testdata/a":  file(""),
+		"router/testdata/x.go":     file(bad),
+		"router/.hidden/x.go":      file(bad),
+		"router/_old/x.go":         file(bad),
+		"router/_x.go":             file(bad),
+		"lab/go.mod":               file("module lab"),
+		"lab/x.go":                 file(bad),
+		"lab/deep/x.go":            file(bad),
+		"docs/README.md":           file(""),
+	}
+	files, err := goFiles(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := foldersOf(files)
+	if want := []string{".", "internal/loop", "internal/sys"}; !slices.Equal(folders, want) {
+		t.Fatalf("folders %q, want %q", folders, want)
+	}
+	imports, err := importsOf(tree, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, "a file of another system", checkImports(policy, imports), "internal/loop/x_plan9.go:5: internal/loop imports")
+	wantFault(t, "no comment", checkDocs(tree, []string{"internal/loop"}), "internal/loop/doc.go: no package comment")
+	wantFault(t, "no file", checkDocs(tree, []string{"internal/sys"}), "internal/sys has no doc.go")
+	wantFault(t, "a comment", checkDocs(tree, []string{"."}), "")
+}
+
+func TestCheckLengths(t *testing.T) {
+	body := func(lines int) string { return "{\n" + strings.Repeat("\n", lines-2) + "}\n" }
+	for _, tt := range []struct {
+		why, text, want string
+	}{
+		{"at the limit", "package p\n\nfunc f() " + body(maxFuncLines), ""},
+		{"a function", "package p\n\nfunc f() " + body(maxFuncLines+1), "x.go:3: function f of 101 lines"},
+		{"a method", "package p\n\n\nfunc (t T) m() " + body(maxFuncLines+1), "x.go:4: function m of 101 lines"},
+		{"a literal", "package p\nvar f = func() " + body(maxFuncLines+1), "x.go:2: function literal of 101 lines"},
+		{"a full file", "package p\n" + strings.Repeat("\n", maxFileLines-1), ""},
+		{"a file", "package p\n" + strings.Repeat("\n", maxFileLines), "x.go:801: file of 801 lines"},
+		{"generated", "// Code generated by x. DO NOT EDIT.\n\npackage p\n" + strings.Repeat("\n", maxFileLines), ""},
+		{"broken", "package p\nfunc {", "x.go:2"},
+	} {
+		wantFault(t, tt.why, checkLengths(fstest.MapFS{"x.go": file(tt.text)}, []string{"x.go"}), tt.want)
+	}
+	long := fstest.MapFS{"x_test.go": file("package p\n\nfunc f() " + body(maxFuncLines+1))}
+	wantFault(t, "a test", checkLengths(long, []string{"x_test.go"}), "")
+}

@@ -1,0 +1,178 @@
+package http1
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// What a byte may be part of, one bit each.
+const (
+	inToken   = 1 << iota // tchar, RFC 9110 section 5.6.2
+	inValue               // field-vchar, SP, HTAB: RFC 9110 section 5.5
+	inTarget              // anything but controls, SP and DEL
+	inRegName             // unreserved and sub-delims: RFC 3986 section 3.2.2
+	inQuoted              // qdtext, RFC 9110 section 5.6.4
+)
+
+var class = classes()
+
+func classes() (t [256]uint8) {
+	for i := range t {
+		c := byte(i)
+		switch alnum := isAlpha(c) || isDigit(c); {
+		case alnum:
+			t[i] |= inToken | inRegName
+		case bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0:
+			t[i] |= inToken
+		}
+		if bytes.IndexByte([]byte("-._~!$&'()*+,;="), c) >= 0 {
+			t[i] |= inRegName
+		}
+		if c >= ' ' && c != 0x7f || c == '\t' {
+			t[i] |= inValue
+			if c != '"' && c != '\\' {
+				t[i] |= inQuoted
+			}
+		}
+		if c > ' ' && c != 0x7f {
+			t[i] |= inTarget
+		}
+	}
+	return t
+}
+
+func isAlpha(c byte) bool { c |= 0x20; return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isHex(c byte) bool   { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+func isOWS(c byte) bool   { return c == ' ' || c == '\t' }
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
+
+// Eight bytes at a time: ones has the value 1 in each byte, tops the value 0x80.
+const (
+	ones = 0x0101010101010101
+	tops = 0x8080808080808080
+)
+
+// stops marks the top bit of each byte of x that is below limit (at most 0x80)
+// or DEL. A borrow can mark bytes above a right mark as well, never below it,
+// so the lowest mark is right.
+func stops(x, limit uint64) uint64 {
+	del := x ^ ones*0x7f
+	return ((x-ones*limit)&^x | (del-ones)&^del) & tops
+}
+
+// valueEnd returns the index of the first byte from i on that cannot be in a
+// field value, or len(b). In a well-formed head that is the CR.
+func valueEnd(b []byte, i int) int {
+	for i+8 <= len(b) {
+		m := stops(binary.LittleEndian.Uint64(b[i:]), ' ')
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(m) >> 3
+		if b[i] != '\t' {
+			return i
+		}
+		i++
+	}
+	for i < len(b) && class[b[i]]&inValue != 0 {
+		i++
+	}
+	return i
+}
+
+// targetEnd is valueEnd for a request target: SP ends it too.
+func targetEnd(b []byte, i int) int {
+	for i+8 <= len(b) {
+		if m := stops(binary.LittleEndian.Uint64(b[i:]), ' '+1); m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+		i += 8
+	}
+	for i < len(b) && class[b[i]]&inTarget != 0 {
+		i++
+	}
+	return i
+}
+
+func tokenEnd(b []byte, i int) int {
+	for i < len(b) && class[b[i]]&inToken != 0 {
+		i++
+	}
+	return i
+}
+
+func trimOWS(b []byte) []byte {
+	for len(b) > 0 && isOWS(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isOWS(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// foldEqual compares ASCII letters without their case.
+func foldEqual(b []byte, s string) bool {
+	if len(b) != len(s) {
+		return false
+	}
+	for i, c := range b {
+		if lower(c) != lower(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextElement cuts the first element off a comma-separated list. The element
+// comes without OWS and may be empty: RFC 9110 section 5.6.1.2 wants empty
+// elements to be ignored.
+func nextElement(list []byte) (elem, rest []byte) {
+	i := bytes.IndexByte(list, ',')
+	if i < 0 {
+		return trimOWS(list), nil
+	}
+	return trimOWS(list[:i]), list[i+1:]
+}
+
+// HasToken reports whether the comma-separated list value has the element
+// lowerToken, which must be in lower case.
+func HasToken(value []byte, lowerToken string) bool {
+	var elem []byte
+	for len(value) > 0 {
+		if elem, value = nextElement(value); foldEqual(elem, lowerToken) {
+			return true
+		}
+	}
+	return false
+}
+
+// ValidFieldName reports whether name is a token (RFC 9110 section 5.1).
+func ValidFieldName(name string) bool {
+	for i := range len(name) {
+		if class[name[i]]&inToken == 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// ValidFieldValue reports whether value has no control byte but HTAB. Space
+// around it is allowed: AppendField takes it off.
+func ValidFieldValue(value string) bool {
+	for i := range len(value) {
+		if class[value[i]]&inValue == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,218 @@
+package http1
+
+import "math"
+
+// Chunked decodes the chunked transfer coding (RFC 9112 section 7.1). The zero
+// value is at the start of a body. It is a small value and may be copied.
+type Chunked struct {
+	left   uint64 // chunk size so far; within the data, what is left of it
+	excess uint32 // bytes of overhead beyond what is allowed for each chunk
+	line   uint16 // bytes of the chunk line so far
+	digits uint8  // of the chunk size so far
+	state  chunkState
+}
+
+type chunkState uint8
+
+const (
+	chunkSize      chunkState = iota // 1*HEXDIG
+	chunkSizeSpace                   // whitespace behind the size: only ";" may follow
+	chunkExtStart                    // behind ";"
+	chunkExtName
+	chunkExtNameSpace // whitespace behind the name: only "=" or ";"
+	chunkExtEqual     // behind "="
+	chunkExtToken
+	chunkExtQuoted
+	chunkExtEscape // behind "\" in a quoted string
+	chunkExtQuoteEnd
+	chunkExtSpace // whitespace behind a value: only ";"
+	chunkLineLF   // CR seen
+	chunkData
+	chunkDataCR
+	chunkDataLF
+	chunkDone
+)
+
+const (
+	// maxChunkLine is for size, extensions and CRLF.
+	maxChunkLine = 4096
+	// Overhead a chunk may have: what a sender needs who sends a byte at a time
+	// with a short extension, plus twice its data. What goes beyond that adds up
+	// to at most maxChunkExcess, or a sender could make the server read far more
+	// than any handler sees.
+	chunkAllowance = 16
+	maxChunkExcess = 16 << 10
+)
+
+// Decode reads from src as far as the next piece of body. data is that piece, a
+// part of src, and may be empty; n is how much of src was read, data included.
+//
+// done: the last chunk's line was read; the trailer section begins at src[n:]
+// and goes to ParseTrailer. Neither done nor an error and n == len(src): need
+// more. A call returns one piece, so call again while n < len(src). After an
+// error the body cannot be read on.
+func (c *Chunked) Decode(src []byte) (data []byte, n int, done bool, err error) {
+	for n < len(src) {
+		switch c.state {
+		case chunkData:
+			rest := uint64(len(src) - n)
+			if rest < c.left {
+				c.left -= rest
+				return src[n:len(src):len(src)], len(src), false, nil
+			}
+			end := n + int(c.left)
+			data, c.left, c.state = src[n:end:end], 0, chunkDataCR
+			return data, end, false, nil
+		case chunkDataCR:
+			// RFC 9112 section 7.1: the data ends in CRLF, nothing else. To skip
+			// other bytes there would move the next chunk's start.
+			if src[n] != '\r' {
+				return nil, n, false, errChunkEnd
+			}
+			c.state = chunkDataLF
+		case chunkDataLF:
+			if src[n] != '\n' {
+				return nil, n, false, errChunkEnd
+			}
+			c.state = chunkSize
+		case chunkDone:
+			return nil, n, true, nil
+		default:
+			if e := c.lineByte(src[n]); e != nil {
+				return nil, n, false, e
+			}
+		}
+		n++
+	}
+	return nil, n, c.state == chunkDone, nil
+}
+
+// lineByte takes the next byte of a chunk line:
+//
+//	chunk-size *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ) CRLF
+//
+// Extensions mean nothing here (RFC 9112 section 7.1.1: unknown ones must be
+// ignored), but a reader that is not strict about them may see the line end
+// elsewhere than another does.
+func (c *Chunked) lineByte(b byte) *Error {
+	if c.line++; c.line > maxChunkLine {
+		return errChunkLine
+	}
+	switch c.state {
+	case chunkSize:
+		return c.sizeByte(b)
+	case chunkLineLF:
+		if b != '\n' {
+			return errBareCR
+		}
+		return c.endLine()
+	case chunkExtQuoted:
+		switch {
+		case b == '"':
+			c.state = chunkExtQuoteEnd
+		case b == '\\':
+			c.state = chunkExtEscape
+		case class[b]&inQuoted == 0:
+			return errChunkExt
+		}
+	case chunkExtEscape:
+		// RFC 9110 section 5.6.4: quoted-pair.
+		if class[b]&inValue == 0 {
+			return errChunkExt
+		}
+		c.state = chunkExtQuoted
+	default:
+		next := chunkNext(c.state, b)
+		if next == chunkSize {
+			return errChunkExt
+		}
+		c.state = next
+	}
+	return nil
+}
+
+// chunkNext is the grammar of extensions outside quoted strings: the state that
+// byte b leads to, chunkSize if b is not allowed.
+func chunkNext(s chunkState, b byte) chunkState {
+	switch {
+	case isOWS(b):
+		switch s {
+		case chunkExtName:
+			return chunkExtNameSpace
+		case chunkExtToken, chunkExtQuoteEnd:
+			return chunkExtSpace
+		}
+		return s
+	case b == ';' && s != chunkExtStart && s != chunkExtEqual:
+		return chunkExtStart
+	case b == '=' && (s == chunkExtName || s == chunkExtNameSpace):
+		return chunkExtEqual
+	case b == '"' && s == chunkExtEqual:
+		return chunkExtQuoted
+	case b == '\r' && (s == chunkExtName || s == chunkExtToken || s == chunkExtQuoteEnd):
+		return chunkLineLF
+	case class[b]&inToken != 0:
+		switch s {
+		case chunkExtStart, chunkExtName:
+			return chunkExtName
+		case chunkExtEqual, chunkExtToken:
+			return chunkExtToken
+		}
+	}
+	return chunkSize
+}
+
+func (c *Chunked) sizeByte(b byte) *Error {
+	if v := hexValue(b); v < 16 {
+		// Sixteen digits are what int64 can need; more would be leading zeros.
+		if c.digits++; c.digits > 16 || c.left > math.MaxInt64>>4 {
+			return errChunkTooLarge
+		}
+		c.left = c.left<<4 | uint64(v)
+		return nil
+	}
+	// RFC 9112 section 7.1: 1*HEXDIG; no sign, no prefix, no space.
+	if c.digits == 0 {
+		return errChunkSize
+	}
+	switch {
+	case b == '\r':
+		c.state = chunkLineLF
+	case b == ';':
+		c.state = chunkExtStart
+	case isOWS(b):
+		c.state = chunkSizeSpace
+	default:
+		return errChunkSize
+	}
+	return nil
+}
+
+func hexValue(b byte) byte {
+	switch {
+	case isDigit(b):
+		return b - '0'
+	case isHex(b):
+		return (b | 0x20) - 'a' + 10
+	}
+	return 16
+}
+
+// endLine counts the overhead of a complete chunk line as net/http does, and
+// goes on to the data.
+func (c *Chunked) endLine() *Error {
+	allowed := chunkAllowance + 2*min(c.left, maxChunkExcess)
+	// The line's own CRLF stands for the one behind the data.
+	excess := uint64(c.excess) + uint64(c.line)
+	excess -= min(excess, allowed)
+	if excess > maxChunkExcess {
+		return errChunkExcess
+	}
+	c.excess = uint32(excess)
+	c.line, c.digits = 0, 0
+	c.state = chunkData
+	if c.left == 0 {
+		c.state = chunkDone
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package http1
+
+// Error is a refusal. The server answers with Status and closes the connection.
+// All values are preallocated and must not be changed.
+type Error struct {
+	Status int
+	Reason string // for the log; a few words, no input in it
+}
+
+func (e *Error) Error() string { return "http1: " + e.Reason }
+
+// Request line.
+var (
+	errFirstByte     = &Error{400, "not an HTTP request"}
+	errMethod        = &Error{400, "malformed method"}
+	errTarget        = &Error{400, "malformed request target"}
+	errTargetForm    = &Error{400, "request target has the wrong form for the method"}
+	errVersion       = &Error{400, "malformed HTTP version"}
+	errMajor         = &Error{505, "unsupported HTTP version"}
+	errTargetTooLong = &Error{414, "request line too long"}
+)
+
+// Field lines.
+var (
+	errFieldName     = &Error{400, "malformed field name"}
+	errSpaceColon    = &Error{400, "whitespace before the colon"}
+	errFold          = &Error{400, "folded field line"}
+	errFieldValue    = &Error{400, "control byte in a field value"}
+	errBareCR        = &Error{400, "CR without LF"}
+	errBareLF        = &Error{400, "LF without CR"}
+	errHeadTooLong   = &Error{431, "header section too long"}
+	errTooManyFields = &Error{431, "too many fields"}
+)
+
+// What the fields say together.
+var (
+	errNoHost           = &Error{400, "missing Host"}
+	errManyHosts        = &Error{400, "more than one Host"}
+	errHost             = &Error{400, "malformed Host"}
+	errLength           = &Error{400, "malformed Content-Length"}
+	errManyLengths      = &Error{400, "more than one Content-Length"}
+	errLengthAndCoding  = &Error{400, "Content-Length with Transfer-Encoding"}
+	errCodingVersion    = &Error{400, "Transfer-Encoding in HTTP/1.0"}
+	errCoding           = &Error{400, "malformed Transfer-Encoding"}
+	errChunkedNotFinal  = &Error{400, "chunked is not the final transfer coding"}
+	errChunkedParameter = &Error{400, "chunked with a parameter"}
+	errUnknownCoding    = &Error{501, "unknown transfer coding"}
+	errTrailerName      = &Error{400, "field not allowed in a trailer section"}
+)
+
+// Chunked coding.
+var (
+	errChunkSize     = &Error{400, "malformed chunk size"}
+	errChunkTooLarge = &Error{400, "chunk size too large"}
+	errChunkExt      = &Error{400, "malformed chunk extension"}
+	errChunkEnd      = &Error{400, "chunk does not end in CRLF"}
+	errChunkLine     = &Error{400, "chunk line too long"}
+	errChunkExcess   = &Error{400, "too many bytes between chunk data"}
+)

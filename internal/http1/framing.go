@@ -1,0 +1,183 @@
+package http1
+
+import "math"
+
+func bit(id FieldID) uint8 { return 1 << id }
+
+// finish judges what takes the whole head to tell, and fills in what the fields
+// say about it. seen and twice have the bits of the fields up to FieldTrailer
+// that are there, and that are there more than once.
+func (r *Request) finish(b []byte, seen, twice uint8) *Error {
+	// RFC 9112 section 3.2: 400 for a 1.1 request without Host and for any
+	// request with more than one, or with an invalid value. CONNECT included.
+	if twice&bit(FieldHost) != 0 {
+		return errManyHosts
+	}
+	if seen&bit(FieldHost) == 0 && r.Minor >= 1 {
+		return errNoHost
+	}
+	// RFC 9110 section 8.6 lets a recipient merge equal duplicates. Refusing
+	// them costs nothing but broken clients.
+	if twice&bit(FieldContentLength) != 0 {
+		return errManyLengths
+	}
+	var te coding
+	var options connection
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		switch f.ID {
+		case FieldHost:
+			if _, _, ok := splitHost(f.Value.Bytes(b)); !ok {
+				return errHost
+			}
+			r.Host, r.HasHost = f.Value, true
+		case FieldContentLength:
+			if r.ContentLength = parseLength(f.Value.Bytes(b)); r.ContentLength < 0 {
+				return errLength
+			}
+		case FieldTransferEncoding:
+			te.add(f.Value.Bytes(b))
+		case FieldConnection:
+			options.add(f.Value.Bytes(b))
+		case FieldExpect:
+			r.expect(f.Value.Bytes(b))
+		}
+	}
+	if seen&bit(FieldTransferEncoding) != 0 {
+		if e := r.transferCoding(&te, seen); e != nil {
+			return e
+		}
+	}
+	// RFC 9112 section 9.3: close wins; without it 1.1 persists and 1.0 only
+	// when asked to.
+	r.ConnectionClose = options.close
+	r.KeepAlive = !options.close && (r.Minor >= 1 || options.keepAlive)
+	// RFC 9110 section 7.8: Upgrade in a 1.0 request must be ignored.
+	r.Upgrade = options.upgrade && seen&bit(FieldUpgrade) != 0 && r.Minor >= 1
+	r.HasTrailer = seen&bit(FieldTrailer) != 0
+	if r.HasTrailer && r.Chunked {
+		return r.checkTrailerNames(b)
+	}
+	return nil
+}
+
+// parseLength reads 1*DIGIT (RFC 9110 section 8.6), -1 for anything else and
+// for what int64 cannot hold. A list is not a length, nor is a signed number.
+func parseLength(v []byte) int64 {
+	if len(v) == 0 {
+		return -1
+	}
+	var n int64
+	for _, c := range v {
+		if !isDigit(c) {
+			return -1
+		}
+		d := int64(c - '0')
+		if n > (math.MaxInt64-d)/10 {
+			return -1
+		}
+		n = n*10 + d
+	}
+	return n
+}
+
+// coding gathers the transfer codings of all Transfer-Encoding fields, which
+// make one list (RFC 9110 section 5.3).
+type coding struct {
+	chunked   bool // the last coding so far
+	unknown   bool
+	malformed *Error
+}
+
+func (t *coding) add(list []byte) {
+	var elem []byte
+	for len(list) > 0 {
+		elem, list = nextElement(list)
+		if len(elem) == 0 {
+			continue
+		}
+		// RFC 9112 section 6.1: nothing may come after chunked, and chunked not
+		// twice.
+		if t.chunked {
+			t.fail(errChunkedNotFinal)
+		}
+		name := elem[:tokenEnd(elem, 0)]
+		parameters := trimOWS(elem[len(name):])
+		switch {
+		case len(name) == 0 || len(parameters) > 0 && parameters[0] != ';':
+			t.fail(errCoding)
+		case !foldEqual(name, "chunked"):
+			t.unknown = true
+		case len(parameters) > 0:
+			// RFC 9112 section 7.1: chunked has no parameters; their presence
+			// ought to be treated as an error.
+			t.fail(errChunkedParameter)
+		default:
+			t.chunked = true
+		}
+	}
+}
+
+func (t *coding) fail(e *Error) {
+	if t.malformed == nil {
+		t.malformed = e
+	}
+}
+
+// transferCoding judges a request that has Transfer-Encoding.
+func (r *Request) transferCoding(t *coding, seen uint8) *Error {
+	switch {
+	case r.Minor == 0:
+		// RFC 9112 section 6.1: a 1.0 message with Transfer-Encoding must be
+		// treated as if its framing were faulty.
+		return errCodingVersion
+	case seen&bit(FieldContentLength) != 0:
+		// RFC 9112 section 6.3 item 3: ought to be handled as an error, because
+		// it might be an attempt to smuggle a request.
+		return errLengthAndCoding
+	case t.malformed != nil:
+		return t.malformed
+	case t.unknown:
+		// RFC 9112 section 6.1: 501 for a coding the server does not understand.
+		return errUnknownCoding
+	case !t.chunked:
+		// A field without any coding. RFC 9112 section 6.3 item 4: chunked is
+		// not final, so the length cannot be determined.
+		return errChunkedNotFinal
+	}
+	r.Chunked = true
+	return nil
+}
+
+// connection gathers the connection options that matter here.
+type connection struct{ close, keepAlive, upgrade bool }
+
+func (o *connection) add(list []byte) {
+	var elem []byte
+	for len(list) > 0 {
+		elem, list = nextElement(list)
+		switch len(elem) {
+		case len("close"):
+			o.close = o.close || foldEqual(elem, "close")
+		case len("keep-alive"):
+			o.keepAlive = o.keepAlive || foldEqual(elem, "keep-alive")
+		case len("upgrade"):
+			o.upgrade = o.upgrade || foldEqual(elem, "upgrade")
+		}
+	}
+}
+
+func (r *Request) expect(list []byte) {
+	var elem []byte
+	for len(list) > 0 {
+		elem, list = nextElement(list)
+		switch {
+		case len(elem) == 0:
+		case !foldEqual(elem, "100-continue"):
+			r.ExpectOther = true
+		case r.Minor >= 1:
+			// RFC 9110 section 10.1.1: in a 1.0 request it must be ignored.
+			r.ExpectContinue = true
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package http1
+
+import "bytes"
+
+// Span is a half-open range of the buffer that was passed to Parse.
+type Span struct{ Start, End uint32 }
+
+// Bytes returns the range of b. It shares b's memory and cannot be appended to
+// without a copy.
+func (s Span) Bytes(b []byte) []byte { return b[s.Start:s.End:s.End] }
+
+// Len returns the number of bytes in the range.
+func (s Span) Len() int { return int(s.End - s.Start) }
+
+// Field is one field line. Value comes without the whitespace around it.
+type Field struct {
+	Name, Value Span
+	ID          FieldID
+}
+
+// Form is how a request target is written (RFC 9112 section 3.2).
+type Form uint8
+
+const (
+	FormOrigin    Form = iota // /path?query
+	FormAbsolute              // scheme://host/path
+	FormAuthority             // host:port, CONNECT only
+	FormAsterisk              // *, OPTIONS only
+)
+
+// Limits bound a head, and a trailer section. Zero or less means the value in
+// DefaultLimits.
+type Limits struct {
+	HeadBytes int // from the first byte to the end of the empty line
+	Fields    int
+}
+
+// DefaultLimits is used where no Limits are given.
+var DefaultLimits = Limits{HeadBytes: 64 << 10, Fields: 128}
+
+// maxHeadBytes keeps every offset within a Span, also where int has 32 bits.
+const maxHeadBytes = 1 << 30
+
+func (lim *Limits) get() (headBytes, fields int) {
+	if lim == nil {
+		lim = &DefaultLimits
+	}
+	headBytes, fields = lim.HeadBytes, lim.Fields
+	if headBytes <= 0 {
+		headBytes = DefaultLimits.HeadBytes
+	}
+	if fields <= 0 {
+		fields = DefaultLimits.Fields
+	}
+	return min(headBytes, maxHeadBytes), fields
+}
+
+// Request is a parsed request head. It is meant to be reused: Parse overwrites
+// all of it and keeps the array behind Fields.
+type Request struct {
+	Method, Target  Span
+	Form            Form
+	Minor           uint8   // of HTTP/1.x; 1 and above behave as 1.1
+	Fields          []Field // in order of arrival; valid until the next Parse
+	Host            Span    // value of the Host field, valid when HasHost
+	HasHost         bool
+	ContentLength   int64 // -1 when absent
+	Chunked         bool
+	KeepAlive       bool // what version and Connection say together
+	ConnectionClose bool // Connection has "close"
+	ExpectContinue  bool // Expect has "100-continue" and the version is 1.1 or above
+	ExpectOther     bool // Expect has something else: answer 417
+	Upgrade         bool // Connection has "upgrade", Upgrade is there, and the version is 1.1 or above
+	HasTrailer      bool // a Trailer field is there
+}
+
+// Parse reads a request head from the start of b.
+//
+// n > 0: the head, with one CRLF before it if there was one, is b[:n]; spans
+// are offsets into b. n == 0 without an error: the head is not complete, call
+// again with more bytes and the same Progress. err is nil or an *Error; r is
+// meaningful only when n > 0.
+//
+// The preface of HTTP/2 is refused as a version: who speaks that looks for it
+// first.
+//
+// p may be nil when b will not grow, lim may be nil for DefaultLimits.
+func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
+	if p == nil {
+		p = new(Progress)
+	}
+	headBytes, fields := lim.get()
+	// Cutting first makes the answer independent of how much came at once.
+	full := len(b) >= headBytes
+	if full {
+		b = b[:headBytes]
+	}
+	if !full && p.wait(b, fields, true) {
+		return 0, nil
+	}
+	n, e := r.parseHead(b, fields, p)
+	if n == 0 && e == nil {
+		if !full {
+			return 0, nil
+		}
+		e = tooLong(b)
+	}
+	*p = Progress{}
+	if e != nil {
+		return 0, e
+	}
+	return n, nil
+}
+
+// parseHead parses b from its start. When b is not a complete head it returns
+// 0, nil and leaves in p what it has seen.
+func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) {
+	*r = Request{Fields: r.Fields[:0], ContentLength: -1}
+	*p = Progress{scanned: uint32(len(b))}
+	i, e := leadingCRLF(b)
+	if e != nil || i >= len(b) {
+		return 0, e
+	}
+	if i, e = r.requestLine(b, i); i == 0 {
+		return 0, e
+	}
+	var seen, twice uint8
+	for i < len(b) {
+		if b[i] == '\r' {
+			n, e := emptyLine(b, i)
+			if n > 0 {
+				e = r.finish(b, seen, twice)
+			}
+			return n, e
+		}
+		k := len(r.Fields)
+		if k == maxFields {
+			return 0, refuse(b, i, errTooManyFields)
+		}
+		r.Fields = append(r.Fields, Field{})
+		f := &r.Fields[k]
+		if i, e = f.parse(b, i); i == 0 {
+			return 0, e
+		}
+		p.fields++
+		bit := uint8(1) << f.ID
+		twice |= seen & bit
+		seen |= bit
+	}
+	return 0, nil
+}
+
+// leadingCRLF returns where the request line begins, len(b) when that has not
+// come yet.
+func leadingCRLF(b []byte) (int, *Error) {
+	i := 0
+	// RFC 9112 section 2.2: at least one empty line before the request line
+	// SHOULD be ignored. One is what old clients sent after a POST body.
+	if len(b) > 0 && b[0] == '\r' {
+		if len(b) == 1 {
+			return 1, nil
+		}
+		if b[1] != '\n' {
+			return 0, errBareCR
+		}
+		i = 2
+	}
+	// Judged at once, unlike the rest of the line: whoever begins with
+	// something else speaks no HTTP and may never send an LF.
+	if i < len(b) && class[b[i]]&inToken == 0 {
+		return 0, errFirstByte
+	}
+	return i, nil
+}
+
+// tooLong says what it is that did not end within the limit.
+func tooLong(b []byte) *Error {
+	i, _ := leadingCRLF(b)
+	// RFC 9110 section 15.5.15; RFC 6585 section 5.
+	if bytes.IndexByte(b[i:], '\n') < 0 {
+		return errTargetTooLong
+	}
+	return errHeadTooLong
+}

@@ -1,0 +1,114 @@
+package loop
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// A Gate bounds how many connections are open, over all loops and listeners
+// of a server. All methods may be called concurrently.
+type Gate struct {
+	max     int64
+	perAddr int
+	open    atomic.Int64
+
+	waiting atomic.Bool // somebody is in waiters
+	mu      sync.Mutex
+	waiters []func()
+	addrs   map[string]int // connections per client address; nil when not limited
+}
+
+// NewGate makes a gate for max connections, and at most perAddr of one client
+// address. 0 or less is no limit.
+func NewGate(max, perAddr int) *Gate {
+	g := &Gate{max: int64(max), perAddr: perAddr}
+	if max <= 0 {
+		g.max = 1<<63 - 1
+	}
+	if perAddr > 0 {
+		g.addrs = make(map[string]int)
+	}
+	return g
+}
+
+// Enter takes a place and reports whether there was one.
+func (g *Gate) Enter() bool {
+	if g.open.Add(1) <= g.max {
+		return true
+	}
+	g.open.Add(-1)
+	return false
+}
+
+// Admit counts a connection of the given peer, which has entered, and reports
+// whether its address may have one more. If not, the caller calls Leave with
+// an empty peer.
+func (g *Gate) Admit(peer string) bool {
+	host := g.host(peer)
+	if host == "" {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.addrs[host] >= g.perAddr {
+		return false
+	}
+	g.addrs[host]++
+	return true
+}
+
+// Leave gives a place back. peer is what Admit was given, "" if it was not
+// called or refused.
+func (g *Gate) Leave(peer string) {
+	g.open.Add(-1)
+	if host := g.host(peer); host != "" {
+		g.mu.Lock()
+		if g.addrs[host]--; g.addrs[host] <= 0 {
+			delete(g.addrs, host)
+		}
+		g.mu.Unlock()
+	}
+	if g.waiting.Load() {
+		g.wakeAll()
+	}
+}
+
+// Await calls fn once, from any goroutine, when a place may have become free.
+func (g *Gate) Await(fn func()) {
+	g.mu.Lock()
+	g.waiters = append(g.waiters, fn)
+	g.waiting.Store(true)
+	g.mu.Unlock()
+	// A place may have become free between the caller's Enter and here.
+	if g.open.Load() < g.max {
+		g.wakeAll()
+	}
+}
+
+// Open is how many places are taken.
+func (g *Gate) Open() int { return int(g.open.Load()) }
+
+func (g *Gate) wakeAll() {
+	g.mu.Lock()
+	fns := g.waiters
+	g.waiters = nil
+	g.waiting.Store(false)
+	g.mu.Unlock()
+	for _, fn := range fns {
+		fn()
+	}
+}
+
+// host is the address without its port; "" for peers that are not counted:
+// when there is no limit, and for unix sockets, whose peers have no address.
+func (g *Gate) host(peer string) string {
+	if g.addrs == nil || peer == "" || peer == "@" {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		return peer
+	}
+	return host
+}

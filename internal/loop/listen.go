@@ -1,0 +1,215 @@
+package loop
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/timer"
+)
+
+const (
+	// acceptBatch bounds the connections taken in one turn.
+	acceptBatch = 64
+	// pauseFor is how long accepting rests when there is no place or no
+	// descriptor. Meanwhile connections wait in the kernel's queue.
+	pauseFor = int64(100 * time.Millisecond)
+	// refuseBatch bounds the connections answered with 503 after a pause that
+	// did not help, so that a flood costs a bounded share of the loop.
+	refuseBatch = 16
+)
+
+// Accept says what to do with new connections. It is shared by the listeners
+// of a server and immutable once they run.
+type Accept struct {
+	Gate *Gate
+	// Open takes over a new non-blocking socket on the loop's goroutine. On
+	// an error the caller closes it.
+	Open func(l *Loop, fd int, peer string) error
+	// Refusal is what a connection for which there is no place is answered.
+	Refusal []byte
+	// Log reports a condition that an operator must know, in one line.
+	Log func(format string, args ...any)
+}
+
+// Listener accepts on a listening socket that is the loop's own.
+type Listener struct {
+	*Accept
+	loop    *Loop
+	fd      int
+	place   Place
+	node    timer.Node
+	reserve int // a descriptor to give up at EMFILE; -1 when it is used up
+	paused  bool
+	// awaiting: the gate will send mail when a place is free.
+	awaiting bool
+	logged   int64 // when a lack of descriptors was last logged
+}
+
+// mailResume says that a place may be free. Negative, since what Broadcast
+// sends to all Socks is not meant for a Listener.
+const mailResume = -1
+
+// Listen starts to accept on fd, which becomes the listener's.
+func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
+	ln := &Listener{Accept: a, loop: l, fd: fd}
+	ln.reserve, _ = sys.ReservePlace()
+	var err error
+	if ln.place, err = l.Attach(ln, fd, &ln.node); err != nil {
+		ln.closeReserve()
+		return nil, err
+	}
+	// Connections may have come before the poller watched.
+	l.Again(ln.place)
+	return ln, nil
+}
+
+// Close takes the connections that have already been made, then closes the
+// socket. Later ones are refused by the kernel.
+func (ln *Listener) Close() {
+	if ln.fd < 0 {
+		return
+	}
+	for !ln.paused && ln.accept() {
+	}
+	ln.loop.Detach(ln.place)
+	ln.loop.poller.CloseFD(ln.fd)
+	ln.closeReserve()
+	ln.fd = -1
+}
+
+// Ready implements Sock.
+func (ln *Listener) Ready(poll.Ready) {
+	if !ln.paused && ln.accept() {
+		ln.loop.Again(ln.place)
+	}
+}
+
+// Mail implements Sock.
+func (ln *Listener) Mail(what int) {
+	if what == mailResume {
+		ln.awaiting = false
+		ln.resume()
+	}
+}
+
+// Expire implements Sock: the pause is over.
+func (ln *Listener) Expire() {
+	if ln.resume(); ln.paused {
+		ln.refuseSome()
+	}
+}
+
+func (ln *Listener) resume() {
+	if ln.paused {
+		ln.paused = false
+		ln.Ready(0)
+	}
+}
+
+// accept takes a batch and reports whether there may be more.
+func (ln *Listener) accept() bool {
+	for range acceptBatch {
+		if !ln.Gate.Enter() {
+			ln.pause()
+			ln.await()
+			return false
+		}
+		fd, peer, e := ln.loop.poller.Accept(ln.fd)
+		if e == 0 {
+			ln.admit(ln.loop, fd, peer)
+			continue
+		}
+		ln.Gate.Leave("")
+		switch {
+		case sys.TemporaryAccept(e):
+		case sys.Again(e):
+			return false
+		default:
+			// Out of descriptors or memory, or an error nobody has met: a
+			// rest is right for all of them, a spin for none.
+			ln.complain(ln.loop.Now(), &ln.logged, e)
+			ln.pause()
+			return false
+		}
+	}
+	return true
+}
+
+func (ln *Listener) pause() {
+	ln.paused = true
+	ln.loop.Arm(&ln.node, ln.loop.Now()+pauseFor)
+}
+
+func (ln *Listener) await() {
+	if !ln.awaiting {
+		ln.awaiting = true
+		l, place := ln.loop, ln.place
+		ln.Gate.Await(func() { l.Post(place, mailResume) })
+	}
+}
+
+// refuseSome answers clients that wait in the kernel's queue although there is
+// still no place. The reserve descriptor makes that possible at EMFILE too.
+func (ln *Listener) refuseSome() {
+	for range refuseBatch {
+		ln.closeReserve()
+		fd, _, e := ln.loop.poller.Accept(ln.fd)
+		if e == 0 {
+			refuse(fd, ln.Refusal, ln.loop.scratch)
+		}
+		ln.reserve, _ = sys.ReservePlace()
+		if e != 0 && !sys.TemporaryAccept(e) {
+			return
+		}
+	}
+}
+
+func (ln *Listener) closeReserve() {
+	if ln.reserve >= 0 {
+		sys.Close(ln.reserve)
+		ln.reserve = -1
+	}
+}
+
+// admit finishes what Enter began.
+func (a *Accept) admit(l *Loop, fd int, peer string) {
+	if !a.Gate.Admit(peer) {
+		refuse(fd, a.Refusal, l.scratch)
+		a.Gate.Leave("")
+		return
+	}
+	if err := a.Open(l, fd, peer); err != nil {
+		a.Log("chert: a new connection was dropped: %v", err)
+		sys.Close(fd)
+		a.Gate.Leave(peer)
+	}
+}
+
+// complain logs at most once a second.
+func (a *Accept) complain(now int64, last *int64, e sys.Errno) {
+	if *last != 0 && now-*last < int64(time.Second) {
+		return
+	}
+	*last = now
+	hint := ""
+	if e == syscall.EMFILE {
+		hint = "; raise the limit of open files (ulimit -n) or lower MaxConns"
+	}
+	a.Log("chert: accept: %v%s", os.NewSyscallError("accept4", e), hint)
+}
+
+// refuse answers and closes. What the client has sent so far is read first:
+// closing over unread bytes sends a reset, which can overtake the answer.
+func refuse(fd int, answer, scratch []byte) {
+	sys.Write(fd, answer)
+	sys.CloseWrite(fd)
+	for range 4 {
+		if n, e := sys.Read(fd, scratch); n < len(scratch) || e != 0 {
+			break
+		}
+	}
+	sys.Close(fd)
+}

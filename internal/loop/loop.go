@@ -1,0 +1,337 @@
+package loop
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/timer"
+)
+
+const (
+	// eventBatch bounds the events of one turn, so that mail and timers are
+	// never far away.
+	eventBatch = 256
+	// scratchSize is the loop's own read buffer: large enough that most
+	// uploads fill it seldom, small enough to stay in a core's cache.
+	scratchSize = 64 << 10
+)
+
+// A Sock is what a loop drives. Its methods are called on the loop's goroutine
+// only.
+type Sock interface {
+	// Ready says what the descriptor can do. It may be spurious.
+	Ready(r poll.Ready)
+	// Expire says that the timer given to Arm has fired.
+	Expire()
+	// Mail delivers what Post was given. A Sock that has since been detached
+	// gets none.
+	Mail(what int)
+}
+
+// Place is where a Sock sits in its loop; zero until Attach.
+type Place struct {
+	slot, gen uint32
+}
+
+// Loop is one event loop. Methods are for its own goroutine unless they say
+// otherwise.
+type Loop struct {
+	poller  poll.Poller
+	wheel   *timer.Wheel
+	now     int64
+	events  []poll.Event
+	scratch []byte
+	slots   []slot
+	free    []uint32
+	// attached counts Socks; a retiring loop ends when it falls to zero.
+	attached int
+	again    []Place
+	spare    []Place
+	retiring bool
+	pool     pool
+	// dispatched is how many tasks this turn gave to the pool.
+	dispatched int
+
+	mu     sync.Mutex
+	mail   []mail
+	ended  bool
+	asleep atomic.Bool
+	readIn []mail // the mail being delivered; its array is swapped with mail
+}
+
+type slot struct {
+	sock Sock
+	node *timer.Node
+	gen  uint32
+}
+
+type mail struct {
+	to   Place
+	what int
+	fn   func()
+}
+
+// New makes a loop with its poller. Run must be called for it to live and
+// release what it holds.
+func New() (*Loop, error) {
+	p, err := poll.New()
+	if err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		poller:  p,
+		now:     sys.Nanotime(),
+		events:  make([]poll.Event, eventBatch),
+		scratch: make([]byte, scratchSize),
+		slots:   make([]slot, 1, 64), // slot 0 stays empty: Place{} is nowhere
+	}
+	l.wheel = timer.New(l.now)
+	return l, nil
+}
+
+// Now is the clock of this turn, in sys.Nanotime's nanoseconds.
+func (l *Loop) Now() int64 { return l.now }
+
+// Scratch is a buffer that any Sock may use until its method returns.
+func (l *Loop) Scratch() []byte { return l.scratch }
+
+// Poller gives the operations on descriptors.
+func (l *Loop) Poller() poll.Poller { return l.poller }
+
+// Attach gives s a place and has fd watched. node is s's timer; the loop sets
+// its Key. On error nothing is kept and fd is still the caller's.
+func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Place, error) {
+	var i uint32
+	if n := len(l.free); n > 0 {
+		i = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		i = uint32(len(l.slots))
+		l.slots = append(l.slots, slot{})
+	}
+	sl := &l.slots[i]
+	sl.gen++
+	p := Place{i, sl.gen}
+	if err := l.poller.Add(fd, p.key()); err != nil {
+		l.free = append(l.free, i)
+		return Place{}, err
+	}
+	node.Key = i
+	sl.sock, sl.node = s, node
+	l.attached++
+	return p, nil
+}
+
+// Detach forgets a Sock: its events, mail and timer. The descriptor stays open.
+func (l *Loop) Detach(p Place) {
+	if sl := l.at(p); sl != nil {
+		l.wheel.Stop(sl.node)
+		sl.sock, sl.node = nil, nil
+		sl.gen++
+		l.free = append(l.free, p.slot)
+		l.attached--
+	}
+}
+
+// Arm makes s's timer fire at the given time of sys.Nanotime, replacing what
+// was armed.
+func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
+
+// Stop disarms a timer.
+func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
+
+// Again calls the Sock's Ready with nothing set in the next turn, for one that
+// stopped halfway so that others get their share.
+func (l *Loop) Again(p Place) { l.again = append(l.again, p) }
+
+// Go runs t on a pooled goroutine.
+func (l *Loop) Go(t Task) {
+	l.dispatched++
+	l.pool.run(t)
+	if !l.pool.node.Armed() {
+		l.wheel.Arm(&l.pool.node, l.now+trimEvery)
+	}
+}
+
+// Post delivers what to the Sock at p on the loop's goroutine. Any goroutine
+// may call it. It reports false when the loop has ended.
+func (l *Loop) Post(p Place, what int) bool { return l.post(mail{to: p, what: what}) }
+
+// Do runs fn on the loop's goroutine. Any goroutine may call it. It reports
+// false, without running fn ever, when the loop has ended.
+func (l *Loop) Do(fn func()) bool { return l.post(mail{fn: fn}) }
+
+func (l *Loop) post(m mail) bool {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return false
+	}
+	l.mail = append(l.mail, m)
+	l.mu.Unlock()
+	// The loop sets asleep before it looks at the mail a last time; so either
+	// it sees this mail or this sees it asleep.
+	if l.asleep.CompareAndSwap(true, false) {
+		l.poller.Wake()
+	}
+	return true
+}
+
+// Broadcast delivers what to every Sock now attached.
+func (l *Loop) Broadcast(what int) {
+	for i := range l.slots {
+		if s := l.slots[i].sock; s != nil {
+			s.Mail(what)
+		}
+	}
+}
+
+// Attached is how many Socks the loop drives.
+func (l *Loop) Attached() int { return l.attached }
+
+// Retire ends the loop once it drives no Sock any more.
+func (l *Loop) Retire() { l.retiring = true }
+
+// Run drives the loop until it has retired, then releases all it holds. It
+// returns early only if the poller itself fails.
+func (l *Loop) Run() error {
+	defer l.end()
+	for {
+		if err := l.turn(); err != nil {
+			return err
+		}
+		if l.retiring && l.attached == 0 && l.finish() {
+			return nil
+		}
+	}
+}
+
+func (l *Loop) turn() error {
+	n, err := l.wait()
+	if err != nil {
+		return err
+	}
+	l.now = sys.Nanotime()
+	for i := range l.events[:n] {
+		ev := &l.events[i]
+		// An earlier event of this batch may have detached this one.
+		if sl := l.at(placeOf(ev.Key)); sl != nil {
+			sl.sock.Ready(ev.Ready)
+		}
+	}
+	l.deliver()
+	l.continueAgain()
+	l.wheel.Advance(l.now, l.fire)
+	return nil
+}
+
+func (l *Loop) wait() (int, error) {
+	if l.dispatched > 0 {
+		// Those who were given work run first; by the time they have, there
+		// is more to fetch in one call.
+		l.dispatched = 0
+		runtime.Gosched()
+	}
+	until := poll.Never
+	if len(l.again) > 0 {
+		until = poll.Now
+	} else if when, ok := l.wheel.Next(); ok {
+		until = when
+	}
+	if until != poll.Now {
+		l.asleep.Store(true)
+		if l.hasMail() {
+			until = poll.Now
+		}
+	}
+	n, err := l.poller.Wait(l.events, until)
+	l.asleep.Store(false)
+	return n, err
+}
+
+func (l *Loop) hasMail() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.mail) > 0
+}
+
+func (l *Loop) deliver() {
+	l.mu.Lock()
+	in := l.mail
+	l.mail = l.readIn[:0]
+	l.mu.Unlock()
+	for i := range in {
+		m := in[i]
+		in[i] = mail{}
+		if m.fn != nil {
+			m.fn()
+		} else if sl := l.at(m.to); sl != nil {
+			sl.sock.Mail(m.what)
+		}
+	}
+	l.readIn = in
+}
+
+func (l *Loop) continueAgain() {
+	// Those that ask again while this runs wait for the next turn.
+	now := l.again
+	l.again = l.spare[:0]
+	for _, p := range now {
+		if sl := l.at(p); sl != nil {
+			sl.sock.Ready(0)
+		}
+	}
+	l.spare = now
+}
+
+func (l *Loop) fire(n *timer.Node) {
+	if n == &l.pool.node {
+		if l.pool.trim(l.now) {
+			l.wheel.Arm(n, l.now+trimEvery)
+		}
+		return
+	}
+	if s := l.slots[n.Key].sock; s != nil {
+		s.Expire()
+	}
+}
+
+// finish closes the mailbox if it is empty; mail that came in is delivered in
+// another turn, since it may attach a Sock.
+func (l *Loop) finish() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mail) > 0 {
+		return false
+	}
+	l.ended = true
+	return true
+}
+
+// Discard releases a loop that was never run.
+func (l *Loop) Discard() { l.end() }
+
+func (l *Loop) end() {
+	l.mu.Lock()
+	l.ended = true
+	l.mail = nil
+	l.mu.Unlock()
+	l.pool.stop()
+	l.poller.Close()
+}
+
+func (l *Loop) at(p Place) *slot {
+	if int(p.slot) < len(l.slots) {
+		if sl := &l.slots[p.slot]; sl.gen == p.gen && sl.sock != nil {
+			return sl
+		}
+	}
+	return nil
+}
+
+func (p Place) key() poll.Key { return poll.Key(p.slot) | poll.Key(p.gen)<<32 }
+
+func placeOf(k poll.Key) Place { return Place{uint32(k), uint32(k >> 32)} }

@@ -1,0 +1,108 @@
+package loop
+
+import (
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/timer"
+)
+
+const (
+	// trimEvery is how often idle workers are looked at, idleWorker how long
+	// one may wait for work before it ends: long enough to outlast a pause in
+	// a burst, short enough that a peak's stacks do not stay for good.
+	trimEvery  = int64(time.Second)
+	idleWorker = int64(5 * time.Second)
+)
+
+// A Task is work that may block.
+type Task interface {
+	Run()
+}
+
+// pool keeps goroutines that wait for tasks. The one that waited least is
+// taken first: its stack is warm, and the others grow old and end. Any
+// goroutine may call run.
+type pool struct {
+	node timer.Node // the loop's; fires trim
+
+	mu      sync.Mutex
+	idle    []*worker // oldest first
+	workers int
+	stopped bool
+}
+
+type worker struct {
+	ch    chan Task // capacity 1, so that a sender never waits; nil ends it
+	since int64
+}
+
+func (p *pool) run(t Task) {
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		w := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		w.ch <- t
+		return
+	}
+	p.workers++
+	p.mu.Unlock()
+	w := &worker{ch: make(chan Task, 1)}
+	go p.work(w, t)
+}
+
+func (p *pool) work(w *worker, t Task) {
+	// Deferred because a task may end its goroutine (runtime.Goexit).
+	defer func() {
+		p.mu.Lock()
+		p.workers--
+		p.mu.Unlock()
+	}()
+	for t != nil {
+		t.Run()
+		if !p.wait(w) {
+			return
+		}
+		t = <-w.ch
+	}
+}
+
+// wait puts w among the idle; false means that the pool has stopped.
+func (p *pool) wait(w *worker) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return false
+	}
+	w.since = sys.Nanotime()
+	p.idle = append(p.idle, w)
+	return true
+}
+
+// trim ends workers that have been idle for long and reports whether any
+// worker is left to look at again.
+func (p *pool) trim(now int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for n < len(p.idle) && now-p.idle[n].since >= idleWorker {
+		p.idle[n].ch <- nil
+		n++
+	}
+	p.idle = append(p.idle[:0], p.idle[n:]...)
+	clear(p.idle[len(p.idle):cap(p.idle)])
+	return p.workers > 0
+}
+
+func (p *pool) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	for _, w := range p.idle {
+		w.ch <- nil
+	}
+	p.idle = nil
+}

@@ -1,0 +1,82 @@
+package poll
+
+import (
+	"errors"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// Key names a watched descriptor to its owner. It comes back in every event,
+// so that an event of a descriptor that has since been closed and reused can
+// be told from a fresh one. The all-ones key is the poller's own.
+type Key uint64
+
+const wakeKey = ^Key(0)
+
+// Ready says which operations on a descriptor are worth trying, as a set.
+type Ready uint8
+
+const (
+	// Readable: Read will give bytes, an end of stream or an error.
+	Readable Ready = 1 << iota
+	// Writable: Write will take bytes or give an error.
+	Writable
+	// PeerClosed: the peer will send no more; unread bytes may precede the end.
+	PeerClosed
+	// Hangup: the connection is dead in both directions.
+	Hangup
+)
+
+// Event is one descriptor that has become ready.
+type Event struct {
+	Key   Key
+	Ready Ready
+}
+
+// A Poller is the contract between a loop and the kernel. It is written as
+// operations so that a readiness system (epoll, kqueue) and a completion
+// system (io_uring) can both meet it:
+//
+//   - An operation (Accept, Read, Write) is tried at once and gives its result
+//     or EAGAIN. EAGAIN is a promise: one Event for that direction follows from
+//     Wait, after which the operation is tried again. A readiness system makes
+//     the system call in the operation; a completion system submits it at
+//     EAGAIN and hands out the finished result at the next try.
+//   - A Read that fills less than its buffer has drained the descriptor, unless
+//     an event said PeerClosed: later bytes make a new Event. A Read that
+//     fills its buffer may have left some behind and no Event will say so.
+//   - Events may be spurious: the operation then gives EAGAIN again.
+//   - Add is called once in a descriptor's life; there is nothing to rearm.
+//
+// Wait is called by the loop's goroutine alone. Read, Write2, Remove and Wake
+// may be called by any goroutine, but each direction of a descriptor by one at
+// a time: its owner (see internal/conn). Only the loop closes descriptors.
+type Poller interface {
+	// Add watches fd until it is closed or removed.
+	Add(fd int, key Key) error
+	// Remove stops watching fd; events already fetched may still name it.
+	Remove(fd int)
+	// Wait fills events and returns how many. It returns at once when some
+	// are ready or until is Now; else it waits, giving its processor away,
+	// until there are some, somebody calls Wake, or the clock of
+	// sys.Nanotime passes until. It may return 0 early.
+	Wait(events []Event, until int64) (int, error)
+	// Wake makes a Wait that is under way, or the next one, return.
+	Wake()
+	// Close releases the poller. The descriptors it watched stay open.
+	Close() error
+
+	Accept(fd int) (nfd int, peer string, e sys.Errno)
+	Read(fd int, p []byte) (int, sys.Errno)
+	Write2(fd int, a, b []byte) (int, sys.Errno)
+	CloseFD(fd int)
+}
+
+// Arguments of Wait.
+const (
+	Now   int64 = 0
+	Never int64 = 1<<63 - 1
+)
+
+// ErrUnsupported is what New returns where there is no poller.
+var ErrUnsupported = errors.New("poll: no poller on this system")

@@ -1,0 +1,218 @@
+package stream
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+)
+
+// This file is Conn as a conn.Transport.
+
+// Buffered implements conn.Transport.
+func (c *Conn) Buffered() []byte {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.B
+}
+
+// Discard implements conn.Transport.
+func (c *Conn) Discard(n int) {
+	if c.in == nil {
+		return
+	}
+	if c.in.B = c.in.B[n:]; len(c.in.B) == 0 {
+		c.in.Release()
+		c.in = nil
+	}
+}
+
+// Fill implements conn.Transport.
+func (c *Conn) Fill() error {
+	if err := c.beginRead(); err != nil {
+		return err
+	}
+	return c.readMore()
+}
+
+// Read implements conn.Transport.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if c.in != nil {
+		n := copy(p, c.in.B)
+		c.Discard(n)
+		return n, nil
+	}
+	if err := c.beginRead(); err != nil {
+		return 0, err
+	}
+	return c.nc.Read(p)
+}
+
+// beginRead sets the deadline of the handler's next read.
+func (c *Conn) beginRead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peerErr != nil {
+		return c.peerErr
+	}
+	return c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
+}
+
+// pieceSize bounds what one deadline covers: a peer that takes a large answer
+// slowly but steadily is not stalled.
+const pieceSize = 64 << 10
+
+// Write2 implements conn.Transport.
+func (c *Conn) Write2(a, b []byte) error {
+	if len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
+		if err := c.beginWrite(); err != nil {
+			return err
+		}
+		bufs := net.Buffers{a, b}
+		_, err := bufs.WriteTo(c.nc)
+		return err
+	}
+	for _, p := range [2][]byte{a, b} {
+		for len(p) > 0 {
+			n := min(len(p), pieceSize)
+			if err := c.beginWrite(); err != nil {
+				return err
+			}
+			if _, err := c.nc.Write(p[:n]); err != nil {
+				return err
+			}
+			p = p[n:]
+		}
+	}
+	return nil
+}
+
+func (c *Conn) beginWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nc.SetWriteDeadline(sooner(after(c.limits.WriteStall), c.writeBy))
+}
+
+// SendFile implements conn.Transport.
+func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
+	rf, can := c.nc.(io.ReaderFrom)
+	if !can {
+		return 0, false, nil
+	}
+	for sent < n {
+		if err := c.beginWrite(); err != nil {
+			return sent, true, err
+		}
+		m, err := rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+		sent += m
+		if err != nil || m == 0 {
+			return sent, true, err
+		}
+	}
+	return sent, true, nil
+}
+
+// SetReadDeadline implements conn.Transport.
+func (c *Conn) SetReadDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readBy = t; c.serving && !c.watching {
+		c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), t))
+	}
+}
+
+// SetWriteDeadline implements conn.Transport.
+func (c *Conn) SetWriteDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writeBy = t; c.serving {
+		c.nc.SetWriteDeadline(sooner(after(c.limits.WriteStall), t))
+	}
+}
+
+// sooner is the earlier of two deadlines, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// WatchPeer implements conn.Transport: a goroutine reads, since only a read
+// can tell that the peer is gone. What it reads is kept for the next request.
+func (c *Conn) WatchPeer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.serving || c.watching || c.hijacked || c.peerErr != nil {
+		return
+	}
+	c.watching = true
+	c.nc.SetReadDeadline(time.Time{})
+	go c.watch()
+}
+
+func (c *Conn) watch() {
+	b := buf.Get(readSize)
+	n, err := c.nc.Read(b.B[:cap(b.B)])
+	c.mu.Lock()
+	gone := false
+	if n > 0 {
+		// A pipelined request. in is not touched by anybody while this
+		// watches: who wants it calls stopWatch first.
+		if c.in == nil {
+			c.in = buf.Get(n)
+		}
+		c.in = c.in.Grow(n)
+		c.in.B = append(c.in.B, b.B[:n]...)
+	} else if err != nil && !c.aborted {
+		c.peerErr = err
+		gone = true
+	}
+	b.Release()
+	c.watching, c.aborted = false, false
+	c.cond.Broadcast()
+	c.mu.Unlock()
+	if gone {
+		c.proto.PeerGone(false)
+	}
+}
+
+// stopWatch ends the watch and waits until it has ended.
+func (c *Conn) stopWatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.watching {
+		return
+	}
+	c.aborted = true
+	c.nc.SetReadDeadline(longAgo)
+	for c.watching {
+		c.cond.Wait()
+	}
+}
+
+// Hijack implements conn.Transport.
+func (c *Conn) Hijack() (net.Conn, []byte, error) {
+	c.stopWatch()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hijacked = true
+	c.nc.SetDeadline(time.Time{})
+	rest := append([]byte(nil), c.Buffered()...)
+	c.Discard(len(rest))
+	return c.nc, rest, nil
+}
+
+// LocalAddr and RemoteAddr implement conn.Transport.
+func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
+
+func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
+
+// NetConn implements conn.Transport.
+func (c *Conn) NetConn() net.Conn { return c.nc }

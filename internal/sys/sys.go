@@ -1,0 +1,80 @@
+package sys
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Errno is a kernel error number; 0 is success. It is passed by value, never
+// as an error, on the hot path.
+type Errno = syscall.Errno
+
+// ErrUnsupported is returned where this system has no implementation.
+var ErrUnsupported = errors.New("sys: not supported on this system")
+
+var epoch = time.Now()
+
+// Nanotime is a monotonic clock in nanoseconds since an arbitrary point in
+// this process's life. It never jumps when the wall clock is set.
+func Nanotime() int64 { return int64(time.Since(epoch)) }
+
+// TemporaryAccept reports whether an accept that failed with e may be tried
+// again at once: the connection died in the queue, or a signal came.
+// Linux passes pending network errors of the new socket through accept
+// (accept(2), "Error handling").
+func TemporaryAccept(e Errno) bool {
+	switch e {
+	case syscall.EINTR, syscall.ECONNABORTED, syscall.EPROTO,
+		syscall.ENETDOWN, syscall.ENOPROTOOPT, syscall.EHOSTDOWN,
+		syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.EPERM:
+		return true
+	}
+	return false
+}
+
+// Exhausted reports whether e says that the process or the system is out of
+// descriptors or memory, so that trying again at once is useless.
+func Exhausted(e Errno) bool {
+	switch e {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
+		return true
+	}
+	return false
+}
+
+// Again reports whether e says that the call would have blocked.
+func Again(e Errno) bool {
+	return e == syscall.EAGAIN || e == syscall.EWOULDBLOCK
+}
+
+// OpError wraps e the way package net does, so that errors.Is with
+// syscall.ECONNRESET and net.Error both work for callers.
+func OpError(op string, e Errno, local, remote net.Addr) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: local, Addr: remote, Err: os.NewSyscallError(op, e)}
+}
+
+// appendIPPort appends "1.2.3.4:80" or "[::1]:80" as net.JoinHostPort would.
+func appendIPPort(dst []byte, ip net.IP, zone string, port int) []byte {
+	if v4 := ip.To4(); v4 != nil {
+		for i, o := range v4 {
+			if i > 0 {
+				dst = append(dst, '.')
+			}
+			dst = strconv.AppendUint(dst, uint64(o), 10)
+		}
+	} else {
+		dst = append(dst, '[')
+		dst = append(dst, ip.String()...)
+		if zone != "" {
+			dst = append(dst, '%')
+			dst = append(dst, zone...)
+		}
+		dst = append(dst, ']')
+	}
+	dst = append(dst, ':')
+	return strconv.AppendInt(dst, int64(port), 10)
+}

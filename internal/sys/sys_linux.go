@@ -1,0 +1,227 @@
+package sys
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// HavePoller tells whether this system has a poller that loops can use.
+const HavePoller = true
+
+// Read reads from a non-blocking descriptor. n == 0 with e == 0 is the end of
+// the stream.
+func Read(fd int, p []byte) (n int, e Errno) {
+	for {
+		r, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// Peek looks at one byte without taking it: n == 0 with e == 0 means that the
+// peer has closed and nothing is left to read. It may be called by any
+// goroutine while fd is open.
+func Peek(fd int) (n int, e Errno) {
+	var b [1]byte
+	r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1,
+		unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(r), 0
+}
+
+// Write writes what it can of p. MSG_NOSIGNAL: a peer that is gone is an
+// error number, never a SIGPIPE.
+func Write(fd int, p []byte) (n int, e Errno) {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// Write2 writes what it can of a followed by b in one call.
+func Write2(fd int, a, b []byte) (n int, e Errno) {
+	if len(a) == 0 {
+		return Write(fd, b)
+	}
+	if len(b) == 0 {
+		return Write(fd, a)
+	}
+	iov := [2]unix.Iovec{}
+	iov[0].Base, iov[1].Base = &a[0], &b[0]
+	iov[0].SetLen(len(a))
+	iov[1].SetLen(len(b))
+	msg := unix.Msghdr{Iov: &iov[0]}
+	msg.SetIovlen(2)
+	for {
+		r, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// HaveSendfile tells whether Sendfile works on this system.
+const HaveSendfile = true
+
+// Sendfile copies up to n bytes of src, from its current offset, to dst inside
+// the kernel. It may wait for the disk, so it goes through the scheduler.
+func Sendfile(dst, src, n int) (int, Errno) {
+	for {
+		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(dst), uintptr(src), 0, uintptr(n), 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// CannotSendfile reports whether e says that these two descriptors do not go
+// together with sendfile, so that copying is the way.
+func CannotSendfile(e Errno) bool {
+	return e == unix.EINVAL || e == unix.ENOSYS || e == unix.EOPNOTSUPP || e == unix.EPERM
+}
+
+// Accept takes one connection from a listening socket; the new descriptor is
+// non-blocking and close-on-exec. peer is its address as net would print it.
+func Accept(fd int) (nfd int, peer string, e Errno) {
+	var sa unix.RawSockaddrAny
+	size := uint32(unsafe.Sizeof(sa))
+	r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&sa)),
+		uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+	if e != 0 {
+		return -1, "", e
+	}
+	return int(r), peerString(&sa), 0
+}
+
+// Close releases fd. EINTR is not retried: on Linux the descriptor is gone
+// either way (close(2)).
+func Close(fd int) Errno {
+	_, _, e := syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	return e
+}
+
+// CloseWrite sends FIN and keeps the reading side.
+func CloseWrite(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0) }
+
+// CloseBoth ends both directions but keeps the descriptor, so that its owner's
+// calls fail instead of hitting a stranger's socket.
+func CloseBoth(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_RDWR, 0) }
+
+// SetReset makes the next Close send RST and drop what is unsent, for a peer
+// that does not take its data.
+func SetReset(fd int) {
+	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+}
+
+// Dup duplicates fd, close-on-exec.
+func Dup(fd int) (int, error) {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return n, os.NewSyscallError("fcntl", err)
+}
+
+// ReservePlace opens a descriptor that stands for nothing but its number; it
+// is given up when the process has run out of them.
+func ReservePlace() (int, error) {
+	return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// SetReusePort lets several sockets listen on one address; the kernel spreads
+// connections over them by a hash of the peer's address (socket(7)).
+func SetReusePort(fd int) error {
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+}
+
+// TuneListener sets on a listening TCP socket what its connections inherit
+// (Linux copies these at accept): no Nagle delay, and keep-alive probes after
+// 15 s as package net sets them.
+func TuneListener(fd int) {
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9)
+}
+
+// LocalAddr and PeerAddr ask the kernel for a socket's addresses; nil when it
+// no longer knows.
+func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
+
+func PeerAddr(fd int) net.Addr { return addrOf(unix.Getpeername(fd)) }
+
+// MaxFiles is the soft limit of open descriptors. The Go runtime has already
+// raised it to the hard one.
+func MaxFiles() int {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {
+		return 1 << 30
+	}
+	return int(l.Cur)
+}
+
+func peerString(sa *unix.RawSockaddrAny) string {
+	var b [64]byte
+	switch sa.Addr.Family {
+	case unix.AF_INET:
+		p := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
+		return string(appendIPPort(b[:0], p.Addr[:], "", ntohs(p.Port)))
+	case unix.AF_INET6:
+		p := (*unix.RawSockaddrInet6)(unsafe.Pointer(sa))
+		return string(appendIPPort(b[:0], p.Addr[:], zone(p.Scope_id), ntohs(p.Port)))
+	case unix.AF_UNIX:
+		// A client's socket has no name as a rule; net prints "@" then.
+		return "@"
+	}
+	return ""
+}
+
+func ntohs(p uint16) int {
+	b := (*[2]byte)(unsafe.Pointer(&p))
+	return int(b[0])<<8 | int(b[1])
+}
+
+func zone(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	if i, err := net.InterfaceByIndex(int(id)); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(int(id))
+}
+
+func addrOf(sa unix.Sockaddr, err error) net.Addr {
+	if err != nil {
+		return nil
+	}
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port}
+	case *unix.SockaddrInet6:
+		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port, Zone: zone(a.ZoneId)}
+	case *unix.SockaddrUnix:
+		return &net.UnixAddr{Name: a.Name, Net: "unix"}
+	}
+	return nil
+}

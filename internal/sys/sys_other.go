@@ -1,0 +1,38 @@
+//go:build !linux && !darwin
+
+package sys
+
+import (
+	"net"
+	"syscall"
+)
+
+// HavePoller is false: on this system every listener is served with a
+// goroutine per connection, and nothing below is ever called.
+const HavePoller = false
+
+const unsupported = syscall.EINVAL
+
+func Read(fd int, p []byte) (int, Errno)            { return 0, unsupported }
+func Peek(fd int) (int, Errno)                      { return 0, unsupported }
+func Write(fd int, p []byte) (int, Errno)           { return 0, unsupported }
+func Write2(fd int, a, b []byte) (int, Errno)       { return 0, unsupported }
+func Accept(fd int) (nfd int, peer string, e Errno) { return -1, "", unsupported }
+func Close(fd int) Errno                            { return unsupported }
+func CloseWrite(fd int)                             {}
+func CloseBoth(fd int)                              {}
+func SetReset(fd int)                               {}
+func Dup(fd int) (int, error)                       { return -1, ErrUnsupported }
+func ReservePlace() (int, error)                    { return -1, ErrUnsupported }
+func SetReusePort(fd int) error                     { return ErrUnsupported }
+func TuneListener(fd int)                           {}
+func LocalAddr(fd int) net.Addr                     { return nil }
+func PeerAddr(fd int) net.Addr                      { return nil }
+func MaxFiles() int                                 { return 1 << 30 }
+
+// HaveSendfile is false: callers copy.
+const HaveSendfile = false
+
+func Sendfile(dst, src, n int) (int, Errno) { return 0, unsupported }
+
+func CannotSendfile(Errno) bool { return true }

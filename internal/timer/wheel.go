@@ -1,0 +1,225 @@
+package timer
+
+import (
+	"math"
+	"math/bits"
+)
+
+// How the wheel works.
+//
+// Time is cut into ticks of 2^23 ns (8.4 ms). A tick number is read as digits
+// in base 64, and there is one level of 64 slots for each digit:
+//
+//	level  a slot spans   the level spans
+//	0      8.4 ms         0.54 s
+//	1      0.54 s         34 s
+//	2      34 s           37 min
+//	3      37 min         39 h
+//	4      39 h           104 days
+//
+// A timer lies at the level of the highest digit in which its tick differs
+// from the current one, in the slot that this digit names. Say that the
+// current tick is 2:10:63 (digits of levels 2, 1, 0). Then
+//
+//	2:11:01  differs first at level 1 -> level 1, slot 11 (though 2 ticks away)
+//	2:40:00  differs first at level 1 -> level 1, slot 40
+//	3:00:05  differs first at level 2 -> level 2, slot 3
+//
+// When the time reaches 2:11:00 it enters slot 11 of level 1, and what lies
+// there is placed anew: 2:11:01 now differs at level 0 only and goes to slot 1
+// there. This is the cascade. A timer moves at most once per level, so the
+// cost of a timer is bounded however long it runs.
+//
+// Two things follow from placing by digit rather than by distance. All timers
+// of a level come before all timers of the level above, and within a level all
+// occupied slots are ahead of the current digit: slots never wrap. So the
+// first occupied slot is the lowest bit of the first non-empty bitmap; a long
+// sleep costs no walk over empty slots, and Next needs no search.
+//
+// A timer beyond the top level waits in the overflow list, which is placed
+// anew each time the top level begins again (every 104 days).
+
+const (
+	// Tick is the resolution of the wheel in nanoseconds.
+	Tick = 1 << tickShift
+
+	tickShift  = 23
+	digitBits  = 6
+	slots      = 1 << digitBits
+	levels     = 5
+	wheelSlots = levels * slots
+	wheelBits  = levels * digitBits
+)
+
+// Lists beside the slots of the wheel.
+const (
+	overflow = wheelSlots + iota // beyond the top level
+	past                         // armed for a time already reached; fires at the next Advance
+	firing                       // due in the Advance that is running
+	lists
+)
+
+// Wheel holds the armed nodes of one owner. It is not safe for concurrent use.
+type Wheel struct {
+	now   int64          // the latest time Advance was told
+	tick  int64          // all timers of this tick and earlier have left the wheel
+	armed int            // nodes in all lists
+	used  [levels]uint64 // bit s of used[l]: slot s of level l is not empty
+	head  [lists]*Node   // the first node of each circular list, or nil
+}
+
+// New returns an empty wheel that starts at now, in nanoseconds of a monotonic
+// clock with any origin.
+func New(now int64) *Wheel {
+	return &Wheel{now: now, tick: now >> tickShift}
+}
+
+// Len returns how many nodes are armed.
+func (w *Wheel) Len() int { return w.armed }
+
+// Arm makes n fire at when, and forgets any earlier time it was armed for. A
+// time that the last Advance had already reached fires at the next Advance,
+// never in the one that is running, so a node that re-arms itself for the past
+// cannot keep Advance from returning. A node may be armed on one wheel only.
+func (w *Wheel) Arm(n *Node, when int64) {
+	list := past
+	if when > w.now {
+		list = w.place(ceilTick(when))
+	}
+	n.when = when
+	if n.list == uint16(list)+1 {
+		return // A deadline pushed within its slot: the common re-arm.
+	}
+	if n.list != 0 {
+		w.unlink(n)
+	}
+	w.link(n, list)
+}
+
+// Stop disarms n. Stopping an unarmed node does nothing.
+func (w *Wheel) Stop(n *Node) {
+	if n.list != 0 {
+		w.unlink(n)
+	}
+}
+
+// Advance tells the wheel the time and fires what is due: every node armed for
+// the beginning of the current tick or earlier. So a node fires less than a
+// tick late and never early. Nodes of different ticks fire in order of time,
+// after those armed for the past; the order within a tick is open.
+//
+// A node is unarmed when fire is called with it. fire may arm and stop any
+// node, also those due in this same call; it must not call Advance. If it
+// panics, what was left fires at the next Advance.
+//
+// A time before the last one is taken for the last one.
+func (w *Wheel) Advance(now int64, fire func(*Node)) {
+	w.now = max(w.now, now)
+	w.refile(past, firing)
+	w.collect(w.now >> tickShift)
+	// Nodes are taken from the list one by one, because fire may stop or
+	// re-arm any of those still in it.
+	for n := w.head[firing]; n != nil; n = w.head[firing] {
+		w.unlink(n)
+		fire(n)
+	}
+}
+
+// Next returns a time until which the owner may sleep without making any node
+// later than Advance would: the tick in which the earliest node fires, or an
+// earlier one in which it has to move down a level. It is not the time the
+// node was armed for: waking then would find its tick not yet full. ok is
+// false when nothing is armed.
+func (w *Wheel) Next() (when int64, ok bool) {
+	if w.head[past] != nil || w.head[firing] != nil {
+		return w.now, true
+	}
+	list, tick := w.first()
+	if list < 0 {
+		return 0, false
+	}
+	if tick > math.MaxInt64>>tickShift {
+		return math.MaxInt64, true
+	}
+	return tick << tickShift, true
+}
+
+// collect moves the wheel to the tick target and everything due by then to the
+// firing list.
+func (w *Wheel) collect(target int64) {
+	for {
+		list, tick := w.first()
+		if list < 0 || tick > target {
+			break
+		}
+		w.tick = tick
+		w.refile(list, -1)
+	}
+	// Safe to jump: no slot begins in between, so no digit that names an
+	// occupied slot is passed.
+	w.tick = target
+}
+
+// refile empties a list and links its nodes into the list to, or where each
+// now belongs if to is negative. The list is cut loose first: a node of the
+// overflow list may well go back there.
+func (w *Wheel) refile(from, to int) {
+	n := w.head[from]
+	if n == nil {
+		return
+	}
+	w.head[from] = nil
+	if from < wheelSlots {
+		w.used[from/slots] &^= 1 << (from % slots)
+	}
+	n.prev.next = nil
+	for n != nil {
+		next := n.next
+		dst := to
+		if dst < 0 {
+			dst = firing
+			if t := ceilTick(n.when); t > w.tick {
+				dst = w.place(t)
+			}
+		}
+		w.armed-- // link counts it again
+		w.link(n, dst)
+		n = next
+	}
+}
+
+// first returns the earliest list of the wheel that is not empty and the tick
+// in which it begins, or a negative list.
+func (w *Wheel) first() (list int, tick int64) {
+	for l, set := range w.used {
+		if set != 0 {
+			s := bits.TrailingZeros64(set)
+			shift := l * digitBits
+			above := w.tick >> (shift + digitBits) << digitBits
+			return l*slots + s, (above | int64(s)) << shift
+		}
+	}
+	if w.head[overflow] != nil {
+		return overflow, (w.tick>>wheelBits + 1) << wheelBits
+	}
+	return -1, 0
+}
+
+// place returns the list for a tick after the current one.
+func (w *Wheel) place(tick int64) int {
+	l := (bits.Len64(uint64(tick^w.tick)) - 1) / digitBits
+	if l >= levels {
+		return overflow
+	}
+	return l*slots + int(tick>>(l*digitBits))&(slots-1)
+}
+
+// ceilTick returns the first tick that begins at when or later. Rounding up is
+// what keeps a timer from firing early.
+func ceilTick(when int64) int64 {
+	t := when >> tickShift
+	if when&(Tick-1) != 0 {
+		t++
+	}
+	return t
+}

@@ -1,0 +1,229 @@
+package timer
+
+import (
+	"math"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+const (
+	ms   = int64(time.Millisecond)
+	sec  = int64(time.Second)
+	hour = int64(time.Hour)
+	day  = 24 * hour
+)
+
+// checkLists fails the test when the wheel's lists, bitmaps and count do not
+// agree with each other or with the times of the nodes.
+func checkLists(t *testing.T, w *Wheel) {
+	t.Helper()
+	armed := 0
+	for i, h := range w.head {
+		if i < wheelSlots && (w.used[i/slots]>>(i%slots)&1 == 1) != (h != nil) {
+			t.Fatalf("list %d: bitmap and list disagree", i)
+		}
+		if h == nil {
+			continue
+		}
+		for n := h; ; n = n.next {
+			armed++
+			if int(n.list)-1 != i || n.next.prev != n {
+				t.Fatalf("list %d is broken", i)
+			}
+			if i <= overflow {
+				if c := ceilTick(n.when); c <= w.tick || w.place(c) != i {
+					t.Fatalf("when %d lies in list %d at tick %d", n.when, i, w.tick)
+				}
+			}
+			if n.next == h {
+				break
+			}
+		}
+	}
+	if armed != w.armed {
+		t.Fatalf("%d nodes linked, Len is %d", armed, w.armed)
+	}
+}
+
+// sleepUntilFired follows Next like a loop does and returns when n fired.
+func sleepUntilFired(t *testing.T, w *Wheel, n *Node) (at int64, wakes int) {
+	t.Helper()
+	for fired := false; !fired; wakes++ {
+		var ok bool
+		if at, ok = w.Next(); !ok {
+			t.Fatal("Next finds nothing though a node is armed")
+		}
+		w.Advance(at, func(m *Node) { fired = fired || m == n })
+		checkLists(t, w)
+		if wakes > 2*levels {
+			t.Fatal("too many wakes")
+		}
+	}
+	return at, wakes
+}
+
+func TestNodeIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Node{}); size > 32 {
+		t.Errorf("Node has %d bytes", size)
+	}
+}
+
+func TestFiresInTime(t *testing.T) {
+	for _, start := range []int64{
+		0,
+		1,
+		12345678901234,
+		-5 * day,                  // a clock with its origin ahead
+		63*Tick + 7,               // the last slot of level 0
+		(1<<12-1)*Tick + 7,        // the last of levels 0 and 1
+		(1<<wheelBits - 1) * Tick, // the last tick before all levels begin again
+	} {
+		for _, tt := range []struct {
+			after int64
+			why   string
+		}{
+			{1, "within the tick"},
+			{Tick, "one tick"},
+			{Tick + 1, "just over a tick"},
+			{20 * ms, "level 0"},
+			{64 * Tick, "the first of level 1"},
+			{10 * sec, "level 1"},
+			{75 * sec, "level 2"},
+			{2 * hour, "level 3"},
+			{9 * day, "level 4"},
+			{200 * day, "beyond the top"},
+			{4000 * day, "far beyond the top"},
+		} {
+			w := New(start)
+			n := Node{Key: 7}
+			when := start + tt.after
+			w.Arm(&n, when)
+			if !n.Armed() || n.When() != when || w.Len() != 1 {
+				t.Fatalf("%s: not armed", tt.why)
+			}
+			var at int64
+			if tt.after < 100*day {
+				at, _ = sleepUntilFired(t, w, &n)
+			} else {
+				// The overflow list wakes the owner at each turn of the top.
+				w.Advance(when-1, func(*Node) { t.Errorf("%s: fired early", tt.why) })
+				at, _ = sleepUntilFired(t, w, &n)
+			}
+			if at < when || at >= when+Tick {
+				t.Errorf("from %d, %s: armed for %d, fired at %d", start, tt.why, when, at)
+			}
+			if n.Armed() || w.Len() != 0 || n.Key != 7 {
+				t.Errorf("%s: still armed, or Key was touched", tt.why)
+			}
+			if _, ok := w.Next(); ok {
+				t.Errorf("%s: Next is not empty", tt.why)
+			}
+		}
+	}
+}
+
+func TestNeverEarly(t *testing.T) {
+	for _, after := range []int64{1, Tick - 1, Tick, 75 * sec, 300 * day} {
+		w := New(99)
+		var n Node
+		w.Arm(&n, 99+after)
+		for _, now := range []int64{99, 99 + after/2, 99 + after - 1} {
+			w.Advance(now, func(*Node) { t.Errorf("armed for +%d, fired at %d", after, now-99) })
+		}
+		fired := false
+		w.Advance(99+after+Tick, func(*Node) { fired = true })
+		if !fired {
+			t.Errorf("armed for +%d, not fired a tick later", after)
+		}
+	}
+}
+
+func TestEndOfTime(t *testing.T) {
+	w := New(0)
+	var never, n Node
+	w.Arm(&never, math.MaxInt64)
+	w.Arm(&n, sec)
+	fired := 0
+	w.Advance(math.MaxInt64-1, func(*Node) { fired++ })
+	checkLists(t, w)
+	if fired != 1 || n.Armed() || !never.Armed() {
+		t.Errorf("fired %d", fired)
+	}
+	if when, ok := w.Next(); !ok || when != math.MaxInt64 {
+		t.Errorf("Next = %d, %v", when, ok)
+	}
+}
+
+func TestPast(t *testing.T) {
+	w := New(10 * sec)
+	for _, when := range []int64{math.MinInt64, 0, 10*sec - 1, 10 * sec} {
+		var n Node
+		w.Arm(&n, when)
+		if next, ok := w.Next(); !ok || next > 10*sec {
+			t.Errorf("Next = %d, %v", next, ok)
+		}
+		fired := 0
+		w.Advance(10*sec, func(*Node) { fired++ })
+		if fired != 1 {
+			t.Errorf("armed for %d, fired %d times", when, fired)
+		}
+	}
+}
+
+func TestClockBackwards(t *testing.T) {
+	w := New(100 * sec)
+	var a, b Node
+	w.Arm(&a, 110*sec)
+	w.Advance(50*sec, func(*Node) { t.Error("fired in the past") })
+	w.Arm(&b, 60*sec) // before the time known: due
+	fired := 0
+	w.Advance(40*sec, func(n *Node) {
+		if n != &b {
+			t.Error("wrong node")
+		}
+		fired++
+	})
+	w.Advance(110*sec+Tick, func(*Node) { fired++ })
+	if fired != 2 {
+		t.Errorf("fired %d, want 2", fired)
+	}
+}
+
+func TestStopAndRearm(t *testing.T) {
+	w := New(0)
+	var a, b, c Node
+	w.Stop(&a) // unarmed: nothing
+	w.Arm(&a, sec)
+	w.Arm(&b, sec)
+	w.Arm(&c, sec)
+	w.Stop(&b)
+	w.Stop(&b)
+	w.Arm(&c, 3*sec)
+	w.Arm(&c, 2*sec) // the last one counts
+	checkLists(t, w)
+	var got []*Node
+	w.Advance(2*sec+Tick, func(n *Node) { got = append(got, n) })
+	if len(got) != 2 || got[0] != &a || got[1] != &c || w.Len() != 0 {
+		t.Errorf("fired %v", got)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	w := New(0)
+	nodes := make([]Node, 5000)
+	for i := range nodes {
+		// A walk that is not in order; 7919 is prime to 5000.
+		w.Arm(&nodes[i], int64(i*7919%5000+1)*Tick)
+	}
+	last := int64(-1)
+	w.Advance(hour, func(n *Node) {
+		if n.When() < last {
+			t.Fatalf("%d after %d", n.When(), last)
+		}
+		last = n.When()
+	})
+	if w.Len() != 0 {
+		t.Errorf("%d left", w.Len())
+	}
+}

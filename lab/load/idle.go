@@ -1,0 +1,102 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Idle is a set of keep-alive connections on which nothing happens.
+type Idle struct {
+	request string
+	conns   []net.Conn // nil where opening failed
+}
+
+// workers open connections and ask at the same time: enough to keep a server busy, far below its backlog.
+const workers = 16
+
+// perSource bounds the connections from one address: Linux has 28,000 ephemeral ports for each by default, some of
+// which are taken or wait for reuse. All of 127.0.0.0/8 is local, so there is no lack of addresses.
+const perSource = 20000
+
+// OpenIdle opens n connections to addr, and asks once on each, so that the server has made all it keeps for one.
+func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
+	i := &Idle{request: fmt.Sprintf("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", addr), conns: make([]net.Conn, n)}
+	err := each(ctx, n, func(k int, r *bufio.Reader) error {
+		dialer := net.Dialer{Timeout: 5 * time.Second}
+		if source := k / perSource; source > 0 {
+			dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}
+		}
+		c, err := dialer.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		i.conns[k] = c
+		return i.ask(k, r)
+	})
+	if err != nil {
+		i.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// Ask makes a request on every connection. It fails if any of them was closed.
+func (i *Idle) Ask(ctx context.Context) error {
+	return each(ctx, len(i.conns), i.ask)
+}
+
+func (i *Idle) ask(k int, r *bufio.Reader) error {
+	c := i.conns[k]
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, i.request); err != nil {
+		return err
+	}
+	r.Reset(c)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK || resp.Close {
+		return fmt.Errorf("status %d, closing: %t", resp.StatusCode, resp.Close)
+	}
+	return nil
+}
+
+// Close closes the connections with a reset: ten thousand of them in TIME_WAIT would hinder the next run.
+func (i *Idle) Close() {
+	for _, c := range i.conns {
+		if c == nil {
+			continue
+		}
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+}
+
+// each calls f for 0 to n-1 from a few goroutines, each with a reader of its own, until one call fails.
+func each(ctx context.Context, n int, f func(k int, r *bufio.Reader) error) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			r := bufio.NewReader(nil)
+			for k := w; k < n && ctx.Err() == nil; k += workers {
+				if err := f(k, r); err != nil {
+					fail(fmt.Errorf("connection %d of %d: %w", k+1, n, err))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package load
+
+import "errors"
+
+// RaiseFiles is for Linux only.
+func RaiseFiles() (int, error) { return 0, errors.New("measuring needs Linux") }

@@ -1,0 +1,98 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Result is what wrk found.
+type Result struct {
+	Requests  int64   // answers read in full
+	PerSecond float64 // by wrk's own clock, which runs a little longer than asked for
+	Latency   Latency
+	Errors    Errors
+	CPU       time.Duration // what wrk itself used; not part of its output
+}
+
+// Latency is the distribution wrk prints. Under full load it says how long the queue is, not how quick the server.
+type Latency struct {
+	P50, P75, P90, P99 time.Duration
+}
+
+// Errors counts what went wrong. Status counts answers with a status above 399.
+type Errors struct {
+	Connect, Read, Write, Timeout, Status int64
+}
+
+// Sum is the number of errors of all kinds.
+func (e Errors) Sum() int64 { return e.Connect + e.Read + e.Write + e.Timeout + e.Status }
+
+func (e Errors) String() string {
+	return fmt.Sprintf("connect %d, read %d, write %d, timeout %d, status %d", e.Connect, e.Read, e.Write, e.Timeout, e.Status)
+}
+
+// The lines of wrk 4's output that are read. Lines that tell of errors are only printed when there were some.
+var (
+	requestsLine = regexp.MustCompile(`(?m)^\s+(\d+) requests in `)
+	perSecLine   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
+	latencyLine  = regexp.MustCompile(`(?m)^\s+(50|75|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
+	socketLine   = regexp.MustCompile(`(?m)^\s+Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
+	statusLine   = regexp.MustCompile(`(?m)^\s+Non-2xx or 3xx responses: (\d+)$`)
+)
+
+// Parse reads the text wrk prints. A line of errors in an unknown form is an error: it must not pass for none.
+func Parse(out string) (Result, error) {
+	var r Result
+	requests := requestsLine.FindStringSubmatch(out)
+	perSec := perSecLine.FindStringSubmatch(out)
+	if requests == nil || perSec == nil {
+		return r, errors.New("no count of requests")
+	}
+	var bad error
+	count := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		bad = errors.Join(bad, err)
+		return n
+	}
+	r.Requests = count(requests[1])
+	rate, err := strconv.ParseFloat(perSec[1], 64)
+	bad = errors.Join(bad, err)
+	r.PerSecond = rate
+	if m := socketLine.FindStringSubmatch(out); m != nil {
+		r.Errors.Connect, r.Errors.Read, r.Errors.Write, r.Errors.Timeout = count(m[1]), count(m[2]), count(m[3]), count(m[4])
+	} else if strings.Contains(out, "Socket errors") {
+		bad = errors.Join(bad, errors.New("unknown form of socket errors"))
+	}
+	if m := statusLine.FindStringSubmatch(out); m != nil {
+		r.Errors.Status = count(m[1])
+	} else if strings.Contains(out, "Non-2xx") {
+		bad = errors.Join(bad, errors.New("unknown form of response errors"))
+	}
+	r.Latency, err = parseLatency(out)
+	return r, errors.Join(bad, err)
+}
+
+func parseLatency(out string) (Latency, error) {
+	var l Latency
+	for _, m := range latencyLine.FindAllStringSubmatch(out, -1) {
+		d, err := time.ParseDuration(m[2] + m[3])
+		if err != nil {
+			return l, err
+		}
+		switch m[1] {
+		case "50":
+			l.P50 = d
+		case "75":
+			l.P75 = d
+		case "90":
+			l.P90 = d
+		case "99":
+			l.P99 = d
+		}
+	}
+	return l, nil
+}

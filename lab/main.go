@@ -1,0 +1,63 @@
+// Command lab measures chert beside other servers. Without arguments it lists what it can measure.
+//
+//	go run . run hello --vs nethttp,nginx
+//	go run . run idle --connections 10000
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/chert-http/chert/lab/profile"
+	"github.com/chert-http/chert/lab/rival"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	interrupted := ctx.Err() != nil
+	cancel()
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case interrupted: // err only tells what it broke off
+		fmt.Fprintln(os.Stderr, "lab: interrupted")
+		os.Exit(130)
+	default:
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	if len(args) == 0 {
+		list(out)
+		return nil
+	}
+	if args[0] != "run" || len(args) < 2 {
+		list(log)
+		return fmt.Errorf("no command %q", strings.Join(args, " "))
+	}
+	for _, p := range profile.All() {
+		if p.Name == args[1] {
+			return p.Run(ctx, args[2:], out, log)
+		}
+	}
+	list(log)
+	return fmt.Errorf("no profile %q", args[1])
+}
+
+func list(w io.Writer) {
+	fmt.Fprintln(w, "usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)")
+	fmt.Fprintln(w)
+	for _, p := range profile.All() {
+		fmt.Fprintf(w, "  %-8s %s\n", p.Name, p.About)
+	}
+	fmt.Fprintf(w, "\nservers: %s\n", strings.Join(rival.Names(), ", "))
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestList(t *testing.T) {
+	var out, log strings.Builder
+	if err := run(t.Context(), nil, &out, &log); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"hello", "idle", "nethttp", "nginx"} {
+		if !strings.Contains(out.String(), word) {
+			t.Errorf("the list lacks %q:\n%s", word, out.String())
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		args string
+		want string
+	}{
+		{"bench", `no command "bench"`},
+		{"run", `no command "run"`},
+		{"run plain65", `no profile "plain65"`},
+		{"run hello --rounds 0", "0 rounds"},
+		{"run hello --connections x", `list of numbers "x"`},
+		{"run hello nginx", `takes no argument "nginx"`},
+		{"run idle --connections 0", "0 connections"},
+	}
+	for _, tt := range tests {
+		err := run(t.Context(), strings.Fields(tt.args), &strings.Builder{}, &strings.Builder{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("lab %s: %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package profile
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/load"
+	"github.com/chert-http/chert/lab/report"
+	"github.com/chert-http/chert/lab/rival"
+)
+
+const (
+	// warmConnections are opened and closed before the first reading, so that pools, the heap and the poller have their
+	// usual size and only what the idle connections add is counted.
+	warmConnections = 200
+	// spareFiles is what a server and the lab need besides the connections: listeners, pollers, libraries, pipes.
+	spareFiles = 100
+)
+
+func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
+	var c common
+	f := flag.NewFlagSet("idle", flag.ContinueOnError)
+	c.register(f, "nethttp")
+	connections := f.Int("connections", 10000, "how many to hold")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if *connections < 1 {
+		return fmt.Errorf("%d connections: may not be less than 1", *connections)
+	}
+	if _, err := child.Find("taskset"); err != nil {
+		return err
+	}
+	core, err := pick(c.core, 0)
+	if err != nil {
+		return err
+	}
+	limit, err := load.RaiseFiles()
+	if err != nil {
+		return err
+	}
+	n, message := clamp(*connections, limit)
+	if message != "" {
+		fmt.Fprintln(log, message)
+	}
+	specs, dir, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, spec := range specs {
+		if !spec.Debug {
+			return fmt.Errorf("%s has no /debug/stats to tell its memory and goroutines", spec.Name)
+		}
+	}
+	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
+	for _, spec := range specs {
+		held, err := hold(ctx, spec, core, n, log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", spec.Name, err)
+		}
+		table.Servers = append(table.Servers, held)
+	}
+	table.Text(out)
+	return c.finish(report.File{Profile: "idle", Idle: &table}, nil, out)
+}
+
+// clamp bounds the number of connections by the limit of open files; server and lab each have one descriptor for one.
+func clamp(n, limit int) (int, string) {
+	most := limit - spareFiles
+	if n <= most {
+		return n, ""
+	}
+	return max(most, 1), fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)",
+		limit, max(most, 1), n)
+}
+
+// hold measures one server in a process of its own.
+func hold(ctx context.Context, spec rival.Spec, core, n int, log io.Writer) (report.Held, error) {
+	held := report.Held{Server: spec.Name}
+	s, err := rival.Start(ctx, spec, core)
+	if err != nil {
+		return held, err
+	}
+	defer s.Stop()
+	answer, err := rival.Fetch(ctx, s.Addr, "/")
+	if err != nil {
+		return held, err
+	}
+	if err := answer.Differs(helloAnswer); err != nil {
+		return held, err
+	}
+	warm, err := load.OpenIdle(ctx, s.Addr, min(n, warmConnections))
+	if err != nil {
+		return held, err
+	}
+	warm.Close()
+	if held.Before, err = rest(ctx, s); err != nil {
+		return held, err
+	}
+	idle, err := load.OpenIdle(ctx, s.Addr, n)
+	if err != nil {
+		return held, err
+	}
+	defer idle.Close()
+	if held.After, err = rest(ctx, s); err != nil {
+		return held, err
+	}
+	// A server that has dropped some of the connections would look small.
+	if err := idle.Ask(ctx); err != nil {
+		return held, fmt.Errorf("not all connections were still open: %w", err)
+	}
+	fmt.Fprintf(log, "%-8s %d connections opened, held and asked once more\n", spec.Name, n)
+	return held, nil
+}

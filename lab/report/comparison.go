@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+)
+
+// Round is one server's turn in one round.
+type Round struct {
+	CPU       float64 `json:"cpu_us_per_request"` // user + system of the server's process tree
+	User      float64 `json:"user_us_per_request"`
+	PerSecond float64 `json:"requests_per_second"`
+	Requests  int64   `json:"requests"`
+	Errors    int64   `json:"errors"`
+	Steal     float64 `json:"steal_percent"`  // of the cores in use, taken by the hypervisor
+	Others    float64 `json:"others_percent"` // of the same, used by processes that have no part in it
+	P50       float64 `json:"p50_us"`
+	P99       float64 `json:"p99_us"`
+}
+
+// Series is all rounds of one server.
+type Series struct {
+	Server        string  `json:"server"`
+	ResponseBytes int     `json:"response_bytes"`
+	Rounds        []Round `json:"rounds"`
+}
+
+// Comparison is one table: servers under the same load. The first series is the server the others are rivals of.
+type Comparison struct {
+	Title       string   `json:"title"`
+	Connections int      `json:"connections"`
+	Series      []Series `json:"series"`
+}
+
+func (s Series) each(f func(Round) float64) []float64 {
+	values := make([]float64, len(s.Rounds))
+	for i, r := range s.Rounds {
+		values[i] = f(r)
+	}
+	return values
+}
+
+// CPU summarises microseconds per request.
+func (s Series) CPU() Summary { return Lowest(s.each(func(r Round) float64 { return r.CPU })) }
+
+// PerSecond summarises requests per second.
+func (s Series) PerSecond() Summary {
+	return Highest(s.each(func(r Round) float64 { return r.PerSecond }))
+}
+
+func (s Series) user() Summary { return Lowest(s.each(func(r Round) float64 { return r.User })) }
+
+func (s Series) worst(f func(Round) float64) string { return f1(Highest(s.each(f)).Best) + " %" }
+
+func (s Series) errors() int64 {
+	var sum int64
+	for _, r := range s.Rounds {
+		sum += r.Errors
+	}
+	return sum
+}
+
+// Text writes the table, and that of the ratios.
+func (c Comparison) Text(w io.Writer) {
+	fmt.Fprintf(w, "%s\nCPU: microseconds of the server's processor time per request, user + system. bytes: one response.\n\n", c.Title)
+	var t table
+	t.row("server", "CPU best", "CPU median", "user median", "req/s best", "req/s median", "bytes", "errors", "steal worst", "others worst")
+	for _, s := range c.Series {
+		cpu, rate := s.CPU(), s.PerSecond()
+		t.row(s.Server, f2(cpu.Best), f2(cpu.Median), f2(s.user().Median), f0(rate.Best), f0(rate.Median),
+			fmt.Sprint(s.ResponseBytes), fmt.Sprint(s.errors()),
+			s.worst(func(r Round) float64 { return r.Steal }), s.worst(func(r Round) float64 { return r.Others }))
+	}
+	t.write(w)
+	if len(c.Series) < 2 {
+		return
+	}
+	fmt.Fprintln(w)
+	var ratios table
+	ratios.row("ratio", "CPU best", "CPU median", "req/s best", "req/s median")
+	for _, r := range c.Ratios() {
+		ratios.row(r.Server+" / "+r.Rival, times(r.CPU.Best), times(r.CPU.Median), times(r.PerSecond.Best), times(r.PerSecond.Median))
+	}
+	ratios.write(w)
+}
+
+// Ratio compares the first server with one of its rivals. Below 1, CPU is the better; above 1, PerSecond is.
+type Ratio struct {
+	Server    string  `json:"server"`
+	Rival     string  `json:"rival"`
+	CPU       Summary `json:"cpu"`
+	PerSecond Summary `json:"requests_per_second"`
+}
+
+// Ratios compares the first server with each of the others.
+func (c Comparison) Ratios() []Ratio {
+	var all []Ratio
+	for i, rival := range c.Series {
+		if i == 0 {
+			continue
+		}
+		first := c.Series[0]
+		all = append(all, Ratio{first.Server, rival.Server, first.CPU().To(rival.CPU()), first.PerSecond().To(rival.PerSecond())})
+	}
+	return all
+}
+
+func f0(v float64) string { return fmt.Sprintf("%.0f", v) }
+func f1(v float64) string { return fmt.Sprintf("%.1f", v) }
+func f2(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// times writes a ratio; there is none when one side served nothing.
+func times(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return f2(v)
+}

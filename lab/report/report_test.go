@@ -1,0 +1,129 @@
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMedian(t *testing.T) {
+	tests := []struct {
+		values []float64
+		want   float64
+	}{
+		{nil, 0},
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 2}, 2},
+		{[]float64{4, 1, 3, 2}, 2.5},
+		{[]float64{5, 5, 5, 100}, 5},
+	}
+	for _, tt := range tests {
+		if got := Median(tt.values); got != tt.want {
+			t.Errorf("Median(%v) = %v, want %v", tt.values, got, tt.want)
+		}
+	}
+	values := []float64{3, 1, 2}
+	if Median(values); values[0] != 3 {
+		t.Error("Median sorts its argument")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	values := []float64{8, 10, 9, 30}
+	if got, want := Lowest(values), (Summary{8, 9.5}); got != want {
+		t.Errorf("Lowest = %v, want %v", got, want)
+	}
+	if got, want := Highest(values), (Summary{30, 9.5}); got != want {
+		t.Errorf("Highest = %v, want %v", got, want)
+	}
+	if got := Lowest(nil); got != (Summary{}) {
+		t.Errorf("Lowest of none = %v", got)
+	}
+	if got, want := (Summary{4, 6}).To(Summary{8, 0}), (Summary{0.5, 0}); got != want {
+		t.Errorf("To = %v, want %v", got, want)
+	}
+}
+
+var comparison = Comparison{
+	Title:       "hello, 64 connections",
+	Connections: 64,
+	Series: []Series{
+		{Server: "chert", ResponseBytes: 117, Rounds: []Round{
+			{CPU: 8.1, User: 2.2, PerSecond: 120000, Requests: 240000, Steal: 0.5, Others: 3},
+			{CPU: 7.4, User: 2, PerSecond: 130000, Requests: 260000},
+			{CPU: 9, User: 2.5, PerSecond: 100000, Requests: 200000, Steal: 12.25}}},
+		{Server: "nethttp", ResponseBytes: 130, Rounds: []Round{
+			{CPU: 18.5, User: 8, PerSecond: 54000, Requests: 108000},
+			{CPU: 18, User: 7.9, PerSecond: 55000, Requests: 110000},
+			{CPU: 20, User: 8.8, PerSecond: 50000, Requests: 100000, Errors: 3}}},
+		{Server: "nginx", ResponseBytes: 161},
+	},
+}
+
+var idle = Idle{
+	Title:       "idle, 10000 connections",
+	Connections: 10000,
+	Servers: []Held{
+		{"chert", State{9 << 20, 2 << 20, 4}, State{13 << 20, 6 << 20, 4}},
+		{"nethttp", State{8 << 20, 1 << 20, 3}, State{208 << 20, 101 << 20, 10003}},
+	},
+}
+
+func TestText(t *testing.T) {
+	for name, write := range map[string]func(*strings.Builder){
+		"comparison": func(b *strings.Builder) { comparison.Text(b) },
+		"idle":       func(b *strings.Builder) { idle.Text(b) },
+	} {
+		var b strings.Builder
+		write(&b)
+		golden(t, name+".txt", b.String())
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.json")
+	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Idle: &idle, Errors: []string{}}
+	if err := f.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got File
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	ratio := got.Ratios[0][0]
+	if ratio.Rival != "nethttp" || f2(ratio.CPU.Best) != "0.41" || f2(ratio.PerSecond.Median) != "2.22" {
+		t.Errorf("first ratio: %+v", ratio)
+	}
+	if held := got.Held[1]; f0(held.Resident) != "20972" || held.Goroutines != 1 {
+		t.Errorf("per connection: %+v", held)
+	}
+	if len(got.Comparisons[0].Series[0].Rounds) != 3 {
+		t.Error("rounds are missing")
+	}
+}

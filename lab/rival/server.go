@@ -1,0 +1,106 @@
+package rival
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/chert-http/chert/lab/child"
+)
+
+// Server is a running rival.
+type Server struct {
+	Spec
+	Addr string // host:port, 127.0.0.1
+	proc *child.Child
+	dir  string
+}
+
+// patience is how long a server may take to answer for the first time.
+const patience = 10 * time.Second
+
+// Start starts a server on one core and waits until it answers. It ends at the latest when ctx does.
+func Start(ctx context.Context, spec Spec, core int) (*Server, error) {
+	dir, err := os.MkdirTemp("", "chert-lab-"+spec.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Spec: spec, dir: dir}
+	if err := s.start(ctx, core); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, core int) error {
+	var err error
+	if s.Addr, err = freeAddr(); err != nil {
+		return err
+	}
+	command, err := s.command(s.dir, s.Addr)
+	if err != nil {
+		return err
+	}
+	command.Core = core
+	if s.proc, err = child.Start(ctx, command); err != nil {
+		return err
+	}
+	return s.wait(ctx)
+}
+
+// wait returns when the server has answered.
+func (s *Server) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		_, last := Fetch(ctx, s.Addr, "/")
+		if err := s.Ended(); err != nil {
+			return err
+		}
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no answer in %v: %w", patience, last)
+		case <-s.proc.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// PID is the root of the server's process tree.
+func (s *Server) PID() int { return s.proc.PID() }
+
+// Ended is nil while the server runs; afterwards it says how it ended, and shows the end of its log.
+func (s *Server) Ended() error {
+	err := s.proc.Ended()
+	if err == nil {
+		return nil
+	}
+	const enough = 2048
+	log, _ := os.ReadFile(filepath.Join(s.dir, "error.log"))
+	return fmt.Errorf("%s: %w\n%s", s.Name, err, log[max(0, len(log)-enough):])
+}
+
+// Stop ends the server and removes its files.
+func (s *Server) Stop() {
+	if s.proc != nil {
+		s.proc.Stop()
+	}
+	os.RemoveAll(s.dir)
+}
+
+// freeAddr picks a port. Another process may take it before the server does; the server then fails to start.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

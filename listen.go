@@ -1,0 +1,121 @@
+package chert
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// Listen opens what ListenAndServe would open, without serving it yet: the
+// address can be asked with Addr, and Serve takes the result. For "tcp",
+// "tcp4" and "tcp6" the event loops will each have a socket of their own on
+// the address (SO_REUSEPORT). Other networks are net.Listen's.
+func (s *Server) Listen(network, addr string) (net.Listener, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return net.Listen(network, addr)
+	}
+	if !sys.HavePoller || s.Engine == EngineGoroutines {
+		return net.Listen(network, addr)
+	}
+	if _, port, err := net.SplitHostPort(addr); err == nil && port != "" && port != "0" {
+		// With SO_REUSEPORT two servers of one user would share a port
+		// unasked, each getting some of the clients. A plain socket tells
+		// whether the port is taken.
+		probe, err := net.Listen(network, addr)
+		if err != nil {
+			return nil, err
+		}
+		probe.Close()
+	}
+	l, err := reusePort.Listen(context.Background(), network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{})}, nil
+}
+
+// reusePort listens on an address that several sockets share.
+var reusePort = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+	var err error
+	if ctl := c.Control(func(fd uintptr) { err = sys.SetReusePort(int(fd)) }); ctl != nil {
+		return ctl
+	}
+	return err
+}}
+
+// listener is a TCP listener that event loops can open again, once each. Until
+// then it is an ordinary one.
+type listener struct {
+	*net.TCPListener
+	network string
+	once    sync.Once
+	closed  chan struct{} // Close was called
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	err := net.ErrClosed
+	l.once.Do(func() {
+		close(l.closed)
+		err = l.TCPListener.Close()
+	})
+	return err
+}
+
+// sockets opens n listening sockets on the address, of which the first is the
+// listener's own, duplicated. They are the caller's; the listener itself stays
+// open only to be closed.
+func (l *listener) sockets(n int) (fds []int, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(fds)
+			fds = nil
+		}
+	}()
+	first, err := dupListener(l.TCPListener)
+	if err != nil {
+		return nil, err
+	}
+	fds = append(fds, first)
+	for len(fds) < n {
+		again, err := reusePort.Listen(context.Background(), l.network, l.Addr().String())
+		if err != nil {
+			return fds, err
+		}
+		fd, err := dupListener(again.(*net.TCPListener))
+		again.Close()
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+// dupListener duplicates a listening socket's descriptor. Unlike
+// TCPListener.File it leaves the socket non-blocking.
+func dupListener(l *net.TCPListener) (int, error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	if ctl := raw.Control(func(s uintptr) {
+		sys.TuneListener(int(s))
+		fd, err = sys.Dup(int(s))
+	}); ctl != nil {
+		return -1, ctl
+	}
+	return fd, err
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		sys.Close(fd)
+	}
+}

@@ -1,0 +1,218 @@
+package chert
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// ListenAndServe listens on Addr and serves until Shutdown or Close, after
+// which it returns ErrServerClosed. Its error is never nil.
+func (s *Server) ListenAndServe() error {
+	if s.stopping.Load() {
+		return ErrServerClosed
+	}
+	addr := s.Addr
+	if addr == "" {
+		addr = ":http"
+	}
+	l, err := s.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return s.Serve(l)
+}
+
+// ListenAndServe serves handler on addr with a Server's defaults.
+func ListenAndServe(addr string, handler http.Handler) error {
+	s := &Server{Addr: addr, Handler: handler}
+	return s.ListenAndServe()
+}
+
+// ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
+func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
+	if s.stopping.Load() {
+		return ErrServerClosed
+	}
+	addr := s.Addr
+	if addr == "" {
+		addr = ":https"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return s.ServeTLS(l, certFile, keyFile)
+}
+
+// ServeTLS serves TLS connections of l with a goroutine each. The files may be
+// empty when TLSConfig has certificates. Only HTTP/1.1 is negotiated.
+func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
+	cfg := &tls.Config{}
+	if s.TLSConfig != nil {
+		cfg = s.TLSConfig.Clone()
+	}
+	cfg.NextProtos = []string{"http/1.1"}
+	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return err
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	return s.Serve(tls.NewListener(l, cfg))
+}
+
+// Serve serves the connections of l until l is closed, by Shutdown, Close or
+// anybody else. It closes l, and returns ErrServerClosed after Shutdown or
+// Close, else l's error; never nil. Several may run at the same time.
+//
+// A *net.TCPListener, a *net.UnixListener and what Listen returns are driven
+// by event loops, everything else by goroutines; see Engine.
+func (s *Server) Serve(l net.Listener) error {
+	sv := &serving{l: l, stop: make(chan struct{})}
+	if !s.begin(sv) {
+		l.Close()
+		return ErrServerClosed
+	}
+	defer s.done(sv)
+	err := s.serveWith(sv)
+	if s.stopping.Load() {
+		return ErrServerClosed
+	}
+	return err
+}
+
+// serving is a call of Serve.
+type serving struct {
+	l    net.Listener
+	once sync.Once
+	err  error
+	stop chan struct{} // closed by Shutdown and Close
+}
+
+// close closes the listener once, as net/http does.
+func (sv *serving) close() error {
+	sv.once.Do(func() {
+		close(sv.stop)
+		sv.err = sv.l.Close()
+	})
+	return sv.err
+}
+
+func (s *Server) begin(sv *serving) bool {
+	s.lock()
+	defer s.mu.Unlock()
+	if s.stopping.Load() {
+		return false
+	}
+	s.serving[sv] = struct{}{}
+	return true
+}
+
+func (s *Server) done(sv *serving) {
+	sv.close()
+	s.lock()
+	delete(s.serving, sv)
+	s.quiet.Broadcast()
+	s.mu.Unlock()
+}
+
+func (s *Server) serveWith(sv *serving) error {
+	cfg := s.config(sv.l)
+	if sys.HavePoller && s.Engine != EngineGoroutines {
+		switch l := sv.l.(type) {
+		case *listener:
+			return s.serveOwn(sv, l, cfg)
+		case *net.TCPListener:
+			return s.serveForeign(sv, l, cfg)
+		case *net.UnixListener:
+			return s.serveForeign(sv, l, cfg)
+		}
+	}
+	if s.Engine == EngineLoops {
+		return fmt.Errorf("chert: event loops cannot drive a %T on this system", sv.l)
+	}
+	return s.serveGoroutines(sv, cfg)
+}
+
+// accept is what listeners on loops do with new connections.
+func (s *Server) accept(cfg *bridge.Config) *loop.Accept {
+	return &loop.Accept{
+		Gate:    s.gate,
+		Refusal: refusal,
+		Log:     s.logf,
+		Open: func(l *loop.Loop, fd int, peer string) error {
+			c, err := cfg.Open(l, fd, peer)
+			if err == nil && s.stopping.Load() {
+				// It was accepted before the listener closed and attached
+				// after the others were told.
+				c.Mail(conn.Drain)
+			}
+			return err
+		},
+	}
+}
+
+// serveOwn gives every loop a listening socket.
+func (s *Server) serveOwn(sv *serving, l *listener, cfg *bridge.Config) error {
+	set, err := s.useLoops()
+	if err != nil {
+		return err
+	}
+	defer s.releaseLoops(set)
+	fds, err := l.sockets(len(set.loops))
+	if err != nil {
+		return err
+	}
+	// The loops have the socket; the runtime's poller need not wake for it.
+	l.TCPListener.Close()
+	stop, err := set.listen(fds, s.accept(cfg))
+	if err != nil {
+		return err
+	}
+	select {
+	case <-l.closed:
+	case <-sv.stop:
+	}
+	stop()
+	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
+}
+
+// rawListener is what serveForeign needs of a listener.
+type rawListener interface {
+	net.Listener
+	SyscallConn() (syscall.RawConn, error)
+}
+
+// serveForeign accepts on a socket that somebody else opened and deals the
+// connections out to the loops.
+func (s *Server) serveForeign(sv *serving, l rawListener, cfg *bridge.Config) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if _, ok := l.(*net.TCPListener); ok {
+		raw.Control(func(fd uintptr) { sys.TuneListener(int(fd)) })
+	}
+	set, err := s.useLoops()
+	if err != nil {
+		return err
+	}
+	defer s.releaseLoops(set)
+	err = loop.AcceptFrom(raw, set.loops, s.accept(cfg))
+	if errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(), Err: err}
+}

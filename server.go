@@ -1,0 +1,166 @@
+package chert
+
+import (
+	"context"
+	"crypto/tls"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/stream"
+)
+
+// ErrServerClosed is http.ErrServerClosed: what Serve and ListenAndServe
+// return after Shutdown or Close.
+var ErrServerClosed = http.ErrServerClosed
+
+// Server has http.Server's fields and methods. The zero value serves
+// http.DefaultServeMux on ":http". Fields must not be changed once a Serve
+// method has been called; methods may be called by any goroutine.
+//
+// For times and sizes 0 means the default given here and a negative value
+// means none.
+type Server struct {
+	// Addr is the TCP address of ListenAndServe, "host:port". Default ":http".
+	Addr string
+	// Handler answers requests. Default http.DefaultServeMux.
+	Handler http.Handler
+	// DisableGeneralOptionsHandler passes "OPTIONS *" to Handler instead of
+	// answering 200 with Content-Length: 0.
+	DisableGeneralOptionsHandler bool
+	// TLSConfig is for ServeTLS and ListenAndServeTLS, which clone it.
+	TLSConfig *tls.Config
+
+	// ReadTimeout bounds the reading of a whole request, body included.
+	// Default none: ReadHeaderTimeout and ReadStallTimeout bound what a slow
+	// client can do without bounding uploads.
+	ReadTimeout time.Duration
+	// ReadHeaderTimeout bounds the reading of a request's head, from its
+	// first byte, or from the accept for a connection's first. Default
+	// ReadTimeout, or 60 s without one. A client that exceeds it is answered
+	// 408 if it had begun a request.
+	ReadHeaderTimeout time.Duration
+	// WriteTimeout bounds the time from the end of a request's head to the
+	// end of its response. Default none; see WriteStallTimeout.
+	WriteTimeout time.Duration
+	// IdleTimeout bounds the wait for the next request on a kept connection.
+	// Default ReadTimeout, or 75 s without one.
+	IdleTimeout time.Duration
+	// ReadStallTimeout bounds each wait for more of a request's body. Default
+	// 60 s. A body Read that exceeds it gives an error whose Timeout method
+	// is true; if the handler then writes nothing, 408 is answered.
+	ReadStallTimeout time.Duration
+	// WriteStallTimeout bounds each wait for the client to take more of the
+	// response; then the connection is reset. Default 60 s.
+	WriteStallTimeout time.Duration
+
+	// MaxHeaderBytes bounds a request's head, request line included; beyond
+	// it the answer is 431 or 414. Default 64 KiB, at most 1 GiB.
+	MaxHeaderBytes int
+	// MaxHeaderFields bounds the number of a request's fields; beyond it the
+	// answer is 431. Default 128.
+	MaxHeaderFields int
+	// MaxConns bounds the open connections. At the limit accepting pauses;
+	// connections that then wait for more than about 100 ms are answered 503
+	// a few at a time. Default: the process's limit of open files less a
+	// reserve for everything else.
+	MaxConns int
+	// MaxConnsPerAddr bounds the open connections of one client address;
+	// more are answered 503. Default none.
+	MaxConnsPerAddr int
+
+	// TLSNextProto is accepted for compatibility; nothing but HTTP/1.1 is
+	// negotiated yet.
+	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
+	// ConnState is called when a connection changes its state. It may be
+	// called on an event loop, so it must not block. The net.Conn it sees
+	// tells addresses and can be closed; its bytes are the server's.
+	ConnState func(net.Conn, http.ConnState)
+	// ErrorLog takes what the server has to say. Default package log's
+	// standard logger.
+	ErrorLog *log.Logger
+	// BaseContext gives the context that all requests of a listener derive
+	// from. Default context.Background.
+	BaseContext func(net.Listener) context.Context
+	// ConnContext may change the context of a new connection's requests. The
+	// remark on ConnState holds for it too.
+	ConnContext func(ctx context.Context, c net.Conn) context.Context
+	// HTTP2 and Protocols are accepted for compatibility; HTTP/2 is not
+	// spoken yet.
+	HTTP2     *http.HTTP2Config
+	Protocols *http.Protocols
+
+	// Engine says how connections are driven. Default EngineAuto.
+	Engine Engine
+	// Workers, if positive, bounds how many connections the goroutine engine
+	// serves at the same time. Up to QueueLength further ones wait; while any
+	// do, connections are closed after the request at hand. Beyond that the
+	// answer is 503. Event loops ignore it.
+	Workers int
+	// QueueLength bounds the connections that wait for one of Workers.
+	// Default: as many as Workers.
+	QueueLength int
+
+	stopping     atomic.Bool // Shutdown or Close was called
+	noKeepAlives atomic.Bool
+
+	mu         sync.Mutex
+	gate       *loop.Gate
+	mirror     *http.Server
+	current    *loopSet              // the loops that new Serve calls use; nil when none run
+	sets       map[*loopSet]struct{} // all whose loops have not ended
+	serving    map[*serving]struct{} // the Serve calls under way
+	streams    map[*stream.Conn]struct{}
+	quiet      *sync.Cond // signalled when something of the above has ended
+	onShutdown []func()
+}
+
+// Engine is a way to drive connections.
+type Engine uint8
+
+const (
+	// EngineAuto uses event loops for TCP and unix listeners where the system
+	// has a poller that chert knows, and goroutines for everything else.
+	EngineAuto Engine = iota
+	// EngineLoops is EngineAuto, except that Serve fails where event loops
+	// cannot be used.
+	EngineLoops
+	// EngineGoroutines uses a goroutine per connection.
+	EngineGoroutines
+)
+
+// SetKeepAlivesEnabled says whether connections are kept after a response, as
+// they are by default.
+func (s *Server) SetKeepAlivesEnabled(v bool) {
+	s.noKeepAlives.Store(!v)
+	if !v {
+		s.drainIdle()
+	}
+}
+
+func (s *Server) keepAlives() bool { return !s.noKeepAlives.Load() && !s.stopping.Load() }
+
+func (s *Server) logf(format string, args ...any) {
+	if s.ErrorLog != nil {
+		s.ErrorLog.Printf(format, args...)
+	} else {
+		log.Printf(format, args...)
+	}
+}
+
+// lock takes the server's lock and makes what a zero Server lacks.
+func (s *Server) lock() {
+	s.mu.Lock()
+	if s.quiet == nil {
+		s.quiet = sync.NewCond(&s.mu)
+		s.sets = make(map[*loopSet]struct{})
+		s.serving = make(map[*serving]struct{})
+		s.streams = make(map[*stream.Conn]struct{})
+		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
+		s.mirror = s.httpServer()
+	}
+}

@@ -1,0 +1,102 @@
+package chert
+
+import (
+	"context"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/stream"
+)
+
+// RegisterOnShutdown has f called, in its own goroutine, when Shutdown is.
+func (s *Server) RegisterOnShutdown(f func()) {
+	s.lock()
+	defer s.mu.Unlock()
+	s.onShutdown = append(s.onShutdown, f)
+}
+
+// Shutdown stops accepting, closes idle connections, and waits until those
+// that serve a request have answered it. A connection that has not sent
+// anything yet is given five seconds. If ctx ends first its error is
+// returned, and what still runs goes on running; Close ends it. Hijacked
+// connections are neither closed nor awaited.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
+	s.lock()
+	err := s.closeListeners()
+	for _, f := range s.onShutdown {
+		go f()
+	}
+	s.mu.Unlock()
+	s.drainIdle()
+	// The condition cannot wait for a context, so the context signals it.
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.quiet.Broadcast()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.serving)+len(s.sets)+len(s.streams) > 0 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.quiet.Wait()
+	}
+	return err
+}
+
+// Close closes all listeners and connections at once. Handlers that run see
+// their connections fail and their contexts done. Hijacked connections are
+// not closed. It returns the listeners' error, if any.
+func (s *Server) Close() error {
+	s.stopping.Store(true)
+	s.lock()
+	defer s.mu.Unlock()
+	err := s.closeListeners()
+	for set := range s.sets {
+		set.broadcast(conn.Kill)
+	}
+	for c := range s.streams {
+		c.Kill()
+	}
+	return err
+}
+
+// drainIdle closes idle connections and lets the others end after their
+// request.
+func (s *Server) drainIdle() {
+	s.lock()
+	defer s.mu.Unlock()
+	for set := range s.sets {
+		set.broadcast(conn.Drain)
+	}
+	for c := range s.streams {
+		c.Drain()
+	}
+}
+
+// closeListeners closes the listeners of all Serve calls. mu is held.
+func (s *Server) closeListeners() (err error) {
+	for sv := range s.serving {
+		if e := sv.close(); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (s *Server) track(c *stream.Conn) {
+	s.lock()
+	defer s.mu.Unlock()
+	s.streams[c] = struct{}{}
+	if s.stopping.Load() {
+		c.Drain()
+	}
+}
+
+func (s *Server) untrack(c *stream.Conn) {
+	s.lock()
+	defer s.mu.Unlock()
+	delete(s.streams, c)
+	s.quiet.Broadcast()
+}
