@@ -43,6 +43,7 @@ type testServer struct {
 	addr string
 	log  *logBuffer
 	errc chan error // what Serve returned
+	ctl  control    // the server, or with the oracle engine net/http's
 }
 
 // start serves s on a free port of the loopback.
@@ -58,9 +59,13 @@ func start(t testing.TB, s *Server) *testServer {
 // startOn serves s on l.
 func startOn(t testing.TB, s *Server, l net.Listener) *testServer {
 	t.Helper()
-	ts := &testServer{Server: s, t: t, addr: l.Addr().String(), log: new(logBuffer), errc: make(chan error, 1)}
+	ts := &testServer{Server: s, t: t, addr: l.Addr().String(), log: new(logBuffer), errc: make(chan error, 1), ctl: s}
 	if s.ErrorLog == nil {
 		s.ErrorLog = log.New(ts.log, "", 0)
+	}
+	if s.Engine == oracle {
+		ts.startOracle(l)
+		return ts
 	}
 	go func() { ts.errc <- s.Serve(l) }()
 	t.Cleanup(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/chert-http/chert/internal/sys"
@@ -54,6 +55,7 @@ type listener struct {
 	*net.TCPListener
 	network string
 	once    sync.Once
+	moved   atomic.Bool   // the loops have the socket; TCPListener is closed
 	closed  chan struct{} // Close was called
 }
 
@@ -62,7 +64,9 @@ func (l *listener) Close() error {
 	err := net.ErrClosed
 	l.once.Do(func() {
 		close(l.closed)
-		err = l.TCPListener.Close()
+		if err = l.TCPListener.Close(); l.moved.Load() {
+			err = nil
+		}
 	})
 	return err
 }
@@ -100,15 +104,20 @@ func (l *listener) sockets(n int) (fds []int, err error) {
 // dupListener duplicates a listening socket's descriptor. Unlike
 // TCPListener.File it leaves the socket non-blocking.
 func dupListener(l *net.TCPListener) (int, error) {
-	raw, err := l.SyscallConn()
+	fd, err := dup(l.SyscallConn())
+	if err == nil {
+		sys.TuneListener(fd)
+	}
+	return fd, err
+}
+
+// dup duplicates a socket's descriptor.
+func dup(raw syscall.RawConn, err error) (int, error) {
 	if err != nil {
 		return -1, err
 	}
 	fd := -1
-	if ctl := raw.Control(func(s uintptr) {
-		sys.TuneListener(int(s))
-		fd, err = sys.Dup(int(s))
-	}); ctl != nil {
+	if ctl := raw.Control(func(s uintptr) { fd, err = sys.Dup(int(s)) }); ctl != nil {
 		return -1, ctl
 	}
 	return fd, err

@@ -2,12 +2,10 @@ package chert
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
@@ -77,8 +75,9 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // anybody else. It closes l, and returns ErrServerClosed after Shutdown or
 // Close, else l's error; never nil. Several may run at the same time.
 //
-// A *net.TCPListener, a *net.UnixListener and what Listen returns are driven
-// by event loops, everything else by goroutines; see Engine.
+// TCP and unix connections are driven by event loops, everything else by
+// goroutines; see Engine. What Listen has opened is accepted by the loops
+// themselves, which is cheaper for each connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
 	sv := &serving{l: l, stop: make(chan struct{})}
 	if !s.begin(sv) {
@@ -130,20 +129,20 @@ func (s *Server) done(sv *serving) {
 
 func (s *Server) serveWith(sv *serving) error {
 	cfg := s.config(sv.l)
-	if sys.HavePoller && s.Engine != EngineGoroutines {
-		switch l := sv.l.(type) {
-		case *listener:
+	loops := sys.HavePoller && s.Engine != EngineGoroutines
+	switch l := sv.l.(type) {
+	case *listener:
+		if loops {
 			return s.serveOwn(sv, l, cfg)
-		case *net.TCPListener:
-			return s.serveForeign(sv, l, cfg)
-		case *net.UnixListener:
-			return s.serveForeign(sv, l, cfg)
 		}
+	case *net.TCPListener, *net.UnixListener:
+	default:
+		loops = false
 	}
-	if s.Engine == EngineLoops {
+	if s.Engine == EngineLoops && !loops {
 		return fmt.Errorf("chert: event loops cannot drive a %T on this system", sv.l)
 	}
-	return s.serveGoroutines(sv, cfg)
+	return s.serveAccepting(sv, cfg)
 }
 
 // accept is what listeners on loops do with new connections.
@@ -154,9 +153,13 @@ func (s *Server) accept(cfg *bridge.Config) *loop.Accept {
 		Log:     s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg.Open(l, fd, peer)
-			if err == nil && s.stopping.Load() {
-				// It was accepted before the listener closed and attached
-				// after the others were told.
+			// What was accepted before the listener closed may be attached
+			// after the others were told.
+			switch {
+			case err != nil:
+			case s.closing.Load():
+				c.Mail(conn.Kill)
+			case s.stopping.Load():
 				c.Mail(conn.Drain)
 			}
 			return err
@@ -176,6 +179,7 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg *bridge.Config) error {
 		return err
 	}
 	// The loops have the socket; the runtime's poller need not wake for it.
+	l.moved.Store(true)
 	l.TCPListener.Close()
 	stop, err := set.listen(fds, s.accept(cfg))
 	if err != nil {
@@ -187,32 +191,4 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg *bridge.Config) error {
 	}
 	stop()
 	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
-}
-
-// rawListener is what serveForeign needs of a listener.
-type rawListener interface {
-	net.Listener
-	SyscallConn() (syscall.RawConn, error)
-}
-
-// serveForeign accepts on a socket that somebody else opened and deals the
-// connections out to the loops.
-func (s *Server) serveForeign(sv *serving, l rawListener, cfg *bridge.Config) error {
-	raw, err := l.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if _, ok := l.(*net.TCPListener); ok {
-		raw.Control(func(fd uintptr) { sys.TuneListener(int(fd)) })
-	}
-	set, err := s.useLoops()
-	if err != nil {
-		return err
-	}
-	defer s.releaseLoops(set)
-	err = loop.AcceptFrom(raw, set.loops, s.accept(cfg))
-	if errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(), Err: err}
 }

@@ -106,6 +106,7 @@ type Server struct {
 	QueueLength int
 
 	stopping     atomic.Bool // Shutdown or Close was called
+	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
 
 	mu         sync.Mutex

@@ -49,6 +49,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // their connections fail and their contexts done. Hijacked connections are
 // not closed. It returns the listeners' error, if any.
 func (s *Server) Close() error {
+	s.closing.Store(true)
 	s.stopping.Store(true)
 	s.lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,10 @@ func (s *Server) track(c *stream.Conn) {
 	s.lock()
 	defer s.mu.Unlock()
 	s.streams[c] = struct{}{}
-	if s.stopping.Load() {
+	switch {
+	case s.closing.Load():
+		c.Kill()
+	case s.stopping.Load():
 		c.Drain()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/chert-http/chert/internal/http1"
 )
@@ -34,7 +35,6 @@ var errChunked = errors.New("http: malformed chunked encoding")
 
 // initBody sets req.Body as the head's framing says (RFC 9112 section 6.3).
 func (x *exchange) initBody(h *http1.Request) {
-	x.body.x = x
 	r := &x.req
 	switch {
 	case h.Chunked:
@@ -50,10 +50,10 @@ func (x *exchange) initBody(h *http1.Request) {
 		r.Body = &x.body
 	default:
 		r.Body = http.NoBody
-		x.body.sawEOF = true
 		x.bodyDone.Store(true)
 		return
 	}
+	x.body.x = x
 	if h.ExpectContinue {
 		x.res.canContinue.Store(true)
 		x.res.expectsContinue = true
@@ -208,7 +208,7 @@ func (b *body) Close() error {
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
-	if b.x.res.expectsContinue && b.x.res.canContinue.Load() || b.remain > maxDrain || b.x.res.closeAfter.Load() {
+	if b.x.res.expectsContinue && b.x.res.canContinue.Load() || b.remain > maxDrain || b.x.res.closeAfter.Load() || b.timedOut {
 		b.earlyClose = true
 		return nil
 	}
@@ -229,7 +229,7 @@ func (b *body) drainBeforeHeader() (keep, tooBig bool) {
 	switch {
 	case b.sawEOF:
 		return true, false
-	case b.closed.Load() || b.err != nil:
+	case b.closed.Load() || b.err != nil || b.timedOut:
 		return false, false
 	case b.remain > maxDrain:
 		return false, true
@@ -250,6 +250,19 @@ func (b *body) unfinished() bool {
 	return !b.sawEOF
 }
 
+// interrupt ends a Read that a goroutine of the handler has left behind.
+func (b *body) interrupt() {
+	if b.mu.TryLock() {
+		b.mu.Unlock()
+		return
+	}
+	b.x.deadlines.Store(true)
+	b.x.c.t.SetReadDeadline(time.Unix(1, 0))
+	b.mu.Lock()
+	b.x.c.t.SetReadDeadline(b.x.readBy)
+	b.mu.Unlock()
+}
+
 // invalidate makes every later Read fail, without reading.
 func (b *body) invalidate() {
 	b.mu.Lock()
@@ -265,9 +278,16 @@ func (l lockedBody) Read(p []byte) (int, error) { return l.b.read(p) }
 // discard reads r to its end.
 func discard(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
 
-// stalled reports whether a read of the body ran out of time.
-func (b *body) stalled() bool {
+// refusal is the status for a body that did not come in time or is malformed,
+// 0 for any other. Nobody but a handler that has read it knows.
+func (b *body) refusal() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.timedOut
+	switch {
+	case b.timedOut:
+		return http.StatusRequestTimeout
+	case b.err == errChunked || b.err == errTrailer:
+		return http.StatusBadRequest
+	}
+	return 0
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // Config is what connections need to know of their server. It is immutable
@@ -30,6 +33,43 @@ type Config struct {
 	Logf       func(format string, args ...any)
 	// Shared is for connections on loops.
 	Shared conn.Shared
+
+	locals locals
+}
+
+// locals keeps the local addresses of connections: there are few, and idle
+// connections share them. All methods may be called concurrently.
+type locals struct {
+	mu   sync.RWMutex
+	seen map[netip.AddrPort]net.Addr
+}
+
+// maxLocals bounds what locals keeps, should a host have very many addresses.
+const maxLocals = 1024
+
+func (cfg *Config) localAddr(fd int) net.Addr {
+	a := sys.LocalAddr(fd)
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return a
+	}
+	key := tcp.AddrPort()
+	l := &cfg.locals
+	l.mu.RLock()
+	same, ok := l.seen[key]
+	l.mu.RUnlock()
+	if ok {
+		return same
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = make(map[netip.AddrPort]net.Addr)
+	}
+	if len(l.seen) < maxLocals {
+		l.seen[key] = a
+	}
+	return a
 }
 
 // maxDrain is how much of an unread body is read to keep the connection;

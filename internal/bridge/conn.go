@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"runtime"
 	"sync"
@@ -43,7 +42,7 @@ type loopConn struct {
 func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	c := new(loopConn)
 	c.http.init(cfg, &c.sock, peer)
-	if err := c.sock.Start(l, fd, peer, &c.http, &cfg.Shared); err != nil {
+	if err := c.sock.Start(l, fd, peer, cfg.localAddr(fd), &c.http, &cfg.Shared); err != nil {
 		return nil, err
 	}
 	c.http.started()
@@ -227,7 +226,3 @@ func (c *Conn) logPanic(e any) {
 	stack = stack[:runtime.Stack(stack, false)]
 	c.cfg.Logf("http: panic serving %v: %v\n%s", c.peer, e, stack)
 }
-
-// localAddr asks the transport each time: it is wanted seldom, and an answer
-// kept for each connection would cost memory that idle ones must not have.
-func (c *Conn) localAddr() net.Addr { return c.t.LocalAddr() }

@@ -36,7 +36,7 @@ func (c *reqContext) Value(key any) any {
 	case http.ServerContextKey:
 		return c.x.c.cfg.HTTPServer
 	case http.LocalAddrContextKey:
-		if a := c.x.c.localAddr(); a != nil {
+		if a := c.x.c.t.LocalAddr(); a != nil {
 			return a
 		}
 		return nil

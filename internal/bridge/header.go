@@ -14,6 +14,24 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 )
 
+// encodedHead describes the status line and the handler's fields that
+// WriteHeader has put in the wire buffer. Encoding them at once is the snapshot
+// that WriteHeader promises, without a copy of the map. The fields that the
+// server may still take back are noted with their places.
+type encodedHead struct {
+	connection, encoding, length, contentType heldField
+	hasDate, coded, trailers                  bool
+}
+
+// heldField is a field that sendHead looks at and may take back.
+type heldField struct {
+	value      string // the first one
+	start, end int    // of its lines in out; empty when the handler did not set it
+	cut        bool
+}
+
+func (f *heldField) set() bool { return f.end > f.start }
+
 // extra are the fields that the server adds, in the order in which they are
 // written behind the handler's own.
 type extra struct {
@@ -24,85 +42,119 @@ type extra struct {
 	encoding    string
 }
 
-// head is the work of sendHead: the handler's header, what to leave out of it
-// and what to add.
-type head struct {
-	h       http.Header
-	exclude []string
-	add     extra
-}
-
-func (d *head) get(key string) string {
-	if v := d.h[key]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
-
-func (d *head) has(key string) bool { _, ok := d.h[key]; return ok }
-
-func (d *head) del(key string) {
-	if d.has(key) {
-		d.exclude = append(d.exclude, key)
-	}
-}
-
-// sendHead decides the framing and puts the head in the wire buffer, once. p
-// is the first of the body, for sniffing; with handlerDone it is all of it.
-func (w *response) sendHead(p []byte) {
-	if w.headOut {
+// encodeHead puts the status line and the handler's fields in the buffer.
+func (w *response) encodeHead() {
+	w.wire()
+	w.out = http1.AppendStatusLine(w.out, min(w.x.minor, 1), w.status)
+	if len(w.header) == 0 {
 		return
 	}
-	w.headOut = true
-	d := head{h: w.sent, add: extra{length: -1}}
-	trailers := w.findTrailers(&d)
-	te := d.get("Transfer-Encoding")
-	keepAlives := w.x.c.cfg.KeepAlives()
-	// A handler that is done without a length and without trailers has shown
-	// all of its body: p. Not for HEAD without bytes, where nobody knows what
-	// GET would give, nor where no length may be (RFC 9110 section 8.6).
-	if w.handlerDone && !trailers && te == "" && http1.BodyAllowed(w.status) && !d.has("Content-Length") && (!w.x.isHEAD || len(p) > 0) {
-		w.length = int64(len(p))
-		d.add.length = w.length
-	}
-	w.decideKeepAlive(&d, keepAlives)
-	w.drainBody(&d)
-	w.decideType(&d, te, p)
-	w.decideFraming(&d, te)
-	if w.closeAfter.Load() && (!keepAlives || !http1.HasToken([]byte(d.get("Connection")), "close")) && !w.switching(&d) {
-		d.del("Connection")
-		if w.x.minor >= 1 {
-			d.add.connection = "close"
+	var few [16]string
+	keys, trailers := sortedKeys(few[:0], w.header, nil)
+	w.head.trailers = trailers
+	for _, k := range keys {
+		start := len(w.out)
+		vv := w.header[k]
+		for _, v := range vv {
+			w.out = http1.AppendField(w.out, k, v)
 		}
-	}
-	out := w.wire()
-	out.B = http1.AppendStatusLine(out.B, min(w.x.minor, 1), w.status)
-	out.B = appendHeader(out.B, d.h, d.exclude)
-	out.B = d.add.append(out.B)
-	out.B = append(out.B, "\r\n"...)
-	if len(out.B) > wireSize {
-		w.flushWire(nil)
+		w.note(k, vv, start)
 	}
 }
 
-// findTrailers notes the trailers that the header declares and reports whether
-// there are any. http.TrailerPrefix keys are never part of the head.
-func (w *response) findTrailers(d *head) (found bool) {
-	for k := range d.h {
-		if strings.HasPrefix(k, http.TrailerPrefix) {
-			d.exclude = append(d.exclude, k)
-			found = true
-		}
+// note remembers what sendHead must know of the field k, whose lines begin at
+// start.
+func (w *response) note(k string, vv []string, start int) {
+	h := &w.head
+	var f *heldField
+	switch k {
+	case "Connection":
+		f = &h.connection
+	case "Transfer-Encoding":
+		f = &h.encoding
+	case "Content-Length":
+		f = &h.length
+	case "Content-Type":
+		f = &h.contentType
+		// A key without values suppresses sniffing, as with net/http.
+		f.cut = len(vv) == 0
+	case "Date":
+		h.hasDate = true
+		return
+	case "Content-Encoding":
+		h.coded = len(vv) > 0 && vv[0] != ""
+		return
+	case "Trailer":
+		w.declareTrailers(vv)
+		return
+	default:
+		return
 	}
-	for _, v := range d.h["Trailer"] {
-		found = true
+	f.start, f.end = start, len(w.out)
+	if len(vv) > 0 {
+		f.value = vv[0]
+	}
+}
+
+// declareTrailers notes the trailers that the head announces.
+func (w *response) declareTrailers(vv []string) {
+	w.head.trailers = w.head.trailers || len(vv) > 0
+	for _, v := range vv {
 		for name := range strings.SplitSeq(v, ",") {
 			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); trailerAllowed(name) {
 				w.trailers = append(w.trailers, name)
 			}
 		}
 	}
-	return found
+}
+
+// takeBack removes the cut fields' lines from the buffer.
+func (w *response) takeBack() {
+	h := &w.head
+	held := [...]*heldField{&h.connection, &h.encoding, &h.length, &h.contentType}
+	// From the last to the first, so that the places of the others stay right.
+	slices.SortFunc(held[:], func(a, b *heldField) int { return b.start - a.start })
+	for _, f := range held {
+		if f.cut && f.set() {
+			w.out = slices.Delete(w.out, f.start, f.end)
+		}
+	}
+}
+
+// sendHead decides the framing and completes the head in the wire buffer,
+// once. p is the first of the body, for sniffing; with handlerDone it is all
+// of it.
+func (w *response) sendHead(p []byte) {
+	if w.headOut {
+		return
+	}
+	w.headOut = true
+	h := &w.head
+	add := extra{length: -1, date: !h.hasDate}
+	keepAlives := w.x.c.cfg.KeepAlives()
+	// A handler that is done without a length and without trailers has shown
+	// all of its body: p. Not for HEAD without bytes, where nobody knows what
+	// GET would give, nor where no length may be (RFC 9110 section 8.6).
+	if w.handlerDone && !h.trailers && h.encoding.value == "" && http1.BodyAllowed(w.status) && !h.length.set() && (!w.x.isHEAD || len(p) > 0) {
+		w.length = int64(len(p))
+		add.length = w.length
+	}
+	w.decideKeepAlive(&add, keepAlives)
+	w.drainBody(&add)
+	w.decideType(&add, p)
+	w.decideFraming(&add)
+	if w.closeAfter.Load() && (!keepAlives || !http1.HasToken([]byte(h.connection.value), "close")) && !w.switching() {
+		h.connection.cut = true
+		if w.x.minor >= 1 {
+			add.connection = "close"
+		}
+	}
+	w.takeBack()
+	w.out = add.append(w.out)
+	w.out = append(w.out, "\r\n"...)
+	if len(w.out) > wireSize {
+		w.flushWire(nil)
+	}
 }
 
 // trailerAllowed refuses fields that frame, route or authenticate a message;
@@ -121,17 +173,17 @@ func trailerAllowed(name string) bool {
 	return true
 }
 
-func (w *response) decideKeepAlive(d *head, keepAlives bool) {
+func (w *response) decideKeepAlive(add *extra, keepAlives bool) {
 	old := w.x.minor == 0
 	switch {
 	case old && w.x.keepAlive && (w.x.isHEAD || w.length != -1 || !http1.BodyAllowed(w.status)):
-		if !d.has("Connection") {
-			d.add.connection = "keep-alive"
+		if !w.head.connection.set() {
+			add.connection = "keep-alive"
 		}
 	case old || !w.x.keepAlive:
 		w.closeAfter.Store(true)
 	}
-	if d.get("Connection") == "close" || !keepAlives {
+	if w.head.connection.value == "close" || !keepAlives {
 		w.closeAfter.Store(true)
 	}
 	if w.expectsContinue && !w.x.bodyDone.Load() {
@@ -141,96 +193,92 @@ func (w *response) decideKeepAlive(d *head, keepAlives bool) {
 	}
 }
 
-func (w *response) drainBody(d *head) {
-	if w.x.req.ContentLength == 0 || w.closeAfter.Load() || w.fullDuplex {
+func (w *response) drainBody(add *extra) {
+	if !w.x.hasBody() || w.closeAfter.Load() || w.fullDuplex {
 		return
 	}
 	keep, tooBig := w.x.body.drainBeforeHeader()
 	if tooBig {
 		w.tooLarge()
-		d.del("Connection")
-		d.add.connection = "close"
+		w.head.connection.cut = true
+		add.connection = "close"
 	} else if !keep {
 		w.closeAfter.Store(true)
 	}
 }
 
-func (w *response) decideType(d *head, te string, p []byte) {
-	if http1.BodyAllowed(w.status) {
-		if d.get("Content-Encoding") == "" && !d.has("Content-Type") && te == "" && len(p) > 0 {
-			d.add.contentType = http.DetectContentType(p)
-		}
-	} else {
-		d.exclude = append(d.exclude, suppressed(w.status)...)
-	}
-	d.add.date = !d.has("Date")
-}
-
-// suppressed are fields that must not be in an answer without a body.
-func suppressed(status int) []string {
+func (w *response) decideType(add *extra, p []byte) {
+	h := &w.head
 	switch {
-	case status == http.StatusNotModified:
+	case w.status == http.StatusNotModified:
 		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to
 		// choose is left out.
-		return []string{"Content-Type", "Content-Length", "Transfer-Encoding"}
-	case !http1.BodyAllowed(status):
+		h.contentType.cut, h.length.cut, h.encoding.cut = true, true, true
+	case !http1.BodyAllowed(w.status):
 		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
-		return excludeNoBody
+		h.length.cut, h.encoding.cut = true, true
+	case !h.coded && !h.contentType.set() && !h.contentType.cut && h.encoding.value == "" && len(p) > 0:
+		add.contentType = http.DetectContentType(p)
 	}
-	return nil
 }
 
 var excludeNoBody = []string{"Content-Length", "Transfer-Encoding"}
 
 // decideFraming is RFC 9112 section 6.3 from the server's side.
-func (w *response) decideFraming(d *head, te string) {
+func (w *response) decideFraming(add *extra) {
+	h := &w.head
+	te := h.encoding.value
 	hasLength := w.length != -1
 	if hasLength && te != "" && te != "identity" {
 		w.x.c.cfg.Logf("http: WriteHeader called with both Transfer-Encoding of %q and a Content-Length of %d", te, w.length)
-		d.del("Content-Length")
+		h.length.cut = true
 		hasLength = false
 	}
 	switch {
 	case w.x.isHEAD || !http1.BodyAllowed(w.status) || hasLength:
-		d.del("Transfer-Encoding")
-	case w.x.minor == 0:
-		// No chunks in HTTP/1.0: the end of the connection ends the body.
+		h.encoding.cut = true
+	case w.x.minor == 0 || te == "identity":
+		// No chunks in HTTP/1.0, and none wanted with identity: the end of the
+		// connection ends the body.
 		w.closeAfter.Store(true)
-		d.del("Transfer-Encoding")
-	case te == "identity":
-		w.closeAfter.Store(true)
-		d.del("Transfer-Encoding")
+		h.encoding.cut = true
 	default:
 		w.chunking = true
-		d.add.encoding = "chunked"
+		add.encoding = "chunked"
 		if te == "chunked" {
-			d.del("Transfer-Encoding")
+			h.encoding.cut = true
 		}
-		d.del("Content-Length")
+		h.length.cut = true
 	}
 }
 
-func (w *response) switching(d *head) bool {
-	return w.status == http.StatusSwitchingProtocols && http1.HasToken([]byte(d.get("Connection")), "upgrade")
+func (w *response) switching() bool {
+	return w.status == http.StatusSwitchingProtocols && http1.HasToken([]byte(w.head.connection.value), "upgrade")
 }
 
 // endChunks writes the last chunk and the trailer section.
 func (w *response) endChunks() {
-	out := w.wire()
-	out.B = append(out.B, "0\r\n"...)
-	t := make(http.Header)
-	for k, v := range w.header {
+	w.wire()
+	w.out = append(w.out, "0\r\n"...)
+	var t http.Header // most responses have none
+	add := func(name string, vv []string) {
+		if t == nil {
+			t = make(http.Header)
+		}
+		t[name] = append(t[name], vv...)
+	}
+	for k, vv := range w.header {
 		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok {
-			t[name] = v
+			add(name, vv)
 		}
 	}
 	for _, k := range w.trailers {
-		if v, ok := w.header[k]; ok {
-			t[k] = append(t[k], v...)
+		if vv, ok := w.header[k]; ok {
+			add(k, vv)
 		}
 	}
-	out.B = appendHeader(out.B, t, nil)
-	out.B = append(out.B, "\r\n"...)
+	w.out = appendHeader(w.out, t, nil)
+	w.out = append(w.out, "\r\n"...)
 }
 
 func (e *extra) append(b []byte) []byte {
@@ -259,19 +307,30 @@ func appendHeader(b []byte, h http.Header, exclude []string) []byte {
 		return b
 	}
 	var few [16]string
-	keys := few[:0]
-	for k := range h {
-		if !slices.Contains(exclude, k) && http1.ValidFieldName(k) {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
+	keys, _ := sortedKeys(few[:0], h, exclude)
 	for _, k := range keys {
 		for _, v := range h[k] {
 			b = http1.AppendField(b, k, v)
 		}
 	}
 	return b
+}
+
+// sortedKeys appends to keys those of h that are field names, and reports
+// whether there are keys with http.TrailerPrefix, which are not.
+func sortedKeys(keys []string, h http.Header, exclude []string) (_ []string, trailers bool) {
+	for k := range h {
+		switch {
+		case http1.ValidFieldName(k):
+			if !slices.Contains(exclude, k) {
+				keys = append(keys, k)
+			}
+		case strings.HasPrefix(k, http.TrailerPrefix):
+			trailers = true
+		}
+	}
+	slices.Sort(keys)
+	return keys, trailers
 }
 
 // date is the Date field's value, made once a second.

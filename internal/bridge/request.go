@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -21,7 +22,10 @@ type exchange struct {
 	body body
 	res  response
 	te   [1]string // what req.TransferEncoding points to
-	c    *Conn
+	// values holds the header's values, one slice of it for each field; a
+	// request with more fields gets an array of its own.
+	values [16]string
+	c      *Conn
 
 	minor       uint8
 	isHEAD      bool
@@ -63,7 +67,7 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 	r.Close = !h.KeepAlive
 	x.minor, x.keepAlive, x.expectOther = h.Minor, h.KeepAlive, h.ExpectOther
 	x.isHEAD = r.Method == http.MethodHead
-	if err := buildHeader(r, h, head, s); err != nil {
+	if err := x.buildHeader(h, head, s); err != nil {
 		return nil, err
 	}
 	x.initBody(h)
@@ -80,10 +84,17 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 
 // buildHeader fills r.Header: all fields but those that net/http moves
 // elsewhere (Host, and with chunked coding Transfer-Encoding and Trailer).
-func buildHeader(r *http.Request, h *http1.Request, head []byte, s string) error {
+//
+// Go makes a map of up to eight entries in two allocations, a larger one in
+// four.
+func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
+	r := &x.req
 	header := make(http.Header, max(len(h.Fields)-1, 0))
-	values := make([]string, len(h.Fields))
 	r.Header = header
+	values := x.values[:]
+	if len(h.Fields) > len(values) {
+		values = make([]string, len(h.Fields))
+	}
 	for i := range h.Fields {
 		f := &h.Fields[i]
 		if f.ID == http1.FieldHost || f.ID == http1.FieldTransferEncoding {
@@ -244,31 +255,57 @@ func (x *exchange) gone() {
 	x.ctx.cancel(context.Canceled)
 }
 
+// hasBody reports whether the request came with one.
+func (x *exchange) hasBody() bool { return x.body.x != nil }
+
 // finish completes the response after the handler has returned and says what
 // becomes of the connection.
 func (x *exchange) finish() conn.Verdict {
 	x.ctx.cancel(context.Canceled)
+	if x.hasBody() {
+		x.body.interrupt()
+	}
 	v := x.res.finish()
 	if v == conn.Detached {
 		return v
 	}
-	x.body.Close()
+	if x.hasBody() {
+		x.body.Close()
+		if x.res.err == nil && (x.body.unfinished() || x.body.earlyClose) {
+			v = conn.Linger
+		}
+	}
 	if x.req.MultipartForm != nil {
 		x.req.MultipartForm.RemoveAll()
 	}
-	if x.body.unfinished() && v == conn.More || x.body.earlyClose {
-		v = conn.Linger
-	}
 	x.dropDeadlines()
 	return v
+}
+
+// hijack takes the connection from the transport. A goroutine of the handler
+// that still reads the body is stopped first, and finds it closed.
+func (x *exchange) hijack() (net.Conn, []byte, error) {
+	if x.hasBody() {
+		x.body.interrupt()
+		x.body.mu.Lock()
+		defer x.body.mu.Unlock()
+	}
+	nc, rest, err := x.c.t.Hijack()
+	if err == nil {
+		x.body.closed.Store(true)
+	}
+	return nc, rest, err
 }
 
 // abort ends the connection after a handler's panic. What was already sent
 // towards the wire goes out, so that the client sees how far it came.
 func (x *exchange) abort() conn.Verdict {
 	x.ctx.cancel(context.Canceled)
+	if x.hasBody() {
+		x.body.interrupt()
+	}
 	v := x.res.abort()
-	if v != conn.Detached {
+	if v != conn.Detached && x.hasBody() {
 		x.body.invalidate()
 	}
 	return v

@@ -39,8 +39,12 @@ type response struct {
 
 	mu     sync.Mutex
 	header http.Header // the handler's; nil until asked for
-	// sent is the snapshot taken by WriteHeader; nil means header itself.
-	sent        http.Header
+	// buf holds out and staged: a running handler has one buffer.
+	buf    *buf.Buf
+	out    []byte // head, then what is gathered before it is written
+	staged []byte // body held back
+	// head says what is in out between WriteHeader and sendHead.
+	head        encodedHead
 	status      int
 	length      int64 // declared Content-Length, -1 for none
 	written     int64
@@ -52,8 +56,6 @@ type response struct {
 	fullDuplex  bool
 	limitHit    bool // http.MaxBytesReader asked to close
 	trailers    []string
-	staged      *buf.Buf
-	out         *buf.Buf
 	err         error // of the connection; sticky
 
 	closeAfter      atomic.Bool
@@ -80,11 +82,6 @@ func (w *response) Header() http.Header {
 	defer w.mu.Unlock()
 	if w.header == nil {
 		w.header = make(http.Header)
-	}
-	if w.wroteHeader && !w.headOut && w.sent == nil {
-		// The head has been decided but not written: what the handler changes
-		// now is for the trailers only.
-		w.sent = w.header.Clone()
 	}
 	return w.header
 }
@@ -125,10 +122,7 @@ func (w *response) writeHeader(code int) {
 			w.header.Del("Content-Length")
 		}
 	}
-	if w.header != nil {
-		// Later changes are the handler's own affair (trailers aside).
-		w.sent = w.header.Clone()
-	}
+	w.encodeHead()
 }
 
 // informational sends an interim answer at once (RFC 9110 section 15.2).
@@ -137,10 +131,10 @@ func (w *response) informational(code int) {
 		// A server MUST NOT send a 1xx response to an HTTP/1.0 client.
 		return
 	}
-	out := w.wire()
-	out.B = http1.AppendStatusLine(out.B, 1, code)
-	out.B = appendHeader(out.B, w.header, excludeNoBody)
-	out.B = append(out.B, "\r\n"...)
+	w.wire()
+	w.out = http1.AppendStatusLine(w.out, 1, code)
+	w.out = appendHeader(w.out, w.header, excludeNoBody)
+	w.out = append(w.out, "\r\n"...)
 	w.flushWire(nil)
 }
 
@@ -149,8 +143,8 @@ func (w *response) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.canContinue.Swap(false) && w.usable() && !w.wroteHeader {
-		out := w.wire()
-		out.B = append(out.B, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		w.wire()
+		w.out = append(w.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
 		w.flushWire(nil)
 	}
 }
@@ -201,16 +195,14 @@ func (w *response) beginWrite(n int) error {
 
 // stage holds small writes back; a large one goes on whole, as one chunk.
 func (w *response) stage(p []byte) (n int, err error) {
-	if w.staged == nil {
-		w.staged = buf.Get(stageSize)
-	}
-	for room := stageSize - len(w.staged.B); len(p) > room; room = stageSize {
+	w.wire()
+	for room := stageSize - len(w.staged); len(p) > room; room = stageSize {
 		k := len(p)
-		if len(w.staged.B) == 0 {
+		if len(w.staged) == 0 {
 			err = w.emit(p)
 		} else {
 			k = room
-			w.staged.B = append(w.staged.B, p[:k]...)
+			w.staged = append(w.staged, p[:k]...)
 			err = w.flushStage()
 		}
 		if err != nil {
@@ -219,16 +211,16 @@ func (w *response) stage(p []byte) (n int, err error) {
 		n += k
 		p = p[k:]
 	}
-	w.staged.B = append(w.staged.B, p...)
+	w.staged = append(w.staged, p...)
 	return n + len(p), nil
 }
 
 func (w *response) flushStage() error {
-	if w.staged == nil || len(w.staged.B) == 0 {
+	if len(w.staged) == 0 {
 		return w.err
 	}
-	err := w.emit(w.staged.B)
-	w.staged.B = w.staged.B[:0]
+	err := w.emit(w.staged)
+	w.staged = w.staged[:0]
 	return err
 }
 
@@ -241,42 +233,40 @@ func (w *response) emit(p []byte) error {
 	if !w.chunking {
 		return w.toWire(p)
 	}
-	out := w.wire()
-	if len(out.B) > wireSize-32 {
+	if len(w.out) > wireSize-32 {
 		w.flushWire(nil)
 	}
-	out.B = http1.AppendChunkSize(out.B, len(p))
+	w.out = http1.AppendChunkSize(w.out, len(p))
 	w.toWire(p)
-	out.B = append(out.B, "\r\n"...)
+	w.out = append(w.out, "\r\n"...)
 	return w.err
 }
 
 // toWire gathers p, or writes it with what was gathered when it is large.
 func (w *response) toWire(p []byte) error {
-	out := w.wire()
 	// Two bytes of room stay for the CRLF of a chunk.
-	if len(out.B)+len(p) <= wireSize-2 {
-		out.B = append(out.B, p...)
+	if len(w.out)+len(p) <= wireSize-2 {
+		w.out = append(w.out, p...)
 		return w.err
 	}
 	return w.flushWire(p)
 }
 
-// wire is the buffer in front of the connection.
-func (w *response) wire() *buf.Buf {
-	if w.out == nil {
-		w.out = buf.Get(wireSize)
+// wire makes the buffer if there is none yet. out's capacity ends where staged
+// begins: a head that is larger than wireSize moves away instead of growing
+// into it.
+func (w *response) wire() {
+	if w.buf == nil {
+		w.buf = buf.Get(wireSize + stageSize)
+		w.out = w.buf.B[:0:wireSize]
+		w.staged = w.buf.B[wireSize : wireSize : wireSize+stageSize]
 	}
-	return w.out
 }
 
 // flushWire writes what was gathered and then p.
 func (w *response) flushWire(p []byte) error {
-	var have []byte
-	if w.out != nil {
-		have = w.out.B
-		w.out.B = w.out.B[:0]
-	}
+	have := w.out
+	w.out = w.out[:0]
 	if w.err != nil || len(have)+len(p) == 0 {
 		return w.err
 	}
@@ -359,15 +349,18 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	c := w.x.c
 	c.hijacked = true
-	hook := c.t.NetConn()
-	nc, rest, err := c.t.Hijack()
+	var hook net.Conn
+	if c.cfg.ConnState != nil {
+		hook = c.t.NetConn()
+	}
+	nc, rest, err := w.x.hijack()
 	if err != nil {
 		c.hijacked = false
 		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
 	}
 	w.hijacked = true
 	w.dropBuffers()
-	if c.cfg.ConnState != nil {
+	if hook != nil {
 		c.cfg.ConnState(hook, http.StateHijacked)
 	}
 	return nc, hijackBuffers(nc, rest), nil
@@ -453,16 +446,18 @@ func (w *response) finish() conn.Verdict {
 	return conn.More
 }
 
-// implicitHeader is the answer of a handler that wrote nothing: 200, or 408
-// when it could not get the body in time.
+// implicitHeader is the answer of a handler that wrote nothing: 200, or the
+// refusal of a body that it could not read.
 func (w *response) implicitHeader() {
-	w.handlerDone = false
-	if w.x.body.stalled() {
-		w.closeAfter.Store(true)
-		w.writeHeader(http.StatusRequestTimeout)
-	} else {
-		w.writeHeader(http.StatusOK)
+	status := http.StatusOK
+	if w.x.hasBody() {
+		if bad := w.x.body.refusal(); bad != 0 {
+			w.closeAfter.Store(true)
+			status = bad
+		}
 	}
+	w.handlerDone = false
+	w.writeHeader(status)
 	w.handlerDone = true
 }
 
@@ -484,18 +479,18 @@ func (w *response) abort() conn.Verdict {
 		return conn.Detached
 	}
 	w.handlerDone = true
-	w.flushWire(nil)
+	if w.headOut {
+		// Else there is at most the beginning of a head, which nobody could
+		// make sense of.
+		w.flushWire(nil)
+	}
 	w.dropBuffers()
 	return conn.Close
 }
 
 func (w *response) dropBuffers() {
-	if w.staged != nil {
-		w.staged.Release()
-		w.staged = nil
-	}
-	if w.out != nil {
-		w.out.Release()
-		w.out = nil
+	if w.buf != nil {
+		w.buf.Release()
+		w.buf, w.out, w.staged = nil, nil, nil
 	}
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"net"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -24,6 +25,7 @@ type Conn struct {
 	shared *Shared    // immutable
 	proto  Proto      // immutable
 	peer   string     // immutable
+	local  net.Addr   // immutable; shared between connections
 
 	place loop.Place
 	node  timer.Node // the loop's
@@ -73,9 +75,11 @@ const (
 )
 
 // Start takes over a connected non-blocking socket on l's goroutine. c is
-// part of the Proto's own allocation. On an error nothing is kept.
-func (c *Conn) Start(l *loop.Loop, fd int, peer string, p Proto, s *Shared) error {
-	c.loop, c.fd, c.peer, c.proto, c.shared = l, int32(fd), peer, p, s
+// part of the Proto's own allocation. peer and local are its addresses, as the
+// kernel will not tell them any more once it is closed. On an error nothing is
+// kept.
+func (c *Conn) Start(l *loop.Loop, fd int, peer string, local net.Addr, p Proto, s *Shared) error {
+	c.loop, c.fd, c.peer, c.local, c.proto, c.shared = l, int32(fd), peer, local, p, s
 	c.fresh = true
 	var err error
 	if c.place, err = l.Attach(c, fd, &c.node); err != nil {

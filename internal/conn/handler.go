@@ -3,6 +3,7 @@ package conn
 import (
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -69,6 +70,10 @@ func (c *Conn) readSocket(p []byte) (int, error) {
 		if s&shut != 0 {
 			return 0, net.ErrClosed
 		}
+		if c.act.read.over() {
+			c.state.Or(s & readable)
+			return 0, &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+		}
 		if s&readable != 0 {
 			n, e := c.loop.Poller().Read(int(c.fd), p)
 			switch {
@@ -95,7 +100,7 @@ func (c *Conn) Write2(a, b []byte) error {
 		if c.state.Load()&shut != 0 {
 			return net.ErrClosed
 		}
-		if dl := c.act.write.deadline.Load(); dl != 0 && sys.Nanotime() >= dl {
+		if c.act.write.over() {
 			return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
 		}
 		n, e := c.loop.Poller().Write2(int(c.fd), a, b)
@@ -144,6 +149,9 @@ func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
 		return 0, false, nil
 	}
 	for sent < n {
+		if c.act.write.over() {
+			return sent, true, &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+		}
 		var m int
 		var e sys.Errno
 		ctl := raw.Control(func(fd uintptr) {
@@ -156,10 +164,7 @@ func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
 			return sent, true, nil // the file's end
 		case e == 0:
 			sent += int64(m)
-			if dl := c.act.write.deadline.Load(); dl == 0 || sys.Nanotime() < dl {
-				continue
-			}
-			return sent, true, &net.OpError{Op: "write", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			continue
 		case !sys.Again(e):
 			if sent == 0 && sys.CannotSendfile(e) {
 				return 0, false, nil
@@ -244,14 +249,16 @@ func (c *Conn) WatchPeer() {
 	}
 }
 
-// LocalAddr implements Transport.
-func (c *Conn) LocalAddr() net.Addr { return sys.LocalAddr(int(c.fd)) }
+// LocalAddr implements Transport. It may be called after the end too.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr implements Transport.
-func (c *Conn) RemoteAddr() net.Addr { return sys.PeerAddr(int(c.fd)) }
-
-// Peer is the peer's address as net prints it, without a system call.
-func (c *Conn) Peer() string { return c.peer }
+// RemoteAddr implements Transport. It may be called after the end too.
+func (c *Conn) RemoteAddr() net.Addr {
+	if ap, err := netip.ParseAddrPort(c.peer); err == nil {
+		return net.TCPAddrFromAddrPort(ap)
+	}
+	return &net.UnixAddr{Name: c.peer, Net: "unix"}
+}
 
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, e)}

@@ -22,6 +22,12 @@ type side struct {
 	deadline atomic.Int64
 }
 
+// over reports whether the side's deadline has passed.
+func (s *side) over() bool {
+	dl := s.deadline.Load()
+	return dl != 0 && sys.Nanotime() >= dl
+}
+
 var actives = sync.Pool{New: func() any {
 	a := new(active)
 	a.read.ch = make(chan struct{}, 1)
@@ -60,16 +66,25 @@ func (c *Conn) Run() {
 		case Run:
 			continue
 		case More, Detached: // already given back or away
-		case Linger:
-			c.giveBack(mailLinger)
-		case Reset:
-			c.giveBack(mailReset)
 		default:
-			c.giveBack(mailClose)
+			c.giveBack(c.endMail(v))
 		}
 		settled = true
 		return
 	}
+}
+
+// endMail is what to tell the loop for a verdict that ends the connection.
+func (c *Conn) endMail(v Verdict) int {
+	switch {
+	case v == Reset:
+		return mailReset
+	case v == Linger || c.in != nil || c.state.Load()&readable != 0:
+		// A Close over bytes that the client has sent and nobody has read
+		// would be a reset too; see Linger.
+		return mailLinger
+	}
+	return mailClose
 }
 
 // next looks for another request after one was served: in the bytes at hand,

@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +34,8 @@ type Accept struct {
 	Refusal []byte
 	// Log reports a condition that an operator must know, in one line.
 	Log func(format string, args ...any)
+
+	logged atomic.Int64 // when Complain last did; the one field that changes
 }
 
 // Listener accepts on a listening socket that is the loop's own.
@@ -45,7 +49,6 @@ type Listener struct {
 	paused  bool
 	// awaiting: the gate will send mail when a place is free.
 	awaiting bool
-	logged   int64 // when a lack of descriptors was last logged
 }
 
 // mailResume says that a place may be free. Negative, since what Broadcast
@@ -130,7 +133,7 @@ func (ln *Listener) accept() bool {
 		default:
 			// Out of descriptors or memory, or an error nobody has met: a
 			// rest is right for all of them, a spin for none.
-			ln.complain(ln.loop.Now(), &ln.logged, e)
+			ln.Complain(os.NewSyscallError("accept4", e))
 			ln.pause()
 			return false
 		}
@@ -188,17 +191,18 @@ func (a *Accept) admit(l *Loop, fd int, peer string) {
 	}
 }
 
-// complain logs at most once a second.
-func (a *Accept) complain(now int64, last *int64, e sys.Errno) {
-	if *last != 0 && now-*last < int64(time.Second) {
+// Complain logs that accepting failed, at most once a second for all listeners
+// together. Any goroutine may call it.
+func (a *Accept) Complain(err error) {
+	now, last := sys.Nanotime(), a.logged.Load()
+	if last != 0 && now-last < int64(time.Second) || !a.logged.CompareAndSwap(last, now) {
 		return
 	}
-	*last = now
 	hint := ""
-	if e == syscall.EMFILE {
+	if errors.Is(err, syscall.EMFILE) {
 		hint = "; raise the limit of open files (ulimit -n) or lower MaxConns"
 	}
-	a.Log("chert: accept: %v%s", os.NewSyscallError("accept4", e), hint)
+	a.Log("chert: accept: %v%s", err, hint)
 }
 
 // refuse answers and closes. What the client has sent so far is read first:

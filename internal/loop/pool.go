@@ -4,16 +4,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/timer"
 )
 
 const (
-	// trimEvery is how often idle workers are looked at, idleWorker how long
-	// one may wait for work before it ends: long enough to outlast a pause in
+	// trimEvery is how often idle workers are looked at, idleRounds for how
+	// many looks one may wait for work before it ends: long enough to outlast a pause in
 	// a burst, short enough that a peak's stacks do not stay for good.
 	trimEvery  = int64(time.Second)
-	idleWorker = int64(5 * time.Second)
+	idleRounds = 5
 )
 
 // A Task is work that may block.
@@ -29,13 +28,14 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    []*worker // oldest first
+	round   int       // counts calls of trim; the workers' clock
 	workers int
 	stopped bool
 }
 
 type worker struct {
 	ch    chan Task // capacity 1, so that a sender never waits; nil ends it
-	since int64
+	since int       // the round in which it became idle
 }
 
 func (p *pool) run(t Task) {
@@ -73,22 +73,24 @@ func (p *pool) work(w *worker, t Task) {
 // wait puts w among the idle; false means that the pool has stopped.
 func (p *pool) wait(w *worker) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.stopped {
+		p.mu.Unlock()
 		return false
 	}
-	w.since = sys.Nanotime()
+	w.since = p.round
 	p.idle = append(p.idle, w)
+	p.mu.Unlock()
 	return true
 }
 
 // trim ends workers that have been idle for long and reports whether any
 // worker is left to look at again.
-func (p *pool) trim(now int64) bool {
+func (p *pool) trim() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.round++
 	n := 0
-	for n < len(p.idle) && now-p.idle[n].since >= idleWorker {
+	for n < len(p.idle) && p.round-p.idle[n].since > idleRounds {
 		p.idle[n].ch <- nil
 		n++
 	}

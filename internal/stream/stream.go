@@ -28,8 +28,10 @@ var longAgo = time.Unix(1, 0)
 type Conn struct {
 	nc     net.Conn     // immutable
 	limits *conn.Limits // immutable
+	left   func()       // immutable; for Leave
 	proto  conn.Proto   // set by Run, under mu
 
+	gone    sync.Once
 	in      *buf.Buf // received, not consumed
 	fresh   bool     // no request yet
 	partial bool     // a head has begun
@@ -51,11 +53,17 @@ type Conn struct {
 var _ conn.Transport = (*Conn)(nil)
 
 // New makes a connection over nc. Its Proto is made for it and given to Run.
-func New(nc net.Conn, limits *conn.Limits) *Conn {
+// left is called once, when the connection is no longer the server's: at a
+// hijack, although the handler goes on, or when the owner calls Leave.
+func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
 	c := &Conn{nc: nc, limits: limits, fresh: true}
+	c.left = func() { left(c) }
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }
+
+// Leave says that the connection has ended. It may be called more than once.
+func (c *Conn) Leave() { c.gone.Do(c.left) }
 
 // Run drives p until the connection ends or is hijacked.
 func (c *Conn) Run(p conn.Proto) {
@@ -65,7 +73,12 @@ func (c *Conn) Run(p conn.Proto) {
 	settled := false
 	defer func() {
 		// A handler that ends its goroutine (runtime.Goexit) ends here too.
-		if !settled {
+		if settled {
+			return
+		}
+		if c.isHijacked() {
+			c.end(conn.Detached)
+		} else {
 			c.end(conn.Close)
 		}
 	}()
@@ -211,6 +224,12 @@ func (c *Conn) Kill() {
 	}
 }
 
+func (c *Conn) isHijacked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hijacked
+}
+
 func (c *Conn) isDraining() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,6 +247,10 @@ func (c *Conn) reply(v conn.Verdict, b []byte) conn.Verdict {
 // end closes as v says.
 func (c *Conn) end(v conn.Verdict) {
 	if c.in != nil {
+		if v == conn.Close {
+			// The peer is likely to send more; see conn.Linger.
+			v = conn.Linger
+		}
 		c.in.Release()
 		c.in = nil
 	}

@@ -201,9 +201,10 @@ func (c *Conn) stopWatch() {
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
+	c.mu.Unlock()
+	c.Leave()
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return c.nc, rest, nil

@@ -141,11 +141,8 @@ func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPALIVE, 15)
 }
 
-// LocalAddr and PeerAddr ask the kernel for a socket's addresses; nil when it
-// no longer knows.
+// LocalAddr asks the kernel for a socket's own address.
 func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
-
-func PeerAddr(fd int) net.Addr { return addrOf(unix.Getpeername(fd)) }
 
 // MaxFiles is the soft limit of open descriptors.
 func MaxFiles() int {

@@ -27,7 +27,6 @@ func ReservePlace() (int, error)                    { return -1, ErrUnsupported 
 func SetReusePort(fd int) error                     { return ErrUnsupported }
 func TuneListener(fd int)                           {}
 func LocalAddr(fd int) net.Addr                     { return nil }
-func PeerAddr(fd int) net.Addr                      { return nil }
 func MaxFiles() int                                 { return 1 << 30 }
 
 // HaveSendfile is false: callers copy.

@@ -1,0 +1,239 @@
+package chert
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// acceptor is a Serve call on a listener that somebody else opened: it calls
+// l.Accept, the only call that ends when somebody else closes l. TCP and unix
+// connections go to the loops in turn, others to goroutines.
+type acceptor struct {
+	s    *Server
+	sv   *serving
+	cfg  *bridge.Config
+	free chan struct{} // a place may be free
+	// awaiting: the gate will send on free.
+	awaiting atomic.Bool
+
+	// onLoops: sockets go to loops. They are started by the first socket, so
+	// that an in-memory listener never starts any.
+	onLoops bool
+	set     *loopSet
+	next    int
+	loops   *loop.Accept
+
+	queue chan job // for Workers; nil without
+}
+
+// job is a connection for a goroutine. It is tracked from the moment it is
+// made, so that Shutdown knows of those that wait for a worker.
+type job struct {
+	nc   net.Conn
+	peer string
+	c    *stream.Conn
+}
+
+// serveAccepting accepts until the listener fails.
+func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config) error {
+	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg)}
+	a.onLoops = sys.HavePoller && s.Engine != EngineGoroutines
+	defer func() {
+		if a.set != nil {
+			s.releaseLoops(a.set)
+		}
+	}()
+	if s.Workers > 0 {
+		a.startWorkers()
+		defer close(a.queue)
+	}
+	var pause time.Duration
+	for {
+		if !s.gate.Enter() && !a.awaitPlace() {
+			if err := a.refuseOne(); err != nil {
+				return err
+			}
+			continue
+		}
+		nc, err := sv.l.Accept()
+		if err == nil {
+			pause = 0
+			a.admit(nc)
+			continue
+		}
+		s.gate.Leave("")
+		if ne, ok := err.(net.Error); !ok || !temporary(ne) || s.stopping.Load() {
+			return err
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		a.loops.Complain(err)
+		select {
+		case <-time.After(pause):
+		case <-sv.stop:
+		}
+	}
+}
+
+// temporary is net.Error's deprecated Temporary: of accept errors there is
+// still no other way to tell which pass by themselves.
+func temporary(err net.Error) bool {
+	t, ok := err.(interface{ Temporary() bool })
+	return ok && t.Temporary()
+}
+
+// awaitPlace waits a moment for another connection to end and reports whether
+// a place was taken.
+func (a *acceptor) awaitPlace() bool {
+	if !a.awaiting.Swap(true) {
+		a.s.gate.Await(func() {
+			a.awaiting.Store(false)
+			select {
+			case a.free <- struct{}{}:
+			default:
+			}
+		})
+	}
+	t := time.NewTimer(100 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.free:
+			if a.s.gate.Enter() {
+				return true
+			}
+		case <-t.C:
+			return a.s.gate.Enter()
+		case <-a.sv.stop:
+			return a.s.gate.Enter()
+		}
+	}
+}
+
+// refuseOne takes a connection for which there was no place a moment ago.
+func (a *acceptor) refuseOne() error {
+	nc, err := a.sv.l.Accept()
+	switch {
+	case err != nil:
+		return err
+	case a.s.gate.Enter():
+		a.admit(nc)
+	default:
+		refuse(nc)
+	}
+	return nil
+}
+
+// refusing bounds the goroutines that answer 503: in a flood most are only
+// closed.
+var refusing = make(chan struct{}, 64)
+
+func refuse(nc net.Conn) {
+	select {
+	case refusing <- struct{}{}:
+		go sayNo(nc)
+	default:
+		nc.Close()
+	}
+}
+
+// sayNo answers 503. It reads a little, in case a request is there: closing
+// over unread bytes sends a reset, which can overtake the answer.
+func sayNo(nc net.Conn) {
+	defer func() {
+		nc.Close()
+		<-refusing
+	}()
+	nc.SetDeadline(time.Now().Add(time.Second))
+	if _, err := nc.Write(refusal); err != nil {
+		return
+	}
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		io.CopyN(io.Discard, nc, 64<<10)
+	}
+}
+
+func (a *acceptor) admit(nc net.Conn) {
+	peer := peerOf(nc)
+	if !a.s.gate.Admit(peer) {
+		a.s.gate.Leave("")
+		refuse(nc)
+		return
+	}
+	if a.onLoops && a.toLoop(nc, peer) {
+		return
+	}
+	j := job{nc, peer, stream.New(nc, &a.cfg.Shared.Limits, func(c *stream.Conn) {
+		a.s.untrack(c)
+		a.s.gate.Leave(peer)
+	})}
+	a.s.track(j.c)
+	if a.queue == nil {
+		go a.serve(j)
+		return
+	}
+	select {
+	case a.queue <- j:
+		if len(a.queue) > 0 {
+			a.s.makeRoom()
+		}
+	default:
+		j.c.Leave()
+		refuse(nc)
+	}
+}
+
+// toLoop gives a socket to the next loop; false means that nc is none.
+func (a *acceptor) toLoop(nc net.Conn, peer string) bool {
+	fd, err := socketOf(nc)
+	if fd < 0 && err == nil {
+		return false
+	}
+	if err == nil && a.set == nil {
+		a.set, err = a.s.useLoops()
+	}
+	if err != nil {
+		a.s.logf("chert: a new connection was dropped: %v", err)
+		nc.Close()
+		a.s.gate.Leave(peer)
+		return true
+	}
+	nc.Close() // fd is a duplicate
+	l := a.set.loops[a.next%len(a.set.loops)]
+	a.next++
+	// While this call uses the set, its loops do not end.
+	l.Do(func() {
+		if err := a.loops.Open(l, fd, peer); err != nil {
+			a.s.logf("chert: a new connection was dropped: %v", err)
+			sys.Close(fd)
+			a.s.gate.Leave(peer)
+		}
+	})
+	return true
+}
+
+// socketOf duplicates the descriptor of a TCP or unix connection; -1 for
+// anything else, also for types that wrap one: their methods want to be called.
+func socketOf(nc net.Conn) (int, error) {
+	switch c := nc.(type) {
+	case *net.TCPConn:
+		return dup(c.SyscallConn())
+	case *net.UnixConn:
+		return dup(c.SyscallConn())
+	}
+	return -1, nil
+}
+
+func peerOf(nc net.Conn) string {
+	if a := nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+package chert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// tail is a request that is answered last, if the connection is kept so far.
+const tail = "GET /tail HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		ts := answerer(t, e)
+		for i, tt := range answers {
+			if tt.want == "" || e == oracle && strings.HasPrefix(tt.why, unlike) {
+				continue
+			}
+			req := "GET " + pathOf(i) + " HTTP/1.1\r\nHost: h\r\n\r\n"
+			for _, slowly := range []bool{false, true} {
+				got := undated(ts.exchange(req+tail, slowly))
+				if tt.want != got && !strings.HasPrefix(got, tt.want+"HTTP/1.1 200 OK\r\n") {
+					t.Errorf("%s (slowly=%v):\ngot  %s\nwant %s", tt.why, slowly, brief(got), brief(tt.want))
+				}
+			}
+		}
+	})
+}
+
+// TestAnswersAsNetHTTP lets every handler answer every kind of request and
+// compares the bytes with net/http's, the fate of the connection included.
+func TestAnswersAsNetHTTP(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e Engine) {
+		ours, theirs := answerer(t, e), answerer(t, oracle)
+		for i, tt := range answers {
+			if strings.HasPrefix(tt.why, unlike) {
+				continue
+			}
+			for _, method := range []string{"GET", "HEAD", "POST"} {
+				for _, version := range []string{"1.0", "1.1"} {
+					for _, lines := range []string{"", "Connection: close\r\n", "Connection: keep-alive\r\n"} {
+						if version == "1.0" && strings.HasPrefix(tt.want, "HTTP/1.1 1") {
+							continue // RFC 9110 section 15.2: no 1xx to 1.0; net/http sends them
+						}
+						body := ""
+						if method == "POST" {
+							lines += "Content-Length: 4\r\n"
+							body = "body"
+						}
+						req := fmt.Sprintf("%s %s HTTP/%s\r\nHost: h\r\n%s\r\n%s", method, pathOf(i), version, lines, body)
+						got, want := undated(ours.exchange(req+tail, false)), undated(theirs.exchange(req+tail, false))
+						if got != want {
+							t.Errorf("%s: %s HTTP/%s %q:\ngot  %s\nwant %s", tt.why, method, version, lines, brief(got), brief(want))
+						}
+					}
+				}
+			}
+		}
+	})
+}
