@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,9 @@ func (c *rawConn) line() string {
 	}
 	return s
 }
+
+// newRaw makes a client of a connection that was made otherwise.
+func newRaw(t testing.TB, nc net.Conn) *rawConn { return &rawConn{nc, t, bufio.NewReader(nc)} }
 
 // head reads a response's head as it is.
 func (c *rawConn) head() string {

@@ -13,10 +13,10 @@ import (
 
 func (a *acceptor) startWorkers() {
 	n := a.s.QueueLength
-	if n <= 0 {
+	if n == 0 {
 		n = a.s.Workers
 	}
-	a.queue = make(chan job, n)
+	a.queue = make(chan job, max(n, 0))
 	for range a.s.Workers {
 		go a.work()
 	}

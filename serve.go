@@ -2,9 +2,11 @@ package chert
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/chert-http/chert/internal/bridge"
@@ -60,7 +62,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	if s.TLSConfig != nil {
 		cfg = s.TLSConfig.Clone()
 	}
-	cfg.NextProtos = []string{"http/1.1"}
+	cfg.NextProtos = nextProtos(cfg.NextProtos)
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
@@ -69,6 +71,16 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return s.Serve(tls.NewListener(l, cfg))
+}
+
+// nextProtos is what ALPN offers: what the user wants less "h2", which is not
+// spoken yet, and always "http/1.1".
+func nextProtos(want []string) []string {
+	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" })
+	if !slices.Contains(out, "http/1.1") {
+		out = append(out, "http/1.1")
+	}
+	return out
 }
 
 // Serve serves the connections of l until l is closed, by Shutdown, Close or
@@ -130,6 +142,9 @@ func (s *Server) done(sv *serving) {
 func (s *Server) serveWith(sv *serving) error {
 	cfg := s.config(sv.l)
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
+	if s.Engine == EngineLoops && !sys.HavePoller {
+		return errors.New("chert: event loops are not available on this system")
+	}
 	switch l := sv.l.(type) {
 	case *listener:
 		if loops {
@@ -140,7 +155,7 @@ func (s *Server) serveWith(sv *serving) error {
 		loops = false
 	}
 	if s.Engine == EngineLoops && !loops {
-		return fmt.Errorf("chert: event loops cannot drive a %T on this system", sv.l)
+		return fmt.Errorf("chert: event loops cannot drive a %T", sv.l)
 	}
 	return s.serveAccepting(sv, cfg)
 }

@@ -101,8 +101,8 @@ type Server struct {
 	// do, connections are closed after the request at hand. Beyond that the
 	// answer is 503. Event loops ignore it.
 	Workers int
-	// QueueLength bounds the connections that wait for one of Workers.
-	// Default: as many as Workers.
+	// QueueLength bounds the connections that wait for one of Workers. Default
+	// as many as Workers; a negative value means that none wait.
 	QueueLength int
 
 	stopping     atomic.Bool // Shutdown or Close was called

@@ -97,7 +97,9 @@ func (b *body) read(p []byte) (n int, err error) {
 		// A deadline may be moved and the read tried again; the rest is final.
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			b.err = err
-			b.x.gone()
+			if err != errChunked && err != errTrailer {
+				b.x.gone() // nonsense is no end: the client may still listen
+			}
 		}
 	}
 	return n, err

@@ -28,7 +28,6 @@ type Conn struct {
 	progress http1.Progress
 	headAt   time.Time // when a head began, kept only for ReadTimeout
 	tls      *tls.ConnectionState
-	state    http.ConnState
 	hijacked bool
 }
 
@@ -72,7 +71,6 @@ func (c *Conn) started() {
 }
 
 func (c *Conn) setState(s http.ConnState) {
-	c.state = s
 	if hook := c.cfg.ConnState; hook != nil {
 		hook(c.t.NetConn(), s)
 	}
@@ -81,9 +79,6 @@ func (c *Conn) setState(s http.ConnState) {
 // SetTLS says what was negotiated before the first byte of HTTP. It must be
 // called before the first Feed.
 func (c *Conn) SetTLS(state *tls.ConnectionState) { c.tls = state }
-
-// State is the connection's state as ConnState has been told.
-func (c *Conn) State() http.ConnState { return c.state }
 
 // heads keeps parsed heads: a few kilobytes that are needed only while one is
 // parsed.

@@ -4,9 +4,9 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"os"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
 
@@ -55,13 +55,13 @@ func (w *response) headSent() bool {
 
 // fileOf finds the regular file behind a source, how much of it is wanted and
 // the limit that must hear how much was taken.
-func fileOf(src io.Reader) (*os.File, int64, *io.LimitedReader) {
+func fileOf(src io.Reader) (conn.File, int64, *io.LimitedReader) {
 	size := int64(math.MaxInt64)
 	lim, ok := src.(*io.LimitedReader)
 	if ok {
 		src, size = lim.R, lim.N
 	}
-	f, ok := src.(*os.File)
+	f, ok := src.(conn.File)
 	if !ok || size <= 0 {
 		return nil, 0, nil
 	}
@@ -73,7 +73,7 @@ func fileOf(src io.Reader) (*os.File, int64, *io.LimitedReader) {
 
 // sendFile sends up to n bytes of f past the buffers. ok is false when the
 // answer's framing or the system does not allow it.
-func (w *response) sendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
+func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

@@ -1,11 +1,8 @@
 package bridge
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/buf"
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
 
@@ -329,67 +325,6 @@ func (w *response) tooLarge() {
 	}
 }
 
-// Hijack implements http.Hijacker.
-func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.hijacked:
-		return nil, nil, http.ErrHijacked
-	case w.handlerDone:
-		panic("net/http: Hijack called after ServeHTTP finished")
-	}
-	w.canContinue.Store(false)
-	if w.wroteHeader {
-		w.flushStage()
-		w.sendHead(nil)
-	}
-	if err := w.flushWire(nil); err != nil {
-		return nil, nil, err
-	}
-	c := w.x.c
-	c.hijacked = true
-	var hook net.Conn
-	if c.cfg.ConnState != nil {
-		hook = c.t.NetConn()
-	}
-	nc, rest, err := w.x.hijack()
-	if err != nil {
-		c.hijacked = false
-		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
-	}
-	w.hijacked = true
-	w.dropBuffers()
-	if hook != nil {
-		c.cfg.ConnState(hook, http.StateHijacked)
-	}
-	return nc, hijackBuffers(nc, rest), nil
-}
-
-// hijackBuffers makes the buffered reader and writer that Hijack promises.
-// The bytes that came too early are already in the reader's buffer, where
-// Buffered shows them.
-func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
-	var r io.Reader = nc
-	if len(rest) > 0 {
-		r = io.MultiReader(&once{rest}, nc)
-	}
-	br := bufio.NewReaderSize(r, max(4<<10, len(rest)))
-	br.Peek(len(rest))
-	return bufio.NewReadWriter(br, bufio.NewWriter(nc))
-}
-
-// once gives its bytes in one Read.
-type once struct{ b []byte }
-
-func (o *once) Read(p []byte) (int, error) {
-	n := copy(p, o.b)
-	if o.b = o.b[n:]; n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
 // CloseNotify implements http.CloseNotifier, which frameworks still ask for.
 func (w *response) CloseNotify() <-chan bool {
 	w.mu.Lock()
@@ -411,86 +346,4 @@ func (w *response) CloseNotify() <-chan bool {
 		})
 	}
 	return ch
-}
-
-// finish sends what is left after the handler has returned.
-func (w *response) finish() conn.Verdict {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.hijacked {
-		return conn.Detached
-	}
-	w.handlerDone = true
-	if !w.wroteHeader {
-		w.implicitHeader()
-	}
-	w.flushStage()
-	w.sendHead(nil)
-	if w.chunking && !w.x.isHEAD {
-		w.endChunks()
-	}
-	w.flushWire(nil)
-	w.dropBuffers()
-	switch {
-	case w.err != nil:
-		return w.failure()
-	case w.limitHit:
-		return conn.Linger
-	case w.closeAfter.Load():
-		return conn.Close
-	case !w.x.isHEAD && w.length != -1 && http1.BodyAllowed(w.status) && w.length != w.written:
-		// RFC 9112 section 8: the client counts on Content-Length; only the
-		// end of the connection can tell it that less came.
-		return conn.Close
-	}
-	return conn.More
-}
-
-// implicitHeader is the answer of a handler that wrote nothing: 200, or the
-// refusal of a body that it could not read.
-func (w *response) implicitHeader() {
-	status := http.StatusOK
-	if w.x.hasBody() {
-		if bad := w.x.body.refusal(); bad != 0 {
-			w.closeAfter.Store(true)
-			status = bad
-		}
-	}
-	w.handlerDone = false
-	w.writeHeader(status)
-	w.handlerDone = true
-}
-
-// failure is how a connection ends that would not take what was written: a
-// client that stopped reading gets a reset, so that nothing waits for it.
-func (w *response) failure() conn.Verdict {
-	var ne net.Error
-	if errors.As(w.err, &ne) && ne.Timeout() {
-		return conn.Reset
-	}
-	return conn.Close
-}
-
-// abort ends the response of a handler that panicked.
-func (w *response) abort() conn.Verdict {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.hijacked {
-		return conn.Detached
-	}
-	w.handlerDone = true
-	if w.headOut {
-		// Else there is at most the beginning of a head, which nobody could
-		// make sense of.
-		w.flushWire(nil)
-	}
-	w.dropBuffers()
-	return conn.Close
-}
-
-func (w *response) dropBuffers() {
-	if w.buf != nil {
-		w.buf.Release()
-		w.buf, w.out, w.staged = nil, nil, nil
-	}
 }

@@ -1,8 +1,9 @@
 package conn
 
 import (
+	"io/fs"
 	"net"
-	"os"
+	"syscall"
 	"time"
 )
 
@@ -66,7 +67,7 @@ type Transport interface {
 	// SendFile sends up to n bytes of f from its current offset without
 	// copying them to user space. ok is false when that cannot be done here;
 	// nothing has been sent then.
-	SendFile(f *os.File, n int64) (sent int64, ok bool, err error)
+	SendFile(f File, n int64) (sent int64, ok bool, err error)
 	// SetReadDeadline and SetWriteDeadline bound the calls that wait, now
 	// and later, until the end of Serve. Zero is no deadline.
 	SetReadDeadline(t time.Time)
@@ -83,6 +84,13 @@ type Transport interface {
 	RemoteAddr() net.Addr
 	// NetConn stands for the connection in hooks. It is the same at each call.
 	NetConn() net.Conn
+}
+
+// File is what SendFile needs of a file. io.Copy hands out an *os.File in a
+// wrapper without WriteTo, so the type itself must not be asked for.
+type File interface {
+	fs.File
+	SyscallConn() (syscall.RawConn, error)
 }
 
 // Limits are the times a connection may take, in nanoseconds; 0 is no limit.

@@ -140,7 +140,7 @@ func (c *Conn) awaitWritable(e sys.Errno) error {
 }
 
 // SendFile implements Transport.
-func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
+func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 	if !sys.HaveSendfile {
 		return 0, false, nil
 	}

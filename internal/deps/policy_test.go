@@ -33,7 +33,7 @@ var policy = []rule{
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
-	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer"},
+	{pkg: "internal/loop", may: "internal/sys internal/poll internal/timer"},
 	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
 

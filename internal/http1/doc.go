@@ -28,5 +28,5 @@
 // is allocated, except by the Fields slice until it has grown to the size that
 // heads have, and by CanonicalName for a name that has no FieldID.
 //
-// Only internal/bridge may import it.
+// internal/bridge may import it, and the root, for Limits.
 package http1

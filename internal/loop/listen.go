@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,7 +25,7 @@ const (
 )
 
 // Accept says what to do with new connections. It is shared by the listeners
-// of a server and immutable once they run.
+// of a server; its exported fields are immutable once they run.
 type Accept struct {
 	Gate *Gate
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
@@ -35,7 +36,11 @@ type Accept struct {
 	// Log reports a condition that an operator must know, in one line.
 	Log func(format string, args ...any)
 
-	logged atomic.Int64 // when Complain last did; the one field that changes
+	logged atomic.Int64 // when Complain last did
+
+	// reserves is held while a listener has given up its reserve descriptor,
+	// so that no other one takes it for a connection that stays.
+	reserves sync.RWMutex
 }
 
 // Listener accepts on a listening socket that is the loop's own.
@@ -120,7 +125,9 @@ func (ln *Listener) accept() bool {
 			ln.await()
 			return false
 		}
+		ln.reserves.RLock()
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
+		ln.reserves.RUnlock()
 		if e == 0 {
 			ln.admit(ln.loop, fd, peer)
 			continue
@@ -157,11 +164,13 @@ func (ln *Listener) await() {
 // refuseSome answers clients that wait in the kernel's queue although there is
 // still no place. The reserve descriptor makes that possible at EMFILE too.
 func (ln *Listener) refuseSome() {
+	ln.reserves.Lock()
+	defer ln.reserves.Unlock()
 	for range refuseBatch {
 		ln.closeReserve()
 		fd, _, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
-			refuse(fd, ln.Refusal, ln.loop.scratch)
+			answerAndClose(fd, ln.Refusal, ln.loop.scratch)
 		}
 		ln.reserve, _ = sys.ReservePlace()
 		if e != 0 && !sys.TemporaryAccept(e) {
@@ -180,7 +189,7 @@ func (ln *Listener) closeReserve() {
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
 	if !a.Gate.Admit(peer) {
-		refuse(fd, a.Refusal, l.scratch)
+		answerAndClose(fd, a.Refusal, l.scratch)
 		a.Gate.Leave("")
 		return
 	}
@@ -205,9 +214,10 @@ func (a *Accept) Complain(err error) {
 	a.Log("chert: accept: %v%s", err, hint)
 }
 
-// refuse answers and closes. What the client has sent so far is read first:
-// closing over unread bytes sends a reset, which can overtake the answer.
-func refuse(fd int, answer, scratch []byte) {
+// answerAndClose refuses a connection. What the client has sent so far is read
+// first: closing over unread bytes sends a reset, which can overtake the
+// answer.
+func answerAndClose(fd int, answer, scratch []byte) {
 	sys.Write(fd, answer)
 	sys.CloseWrite(fd)
 	for range 4 {

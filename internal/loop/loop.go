@@ -57,11 +57,12 @@ type Loop struct {
 	// dispatched is how many tasks this turn gave to the pool.
 	dispatched int
 
-	mu     sync.Mutex
-	mail   []mail
-	ended  bool
-	asleep atomic.Bool
-	readIn []mail // the mail being delivered; its array is swapped with mail
+	asleep    atomic.Bool // the loop waits, or is about to; see post
+	delivered []mail      // the mail being delivered; its array is swapped with mail
+
+	mu    sync.Mutex
+	mail  []mail
+	ended bool
 }
 
 type slot struct {
@@ -191,9 +192,6 @@ func (l *Loop) Broadcast(what int) {
 	}
 }
 
-// Attached is how many Socks the loop drives.
-func (l *Loop) Attached() int { return l.attached }
-
 // Retire ends the loop once it drives no Sock any more.
 func (l *Loop) Retire() { l.retiring = true }
 
@@ -263,7 +261,7 @@ func (l *Loop) hasMail() bool {
 func (l *Loop) deliver() {
 	l.mu.Lock()
 	in := l.mail
-	l.mail = l.readIn[:0]
+	l.mail = l.delivered[:0]
 	l.mu.Unlock()
 	for i := range in {
 		m := in[i]
@@ -274,7 +272,7 @@ func (l *Loop) deliver() {
 			sl.sock.Mail(m.what)
 		}
 	}
-	l.readIn = in
+	l.delivered = in
 }
 
 func (l *Loop) continueAgain() {

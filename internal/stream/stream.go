@@ -57,7 +57,11 @@ var _ conn.Transport = (*Conn)(nil)
 // hijack, although the handler goes on, or when the owner calls Leave.
 func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
 	c := &Conn{nc: nc, limits: limits, fresh: true}
-	c.left = func() { left(c) }
+	c.left = func() {
+		if left != nil {
+			left(c)
+		}
+	}
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }

@@ -3,10 +3,10 @@ package stream
 import (
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // This file is Conn as a conn.Transport.
@@ -100,7 +100,7 @@ func (c *Conn) beginWrite() error {
 }
 
 // SendFile implements conn.Transport.
-func (c *Conn) SendFile(f *os.File, n int64) (sent int64, ok bool, err error) {
+func (c *Conn) SendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 	rf, can := c.nc.(io.ReaderFrom)
 	if !can {
 		return 0, false, nil
@@ -148,8 +148,14 @@ func sooner(a, b time.Time) time.Time {
 // can tell that the peer is gone. What it reads is kept for the next request.
 func (c *Conn) WatchPeer() {
 	c.mu.Lock()
+	if c.serving && c.peerErr != nil {
+		// The end was met during an earlier request of the same batch.
+		c.mu.Unlock()
+		c.proto.PeerGone(false)
+		return
+	}
 	defer c.mu.Unlock()
-	if !c.serving || c.watching || c.hijacked || c.peerErr != nil {
+	if !c.serving || c.watching || c.hijacked {
 		return
 	}
 	c.watching = true

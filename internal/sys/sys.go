@@ -3,7 +3,6 @@ package sys
 import (
 	"errors"
 	"net"
-	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -36,25 +35,9 @@ func TemporaryAccept(e Errno) bool {
 	return false
 }
 
-// Exhausted reports whether e says that the process or the system is out of
-// descriptors or memory, so that trying again at once is useless.
-func Exhausted(e Errno) bool {
-	switch e {
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
-		return true
-	}
-	return false
-}
-
 // Again reports whether e says that the call would have blocked.
 func Again(e Errno) bool {
 	return e == syscall.EAGAIN || e == syscall.EWOULDBLOCK
-}
-
-// OpError wraps e the way package net does, so that errors.Is with
-// syscall.ECONNRESET and net.Error both work for callers.
-func OpError(op string, e Errno, local, remote net.Addr) error {
-	return &net.OpError{Op: op, Net: "tcp", Source: local, Addr: remote, Err: os.NewSyscallError(op, e)}
 }
 
 // appendIPPort appends "1.2.3.4:80" or "[::1]:80" as net.JoinHostPort would.

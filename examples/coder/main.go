@@ -1,0 +1,90 @@
+// Command coder serves WebSockets with chert and coder/websocket: /echo sends
+// back what it gets, /push sends the time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	flag.Parse()
+	srv := &chert.Server{Handler: handler(time.Second, log.Printf)}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("ws://%s/echo\n", l.Addr())
+	log.Fatal(srv.Serve(l))
+}
+
+// handler calls logf when a connection has ended.
+func handler(every time.Duration, logf func(format string, args ...any)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /echo", accept(echo, logf))
+	mux.HandleFunc("GET /push", accept(func(ctx context.Context, c *websocket.Conn) error {
+		return push(ctx, c, every)
+	}, logf))
+	return mux
+}
+
+func accept(serve func(context.Context, *websocket.Conn) error, logf func(string, ...any)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover})
+		if err == nil {
+			defer c.CloseNow()
+			c.SetReadLimit(16 << 20)
+			err = serve(r.Context(), c)
+		}
+		logf("%s: %v", r.URL.Path, err)
+	}
+}
+
+// echo copies each message through, whatever its length.
+func echo(ctx context.Context, c *websocket.Conn) error {
+	for {
+		kind, r, err := c.Reader(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := c.Writer(ctx, kind)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, r); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// push sends the time until the client leaves. CloseRead's context tells; the
+// request's does not, on no server, once the connection is hijacked.
+func push(ctx context.Context, c *websocket.Conn, every time.Duration) error {
+	ctx = c.CloseRead(ctx)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			if err := wsjson.Write(ctx, c, map[string]time.Time{"now": now}); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return errors.New("the client left")
+		}
+	}
+}

@@ -1,0 +1,152 @@
+// Command gorilla serves WebSockets with chert and gorilla/websocket: /echo
+// sends back what it gets, /push sends the time. At the end it tells its
+// clients that it goes away.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/gorilla/websocket"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	flag.Parse()
+	s := newSockets()
+	srv := &chert.Server{Handler: s.handler(time.Second)}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("ws://%s/echo\n", l.Addr())
+
+	// Shutdown neither closes nor awaits hijacked connections: they are ours.
+	srv.RegisterOnShutdown(s.goAway)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	quiet := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(quiet)
+		srv.Shutdown(context.Background())
+	})
+	if err := srv.Serve(l); err != http.ErrServerClosed {
+		log.Fatal(err)
+	}
+	<-quiet // Serve returns when Shutdown begins
+	s.handlers.Wait()
+}
+
+// sockets is the open WebSockets of a server.
+type sockets struct {
+	upgrader websocket.Upgrader
+	handlers sync.WaitGroup
+
+	mu      sync.Mutex
+	open    map[*websocket.Conn]struct{}
+	closing bool
+}
+
+func newSockets() *sockets { return &sockets{open: make(map[*websocket.Conn]struct{})} }
+
+func (s *sockets) handler(every time.Duration) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /echo", s.upgrade(echo))
+	mux.HandleFunc("GET /push", s.upgrade(func(c *websocket.Conn) { push(c, every) }))
+	return mux
+}
+
+// upgrade makes a handler of serve, and closes the connection after it.
+func (s *sockets) upgrade(serve func(*websocket.Conn)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.handlers.Add(1)
+		defer s.handlers.Done()
+		c, err := s.upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			return // Upgrade has answered
+		}
+		defer c.Close()
+		s.add(c)
+		defer s.remove(c)
+		serve(c)
+	}
+}
+
+func (s *sockets) add(c *websocket.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[c] = struct{}{}
+	if s.closing {
+		sayBye(c)
+	}
+}
+
+func (s *sockets) remove(c *websocket.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// goAway begins the closing handshake on all connections. Their handlers end
+// when the clients have answered, or after five seconds.
+func (s *sockets) goAway() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for c := range s.open {
+		sayBye(c)
+	}
+}
+
+func sayBye(c *websocket.Conn) {
+	until := time.Now().Add(5 * time.Second)
+	c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "the server stops"), until)
+	c.SetReadDeadline(until)
+}
+
+func echo(c *websocket.Conn) {
+	c.SetReadLimit(16 << 20)
+	for {
+		kind, p, err := c.ReadMessage()
+		if err != nil {
+			return
+		}
+		if err := c.WriteMessage(kind, p); err != nil {
+			return
+		}
+	}
+}
+
+// push sends the time until the client leaves. The request's context does not
+// tell, on no server, once the connection is hijacked; reading does.
+func push(c *websocket.Conn, every time.Duration) {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		for {
+			if _, _, err := c.NextReader(); err != nil {
+				return
+			}
+		}
+	}()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			if c.WriteMessage(websocket.TextMessage, []byte(now.Format(time.RFC3339Nano))) != nil {
+				return
+			}
+		case <-left:
+			return
+		}
+	}
+}

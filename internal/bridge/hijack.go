@@ -1,0 +1,70 @@
+package bridge
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+)
+
+// Hijack implements http.Hijacker.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.hijacked:
+		return nil, nil, http.ErrHijacked
+	case w.handlerDone:
+		panic("net/http: Hijack called after ServeHTTP finished")
+	}
+	w.canContinue.Store(false)
+	if w.wroteHeader {
+		w.flushStage()
+		w.sendHead(nil)
+	}
+	if err := w.flushWire(nil); err != nil {
+		return nil, nil, err
+	}
+	c := w.x.c
+	c.hijacked = true
+	var hook net.Conn
+	if c.cfg.ConnState != nil {
+		hook = c.t.NetConn()
+	}
+	nc, rest, err := w.x.hijack()
+	if err != nil {
+		c.hijacked = false
+		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
+	}
+	w.hijacked = true
+	w.dropBuffers()
+	if hook != nil {
+		c.cfg.ConnState(hook, http.StateHijacked)
+	}
+	return nc, hijackBuffers(nc, rest), nil
+}
+
+// hijackBuffers makes the buffered reader and writer that Hijack promises.
+// The bytes that came too early are already in the reader's buffer, where
+// Buffered shows them.
+func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
+	var r io.Reader = nc
+	if len(rest) > 0 {
+		r = io.MultiReader(&once{rest}, nc)
+	}
+	br := bufio.NewReaderSize(r, max(4<<10, len(rest)))
+	br.Peek(len(rest))
+	return bufio.NewReadWriter(br, bufio.NewWriter(nc))
+}
+
+// once gives its bytes in one Read.
+type once struct{ b []byte }
+
+func (o *once) Read(p []byte) (int, error) {
+	n := copy(p, o.b)
+	if o.b = o.b[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}

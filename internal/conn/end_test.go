@@ -1,0 +1,227 @@
+//go:build linux || darwin
+
+package conn
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// phaseCase brings a connection into one of its phases.
+type phaseCase struct {
+	name string
+	f    func() *fake
+	// enter brings f there by what its client does.
+	enter func(r *rig, f *fake, c *client)
+}
+
+// held is a Serve that waits in the given way and tells how that ended.
+func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Verdict {
+	return func(f *fake, line string) Verdict {
+		entered <- true
+		err := wait(f)
+		ended <- err
+		if err != nil {
+			return Close
+		}
+		return echo(f, line)
+	}
+}
+
+func (r *rig) inPhase(f *fake, want phase) {
+	r.t.Helper()
+	eventually(r.t, "the phase is reached", func() (ok bool) {
+		r.on(func() { ok = f.phase == want })
+		return ok
+	})
+}
+
+func (f *fake) sleeps(wait uint32) {
+	f.t.Helper()
+	eventually(f.t, "the handler sleeps", func() bool { return f.state.Load()&wait != 0 })
+}
+
+func TestKillWhileLoopOwns(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", 8<<20)
+	for _, tt := range []phaseCase{
+		{"fresh", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {}},
+		{"idle", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {
+			c.send("a\n")
+			c.want("a\n")
+		}},
+		{"partial", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {
+			c.send("a\nb")
+			c.want("a\n")
+		}},
+		{"flushing", func() *fake {
+			return &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+		}, func(r *rig, f *fake, c *client) {
+			c.send("a\n")
+			r.inPhase(f, flushing)
+		}},
+		{"lingering", func() *fake {
+			return &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte("no\n") }}
+		}, func(r *rig, f *fake, c *client) {
+			c.send("a\n")
+			r.inPhase(f, lingering)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Limits{})
+			f := tt.f()
+			c := r.open(f)
+			tt.enter(r, f, c)
+			r.loop.Post(f.place, Kill)
+			await(t, f.closed, "Closed")
+			// Twice does not matter, nor does mail to a place that is free.
+			r.loop.Post(f.place, Kill)
+			r.loop.Post(f.place, Drain)
+		})
+	}
+}
+
+func TestKillWhileHandlerOwns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		wait func(f *fake) error
+		bit  uint32
+	}{
+		{"computing", func(f *fake) error {
+			await(f.t, f.gone, "PeerGone")
+			return f.Write2([]byte("x"), nil)
+		}, 0},
+		{"reading", func(f *fake) error { return f.Fill() }, waitRead},
+		{"writing", func(f *fake) error { return f.Write2(make([]byte, 64<<20), nil) }, waitWrite},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Limits{})
+			entered, ended := make(chan bool, 1), make(chan error, 1)
+			f := &fake{serve: held(entered, tt.wait, ended)}
+			c := r.open(f)
+			c.send("a\n")
+			await(t, entered, "Serve")
+			if tt.bit != 0 {
+				f.sleeps(tt.bit)
+			}
+			select {
+			case <-f.closed:
+				t.Error("closed under its handler")
+			default:
+			}
+			r.loop.Post(f.place, Kill)
+			if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("the handler saw %v", err)
+			}
+			await(t, f.closed, "Closed")
+		})
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", 4<<20)
+	r := newRig(t, Limits{})
+
+	// Fresh: it may still send its first request.
+	f := &fake{}
+	c := r.open(f)
+	r.loop.Post(f.place, Drain)
+	c.send("a\n")
+	c.want("a\n")
+	c.ended()
+	await(t, f.closed, "Closed")
+
+	// Idle.
+	f = &fake{}
+	c = r.open(f)
+	c.send("a\n")
+	c.want("a\n")
+	r.loop.Post(f.place, Drain)
+	c.ended()
+
+	// A partial request may be completed.
+	f = &fake{}
+	c = r.open(f)
+	c.send("a\nb")
+	c.want("a\n")
+	r.loop.Post(f.place, Drain)
+	r.on(func() {})
+	c.send("c\n")
+	c.want("bc\n")
+	c.ended()
+
+	// The handler finishes. (Whether it serves what is pipelined is its own
+	// affair: the fake does.)
+	entered, leave := make(chan bool, 1), make(chan bool)
+	f = &fake{serve: func(f *fake, line string) Verdict {
+		entered <- true
+		<-leave
+		return echo(f, line)
+	}}
+	c = r.open(f)
+	c.send("a\n")
+	await(t, entered, "Serve")
+	r.loop.Post(f.place, Drain)
+	r.on(func() {})
+	close(leave)
+	c.want("a\n")
+	c.ended()
+
+	// A reply under way is finished.
+	f = &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+	c = r.open(f)
+	c.send("a\n")
+	r.inPhase(f, flushing)
+	r.loop.Post(f.place, Drain)
+	r.on(func() {})
+	c.want(big)
+	c.ended()
+}
+
+// A connection that is fresh when the server drains does not stay for ever.
+func TestDrainFreshIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	f := &fake{}
+	c := r.open(f)
+	r.loop.Post(f.place, Drain)
+	r.on(func() {
+		if left := time.Duration(f.deadline - r.loop.Now()); left > DrainNew {
+			t.Errorf("a fresh connection has %v left", left)
+		}
+	})
+	c.Close()
+	await(t, f.closed, "Closed")
+}
+
+// Drain and Kill come at any moment around the end of Serve.
+func TestEndMeetsRelease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	for i := range 1000 {
+		f := &fake{}
+		c := r.open(f)
+		c.send("a\n")
+		if i%4 < 2 {
+			c.want("a\n")
+		}
+		mail := Drain
+		if i%2 == 0 {
+			mail = Kill
+		}
+		r.loop.Post(f.place, mail)
+		await(t, f.closed, "Closed")
+		if mail == Drain && i%4 >= 2 {
+			c.want("a\n")
+			c.ended()
+		}
+		c.Close()
+	}
+}

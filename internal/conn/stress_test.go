@@ -1,0 +1,219 @@
+//go:build linux || darwin
+
+package conn
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Many connections whose handlers and clients do anything at any time, until
+// the server drains or kills them. The fake checks that there is one owner at
+// a time; the clients check every answer that they get whole.
+func TestOwnershipStress(t *testing.T) {
+	t.Parallel()
+	seed := time.Now().UnixNano()
+	rounds := 6
+	if testing.Short() {
+		rounds = 1
+	}
+	for i := range rounds {
+		stressRound(t, seed+int64(i))
+	}
+}
+
+func stressRound(t *testing.T, seed int64) {
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	rnd := rand.New(rand.NewSource(seed))
+	r := newRig(t, Limits{
+		Header: int64(50 * time.Millisecond), First: int64(50 * time.Millisecond), Idle: int64(50 * time.Millisecond),
+		ReadStall: int64(20 * time.Millisecond), WriteStall: int64(50 * time.Millisecond),
+	})
+	const n = 60
+	var fakes []*fake
+	var clients sync.WaitGroup
+	var served, checked atomic.Int64
+	for i := range n {
+		serveSeed, clientSeed := rnd.Int63(), rnd.Int63()
+		f := &fake{}
+		random := rand.New(rand.NewSource(serveSeed)) // the owner's, as it should be
+		f.serve = func(f *fake, line string) Verdict {
+			served.Add(1)
+			return stressServe(f, line, random)
+		}
+		if rnd.Intn(8) == 0 {
+			f.reply = func(line string) (Verdict, []byte) {
+				if len(line)%7 == 0 {
+					return Linger, bytes.Repeat([]byte("no\n"), 1<<16)
+				}
+				return Run, nil
+			}
+		}
+		fd, nc := tcpPair(t)
+		c := r.start(f, fd, nc)
+		fakes = append(fakes, f)
+		clients.Go(func() { checked.Add(stressClient(c, i, rand.New(rand.NewSource(clientSeed)))) })
+	}
+	// At a random moment the server ends.
+	many := int64(rnd.Intn(400))
+	for begin := time.Now(); served.Load() < many && time.Since(begin) < time.Second; {
+		runtime.Gosched()
+	}
+	mail := Kill
+	if rnd.Intn(2) == 0 {
+		mail = Drain
+	}
+	r.loop.Do(func() { r.loop.Broadcast(mail) })
+	clients.Wait()
+	for i, f := range fakes {
+		select {
+		case <-f.closed:
+		case <-time.After(patience):
+			t.Fatalf("connection %d did not end: state %b", i, f.state.Load())
+		}
+	}
+	eventually(t, "all places are free", func() bool { return r.shared.Gate.Open() == 0 })
+	if testing.Verbose() {
+		t.Logf("seed %d: %d served, %d answers checked", seed, served.Load(), checked.Load())
+	}
+}
+
+// stressServe answers a line with "<line> <n>\n" and n bytes that are made from
+// the line, after having done something else, or ends badly.
+func stressServe(f *fake, line string, rnd *rand.Rand) Verdict {
+	switch rnd.Intn(12) {
+	case 0:
+		time.Sleep(time.Duration(rnd.Intn(2000)) * time.Microsecond)
+	case 1:
+		for range rnd.Intn(100) {
+			runtime.Gosched()
+		}
+	case 2:
+		// More bytes, which may never come.
+		if err := f.Fill(); err != nil && len(f.Buffered()) == 0 {
+			return Close
+		}
+	case 3:
+		// A second goroutine moves the deadline under a read.
+		moved := make(chan bool)
+		go func() {
+			f.SetReadDeadline(time.Now().Add(time.Millisecond))
+			f.WatchPeer()
+			close(moved)
+		}()
+		f.Fill()
+		<-moved
+		f.SetReadDeadline(time.Time{})
+	case 4:
+		if rnd.Intn(4) == 0 {
+			runtime.Goexit()
+		}
+	case 5:
+		if rnd.Intn(4) == 0 {
+			return stressHijack(f, rnd)
+		}
+	case 6:
+		if rnd.Intn(4) == 0 {
+			return []Verdict{Close, Linger, Reset}[rnd.Intn(3)]
+		}
+	}
+	n := rnd.Intn(200)
+	if rnd.Intn(10) == 0 {
+		n = rnd.Intn(1 << 20)
+	}
+	head := fmt.Appendf(nil, "%s %d\n", line, n)
+	if f.Write2(head, stressBody(line, n)) != nil {
+		return Close
+	}
+	return More
+}
+
+func stressBody(line string, n int) []byte {
+	return bytes.Repeat([]byte(line+"|"), n/(len(line)+1)+1)[:n]
+}
+
+func stressHijack(f *fake, rnd *rand.Rand) Verdict {
+	f.leave()
+	nc, _, err := f.Hijack()
+	f.enter("the end of Serve")
+	if err != nil {
+		return Close
+	}
+	runtime.Gosched()
+	nc.SetDeadline(time.Now().Add(time.Duration(rnd.Intn(5)) * time.Millisecond))
+	io.WriteString(nc, "hijacked 0\n")
+	nc.Read(make([]byte, 100))
+	nc.Close()
+	return Detached
+}
+
+// stressClient does anything until the connection ends, and returns how many
+// answers it has checked.
+func stressClient(c *client, id int, rnd *rand.Rand) (checked int64) {
+	defer c.Close()
+	var want []string
+	read := func() bool {
+		for len(want) > 0 {
+			var line string
+			var n int
+			if _, err := fmt.Fscanf(c.r, "%s %d\n", &line, &n); err != nil {
+				return false
+			}
+			if line != want[0] {
+				return false // hijacked, refused, or read by a Fill
+			}
+			b := make([]byte, n)
+			if _, err := io.ReadFull(c.r, b); err != nil {
+				return false
+			}
+			if !bytes.Equal(b, stressBody(line, n)) {
+				c.t.Errorf("the answer to %s is wrong", line)
+			}
+			checked++
+			want = want[1:]
+		}
+		return true
+	}
+	for i := range 40 {
+		line := fmt.Sprintf("%d.%d", id, i)
+		want = append(want, line)
+		out := line + "\n"
+		if rnd.Intn(4) == 0 {
+			k := rnd.Intn(len(out))
+			io.WriteString(c, out[:k])
+			time.Sleep(time.Duration(rnd.Intn(500)) * time.Microsecond)
+			out = out[k:]
+		}
+		if _, err := io.WriteString(c, out); err != nil {
+			break
+		}
+		switch rnd.Intn(60) {
+		case 0:
+			c.Conn.(*net.TCPConn).SetLinger(0)
+			return checked
+		case 1:
+			c.closeWrite()
+			read()
+			return checked
+		case 2:
+			time.Sleep(time.Duration(rnd.Intn(100)) * time.Millisecond) // a stall
+		}
+		if rnd.Intn(3) > 0 && !read() {
+			break
+		}
+	}
+	read()
+	return checked
+}

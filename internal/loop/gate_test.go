@@ -1,0 +1,108 @@
+package loop
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestGatePlaces(t *testing.T) {
+	t.Parallel()
+	g := NewGate(2, 0)
+	if !g.Enter() || !g.Enter() || g.Enter() || g.Open() != 2 {
+		t.Fatal("a gate for two lets in another number")
+	}
+	called := 0
+	g.Await(func() { called++ })
+	if called != 0 {
+		t.Error("called while it is full")
+	}
+	g.Leave("")
+	g.Leave("")
+	if called != 1 {
+		t.Errorf("called %d times, want once", called)
+	}
+	g.Await(func() { called++ })
+	if called != 2 {
+		t.Error("not called although there is a place")
+	}
+	for _, max := range []int{0, -1} {
+		g = NewGate(max, 0)
+		for range 1000 {
+			if !g.Enter() {
+				t.Fatal("a gate without a limit is full")
+			}
+		}
+	}
+}
+
+func TestGateAddrs(t *testing.T) {
+	t.Parallel()
+	g := NewGate(0, 2)
+	for _, tt := range []struct {
+		peer string
+		ok   bool
+	}{
+		{"1.2.3.4:1", true},
+		{"1.2.3.4:2", true},
+		{"1.2.3.4:3", false},
+		{"1.2.3.5:3", true},
+		{"[::1]:1", true},
+		{"[::1]:2", true},
+		{"[::1]:3", false},
+		{"@", true}, // unix sockets are not counted
+		{"@", true},
+		{"@", true},
+		{"", true},
+	} {
+		if ok := g.Admit(tt.peer); ok != tt.ok {
+			t.Errorf("Admit(%q) = %v", tt.peer, ok)
+		}
+	}
+	g.Leave("1.2.3.4:2")
+	if !g.Admit("1.2.3.4:9") || g.Admit("1.2.3.4:10") {
+		t.Error("a place was not given back")
+	}
+	for _, peer := range []string{"1.2.3.4:1", "1.2.3.4:9", "1.2.3.5:3", "[::1]:1", "[::1]:2"} {
+		g.Leave(peer)
+	}
+	if len(g.addrs) != 0 {
+		t.Errorf("addresses are kept: %v", g.addrs)
+	}
+}
+
+// Nobody who awaits a place is forgotten, and there are never too many.
+func TestGateRace(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	g := NewGate(limit, 0)
+	var inside atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			free := make(chan struct{}, 1)
+			for range 300 {
+				for !g.Enter() {
+					g.Await(func() {
+						select {
+						case free <- struct{}{}:
+						default:
+						}
+					})
+					<-free
+				}
+				if n := inside.Add(1); n > limit {
+					t.Errorf("%d are inside", n)
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				g.Leave("")
+			}
+		})
+	}
+	all.Wait()
+	if g.Open() != 0 {
+		t.Errorf("%d places are taken", g.Open())
+	}
+}
