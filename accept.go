@@ -56,19 +56,18 @@ func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config) error {
 	}
 	var pause time.Duration
 	for {
-		if !s.gate.Enter() && !a.awaitPlace() {
-			if err := a.refuseOne(); err != nil {
-				return err
-			}
-			continue
-		}
 		nc, err := sv.l.Accept()
 		if err == nil {
 			pause = 0
-			a.admit(nc)
+			// Not before: a place that is held during Accept would be lost to
+			// the connections of other listeners.
+			if s.gate.Enter() || a.awaitPlace() {
+				a.admit(nc)
+			} else {
+				refuse(nc)
+			}
 			continue
 		}
-		s.gate.Leave("")
 		if ne, ok := err.(net.Error); !ok || !temporary(ne) || s.stopping.Load() {
 			return err
 		}
@@ -114,20 +113,6 @@ func (a *acceptor) awaitPlace() bool {
 			return a.s.gate.Enter()
 		}
 	}
-}
-
-// refuseOne takes a connection for which there was no place a moment ago.
-func (a *acceptor) refuseOne() error {
-	nc, err := a.sv.l.Accept()
-	switch {
-	case err != nil:
-		return err
-	case a.s.gate.Enter():
-		a.admit(nc)
-	default:
-		refuse(nc)
-	}
-	return nil
 }
 
 // refusing bounds the goroutines that answer 503: in a flood most are only

@@ -265,7 +265,7 @@ func TestContextNoGoroutines(t *testing.T) {
 				context.AfterFunc(ctx, func() {})
 			}
 			stacks := make([]byte, 4<<20)
-			if s := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(s, "created by context.") {
+			if s := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(s, "created by context.(*cancelCtx).propagateCancel") {
 				t.Error("a derived context has a goroutine")
 			}
 		})})

@@ -94,6 +94,34 @@ func TestFaultsWaitingConnIsServed(t *testing.T) {
 	})
 }
 
+// The limit is the server's: a listener where nothing happens takes nothing
+// from the others.
+func TestFaultsMaxConnsOverListeners(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e Engine) {
+		s := &Server{Engine: e, Handler: faultOK, MaxConns: 1}
+		var all []*faultServer
+		for range 3 {
+			fs := new(faultServer)
+			if len(all) == 0 {
+				fs.count(s)
+			}
+			fs.testServer = startOn(t, s, smallSockets(t, 64<<10))
+			all = append(all, fs)
+		}
+		for i := range 6 {
+			fs := all[i%len(all)]
+			c := fs.dial()
+			c.send(faultGet)
+			c.status(200)
+			all[(i+1)%len(all)].dial().refusedPlace()
+			c.Close()
+			eventually(t, "the close is noticed", func() bool { return all[0].ended.Load() == int64(i+1) })
+			eventually(t, "the place is free", func() bool { return s.gate.Open() == 0 })
+		}
+	})
+}
+
 func TestFaultsMaxConnsPerAddr(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
@@ -161,10 +189,14 @@ func TestFaultsWorkersAndQueue(t *testing.T) {
 	default:
 	}
 	close(h.leave)
-	// All are answered, and none is kept since others waited.
-	for _, c := range append(busy, waiting...) {
+	// All are answered. Those for whose place others waited are not kept.
+	for _, c := range busy {
 		c.status(200)
 		c.closed()
+	}
+	for _, c := range waiting {
+		c.status(200)
+		c.Close()
 	}
 	fs.alive()
 }

@@ -289,3 +289,35 @@ func TestFaultsNoLimits(t *testing.T) {
 		c.status(200)
 	})
 }
+
+// The same with buffers that have grown: the kernel then says that there is
+// room only when megabytes of it are free, which takes a slow reader longer
+// than the stall's time.
+func TestFaultsSlowReaderWithLargeBuffers(t *testing.T) {
+	t.Skip("known: neither engine looks at how much of the send queue has drained (SIOCOUTQ)")
+	t.Parallel()
+	engines(t, func(t *testing.T, e Engine) {
+		const stall = time.Second
+		got := make(chan error, 1)
+		fs := faultStart(t, &Server{Engine: e, WriteStallTimeout: stall, Handler: endless(got)})
+		c := fs.dial()
+		c.send(faultGet)
+		// At first the client is fast, so that the buffers grow.
+		if _, err := io.CopyN(io.Discard, c.r, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		for begin := time.Now(); time.Since(begin) < 4*stall; {
+			if _, err := io.CopyN(io.Discard, c.r, 4<<10); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond) // a slow client
+		}
+		select {
+		case err := <-got:
+			t.Errorf("a client that reads steadily was cut: %v", err)
+		default:
+		}
+		c.Close()
+		await(t, got, "the write's error")
+	})
+}

@@ -32,17 +32,34 @@ func (a *acceptor) work() {
 		}
 	}()
 	for j := range a.queue {
+		a.begin(j)
 		a.serve(j)
 	}
 	done = true
+}
+
+// begin notes that a worker has taken j. If others wait behind it, it must
+// give way to them as those do that makeRoom finds: whoever joins the queue
+// after this look is seen by makeRoom, which then finds j.
+func (a *acceptor) begin(j job) {
+	a.s.lock()
+	if _, ok := a.s.streams[j.c]; ok {
+		a.s.streams[j.c] = true
+	}
+	a.s.mu.Unlock()
+	if len(a.queue) > 0 {
+		j.c.Drain()
+	}
 }
 
 // makeRoom ends kept connections after their request, since others wait.
 func (s *Server) makeRoom() {
 	s.lock()
 	defer s.mu.Unlock()
-	for c := range s.streams {
-		c.Drain()
+	for c, served := range s.streams {
+		if served {
+			c.Drain()
+		}
 	}
 }
 

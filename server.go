@@ -115,8 +115,8 @@ type Server struct {
 	current    *loopSet              // the loops that new Serve calls use; nil when none run
 	sets       map[*loopSet]struct{} // all whose loops have not ended
 	serving    map[*serving]struct{} // the Serve calls under way
-	streams    map[*stream.Conn]struct{}
-	quiet      *sync.Cond // signalled when something of the above has ended
+	streams    map[*stream.Conn]bool // true: somebody serves it, it does not wait for a worker
+	quiet      *sync.Cond            // signalled when something of the above has ended
 	onShutdown []func()
 }
 
@@ -160,7 +160,7 @@ func (s *Server) lock() {
 		s.quiet = sync.NewCond(&s.mu)
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
-		s.streams = make(map[*stream.Conn]struct{})
+		s.streams = make(map[*stream.Conn]bool)
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
 		s.mirror = s.httpServer()
 	}

@@ -89,7 +89,7 @@ func (s *Server) closeListeners() (err error) {
 func (s *Server) track(c *stream.Conn) {
 	s.lock()
 	defer s.mu.Unlock()
-	s.streams[c] = struct{}{}
+	s.streams[c] = false
 	switch {
 	case s.closing.Load():
 		c.Kill()

@@ -30,12 +30,11 @@ func dial(t *testing.T, d *websocket.Dialer, url string) *websocket.Conn {
 // ended waits for all handlers.
 func ended(t *testing.T, s *sockets) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		s.handlers.Wait()
-		close(done)
-	}()
-	engines.Await(t, done, "the handlers' end")
+	engines.Eventually(t, "the handlers have ended", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.open) == 0
+	})
 }
 
 func TestFrames(t *testing.T) {

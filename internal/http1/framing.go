@@ -1,5 +1,7 @@
 package http1
 
+import "bytes"
+
 import "math"
 
 func bit(id FieldID) uint8 { return 1 << id }
@@ -164,7 +166,24 @@ func (o *connection) add(list []byte) {
 		case len("upgrade"):
 			o.upgrade = o.upgrade || foldEqual(elem, "upgrade")
 		}
+		o.close = o.close || closeAmong(elem)
 	}
+}
+
+// closeAmong looks for "close" in an element that is several words, which no
+// connection option is (RFC 9110 section 7.6.1). Some servers, net/http's among
+// them, take that for the option; where two readers may disagree whether
+// another request follows, none does.
+func closeAmong(elem []byte) bool {
+	if bytes.IndexByte(elem, ' ') < 0 && bytes.IndexByte(elem, '\t') < 0 {
+		return false
+	}
+	for word := range bytes.FieldsSeq(elem) {
+		if foldEqual(word, "close") {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Request) expect(list []byte) {

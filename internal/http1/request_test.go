@@ -39,6 +39,7 @@ func TestAccept(t *testing.T) {
 		{"GET / HTTP/1.1\r\n" + h + "Connection: x,, CLOSE ,y\r\n\r\n", "GET / origin 1.1 host=a close", "close in a list"},
 		{"GET / HTTP/1.1\r\n" + h + "Connection: keep-alive\r\nConnection: close\r\n\r\n", "GET / origin 1.1 host=a close", "close wins"},
 		{"GET / HTTP/1.1\r\n" + h + "Connection: closed, xclose\r\n\r\n", "GET / origin 1.1 host=a keep", "not close"},
+		{"GET / HTTP/1.1\r\n" + h + "Connection: 0 Close\r\n\r\n", "GET / origin 1.1 host=a close", "close among words: in doubt, close"},
 		{"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET / origin 1.0 keep", "1.0 asks"},
 		{"GET / HTTP/1.0\r\nConnection: close, keep-alive\r\n\r\n", "GET / origin 1.0 close", "close wins in 1.0"},
 		{"GET / HTTP/1.1\r\n" + h + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "GET / origin 1.1 host=a keep upgrade", "upgrade"},

@@ -15,11 +15,8 @@ func Echo(t *testing.T, s *engines.Server, path string) {
 		// Around the lengths at which a frame's head grows, and more than any
 		// socket buffer.
 		for _, n := range []int{0, 1, 125, 126, 4095, 4096, 65535, 65536, 8 << 20} {
-			text := strings.Repeat("x", n)
-			c.Send(ws.OpText, true, text)
-			c.Expect(ws.OpText, text)
-			c.Send(ws.OpBinary, true, string(engines.Random(n)))
-			c.Expect(ws.OpBinary, string(engines.Random(n)))
+			c.echoed(ws.OpText, strings.Repeat("x", n))
+			c.echoed(ws.OpBinary, string(engines.Random(n)))
 		}
 	})
 	t.Run("fragments", func(t *testing.T) {
@@ -70,14 +67,28 @@ func Echo(t *testing.T, s *engines.Server, path string) {
 	})
 }
 
+// echoed sends a message and reads it back meanwhile: a server may answer the
+// beginning before it has read the end.
+func (c *Client) echoed(op ws.OpCode, payload string) {
+	c.t.Helper()
+	sent := make(chan error, 1)
+	go func() { sent <- ws.WriteFrame(c, ws.MaskFrame(ws.NewFrame(op, true, []byte(payload)))) }()
+	c.Expect(op, payload)
+	if err := <-sent; err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // Early checks that a message sent before the handshake was answered is
 // echoed.
 func Early(t *testing.T, s *engines.Server, path string) {
-	c := DialEarly(t, s, path, ws.NewTextFrame([]byte("early")))
-	c.Expect(ws.OpText, "early")
-	c.Send(ws.OpText, true, "later")
-	c.Expect(ws.OpText, "later")
-	big := string(engines.Random(20000)) // more than the reader's buffer
-	c = DialEarly(t, s, path, ws.NewBinaryFrame([]byte(big)))
-	c.Expect(ws.OpBinary, big)
+	for name, n := range map[string]int{"small": 5, "beyond the reader's buffer": 20000} {
+		t.Run("early, "+name, func(t *testing.T) {
+			early := string(engines.Random(n))
+			c := DialEarly(t, s, path, ws.NewBinaryFrame([]byte(early)))
+			c.Expect(ws.OpBinary, early)
+			c.Send(ws.OpText, true, "later")
+			c.Expect(ws.OpText, "later")
+		})
+	}
 }

@@ -1,0 +1,39 @@
+// Command pprof serves net/http/pprof's profiles of itself with chert:
+//
+//	go tool pprof http://127.0.0.1:8080/debug/pprof/profile?seconds=5
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/chert-http/chert"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	flag.Parse()
+	srv := &chert.Server{Handler: handler()}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("http://%s/debug/pprof/\n", l.Addr())
+	log.Fatal(srv.Serve(l))
+}
+
+// handler names what is public: importing the package for its effect would put
+// profiles on http.DefaultServeMux for all to see.
+func handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/", http.RedirectHandler("/debug/pprof/", http.StatusFound))
+	return mux
+}

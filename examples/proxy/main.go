@@ -1,0 +1,44 @@
+// Command proxy passes requests on to another server, with chert in front and
+// httputil.ReverseProxy behind it. WebSockets pass too.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+
+	"github.com/chert-http/chert"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	to := flag.String("to", "http://127.0.0.1:8081", "the server behind")
+	flag.Parse()
+	target, err := url.Parse(*to)
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv := &chert.Server{Handler: handler(target, nil, nil)}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("http://%s/ -> %s\n", l.Addr(), target)
+	log.Fatal(srv.Serve(l))
+}
+
+// handler logs to l; the transport and l may be nil for the defaults.
+func handler(target *url.URL, transport http.RoundTripper, l *log.Logger) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.SetXForwarded()
+		},
+		Transport:     transport,
+		FlushInterval: -1, // pass on each piece as it comes
+		ErrorLog:      l,
+	}
+}
