@@ -17,6 +17,10 @@ import (
 // faultGet is the request that most of these tests send.
 const faultGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
+// soon is a time after which a client that has just connected is late. It is
+// the time of a loaded machine: a test's client must not be late by accident.
+const soon = time.Second
+
 // faultOK is the handler for tests in which the handler does not matter.
 var faultOK = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
 

@@ -71,17 +71,16 @@ const slowHead = "GET /slow HTTP/1.1\r\nHost: h\r\nX: "
 
 func TestFaultsHeaderTimeout(t *testing.T) {
 	t.Parallel()
-	const short = 100 * time.Millisecond
 	for _, tt := range []struct {
 		name         string
 		header, idle time.Duration
 		before       string // what is sent and answered first
 	}{
-		{"first request", short, 0, ""},
-		{"second request", short, 0, faultGet},
-		{"second request, idle time is shorter", 2 * short, short, faultGet},
-		{"second request, no idle time", short, -1, faultGet},
-		{"after many requests", short, time.Hour, strings.Repeat(faultGet, 50)},
+		{"first request", soon, 0, ""},
+		{"second request", soon, 0, faultGet},
+		{"second request, idle time is shorter", 2 * soon, soon, faultGet},
+		{"second request, no idle time", soon, -1, faultGet},
+		{"after many requests", soon, time.Hour, strings.Repeat(faultGet, 50)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +101,7 @@ func TestFaultsHeaderTimeout(t *testing.T) {
 func TestFaultsReadTimeoutBoundsHead(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
-		fs := faultStart(t, &Server{Engine: e, Handler: faultOK, ReadTimeout: 100 * time.Millisecond, ReadHeaderTimeout: time.Hour})
+		fs := faultStart(t, &Server{Engine: e, Handler: faultOK, ReadTimeout: soon, ReadHeaderTimeout: time.Hour})
 		c := fs.dial()
 		c.trickle(slowHead, "x")
 		c.refused(408)
@@ -129,7 +128,7 @@ func TestFaultsPartialHeadBehindRequest(t *testing.T) {
 			engines(t, func(t *testing.T, e Engine) {
 				entered, leave := make(chan bool, 4), make(chan bool)
 				fs := faultStart(t, &Server{
-					Engine: e, ReadHeaderTimeout: 50 * time.Millisecond, IdleTimeout: time.Hour,
+					Engine: e, ReadHeaderTimeout: soon, IdleTimeout: time.Hour,
 					Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						entered <- true
 						<-leave
@@ -153,7 +152,7 @@ func TestFaultsPartialHeadBehindRequest(t *testing.T) {
 func TestFaultsFirstRequestNeverComes(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
-		fs := faultStart(t, &Server{Engine: e, Handler: faultOK, ReadHeaderTimeout: 50 * time.Millisecond, IdleTimeout: time.Hour})
+		fs := faultStart(t, &Server{Engine: e, Handler: faultOK, ReadHeaderTimeout: soon, IdleTimeout: time.Hour})
 		// No answer: there is no request that it could belong to.
 		fs.dial().closed()
 		// An empty line is the beginning of a request.

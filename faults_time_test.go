@@ -28,9 +28,9 @@ func TestFaultsIdleTimeoutAfterLongHandler(t *testing.T) {
 	engines(t, func(t *testing.T, e Engine) {
 		const idle = 50 * time.Millisecond
 		fs := faultStart(t, &Server{
-			Engine: e, IdleTimeout: idle, ReadHeaderTimeout: 30 * time.Millisecond,
+			Engine: e, IdleTimeout: idle, ReadHeaderTimeout: time.Hour,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				time.Sleep(4 * idle) // longer than all timeouts
+				time.Sleep(4 * idle) // longer than the timer is set for
 			}),
 		})
 		c := fs.dial()
@@ -214,7 +214,7 @@ func TestFaultsReadTimeout(t *testing.T) {
 			engines(t, func(t *testing.T, e Engine) {
 				got := make(chan error, 1)
 				fs := faultStart(t, &Server{
-					Engine: e, ReadTimeout: 200 * time.Millisecond,
+					Engine: e, ReadTimeout: soon,
 					Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						// Slower than the fast client, so that there is always
 						// something to read.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -172,6 +173,11 @@ func looser(data []byte) bool {
 		len(data) > 3500
 }
 
+// severalWords is "keep-alive" in an element of several words. Such is no
+// connection option (RFC 9110 section 7.6.1), so an HTTP/1.0 connection is not
+// kept; net/http keeps it.
+var severalWords = regexp.MustCompile(`(?i)[^\s,:][ \t]+keep-alive|keep-alive[ \t]+[^\s,]`)
+
 func FuzzConn(f *testing.F) {
 	for _, s := range []string{
 		"",
@@ -225,6 +231,9 @@ func FuzzConn(f *testing.F) {
 		// Chert is stricter: it may refuse where net/http serves, and nothing
 		// follows then. What it serves it must serve alike.
 		if refused := len(got) < len(onLoops); refused && len(want) > len(got) {
+			want = want[:len(got)]
+		}
+		if severalWords.Match(data) && len(got) < len(want) {
 			want = want[:len(got)]
 		}
 		if !slices.Equal(got, want) && !looser(data) {

@@ -95,8 +95,9 @@ func (s *sockets) remove(c *websocket.Conn) {
 	delete(s.open, c)
 }
 
-// goAway begins the closing handshake on all connections. Their handlers end
-// when the clients have answered, or after five seconds.
+// goAway begins the closing handshake on all connections. After it nothing
+// can be written, so a handler ends with its next message, when the client has
+// answered, or after five seconds.
 func (s *sockets) goAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

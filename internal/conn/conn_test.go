@@ -141,7 +141,7 @@ func TestPartialBehindRequestExpires(t *testing.T) {
 
 func TestFirstTimeCountsFromAccept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Limits{First: int64(20 * time.Millisecond)})
+	r := newRig(t, Limits{First: int64(500 * time.Millisecond)})
 	f := &fake{}
 	c := r.open(f)
 	if await(t, f.expired, "Expired") {

@@ -196,7 +196,7 @@ func TestTimes(t *testing.T) {
 		partial bool
 	}{
 		{"first", conn.Limits{First: short}, "", "", false},
-		{"first, partial", conn.Limits{First: short}, "x", "late\n", true},
+		{"first, partial", conn.Limits{First: 25 * short}, "x", "late\n", true},
 		{"idle", conn.Limits{Idle: short}, "a\n", "a\n", false},
 		{"partial", conn.Limits{Header: short}, "a\nb", "a\nlate\n", true},
 	} {
