@@ -30,6 +30,7 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	for {
 		n, err := unix.Read(fd, p)
 		if err == nil {
+			received(fd)
 			return n, 0
 		}
 		if err != unix.EINTR {
@@ -44,11 +45,15 @@ func Read(fd int, p []byte) (n int, e Errno) {
 func Peek(fd int) (n int, e Errno) {
 	var b [1]byte
 	n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if err == nil {
+		received(fd)
+	}
 	return max(n, 0), errnoOf(err)
 }
 
 // Write writes what it can of p. Accept has set SO_NOSIGPIPE.
 func Write(fd int, p []byte) (n int, e Errno) {
+	sends()
 	for {
 		n, err := unix.Write(fd, p)
 		if err == nil {

@@ -19,6 +19,7 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	for {
 		r, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
 		if e == 0 {
+			received(fd)
 			return int(r), 0
 		}
 		if e != unix.EINTR {
@@ -37,12 +38,14 @@ func Peek(fd int) (n int, e Errno) {
 	if e != 0 {
 		return 0, e
 	}
+	received(fd)
 	return int(r), 0
 }
 
 // Write writes what it can of p. MSG_NOSIGNAL: a peer that is gone is an
 // error number, never a SIGPIPE.
 func Write(fd int, p []byte) (n int, e Errno) {
+	sends()
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 		if e == 0 {
@@ -56,6 +59,7 @@ func Write(fd int, p []byte) (n int, e Errno) {
 
 // Write2 writes what it can of a followed by b in one call.
 func Write2(fd int, a, b []byte) (n int, e Errno) {
+	sends()
 	if len(a) == 0 {
 		return Write(fd, b)
 	}
@@ -85,6 +89,7 @@ const HaveSendfile = true
 // Sendfile copies up to n bytes of src, from its current offset, to dst inside
 // the kernel. It may wait for the disk, so it goes through the scheduler.
 func Sendfile(dst, src, n int) (int, Errno) {
+	sends()
 	for {
 		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(dst), uintptr(src), 0, uintptr(n), 0, 0)
 		if e == 0 {
