@@ -164,8 +164,8 @@ func TestFaultsWriteStall(t *testing.T) {
 func TestFaultsSlowReaderIsNotCut(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
-		const stall = time.Second
-		want := noise(2<<20, 7)
+		const stall = 2 * time.Second
+		want := noise(4<<20, 7)
 		fs := new(faultServer)
 		s := &Server{Engine: e, WriteStallTimeout: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := w.Write(want); err != nil {

@@ -66,13 +66,14 @@ func (s *Server) makeRoom() {
 // serve is the life of one connection.
 func (a *acceptor) serve(j job) {
 	defer j.c.Leave()
+	p := a.cfg.New(j.c, j.peer)
 	state, err := handshake(a.cfg.BaseContext, j.nc)
 	if err != nil {
 		a.s.logf("http: TLS handshake error from %s: %v", j.peer, err)
 		j.nc.Close()
+		p.Closed()
 		return
 	}
-	p := a.cfg.New(j.c, j.peer)
 	p.SetTLS(state)
 	j.c.Run(p)
 }
