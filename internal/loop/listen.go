@@ -38,20 +38,23 @@ type Accept struct {
 
 	logged atomic.Int64 // when Complain last did
 
-	// reserves is held while a listener has given up its reserve descriptor,
-	// so that no other one takes it for a connection that stays.
-	reserves sync.RWMutex
+	// reserve is a descriptor to give up at EMFILE, -1 when there is none. It
+	// is there before the first listener accepts, and the listeners share it.
+	// files is held while it is given up, so that no other listener takes its
+	// number for a connection that stays.
+	files     sync.RWMutex
+	reserve   int
+	listeners int
 }
 
 // Listener accepts on a listening socket that is the loop's own.
 type Listener struct {
 	*Accept
-	loop    *Loop
-	fd      int
-	place   Place
-	node    timer.Node
-	reserve int // a descriptor to give up at EMFILE; -1 when it is used up
-	paused  bool
+	loop   *Loop
+	fd     int
+	place  Place
+	node   timer.Node
+	paused bool
 	// awaiting: the gate will send mail when a place is free.
 	awaiting bool
 }
@@ -63,10 +66,10 @@ const mailResume = -1
 // Listen starts to accept on fd, which becomes the listener's.
 func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	ln := &Listener{Accept: a, loop: l, fd: fd}
-	ln.reserve, _ = sys.ReservePlace()
+	a.enlist()
 	var err error
 	if ln.place, err = l.Attach(ln, fd, &ln.node); err != nil {
-		ln.closeReserve()
+		a.leave()
 		return nil, err
 	}
 	// Connections may have come before the poller watched.
@@ -84,7 +87,7 @@ func (ln *Listener) Close() {
 	}
 	ln.loop.Detach(ln.place)
 	ln.loop.poller.CloseFD(ln.fd)
-	ln.closeReserve()
+	ln.leave()
 	ln.fd = -1
 }
 
@@ -125,9 +128,9 @@ func (ln *Listener) accept() bool {
 			ln.await()
 			return false
 		}
-		ln.reserves.RLock()
+		ln.files.RLock()
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
-		ln.reserves.RUnlock()
+		ln.files.RUnlock()
 		if e == 0 {
 			ln.admit(ln.loop, fd, peer)
 			continue
@@ -164,10 +167,10 @@ func (ln *Listener) await() {
 // refuseSome answers clients that wait in the kernel's queue although there is
 // still no place. The reserve descriptor makes that possible at EMFILE too.
 func (ln *Listener) refuseSome() {
-	ln.reserves.Lock()
-	defer ln.reserves.Unlock()
+	ln.files.Lock()
+	defer ln.files.Unlock()
 	for range refuseBatch {
-		ln.closeReserve()
+		ln.giveUpReserve()
 		fd, _, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
 			answerAndClose(fd, ln.Refusal, ln.loop.scratch)
@@ -179,10 +182,29 @@ func (ln *Listener) refuseSome() {
 	}
 }
 
-func (ln *Listener) closeReserve() {
-	if ln.reserve >= 0 {
-		sys.Close(ln.reserve)
-		ln.reserve = -1
+// enlist counts a listener; the first opens the reserve.
+func (a *Accept) enlist() {
+	a.files.Lock()
+	defer a.files.Unlock()
+	if a.listeners++; a.listeners == 1 {
+		a.reserve, _ = sys.ReservePlace()
+	}
+}
+
+// leave ends what enlist began.
+func (a *Accept) leave() {
+	a.files.Lock()
+	defer a.files.Unlock()
+	if a.listeners--; a.listeners == 0 {
+		a.giveUpReserve()
+	}
+}
+
+// giveUpReserve is called with files held.
+func (a *Accept) giveUpReserve() {
+	if a.reserve >= 0 {
+		sys.Close(a.reserve)
+		a.reserve = -1
 	}
 }
 
