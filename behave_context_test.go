@@ -155,6 +155,7 @@ func TestContextPipelined(t *testing.T) {
 				return
 			}
 			done := r.Context().Done()
+			//lint:ignore SA1019 frameworks still use it
 			notify := w.(http.CloseNotifier).CloseNotify()
 			running <- struct{}{}
 			<-release

@@ -88,7 +88,9 @@ func TestCloseNotify(t *testing.T) {
 		running, over := make(chan struct{}), make(chan struct{})
 		kept := make(chan (<-chan bool), 1)
 		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			//lint:ignore SA1019 frameworks still use it
 			ch := w.(http.CloseNotifier).CloseNotify()
+			//lint:ignore SA1019 frameworks still use it
 			if again := w.(http.CloseNotifier).CloseNotify(); again != ch {
 				t.Error("two channels")
 			}

@@ -207,7 +207,7 @@ var answers = []answerCase{
 	{"100000 bytes", writes(100000, 1), ""},
 
 	{"http.Error", func(w http.ResponseWriter, r *http.Request) { set(w, "Etag", `"e"`); http.Error(w, "no", 500) }, ""},
-	{"http.Redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x y", 302) }, ""},
+	{"http.Redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x y", http.StatusFound) }, ""},
 	{"http.NotFound", http.NotFound, ""},
 	{"copied from a string", func(w http.ResponseWriter, r *http.Request) { io.Copy(w, strings.NewReader("<html>")) }, ok + "Content-Length: 6\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<html>"},
 	{"copied in one byte pieces", func(w http.ResponseWriter, r *http.Request) {

@@ -149,17 +149,6 @@ func smallSockets(t testing.TB, size int) net.Listener {
 	return l
 }
 
-func setBuffer(opt, size int) func(string, string, syscall.RawConn) error {
-	return func(_, _ string, c syscall.RawConn) (err error) {
-		if ctl := c.Control(func(fd uintptr) {
-			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, opt, size)
-		}); ctl != nil {
-			return ctl
-		}
-		return err
-	}
-}
-
 // dialSmall connects with a small receive buffer.
 func (fs *faultServer) dialSmall(size int) *faultConn {
 	fs.t.Helper()

@@ -211,16 +211,17 @@ func TestFaultsStress(t *testing.T) {
 			rounds = 1
 		}
 		for i := range rounds {
-			seed := time.Now().UnixNano() + int64(i)
-			stressServer(t, e, seed)
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			stressServer(t, e, time.Now().UnixNano()+int64(i))
 		}
 	})
 }
 
 func stressServer(t *testing.T, e Engine, seed int64) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
 	rnd := rand.New(rand.NewSource(seed))
 	h := &stressHandler{stop: make(chan bool)}
 	fs := faultStart(t, &Server{

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // loopSet is one loop for each of GOMAXPROCS, shared by the Serve calls of a
@@ -108,9 +109,11 @@ func (set *loopSet) listen(fds []int, a *loop.Accept) (stop func(), err error) {
 			defer mu.Unlock()
 			if listeners[i] = ln; e != nil {
 				err = e
+				sys.Close(fds[i])
 			}
 		})
 		if !ok {
+			sys.Close(fds[i])
 			wait.Done()
 		}
 	}

@@ -214,11 +214,18 @@ func (b *body) Close() error {
 		b.earlyClose = true
 		return nil
 	}
-	n, err := discard(io.LimitReader(lockedBody{b}, maxDrain+1))
+	n, err := b.drain()
 	if n > maxDrain {
 		b.earlyClose = true
 	}
 	return err
+}
+
+// drain reads what is left, but only so much and for so long: a client that
+// trickles the rest of a body that nobody wants must not hold the connection.
+func (b *body) drain() (int64, error) {
+	defer b.x.limitReads(time.Now().Add(drainFor))()
+	return discard(io.LimitReader(lockedBody{b}, maxDrain+1))
 }
 
 // drainBeforeHeader reads the rest of the body before the answer's head is
@@ -236,7 +243,7 @@ func (b *body) drainBeforeHeader() (keep, tooBig bool) {
 	case b.remain > maxDrain:
 		return false, true
 	}
-	n, err := discard(io.LimitReader(lockedBody{b}, maxDrain+1))
+	n, err := b.drain()
 	if n > maxDrain {
 		return false, true
 	}
@@ -258,11 +265,11 @@ func (b *body) interrupt() {
 		b.mu.Unlock()
 		return
 	}
-	b.x.deadlines.Store(true)
-	b.x.c.t.SetReadDeadline(time.Unix(1, 0))
+	restore := b.x.limitReads(time.Unix(1, 0))
 	b.mu.Lock()
-	b.x.c.t.SetReadDeadline(b.x.readBy)
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	b.timedOut = false // it was this, not the client
+	restore()
 }
 
 // invalidate makes every later Read fail, without reading.

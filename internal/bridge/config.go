@@ -75,3 +75,6 @@ func (cfg *Config) localAddr(fd int) net.Addr {
 // maxDrain is how much of an unread body is read to keep the connection;
 // net/http's value.
 const maxDrain = 256 << 10
+
+// drainFor is how long that may take.
+const drainFor = 5 * time.Second

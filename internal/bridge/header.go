@@ -194,7 +194,7 @@ func (w *response) decideKeepAlive(add *extra, keepAlives bool) {
 }
 
 func (w *response) drainBody(add *extra) {
-	if !w.x.hasBody() || w.closeAfter.Load() || w.fullDuplex {
+	if !w.x.hasBody() || w.closeAfter.Load() || w.fullDuplex.Load() {
 		return
 	}
 	keep, tooBig := w.x.body.drainBeforeHeader()

@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,43 @@ type exchange struct {
 	left atomic.Bool
 	// deadlines: some were set and must not outlive the request.
 	deadlines atomic.Bool
-	readBy    time.Time // ReadTimeout's deadline; zero when there is none
+
+	// life is held by those who use the transport and may come late: other
+	// goroutines than the one that runs Serve. It is taken last of all locks.
+	life   sync.Mutex
+	over   bool      // the connection is not this exchange's any more
+	readBy time.Time // the read deadline: ReadTimeout's or the handler's; zero for none
+}
+
+// use runs f while the connection is surely the exchange's, or reports false.
+func (x *exchange) use(f func(t conn.Transport)) bool {
+	x.life.Lock()
+	defer x.life.Unlock()
+	if x.over {
+		return false
+	}
+	f(x.c.t)
+	return true
+}
+
+// end is the last moment at which the connection is the exchange's.
+func (x *exchange) end() {
+	x.life.Lock()
+	defer x.life.Unlock()
+	x.over = true
+}
+
+// limitReads bounds reads on chert's own account. restore puts back what the
+// handler has set.
+func (x *exchange) limitReads(until time.Time) (restore func()) {
+	x.use(func(t conn.Transport) {
+		x.deadlines.Store(true)
+		if !x.readBy.IsZero() && x.readBy.Before(until) {
+			until = x.readBy
+		}
+		t.SetReadDeadline(until)
+	})
+	return func() { x.use(func(t conn.Transport) { t.SetReadDeadline(x.readBy) }) }
 }
 
 // newExchange makes the request of a parsed head. It copies head once; all
@@ -237,7 +274,7 @@ func (x *exchange) setDeadlines() {
 // read; else the body's end begins it.
 func (x *exchange) watchPeer() {
 	if x.bodyDone.Load() {
-		x.c.t.WatchPeer()
+		x.use(conn.Transport.WatchPeer)
 	}
 }
 
@@ -278,6 +315,7 @@ func (x *exchange) finish() conn.Verdict {
 	if x.req.MultipartForm != nil {
 		x.req.MultipartForm.RemoveAll()
 	}
+	x.end()
 	x.dropDeadlines()
 	return v
 }
@@ -290,8 +328,11 @@ func (x *exchange) hijack() (net.Conn, []byte, error) {
 		x.body.mu.Lock()
 		defer x.body.mu.Unlock()
 	}
+	x.life.Lock()
+	defer x.life.Unlock()
 	nc, rest, err := x.c.t.Hijack()
 	if err == nil {
+		x.over = true
 		x.body.closed.Store(true)
 	}
 	return nc, rest, err
@@ -308,6 +349,7 @@ func (x *exchange) abort() conn.Verdict {
 	if v != conn.Detached && x.hasBody() {
 		x.body.invalidate()
 	}
+	x.end()
 	return v
 }
 

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
 
@@ -49,12 +50,12 @@ type response struct {
 	chunking    bool
 	handlerDone bool
 	hijacked    bool
-	fullDuplex  bool
 	limitHit    bool // http.MaxBytesReader asked to close
 	trailers    []string
 	err         error // of the connection; sticky
 
 	closeAfter      atomic.Bool
+	fullDuplex      atomic.Bool
 	expectsContinue bool
 	// canContinue: the client waits for 100 (Continue) and may still get it.
 	canContinue atomic.Bool
@@ -292,24 +293,28 @@ func (w *response) FlushError() error {
 }
 
 // SetReadDeadline, SetWriteDeadline and EnableFullDuplex are what
-// http.ResponseController calls.
-func (w *response) SetReadDeadline(t time.Time) error {
-	return w.control(func() { w.x.deadlines.Store(true); w.x.c.t.SetReadDeadline(t) })
+// http.ResponseController calls. They do not take mu: a Write that waits holds
+// it, and a deadline is there to end that wait.
+func (w *response) SetReadDeadline(deadline time.Time) error {
+	return w.control(func(t conn.Transport) {
+		w.x.readBy = deadline
+		t.SetReadDeadline(deadline)
+	})
 }
 
-func (w *response) SetWriteDeadline(t time.Time) error {
-	return w.control(func() { w.x.deadlines.Store(true); w.x.c.t.SetWriteDeadline(t) })
+func (w *response) SetWriteDeadline(deadline time.Time) error {
+	return w.control(func(t conn.Transport) { t.SetWriteDeadline(deadline) })
 }
 
-func (w *response) EnableFullDuplex() error { return w.control(func() { w.fullDuplex = true }) }
+func (w *response) EnableFullDuplex() error {
+	return w.control(func(conn.Transport) { w.fullDuplex.Store(true) })
+}
 
-func (w *response) control(f func()) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.usable() {
+func (w *response) control(f func(t conn.Transport)) error {
+	w.x.deadlines.Store(true)
+	if !w.x.use(f) {
 		return errDone
 	}
-	f()
 	return nil
 }
 

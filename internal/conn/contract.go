@@ -74,7 +74,7 @@ type Transport interface {
 	SetWriteDeadline(t time.Time)
 	// WatchPeer makes sure that PeerGone will be called. Serve calls it when
 	// somebody begins to care and the request's bytes are all read. Any
-	// goroutine may call it, also after Serve has returned.
+	// goroutine may call it, but not after Serve has returned.
 	WatchPeer()
 	// Hijack gives the connection away with the bytes that were received and
 	// not consumed. Serve must then return Detached.

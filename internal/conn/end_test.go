@@ -124,6 +124,32 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 	}
 }
 
+// Killed between a request's Feed and its Serve: PeerGone found no handler
+// that it could tell, so none may begin.
+func TestKillBeforeServe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	f := &fake{serve: func(f *fake, line string) Verdict {
+		if line == "kill" {
+			f.t.Error("Serve was called after Kill")
+		}
+		return echo(f, line)
+	}}
+	f.fed = func(f *fake, line string) {
+		// The second line is fed by the handler's goroutine.
+		if line == "kill" {
+			f.loop.Post(f.place, Kill)
+			eventually(f.t, "the kill has arrived", func() bool { return f.state.Load()&shut != 0 })
+		}
+	}
+	c := r.open(f)
+	c.send("a\nkill\n")
+	await(t, f.closed, "Closed")
+	if f.runs.Load() != 1 {
+		t.Errorf("served %d times", f.runs.Load())
+	}
+}
+
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 4<<20)

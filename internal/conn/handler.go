@@ -133,10 +133,20 @@ func (c *Conn) awaitWritable(e sys.Errno) error {
 	if c.state.And(^writable)&writable != 0 {
 		return nil
 	}
-	if err := c.sleep(&c.act.write, waitWrite, writable, c.shared.Limits.WriteStall); err != nil {
+	for {
+		before := sys.Queued(int(c.fd))
+		err := c.sleep(&c.act.write, waitWrite, writable, c.shared.Limits.WriteStall)
+		if err == nil {
+			return nil
+		}
+		// A socket becomes writable when a third of its buffer is free, which
+		// may be megabytes. A client that has taken less than that, but
+		// something, has not stalled.
+		if !c.act.write.over() && sys.Queued(int(c.fd)) < before {
+			continue
+		}
 		return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
 	}
-	return nil
 }
 
 // SendFile implements Transport.
@@ -188,13 +198,6 @@ const sendfileMax = 4 << 20
 // sleep waits until an event sets ready, the side's deadline passes, or stall
 // nanoseconds go by.
 func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {
-	until := int64(0)
-	if stall > 0 {
-		until = sys.Nanotime() + stall
-	}
-	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
-		until = dl
-	}
 	for {
 		old := c.state.Load()
 		if old&(ready|shut) != 0 {
@@ -203,6 +206,15 @@ func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {
 		if c.state.CompareAndSwap(old, old|wait) {
 			break
 		}
+	}
+	// Behind the wait bit: a deadline that was set before it is seen here, one
+	// that is set after it finds the bit and ends this sleep.
+	until := int64(0)
+	if stall > 0 {
+		until = sys.Nanotime() + stall
+	}
+	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
+		until = dl
 	}
 	if until == 0 {
 		<-s.ch

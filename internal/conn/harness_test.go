@@ -80,7 +80,9 @@ type fake struct {
 	// serve is Serve's work for a line.
 	serve func(f *fake, line string) Verdict
 	// reply, when not nil, may answer a line on the loop.
-	reply   func(line string) (Verdict, []byte)
+	reply func(line string) (Verdict, []byte)
+	// fed, when not nil, is called when Feed has found a line.
+	fed     func(f *fake, line string)
 	expired chan bool // gets partial
 	gone    chan bool // gets reset
 	closed  chan bool // closed by Closed
@@ -109,6 +111,9 @@ func (f *fake) Feed(b []byte, eof bool) (int, Verdict, []byte) {
 		return 0, More, nil
 	}
 	f.line = string(b[:i])
+	if f.fed != nil {
+		f.fed(f, f.line)
+	}
 	if f.reply != nil {
 		if v, reply := f.reply(f.line); v != Run {
 			return 0, v, reply

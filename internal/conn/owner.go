@@ -101,6 +101,12 @@ func (c *Conn) next() Verdict {
 			v, reply := c.feed(p, eof)
 			if v == Run {
 				c.partial = false
+				if c.state.Load()&shut != 0 {
+					// PeerGone may have come before Feed made a request that
+					// it could tell: a handler that waits for its context
+					// would wait for ever.
+					return Close
+				}
 				return Run
 			}
 			if v != More {

@@ -10,7 +10,8 @@ import (
 func TestGatePlaces(t *testing.T) {
 	t.Parallel()
 	g := NewGate(2, 0)
-	if !g.Enter() || !g.Enter() || g.Enter() || g.Open() != 2 {
+	first, second, third := g.Enter(), g.Enter(), g.Enter()
+	if !first || !second || third || g.Open() != 2 {
 		t.Fatal("a gate for two lets in another number")
 	}
 	called := 0

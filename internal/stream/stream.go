@@ -45,6 +45,7 @@ type Conn struct {
 	watching bool // a goroutine reads for the sake of PeerGone
 	aborted  bool // that read is being ended
 	hijacked bool
+	killed   bool
 	peerErr  error     // what the watch met; the next read gives it
 	readBy   time.Time // the handler's deadlines
 	writeBy  time.Time
@@ -128,6 +129,12 @@ func (c *Conn) drive(p conn.Proto) conn.Verdict {
 func (c *Conn) serve(p conn.Proto) conn.Verdict {
 	c.fresh, c.partial = false, false
 	c.mu.Lock()
+	if c.killed {
+		// PeerGone came before Feed made a request that it could tell: a
+		// handler that waits for its context would wait for ever.
+		c.mu.Unlock()
+		return conn.Close
+	}
 	c.serving = true
 	c.mu.Unlock()
 	defer c.endServe()
@@ -218,6 +225,7 @@ func (c *Conn) Drain() {
 func (c *Conn) Kill() {
 	c.mu.Lock()
 	hijacked, p := c.hijacked, c.proto
+	c.killed = true
 	c.mu.Unlock()
 	if hijacked {
 		return

@@ -58,6 +58,9 @@ func (f *fake) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
 	f.enter("Feed")
 	defer f.leave()
 	i := bytes.IndexByte(b, '\n')
+	if bytes.HasPrefix(b, []byte("kill\n")) {
+		f.Kill()
+	}
 	switch {
 	case i < 0 && eof && len(b) > 0:
 		return 0, conn.Linger, []byte("cut\n")
@@ -270,6 +273,22 @@ func TestDrainAndKill(t *testing.T) {
 		t.Error("no error")
 	}
 	c.end()
+}
+
+// Killed between a request's Feed and its Serve: PeerGone found no handler
+// that it could tell, so none may begin.
+func TestKillBeforeServe(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{"kill\n", "a\nkill\n"} {
+		f, c := open(t, conn.Limits{}, func(f *fake, line string) conn.Verdict {
+			if line == "kill" {
+				f.t.Error("Serve was called after Kill")
+			}
+			return conn.More
+		})
+		c.send(in)
+		await(t, f.ended, "the end of Run")
+	}
 }
 
 // The watch reads a pipelined request, an end or nothing; the connection goes

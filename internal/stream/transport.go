@@ -64,9 +64,10 @@ func (c *Conn) beginRead() error {
 	return c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
 }
 
-// pieceSize bounds what one deadline covers: a peer that takes a large answer
-// slowly but steadily is not stalled.
-const pieceSize = 64 << 10
+// pieceSize bounds what one deadline covers, so that a peer which takes a large
+// answer slowly but steadily is not stalled. Less than that in the time of
+// Limits.WriteStall is: a net.Conn does not tell how far it has come.
+const pieceSize = 16 << 10
 
 // Write2 implements conn.Transport.
 func (c *Conn) Write2(a, b []byte) error {

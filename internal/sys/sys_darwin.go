@@ -105,6 +105,16 @@ func Accept(fd int) (nfd int, peer string, e Errno) {
 	return n, peerString(sa), 0
 }
 
+// Queued is how many bytes a socket still holds that its peer has not taken.
+func Queued(fd int) int {
+	const soNwrite = 0x1024 // SO_NWRITE
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soNwrite)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Close releases fd.
 func Close(fd int) Errno { return errnoOf(unix.Close(fd)) }
 

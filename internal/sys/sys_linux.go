@@ -120,6 +120,15 @@ func Accept(fd int) (nfd int, peer string, e Errno) {
 	return int(r), peerString(&sa), 0
 }
 
+// Queued is how many bytes a socket still holds that its peer has not taken.
+func Queued(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Close releases fd. EINTR is not retried: on Linux the descriptor is gone
 // either way (close(2)).
 func Close(fd int) Errno {

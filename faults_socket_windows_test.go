@@ -1,0 +1,14 @@
+package chert
+
+import "syscall"
+
+func setBuffer(opt, size int) func(string, string, syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) (err error) {
+		if ctl := c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(syscall.Handle(fd), syscall.SOL_SOCKET, opt, size)
+		}); ctl != nil {
+			return ctl
+		}
+		return err
+	}
+}
