@@ -3,6 +3,7 @@ package chert
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 )
@@ -20,6 +21,7 @@ func TestFaultsIdleConnsAreSmall(t *testing.T) {
 		for i := range conns {
 			if round == 0 {
 				conns[i] = fs.dial()
+				conns[i].SetDeadline(time.Now().Add(4 * patience)) // workers take their time to end
 			}
 			conns[i].send(faultGet)
 		}

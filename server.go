@@ -55,7 +55,10 @@ type Server struct {
 	// is true; if the handler then writes nothing, 408 is answered.
 	ReadStallTimeout time.Duration
 	// WriteStallTimeout bounds each wait for the client to take more of the
-	// response; then the connection is reset. Default 60 s.
+	// response; then the connection is reset. Default 60 s. A connection on a
+	// goroutine sees only every 16 KiB of progress, and with large socket
+	// buffers less: a client that takes less than a few megabytes in this
+	// time may be cut there.
 	WriteStallTimeout time.Duration
 
 	// MaxHeaderBytes bounds a request's head, request line included; beyond
