@@ -60,25 +60,34 @@ func (c *Conn) reply(b []byte, v Verdict) {
 	c.out.B = append(c.out.B, b[n:]...)
 	c.phase = flushing
 	c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
+	if e == 0 {
+		// Only after EAGAIN does an event follow (contract of poll.Poller).
+		c.state.Or(writable)
+		c.flush()
+	}
 }
 
+// flush writes what is left of a reply until the socket takes no more.
 func (c *Conn) flush() {
-	if c.state.And(^writable)&writable == 0 {
-		return
-	}
-	n, e := c.loop.Poller().Write2(int(c.fd), c.out.B, nil)
-	switch {
-	case e != 0 && !sys.Again(e):
-		c.closeNow()
-	case n == len(c.out.B):
-		c.out.Release()
-		c.out = nil
-		// Whatever end was asked for: a peer that took its answer slowly may
-		// still be sending.
-		c.end(Linger)
-	case n > 0:
+	for c.state.And(^writable)&writable != 0 {
+		n, e := c.loop.Poller().Write2(int(c.fd), c.out.B, nil)
+		switch {
+		case sys.Again(e):
+			return
+		case e != 0:
+			c.closeNow()
+			return
+		case n == len(c.out.B):
+			c.out.Release()
+			c.out = nil
+			// Whatever end was asked for: a peer that took its answer slowly
+			// may still be sending.
+			c.end(Linger)
+			return
+		}
 		c.out.B = c.out.B[n:]
 		c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
+		c.state.Or(writable)
 	}
 }
 

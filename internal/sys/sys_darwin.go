@@ -4,9 +4,7 @@ package sys
 // on Linux. Reports from a Mac are welcome.
 
 import (
-	"net"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -125,24 +123,6 @@ func CloseWrite(fd int) { unix.Shutdown(fd, unix.SHUT_WR) }
 // calls fail instead of hitting a stranger's socket.
 func CloseBoth(fd int) { unix.Shutdown(fd, unix.SHUT_RDWR) }
 
-// SetReset makes the next Close send RST and drop what is unsent, for a peer
-// that does not take its data.
-func SetReset(fd int) {
-	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-}
-
-// Dup duplicates fd, close-on-exec.
-func Dup(fd int) (int, error) {
-	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	return n, os.NewSyscallError("fcntl", err)
-}
-
-// ReservePlace opens a descriptor that stands for nothing but its number; it
-// is given up when the process has run out of them.
-func ReservePlace() (int, error) {
-	return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-}
-
 // SetReusePort lets several sockets listen on one address. Darwin does not
 // spread connections over them as Linux does; the last one gets most.
 func SetReusePort(fd int) error {
@@ -156,18 +136,6 @@ func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPALIVE, 15)
 }
 
-// LocalAddr asks the kernel for a socket's own address.
-func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
-
-// MaxFiles is the soft limit of open descriptors.
-func MaxFiles() int {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {
-		return 1 << 30
-	}
-	return int(l.Cur)
-}
-
 func peerString(sa unix.Sockaddr) string {
 	var b [64]byte
 	switch a := sa.(type) {
@@ -179,29 +147,4 @@ func peerString(sa unix.Sockaddr) string {
 		return "@"
 	}
 	return ""
-}
-
-func zone(id uint32) string {
-	if id == 0 {
-		return ""
-	}
-	if i, err := net.InterfaceByIndex(int(id)); err == nil {
-		return i.Name
-	}
-	return strconv.Itoa(int(id))
-}
-
-func addrOf(sa unix.Sockaddr, err error) net.Addr {
-	if err != nil {
-		return nil
-	}
-	switch a := sa.(type) {
-	case *unix.SockaddrInet4:
-		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port}
-	case *unix.SockaddrInet6:
-		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port, Zone: zone(a.ZoneId)}
-	case *unix.SockaddrUnix:
-		return &net.UnixAddr{Name: a.Name, Net: "unix"}
-	}
-	return nil
 }

@@ -1,9 +1,7 @@
 package sys
 
 import (
-	"net"
 	"os"
-	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -143,24 +141,6 @@ func CloseWrite(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), uni
 // calls fail instead of hitting a stranger's socket.
 func CloseBoth(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_RDWR, 0) }
 
-// SetReset makes the next Close send RST and drop what is unsent, for a peer
-// that does not take its data.
-func SetReset(fd int) {
-	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-}
-
-// Dup duplicates fd, close-on-exec.
-func Dup(fd int) (int, error) {
-	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	return n, os.NewSyscallError("fcntl", err)
-}
-
-// ReservePlace opens a descriptor that stands for nothing but its number; it
-// is given up when the process has run out of them.
-func ReservePlace() (int, error) {
-	return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-}
-
 // SetReusePort lets several sockets listen on one address; the kernel spreads
 // connections over them by a hash of the peer's address (socket(7)).
 func SetReusePort(fd int) error {
@@ -176,19 +156,6 @@ func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9)
-}
-
-// LocalAddr asks the kernel for a socket's own address.
-func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
-
-// MaxFiles is the soft limit of open descriptors. The Go runtime has already
-// raised it to the hard one.
-func MaxFiles() int {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {
-		return 1 << 30
-	}
-	return int(l.Cur)
 }
 
 func peerString(sa *unix.RawSockaddrAny) string {
@@ -210,29 +177,4 @@ func peerString(sa *unix.RawSockaddrAny) string {
 func ntohs(p uint16) int {
 	b := (*[2]byte)(unsafe.Pointer(&p))
 	return int(b[0])<<8 | int(b[1])
-}
-
-func zone(id uint32) string {
-	if id == 0 {
-		return ""
-	}
-	if i, err := net.InterfaceByIndex(int(id)); err == nil {
-		return i.Name
-	}
-	return strconv.Itoa(int(id))
-}
-
-func addrOf(sa unix.Sockaddr, err error) net.Addr {
-	if err != nil {
-		return nil
-	}
-	switch a := sa.(type) {
-	case *unix.SockaddrInet4:
-		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port}
-	case *unix.SockaddrInet6:
-		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port, Zone: zone(a.ZoneId)}
-	case *unix.SockaddrUnix:
-		return &net.UnixAddr{Name: a.Name, Net: "unix"}
-	}
-	return nil
 }

@@ -1,0 +1,69 @@
+//go:build linux || darwin
+
+package sys
+
+import (
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file is what is the same on every system with a poller.
+
+// SetReset makes the next Close send RST and drop what is unsent, for a peer
+// that does not take its data.
+func SetReset(fd int) {
+	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+}
+
+// Dup duplicates fd, close-on-exec.
+func Dup(fd int) (int, error) {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return n, os.NewSyscallError("fcntl", err)
+}
+
+// ReservePlace opens a descriptor that stands for nothing but its number; it
+// is given up when the process has run out of them.
+func ReservePlace() (int, error) {
+	return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// LocalAddr asks the kernel for a socket's own address.
+func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
+
+// MaxFiles is the soft limit of open descriptors. The Go runtime has already
+// raised it to the hard one.
+func MaxFiles() int {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {
+		return 1 << 30
+	}
+	return int(l.Cur)
+}
+
+func zone(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	if i, err := net.InterfaceByIndex(int(id)); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(int(id))
+}
+
+func addrOf(sa unix.Sockaddr, err error) net.Addr {
+	if err != nil {
+		return nil
+	}
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port}
+	case *unix.SockaddrInet6:
+		return &net.TCPAddr{IP: net.IP(a.Addr[:]), Port: a.Port, Zone: zone(a.ZoneId)}
+	case *unix.SockaddrUnix:
+		return &net.UnixAddr{Name: a.Name, Net: "unix"}
+	}
+	return nil
+}
