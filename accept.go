@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -13,8 +14,8 @@ import (
 )
 
 // acceptor is a Serve call on a listener that somebody else opened: it calls
-// l.Accept, the only call that ends when somebody else closes l. TCP and unix
-// connections go to the loops in turn, others to goroutines.
+// l.Accept, the only call that ends when somebody else closes l. Connections
+// go to the loops in turn, or each to a goroutine.
 type acceptor struct {
 	s    *Server
 	sv   *serving
@@ -23,8 +24,6 @@ type acceptor struct {
 	// awaiting: the gate will send on free.
 	awaiting atomic.Bool
 
-	// onLoops: sockets go to loops. They are started by the first socket, so
-	// that an in-memory listener never starts any.
 	onLoops bool
 	set     *loopSet
 	next    int
@@ -36,15 +35,14 @@ type acceptor struct {
 // job is a connection for a goroutine. It is tracked from the moment it is
 // made, so that Shutdown knows of those that wait for a worker.
 type job struct {
-	nc   net.Conn
-	peer string
-	c    *stream.Conn
+	nc net.Conn
+	c  *stream.Conn
+	p  *bridge.Conn
 }
 
 // serveAccepting accepts until the listener fails.
-func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config) error {
-	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg)}
-	a.onLoops = sys.HavePoller && s.Engine != EngineGoroutines
+func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config, onLoops bool) error {
+	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
 		if a.set != nil {
 			s.releaseLoops(a.set)
@@ -62,9 +60,12 @@ func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config) error {
 			// Not before: a place that is held during Accept would be lost to
 			// the connections of other listeners.
 			if s.gate.Enter() || a.awaitPlace() {
-				a.admit(nc)
+				err = a.admit(nc)
 			} else {
 				refuse(nc)
+			}
+			if err != nil {
+				return err
 			}
 			continue
 		}
@@ -145,24 +146,32 @@ func sayNo(nc net.Conn) {
 	}
 }
 
-func (a *acceptor) admit(nc net.Conn) {
-	peer := peerOf(nc)
+// admit gives a connection that has entered the gate to its engine. An error
+// means that none can drive what the listener accepts.
+func (a *acceptor) admit(nc net.Conn) error {
+	var peer string
+	if a.onLoops || a.s.MaxConnsPerAddr > 0 {
+		// Else not yet: RemoteAddr may be somebody's who reads it from the
+		// connection first, and must not hold up the others.
+		peer = peerOf(nc)
+	}
 	if !a.s.gate.Admit(peer) {
 		a.s.gate.Leave("")
 		refuse(nc)
-		return
+		return nil
 	}
-	if a.onLoops && a.toLoop(nc, peer) {
-		return
+	if a.onLoops {
+		return a.toLoop(nc, peer)
 	}
-	j := job{nc, peer, stream.New(nc, &a.cfg.Shared.Limits, func(c *stream.Conn) {
+	c := stream.New(nc, &a.cfg.Shared.Limits, func(c *stream.Conn) {
 		a.s.untrack(c)
 		a.s.gate.Leave(peer)
-	})}
-	a.s.track(j.c)
+	})
+	a.s.track(c)
+	j := job{nc, c, a.cfg.New(c)}
 	if a.queue == nil {
 		go a.serve(j)
-		return
+		return nil
 	}
 	select {
 	case a.queue <- j:
@@ -172,14 +181,18 @@ func (a *acceptor) admit(nc net.Conn) {
 	default:
 		j.c.Leave()
 		refuse(nc)
+		j.p.Closed()
 	}
+	return nil
 }
 
-// toLoop gives a socket to the next loop; false means that nc is none.
-func (a *acceptor) toLoop(nc net.Conn, peer string) bool {
+// toLoop gives a socket to the next loop.
+func (a *acceptor) toLoop(nc net.Conn, peer string) error {
 	fd, err := socketOf(nc)
 	if fd < 0 && err == nil {
-		return false
+		nc.Close()
+		a.s.gate.Leave(peer)
+		return fmt.Errorf("chert: event loops cannot drive a %T", nc)
 	}
 	if err == nil && a.set == nil {
 		a.set, err = a.s.useLoops()
@@ -188,7 +201,7 @@ func (a *acceptor) toLoop(nc net.Conn, peer string) bool {
 		a.s.logf("chert: a new connection was dropped: %v", err)
 		nc.Close()
 		a.s.gate.Leave(peer)
-		return true
+		return nil
 	}
 	nc.Close() // fd is a duplicate
 	l := a.set.loops[a.next%len(a.set.loops)]
@@ -201,7 +214,7 @@ func (a *acceptor) toLoop(nc net.Conn, peer string) bool {
 			a.s.gate.Leave(peer)
 		}
 	})
-	return true
+	return nil
 }
 
 // socketOf duplicates the descriptor of a TCP or unix connection; -1 for

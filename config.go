@@ -99,6 +99,7 @@ func (s *Server) httpServer() *http.Server {
 		TLSConfig: s.TLSConfig, ReadTimeout: s.ReadTimeout, ReadHeaderTimeout: s.ReadHeaderTimeout,
 		WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
 		ConnState: s.ConnState, ErrorLog: s.ErrorLog, BaseContext: s.BaseContext, ConnContext: s.ConnContext,
+		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
 	}
 }
 

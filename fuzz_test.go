@@ -211,7 +211,7 @@ func FuzzConn(f *testing.F) {
 	}
 	quiet := log.New(io.Discard, "", 0)
 	lines := map[string]*pairListener{}
-	for name, e := range map[string]Engine{"loops": EngineAuto, "goroutines": EngineGoroutines} {
+	for name, e := range map[string]Engine{"loops": EngineLoops, "goroutines": EngineGoroutines} {
 		lines[name] = newPairListener()
 		startOn(f, &Server{Engine: e, Handler: http.HandlerFunc(fuzzHandler), ErrorLog: quiet, MaxHeaderBytes: 2 << 10}, lines[name])
 	}

@@ -66,10 +66,20 @@ func (s *Server) makeRoom() {
 // serve is the life of one connection.
 func (a *acceptor) serve(j job) {
 	defer j.c.Leave()
-	p := a.cfg.New(j.c, j.peer)
+	p, peer := j.p, peerOf(j.nc)
 	state, err := handshake(a.cfg.BaseContext, j.nc)
 	if err != nil {
-		a.s.logf("http: TLS handshake error from %s: %v", j.peer, err)
+		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
+		j.nc.Close()
+		p.Closed()
+		return
+	}
+	p.SetPeer(peer)
+	if state != nil && anotherProto(state.NegotiatedProtocol) {
+		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
+			p.NextProto(j.nc.(*tls.Conn), next)
+		}
+		// Without an entry too: the client would not understand HTTP/1.
 		j.nc.Close()
 		p.Closed()
 		return
@@ -77,6 +87,10 @@ func (a *acceptor) serve(j job) {
 	p.SetTLS(state)
 	j.c.Run(p)
 }
+
+// anotherProto reports whether ALPN has agreed on something that HTTP/1 must
+// not be spoken with.
+func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "http/1.0" }
 
 // handshakeTimeout bounds a TLS handshake.
 const handshakeTimeout = 10 * time.Second

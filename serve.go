@@ -3,9 +3,7 @@ package chert
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
 
@@ -32,12 +30,6 @@ func (s *Server) ListenAndServe() error {
 	return s.Serve(l)
 }
 
-// ListenAndServe serves handler on addr with a Server's defaults.
-func ListenAndServe(addr string, handler http.Handler) error {
-	s := &Server{Addr: addr, Handler: handler}
-	return s.ListenAndServe()
-}
-
 // ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
 func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 	if s.stopping.Load() {
@@ -56,13 +48,14 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 }
 
 // ServeTLS serves TLS connections of l with a goroutine each. The files may be
-// empty when TLSConfig has certificates. Only HTTP/1.1 is negotiated.
+// empty when TLSConfig has certificates. HTTP/1.1 is negotiated, and what
+// TLSNextProto and TLSConfig.NextProtos name.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	cfg := &tls.Config{}
 	if s.TLSConfig != nil {
 		cfg = s.TLSConfig.Clone()
 	}
-	cfg.NextProtos = nextProtos(cfg.NextProtos)
+	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
@@ -73,10 +66,14 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.Serve(tls.NewListener(l, cfg))
 }
 
-// nextProtos is what ALPN offers: what the user wants less "h2", which is not
-// spoken yet, and always "http/1.1".
-func nextProtos(want []string) []string {
-	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" })
+// nextProtos is what ALPN offers: what the user wants, of "h2", which chert
+// does not speak yet, only what TLSNextProto serves, and always "http/1.1".
+func (s *Server) nextProtos(want []string) []string {
+	_, h2 := s.TLSNextProto["h2"]
+	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })
+	if h2 && !slices.Contains(out, "h2") {
+		out = append(out, "h2")
+	}
 	if !slices.Contains(out, "http/1.1") {
 		out = append(out, "http/1.1")
 	}
@@ -87,9 +84,10 @@ func nextProtos(want []string) []string {
 // anybody else. It closes l, and returns ErrServerClosed after Shutdown or
 // Close, else l's error; never nil. Several may run at the same time.
 //
-// TCP and unix connections are driven by event loops, everything else by
-// goroutines; see Engine. What Listen has opened is accepted by the loops
-// themselves, which is cheaper for each connection than l.Accept.
+// Connections of package net's TCP and unix listeners are driven by event
+// loops, those of any other type of listener by goroutines; see Engine. What
+// Listen has opened is accepted by the loops themselves, which is cheaper for
+// each connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
 	sv := &serving{l: l, stop: make(chan struct{})}
 	if !s.begin(sv) {
@@ -152,12 +150,11 @@ func (s *Server) serveWith(sv *serving) error {
 		}
 	case *net.TCPListener, *net.UnixListener:
 	default:
-		loops = false
+		// Its Accept may be somebody's who keeps what it returns, to close it
+		// later or to know it again in ConnState.
+		loops = s.Engine == EngineLoops
 	}
-	if s.Engine == EngineLoops && !loops {
-		return fmt.Errorf("chert: event loops cannot drive a %T", sv.l)
-	}
-	return s.serveAccepting(sv, cfg)
+	return s.serveAccepting(sv, cfg, loops)
 }
 
 // accept is what listeners on loops do with new connections.

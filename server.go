@@ -76,8 +76,10 @@ type Server struct {
 	// more are answered 503. Default none.
 	MaxConnsPerAddr int
 
-	// TLSNextProto is accepted for compatibility; nothing but HTTP/1.1 is
-	// negotiated yet.
+	// TLSNextProto serves protocols that ALPN has chosen for a TLS connection
+	// instead of HTTP/1.1. An entry closes the connection by returning. The
+	// *http.Server it gets is what http.ServerContextKey gives. "h2" is
+	// offered to clients only if it has an entry here.
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
 	// ConnState is called when a connection changes its state. It may be
 	// called on an event loop, so it must not block. The net.Conn it sees
@@ -127,11 +129,13 @@ type Server struct {
 type Engine uint8
 
 const (
-	// EngineAuto uses event loops for TCP and unix listeners where the system
-	// has a poller that chert knows, and goroutines for everything else.
+	// EngineAuto uses event loops for what Server.Listen or package net has
+	// opened, where the system has a poller that chert knows, and goroutines
+	// for everything else.
 	EngineAuto Engine = iota
-	// EngineLoops is EngineAuto, except that Serve fails where event loops
-	// cannot be used.
+	// EngineLoops uses event loops or fails. A listener of any type may accept
+	// the *net.TCPConn and *net.UnixConn; the server takes their sockets out
+	// and closes them, which whoever else keeps them will notice.
 	EngineLoops
 	// EngineGoroutines uses a goroutine per connection.
 	EngineGoroutines

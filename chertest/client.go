@@ -2,18 +2,12 @@ package chertest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
+	_ "embed" // for loopback
 	"net"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 )
 
 // transport is for the server's own client.
@@ -34,30 +28,22 @@ func (s *Server) transport(cfg *tls.Config) *http.Transport {
 	return t
 }
 
-// selfSigned is a certificate for the loopback addresses and example.com. It
-// is made once for a process, so that a test which keeps one server's
-// certificate can use it with another.
+// loopback is a certificate for the loopback addresses and example.com, and
+// its key, which is no secret: whoever trusts it trusts anybody. It is RSA, as
+// httptest's is, since tests choose cipher suites by that, and is read instead
+// of made because making one takes long. Valid until 2084, the root of itself:
+//
+//	openssl x509 -in chertest/loopback.pem -noout -text
+//
+//go:embed loopback.pem
+var loopback []byte
+
+// selfSigned is the same certificate for all servers, so that a test which
+// keeps one server's certificate can use it with another.
 var selfSigned = sync.OnceValue(func() tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, err := tls.X509KeyPair(loopback, loopback)
 	if err != nil {
 		panic("chertest: " + err.Error())
 	}
-	// Valid at any time that a test may make its clock show.
-	about := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{Organization: []string{"chertest"}},
-		NotBefore:             time.Unix(0, 0),
-		NotAfter:              time.Date(2084, time.January, 29, 0, 0, 0, 0, time.UTC),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  true, // so that it can stand in a pool of roots
-		DNSNames:              []string{"example.com", "*.example.com"},
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		panic("chertest: " + err.Error())
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return cert
 })

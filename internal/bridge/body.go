@@ -93,13 +93,15 @@ func (b *body) read(p []byte) (n int, err error) {
 		b.sawEOF = true
 		b.x.allRead()
 	} else if err != nil {
-		b.timedOut = b.timedOut || errors.Is(err, os.ErrDeadlineExceeded)
-		// A deadline may be moved and the read tried again; the rest is final.
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		b.timedOut = b.timedOut || late
+		// As with net/http: the deadline of a body with a length may be moved
+		// and the read tried again; everything else is final.
+		if !late || b.chunked {
 			b.err = err
-			if err != errChunked && err != errTrailer {
-				b.x.gone() // nonsense is no end: the client may still listen
-			}
+		}
+		if err != errChunked && err != errTrailer {
+			b.x.gone() // nonsense is no end: the client may still listen
 		}
 	}
 	return n, err
@@ -269,6 +271,9 @@ func (b *body) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.timedOut = false // it was this, not the client
+	if errors.Is(b.err, os.ErrDeadlineExceeded) {
+		b.err = nil
+	}
 	restore()
 }
 

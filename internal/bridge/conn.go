@@ -19,7 +19,7 @@ import (
 type Conn struct {
 	cfg  *Config        // immutable
 	t    conn.Transport // immutable
-	peer string         // immutable; Request.RemoteAddr
+	peer string         // Request.RemoteAddr; not changed after the first Feed
 	// ctx is the parent of the requests' contexts: BaseContext, or what
 	// ConnContext made of it. Immutable.
 	ctx context.Context
@@ -48,10 +48,11 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	return &c.sock, nil
 }
 
-// New makes the protocol for a connection that is driven some other way.
-func (cfg *Config) New(t conn.Transport, peer string) *Conn {
+// New makes the protocol for a connection that is driven some other way. Its
+// SetPeer and SetTLS are called before the first byte of HTTP.
+func (cfg *Config) New(t conn.Transport) *Conn {
 	c := new(Conn)
-	c.init(cfg, t, peer)
+	c.init(cfg, t, "")
 	c.started()
 	return c
 }
@@ -76,8 +77,10 @@ func (c *Conn) setState(s http.ConnState) {
 	}
 }
 
-// SetTLS says what was negotiated before the first byte of HTTP. It must be
-// called before the first Feed.
+// SetPeer says what requests have as RemoteAddr.
+func (c *Conn) SetPeer(peer string) { c.peer = peer }
+
+// SetTLS says what was negotiated.
 func (c *Conn) SetTLS(state *tls.ConnectionState) { c.tls = state }
 
 // heads keeps parsed heads: a few kilobytes that are needed only while one is
@@ -185,7 +188,7 @@ func (c *Conn) Serve() (v conn.Verdict) {
 		x.res.WriteHeader(http.StatusExpectationFailed)
 	} else {
 		x.setDeadlines()
-		c.handler(x).ServeHTTP(&x.res, &x.req)
+		c.cfg.handler(&x.req).ServeHTTP(&x.res, &x.req)
 	}
 	// Not before the handler's last statement: a panic in finish, which calls
 	// no handler's code, must not be taken for the handler's.
@@ -200,11 +203,11 @@ func (c *Conn) Serve() (v conn.Verdict) {
 	return v
 }
 
-func (c *Conn) handler(x *exchange) http.Handler {
-	if c.cfg.GeneralOptions && x.req.RequestURI == "*" && x.req.Method == http.MethodOptions {
+func (cfg *Config) handler(r *http.Request) http.Handler {
+	if cfg.GeneralOptions && r.RequestURI == "*" && r.Method == http.MethodOptions {
 		return generalOptions
 	}
-	return c.cfg.Handler
+	return cfg.Handler
 }
 
 // generalOptions is net/http's answer to "OPTIONS *".

@@ -63,10 +63,8 @@ func (r *Request) targetForm(b []byte) *Error {
 		}
 		r.Form = FormAuthority
 	case string(target) == "*":
-		// RFC 9112 section 3.2.4: for a server-wide OPTIONS only.
-		if string(method) != "OPTIONS" {
-			return errTargetForm
-		}
+		// RFC 9112 section 3.2.4 has it for a server-wide OPTIONS only. With
+		// other methods it is the handler's to refuse, as ServeMux does.
 		r.Form = FormAsterisk
 	default:
 		host, _, ok := splitHost(authority(target))

@@ -56,7 +56,6 @@ func TestRefuse(t *testing.T) {
 		{"GET / HTTP/2.0\r\n", errMajor, "newer"},
 		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", errMajor, "the HTTP/2 preface is for others to see first"},
 		// Target form.
-		{"GET * HTTP/1.1\r\n", errTargetForm, "asterisk-form is for OPTIONS"},
 		{"OPTIONS ** HTTP/1.1\r\n", errTargetForm, "not asterisk-form"},
 		{"GET a HTTP/1.1\r\n", errTargetForm, "no slash"},
 		{"GET a/b HTTP/1.1\r\n", errTargetForm, "no slash"},

@@ -25,7 +25,7 @@ const (
 	FormOrigin    Form = iota // /path?query
 	FormAbsolute              // scheme://host/path
 	FormAuthority             // host:port, CONNECT only
-	FormAsterisk              // *, OPTIONS only
+	FormAsterisk              // *
 )
 
 // Limits bound a head, and a trailer section. Zero or less means the value in

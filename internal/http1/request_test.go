@@ -24,6 +24,7 @@ func TestAccept(t *testing.T) {
 		{"GET HTTP://b:80?q HTTP/1.1\r\n" + h + "\r\n", "GET HTTP://b:80?q absolute 1.1 host=a keep", "absolute-form without a path"},
 		{"GET a+-.9://[::1]:80 HTTP/1.1\r\n" + h + "\r\n", "GET a+-.9://[::1]:80 absolute 1.1 host=a keep", "every scheme byte"},
 		{"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", "OPTIONS * asterisk 1.1 host=a keep", "asterisk-form"},
+		{"GET * HTTP/1.1\r\n" + h + "\r\n", "GET * asterisk 1.1 host=a keep", "asterisk-form of another method"},
 		{"CONNECT b:443 HTTP/1.1\r\n" + h + "\r\n", "CONNECT b:443 authority 1.1 host=a keep", "authority-form"},
 		{"CONNECT [::1]:65535 HTTP/1.1\r\n" + h + "\r\n", "CONNECT [::1]:65535 authority 1.1 host=a keep", "authority-form, IPv6"},
 		{"CONNECT /rpc HTTP/1.1\r\n" + h + "\r\n", "CONNECT /rpc origin 1.1 host=a keep", "net/rpc"},

@@ -1,0 +1,52 @@
+package bridge
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+)
+
+// NextProto gives a TLS connection to the protocol that ALPN has chosen for
+// it: an entry of http.Server's TLSNextProto. It returns when serve does. The
+// caller closes the connection and calls Closed.
+func (c *Conn) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
+	returned := false
+	defer func() {
+		if !returned {
+			if e := recover(); e != nil && e != http.ErrAbortHandler {
+				c.logPanic(e)
+			}
+		}
+	}()
+	ctx, cancel := context.WithCancel(context.WithValue(
+		context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer),
+		http.LocalAddrContextKey, tc.LocalAddr()))
+	defer cancel()
+	serve(c.cfg.HTTPServer, tc, nextProtoHandler{c, ctx, tc})
+	returned = true
+}
+
+// nextProtoHandler is the server's handler for requests that another protocol
+// has made. Users may not know what a server fills in, so it does.
+type nextProtoHandler struct {
+	c   *Conn
+	ctx context.Context
+	tc  *tls.Conn
+}
+
+// BaseContext is how x/net/http2 finds the parent of its requests' contexts.
+func (h nextProtoHandler) BaseContext() context.Context { return h.ctx }
+
+func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.TLS == nil {
+		state := h.tc.ConnectionState()
+		r.TLS = &state
+	}
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	if r.RemoteAddr == "" {
+		r.RemoteAddr = h.c.peer
+	}
+	h.c.cfg.handler(r).ServeHTTP(w, r)
+}
