@@ -288,13 +288,13 @@ func TestPipeliningManyAhead(t *testing.T) {
 	})
 }
 
-// RFC 9112 section 2.2: an empty line before a request is ignored; more, or
-// half of one, is not.
+// RFC 9112 section 2.2: empty lines before a request are ignored, two of them;
+// more, or half of one, are not.
 func TestLeadingCRLF(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
 		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {})})
-		for before, status := range map[string]string{"\r\n": "200", "\r\n\r\n": "400", "\n": "400", "\r": "400", " ": "400"} {
+		for before, status := range map[string]string{"\r\n": "200", "\r\n\r\n": "200", "\r\n\r\n\r\n": "400", "\n": "400", "\r": "400", " ": "400"} {
 			for _, slowly := range []bool{false, true} {
 				if got := ts.exchange(before+tail, slowly); !strings.HasPrefix(got, "HTTP/1.1 "+status+" ") {
 					t.Errorf("%q (slowly=%v): got %q", before, slowly, got)

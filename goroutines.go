@@ -75,9 +75,10 @@ func (a *acceptor) serve(j job) {
 		return
 	}
 	p.SetPeer(peer)
-	if state != nil && anotherProto(state.NegotiatedProtocol) {
+	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
-			p.NextProto(j.nc.(*tls.Conn), next)
+			j.c.Lend()
+			p.NextProto(tc, next)
 		}
 		// Without an entry too: the client would not understand HTTP/1.
 		j.nc.Close()
@@ -95,10 +96,15 @@ func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "ht
 // handshakeTimeout bounds a TLS handshake.
 const handshakeTimeout = 10 * time.Second
 
-// handshake completes a TLS connection's handshake, if it is one.
+// handshake completes a TLS connection's handshake, if it is one. Another type
+// of connection may speak TLS below and tell what was negotiated.
 func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
 	tc, ok := nc.(*tls.Conn)
 	if !ok {
+		if other, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
+			state := other.ConnectionState()
+			return &state, nil
+		}
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)

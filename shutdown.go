@@ -2,6 +2,8 @@ package chert
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/stream"
@@ -21,12 +23,14 @@ func (s *Server) RegisterOnShutdown(f func()) {
 // connections are neither closed nor awaited.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
-	s.lock()
 	err := s.closeListeners()
+	s.lock()
 	for _, f := range s.onShutdown {
 		go f()
 	}
+	mirror := s.mirror
 	s.mu.Unlock()
+	mirror.Shutdown(ctx) // serves nothing; what was registered on it runs
 	s.drainIdle()
 	// The condition cannot wait for a context, so the context signals it.
 	defer context.AfterFunc(ctx, func() {
@@ -51,9 +55,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.closing.Store(true)
 	s.stopping.Store(true)
+	err := s.closeListeners()
 	s.lock()
 	defer s.mu.Unlock()
-	err := s.closeListeners()
 	for set := range s.sets {
 		set.broadcast(conn.Kill)
 	}
@@ -76,12 +80,19 @@ func (s *Server) drainIdle() {
 	}
 }
 
-// closeListeners closes the listeners of all Serve calls. mu is held.
+// closeListeners closes the listeners of all Serve calls and waits until
+// connections are refused.
 func (s *Server) closeListeners() (err error) {
-	for sv := range s.serving {
+	s.lock()
+	all := slices.Collect(maps.Keys(s.serving))
+	s.mu.Unlock()
+	for _, sv := range all {
 		if e := sv.close(); e != nil && err == nil {
 			err = e
 		}
+	}
+	for _, sv := range all {
+		sv.awaitGone()
 	}
 	return err
 }

@@ -212,6 +212,11 @@ func (b *body) Close() error {
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
+	if !b.chunked && !b.x.keepAlive {
+		// The connection ends after this request and there is no trailer to
+		// come: nothing is gained by reading.
+		return nil
+	}
 	if b.x.res.expectsContinue && b.x.res.canContinue.Load() || b.remain > maxDrain || b.x.res.closeAfter.Load() || b.timedOut {
 		b.earlyClose = true
 		return nil

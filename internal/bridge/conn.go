@@ -137,6 +137,10 @@ func refusal(err error) []byte {
 	}
 	b := http1.AppendStatusLine(nil, 1, status)
 	b = append(b, "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"...)
+	if status == http.StatusNotImplemented {
+		// The one refusal whose text programs look for.
+		return append(b, "Unsupported transfer encoding"...)
+	}
 	b = append(b, statusLineText(status)...)
 	return append(b, text...)
 }

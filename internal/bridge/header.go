@@ -74,6 +74,8 @@ func (w *response) note(k string, vv []string, start int) {
 		f = &h.encoding
 	case "Content-Length":
 		f = &h.length
+		// A key without values means that none is wanted.
+		f.cut = len(vv) == 0
 	case "Content-Type":
 		f = &h.contentType
 		// A key without values suppresses sniffing, as with net/http.
@@ -135,7 +137,7 @@ func (w *response) sendHead(p []byte) {
 	// A handler that is done without a length and without trailers has shown
 	// all of its body: p. Not for HEAD without bytes, where nobody knows what
 	// GET would give, nor where no length may be (RFC 9110 section 8.6).
-	if w.handlerDone && !h.trailers && h.encoding.value == "" && http1.BodyAllowed(w.status) && !h.length.set() && (!w.x.isHEAD || len(p) > 0) {
+	if w.handlerDone && !h.trailers && h.encoding.value == "" && http1.BodyAllowed(w.status) && !h.length.set() && !h.length.cut && (!w.x.isHEAD || len(p) > 0) {
 		w.length = int64(len(p))
 		add.length = w.length
 	}

@@ -108,6 +108,12 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 		return nil, err
 	}
 	x.initBody(h)
+	if h.Preface {
+		// As net/http gives it to handlers that take the connection over
+		// (x/net/http2/h2c); who does not must not keep it.
+		r.ProtoMajor, r.ProtoMinor, r.Proto = 2, 0, "HTTP/2.0"
+		r.ContentLength, r.Close = -1, true
+	}
 	x.res.init(x)
 	if d := c.cfg.ReadTimeout; d > 0 {
 		from := c.headAt

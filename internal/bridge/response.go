@@ -187,7 +187,7 @@ func (w *response) beginWrite(n int) error {
 	if w.length != -1 && w.written > w.length {
 		return http.ErrContentLength
 	}
-	return nil
+	return w.err
 }
 
 // stage holds small writes back; a large one goes on whole, as one chunk.

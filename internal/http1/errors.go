@@ -41,7 +41,7 @@ var (
 	errManyLengths      = &Error{400, "more than one Content-Length"}
 	errLengthAndCoding  = &Error{400, "Content-Length with Transfer-Encoding"}
 	errCodingVersion    = &Error{400, "Transfer-Encoding in HTTP/1.0"}
-	errCoding           = &Error{400, "malformed Transfer-Encoding"}
+	errCoding           = &Error{501, "malformed Transfer-Encoding"}
 	errChunkedNotFinal  = &Error{400, "chunked is not the final transfer coding"}
 	errChunkedParameter = &Error{400, "chunked with a parameter"}
 	errUnknownCoding    = &Error{501, "unknown transfer coding"}

@@ -1,8 +1,9 @@
 package http1
 
-import "bytes"
-
-import "math"
+import (
+	"bytes"
+	"math"
+)
 
 func bit(id FieldID) uint8 { return 1 << id }
 
@@ -10,12 +11,19 @@ func bit(id FieldID) uint8 { return 1 << id }
 // say about it. seen and twice have the bits of the fields up to FieldTrailer
 // that are there, and that are there more than once.
 func (r *Request) finish(b []byte, seen, twice uint8) *Error {
+	if r.Preface {
+		if len(r.Fields) > 0 {
+			return errMajor
+		}
+		return nil
+	}
 	// RFC 9112 section 3.2: 400 for a 1.1 request without Host and for any
-	// request with more than one, or with an invalid value. CONNECT included.
+	// request with more than one, or with an invalid value. For CONNECT, whose
+	// target is the authority, clients leave it out and net/http lets them.
 	if twice&bit(FieldHost) != 0 {
 		return errManyHosts
 	}
-	if seen&bit(FieldHost) == 0 && r.Minor >= 1 {
+	if seen&bit(FieldHost) == 0 && r.Minor >= 1 && string(r.Method.Bytes(b)) != "CONNECT" {
 		return errNoHost
 	}
 	// RFC 9110 section 8.6 lets a recipient merge equal duplicates. Refusing
@@ -29,7 +37,7 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 		f := &r.Fields[i]
 		switch f.ID {
 		case FieldHost:
-			if _, _, ok := splitHost(f.Value.Bytes(b)); !ok {
+			if v := f.Value.Bytes(b); !validHost(v) {
 				return errHost
 			}
 			r.Host, r.HasHost = f.Value, true

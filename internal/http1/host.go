@@ -1,6 +1,9 @@
 package http1
 
-import "bytes"
+import (
+	"bytes"
+	"net/netip"
+)
 
 // splitHost splits uri-host [ ":" port ] (RFC 9110 section 7.2, RFC 3986
 // section 3.2). host keeps its brackets and may be empty; port is nil when
@@ -29,6 +32,17 @@ func splitHost(b []byte) (host, port []byte, ok bool) {
 		}
 	}
 	return b[:end], b[end+1:], true
+}
+
+// validHost judges a Host field. Beside the grammar it takes a bare IPv6
+// address, which clients send and net/http serves; it cannot be taken for a
+// host and a port, having more than one colon.
+func validHost(b []byte) bool {
+	if _, _, ok := splitHost(b); ok {
+		return true
+	}
+	_, err := netip.ParseAddr(string(b))
+	return err == nil
 }
 
 // regNameEnd returns the index of the first byte that is not part of a reg-name

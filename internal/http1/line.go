@@ -37,7 +37,11 @@ func (r *Request) requestLine(b []byte, i int) (next int, e *Error) {
 		return 0, refuse(b, start, errVersion)
 	}
 	if v[5] != '1' {
-		return 0, errMajor
+		if string(r.Method.Bytes(b)) != "PRI" || string(r.Target.Bytes(b)) != "*" || string(v[5:8]) != "2.0" {
+			return 0, errMajor
+		}
+		r.Preface, r.Minor, r.Form = true, 1, FormAsterisk
+		return start + len(version), nil
 	}
 	r.Minor = v[7] - '0'
 	if e := r.targetForm(b); e != nil {

@@ -19,8 +19,8 @@ type Progress struct {
 // Each byte is looked at a fixed number of times however it came, so n bytes
 // that come one at a time cost O(n).
 func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
-	// What leadingCRLF judges lies within the first three bytes.
-	if p.scanned < 3 || int(p.scanned) > len(b) {
+	// What leadingCRLF judges lies within the first bytes.
+	if p.scanned < maxLeading+1 || int(p.scanned) > len(b) {
 		return false
 	}
 	for {
@@ -31,7 +31,7 @@ func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
 		}
 		end := int(p.scanned) + i + 1
 		start := bytes.LastIndexByte(b[:end-1], '\n') + 1
-		if requestLine && (start == 0 || start == 2 && b[0] == '\r') {
+		if requestLine && start <= maxLeading && leading(b[:start]) {
 			var r Request
 			if next, _ := r.requestLine(b[:end], start); next == 0 {
 				return false
@@ -47,6 +47,11 @@ func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
 		}
 		p.scanned = uint32(end)
 	}
+}
+
+// leading reports whether b is empty lines and nothing else.
+func leading(b []byte) bool {
+	return len(bytes.TrimLeft(b, "\r\n")) == 0
 }
 
 // refuse returns e if the line around b[i] is complete, and nil (need more)

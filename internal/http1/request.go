@@ -72,17 +72,18 @@ type Request struct {
 	ExpectOther     bool // Expect has something else: answer 417
 	Upgrade         bool // Connection has "upgrade", Upgrade is there, and the version is 1.1 or above
 	HasTrailer      bool // a Trailer field is there
+	Preface         bool // HTTP/2's, as far as its empty line; "SM" follows
 }
 
 // Parse reads a request head from the start of b.
 //
-// n > 0: the head, with one CRLF before it if there was one, is b[:n]; spans
+// n > 0: the head, with the empty lines before it if there were any, is b[:n]; spans
 // are offsets into b. n == 0 without an error: the head is not complete, call
 // again with more bytes and the same Progress. err is nil or an *Error; r is
 // meaningful only when n > 0.
 //
-// The preface of HTTP/2 is refused as a version: who speaks that looks for it
-// first.
+// HTTP/2's preface (RFC 9113 section 3.4) looks like a head without fields and
+// is given as one, for handlers that take the connection over.
 //
 // p may be nil when b will not grow, lim may be nil for DefaultLimits.
 func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
@@ -150,20 +151,24 @@ func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) 
 	return 0, nil
 }
 
+// maxLeading bounds the empty lines before a request line, in bytes.
+const maxLeading = 4
+
 // leadingCRLF returns where the request line begins, len(b) when that has not
 // come yet.
 func leadingCRLF(b []byte) (int, *Error) {
 	i := 0
 	// RFC 9112 section 2.2: at least one empty line before the request line
-	// SHOULD be ignored. One is what old clients sent after a POST body.
-	if len(b) > 0 && b[0] == '\r' {
-		if len(b) == 1 {
-			return 1, nil
+	// SHOULD be ignored. One is what old clients sent after a POST body; two
+	// is what net/http takes there.
+	for i < maxLeading && i < len(b) && b[i] == '\r' {
+		if len(b) == i+1 {
+			return len(b), nil
 		}
-		if b[1] != '\n' {
+		if b[i+1] != '\n' {
 			return 0, errBareCR
 		}
-		i = 2
+		i += 2
 	}
 	// Judged at once, unlike the rest of the line: whoever begins with
 	// something else speaks no HTTP and may never send an LF.

@@ -35,6 +35,10 @@ func TestAccept(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: [fe80::1%25en0]:1\r\n\r\n", "GET / origin 1.1 host=[fe80::1%25en0]:1 keep", "zone, RFC 6874"},
 		{"GET / HTTP/1.1\r\nHost: a_b.c~!$&'()*+,;=%7e\r\n\r\n", "GET / origin 1.1 host=a_b.c~!$&'()*+,;=%7e keep", "every reg-name byte"},
 		{"GET / HTTP/1.0\r\nHost: b\r\n\r\n", "GET / origin 1.0 host=b", "1.0 may have one"},
+		{"GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", "GET / origin 1.1 host=::1 keep", "an address that lacks its brackets"},
+		{"CONNECT a:1 HTTP/1.1\r\n\r\n", "CONNECT a:1 authority 1.1 keep", "CONNECT may lack a Host"},
+		{"\r\n\r\nGET / HTTP/1.0\r\n\r\n", "GET / origin 1.0", "two empty lines before"},
+		{"PRI * HTTP/2.0\r\n\r\n", "PRI * asterisk 1.1", "HTTP/2's preface"},
 		// Connection.
 		{"GET / HTTP/1.1\r\n" + h + "Connection: close\r\n\r\n", "GET / origin 1.1 host=a close", "close"},
 		{"GET / HTTP/1.1\r\n" + h + "Connection: x,, CLOSE ,y\r\n\r\n", "GET / origin 1.1 host=a close", "close in a list"},

@@ -41,6 +41,7 @@ type Conn struct {
 	cond     *sync.Cond
 	idle     bool // Run waits for a request's first byte
 	draining bool
+	lent     bool // another protocol runs on it
 	serving  bool // the handler runs and the connection is its
 	watching bool // a goroutine reads for the sake of PeerGone
 	aborted  bool // that read is being ended
@@ -215,9 +216,19 @@ func (c *Conn) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
-	if c.idle {
+	// Without a proto it waits for a worker or shakes hands.
+	if c.idle || c.proto == nil && !c.lent {
 		c.nc.SetReadDeadline(c.drainUntil())
 	}
+}
+
+// Lend says that another protocol runs on the connection instead of Run, and
+// ends it: Drain waits for that.
+func (c *Conn) Lend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lent = true
+	c.nc.SetReadDeadline(time.Time{})
 }
 
 // Kill ends the connection at once; a handler that runs on it sees its calls
