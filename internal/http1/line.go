@@ -29,6 +29,13 @@ func (r *Request) requestLine(b []byte, i int) (next int, e *Error) {
 	// RFC 9112 section 2.3: HTTP-name is case-sensitive, one digit each.
 	start = i + 1
 	const version = "HTTP/1.1\r\n"
+	if r.isRPC(b, start) {
+		if len(b)-start < len(rpcVersion) {
+			return 0, nil
+		}
+		r.rpc, r.Form = true, FormOrigin
+		return start + len(rpcVersion) - 1, nil
+	}
 	if len(b)-start < len(version) {
 		return 0, refuse(b, start, errVersion)
 	}
@@ -48,6 +55,20 @@ func (r *Request) requestLine(b []byte, i int) (next int, e *Error) {
 		return 0, e
 	}
 	return start + len(version), nil
+}
+
+// rpcVersion is how the head ends that net/rpc's DialHTTP sends: LF without CR,
+// no fields. It is the one place where a bare LF is taken, since nothing can
+// hide there: the head is complete and without a body, and HTTP/1.0 keeps no
+// connection.
+const rpcVersion = "HTTP/1.0\n\n"
+
+// isRPC reports whether b[start:] is rpcVersion or the beginning of it, longer
+// than what other versions share with it, behind a CONNECT to a path.
+func (r *Request) isRPC(b []byte, start int) bool {
+	n := min(len(b)-start, len(rpcVersion))
+	return n > len(rpcVersion)-2 && string(b[start:start+n]) == rpcVersion[:n] &&
+		string(r.Method.Bytes(b)) == "CONNECT" && r.Target.Bytes(b)[0] == '/'
 }
 
 // targetForm tells the form of the target and whether the method may have it.

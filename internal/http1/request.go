@@ -73,6 +73,7 @@ type Request struct {
 	Upgrade         bool // Connection has "upgrade", Upgrade is there, and the version is 1.1 or above
 	HasTrailer      bool // a Trailer field is there
 	Preface         bool // HTTP/2's, as far as its empty line; "SM" follows
+	rpc             bool // net/rpc's head, which has no fields; see rpcVersion
 }
 
 // Parse reads a request head from the start of b.
@@ -126,6 +127,9 @@ func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) 
 		return 0, e
 	}
 	var seen, twice uint8
+	if r.rpc {
+		return i + 1, r.finish(b, seen, twice)
+	}
 	for i < len(b) {
 		if b[i] == '\r' {
 			n, e := emptyLine(b, i)
