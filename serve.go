@@ -168,6 +168,11 @@ func (s *Server) done(sv *serving) {
 func (s *Server) serveWith(sv *serving) error {
 	cfg := s.config(sv.l)
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
+	if s.Engine == EngineAuto && s.ConnContext != nil {
+		// What it is shown must be the connection itself: it may ask a
+		// *net.UnixConn who the peer is, or keep the connection to close it.
+		loops = false
+	}
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}

@@ -81,9 +81,9 @@ type Server struct {
 	// *http.Server it gets is what http.ServerContextKey gives. "h2" is
 	// offered to clients only if it has an entry here.
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
-	// ConnState is called when a connection changes its state. It may be
-	// called on an event loop, so it must not block. The net.Conn it sees
-	// tells addresses and can be closed; its bytes are the server's.
+	// ConnState is called when a connection changes its state. On event loops
+	// it must not block, and the net.Conn is none of package net's types: it
+	// tells addresses, can be closed, and is the same one each time.
 	ConnState func(net.Conn, http.ConnState)
 	// ErrorLog takes what the server has to say. Default package log's
 	// standard logger.
@@ -91,8 +91,9 @@ type Server struct {
 	// BaseContext gives the context that all requests of a listener derive
 	// from. Default context.Background.
 	BaseContext func(net.Listener) context.Context
-	// ConnContext may change the context of a new connection's requests. The
-	// remark on ConnState holds for it too.
+	// ConnContext may change the context of a new connection's requests. With
+	// it EngineAuto uses goroutines, so that the net.Conn is the connection
+	// itself. With EngineLoops it is what ConnState sees.
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
 	// HTTP2 and Protocols are accepted for compatibility; HTTP/2 is not
 	// spoken yet.
@@ -131,7 +132,7 @@ type Engine uint8
 const (
 	// EngineAuto uses event loops for what Server.Listen or package net has
 	// opened, where the system has a poller that chert knows, and goroutines
-	// for everything else.
+	// for everything else, and for everything with ConnContext.
 	EngineAuto Engine = iota
 	// EngineLoops uses event loops or fails. A listener of any type may accept
 	// the *net.TCPConn and *net.UnixConn; the server takes their sockets out
