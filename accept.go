@@ -19,7 +19,7 @@ import (
 type acceptor struct {
 	s    *Server
 	sv   *serving
-	cfg  *bridge.Config
+	cfg  func() *bridge.Config
 	free chan struct{} // a place may be free
 	// awaiting: the gate will send on free.
 	awaiting atomic.Bool
@@ -41,7 +41,7 @@ type job struct {
 }
 
 // serveAccepting accepts until the listener fails.
-func (s *Server) serveAccepting(sv *serving, cfg *bridge.Config, onLoops bool) error {
+func (s *Server) serveAccepting(sv *serving, cfg func() *bridge.Config, onLoops bool) error {
 	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
 		if a.set != nil {
@@ -163,12 +163,12 @@ func (a *acceptor) admit(nc net.Conn) error {
 	if a.onLoops {
 		return a.toLoop(nc, peer)
 	}
-	c := stream.New(nc, &a.cfg.Shared.Limits, func(c *stream.Conn) {
+	c := stream.New(nc, &a.cfg().Shared.Limits, func(c *stream.Conn) {
 		a.s.untrack(c)
 		a.s.gate.Leave(peer)
 	})
 	a.s.track(c)
-	j := job{nc, c, a.cfg.New(c)}
+	j := job{nc, c, a.cfg().New(c)}
 	if a.queue == nil {
 		go a.serve(j)
 		return nil

@@ -46,7 +46,7 @@ type control interface {
 
 // startOracle serves with net/http what ts was given.
 func (ts *testServer) startOracle(l net.Listener) {
-	s := ts.Server.httpServer()
+	s := ts.Server.asHTTP()
 	s.SetKeepAlivesEnabled(!ts.Server.noKeepAlives.Load())
 	ts.ctl = s
 	go func() { ts.errc <- s.Serve(l) }()

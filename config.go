@@ -31,8 +31,20 @@ func orDefault(v, def time.Duration) int64 {
 	return int64(v)
 }
 
-// config makes what the connections of listener l need to know.
-func (s *Server) config(l net.Listener) *bridge.Config {
+// baseContext is the parent of the contexts of listener l.
+func (s *Server) baseContext(l net.Listener) context.Context {
+	if s.BaseContext == nil {
+		return context.Background()
+	}
+	ctx := s.BaseContext(l)
+	if ctx == nil {
+		panic("BaseContext returned a nil context")
+	}
+	return ctx
+}
+
+// config makes what the connections of a Serve call need to know.
+func (s *Server) config(base context.Context) *bridge.Config {
 	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
 	if header == 0 {
 		header = max(s.ReadTimeout, 0)
@@ -45,15 +57,15 @@ func (s *Server) config(l net.Listener) *bridge.Config {
 		headerTime = int64(s.ReadTimeout)
 	}
 	cfg := &bridge.Config{
-		Handler:        s.Handler,
+		Handler:        &s.Handler,
 		GeneralOptions: !s.DisableGeneralOptionsHandler,
 		Head:           http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},
 		ReadTimeout:    max(s.ReadTimeout, 0),
 		WriteTimeout:   max(s.WriteTimeout, 0),
-		BaseContext:    context.Background(),
+		BaseContext:    base,
 		ConnContext:    s.ConnContext,
 		ConnState:      s.ConnState,
-		HTTPServer:     s.mirror,
+		HTTPServer:     s.httpServer,
 		KeepAlives:     s.keepAlives,
 		Logf:           s.logf,
 		Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
@@ -64,19 +76,11 @@ func (s *Server) config(l net.Listener) *bridge.Config {
 			WriteStall: orDefault(s.WriteStallTimeout, defaultStall),
 		}},
 	}
-	if cfg.Handler == nil {
-		cfg.Handler = http.DefaultServeMux
-	}
 	if cfg.Head.HeadBytes < 0 {
 		cfg.Head.HeadBytes = 1 << 30
 	}
 	if cfg.Head.Fields < 0 {
 		cfg.Head.Fields = 1 << 30
-	}
-	if s.BaseContext != nil {
-		if cfg.BaseContext = s.BaseContext(l); cfg.BaseContext == nil {
-			panic("BaseContext returned a nil context")
-		}
 	}
 	return cfg
 }
@@ -92,8 +96,14 @@ func (s *Server) maxConns() int {
 }
 
 // httpServer is what http.ServerContextKey gives: programs assert its type and
-// look at its fields.
+// look at its fields. It is made when one first does. What is registered on it
+// with RegisterOnShutdown is called.
 func (s *Server) httpServer() *http.Server {
+	s.mirrorOnce.Do(func() { s.mirror.Store(s.asHTTP()) })
+	return s.mirror.Load()
+}
+
+func (s *Server) asHTTP() *http.Server {
 	return &http.Server{
 		Addr: s.Addr, Handler: s.Handler, DisableGeneralOptionsHandler: s.DisableGeneralOptionsHandler,
 		TLSConfig: s.TLSConfig, ReadTimeout: s.ReadTimeout, ReadHeaderTimeout: s.ReadHeaderTimeout,

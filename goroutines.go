@@ -67,7 +67,7 @@ func (s *Server) makeRoom() {
 func (a *acceptor) serve(j job) {
 	defer j.c.Leave()
 	p, peer := j.p, peerOf(j.nc)
-	state, err := handshake(a.cfg.BaseContext, j.nc)
+	state, err := handshake(a.cfg().BaseContext, j.nc)
 	if err != nil {
 		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
 		j.nc.Close()

@@ -166,7 +166,10 @@ func (s *Server) done(sv *serving) {
 }
 
 func (s *Server) serveWith(sv *serving) error {
-	cfg := s.config(sv.l)
+	base := s.baseContext(sv.l)
+	// With the first connection, as late as net/http looks at these fields:
+	// tests set them when the server has been started already.
+	cfg := sync.OnceValue(func() *bridge.Config { return s.config(base) })
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
 	if s.Engine == EngineAuto && s.ConnContext != nil {
 		// What it is shown must be the connection itself: it may ask a
@@ -191,13 +194,13 @@ func (s *Server) serveWith(sv *serving) error {
 }
 
 // accept is what listeners on loops do with new connections.
-func (s *Server) accept(cfg *bridge.Config) *loop.Accept {
+func (s *Server) accept(cfg func() *bridge.Config) *loop.Accept {
 	return &loop.Accept{
 		Gate:    s.gate,
 		Refusal: refusal,
 		Log:     s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
-			c, err := cfg.Open(l, fd, peer)
+			c, err := cfg().Open(l, fd, peer)
 			// What was accepted before the listener closed may be attached
 			// after the others were told.
 			switch {
@@ -213,7 +216,7 @@ func (s *Server) accept(cfg *bridge.Config) *loop.Accept {
 }
 
 // serveOwn gives every loop a listening socket.
-func (s *Server) serveOwn(sv *serving, l *listener, cfg *bridge.Config) error {
+func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *bridge.Config) error {
 	set, err := s.useLoops()
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ var ErrServerClosed = http.ErrServerClosed
 
 // Server has http.Server's fields and methods. The zero value serves
 // http.DefaultServeMux on ":http". Fields must not be changed once a Serve
-// method has been called; methods may be called by any goroutine.
+// method has been called, but for Handler and ErrorLog, which are looked at
+// with each use. Methods may be called by any goroutine.
 //
 // For times and sizes 0 means the default given here and a negative value
 // means none.
@@ -117,12 +118,13 @@ type Server struct {
 
 	mu         sync.Mutex
 	gate       *loop.Gate
-	mirror     *http.Server
-	current    *loopSet              // the loops that new Serve calls use; nil when none run
-	sets       map[*loopSet]struct{} // all whose loops have not ended
-	serving    map[*serving]struct{} // the Serve calls under way
-	streams    map[*stream.Conn]bool // true: somebody serves it, it does not wait for a worker
-	quiet      *sync.Cond            // signalled when something of the above has ended
+	mirrorOnce sync.Once
+	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
+	current    *loopSet                    // the loops that new Serve calls use; nil when none run
+	sets       map[*loopSet]struct{}       // all whose loops have not ended
+	serving    map[*serving]struct{}       // the Serve calls under way
+	streams    map[*stream.Conn]bool       // true: somebody serves it, it does not wait for a worker
+	quiet      *sync.Cond                  // signalled when something of the above has ended
 	onShutdown []func()
 }
 
@@ -170,6 +172,5 @@ func (s *Server) lock() {
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
-		s.mirror = s.httpServer()
 	}
 }

@@ -28,9 +28,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, f := range s.onShutdown {
 		go f()
 	}
-	mirror := s.mirror
 	s.mu.Unlock()
-	mirror.Shutdown(ctx) // serves nothing; what was registered on it runs
+	if m := s.mirror.Load(); m != nil {
+		m.Shutdown(ctx) // serves nothing; what was registered on it runs
+	}
 	s.drainIdle()
 	// The condition cannot wait for a context, so the context signals it.
 	defer context.AfterFunc(ctx, func() {

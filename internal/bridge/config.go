@@ -16,7 +16,10 @@ import (
 // Config is what connections need to know of their server. It is immutable
 // once a connection exists.
 type Config struct {
-	Handler http.Handler
+	// Handler points to the server's field, which tests change while the
+	// server runs; net/http looks at it with each request too. Nil there is
+	// http.DefaultServeMux.
+	Handler *http.Handler
 	// GeneralOptions answers "OPTIONS *" without the handler.
 	GeneralOptions bool
 	Head           http1.Limits
@@ -26,8 +29,8 @@ type Config struct {
 	BaseContext context.Context
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
 	ConnState   func(net.Conn, http.ConnState)
-	// HTTPServer is what http.ServerContextKey gives.
-	HTTPServer *http.Server
+	// HTTPServer is what http.ServerContextKey gives. Any goroutine calls it.
+	HTTPServer func() *http.Server
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
 	Logf       func(format string, args ...any)

@@ -63,7 +63,7 @@ func (c *Conn) init(cfg *Config, t conn.Transport, peer string) {
 
 func (c *Conn) started() {
 	if f := c.cfg.ConnContext; f != nil {
-		ctx := context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer)
+		ctx := context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer())
 		if c.ctx = f(ctx, c.t.NetConn()); c.ctx == nil {
 			panic("ConnContext returned nil")
 		}
@@ -211,7 +211,10 @@ func (cfg *Config) handler(r *http.Request) http.Handler {
 	if cfg.GeneralOptions && r.RequestURI == "*" && r.Method == http.MethodOptions {
 		return generalOptions
 	}
-	return cfg.Handler
+	if h := *cfg.Handler; h != nil {
+		return h
+	}
+	return http.DefaultServeMux
 }
 
 // generalOptions is net/http's answer to "OPTIONS *".

@@ -34,7 +34,7 @@ func (c *reqContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 func (c *reqContext) Value(key any) any {
 	switch key {
 	case http.ServerContextKey:
-		return c.x.c.cfg.HTTPServer
+		return c.x.c.cfg.HTTPServer()
 	case http.LocalAddrContextKey:
 		if a := c.x.c.t.LocalAddr(); a != nil {
 			return a

@@ -19,10 +19,10 @@ func (c *Conn) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.
 		}
 	}()
 	ctx, cancel := context.WithCancel(context.WithValue(
-		context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer),
+		context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer()),
 		http.LocalAddrContextKey, tc.LocalAddr()))
 	defer cancel()
-	serve(c.cfg.HTTPServer, tc, nextProtoHandler{c, ctx, tc})
+	serve(c.cfg.HTTPServer(), tc, nextProtoHandler{c, ctx, tc})
 	returned = true
 }
 
