@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 func TestReadFrom(t *testing.T) {
@@ -34,11 +37,13 @@ func TestReadFrom(t *testing.T) {
 			{"from an offset", "GET / HTTP/1.1", 1000, -1, "1047576", "", size - 1000, content[1000:]},
 			{"limited", "GET / HTTP/1.1", 1000, 5000, "5000", "", 5000, content[1000:6000]},
 			{"limited without a length", "GET / HTTP/1.1", 0, 5000, "", "", 5000, content[:5000]},
+			{"much from an offset, limited", "GET / HTTP/1.1", 1000, 100_000, "100000", "", 100_000, content[1000:101_000]},
 			{"limited to less than is sniffed", "GET / HTTP/1.1", 0, 100, "100", "", 100, content[:100]},
 			{"limited to what is sniffed", "GET / HTTP/1.1", 0, 512, "512", "", 512, content[:512]},
 			{"limited to nothing", "GET / HTTP/1.1", 0, 0, "0", "", 0, nil},
 			{"the end of a file", "GET / HTTP/1.1", size, -1, "0", "", 0, nil},
 			{"a limit beyond the end", "GET / HTTP/1.1", size - 10, 100, "10", "", 10, content[size-10:]},
+			{"much behind a write", "GET / HTTP/1.1", 0, -1, "1048579", "abc", size, append([]byte("abc"), content...)},
 			{"behind a write", "GET / HTTP/1.1", 0, 5000, "5003", "abc", 5000, append([]byte("abc"), content[:5000]...)},
 		} {
 			type result struct {
@@ -86,31 +91,99 @@ func TestReadFrom(t *testing.T) {
 	})
 }
 
+// countedFile counts what is read from a file and not sent by sendfile.
+type countedFile struct {
+	*os.File
+	read *int
+}
+
+func (f countedFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	*f.read += n
+	return n, err
+}
+
+// What sendfile saves is that the server reads the file.
+func TestReadFromMoves(t *testing.T) {
+	t.Parallel()
+	if !sys.HaveSendfile {
+		t.Skip("needs sendfile")
+	}
+	content := pattern(1 << 20)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alike(t, func(t *testing.T, e Engine) {
+		for _, tt := range []struct {
+			why           string
+			offset, limit int
+			declared      bool
+			read          int
+		}{
+			{"all", 0, 1 << 20, true, 512},
+			{"from an offset", 1000, 1 << 19, true, 512},
+			{unlike + "little, which goes with the head in one write", 1000, 10_000, true, 10_000},
+			{"chunked", 0, 1 << 20, false, 1 << 20},
+		} {
+			if e == oracle && strings.HasPrefix(tt.why, unlike) {
+				continue
+			}
+			read := make(chan int, 1)
+			ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+				f, err := os.Open(name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				f.Seek(int64(tt.offset), io.SeekStart)
+				if tt.declared {
+					w.Header().Set("Content-Length", strconv.Itoa(tt.limit))
+				}
+				n := 0
+				io.CopyN(w, countedFile{f, &n}, int64(tt.limit))
+				read <- n
+			})})
+			if _, body := ts.dial().get("/"); body != string(content[tt.offset:][:tt.limit]) {
+				t.Errorf("%s: body is %s", tt.why, brief(body))
+			}
+			if n := await(t, read, "the handler"); n != tt.read {
+				t.Errorf("%s: %d bytes were read, want %d", tt.why, n, tt.read)
+			}
+		}
+	})
+}
+
 // More of a file than was promised must not be taken for the next answer.
 func TestReadFromTooMuch(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, pattern(5000), 0o600); err != nil {
+	if err := os.WriteFile(name, pattern(200_000), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	engines(t, func(t *testing.T, e Engine) {
-		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			f, err := os.Open(name)
-			if err != nil {
-				t.Error(err)
-				return
+		for _, length := range []int{1000, 100_000} {
+			ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+				f, err := os.Open(name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				w.Header().Set("Content-Length", strconv.Itoa(length))
+				if n, err := w.(io.ReaderFrom).ReadFrom(f); n != int64(length) || err != nil {
+					t.Errorf("ReadFrom gave %d, %v", n, err)
+				}
+			})})
+			c := ts.dial()
+			c.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+			c.head()
+			c.expect(string(pattern(length)))
+			c.closeWrite()
+			if rest := c.upToEnd(); rest != "" {
+				t.Errorf("then came %s", brief(rest))
 			}
-			defer f.Close()
-			w.Header().Set("Content-Length", "1000")
-			w.(io.ReaderFrom).ReadFrom(f)
-		})})
-		c := ts.dial()
-		c.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-		c.head()
-		c.expect(string(pattern(1000)))
-		c.closeWrite()
-		if rest := c.upToEnd(); rest != "" {
-			t.Errorf("then came %s", brief(rest))
 		}
 	})
 }

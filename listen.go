@@ -40,10 +40,14 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{})}, nil
 }
 
-// reusePort listens on an address that several sockets share.
+// reusePort listens on an address that several sockets share. What connections
+// inherit is set before the first can come.
 var reusePort = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 	var err error
-	if ctl := c.Control(func(fd uintptr) { err = sys.SetReusePort(int(fd)) }); ctl != nil {
+	if ctl := c.Control(func(fd uintptr) {
+		sys.TuneListener(int(fd))
+		err = sys.SetReusePort(int(fd))
+	}); ctl != nil {
 		return ctl
 	}
 	return err
@@ -81,7 +85,7 @@ func (l *listener) sockets(n int) (fds []int, err error) {
 			fds = nil
 		}
 	}()
-	first, err := dupListener(l.TCPListener)
+	first, err := dup(l.SyscallConn())
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +95,7 @@ func (l *listener) sockets(n int) (fds []int, err error) {
 		if err != nil {
 			return fds, err
 		}
-		fd, err := dupListener(again.(*net.TCPListener))
+		fd, err := dup(again.(*net.TCPListener).SyscallConn())
 		again.Close()
 		if err != nil {
 			return fds, err
@@ -101,17 +105,8 @@ func (l *listener) sockets(n int) (fds []int, err error) {
 	return fds, nil
 }
 
-// dupListener duplicates a listening socket's descriptor. Unlike
-// TCPListener.File it leaves the socket non-blocking.
-func dupListener(l *net.TCPListener) (int, error) {
-	fd, err := dup(l.SyscallConn())
-	if err == nil {
-		sys.TuneListener(fd)
-	}
-	return fd, err
-}
-
-// dup duplicates a socket's descriptor.
+// dup duplicates a socket's descriptor. Unlike the File methods of package net
+// it leaves the socket non-blocking.
 func dup(raw syscall.RawConn, err error) (int, error) {
 	if err != nil {
 		return -1, err

@@ -16,32 +16,30 @@ const sniffLen = 512
 // copySize is the buffer of a copy through user space.
 const copySize = 32 << 10
 
-// ReadFrom implements io.ReaderFrom: a file goes out by sendfile where the
-// answer is not chunked.
+// ReadFrom implements io.ReaderFrom: where the answer is not chunked, a file
+// goes out by sendfile and what another socket sends by splice.
 func (w *response) ReadFrom(src io.Reader) (n int64, err error) {
-	b := buf.Get(copySize)
-	defer b.Release()
-	room := b.B[:copySize]
 	if !w.headSent() {
 		// Nothing is sent before the source has given something: it may fail,
 		// and its first bytes decide the Content-Type.
-		n, err = io.CopyBuffer(writerOnly{w}, io.LimitReader(src, sniffLen), room)
+		n, err = w.copyFrom(io.LimitReader(src, sniffLen), sniffLen)
 		if err != nil || n < sniffLen {
 			return n, err
 		}
 	}
-	if file, size, lim := fileOf(src); file != nil {
-		sent, ok, err := w.sendFile(file, size)
-		n += sent
-		if lim != nil {
-			lim.N -= sent
-		}
-		if ok || err != nil {
-			return n, err
-		}
+	m, ok, err := w.direct(src)
+	if n += m; ok || err != nil {
+		return n, err
 	}
-	m, err := io.CopyBuffer(writerOnly{w}, src, room)
+	m, err = w.copyFrom(src, copySize)
 	return n + m, err
+}
+
+// copyFrom copies through a buffer of the given size.
+func (w *response) copyFrom(src io.Reader, size int) (int64, error) {
+	b := buf.Get(size)
+	defer b.Release()
+	return io.CopyBuffer(writerOnly{w}, src, b.B[:size])
 }
 
 // writerOnly hides ReadFrom from io.Copy.
@@ -53,34 +51,49 @@ func (w *response) headSent() bool {
 	return w.headOut
 }
 
-// fileOf finds the regular file behind a source, how much of it is wanted and
-// the limit that must hear how much was taken.
-func fileOf(src io.Reader) (conn.File, int64, *io.LimitedReader) {
-	size := int64(math.MaxInt64)
-	lim, ok := src.(*io.LimitedReader)
-	if ok {
-		src, size = lim.R, lim.N
+// smallFile is what is rather read and sent with the head in one write: the
+// call and the packet that this saves cost more than copying that much.
+const smallFile = 16 << 10
+
+// direct sends src past the buffers, or past user space altogether, as far as
+// the answer's declared length allows. ok is false when src or the framing is
+// not made for that.
+func (w *response) direct(src io.Reader) (sent int64, ok bool, err error) {
+	n := int64(math.MaxInt64)
+	lim, _ := src.(*io.LimitedReader)
+	if lim != nil {
+		src, n = lim.R, lim.N
+		defer func() { lim.N -= sent }()
 	}
-	f, ok := src.(conn.File)
-	if !ok || size <= 0 {
-		return nil, 0, nil
+	file, sock := fileOf(src), socketOf(src)
+	if n <= 0 || file == nil && sock == nil {
+		return 0, false, nil
 	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, 0, nil
+	if n, err = w.beginDirect(n); n <= 0 || err != nil {
+		return 0, false, err
 	}
-	return f, size, lim
+	if file == nil {
+		sent, ok, err = w.splice(sock, n)
+	} else if n > smallFile {
+		sent, ok, err = w.sendFile(file, n)
+	}
+	if ok || err != nil {
+		return sent, true, err
+	}
+	m, err := w.copyFrom(io.LimitReader(src, n-sent), int(min(n-sent, copySize)))
+	return sent + m, true, err
 }
 
-// sendFile sends up to n bytes of f past the buffers. ok is false when the
-// answer's framing or the system does not allow it.
-func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
+// beginDirect completes the head and returns how many of n bytes may then be
+// sent: none when the answer's framing wants to see them.
+func (w *response) beginDirect(n int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.hijacked:
-		return 0, false, http.ErrHijacked
+		return 0, http.ErrHijacked
 	case w.handlerDone:
-		return 0, false, errDone
+		return 0, errDone
 	}
 	if !w.wroteHeader {
 		w.writeHeader(http.StatusOK)
@@ -88,24 +101,61 @@ func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err erro
 	w.flushStage()
 	w.sendHead(nil)
 	if w.chunking || w.x.isHEAD || !http1.BodyAllowed(w.status) {
-		return 0, false, nil
+		return 0, nil
 	}
 	if w.length != -1 {
 		// Never more than was announced: what follows would be taken for the
 		// next answer.
-		if n = min(n, w.length-w.written); n <= 0 {
-			return 0, false, nil
-		}
+		n = min(n, w.length-w.written)
 	}
+	return n, w.err
+}
+
+// passBy sends n bytes past the buffers, behind what is in them, by f.
+func (w *response) passBy(n int64, f func(t conn.Transport) (int64, error)) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// Others may have used the response since beginDirect.
+	switch {
+	case w.hijacked:
+		return 0, http.ErrHijacked
+	case w.handlerDone:
+		return 0, errDone
+	case w.length != -1 && w.written+n > w.length:
+		w.written += n // as beginWrite counts
+		return 0, http.ErrContentLength
+	}
+	w.flushStage()
 	if err := w.flushWire(nil); err != nil {
-		return 0, true, err
+		return 0, err
 	}
-	sent, ok, err = w.x.c.t.SendFile(f, n)
+	sent, err := f(w.x.c.t)
 	w.written += sent
-	if err != nil {
-		w.err = err
+	if w.err = err; err != nil {
 		w.closeAfter.Store(true)
 		w.x.gone()
 	}
+	return sent, err
+}
+
+// fileOf returns the regular file that src is, or nil.
+func fileOf(src io.Reader) conn.File {
+	f, ok := src.(conn.File)
+	if !ok {
+		return nil
+	}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	return f
+}
+
+// sendFile sends up to n bytes of f. ok is false when the system does not do
+// that.
+func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
+	sent, err = w.passBy(n, func(t conn.Transport) (sent int64, err error) {
+		sent, ok, err = t.SendFile(f, n)
+		return sent, err
+	})
 	return sent, ok, err
 }

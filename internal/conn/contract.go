@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // Verdict is what a Proto wants done with its connection.
@@ -68,6 +70,10 @@ type Transport interface {
 	// copying them to user space. ok is false when that cannot be done here;
 	// nothing has been sent then.
 	SendFile(f File, n int64) (sent int64, ok bool, err error)
+	// CanRelay reports whether SendRelay works here.
+	CanRelay() bool
+	// SendRelay sends what r holds, which is not nothing.
+	SendRelay(r *Relay) (sent int, err error)
 	// SetReadDeadline and SetWriteDeadline bound the calls that wait, now
 	// and later, until the end of Serve. Zero is no deadline.
 	SetReadDeadline(t time.Time)
@@ -92,6 +98,9 @@ type File interface {
 	fs.File
 	SyscallConn() (syscall.RawConn, error)
 }
+
+// Relay carries the bytes of another socket past user space.
+type Relay = sys.Relay
 
 // Limits are the times a connection may take, in nanoseconds; 0 is no limit.
 // It is shared by connections and immutable.

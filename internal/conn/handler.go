@@ -195,6 +195,30 @@ func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 // seen while a large file goes to a quick reader.
 const sendfileMax = 4 << 20
 
+// CanRelay implements Transport.
+func (c *Conn) CanRelay() bool { return sys.HaveSplice }
+
+// SendRelay implements Transport.
+func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
+	for r.Held() > 0 {
+		if c.state.Load()&shut != 0 {
+			return sent, net.ErrClosed
+		}
+		if c.act.write.over() {
+			return sent, &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+		}
+		n, e := r.Give(int(c.fd))
+		sent += n
+		if e != 0 && !sys.Again(e) {
+			return sent, c.opError("splice", e)
+		}
+		if err := c.awaitWritable(e); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
 // sleep waits until an event sets ready, the side's deadline passes, or stall
 // nanoseconds go by.
 func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {

@@ -48,6 +48,7 @@ type Conn struct {
 	hijacked bool
 	killed   bool
 	peerErr  error     // what the watch met; the next read gives it
+	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the handler's deadlines
 	writeBy  time.Time
 }
@@ -65,6 +66,8 @@ func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
+	c.stall.after = time.Duration(limits.WriteStall)
+	c.stall.cut = func() { nc.SetWriteDeadline(longAgo) }
 	return c
 }
 
@@ -146,6 +149,9 @@ func (c *Conn) endServe() {
 	c.stopWatch()
 	c.mu.Lock()
 	c.serving = false
+	if !c.writeBy.IsZero() && !c.hijacked {
+		c.nc.SetWriteDeadline(time.Time{})
+	}
 	c.readBy, c.writeBy = time.Time{}, time.Time{}
 	c.mu.Unlock()
 	c.until = after(c.limits.Idle)
@@ -277,6 +283,7 @@ func (c *Conn) end(v conn.Verdict) {
 		c.in.Release()
 		c.in = nil
 	}
+	c.stall.end()
 	if v == conn.Detached {
 		c.proto.Closed()
 		return

@@ -3,6 +3,8 @@ package stream
 import (
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -64,17 +66,16 @@ func (c *Conn) beginRead() error {
 	return c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
 }
 
-// pieceSize bounds what one deadline covers, so that a peer which takes a large
+// pieceSize bounds what counts as progress, so that a peer which takes a large
 // answer slowly but steadily is not stalled. Less than that in the time of
 // Limits.WriteStall is: a net.Conn does not tell how far it has come.
 const pieceSize = 16 << 10
 
 // Write2 implements conn.Transport.
 func (c *Conn) Write2(a, b []byte) error {
+	defer c.stall.done()
 	if len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
-		if err := c.beginWrite(); err != nil {
-			return err
-		}
+		c.stall.progress()
 		bufs := net.Buffers{a, b}
 		_, err := bufs.WriteTo(c.nc)
 		return err
@@ -82,9 +83,7 @@ func (c *Conn) Write2(a, b []byte) error {
 	for _, p := range [2][]byte{a, b} {
 		for len(p) > 0 {
 			n := min(len(p), pieceSize)
-			if err := c.beginWrite(); err != nil {
-				return err
-			}
+			c.stall.progress()
 			if _, err := c.nc.Write(p[:n]); err != nil {
 				return err
 			}
@@ -94,22 +93,15 @@ func (c *Conn) Write2(a, b []byte) error {
 	return nil
 }
 
-func (c *Conn) beginWrite() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.nc.SetWriteDeadline(sooner(after(c.limits.WriteStall), c.writeBy))
-}
-
 // SendFile implements conn.Transport.
 func (c *Conn) SendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 	rf, can := c.nc.(io.ReaderFrom)
 	if !can {
 		return 0, false, nil
 	}
+	defer c.stall.done()
 	for sent < n {
-		if err := c.beginWrite(); err != nil {
-			return sent, true, err
-		}
+		c.stall.progress()
 		m, err := rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
 		sent += m
 		if err != nil || m == 0 {
@@ -117,6 +109,53 @@ func (c *Conn) SendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 		}
 	}
 	return sent, true, nil
+}
+
+// CanRelay implements conn.Transport. Of other types, those that wrap a socket
+// too, the methods want to be called.
+func (c *Conn) CanRelay() bool {
+	switch nc := c.nc.(type) {
+	case *net.TCPConn:
+		return true
+	case *net.UnixConn:
+		return nc.LocalAddr().Network() == "unix"
+	}
+	return false
+}
+
+// SendRelay implements conn.Transport. It is not left to the ReadFrom of
+// package net, which would wait for the source under the client's deadline.
+func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
+	raw, err := c.nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	var e syscall.Errno
+	give := func(fd uintptr) bool {
+		n, e = r.Give(int(fd))
+		return e != syscall.EAGAIN
+	}
+	defer c.stall.done()
+	for r.Held() > 0 {
+		c.stall.progress()
+		if err := raw.Write(give); err != nil {
+			return sent, c.writeError(err)
+		}
+		sent += n
+		if e != 0 {
+			return sent, c.writeError(os.NewSyscallError("splice", e))
+		}
+	}
+	return sent, nil
+}
+
+// writeError dresses err as those of the net.Conn's own Write are.
+func (c *Conn) writeError(err error) error {
+	if oe, ok := err.(*net.OpError); ok {
+		err = oe.Err
+	}
+	return &net.OpError{Op: "write", Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
 // SetReadDeadline implements conn.Transport.
@@ -133,7 +172,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.writeBy = t; c.serving {
-		c.nc.SetWriteDeadline(sooner(after(c.limits.WriteStall), t))
+		c.nc.SetWriteDeadline(t)
 	}
 }
 
@@ -207,6 +246,7 @@ func (c *Conn) stopWatch() {
 // Hijack implements conn.Transport.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
+	c.stall.end()
 	c.mu.Lock()
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})

@@ -5,8 +5,8 @@
 // Everything from poll to the root may import it.
 //
 // Every call here is on a non-blocking descriptor or cannot block by nature,
-// except Sendfile, which may wait for the disk. On Linux those that cannot
-// block go through RawSyscall: the scheduler's enter and exit hooks exist for
-// calls that may block and cost more than a short socket call gains from them
-// (docs/adr/0004).
+// except Sendfile, which may wait for the disk, and Relay, which takes from
+// sockets of others. On Linux those that cannot block go through RawSyscall:
+// the scheduler's enter and exit hooks exist for calls that may block and cost
+// more than a short socket call gains from them (docs/adr/0004).
 package sys
