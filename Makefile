@@ -13,7 +13,7 @@ TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one.
 MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod))
 
-.PHONY: all build test race vet staticcheck fmt tidy fuzz lab-test examples-test cross bench bench-idle ci
+.PHONY: all build test race vet staticcheck fmt tidy fuzz lab-test examples-test suites cross bench bench-idle ci
 
 all: build vet test
 
@@ -63,6 +63,10 @@ lab-test:
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi
+
+# The tests of other modules and of Go's net/http, run on chert.
+suites:
+	$(GO) run ./suites
 
 cross:
 	@set -e; for t in $(TARGETS); do \

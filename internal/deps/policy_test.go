@@ -60,6 +60,8 @@ var policy = []rule{
 
 	// Above the root.
 	{pkg: "chertest", may: "."},
+	{pkg: "suites/internal/onchert", may: ". chertest"},
+	{pkg: "suites", may: "suites/internal/onchert"},
 	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra"},
 
 	// Tests only.

@@ -1,0 +1,70 @@
+package main
+
+import "strings"
+
+// difference is a test that passes on net/http, does not pass on chert, and
+// need not.
+type difference struct {
+	suite string
+	test  string // with its subtests
+	why   string
+	// omit leaves the test function out: it does not compile, or what it does
+	// when it fails would disturb others.
+	omit bool
+}
+
+// Reasons that several share.
+const (
+	noHTTP2    = "chert speaks no HTTP/2 yet"
+	onlyHTTP1  = "chert speaks HTTP/1 whatever Server.Protocols says"
+	insideHTTP = "tests a part of net/http's server, not what it does"
+)
+
+var differences = []difference{
+	// Over TLS, and so over HTTP/2: the test is about its ResponseWriter.
+	{suite: "chi", test: "TestWrapWriterHTTP2", why: noHTTP2},
+	{suite: "gorilla", test: "TestNextProtos", why: noHTTP2, omit: true},
+
+	{suite: "go", test: "TestServeTLS", why: noHTTP2, omit: true},
+	{suite: "go", test: "TestAutomaticHTTP2_ListenAndServe", why: noHTTP2},
+	{suite: "go", test: "TestAutomaticHTTP2_ListenAndServe_GetCertificate", why: noHTTP2},
+	{suite: "go", test: "TestAutomaticHTTP2_ListenAndServe_GetConfigForClient", why: noHTTP2},
+	{suite: "go", test: "TestAutomaticHTTP2_Serve_H2TLSConfig", why: noHTTP2},
+	{suite: "go", test: "TestAutomaticHTTP2_Serve_NoTLSConfig", why: noHTTP2},
+	{suite: "go", test: "TestAutomaticHTTP2_Serve_WithTLSConfig", why: noHTTP2},
+	{suite: "go", test: "TestTransportPoolConnHTTP2Startup", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/https_transport_protocols_include_HTTP2", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/https_transport_ForceAttemptHTTP2", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/https_transport_protocols_override_TLSNextProto", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/https_server_Protocols_overrides_empty_TLSNextProto", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/https_server_protocols_include_HTTP2", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/unencrypted_HTTP2_with_prior_knowledge", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/unencrypted_HTTP2_only_on_server", why: noHTTP2},
+	{suite: "go", test: "TestTransportServerProtocols/HTTP1_with_no_server_support", why: onlyHTTP1},
+	{suite: "go", test: "TestTransportServerProtocols/HTTPS1_with_no_server_support", why: onlyHTTP1},
+	{suite: "go", test: "TestLinuxSendfile", why: "its file has 1 KiB; chert sends files below 16 KiB together with the head"},
+	{suite: "go", test: "TestCloseWrite", why: insideHTTP, omit: true},
+}
+
+func (d difference) String() string { return d.test }
+
+// omitted has the tests of a suite that are left out, and why.
+func omitted(suite string) map[string]string {
+	m := make(map[string]string)
+	for _, d := range differences {
+		if d.suite == suite && d.omit {
+			m[d.test] = d.why
+		}
+	}
+	return m
+}
+
+// explain returns the line of the table that a test falls under.
+func explain(suite, test string) (difference, bool) {
+	for _, d := range differences {
+		if d.suite == suite && (test == d.test || strings.HasPrefix(test, d.test+"/")) {
+			return d, true
+		}
+	}
+	return difference{}, false
+}

@@ -1,0 +1,151 @@
+// The constraint gives this file the version of the language that chert has:
+// it is copied into modules that are at an older one.
+
+//go:build go1.26
+
+package onchert
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/chertest"
+)
+
+// The environment of a run.
+const (
+	EngineVar = "CHERT_SUITES_ENGINE" // "goroutines", or anything for the default
+	NotesVar  = "CHERT_SUITES_NOTES"  // the file for the notes, empty for none
+)
+
+// Server is in place of httptest.Server.
+type Server = chertest.Server
+
+// NewServer is in place of httptest.NewServer.
+func NewServer(h http.Handler) *Server {
+	s := NewUnstartedServer(h)
+	s.Start()
+	return s
+}
+
+// NewTLSServer is in place of httptest.NewTLSServer.
+func NewTLSServer(h http.Handler) *Server {
+	s := NewUnstartedServer(h)
+	s.StartTLS()
+	return s
+}
+
+// NewUnstartedServer is in place of httptest.NewUnstartedServer.
+func NewUnstartedServer(h http.Handler) *Server {
+	s := chertest.NewUnstartedServer(h)
+	s.Config.Engine = Engine()
+	return s
+}
+
+// Serve is in place of http.Serve.
+func Serve(l net.Listener, h http.Handler) error {
+	e := Engine()
+	if e == chert.EngineAuto {
+		return chert.Serve(l, h)
+	}
+	s := &chert.Server{Handler: h, Engine: e}
+	return s.Serve(l)
+}
+
+// ServeTLS is in place of http.ServeTLS.
+func ServeTLS(l net.Listener, h http.Handler, certFile, keyFile string) error {
+	e := Engine()
+	if e == chert.EngineAuto {
+		return chert.ServeTLS(l, h, certFile, keyFile)
+	}
+	s := &chert.Server{Handler: h, Engine: e}
+	return s.ServeTLS(l, certFile, keyFile)
+}
+
+// ListenAndServe is in place of http.ListenAndServe.
+func ListenAndServe(addr string, h http.Handler) error {
+	e := Engine()
+	if e == chert.EngineAuto {
+		return chert.ListenAndServe(addr, h)
+	}
+	s := &chert.Server{Addr: addr, Handler: h, Engine: e}
+	return s.ListenAndServe()
+}
+
+// ListenAndServeTLS is in place of http.ListenAndServeTLS.
+func ListenAndServeTLS(addr, certFile, keyFile string, h http.Handler) error {
+	e := Engine()
+	if e == chert.EngineAuto {
+		return chert.ListenAndServeTLS(addr, certFile, keyFile, h)
+	}
+	s := &chert.Server{Addr: addr, Handler: h, Engine: e}
+	return s.ListenAndServeTLS(certFile, keyFile)
+}
+
+// Engine is the engine of this run. Whoever asks is about to make a server, so
+// it notes the test.
+func Engine() chert.Engine {
+	note()
+	if os.Getenv(EngineVar) == "goroutines" {
+		return chert.EngineGoroutines
+	}
+	return chert.EngineAuto
+}
+
+// noted has the tests that are in the file already.
+var noted sync.Map
+
+// note writes a line "package test" for the test that called, as far as the
+// stack tells: a goroutine that a test has started bears the test's name too.
+func note() {
+	file := os.Getenv(NotesVar)
+	if file == "" {
+		return
+	}
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	line := ""
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if pkg, test, ok := testOf(f.Function); ok {
+			line = pkg + " " + test + "\n" // the outermost wins
+		}
+	}
+	if line == "" {
+		return
+	}
+	if _, known := noted.LoadOrStore(line, true); known {
+		return
+	}
+	w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic("onchert: " + err.Error())
+	}
+	defer w.Close()
+	if _, err := w.WriteString(line); err != nil {
+		panic("onchert: " + err.Error())
+	}
+}
+
+// testOf splits a function's full name and reports whether it is of a test.
+// Names with a small t are the bodies of tests that run in several modes.
+func testOf(function string) (pkg, test string, ok bool) {
+	slash := strings.LastIndexByte(function, '/') + 1
+	last, rest, _ := strings.Cut(function[slash:], ".")
+	name, _, _ := strings.Cut(rest, ".")
+	for _, prefix := range []string{"Test", "test", "Example"} {
+		if after, found := strings.CutPrefix(name, prefix); found && name != "TestMain" {
+			if prefix == "test" {
+				prefix = "Test"
+			}
+			return function[:slash] + strings.TrimSuffix(last, "_test"), prefix + after, true
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// module is a suite that is a module's own tests.
+type module struct {
+	// path is the module's; the version is the one that examples/go.mod has.
+	path string
+	// skip has folders whose sources are not rewritten.
+	skip []string
+	// patches are made first, in both trees.
+	patches []patch
+}
+
+// patch changes a file where the tests as they are would not test a server.
+type patch struct {
+	file     string
+	old, new string // the whole file if old is empty
+	why      string // if it changes what chert is to do
+}
+
+// coderPipe connects the tests of coder through a server. They would use a
+// fake transport and a recorder.
+//
+//go:embed testdata/coder/pipe.go
+var coderPipe string
+
+var modules = map[string]*module{
+	"chi":     {path: "github.com/go-chi/chi/v5"},
+	"gin":     {path: "github.com/gin-gonic/gin"},
+	"gorilla": {path: "github.com/gorilla/websocket", skip: []string{"examples"}},
+	"coder": {path: "github.com/coder/websocket", patches: []patch{
+		{file: "internal/test/wstest/pipe.go", new: coderPipe},
+		// A server's goroutines end a moment after it has closed.
+		{file: "main_test.go", old: "\t\"testing\"\n", new: "\t\"testing\"; \"time\"\n"},
+		{file: "main_test.go", old: "code := m.Run()\n", new: "code := m.Run(); " +
+			"for i := 0; i < 500 && runtime.NumGoroutine() != 1; i++ { time.Sleep(10 * time.Millisecond) }\n"},
+		// The address is that of a socket then.
+		{file: "conn_test.go", old: `		assert.Equal(t, "remote addr", n1.RemoteAddr(), n1.LocalAddr())
+		assert.Equal(t, "remote addr string", "pipe", n1.RemoteAddr().String())
+		assert.Equal(t, "remote addr network", "pipe", n1.RemoteAddr().Network())
+`, new: "\n\n\n"},
+	}},
+}
+
+func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
+	var got struct{ Version, Dir string }
+	// Without a version it takes the build list's, and go.sum's checksums.
+	err := goJSON(ctx, &got, filepath.Join(co.dir, "examples"), nil, "mod", "download", "-json", m.path)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{version: got.Version}
+	if p.plain, err = m.tree(ctx, co, filepath.Join(dir, "plain"), got.Dir); err != nil {
+		return nil, err
+	}
+	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), got.Dir); err != nil {
+		return nil, err
+	}
+	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name)}
+	if p.places, err = r.rewriteTree(p.chert.dir, m.skip...); err != nil {
+		return nil, err
+	}
+	if p.places == 0 {
+		return nil, errors.New("nothing was replaced")
+	}
+	return p, writeOnchert(filepath.Join(p.chert.dir, "internal", "onchert"), strings.NewReplacer())
+}
+
+// tree makes a workspace of a copy of the module and the checkout. So the
+// module keeps its go.mod and with it its version of the language, and both
+// trees have the same dependencies.
+func (m *module) tree(ctx context.Context, co *checkout, dir, source string) (t tree, err error) {
+	t = tree{
+		dir:      filepath.Join(dir, "module"),
+		env:      []string{"GOWORK=" + filepath.Join(dir, "go.work")},
+		packages: []string{"./..."},
+	}
+	if err := copyTree(t.dir, source); err != nil {
+		return t, err
+	}
+	for _, p := range m.patches {
+		if err := p.apply(t.dir); err != nil {
+			return t, err
+		}
+	}
+	var mod struct{ Go string }
+	if err := goJSON(ctx, &mod, t.dir, []string{"GOWORK=off"}, "mod", "edit", "-json"); err != nil {
+		return t, err
+	}
+	// GODEBUG's defaults come from the workspace, but are to be the module's.
+	work := fmt.Sprintf("go %s\n\ngodebug default=go%s\n\nuse (\n\t./module\n\t%q\n)\n", co.goVersion, mod.Go, co.dir)
+	return t, os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o644)
+}
+
+// apply fails if the file has changed since the patch was written.
+func (p patch) apply(dir string) error {
+	file := filepath.Join(dir, filepath.FromSlash(p.file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("a patch: %w", err)
+	}
+	if p.old == "" {
+		return os.WriteFile(file, []byte(p.new), 0o644)
+	}
+	if n := strings.Count(string(text), p.old); n != 1 {
+		return fmt.Errorf("a patch: %s has %d times, not once:\n%s", p.file, n, p.old)
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(text), p.old, p.new, 1)), 0o644)
+}
