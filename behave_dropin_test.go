@@ -1,0 +1,1252 @@
+package chert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of this file are of what programs rely on that were written for
+// net/http's server, beyond what its documentation says: Go's own tests of it
+// were the source of most.
+
+// TestServerIsNetHTTPs compares the fields and methods of the two servers.
+func TestServerIsNetHTTPs(t *testing.T) {
+	t.Parallel()
+	theirs, ours := reflect.TypeFor[http.Server](), reflect.TypeFor[Server]()
+	for i := range theirs.NumField() {
+		f := theirs.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		if g, ok := ours.FieldByName(f.Name); !ok || g.Type != f.Type {
+			t.Errorf("field %s is a %v, want %v", f.Name, g.Type, f.Type)
+		}
+	}
+	signature := func(m reflect.Method) string {
+		s := m.Name
+		for i := 1; i < m.Type.NumIn(); i++ { // 0 is the receiver
+			s += fmt.Sprint(" ", m.Type.In(i))
+		}
+		s += fmt.Sprint(" ", m.Type.IsVariadic(), " gives")
+		for i := range m.Type.NumOut() {
+			s += fmt.Sprint(" ", m.Type.Out(i))
+		}
+		return s
+	}
+	theirs, ours = reflect.PointerTo(theirs), reflect.PointerTo(ours)
+	for i := range theirs.NumMethod() {
+		m := theirs.Method(i)
+		if g, ok := ours.MethodByName(m.Name); !ok || signature(g) != signature(m) {
+			t.Errorf("method %s is missing or not %s", m.Name, signature(m))
+		}
+	}
+}
+
+// The server that a request's context shows has every field of ours.
+func TestContextServerHasAllFields(t *testing.T) {
+	t.Parallel()
+	s := new(Server)
+	v, typ := reflect.ValueOf(s).Elem(), reflect.TypeFor[http.Server]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		switch p := v.FieldByName(f.Name); f.Type.Kind() {
+		case reflect.String:
+			p.SetString("text")
+		case reflect.Bool:
+			p.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			p.SetInt(int64(i + 1))
+		case reflect.Pointer:
+			p.Set(reflect.New(f.Type.Elem()))
+		case reflect.Map:
+			p.Set(reflect.MakeMap(f.Type))
+		case reflect.Func:
+			p.Set(reflect.MakeFunc(f.Type, func([]reflect.Value) []reflect.Value { panic("not called") }))
+		case reflect.Interface:
+			p.Set(reflect.ValueOf(http.NewServeMux()))
+		default:
+			t.Fatalf("%s is a %v", f.Name, f.Type)
+		}
+	}
+	got := reflect.ValueOf(s.httpServer()).Elem()
+	for i := range typ.NumField() {
+		if f := typ.Field(i); f.IsExported() {
+			a, b := v.FieldByName(f.Name), got.Field(i)
+			if f.Type.Kind() == reflect.Func || f.Type.Kind() == reflect.Map {
+				if a.Pointer() != b.Pointer() {
+					t.Errorf("%s is another", f.Name)
+				}
+			} else if a.Interface() != b.Interface() {
+				t.Errorf("%s is %v, want %v", f.Name, b, a)
+			}
+		}
+	}
+}
+
+// functions are the package's functions for serving, ours and net/http's.
+type functions struct {
+	serve     func(net.Listener, http.Handler) error
+	serveTLS  func(l net.Listener, h http.Handler, certFile, keyFile string) error
+	listen    func(addr string, h http.Handler) error
+	listenTLS func(addr, certFile, keyFile string, h http.Handler) error
+}
+
+var bothFunctions = map[string]functions{
+	"chert":   {Serve, ServeTLS, ListenAndServe, ListenAndServeTLS},
+	"nethttp": {http.Serve, http.ServeTLS, http.ListenAndServe, http.ListenAndServeTLS},
+}
+
+// defaultPath is answered by http.DefaultServeMux.
+const defaultPath = "/chert-tests-default"
+
+var onDefaultMux = sync.OnceFunc(func() {
+	http.HandleFunc(defaultPath, func(w http.ResponseWriter, r *http.Request) { put(w, "default") })
+})
+
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	onDefaultMux()
+	certFile, keyFile, roots := certFiles(t)
+	mine := hf(func(w http.ResponseWriter, r *http.Request) { put(w, "mine") })
+	for name, f := range bothFunctions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, secure := range []bool{false, true} {
+				for want, h := range map[string]http.Handler{"mine": mine, "default": nil} {
+					l := listenTCP(t)
+					end := make(chan error, 1)
+					go func() {
+						if secure {
+							end <- f.serveTLS(l, h, certFile, keyFile)
+						} else {
+							end <- f.serve(l, h)
+						}
+					}()
+					c := (&testServer{t: t, addr: l.Addr().String()}).dial()
+					if secure {
+						c, _ = tlsOver(t, c.Conn, roots)
+					}
+					if res, body := c.get(defaultPath); res.StatusCode != 200 || body != want {
+						t.Errorf("got %v %q, want %q", res.Status, body, want)
+					}
+					l.Close()
+					if err := await(t, end, "the function"); !errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
+						t.Errorf("it returned %v", err)
+					}
+					c.get(defaultPath) // still served
+					c.Close()
+				}
+			}
+			taken := listenTCP(t)
+			defer taken.Close()
+			if err := f.listen(taken.Addr().String(), mine); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("ListenAndServe returned %v", err)
+			}
+			if err := f.listenTLS(taken.Addr().String(), certFile, keyFile, mine); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("ListenAndServeTLS returned %v", err)
+			}
+			// Without a certificate nothing is served; the listener is its owner's.
+			if err := f.serveTLS(taken, mine, "no-such-file", keyFile); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("ServeTLS returned %v", err)
+			}
+			if err := f.listenTLS("127.0.0.1:0", certFile, "no-such-file", mine); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("ListenAndServeTLS returned %v", err)
+			}
+			if err := taken.Close(); err != nil {
+				t.Errorf("ServeTLS has closed the listener: %v", err)
+			}
+		})
+	}
+}
+
+// Nobody can end what ListenAndServe began, so it runs in a process of its own.
+func TestFunctionsListen(t *testing.T) {
+	t.Parallel()
+	_, _, roots := certFiles(t)
+	for name := range bothFunctions {
+		for _, secure := range []string{"plain", "secure"} {
+			t.Run(name+","+secure, func(t *testing.T) {
+				t.Parallel()
+				child := startChild(t, "TestFunctionsChild", "listen "+name+" "+secure)
+				for range 2 {
+					c := (&testServer{t: t, addr: child.addr}).dial()
+					if secure == "secure" {
+						c, _ = tlsOver(t, c.Conn, roots)
+					}
+					for range 2 {
+						if _, body := c.get("/"); body != "from the child" {
+							t.Errorf("got %q", body)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestFunctionsChild(t *testing.T) {
+	var name, secure string
+	if n, _ := fmt.Sscanf(os.Getenv(childEnv), "listen %s %s", &name, &secure); n != 2 {
+		t.Skip("a part of TestFunctionsListen")
+	}
+	log.SetOutput(io.Discard) // below, TLS is not spoken at first
+	certFile, keyFile, _ := certFiles(t)
+	h := hf(func(w http.ResponseWriter, r *http.Request) { put(w, "from the child") })
+	for {
+		l := listenTCP(t)
+		addr := l.Addr().String()
+		l.Close()
+		end := make(chan error, 1)
+		go func() {
+			if f := bothFunctions[name]; secure == "secure" {
+				end <- f.listenTLS(addr, certFile, keyFile, h)
+			} else {
+				end <- f.listen(addr, h)
+			}
+		}()
+		for {
+			select {
+			case err := <-end:
+				if !errors.Is(err, syscall.EADDRINUSE) {
+					t.Fatal(err)
+				}
+			default:
+				nc, err := net.Dial("tcp", addr)
+				if err != nil {
+					continue
+				}
+				nc.Close()
+				fmt.Println("addr", addr)
+				io.Copy(io.Discard, os.Stdin) // until the parent ends this
+				return
+			}
+			break // somebody else has taken the port
+		}
+	}
+}
+
+// The methods listen on any port of any address, until Shutdown.
+func TestListenAndServeShutdown(t *testing.T) {
+	t.Parallel()
+	certFile, keyFile, roots := certFiles(t)
+	alike(t, func(t *testing.T, e Engine) {
+		for _, addr := range []string{":0", "127.0.0.1:0", "localhost:0"} {
+			for _, secure := range []bool{false, true} {
+				if secure && e == EngineLoops {
+					continue
+				}
+				opened := make(chan net.Addr, 1)
+				ctl := controlOf(&Server{Engine: e, Addr: addr,
+					BaseContext: func(l net.Listener) context.Context {
+						opened <- l.Addr()
+						return context.Background()
+					},
+					Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hi") }),
+				})
+				end := make(chan error, 1)
+				go func() {
+					if secure {
+						end <- ctl.ListenAndServeTLS(certFile, keyFile)
+					} else {
+						end <- ctl.ListenAndServe()
+					}
+				}()
+				port := await(t, opened, "BaseContext").(*net.TCPAddr).Port
+				c := (&testServer{t: t, addr: net.JoinHostPort("localhost", fmt.Sprint(port))}).dial()
+				if secure {
+					c, _ = tlsOver(t, c.Conn, roots)
+				}
+				if _, body := c.get("/"); body != "hi" {
+					t.Errorf("got %q", body)
+				}
+				if err := ctl.Shutdown(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if err := await(t, end, "ListenAndServe"); err != ErrServerClosed {
+					t.Errorf("it returned %v", err)
+				}
+				c.closed()
+				if err := ctl.ListenAndServe(); err != ErrServerClosed {
+					t.Errorf("the second ListenAndServe returned %v", err)
+				}
+			}
+		}
+		taken := listenTCP(t)
+		defer taken.Close()
+		ctl := controlOf(&Server{Engine: e, Addr: taken.Addr().String()})
+		if err := ctl.ListenAndServe(); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("ListenAndServe returned %v", err)
+		}
+		if err := ctl.ListenAndServeTLS(certFile, keyFile); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("ListenAndServeTLS returned %v", err)
+		}
+	})
+}
+
+// alikeOthers is alike for listeners of a type that the server does not know.
+func alikeOthers(t *testing.T, f func(t *testing.T, e Engine)) {
+	t.Helper()
+	for name, e := range map[string]Engine{"auto": EngineAuto, "goroutines": EngineGoroutines, "nethttp": oracle} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, e)
+		})
+	}
+}
+
+// newLog makes a Logger as startOn does.
+func newLog(w io.Writer) *log.Logger { return log.New(w, "", 0) }
+
+// reset forgets what was logged.
+func (l *logBuffer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+// ownListener is a listener of a user's own. It keeps what its Accept returns:
+// the connection that the listener below has accepted, or one that wraps it.
+type ownListener struct {
+	net.Listener
+	wrap  func(net.Conn) net.Conn // nil: as it is
+	conns chan net.Conn
+}
+
+func newOwnListener(t *testing.T, wrap func(net.Conn) net.Conn) *ownListener {
+	return &ownListener{listenTCP(t), wrap, make(chan net.Conn, 64)}
+}
+
+func (l *ownListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if l.wrap != nil {
+		c = l.wrap(c)
+	}
+	l.conns <- c
+	return c, nil
+}
+
+// ownConn is a connection of a user's own.
+type ownConn struct{ net.Conn }
+
+// wrappings are what Accept of a user's listener may return.
+var wrappings = map[string]func(net.Conn) net.Conn{
+	"as it is": nil,
+	"wrapped":  func(c net.Conn) net.Conn { return &ownConn{c} },
+}
+
+// Hooks and handlers see the very connection that Accept has returned.
+func TestOwnListener(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range wrappings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alikeOthers(t, func(t *testing.T, e Engine) {
+				type step struct {
+					conn  net.Conn
+					state string
+				}
+				type connKey struct{}
+				steps := make(chan step, 64)
+				running := make(chan struct{})
+				l := newOwnListener(t, wrap)
+				ts := startOn(t, &Server{Engine: e,
+					ConnState: func(c net.Conn, s http.ConnState) { steps <- step{c, s.String()} },
+					ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+						steps <- step{c, "context"}
+						return context.WithValue(ctx, connKey{}, c)
+					},
+					Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+						nc := r.Context().Value(connKey{}).(net.Conn)
+						steps <- step{nc, "handler"}
+						switch r.URL.Path {
+						case "/wait":
+							running <- struct{}{}
+							<-r.Context().Done()
+						case "/hijack":
+							got, _, err := w.(http.Hijacker).Hijack()
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							steps <- step{got, "got"}
+							got.Close()
+						}
+					}),
+				}, l)
+				for _, tt := range []struct {
+					path string
+					end  func(c net.Conn) // what Accept's owner does
+					want string
+				}{
+					{"/", func(c net.Conn) { c.Close() }, "context new active handler idle closed"},
+					{"/", func(c net.Conn) { c.SetReadDeadline(time.Unix(1, 0)) }, "context new active handler idle closed"},
+					{"/wait", func(c net.Conn) { c.Close() }, "context new active handler closed"},
+					{"/hijack", func(net.Conn) {}, "context new active handler hijacked got"},
+				} {
+					c := ts.dial()
+					c.send("GET " + tt.path + " HTTP/1.1\r\nHost: h\r\n\r\n")
+					nc := await(t, l.conns, "Accept")
+					seen := ""
+					see := func() {
+						s := await(t, steps, "a hook")
+						if s.conn != nc {
+							t.Errorf("%s: %s: another connection, a %T", tt.path, s.state, s.conn)
+						}
+						seen = strings.TrimPrefix(seen+" "+s.state, " ")
+					}
+					switch tt.path {
+					case "/":
+						c.response("GET")
+						for !strings.HasSuffix(seen, "idle") {
+							see()
+						}
+					case "/wait":
+						await(t, running, "the handler")
+					}
+					tt.end(nc)
+					for len(seen) < len(tt.want) {
+						see()
+					}
+					if seen != tt.want {
+						t.Errorf("%s: saw %s, want %s", tt.path, seen, tt.want)
+					}
+					c.Close()
+				}
+				select {
+				case s := <-steps:
+					t.Errorf("%s is one too many", s.state)
+				default:
+				}
+			})
+		})
+	}
+}
+
+// The methods of a user's connection are called, all of them: it may count, or
+// encrypt.
+func TestOwnConnIsUsed(t *testing.T) {
+	t.Parallel()
+	alikeOthers(t, func(t *testing.T, e Engine) {
+		shift := func(c net.Conn) net.Conn { return shifting{c} }
+		ts := startOn(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/file":
+				http.ServeFile(w, r, "doc.go")
+			case "/hijack":
+				echo(t, w)
+			default:
+				b, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				w.Write(b)
+			}
+		})}, newOwnListener(t, shift))
+		c := newRaw(t, shifting{ts.dial().Conn})
+		body := string(pattern(200_000))
+		c.sendAside("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n" + body)
+		if _, got := c.response("POST"); got != body {
+			t.Errorf("got %s", brief(got))
+		}
+		want, err := os.ReadFile("doc.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := c.get("/file"); got != string(want) {
+			t.Errorf("got %s", brief(got))
+		}
+		c.send("GET /hijack HTTP/1.1\r\nHost: h\r\n\r\nahead")
+		c.expect(switched + "ahead")
+	})
+}
+
+// shifting adds 1 to every byte that it sends, and takes it off again.
+type shifting struct{ net.Conn }
+
+func (s shifting) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	for i := range p[:n] {
+		p[i]--
+	}
+	return n, err
+}
+
+func (s shifting) Write(p []byte) (int, error) {
+	b := make([]byte, len(p))
+	for i, c := range p {
+		b[i] = c + 1
+	}
+	return s.Conn.Write(b)
+}
+
+// An address that comes late, as from a proxy's first line, holds up its own
+// connection only.
+func TestOwnConnRemoteAddrBlocks(t *testing.T) {
+	t.Parallel()
+	alikeOthers(t, func(t *testing.T, e Engine) {
+		asked, release := make(chan struct{}, 1), make(chan struct{})
+		first := true
+		l := newOwnListener(t, func(c net.Conn) net.Conn {
+			if !first {
+				return c
+			}
+			first = false
+			return &lateAddr{Conn: c, asked: asked, release: release}
+		})
+		ts := startOn(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, r.RemoteAddr) })}, l)
+		late := ts.dial()
+		late.send(faultGet)
+		await(t, asked, "somebody to ask for the address")
+		for range 3 {
+			c := ts.dial()
+			if _, body := c.get("/"); body != c.LocalAddr().String() {
+				t.Errorf("got %q", body)
+			}
+		}
+		close(release)
+		if _, body := late.response("GET"); body != "late" {
+			t.Errorf("got %q", body)
+		}
+	})
+}
+
+// lateAddr knows its client late.
+type lateAddr struct {
+	net.Conn
+	asked   chan struct{}
+	release chan struct{}
+}
+
+func (c *lateAddr) RemoteAddr() net.Addr {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+	<-c.release
+	return &net.UnixAddr{Name: "late"}
+}
+
+// A listener that gives one connection and then ends: when Serve returns,
+// ConnState knows of that connection.
+func TestStateNewBeforeServeReturns(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]func(t *testing.T) (net.Listener, func() net.Conn){
+		"pipe": func(t *testing.T) (net.Listener, func() net.Conn) {
+			m := newMemory()
+			return m, func() net.Conn { return m.dial(t) }
+		},
+		"socket": func(t *testing.T) (net.Listener, func() net.Conn) {
+			l := newOwnListener(t, nil)
+			return l, func() net.Conn { return (&testServer{t: t, addr: l.Addr().String()}).dial().Conn }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alikeOthers(t, func(t *testing.T, e Engine) {
+				for range 50 {
+					l, dial := l(t)
+					// Without synchronisation: the race detector would tell.
+					seen := 0
+					s := &Server{Engine: e, ConnState: func(_ net.Conn, st http.ConnState) {
+						if st == http.StateNew {
+							seen++
+						}
+					}}
+					end := make(chan error, 1)
+					ctl := controlOf(s)
+					go func() { end <- ctl.Serve(&onceListener{Listener: l}) }()
+					c := dial()
+					if err := await(t, end, "Serve"); err != io.EOF {
+						t.Errorf("Serve returned %v", err)
+					}
+					if seen != 1 {
+						t.Errorf("StateNew was seen %d times", seen)
+					}
+					// It is served on.
+					newRaw(t, c).get("/")
+					c.Close()
+				}
+			})
+		})
+	}
+}
+
+// onceListener accepts one connection.
+type onceListener struct {
+	net.Listener
+	accepted bool
+}
+
+func (l *onceListener) Accept() (net.Conn, error) {
+	if l.accepted {
+		return nil, io.EOF
+	}
+	l.accepted = true
+	return l.Listener.Accept()
+}
+
+// EngineLoops takes the sockets out of whatever a listener returns, and does
+// not serve what is none.
+func TestOwnListenerOnLoops(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e Engine) {
+		if e != EngineLoops {
+			return
+		}
+		states := make(chan net.Conn, 16)
+		l := newOwnListener(t, nil)
+		ts := startOn(t, &Server{Engine: e,
+			ConnState: func(c net.Conn, s http.ConnState) {
+				if s == http.StateNew {
+					states <- c
+				}
+			},
+			Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, r.RemoteAddr) }),
+		}, l)
+		c := ts.dial()
+		for range 2 {
+			if _, body := c.get("/"); body != c.LocalAddr().String() {
+				t.Errorf("got %q", body)
+			}
+		}
+		accepted, seen := await(t, l.conns, "Accept"), await(t, states, "ConnState")
+		if accepted == seen {
+			t.Error("it is not on a loop")
+		}
+		// The one that was accepted is not in use any more.
+		if err := accepted.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("SetDeadline gave %v", err)
+		}
+		c.get("/")
+		for name, wrap := range map[string]func(net.Conn) net.Conn{"*chert.ownConn": wrappings["wrapped"], "*tls.Conn": func(c net.Conn) net.Conn { return tls.Server(c, nil) }} {
+			l := newOwnListener(t, wrap)
+			end := make(chan error, 1)
+			go func() { end <- ts.Serve(l) }()
+			nc, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if err := await(t, end, "Serve"); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("Serve returned %v", err)
+			}
+			newRaw(t, nc).closed()
+		}
+		m := newMemory()
+		end := make(chan error, 1)
+		go func() { end <- ts.Serve(m) }()
+		nc := m.dial(t)
+		if err := await(t, end, "Serve"); err == nil || !strings.Contains(err.Error(), "*net.pipe") {
+			t.Errorf("Serve returned %v", err)
+		}
+		newRaw(t, nc).closed()
+		c.get("/") // the others are served on
+	})
+}
+
+// Functions of RegisterOnShutdown run when nobody is accepted any more; also
+// those registered on the server that requests know.
+func TestShutdownHooks(t *testing.T) {
+	t.Parallel()
+	for name, listen := range map[string]func(t *testing.T, s *Server) net.Listener{
+		"Server.Listen": func(t *testing.T, s *Server) net.Listener {
+			l, err := s.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+		"net.Listen": func(t *testing.T, _ *Server) net.Listener { return listenTCP(t) },
+		"own":        func(t *testing.T, _ *Server) net.Listener { return newOwnListener(t, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alike(t, func(t *testing.T, e Engine) {
+				for range 10 {
+					servers := make(chan *http.Server, 1)
+					s := &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+						servers <- r.Context().Value(http.ServerContextKey).(*http.Server)
+					})}
+					ts := startOn(t, s, listen(t, s))
+					idle := ts.dial()
+					idle.get("/")
+					called := make(chan string, 4)
+					hook := func(name string) func() {
+						return func() {
+							nc, err := net.Dial("tcp", ts.addr)
+							if err == nil {
+								nc.Close()
+							}
+							if !errors.Is(err, syscall.ECONNREFUSED) {
+								t.Errorf("%s: Dial gave %v", name, err)
+							}
+							called <- name
+						}
+					}
+					ts.ctl.RegisterOnShutdown(hook("the server's"))
+					await(t, servers, "the handler").RegisterOnShutdown(hook("the context's"))
+					if err := ts.ctl.Shutdown(context.Background()); err != nil {
+						t.Error(err)
+					}
+					if a, b := await(t, called, "a hook"), await(t, called, "the other hook"); a == b {
+						t.Errorf("%s was called twice", a)
+					}
+					idle.closed()
+				}
+			})
+		})
+	}
+}
+
+// When Close has returned, nobody is accepted.
+func TestCloseRefuses(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		for range 20 {
+			ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {})})
+			ts.dial().get("/")
+			if err := ts.ctl.Close(); err != nil {
+				t.Error(err)
+			}
+			nc, err := net.Dial("tcp", ts.addr)
+			if err == nil {
+				nc.Close()
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("Dial gave %v", err)
+			}
+		}
+	})
+}
+
+// A ConnState hook may end its server. Shutdown may have to wait for the very
+// connection whose hook calls it, so it is given a context or a goroutine.
+func TestEndFromConnState(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(c control) error{
+		"Close": func(c control) error { return c.Close() },
+		"Shutdown": func(c control) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			if err := c.Shutdown(ctx); err != nil && err != context.Canceled {
+				return err
+			}
+			return nil
+		},
+		"Shutdown in a goroutine": func(c control) error {
+			go c.Shutdown(context.Background())
+			return nil
+		},
+	}
+	for how, end := range ends {
+		for _, at := range []http.ConnState{http.StateNew, http.StateActive, http.StateIdle, http.StateClosed} {
+			t.Run(how+" at "+at.String(), func(t *testing.T) {
+				t.Parallel()
+				alike(t, func(t *testing.T, e Engine) {
+					if e == oracle && at == http.StateNew && how != "Shutdown in a goroutine" {
+						return // it is called by Serve, which Close and Shutdown wait for
+					}
+					var ts *testServer
+					var once sync.Once
+					ended := make(chan error, 1)
+					ready := make(chan struct{})
+					s := &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {}),
+						ConnState: func(_ net.Conn, st http.ConnState) {
+							if st == at {
+								<-ready
+								once.Do(func() { ended <- end(ts.ctl) })
+							}
+						}}
+					ts = start(t, s)
+					close(ready)
+					c := ts.dial()
+					c.send(faultGet)
+					if at == http.StateClosed {
+						c.closeWrite()
+					}
+					if err := await(t, ended, how); err != nil {
+						t.Error(err)
+					}
+					c.upToEnd()
+					if err := await(t, ts.errc, "Serve"); err != http.ErrServerClosed {
+						t.Errorf("Serve returned %v", err)
+					}
+					ts.errc <- http.ErrServerClosed // for start's cleanup
+				})
+			})
+		}
+	}
+}
+
+// The preface of HTTP/2 reaches the handler, which may take the connection
+// over; if it does not, nothing can follow.
+func TestHTTP2Preface(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		hijack := true
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			got := fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.URL.Path, " ", r.Proto, " ", r.ProtoMajor, " ", r.ProtoMinor, " ",
+				r.Close, " ", r.ContentLength, " ", len(r.Header), " ", r.Host, " ", r.TransferEncoding)
+			if got != "PRI * * HTTP/2.0 2 0 true -1 0  []" {
+				t.Errorf("the request is %q", got)
+			}
+			if !hijack {
+				put(w, "no")
+				return
+			}
+			nc, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			b := make([]byte, len("SM\r\n\r\nmore"))
+			if _, err := io.ReadFull(rw, b); err != nil || string(b) != "SM\r\n\r\nmore" {
+				t.Errorf("read %q, %v", b, err)
+			}
+			put(nc, "yes")
+		})})
+		const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nmore"
+		for _, slowly := range []bool{false, true} {
+			if got := ts.exchange(preface, slowly); got != "yes" {
+				t.Errorf("slowly=%v: got %q", slowly, got)
+			}
+		}
+		// Behind another request too.
+		c := ts.dial()
+		hijack = true
+		c.send(preface)
+		c.expect("yes")
+		c.closed()
+		hijack = false
+		const want = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nno"
+		c = ts.dial()
+		c.send(preface)
+		c.closeWrite()
+		if got := undated(c.upToEnd()); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// The bytes behind the preface that have come with it are in the buffer.
+func TestHTTP2PrefaceBuffered(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			nc, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			if n := rw.Reader.Buffered(); n != 6 {
+				t.Errorf("%d bytes are buffered", n)
+			}
+			if b, err := rw.Peek(6); string(b) != "SM\r\n\r\n" || err != nil {
+				t.Errorf("Peek gave %q, %v", b, err)
+			}
+		})})
+		c := ts.dial()
+		c.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+		c.closed()
+	})
+}
+
+// Requests that are odd and served.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { put(w, "mux") })
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Mux") != "" {
+				mux.ServeHTTP(w, r)
+				return
+			}
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprintf(w, "%s %s host=%q url=%q", r.Method, r.RequestURI, r.Host, r.URL)
+		})})
+		for _, tt := range []struct{ why, request, want string }{
+			{"CONNECT without a Host", "CONNECT other:443 HTTP/1.1\r\n\r\n", `CONNECT other:443 host="other:443" url="//other:443"`},
+			{"net/rpc's CONNECT, without a Host", "CONNECT /rpc HTTP/1.1\r\n\r\n", `CONNECT /rpc host="" url="/rpc"`},
+			{"a bare IPv6 address", "GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", `GET / host="::1" url="/"`},
+			{"a longer one", "GET / HTTP/1.1\r\nHost: fe80::1:2\r\n\r\n", `GET / host="fe80::1:2" url="/"`},
+			{"an asterisk", "GET * HTTP/1.1\r\nHost: h\r\n\r\n", `GET * host="h" url="*"`},
+			{"an asterisk with a body", "POST * HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", `POST * host="h" url="*"`},
+			{"an asterisk for ServeMux", "GET * HTTP/1.1\r\nHost: h\r\nX-Mux: 1\r\n\r\n", ""},
+			{"CRLF behind a body", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx\r\n", `POST / host="h" url="/"`},
+			{"two", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx\r\n\r\n", `POST / host="h" url="/"`},
+		} {
+			for _, slowly := range []bool{false, true} {
+				c := ts.dial()
+				if slowly {
+					c.sendSlowly(tt.request, 1)
+				} else {
+					c.send(tt.request)
+				}
+				res, body := c.response("GET")
+				if tt.want == "" {
+					if res.StatusCode != 400 {
+						t.Errorf("%s: got %v %q", tt.why, res.Status, body)
+					}
+					continue
+				}
+				if res.StatusCode != 200 || body != tt.want {
+					t.Errorf("%s (slowly=%v): got %v %s, want %s", tt.why, slowly, res.Status, body, tt.want)
+				}
+				c.get("/") // the connection is kept
+			}
+		}
+	})
+}
+
+// A key without values means that no Content-Length is wanted.
+func TestNoContentLength(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Length"] = nil
+			if r.URL.Path == "/empty" {
+				w.Header()["Content-Length"] = []string{}
+			}
+			w.Header()["Content-Type"] = nil
+			switch r.URL.Path {
+			case "/":
+				put(w, "body")
+			case "/204":
+				w.WriteHeader(204)
+			}
+		})})
+		const ok, chunked = "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+		for _, tt := range []struct {
+			method, path, version, lines string
+			want                         string
+			kept                         bool
+		}{
+			{"GET", "/", "1.1", "", chunked + "4\r\nbody\r\n0\r\n\r\n", true},
+			{"GET", "/nothing", "1.1", "", chunked + "0\r\n\r\n", true},
+			{"GET", "/empty", "1.1", "", chunked + "0\r\n\r\n", true},
+			{"GET", "/204", "1.1", "", "HTTP/1.1 204 No Content\r\n\r\n", true},
+			{"HEAD", "/", "1.1", "", ok + "\r\n", true},
+			{"HEAD", "/nothing", "1.1", "", ok + "\r\n", true},
+			{"GET", "/", "1.1", "Connection: close\r\n", ok + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", false},
+			{"GET", "/", "1.0", "", "HTTP/1.0 200 OK\r\n\r\nbody", false},
+			{"GET", "/", "1.0", "Connection: keep-alive\r\n", "HTTP/1.0 200 OK\r\n\r\nbody", false},
+			{"HEAD", "/", "1.0", "Connection: keep-alive\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n", true},
+		} {
+			c := ts.dial()
+			request := tt.method + " " + tt.path + " HTTP/" + tt.version + "\r\nHost: h\r\n" + tt.lines + "\r\n"
+			c.send(request + request)
+			c.closeWrite()
+			want := tt.want
+			if tt.kept {
+				want += tt.want
+			}
+			if got := undated(c.upToEnd()); got != want {
+				t.Errorf("%q:\ngot  %q\nwant %q", request, got, want)
+			}
+		}
+	})
+}
+
+// A handler that writes and flushes until an error tells that its client has
+// gone does end, however little it writes and whichever error it looks at.
+func TestFlushUntilError(t *testing.T) {
+	t.Parallel()
+	for how, leave := range leavings {
+		if how == "half-close" {
+			continue // such a client still listens
+		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			alike(t, func(t *testing.T, e Engine) {
+				ended := make(chan error, 1)
+				ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/length" {
+						w.Header().Set("Content-Length", "1000000000")
+					}
+					var err error
+					for deadline := time.Now().Add(patience); err == nil && time.Now().Before(deadline); {
+						if r.URL.Path == "/string" {
+							_, err = io.WriteString(w, "a line\n")
+						} else {
+							_, err = w.Write([]byte("a line\n"))
+						}
+						// Flush has no error to give.
+						w.(http.Flusher).Flush()
+					}
+					// And it stays so.
+					if _, again := w.Write([]byte("more")); err != nil && again == nil {
+						t.Error("a later Write gave no error")
+					}
+					ended <- err
+				})})
+				for _, path := range []string{"/", "/string", "/length"} {
+					for _, version := range []string{"1.0", "1.1"} {
+						c := ts.dial()
+						c.send("GET " + path + " HTTP/" + version + "\r\nHost: h\r\n\r\n")
+						c.head()
+						leave(c)
+						if err := await(t, ended, "the handler"); err == nil {
+							t.Errorf("%s: no error", path)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// counting counts what was read from a connection.
+type counting struct {
+	net.Conn
+	n atomic.Int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Body.Close reads what is left only for the sake of what comes behind it: a
+// further request, or trailers.
+func TestBodyCloseReads(t *testing.T) {
+	t.Parallel()
+	const size = 50_000
+	body := string(pattern(size))
+	alikeInMemory(t, func(t *testing.T, e Engine) {
+		closed := make(chan int64, 1)
+		var conn *counting
+		ts, m := startMemory(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/some" {
+				if _, err := io.ReadFull(r.Body, make([]byte, 100)); err != nil {
+					t.Error(err)
+				}
+			}
+			before := conn.n.Load()
+			if err := r.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			closed <- conn.n.Load() - before
+			if n, err := r.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose && r.ContentLength != 0 {
+				t.Errorf("Read gave %d, %v", n, err)
+			}
+			fmt.Fprint(w, "answer ", r.Trailer)
+		})})
+		_ = ts
+		length := fmt.Sprintf("Content-Length: %d\r\n", size)
+		const coded = "Transfer-Encoding: chunked\r\nTrailer: T\r\n"
+		pieces := strings.TrimSuffix(chunks(body, 1000), "\r\n") + "T: t\r\n\r\n"
+		for _, tt := range []struct {
+			path, lines, body string
+			all               bool // of the body is read
+			want              string
+		}{
+			{"/", "Connection: close\r\n" + length, body, false, "answer map[]"},
+			{"/some", "Connection: close\r\n" + length, body, false, "answer map[]"},
+			{"/", length, body, true, "answer map[]"},
+			{"/", "Connection: close\r\n" + coded, pieces, true, "answer map[T:[t]]"},
+			{"/", coded, pieces, true, "answer map[T:[t]]"},
+		} {
+			client, server := net.Pipe()
+			client.SetDeadline(time.Now().Add(patience))
+			conn = &counting{Conn: server}
+			select {
+			case m.conns <- conn:
+			case <-time.After(patience):
+				t.Fatal("nobody accepts")
+			}
+			c := newRaw(t, client)
+			c.send("POST " + tt.path + " HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n")
+			c.sendAside(tt.body)
+			n := await(t, closed, "Close")
+			if tt.all && n != int64(len(tt.body)) || !tt.all && n != 0 {
+				t.Errorf("%s %q: Close read %d bytes of %d", tt.path, tt.lines, n, len(tt.body))
+			}
+			before := conn.n.Load()
+			res, got := c.response("POST")
+			if got != tt.want {
+				t.Errorf("%s %q: got %q", tt.path, tt.lines, got)
+			}
+			if res.Close {
+				c.closed()
+				if more := conn.n.Load() - before; more != 0 {
+					t.Errorf("%s %q: %d bytes were read behind Close", tt.path, tt.lines, more)
+				}
+			} else {
+				c.sendAside("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+				await(t, closed, "the next handler")
+				c.response("POST")
+			}
+			c.Close()
+		}
+	})
+}
+
+// An expired read deadline spoils a chunked body for good; one with a length
+// can be read on under a later deadline. Either way the request's context is
+// cancelled: a failed read counts as the client's end.
+func TestReadDeadlineInBody(t *testing.T) {
+	t.Parallel()
+	alike(t, func(t *testing.T, e Engine) {
+		failed, more := make(chan struct{}), make(chan struct{})
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			chunked := r.ContentLength < 0
+			rc := http.NewResponseController(w)
+			b := make([]byte, 100)
+			if n, err := io.ReadFull(r.Body, b[:5]); err != nil {
+				t.Errorf("the first Read gave %d, %v", n, err)
+			}
+			if err := rc.SetReadDeadline(time.Unix(1, 0)); err != nil {
+				t.Error(err)
+			}
+			for range 2 {
+				if n, err := r.Body.Read(b); n != 0 || !isTimeout(err) {
+					t.Errorf("Read gave %d, %v", n, err)
+				}
+			}
+			waitDone(t, r.Context(), "the context is done")
+			if err := r.Context().Err(); err != context.Canceled {
+				t.Errorf("Err is %v", err)
+			}
+			if err := rc.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+				t.Error(err)
+			}
+			failed <- struct{}{}
+			<-more
+			n, err := io.ReadFull(r.Body, b[:5])
+			if chunked && (n != 0 || !isTimeout(err)) || !chunked && (err != nil || string(b[:n]) != "world") {
+				t.Errorf("behind the deadline, chunked=%v: %q, %v", chunked, b[:n], err)
+			}
+			put(w, "answer")
+		})})
+		for _, tt := range []struct{ lines, first, second string }{
+			{"Content-Length: 10\r\n", "hello", "world"},
+			{"Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n", "5\r\nworld\r\n0\r\n\r\n"},
+			{"Transfer-Encoding: chunked\r\n", "a\r\nhello", "world\r\n0\r\n\r\n"},
+			{"Transfer-Encoding: chunked\r\n", "5\r\nhello", "\r\n5\r\nworld\r\n0\r\n\r\n"},
+		} {
+			c := ts.dial()
+			c.send("POST / HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n" + tt.first)
+			await(t, failed, "the Read")
+			c.send(tt.second)
+			more <- struct{}{}
+			if res, body := c.response("POST"); body != "answer" || res.StatusCode != 200 {
+				t.Errorf("%q: got %v %q", tt.lines, res.Status, body)
+			}
+			c.Close()
+		}
+	})
+}
+
+// Whatever a listener is of, Serve ends when somebody else closes it, and
+// connections are served on.
+func TestServeListenersClosed(t *testing.T) {
+	t.Parallel()
+	cert, roots := certificate(t)
+	kinds := []struct {
+		name   string
+		listen func(t *testing.T) (net.Listener, func() *rawConn)
+	}{
+		{"tcp6", func(t *testing.T) (net.Listener, func() *rawConn) {
+			l, err := net.Listen("tcp6", "[::1]:0")
+			if err != nil {
+				return nil, nil
+			}
+			return l, func() *rawConn { return (&testServer{t: t, addr: l.Addr().String()}).dial() }
+		}},
+		{"Server.Listen tcp6", func(t *testing.T) (net.Listener, func() *rawConn) {
+			l, err := new(Server).Listen("tcp6", "[::1]:0")
+			if err != nil {
+				return nil, nil
+			}
+			return l, func() *rawConn { return (&testServer{t: t, addr: l.Addr().String()}).dial() }
+		}},
+		{"unix", func(t *testing.T) (net.Listener, func() *rawConn) {
+			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l, func() *rawConn {
+				nc, err := net.Dial("unix", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				nc.SetDeadline(time.Now().Add(patience))
+				t.Cleanup(func() { nc.Close() })
+				return newRaw(t, nc)
+			}
+		}},
+		{"tls", func(t *testing.T) (net.Listener, func() *rawConn) {
+			l := tls.NewListener(listenTCP(t), &tls.Config{Certificates: []tls.Certificate{cert}})
+			return l, func() *rawConn {
+				c, _ := tlsOver(t, (&testServer{t: t, addr: l.Addr().String()}).dial().Conn, roots)
+				return c
+			}
+		}},
+		{"own", func(t *testing.T) (net.Listener, func() *rawConn) {
+			l := newOwnListener(t, nil)
+			return l, func() *rawConn { return (&testServer{t: t, addr: l.Addr().String()}).dial() }
+		}},
+		{"in memory", func(t *testing.T) (net.Listener, func() *rawConn) {
+			m := newMemory()
+			return m, func() *rawConn { return newRaw(t, m.dial(t)) }
+		}},
+	}
+	alikeOthers(t, func(t *testing.T, e Engine) {
+		// One server serves them all, at the same time.
+		ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "answer") })})
+		var all sync.WaitGroup
+		for _, kind := range kinds {
+			all.Go(func() {
+				l, dial := kind.listen(t)
+				if l == nil {
+					t.Logf("%s: no IPv6 here", kind.name)
+					return
+				}
+				end := make(chan error, 1)
+				go func() { end <- ts.ctl.Serve(l) }()
+				one, other := dial(), dial()
+				one.get("/")
+				other.get("/")
+				l.Close()
+				if err := await(t, end, kind.name); !errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
+					t.Errorf("%s: Serve returned %v", kind.name, err)
+				}
+				one.get("/")
+				if res, _ := other.get("/", "Connection: close"); !res.Close {
+					t.Errorf("%s: got %v", kind.name, res)
+				}
+				other.closed()
+			})
+		}
+		all.Wait()
+		ts.dial().get("/")
+		if err := ts.ctl.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
