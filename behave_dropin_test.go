@@ -269,7 +269,15 @@ func TestListenAndServeShutdown(t *testing.T) {
 						end <- ctl.ListenAndServe()
 					}
 				}()
-				port := await(t, opened, "BaseContext").(*net.TCPAddr).Port
+				var port int
+				select {
+				case a := <-opened:
+					port = a.(*net.TCPAddr).Port
+				case err := <-end:
+					t.Fatal(err)
+				case <-time.After(patience):
+					t.Fatal("nobody listens")
+				}
 				c := (&testServer{t: t, addr: net.JoinHostPort("localhost", fmt.Sprint(port))}).dial()
 				if secure {
 					c, _ = tlsOver(t, c.Conn, roots)
@@ -359,87 +367,105 @@ var wrappings = map[string]func(net.Conn) net.Conn{
 func TestOwnListener(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range wrappings {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			alikeOthers(t, func(t *testing.T, e Engine) {
-				type step struct {
-					conn  net.Conn
-					state string
-				}
-				type connKey struct{}
-				steps := make(chan step, 64)
-				running := make(chan struct{})
-				l := newOwnListener(t, wrap)
-				ts := startOn(t, &Server{Engine: e,
-					ConnState: func(c net.Conn, s http.ConnState) { steps <- step{c, s.String()} },
-					ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-						steps <- step{c, "context"}
-						return context.WithValue(ctx, connKey{}, c)
-					},
-					Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-						nc := r.Context().Value(connKey{}).(net.Conn)
-						steps <- step{nc, "handler"}
-						switch r.URL.Path {
-						case "/wait":
-							running <- struct{}{}
-							<-r.Context().Done()
-						case "/hijack":
-							got, _, err := w.(http.Hijacker).Hijack()
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							steps <- step{got, "got"}
-							got.Close()
-						}
-					}),
-				}, l)
-				for _, tt := range []struct {
-					path string
-					end  func(c net.Conn) // what Accept's owner does
-					want string
-				}{
-					{"/", func(c net.Conn) { c.Close() }, "context new active handler idle closed"},
-					{"/", func(c net.Conn) { c.SetReadDeadline(time.Unix(1, 0)) }, "context new active handler idle closed"},
-					{"/wait", func(c net.Conn) { c.Close() }, "context new active handler closed"},
-					{"/hijack", func(net.Conn) {}, "context new active handler hijacked got"},
-				} {
-					c := ts.dial()
-					c.send("GET " + tt.path + " HTTP/1.1\r\nHost: h\r\n\r\n")
-					nc := await(t, l.conns, "Accept")
-					seen := ""
-					see := func() {
-						s := await(t, steps, "a hook")
-						if s.conn != nc {
-							t.Errorf("%s: %s: another connection, a %T", tt.path, s.state, s.conn)
-						}
-						seen = strings.TrimPrefix(seen+" "+s.state, " ")
-					}
-					switch tt.path {
-					case "/":
-						c.response("GET")
-						for !strings.HasSuffix(seen, "idle") {
-							see()
-						}
-					case "/wait":
-						await(t, running, "the handler")
-					}
-					tt.end(nc)
-					for len(seen) < len(tt.want) {
-						see()
-					}
-					if seen != tt.want {
-						t.Errorf("%s: saw %s, want %s", tt.path, seen, tt.want)
-					}
-					c.Close()
-				}
-				select {
-				case s := <-steps:
-					t.Errorf("%s is one too many", s.state)
-				default:
-				}
+		for _, withContext := range []bool{false, true} { // with it, any connection is on a goroutine
+			t.Run(fmt.Sprintf("%s,ConnContext=%v", name, withContext), func(t *testing.T) {
+				t.Parallel()
+				alikeOthers(t, func(t *testing.T, e Engine) { ownListenerSees(t, e, wrap, withContext) })
 			})
-		})
+		}
+	}
+}
+
+func ownListenerSees(t *testing.T, e Engine, wrap func(net.Conn) net.Conn, withContext bool) {
+	type step struct {
+		conn  net.Conn
+		state string
+	}
+	type connKey struct{}
+	steps := make(chan step, 64)
+	running := make(chan struct{})
+	l := newOwnListener(t, wrap)
+	s := &Server{Engine: e,
+		ConnState: func(c net.Conn, s http.ConnState) { steps <- step{c, s.String()} },
+		Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if withContext {
+				steps <- step{r.Context().Value(connKey{}).(net.Conn), "handler"}
+			}
+			switch r.URL.Path {
+			case "/wait":
+				running <- struct{}{}
+				<-r.Context().Done()
+			case "/hijack":
+				got, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				steps <- step{got, "got"}
+				got.Close()
+			}
+		}),
+	}
+	if withContext {
+		s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			steps <- step{c, "context"}
+			return context.WithValue(ctx, connKey{}, c)
+		}
+	}
+	ts := startOn(t, s, l)
+	for _, tt := range []struct {
+		path string
+		end  func(c net.Conn) // what Accept's owner does
+		want string
+	}{
+		{"/", func(c net.Conn) { c.Close() }, "context new active handler idle closed"},
+		{"/", func(c net.Conn) {
+			// The server sets one too, behind the hook.
+			eventually(t, "the connection is closed", func() bool {
+				c.SetReadDeadline(time.Unix(1, 0))
+				return len(steps) > 0
+			})
+		}, "context new active handler idle closed"},
+		{"/wait", func(c net.Conn) { c.Close() }, "context new active handler closed"},
+		{"/hijack", func(net.Conn) {}, "context new active handler hijacked got"},
+	} {
+		want := tt.want
+		if !withContext {
+			want = strings.NewReplacer("context ", "", "handler ", "").Replace(want)
+		}
+		c := ts.dial()
+		c.send("GET " + tt.path + " HTTP/1.1\r\nHost: h\r\n\r\n")
+		nc := await(t, l.conns, "Accept")
+		seen := ""
+		see := func() {
+			s := await(t, steps, "a hook")
+			if s.conn != nc {
+				t.Errorf("%s: %s: another connection, a %T", tt.path, s.state, s.conn)
+			}
+			seen = strings.TrimPrefix(seen+" "+s.state, " ")
+		}
+		switch tt.path {
+		case "/":
+			c.response("GET")
+			for !strings.HasSuffix(seen, "idle") {
+				see()
+			}
+		case "/wait":
+			await(t, running, "the handler")
+		}
+		tt.end(nc)
+		for len(seen) < len(want) {
+			see()
+		}
+		if seen != want {
+			t.Errorf("%s: saw %s, want %s", tt.path, seen, want)
+		}
+		c.Close()
+	}
+	select {
+	case s := <-steps:
+		t.Errorf("%s is one too many", s.state)
+	default:
 	}
 }
 
@@ -564,7 +590,7 @@ func TestStateNewBeforeServeReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			alikeOthers(t, func(t *testing.T, e Engine) {
-				for range 50 {
+				for range 20 {
 					l, dial := l(t)
 					// Without synchronisation: the race detector would tell.
 					seen := 0
@@ -665,6 +691,29 @@ func TestOwnListenerOnLoops(t *testing.T) {
 	})
 }
 
+// accepts counts those of some looks that find somebody who accepts.
+type accepts struct{ looks, n atomic.Int32 }
+
+func (a *accepts) look(addr string) {
+	a.looks.Add(1)
+	nc, err := net.Dial("tcp", addr)
+	if err == nil {
+		nc.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		a.n.Add(1)
+	}
+}
+
+// check fails if that was found often. A few times it may have been another
+// test's server, on a port that was free again.
+func (a *accepts) check(t *testing.T) {
+	t.Helper()
+	if n := a.n.Load(); n > 2 {
+		t.Errorf("%d of %d times connections were not refused", n, a.looks.Load())
+	}
+}
+
 // Functions of RegisterOnShutdown run when nobody is accepted any more; also
 // those registered on the server that requests know.
 func TestShutdownHooks(t *testing.T) {
@@ -683,7 +732,8 @@ func TestShutdownHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			alike(t, func(t *testing.T, e Engine) {
-				for range 10 {
+				var accepted accepts
+				for range 5 {
 					servers := make(chan *http.Server, 1)
 					s := &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 						servers <- r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -694,13 +744,7 @@ func TestShutdownHooks(t *testing.T) {
 					called := make(chan string, 4)
 					hook := func(name string) func() {
 						return func() {
-							nc, err := net.Dial("tcp", ts.addr)
-							if err == nil {
-								nc.Close()
-							}
-							if !errors.Is(err, syscall.ECONNREFUSED) {
-								t.Errorf("%s: Dial gave %v", name, err)
-							}
+							accepted.look(ts.addr)
 							called <- name
 						}
 					}
@@ -714,6 +758,7 @@ func TestShutdownHooks(t *testing.T) {
 					}
 					idle.closed()
 				}
+				accepted.check(t)
 			})
 		})
 	}
@@ -723,20 +768,16 @@ func TestShutdownHooks(t *testing.T) {
 func TestCloseRefuses(t *testing.T) {
 	t.Parallel()
 	alike(t, func(t *testing.T, e Engine) {
-		for range 20 {
+		var accepted accepts
+		for range 10 {
 			ts := start(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {})})
 			ts.dial().get("/")
 			if err := ts.ctl.Close(); err != nil {
 				t.Error(err)
 			}
-			nc, err := net.Dial("tcp", ts.addr)
-			if err == nil {
-				nc.Close()
-			}
-			if !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("Dial gave %v", err)
-			}
+			accepted.look(ts.addr)
 		}
+		accepted.check(t)
 	})
 }
 

@@ -36,8 +36,8 @@ func unreadChunks(size int) string { return postChunks("/unread", chunks(string(
 var diffBodies = []diffCase{
 	// Reads, one by one
 	{name: "the end comes with the last of a length", whole: "how much has come is what it is about", send: post("/", "hello"), h: readsOfThree},
-	{name: "the end comes with the last of the chunks", whole: "how much has come is what it is about", send: postChunks("/", "5\r\nhello\r\n0\r\n\r\n"), h: readsOfThree, bug: like("chunked-reads", sight{handler: chunkedNote + "\n\"hel\" ok\n\"lo\" ok\n\"\" \"EOF\" [EOF]"})},
-	{name: "one read spans chunks", whole: "how much has come is what it is about", send: postChunks("/", chunks("hello, world", 4)), h: func(s *scene, w rw, r *http.Request) { s.reads(r, 100, 3) }, bug: like("chunked-reads", sight{handler: chunkedNote + "\n\"hell\" ok\n\"o, w\" ok\n\"orld\" ok"})},
+	{name: "the end comes with the last of the chunks", whole: "how much has come is what it is about", send: postChunks("/", "5\r\nhello\r\n0\r\n\r\n"), h: readsOfThree},
+	{name: "one read spans chunks", whole: "how much has come is what it is about", send: postChunks("/", chunks("hello, world", 4)), h: func(s *scene, w rw, r *http.Request) { s.reads(r, 100, 3) }},
 	{name: "an empty read", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
 		n, err := r.Body.Read(nil)
 		s.note("%d %s", n, errNote(err))
@@ -86,7 +86,7 @@ var diffBodies = []diffCase{
 	{name: "nothing is read of a little", send: unreadBody(10)},
 	{name: "nothing is read of a little in chunks", send: unreadChunks(10)},
 	{name: "a byte less than is drained", send: unreadBody(drain - 1)},
-	{name: "as much as is drained", do: say(unreadBody(drain)).hear("unread").halfClose(), bug: like("drain-limit", sight{wire: plainAnswer("unread"), states: "new active idle closed"})},
+	{name: "as much as is drained", do: say(unreadBody(drain)).hear("unread").halfClose()},
 	{name: "a byte more than is drained", do: say(unreadBody(drain + 1)).hear("unread").halfClose()},
 	{name: "a byte less than is drained, in chunks", send: unreadChunks(drain - 1)},
 	{name: "as much as is drained, in chunks", do: say(unreadChunks(drain)).hear("unread").halfClose()},
@@ -127,7 +127,7 @@ var diffBodies = []diffCase{
 		s.readBody(r)
 		w.Write(pattern(5000))
 		s.readBody(r)
-	}, bug: like("read-behind-answer", sight{handler: helloNote + "\nbody \"hello\" ok, then 0 \"EOF\" [EOF]\nbody \"\" ok, then 0 \"EOF\" [EOF]"})},
+	}},
 	{name: "a bad chunk behind what was read", send: postChunks("/", "5\r\nhello\r\nx\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
 		s.readSome(r, 5)
 		put(w, "some")
@@ -257,13 +257,13 @@ var diffBodies = []diffCase{
 		http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 		_, err := r.Body.Read(make([]byte, 5))
 		s.note("%s", errNote(err))
-	}, bug: like("deadline-refusal", sight{wire: strings.Replace(emptyClosing, "200 OK", "408 Request Timeout", 1)})},
+	}},
 	{name: "the text of a passed deadline", do: say(ask("POST /", length5)).hear("late").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 		_, err := r.Body.Read(make([]byte, 5))
 		s.note("%s", addresses.ReplaceAllString(err.Error(), "ADDR"))
 		put(w, "late")
-	}, bug: &unlikeness{"op-error", EngineLoops, sight{handler: helloNote + "\nread tcp ADDR: i/o timeout"}}},
+	}},
 	{name: "a read deadline that is moved", do: say(ask("POST /", length5)).reach("moved").say("hello"), h: func(s *scene, w rw, r *http.Request) {
 		rc := http.NewResponseController(w)
 		rc.SetReadDeadline(time.Unix(1, 0))

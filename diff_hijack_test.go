@@ -166,7 +166,7 @@ var diffHijacks = []diffCase{
 		set(w, "Content-Length", "6")
 		put(w, "abc")
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "def") })(s, w, r)
-	}, bug: like("hijack-write", sight{wire: plainAnswer("abcdef")})},
+	}, unlike: like("hijack-write", sight{wire: plainAnswer("abcdef")})},
 	{name: "behind hints", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(103)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "hi") })(s, w, r)
@@ -222,8 +222,7 @@ var diffHijacks = []diffCase{
 			rc := http.NewResponseController(w)
 			s.note("%s %s", errNote(rc.SetReadDeadline(time.Time{})), errNote(rc.EnableFullDuplex()))
 		})(s, w, r)
-	}, bug: like("hijack-deadlines", sight{handler: getNote +
-		"\n\"chert: response used after its handler returned\" [] \"chert: response used after its handler returned\" []"})},
+	}},
 
 	// Its context
 	{name: "the context behind an end that was read", do: say(ask("GET /")).halfClose(), h: func(s *scene, w rw, r *http.Request) {

@@ -122,8 +122,8 @@ func TestFaultsUnreadBody(t *testing.T) {
 		{"small", length(100), true},
 		{"one byte", length(1), true},
 		{"100 KiB", length(100 << 10), true},
-		{"256 KiB", length(256 << 10), true},
-		{"256 KiB and a byte", length(256<<10 + 1), false},
+		{"256 KiB less a byte", length(256<<10 - 1), true},
+		{"256 KiB", length(256 << 10), false},
 		{"8 MiB", length(8 << 20), false},
 		{"chunks of 100 KiB", inChunks(100 << 10), true},
 		{"chunks of 8 MiB", inChunks(8 << 20), false},
@@ -137,8 +137,11 @@ func TestFaultsUnreadBody(t *testing.T) {
 			},
 			"nothing written": func(w http.ResponseWriter, r *http.Request) {},
 		} {
-			if name == "a little read" && tt.name == "256 KiB and a byte" {
-				continue // then it is 256 KiB
+			if name == "a little read" && tt.name == "256 KiB" {
+				continue // then it is less
+			}
+			if name == "closed" && tt.name == "256 KiB" {
+				continue // then Close has read it whole
 			}
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
 				t.Parallel()

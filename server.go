@@ -149,7 +149,7 @@ const (
 func (s *Server) SetKeepAlivesEnabled(v bool) {
 	s.noKeepAlives.Store(!v)
 	if !v {
-		s.drainIdle()
+		s.closeIdle()
 	}
 }
 

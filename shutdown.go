@@ -32,7 +32,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if m := s.mirror.Load(); m != nil {
 		m.Shutdown(ctx) // serves nothing; what was registered on it runs
 	}
-	s.drainIdle()
+	s.drain()
 	// The condition cannot wait for a context, so the context signals it.
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -68,16 +68,20 @@ func (s *Server) Close() error {
 	return err
 }
 
-// drainIdle closes idle connections and lets the others end after their
-// request.
-func (s *Server) drainIdle() {
+// drain closes idle connections and lets the others end after their request.
+func (s *Server) drain() { s.tellAll(conn.Drain, (*stream.Conn).Drain) }
+
+// closeIdle closes idle connections.
+func (s *Server) closeIdle() { s.tellAll(conn.CloseIdle, (*stream.Conn).CloseIdle) }
+
+func (s *Server) tellAll(what int, tell func(*stream.Conn)) {
 	s.lock()
 	defer s.mu.Unlock()
 	for set := range s.sets {
-		set.broadcast(conn.Drain)
+		set.broadcast(what)
 	}
 	for c := range s.streams {
-		c.Drain()
+		tell(c)
 	}
 }
 

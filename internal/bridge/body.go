@@ -100,8 +100,8 @@ func (b *body) read(p []byte) (n int, err error) {
 		if !late || b.chunked {
 			b.err = err
 		}
-		if err != errChunked && err != errTrailer {
-			b.x.gone() // nonsense is no end: the client may still listen
+		if !malformed(err) {
+			b.x.gone()
 		}
 	}
 	return n, err
@@ -124,37 +124,56 @@ func (b *body) readLength(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) readChunked(p []byte) (int, error) {
+// readChunked fills p as far as that needs no waiting, and says with the last
+// data that the end has come, if it has: many readers never ask again.
+func (b *body) readChunked(p []byte) (n int, err error) {
 	t := b.x.c.t
 	for !b.inTail {
 		src := t.Buffered()
 		if len(src) == 0 {
+			if n > 0 {
+				return n, nil
+			}
 			if err := fill(t.Fill()); err != nil {
 				return 0, err
 			}
 			continue
 		}
 		before := b.dec
-		data, n, done, err := b.dec.Decode(src)
+		data, used, done, err := b.dec.Decode(src)
 		if err != nil {
-			return 0, errChunked
+			return n, chunkError(err)
 		}
-		if len(data) > len(p) {
-			// data is at the end of the n bytes: read again only as far as p.
+		full := len(data) > len(p)-n
+		if full {
+			// data is at the end of the bytes used: read again only as far as p.
 			b.dec = before
-			data, n, done, _ = b.dec.Decode(src[:n-len(data)+len(p)])
+			data, used, done, _ = b.dec.Decode(src[:used-len(data)+len(p)-n])
 		}
-		copied := copy(p, data)
-		t.Discard(n)
-		b.inTail = done
-		if copied > 0 {
-			return copied, nil
+		n += copy(p[n:], data)
+		t.Discard(used)
+		if b.inTail = done; full {
+			return n, nil
 		}
 	}
-	if err := b.readTrailer(); err != nil {
-		return 0, err
+	if done, err := b.readTrailer(n == 0); !done {
+		return n, err
 	}
-	return 0, io.EOF
+	return n, io.EOF
+}
+
+// chunkError is what a handler sees of a malformed coding.
+func chunkError(err error) error {
+	if err == http1.ErrChunkLine {
+		return http.ErrLineTooLong // net/http's, which programs test for
+	}
+	return errChunked
+}
+
+// malformed reports whether err is the client's nonsense, behind which it may
+// still listen.
+func malformed(err error) bool {
+	return err == errChunked || err == http.ErrLineTooLong || err == errTrailer
 }
 
 // fill makes an end of stream inside a body an error.
@@ -165,23 +184,27 @@ func fill(err error) error {
 	return err
 }
 
-// readTrailer reads the section behind the last chunk into req.Trailer.
-func (b *body) readTrailer() error {
+// readTrailer reads the section behind the last chunk into req.Trailer. If it
+// has not come and may not be waited for, done is false without an error.
+func (b *body) readTrailer(wait bool) (done bool, err error) {
 	t := b.x.c.t
 	var p http1.Progress
 	for {
 		src := t.Buffered()
 		n, fields, err := http1.ParseTrailer(src, nil, &p, &b.x.c.cfg.Head)
 		if err != nil {
-			return errTrailer
+			return false, errTrailer
 		}
 		if n > 0 {
 			b.addTrailer(string(src[:n]), fields)
 			t.Discard(n)
-			return nil
+			return true, nil
+		}
+		if !wait {
+			return false, nil
 		}
 		if err := fill(t.Fill()); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
@@ -221,18 +244,18 @@ func (b *body) Close() error {
 		b.earlyClose = true
 		return nil
 	}
-	n, err := b.drain()
-	if n > maxDrain {
+	n, err := b.drain(maxDrain)
+	if n == maxDrain {
 		b.earlyClose = true
 	}
 	return err
 }
 
-// drain reads what is left, but only so much and for so long: a client that
+// drain reads what is left, up to limit, but only so much and for so long: a client that
 // trickles the rest of a body that nobody wants must not hold the connection.
-func (b *body) drain() (int64, error) {
+func (b *body) drain(limit int64) (int64, error) {
 	defer b.x.limitReads(time.Now().Add(drainFor))()
-	return discard(io.LimitReader(lockedBody{b}, maxDrain+1))
+	return discard(io.LimitReader(lockedBody{b}, limit))
 }
 
 // drainBeforeHeader reads the rest of the body before the answer's head is
@@ -244,13 +267,14 @@ func (b *body) drainBeforeHeader() (keep, tooBig bool) {
 	defer b.mu.Unlock()
 	switch {
 	case b.sawEOF:
+		b.closed.Store(true)
 		return true, false
 	case b.closed.Load() || b.err != nil || b.timedOut:
 		return false, false
-	case b.remain > maxDrain:
+	case b.remain >= maxDrain:
 		return false, true
 	}
-	n, err := b.drain()
+	n, err := b.drain(maxDrain + 1)
 	if n > maxDrain {
 		return false, true
 	}
@@ -303,9 +327,9 @@ func (b *body) refusal() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.timedOut:
+	case b.timedOut && !b.x.res.ownDeadline.Load():
 		return http.StatusRequestTimeout
-	case b.err == errChunked || b.err == errTrailer:
+	case malformed(b.err):
 		return http.StatusBadRequest
 	}
 	return 0

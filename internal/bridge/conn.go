@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net/http"
 	"runtime"
 	"sync"
@@ -222,7 +223,13 @@ var generalOptions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 	w.Header().Set("Content-Length", "0")
 	if r.ContentLength != 0 {
 		// Read a little, so that a well-meant body does not cost the connection.
-		discard(http.MaxBytesReader(w, r.Body, 4<<10))
+		const little = 4 << 10
+		n, _ := discard(io.LimitReader(r.Body, little+1))
+		if w, ok := w.(*response); ok && n > little {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.tooLarge()
+		}
 	}
 })
 

@@ -21,6 +21,7 @@ import (
 type encodedHead struct {
 	connection, encoding, length, contentType heldField
 	hasDate, coded, trailers                  bool
+	upgrading, upgrade                        bool // Connection has "upgrade"; Upgrade is there
 }
 
 // heldField is a field that sendHead looks at and may take back.
@@ -70,6 +71,14 @@ func (w *response) note(k string, vv []string, start int) {
 	switch k {
 	case "Connection":
 		f = &h.connection
+		// A key without values means that none is wanted.
+		f.cut = len(vv) == 0
+		for _, v := range vv {
+			h.upgrading = h.upgrading || http1.HasToken([]byte(v), "upgrade")
+		}
+	case "Upgrade":
+		h.upgrade = len(vv) > 0 && vv[0] != ""
+		return
 	case "Transfer-Encoding":
 		f = &h.encoding
 	case "Content-Length":
@@ -179,7 +188,7 @@ func (w *response) decideKeepAlive(add *extra, keepAlives bool) {
 	old := w.x.minor == 0
 	switch {
 	case old && w.x.keepAlive && (w.x.isHEAD || w.length != -1 || !http1.BodyAllowed(w.status)):
-		if !w.head.connection.set() {
+		if !w.head.connection.set() && !w.head.connection.cut {
 			add.connection = "keep-alive"
 		}
 	case old || !w.x.keepAlive:
@@ -255,7 +264,7 @@ func (w *response) decideFraming(add *extra) {
 }
 
 func (w *response) switching() bool {
-	return w.status == http.StatusSwitchingProtocols && http1.HasToken([]byte(w.head.connection.value), "upgrade")
+	return w.status == http.StatusSwitchingProtocols && w.head.upgrading && w.head.upgrade
 }
 
 // endChunks writes the last chunk and the trailer section.

@@ -38,6 +38,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
 	}
 	w.hijacked = true
+	w.taken.Store(&nc)
 	w.dropBuffers()
 	if hook != nil {
 		c.cfg.ConnState(hook, http.StateHijacked)

@@ -22,7 +22,7 @@ func (w *response) ReadFrom(src io.Reader) (n int64, err error) {
 	if !w.headSent() {
 		// Nothing is sent before the source has given something: it may fail,
 		// and its first bytes decide the Content-Type.
-		n, err = w.copyFrom(io.LimitReader(src, sniffLen), sniffLen)
+		n, err = copyTo(writerOnly{w}, io.LimitReader(src, sniffLen), sniffLen)
 		if err != nil || n < sniffLen {
 			return n, err
 		}
@@ -31,19 +31,45 @@ func (w *response) ReadFrom(src io.Reader) (n int64, err error) {
 	if n += m; ok || err != nil {
 		return n, err
 	}
-	m, err = w.copyFrom(src, copySize)
+	m, err = copyTo(upToLength{w}, src, copySize)
 	return n + m, err
 }
 
-// copyFrom copies through a buffer of the given size.
-func (w *response) copyFrom(src io.Reader, size int) (int64, error) {
+// copyTo copies through a buffer of the given size.
+func copyTo(dst io.Writer, src io.Reader, size int) (int64, error) {
 	b := buf.Get(size)
 	defer b.Release()
-	return io.CopyBuffer(writerOnly{w}, src, b.B[:size])
+	return io.CopyBuffer(dst, src, b.B[:size])
 }
 
 // writerOnly hides ReadFrom from io.Copy.
 type writerOnly struct{ io.Writer }
+
+// upToLength is that too. Of a source that gives more than was announced it
+// writes as much as that, as direct does, so that the answer is complete.
+type upToLength struct{ w *response }
+
+func (u upToLength) Write(p []byte) (int, error) {
+	room := u.w.room()
+	if room < 0 || int64(len(p)) <= room {
+		return u.w.Write(p)
+	}
+	n, err := u.w.Write(p[:room])
+	if err == nil {
+		err = http.ErrContentLength
+	}
+	return n, err
+}
+
+// room is how much of the declared length is left, -1 when there is none.
+func (w *response) room() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.length == -1 {
+		return -1
+	}
+	return max(w.length-w.written, 0)
+}
 
 func (w *response) headSent() bool {
 	w.mu.Lock()
@@ -80,7 +106,7 @@ func (w *response) direct(src io.Reader) (sent int64, ok bool, err error) {
 	if ok || err != nil {
 		return sent, true, err
 	}
-	m, err := w.copyFrom(io.LimitReader(src, n-sent), int(min(n-sent, copySize)))
+	m, err := copyTo(writerOnly{w}, io.LimitReader(src, n-sent), int(min(n-sent, copySize)))
 	return sent + m, true, err
 }
 

@@ -353,6 +353,9 @@ func (x *exchange) abort() conn.Verdict {
 	}
 	v := x.res.abort()
 	if v != conn.Detached && x.hasBody() {
+		if x.body.unfinished() {
+			v = conn.Linger
+		}
 		x.body.invalidate()
 	}
 	x.end()

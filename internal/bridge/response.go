@@ -3,6 +3,7 @@ package bridge
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -60,6 +61,10 @@ type response struct {
 	// canContinue: the client waits for 100 (Continue) and may still get it.
 	canContinue atomic.Bool
 	notify      chan bool // for CloseNotify
+	// ownDeadline: the handler has set a read deadline.
+	ownDeadline atomic.Bool
+	// taken is the connection after Hijack.
+	taken atomic.Pointer[net.Conn]
 }
 
 func (w *response) init(x *exchange) {
@@ -139,10 +144,22 @@ func (w *response) informational(code int) {
 func (w *response) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.canContinue.Swap(false) && w.usable() && !w.wroteHeader {
+	if !w.canContinue.Swap(false) || !w.usable() {
+		return
+	}
+	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
+	switch {
+	case !w.wroteHeader:
 		w.wire()
-		w.out = append(w.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		w.out = append(w.out, proceed...)
 		w.flushWire(nil)
+	case w.status == http.StatusSwitchingProtocols:
+		// RFC 9110 section 7.8: the 100 that a body waits for comes before the
+		// 101, which stands in the buffer.
+		if w.err = w.x.c.t.Write2([]byte(proceed), nil); w.err != nil {
+			w.closeAfter.Store(true)
+			w.x.gone()
+		}
 	}
 }
 
@@ -296,21 +313,28 @@ func (w *response) FlushError() error {
 // http.ResponseController calls. They do not take mu: a Write that waits holds
 // it, and a deadline is there to end that wait.
 func (w *response) SetReadDeadline(deadline time.Time) error {
+	w.ownDeadline.Store(true)
 	return w.control(func(t conn.Transport) {
 		w.x.readBy = deadline
 		t.SetReadDeadline(deadline)
-	})
+	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
 
 func (w *response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func(t conn.Transport) { t.SetWriteDeadline(deadline) })
+	return w.control(func(t conn.Transport) { t.SetWriteDeadline(deadline) },
+		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 
 func (w *response) EnableFullDuplex() error {
-	return w.control(func(conn.Transport) { w.fullDuplex.Store(true) })
+	return w.control(func(conn.Transport) { w.fullDuplex.Store(true) }, func(net.Conn) error { return nil })
 }
 
-func (w *response) control(f func(t conn.Transport)) error {
+// control does f while the connection is the handler's, and hijacked when it
+// is the hijacker's.
+func (w *response) control(f func(t conn.Transport), hijacked func(net.Conn) error) error {
+	if nc := w.taken.Load(); nc != nil {
+		return hijacked(*nc)
+	}
 	w.x.deadlines.Store(true)
 	if !w.x.use(f) {
 		return errDone

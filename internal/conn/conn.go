@@ -57,10 +57,12 @@ const (
 	closed
 )
 
-// Mail that a Conn understands. Drain and Kill come from the server, by
-// loop.Broadcast or Post, the rest from the connection's handler.
+// Mail that a Conn understands. Drain, CloseIdle and Kill come from the server,
+// by loop.Broadcast or Post, the rest from the connection's handler. CloseIdle
+// is Drain for connections without a request; the others go on.
 const (
 	Drain = iota
+	CloseIdle
 	Kill
 	mailBack
 	mailClose
@@ -294,6 +296,10 @@ func (c *Conn) Mail(what int) {
 	switch what {
 	case Drain:
 		c.drain()
+	case CloseIdle:
+		if c.state.Load()&owned == 0 {
+			c.drain()
+		}
 	case Kill:
 		c.kill()
 	case mailHijacked:

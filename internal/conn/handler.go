@@ -68,11 +68,11 @@ func (c *Conn) readSocket(p []byte) (int, error) {
 		// Cleared before the try: an event that comes after it sets it again.
 		s := c.state.And(^readable)
 		if s&shut != 0 {
-			return 0, net.ErrClosed
+			return 0, c.failed("read", net.ErrClosed)
 		}
 		if c.act.read.over() {
 			c.state.Or(s & readable)
-			return 0, &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+			return 0, c.failed("read", os.ErrDeadlineExceeded)
 		}
 		if s&readable != 0 {
 			n, e := c.loop.Poller().Read(int(c.fd), p)
@@ -89,7 +89,7 @@ func (c *Conn) readSocket(p []byte) (int, error) {
 			}
 		}
 		if err := c.sleep(&c.act.read, waitRead, readable, c.shared.Limits.ReadStall); err != nil {
-			return 0, &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
+			return 0, c.failed("read", err)
 		}
 	}
 }
@@ -98,10 +98,10 @@ func (c *Conn) readSocket(p []byte) (int, error) {
 func (c *Conn) Write2(a, b []byte) error {
 	for {
 		if c.state.Load()&shut != 0 {
-			return net.ErrClosed
+			return c.failed("write", net.ErrClosed)
 		}
 		if c.act.write.over() {
-			return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+			return c.failed("write", os.ErrDeadlineExceeded)
 		}
 		n, e := c.loop.Poller().Write2(int(c.fd), a, b)
 		if e != 0 && !sys.Again(e) {
@@ -145,7 +145,7 @@ func (c *Conn) awaitWritable(e sys.Errno) error {
 		if !c.act.write.over() && sys.Queued(int(c.fd)) < before {
 			continue
 		}
-		return &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
+		return c.failed("write", err)
 	}
 }
 
@@ -160,7 +160,7 @@ func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 	}
 	for sent < n {
 		if c.act.write.over() {
-			return sent, true, &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+			return sent, true, c.failed("write", os.ErrDeadlineExceeded)
 		}
 		var m int
 		var e sys.Errno
@@ -185,7 +185,7 @@ func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 			return sent, true, err
 		}
 		if c.state.Load()&shut != 0 {
-			return sent, true, net.ErrClosed
+			return sent, true, c.failed("write", net.ErrClosed)
 		}
 	}
 	return sent, true, nil
@@ -202,10 +202,10 @@ func (c *Conn) CanRelay() bool { return sys.HaveSplice }
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 	for r.Held() > 0 {
 		if c.state.Load()&shut != 0 {
-			return sent, net.ErrClosed
+			return sent, c.failed("write", net.ErrClosed)
 		}
 		if c.act.write.over() {
-			return sent, &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.ErrDeadlineExceeded}
+			return sent, c.failed("write", os.ErrDeadlineExceeded)
 		}
 		n, e := r.Give(int(c.fd))
 		sent += n
@@ -297,5 +297,14 @@ func (c *Conn) RemoteAddr() net.Addr {
 }
 
 func (c *Conn) opError(op string, e sys.Errno) error {
-	return &net.OpError{Op: op, Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, e)}
+	return c.failed(op, os.NewSyscallError(op, e))
+}
+
+// failed dresses an error as package net does.
+func (c *Conn) failed(op string, err error) error {
+	network := "tcp"
+	if c.local != nil {
+		network = c.local.Network()
+	}
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.RemoteAddr(), Err: err}
 }

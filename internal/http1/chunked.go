@@ -96,7 +96,7 @@ func (c *Chunked) Decode(src []byte) (data []byte, n int, done bool, err error) 
 // elsewhere than another does.
 func (c *Chunked) lineByte(b byte) *Error {
 	if c.line++; c.line > maxChunkLine {
-		return errChunkLine
+		return ErrChunkLine
 	}
 	switch c.state {
 	case chunkSize:

@@ -137,7 +137,7 @@ func TestChunkedRefuse(t *testing.T) {
 		{"1\r\nx\n", errChunkEnd, "bare LF behind the data"},
 		{"1\r\nx\rx", errChunkEnd, "bare CR behind the data"},
 		{"1\r\nx0\r\n", errChunkEnd, "nothing behind the data"},
-		{"1;" + strings.Repeat("a", 4097-4) + "\r\n", errChunkLine, "line one byte too long"},
+		{"1;" + strings.Repeat("a", 4097-4) + "\r\n", ErrChunkLine, "line one byte too long"},
 		{strings.Repeat("1;"+strings.Repeat("a", 2000)+"\r\nx\r\n", 9), errChunkExcess, "long extensions on small chunks"},
 		{strings.Repeat("1;"+strings.Repeat("a", 20)+"\r\nx\r\n", 3000), errChunkExcess, "short extensions on very many small chunks"},
 	} {

@@ -54,6 +54,8 @@ var (
 	errChunkTooLarge = &Error{400, "chunk size too large"}
 	errChunkExt      = &Error{400, "malformed chunk extension"}
 	errChunkEnd      = &Error{400, "chunk does not end in CRLF"}
-	errChunkLine     = &Error{400, "chunk line too long"}
-	errChunkExcess   = &Error{400, "too many bytes between chunk data"}
+	// ErrChunkLine is exported because net/http gives it an identity.
+	ErrChunkLine = &Error{400, "chunk line too long"}
+
+	errChunkExcess = &Error{400, "too many bytes between chunk data"}
 )

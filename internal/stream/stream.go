@@ -228,6 +228,16 @@ func (c *Conn) Drain() {
 	}
 }
 
+// CloseIdle ends the connection if it is idle, and leaves it alone otherwise.
+func (c *Conn) CloseIdle() {
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	if idle {
+		c.Drain()
+	}
+}
+
 // Lend says that another protocol runs on the connection instead of Run, and
 // ends it: Drain waits for that.
 func (c *Conn) Lend() {

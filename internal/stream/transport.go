@@ -63,7 +63,9 @@ func (c *Conn) beginRead() error {
 	if c.peerErr != nil {
 		return c.peerErr
 	}
-	return c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
+	// Its error, of a closed connection, is better told by the read.
+	c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
+	return nil
 }
 
 // pieceSize bounds what counts as progress, so that a peer which takes a large
