@@ -573,6 +573,57 @@ func (c *lateAddr) RemoteAddr() net.Addr {
 	return &net.UnixAddr{Name: "late"}
 }
 
+// A connection may have no deadlines and say so, as a channel of
+// golang.org/x/crypto/ssh does, and no addresses.
+func TestOwnConnWithout(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(net.Conn) net.Conn{
+		"deadlines": func(c net.Conn) net.Conn { return noDeadlines{c} },
+		"addresses": func(c net.Conn) net.Conn { return &nowhere{c} },
+		"both":      func(c net.Conn) net.Conn { return nowhere{noDeadlines{c}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alikeOthers(t, func(t *testing.T, e Engine) {
+				running := make(chan struct{})
+				ts := startOn(t, &Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+					running <- struct{}{}
+					b, err := io.ReadAll(r.Body)
+					fmt.Fprint(w, string(b), " ", err, " ", r.RemoteAddr == "", " ", r.Context().Value(http.LocalAddrContextKey) == nil)
+				})}, newOwnListener(t, wrap))
+				want := fmt.Sprint("hello <nil> ", name != "deadlines", " ", name != "deadlines")
+				c := ts.dial()
+				for range 3 {
+					for _, tt := range []struct{ lines, body string }{
+						{"Transfer-Encoding: chunked", chunks("hello", 2)},
+						{"Content-Length: 5", "hello"},
+					} {
+						c.send("POST / HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n\r\n")
+						await(t, running, "the handler")
+						c.send(tt.body)
+						if _, body := c.response("POST"); body != want {
+							t.Fatalf("got %q, want %q", body, want)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+type noDeadlines struct{ net.Conn }
+
+var errNoDeadlines = errors.New("deadlines are not supported")
+
+func (noDeadlines) SetDeadline(time.Time) error      { return errNoDeadlines }
+func (noDeadlines) SetReadDeadline(time.Time) error  { return errNoDeadlines }
+func (noDeadlines) SetWriteDeadline(time.Time) error { return errNoDeadlines }
+
+type nowhere struct{ net.Conn }
+
+func (nowhere) LocalAddr() net.Addr  { return nil }
+func (nowhere) RemoteAddr() net.Addr { return nil }
+
 // A listener that gives one connection and then ends: when Serve returns,
 // ConnState knows of that connection.
 func TestStateNewBeforeServeReturns(t *testing.T) {

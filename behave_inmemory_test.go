@@ -65,6 +65,20 @@ func (m *memory) patient(t *testing.T) *rawConn {
 	return newRaw(t, nc)
 }
 
+// dialContext is for http.Transport, which may dial when nobody accepts any
+// more.
+func (m *memory) dialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case m.conns <- server:
+		return client, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // sendAside writes s while the test goes on: a pipe takes no byte before it is
 // read. What a server does not read any more is lost.
 func (c *rawConn) sendAside(s string) { go io.WriteString(c.Conn, s) }
@@ -152,7 +166,7 @@ func TestInMemoryClient(t *testing.T) {
 	inMemory(t, func(t *testing.T, e Engine) {
 		ts, m := startMemory(t, &Server{Engine: e, Handler: memoryEcho(t)})
 		transport := &http.Transport{
-			DialContext:           func(context.Context, string, string) (net.Conn, error) { return m.dial(t), nil },
+			DialContext:           m.dialContext,
 			ExpectContinueTimeout: time.Hour, // the server answers 100
 		}
 		defer transport.CloseIdleConnections()
@@ -365,6 +379,39 @@ func TestBubbleWriteTimeout(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A handler that has the connection itself, by ConnContext, may set its write
+// deadline.
+func TestBubbleOwnWriteDeadline(t *testing.T) {
+	t.Parallel()
+	type connKey struct{}
+	bubbles(t, func(t *testing.T, e Engine) {
+		type end struct {
+			err error
+			d   time.Duration
+		}
+		ended := make(chan end, 1)
+		_, m := startMemory(t, &Server{Engine: e,
+			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+				return context.WithValue(ctx, connKey{}, c)
+			},
+			Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+				r.Context().Value(connKey{}).(net.Conn).SetWriteDeadline(time.Now().Add(time.Second))
+				var err error
+				d := took(func() {
+					for err == nil {
+						_, err = w.Write(pattern(10_000))
+					}
+				})
+				ended <- end{err, d}
+			}),
+		})
+		m.patient(t).send(faultGet)
+		if got := <-ended; got.d != time.Second || !isTimeout(got.err) {
+			t.Errorf("Write ended after %v with %v", got.d, got.err)
+		}
+	})
 }
 
 func TestBubbleTimeoutHandler(t *testing.T) {
@@ -680,10 +727,7 @@ func TestBubbleStream(t *testing.T) {
 					}
 				})})
 				if proxied {
-					behind := m
-					transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-						return behind.patient(t).Conn, nil
-					}}
+					transport := &http.Transport{DialContext: m.dialContext}
 					t.Cleanup(transport.CloseIdleConnections)
 					_, m = startMemory(t, &Server{Engine: e, Handler: &httputil.ReverseProxy{
 						Transport: transport,
