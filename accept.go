@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type acceptor struct {
 
 	onLoops bool
 	set     *loopSet
+	opening sync.WaitGroup // connections on their way to a loop
 	next    int
 	loops   *loop.Accept
 
@@ -44,6 +46,8 @@ type job struct {
 func (s *Server) serveAccepting(sv *serving, cfg func() *bridge.Config, onLoops bool) error {
 	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
+		// ConnState must have seen all of them before Serve returns.
+		a.opening.Wait()
 		if a.set != nil {
 			s.releaseLoops(a.set)
 		}
@@ -207,13 +211,20 @@ func (a *acceptor) toLoop(nc net.Conn, peer string) error {
 	l := a.set.loops[a.next%len(a.set.loops)]
 	a.next++
 	// While this call uses the set, its loops do not end.
-	l.Do(func() {
+	a.opening.Add(1)
+	if !l.Do(func() {
+		defer a.opening.Done()
 		if err := a.loops.Open(l, fd, peer); err != nil {
 			a.s.logf("chert: a new connection was dropped: %v", err)
 			sys.Close(fd)
 			a.s.gate.Leave(peer)
 		}
-	})
+	}) {
+		// Its poller has failed.
+		a.opening.Done()
+		sys.Close(fd)
+		a.s.gate.Leave(peer)
+	}
 	return nil
 }
 

@@ -70,23 +70,29 @@ func (a *acceptor) serve(j job) {
 	state, err := handshake(a.cfg().BaseContext, j.nc)
 	if err != nil {
 		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
-		j.nc.Close()
-		p.Closed()
+		a.over(j)
 		return
 	}
 	p.SetPeer(peer)
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()
+			defer a.over(j) // it may end its goroutine
 			p.NextProto(tc, next)
+			return
 		}
-		// Without an entry too: the client would not understand HTTP/1.
-		j.nc.Close()
-		p.Closed()
+		// The client would not understand HTTP/1.
+		a.over(j)
 		return
 	}
 	p.SetTLS(state)
 	j.c.Run(p)
+}
+
+// over ends a connection on which no HTTP/1 was spoken.
+func (a *acceptor) over(j job) {
+	j.nc.Close()
+	j.p.Closed()
 }
 
 // anotherProto reports whether ALPN has agreed on something that HTTP/1 must

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -37,7 +38,7 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{})}, nil
+	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{})}, nil
 }
 
 // reusePort listens on an address that several sockets share. What connections
@@ -61,15 +62,31 @@ type listener struct {
 	once    sync.Once
 	moved   atomic.Bool   // the loops have the socket; TCPListener is closed
 	closed  chan struct{} // Close was called
+	gone    chan struct{} // closed when the loops have closed their sockets
+
+	goneOnce sync.Once // closes gone
 }
 
-// Close implements net.Listener.
+// closeWait bounds the wait for loops that close their listening sockets. It
+// is only ever used up by a hook, such as ConnState, that closes the server
+// itself: its loop cannot close anything meanwhile.
+const closeWait = time.Second
+
+// Close implements net.Listener. Connections are refused when it returns.
 func (l *listener) Close() error {
 	err := net.ErrClosed
 	l.once.Do(func() {
 		close(l.closed)
-		if err = l.TCPListener.Close(); l.moved.Load() {
-			err = nil
+		err = l.TCPListener.Close()
+		if !l.moved.Load() {
+			return
+		}
+		err = nil
+		t := time.NewTimer(closeWait)
+		defer t.Stop()
+		select {
+		case <-l.gone:
+		case <-t.C:
 		}
 	})
 	return err

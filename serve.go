@@ -6,8 +6,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
@@ -91,7 +89,7 @@ func (s *Server) nextProtos(want []string) []string {
 // Listen has opened is accepted by the loops themselves, which is cheaper for
 // each connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
-	sv := &serving{l: l, stop: make(chan struct{}), gone: make(chan struct{})}
+	sv := &serving{l: l, stop: make(chan struct{})}
 	if !s.begin(sv) {
 		l.Close()
 		return ErrServerClosed
@@ -110,11 +108,6 @@ type serving struct {
 	once sync.Once
 	err  error
 	stop chan struct{} // closed by Shutdown and Close
-	// onLoops: the loops have listening sockets of their own, and gone is
-	// closed when they have closed them.
-	onLoops  atomic.Bool
-	gone     chan struct{}
-	goneOnce sync.Once
 }
 
 // close closes the listener once, as net/http does.
@@ -125,26 +118,6 @@ func (sv *serving) close() error {
 	})
 	return sv.err
 }
-
-// closeWait bounds the wait for loops that close their listening sockets. It
-// is only ever used up by a hook, such as ConnState, that calls Close or
-// Shutdown itself: its loop cannot close anything meanwhile.
-const closeWait = time.Second
-
-// awaitGone waits until connections are refused.
-func (sv *serving) awaitGone() {
-	if !sv.onLoops.Load() {
-		return
-	}
-	t := time.NewTimer(closeWait)
-	defer t.Stop()
-	select {
-	case <-sv.gone:
-	case <-t.C:
-	}
-}
-
-func (sv *serving) closedAll() { sv.goneOnce.Do(func() { close(sv.gone) }) }
 
 func (s *Server) begin(sv *serving) bool {
 	s.lock()
@@ -158,7 +131,6 @@ func (s *Server) begin(sv *serving) bool {
 
 func (s *Server) done(sv *serving) {
 	sv.close()
-	sv.closedAll()
 	s.lock()
 	delete(s.serving, sv)
 	s.quiet.Broadcast()
@@ -222,7 +194,7 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *bridge.Config) e
 		return err
 	}
 	defer s.releaseLoops(set)
-	sv.onLoops.Store(true)
+	defer l.goneOnce.Do(func() { close(l.gone) })
 	fds, err := l.sockets(len(set.loops))
 	if err != nil {
 		return err
@@ -239,6 +211,5 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *bridge.Config) e
 	case <-sv.stop:
 	}
 	stop()
-	sv.closedAll()
 	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 }

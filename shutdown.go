@@ -57,14 +57,7 @@ func (s *Server) Close() error {
 	s.closing.Store(true)
 	s.stopping.Store(true)
 	err := s.closeListeners()
-	s.lock()
-	defer s.mu.Unlock()
-	for set := range s.sets {
-		set.broadcast(conn.Kill)
-	}
-	for c := range s.streams {
-		c.Kill()
-	}
+	s.tellAll(conn.Kill, (*stream.Conn).Kill)
 	return err
 }
 
@@ -74,19 +67,21 @@ func (s *Server) drain() { s.tellAll(conn.Drain, (*stream.Conn).Drain) }
 // closeIdle closes idle connections.
 func (s *Server) closeIdle() { s.tellAll(conn.CloseIdle, (*stream.Conn).CloseIdle) }
 
+// tellAll tells every connection. Those of the goroutine engine without the
+// lock: to close a net.Conn may take as long as its owner likes.
 func (s *Server) tellAll(what int, tell func(*stream.Conn)) {
 	s.lock()
-	defer s.mu.Unlock()
 	for set := range s.sets {
 		set.broadcast(what)
 	}
-	for c := range s.streams {
+	streams := slices.Collect(maps.Keys(s.streams))
+	s.mu.Unlock()
+	for _, c := range streams {
 		tell(c)
 	}
 }
 
-// closeListeners closes the listeners of all Serve calls and waits until
-// connections are refused.
+// closeListeners closes the listeners of all Serve calls.
 func (s *Server) closeListeners() (err error) {
 	s.lock()
 	all := slices.Collect(maps.Keys(s.serving))
@@ -96,16 +91,13 @@ func (s *Server) closeListeners() (err error) {
 			err = e
 		}
 	}
-	for _, sv := range all {
-		sv.awaitGone()
-	}
 	return err
 }
 
 func (s *Server) track(c *stream.Conn) {
 	s.lock()
-	defer s.mu.Unlock()
 	s.streams[c] = false
+	s.mu.Unlock()
 	switch {
 	case s.closing.Load():
 		c.Kill()

@@ -29,6 +29,9 @@ type body struct {
 	// earlyClose: closed with more unread than is worth draining.
 	earlyClose bool
 	timedOut   bool
+	// hurry: the deadline is chert's own, see limitReads; it says nothing of
+	// the client.
+	hurry atomic.Bool
 }
 
 var errChunked = errors.New("http: malformed chunked encoding")
@@ -94,13 +97,14 @@ func (b *body) read(p []byte) (n int, err error) {
 		b.x.allRead()
 	} else if err != nil {
 		late := errors.Is(err, os.ErrDeadlineExceeded)
-		b.timedOut = b.timedOut || late
+		own := late && b.hurry.Load()
+		b.timedOut = b.timedOut || late && !own
 		// As with net/http: the deadline of a body with a length may be moved
 		// and the read tried again; everything else is final.
 		if !late || b.chunked {
 			b.err = err
 		}
-		if !malformed(err) {
+		if !malformed(err) && !own {
 			b.x.gone()
 		}
 	}
@@ -245,7 +249,7 @@ func (b *body) Close() error {
 		return nil
 	}
 	n, err := b.drain(maxDrain)
-	if n == maxDrain {
+	if n == maxDrain || errors.Is(err, os.ErrDeadlineExceeded) {
 		b.earlyClose = true
 	}
 	return err
@@ -254,6 +258,8 @@ func (b *body) Close() error {
 // drain reads what is left, up to limit, but only so much and for so long: a client that
 // trickles the rest of a body that nobody wants must not hold the connection.
 func (b *body) drain(limit int64) (int64, error) {
+	b.hurry.Store(true)
+	defer b.hurry.Store(false)
 	defer b.x.limitReads(time.Now().Add(drainFor))()
 	return discard(io.LimitReader(lockedBody{b}, limit))
 }
@@ -296,10 +302,11 @@ func (b *body) interrupt() {
 		b.mu.Unlock()
 		return
 	}
+	b.hurry.Store(true)
 	restore := b.x.limitReads(time.Unix(1, 0))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.timedOut = false // it was this, not the client
+	b.hurry.Store(false)
 	if errors.Is(b.err, os.ErrDeadlineExceeded) {
 		b.err = nil
 	}

@@ -153,7 +153,7 @@ func (w *response) sendContinue() {
 		w.wire()
 		w.out = append(w.out, proceed...)
 		w.flushWire(nil)
-	case w.status == http.StatusSwitchingProtocols:
+	case w.status == http.StatusSwitchingProtocols && w.err == nil:
 		// RFC 9110 section 7.8: the 100 that a body waits for comes before the
 		// 101, which stands in the buffer.
 		if w.err = w.x.c.t.Write2([]byte(proceed), nil); w.err != nil {

@@ -42,10 +42,13 @@ type Conn struct {
 	act *active  // what only a running handler needs; nil otherwise
 }
 
-// Shared is what the connections of a server have in common.
+// Shared is what the connections of a server have in common. It must not be
+// copied.
 type Shared struct {
 	Limits Limits
 	Gate   *loop.Gate
+
+	actives activePool
 }
 
 type phase uint8
@@ -261,7 +264,7 @@ func (c *Conn) handOver() {
 	if c.node.Armed() {
 		c.armedAt = c.node.When()
 	}
-	c.act = getActive()
+	c.act = c.shared.actives.get()
 	c.state.Or(owned)
 	c.loop.Go(c)
 }

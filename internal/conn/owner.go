@@ -28,19 +28,24 @@ func (s *side) over() bool {
 	return dl != 0 && sys.Nanotime() >= dl
 }
 
-var actives = sync.Pool{New: func() any {
+// activePool keeps actives of a server. Not of the process: a server may run in
+// a bubble of testing/synctest, and channels made there must not leave it.
+type activePool struct{ p sync.Pool }
+
+func (s *activePool) get() *active {
+	if a, ok := s.p.Get().(*active); ok {
+		return a
+	}
 	a := new(active)
 	a.read.ch = make(chan struct{}, 1)
 	a.write.ch = make(chan struct{}, 1)
 	return a
-}}
+}
 
-func getActive() *active { return actives.Get().(*active) }
-
-func putActive(a *active) {
+func (s *activePool) put(a *active) {
 	a.read.deadline.Store(0)
 	a.write.deadline.Store(0)
-	actives.Put(a)
+	s.p.Put(a)
 }
 
 // readSize is the least room a handler's goroutine reads into.
@@ -148,7 +153,7 @@ func (c *Conn) release() bool {
 		c.act = nil
 		if c.state.CompareAndSwap(s, s&^owned) {
 			// c is the loop's now; a is not part of it any more.
-			putActive(a)
+			c.shared.actives.put(a)
 			return true
 		}
 		c.act = a
@@ -183,7 +188,7 @@ func (c *Conn) readOn() (n int, v Verdict) {
 // giveBack hands the connection to the loop by mail. The caller must not touch
 // c afterwards.
 func (c *Conn) giveBack(what int) {
-	putActive(c.act)
+	c.shared.actives.put(c.act)
 	c.act = nil
 	if !c.loop.Post(c.place, what) {
 		// The loop died with its poller; nobody else will close.

@@ -41,8 +41,9 @@ func validHost(b []byte) bool {
 	if _, _, ok := splitHost(b); ok {
 		return true
 	}
-	_, err := netip.ParseAddr(string(b))
-	return err == nil
+	// Without a zone, which may be any bytes there.
+	a, err := netip.ParseAddr(string(b))
+	return err == nil && a.Is6() && a.Zone() == ""
 }
 
 // regNameEnd returns the index of the first byte that is not part of a reg-name

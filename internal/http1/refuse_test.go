@@ -128,6 +128,8 @@ func TestRefuse(t *testing.T) {
 		{line + "Host: []\r\n\r\n", errHost, "empty literal"},
 		{line + "Host: [::1]x\r\n\r\n", errHost, "behind the bracket"},
 		{line + "Host: a[::1]\r\n\r\n", errHost, "bracket within"},
+		{line + "Host: ::1%<script>\r\n\r\n", errHost, "a zone of an address without brackets may be anything"},
+		{line + "Host: ::1% a/@x\r\n\r\n", errHost, "the same"},
 		{line + "Host: ::1:80:\r\n\r\n", errHost, "neither an address nor a host and a port"},
 		{line + "Host: \xc3\xa9\r\n\r\n", errHost, "not ASCII"},
 		{"GET http://b/ HTTP/1.1\r\nHost: a b\r\n\r\n", errHost, "judged even where the target overrides it"},

@@ -65,6 +65,9 @@ func (s *stall) fired() {
 		return
 	}
 	s.cut()
+	// Again, should somebody move the deadline before the write has ended.
+	s.armed = true
+	s.timer.Reset(time.Second)
 }
 
 // end stops the timer for good: the connection is closed or somebody else's.

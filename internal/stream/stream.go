@@ -41,10 +41,11 @@ type Conn struct {
 	cond     *sync.Cond
 	idle     bool // Run waits for a request's first byte
 	draining bool
-	lent     bool // another protocol runs on it
-	serving  bool // the handler runs and the connection is its
-	watching bool // a goroutine reads for the sake of PeerGone
-	aborted  bool // that read is being ended
+	drainBy  time.Time // until when a connection without a request may stay then
+	lent     bool      // another protocol runs on it
+	serving  bool      // the handler runs and the connection is its
+	watching bool      // a goroutine reads for the sake of PeerGone
+	aborted  bool      // that read is being ended
 	hijacked bool
 	killed   bool
 	peerErr  error     // what the watch met; the next read gives it
@@ -188,8 +189,8 @@ func (c *Conn) await() error {
 // server shuts down. mu is held.
 func (c *Conn) drainUntil() time.Time {
 	if c.fresh {
-		if d := time.Now().Add(conn.DrainNew); c.until.IsZero() || d.Before(c.until) {
-			return d
+		if c.until.IsZero() || c.drainBy.Before(c.until) {
+			return c.drainBy
 		}
 		return c.until
 	}
@@ -221,7 +222,9 @@ func (c *Conn) readMore() error {
 func (c *Conn) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.draining = true
+	if c.draining = true; c.drainBy.IsZero() {
+		c.drainBy = time.Now().Add(conn.DrainNew)
+	}
 	// Without a proto it waits for a worker or shakes hands.
 	if c.idle || c.proto == nil && !c.lent {
 		c.nc.SetReadDeadline(c.drainUntil())
