@@ -13,29 +13,6 @@ import (
 	"time"
 )
 
-// What a server on loops keeps for reuse must not leave its bubble.
-func TestSocketsInBubble(t *testing.T) {
-	alike(t, func(t *testing.T, e Engine) {
-		serve := func(t *testing.T) {
-			ts := start(t, &Server{Engine: e, Handler: memoryEcho(t)})
-			for range 3 {
-				c := ts.dial()
-				for range 3 {
-					c.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
-					c.expect("HTTP/1.1 100 Continue\r\n\r\n")
-					c.send("hello")
-					c.response("POST")
-				}
-				c.Close()
-			}
-		}
-		for range 5 {
-			synctest.Test(t, serve)
-			serve(t)
-		}
-	})
-}
-
 // Close of a net.Conn may take long; the server's lock is not held meanwhile.
 func TestSlowCloseHoldsUpNobody(t *testing.T) {
 	alikeInMemory(t, func(t *testing.T, e Engine) {

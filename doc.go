@@ -4,10 +4,11 @@
 //	srv := &chert.Server{Addr: ":8080", Handler: mux}
 //	log.Fatal(srv.ListenAndServe())
 //
-// TCP and unix listeners are driven by event loops, one for each of
-// GOMAXPROCS, where an idle connection holds no goroutine and no buffer. Other
-// listeners, and systems without a poller, are served with a goroutine per
-// connection by the same code. HTTP/2 is not spoken yet.
+// Package net's TCP and unix listeners are driven by event loops, one for each
+// of GOMAXPROCS, where an idle connection holds no goroutine and no buffer.
+// Other listeners, servers with a ConnContext, and systems without a poller
+// are served with a goroutine per connection by the same code. HTTP/2 is not
+// spoken yet.
 //
 // Timeouts and limits are on by default; see [Server]. That is the one place
 // where the meaning of a field differs from net/http: there zero is none, here

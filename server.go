@@ -84,7 +84,8 @@ type Server struct {
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is none of package net's types: it
-	// tells addresses, can be closed, and is the same one each time.
+	// tells addresses, can be closed, and is the same one each time. It must
+	// not wait for Shutdown, which waits for the connection it is about.
 	ConnState func(net.Conn, http.ConnState)
 	// ErrorLog takes what the server has to say. Default package log's
 	// standard logger.

@@ -255,7 +255,7 @@ func (b *body) Close() error {
 	return err
 }
 
-// drain reads what is left, up to limit, but only so much and for so long: a client that
+// drain reads what is left, up to limit bytes and for drainFor: a client that
 // trickles the rest of a body that nobody wants must not hold the connection.
 func (b *body) drain(limit int64) (int64, error) {
 	b.hurry.Store(true)
