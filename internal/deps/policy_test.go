@@ -24,6 +24,8 @@ var policy = []rule{
 	{pkg: "direct"},
 	{pkg: "internal/buf"},
 	{pkg: "internal/timer"},
+	// Judges what is quick; it knows neither loops nor messages.
+	{pkg: "internal/place"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
 
 	// The codecs: bytes in, values out. They are handed their buffers.
@@ -40,15 +42,15 @@ var policy = []rule{
 	// Connections on goroutines, for other listeners and other systems: meets
 	// the contract that internal/conn has written down, knows net.Conn and
 	// nothing of the loops.
-	{pkg: "internal/stream", may: "internal/conn internal/buf"},
+	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct internal/http1 internal/http2 internal/wsframe " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/buf internal/timer"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/buf internal/timer"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
 
 	// These run on a stock net/http server too, so they must not see the
 	// engine or the root. What they gain on chert they gain through direct.
