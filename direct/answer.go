@@ -1,0 +1,209 @@
+package direct
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+)
+
+// This file is the answer as a server sees it.
+
+// keepBody is the largest buffer for a body that is kept.
+const keepBody = 16 << 10
+
+// Drop ends an exchange that will not be answered. For servers.
+func (x *Exchange) Drop() { x.release() }
+
+// Reset makes x fresh for r. For servers.
+func (x *Exchange) Reset(r Request) {
+	x.release()
+	clear(x.fields) // nothing of an earlier handler's is kept alive
+	*x = Exchange{Request: r, fields: x.fields[:0], body: x.body[:0]}
+	if cap(x.body) > keepBody {
+		x.body = nil
+	}
+}
+
+// An Answer is what a server has to send: the status line, the fields in their
+// order, what the server itself adds, and the body, which is Body or File.
+type Answer struct {
+	Status int
+	Fields []Field
+	// Ready is what Status and Fields are of, if the handler sent a Response.
+	Ready *Response
+	Body  []byte // empty for HEAD
+	File  File   // File.File is nil unless the body is a part of a file
+	// HasDate: Date is among the fields; else the server adds it.
+	HasDate bool
+}
+
+// Finish completes the answer. For servers, once, after the handler has
+// returned. What it gives is valid until the next Reset; who takes File calls
+// its Done.
+func (x *Exchange) Finish() (a Answer) {
+	head := x.Method == http.MethodHead
+	if r := x.ready; r != nil {
+		x.release()
+		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate}
+		if head {
+			a.Body = nil
+		}
+		return a
+	}
+	a = Answer{Status: x.Status(), Body: x.body, File: x.file}
+	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head)
+	a.Fields = x.fields
+	a.HasDate = slices.ContainsFunc(a.Fields, isDate)
+	if head || !bodyAllowed(a.Status) || a.File.Len == 0 {
+		x.release()
+		a.File = File{}
+	}
+	x.file = File{} // the server's now
+	if head || !bodyAllowed(a.Status) || a.File.File != nil {
+		a.Body = nil
+	}
+	return a
+}
+
+// release ends the use of a file that is not sent.
+func (x *Exchange) release() {
+	if f := x.file; f.File != nil && f.Done != nil {
+		f.Done()
+	}
+	x.file = File{}
+}
+
+func isDate(f Field) bool { return f.Name == "Date" }
+
+// complete adds Content-Length and Content-Type where they belong and sorts the
+// fields, as net/http's servers do. Fields of the same name keep their order.
+func complete(fields []Field, status int, body []byte, file *File, head bool) []Field {
+	size := int64(len(body))
+	if file.File != nil {
+		size = file.Len
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name })
+	}
+	switch {
+	case status == http.StatusNotModified:
+		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to
+		// choose is left out.
+		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name == "Content-Type" })
+	case !bodyAllowed(status):
+		// RFC 9110 section 8.6: no Content-Length with 204.
+	default:
+		if size > 0 && !has("Content-Type") && !coded(fields) {
+			if file.File != nil {
+				body = beginning(file)
+			}
+			fields = append(fields, Field{"Content-Type", http.DetectContentType(body)})
+		}
+		// Nothing written for HEAD does not mean that GET would give nothing.
+		if size > 0 || !head {
+			fields = append(fields, Field{"Content-Length", lengthText(size)})
+		}
+	}
+	slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+	return fields
+}
+
+// coded reports whether the body has a Content-Encoding. As with net/http an
+// empty one does not count.
+func coded(fields []Field) bool {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == "Content-Encoding" })
+	return i >= 0 && fields[i].Value != ""
+}
+
+// beginning is what of a file its type is guessed from.
+func beginning(f *File) []byte {
+	var b [512]byte
+	n, _ := io.ReadFull(io.NewSectionReader(f.File, f.Offset, f.Len), b[:])
+	return b[:n]
+}
+
+func bodyAllowed(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// lengthText is the value of Content-Length; those of small bodies are not made
+// anew each time.
+func lengthText(n int64) string {
+	if n < int64(len(lengths)) {
+		return lengths[n]
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+var lengths = func() (t [2048]string) {
+	for i := range t {
+		t[i] = strconv.Itoa(i)
+	}
+	return t
+}()
+
+// A Response is an answer made beforehand, and the Handler that gives it. It is
+// immutable, so any number of exchanges may use it at the same time.
+type Response struct {
+	status  int
+	fields  []Field
+	body    []byte
+	hasDate bool
+	head    atomic.Pointer[[]byte]
+}
+
+// NewResponse makes a Response. It copies header and body. It panics where
+// SetStatus and SetField do, but that header may have a Content-Length, which
+// is replaced.
+func NewResponse(status int, header http.Header, body []byte) *Response {
+	var x Exchange
+	x.SetStatus(status)
+	for name, values := range header {
+		if http.CanonicalHeaderKey(name) == "Content-Length" {
+			continue
+		}
+		for _, v := range values {
+			x.AddField(name, v)
+		}
+	}
+	x.Write(body)
+	a := x.Finish()
+	return &Response{status: a.Status, fields: a.Fields, body: a.Body, hasDate: a.HasDate}
+}
+
+// Status is the response's status.
+func (r *Response) Status() int { return r.status }
+
+// ServeDirect implements Handler: all requests are answered with r, HEAD
+// without the body.
+func (r *Response) ServeDirect(x *Exchange) bool {
+	x.Send(r)
+	return true
+}
+
+// ServeHTTP implements http.Handler. It does not read the request's body.
+func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	h := w.Header()
+	for _, f := range r.fields {
+		h[f.Name] = append(h[f.Name], f.Value)
+	}
+	w.WriteHeader(r.status)
+	if req.Method != http.MethodHead && len(r.body) > 0 {
+		w.Write(r.body)
+	}
+}
+
+// Head returns what encode makes of the status and the fields. It is called
+// when they are first asked for; all servers must encode them alike. For
+// servers.
+func (r *Response) Head(encode func(status int, fields []Field) []byte) []byte {
+	if b := r.head.Load(); b != nil {
+		return *b
+	}
+	b := encode(r.status, r.fields)
+	r.head.Store(&b)
+	return b
+}

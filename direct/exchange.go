@@ -1,0 +1,195 @@
+package direct
+
+import (
+	"iter"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// MaxBody is the largest request body, in bytes, that a direct handler is
+// given.
+const MaxBody = 64 << 10
+
+// A Handler can answer in two ways, with the same result. Servers that know
+// the direct way call ServeDirect; all others call ServeHTTP.
+type Handler interface {
+	http.Handler
+	// ServeDirect answers x and reports true, or leaves x as it is and reports
+	// false: then ServeHTTP is called. It must not wait, nor keep x or
+	// anything that x gave it. Any number may run at the same time.
+	ServeDirect(x *Exchange) bool
+}
+
+// A HandlerFunc is a Handler that answers all requests in one way. A request
+// whose body is longer than MaxBody is answered 413 without it.
+type HandlerFunc func(x *Exchange)
+
+// ServeDirect implements Handler.
+func (f HandlerFunc) ServeDirect(x *Exchange) bool { f(x); return true }
+
+// ServeHTTP implements http.Handler.
+func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { ServeHTTP(w, r, f) }
+
+// A Request is what a server has read. Its slices are the server's buffers:
+// they must not be changed, and are not valid after the handler has returned.
+type Request struct {
+	Method     string
+	Target     []byte // as it came (RFC 9112 section 3.2)
+	Path       []byte // percent-decoded; "*" and "" as net/http has them
+	RawQuery   []byte // without the question mark
+	Host       []byte
+	Body       []byte // whole, at most MaxBody
+	RemoteAddr string
+	Fields     Fields
+}
+
+// Fields are a request's header fields. The slices are the server's.
+type Fields interface {
+	// Get returns the first value of the named field, nil if there is none.
+	// name is in any case. Host is not among the fields.
+	Get(name string) []byte
+	// All goes through all fields, in no particular order. Names are as the
+	// client wrote them or in canonical form.
+	All() iter.Seq2[[]byte, []byte]
+}
+
+// A Field is one header field of an answer; its name is in canonical form.
+type Field struct{ Name, Value string }
+
+// An Exchange is one request and the answer that a handler makes of it. It is
+// used by one goroutine and ends with the handler's return.
+//
+// The answer is status 200 without a body until the handler says otherwise. It
+// is sent whole when the handler has returned, with a Content-Length, a Date
+// and, if it has a body and no Content-Type, one guessed as net/http does.
+type Exchange struct {
+	Request
+
+	status int
+	fields []Field
+	body   []byte
+	ready  *Response
+	file   File
+}
+
+// A File is a part of a file that is to be sent.
+type File struct {
+	File        *os.File
+	Offset, Len int64
+	// Done, if not nil, is called when the server is through with File.
+	Done func()
+}
+
+// SetStatus sets the answer's status, from 200 to 999. It panics for others,
+// also for 1xx, which are not answers.
+func (x *Exchange) SetStatus(status int) {
+	if status < 200 || status > 999 {
+		panic("direct: SetStatus of " + strconv.Itoa(status))
+	}
+	x.status = status
+}
+
+// Status is what was set, or that of the Response given to Send.
+func (x *Exchange) Status() int {
+	if x.ready != nil {
+		return x.ready.status
+	}
+	if x.status == 0 {
+		return http.StatusOK
+	}
+	return x.status
+}
+
+// Size is the length of the answer's body, in bytes, as it is now.
+func (x *Exchange) Size() int64 {
+	switch {
+	case x.ready != nil:
+		return int64(len(x.ready.body))
+	case x.file.File != nil:
+		return x.file.Len
+	}
+	return int64(len(x.body))
+}
+
+// SetField sets a field of the answer, instead of those of that name that were
+// there. It panics if name is no field name, or is one of those that frame the
+// message, which are the server's: Connection, Content-Length, Keep-Alive,
+// Trailer, Transfer-Encoding, Upgrade. Control characters in the value become
+// spaces.
+func (x *Exchange) SetField(name, value string) {
+	name = fieldName(name)
+	x.fields = slices.DeleteFunc(x.fields, func(f Field) bool { return f.Name == name })
+	x.fields = append(x.fields, Field{name, value})
+}
+
+// AddField is SetField, but keeps those of that name that were there.
+func (x *Exchange) AddField(name, value string) {
+	x.fields = append(x.fields, Field{fieldName(name), value})
+}
+
+// GetField returns the first value of a field of the answer, "" if there is
+// none.
+func (x *Exchange) GetField(name string) string {
+	name = http.CanonicalHeaderKey(name)
+	for _, f := range x.fields {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Write adds a copy of p to the body. Its error is nil.
+func (x *Exchange) Write(p []byte) (int, error) {
+	x.body = append(x.body, p...)
+	return len(p), nil
+}
+
+// WriteString adds s to the body. Its error is nil.
+func (x *Exchange) WriteString(s string) (int, error) {
+	x.body = append(x.body, s...)
+	return len(s), nil
+}
+
+// Send makes r the answer, instead of all that was set. HEAD is answered
+// without r's body.
+func (x *Exchange) Send(r *Response) { x.ready = r }
+
+// SendFile makes a part of a file the body, instead of what was written. The
+// file must have that part when it is read, else the connection ends early.
+func (x *Exchange) SendFile(f File) {
+	x.release()
+	x.file = f
+}
+
+// fieldName is the canonical form of a name that may be set.
+func fieldName(name string) string {
+	name = http.CanonicalHeaderKey(name)
+	switch name {
+	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
+		panic("direct: the field " + name + " is the server's")
+	}
+	if !validName(name) {
+		panic("direct: " + strconv.Quote(name) + " is no field name")
+	}
+	return name
+}
+
+// validName reports whether name is a token (RFC 9110 section 5.6.2).
+func validName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && !('0' <= c && c <= '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// bytesOf views s without a copy; what looks at it must not write.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
