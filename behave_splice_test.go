@@ -598,7 +598,7 @@ func TestReadFromSocketClientFails(t *testing.T) {
 			cancelled := make(chan error, 1)
 			tt.server.Engine = e
 			tt.server.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Length", fmt.Sprint(1<<40))
+				w.Header().Set("Content-Length", fmt.Sprint(int64(1)<<40))
 				if tt.before != nil {
 					tt.before(w)
 				}

@@ -58,6 +58,9 @@ func (s *Server) config(base context.Context) *bridge.Config {
 	}
 	cfg := &bridge.Config{
 		Handler:        &s.Handler,
+		Placement:      bridge.Placement(s.Placement),
+		Places:         s.places,
+		ReuseRequests:  s.ReuseRequests,
 		GeneralOptions: !s.DisableGeneralOptionsHandler,
 		Head:           http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},
 		ReadTimeout:    max(s.ReadTimeout, 0),
@@ -74,6 +77,7 @@ func (s *Server) config(base context.Context) *bridge.Config {
 			Idle:       orDefault(idle, defaultIdleTimeout),
 			ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
 			WriteStall: orDefault(s.WriteStallTimeout, defaultStall),
+			Slots:      s.slots,
 		}},
 	}
 	if cfg.Head.HeadBytes < 0 {
@@ -83,6 +87,14 @@ func (s *Server) config(base context.Context) *bridge.Config {
 		cfg.Head.Fields = 1 << 30
 	}
 	return cfg
+}
+
+// queueLength is how many may wait for one of n.
+func (s *Server) queueLength(n int) int {
+	if s.QueueLength != 0 {
+		return max(s.QueueLength, 0)
+	}
+	return n
 }
 
 // maxConns is the Gate's limit: MaxConns, or what the limit of open files

@@ -12,11 +12,7 @@ import (
 // This file is the other engine: connections on goroutines, or on Workers.
 
 func (a *acceptor) startWorkers() {
-	n := a.s.QueueLength
-	if n == 0 {
-		n = a.s.Workers
-	}
-	a.queue = make(chan job, max(n, 0))
+	a.queue = make(chan job, a.s.queueLength(a.s.Workers))
 	for range a.s.Workers {
 		go a.work()
 	}
@@ -73,7 +69,7 @@ func (a *acceptor) serve(j job) {
 		a.over(j)
 		return
 	}
-	p.SetPeer(peer)
+	j.c.SetPeer(peer)
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()

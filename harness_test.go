@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,9 @@ func startOn(t testing.TB, s *Server, l net.Listener) *testServer {
 	ts := &testServer{Server: s, t: t, addr: l.Addr().String(), log: new(logBuffer), errc: make(chan error, 1), ctl: s}
 	if s.ErrorLog == nil {
 		s.ErrorLog = log.New(ts.log, "", 0)
+	}
+	if v := os.Getenv("CHERT_PLACEMENT"); v == "inline" && s.Placement == Adaptive {
+		s.Placement = Inline
 	}
 	if s.Engine == oracle {
 		ts.startOracle(l)

@@ -141,7 +141,11 @@ func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
 	// With the first connection, as late as net/http looks at these fields:
 	// tests set them when the server has been started already.
-	cfg := sync.OnceValue(func() *bridge.Config { return s.config(base) })
+	cfg := sync.OnceValue(func() *bridge.Config {
+		c := s.config(base)
+		c.LocalAddr = oneAddr(sv.l.Addr())
+		return c
+	})
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
 	if s.Engine == EngineAuto && s.ConnContext != nil {
 		// What it is shown must be the connection itself: it may ask a
@@ -163,6 +167,15 @@ func (s *Server) serveWith(sv *serving) error {
 		loops = s.Engine == EngineLoops
 	}
 	return s.serveAccepting(sv, cfg, loops)
+}
+
+// oneAddr is the local address of all TCP connections of a listener, nil if each
+// may have another. A system call for each connection is saved by it.
+func oneAddr(a net.Addr) net.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok && len(tcp.IP) > 0 && !tcp.IP.IsUnspecified() {
+		return tcp
+	}
+	return nil
 }
 
 // accept is what listeners on loops do with new connections.

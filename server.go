@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
 )
 
@@ -102,6 +103,19 @@ type Server struct {
 	HTTP2     *http.HTTP2Config
 	Protocols *http.Protocols
 
+	// Placement says where handlers run on event loops. Default Adaptive.
+	Placement Placement
+	// ReuseRequests makes the server keep the *http.Request, its URL, header,
+	// strings, body and context, and the header of the response, for a later
+	// request. A handler that does not allocate is then served without an
+	// allocation. Off by default, because it takes something away that
+	// net/http grants: nothing of a request may be used after the handler has
+	// returned, not by goroutines it has started and not in copies made with
+	// WithContext; strings (a path, a header's value) must be cloned to be
+	// kept (strings.Clone). A handler that breaks this sees another client's
+	// data, and the race detector does not always tell. Requests whose
+	// context's Done or Err was called are not reused.
+	ReuseRequests bool
 	// Engine says how connections are driven. Default EngineAuto.
 	Engine Engine
 	// Workers, if positive, bounds how many connections the goroutine engine
@@ -109,8 +123,14 @@ type Server struct {
 	// do, connections are closed after the request at hand. Beyond that the
 	// answer is 503. Event loops ignore it.
 	Workers int
-	// QueueLength bounds the connections that wait for one of Workers. Default
-	// as many as Workers; a negative value means that none wait.
+	// MaxHandlers bounds how many handlers run at the same time, on loops and
+	// on goroutines. Up to QueueLength further requests wait in the order in
+	// which they came; beyond that the answer is 503 with Retry-After. A
+	// handler that has hijacked its connection does not count. Default none.
+	MaxHandlers int
+	// QueueLength bounds the requests that wait for MaxHandlers, and the
+	// connections that wait for one of Workers. Default as many as those; a
+	// negative value means that none wait.
 	QueueLength int
 
 	stopping     atomic.Bool // Shutdown or Close was called
@@ -119,6 +139,8 @@ type Server struct {
 
 	mu         sync.Mutex
 	gate       *loop.Gate
+	places     *place.Table
+	slots      *loop.Slots // nil without MaxHandlers
 	mirrorOnce sync.Once
 	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
 	current    *loopSet                    // the loops that new Serve calls use; nil when none run
@@ -128,6 +150,22 @@ type Server struct {
 	quiet      *sync.Cond                  // signalled when something of the above has ended
 	onShutdown []func()
 }
+
+// Placement is where the handlers of connections on event loops run.
+type Placement uint8
+
+const (
+	// Adaptive runs handlers on the loop that have been quick for a while,
+	// less than 100 us, and others on pooled goroutines. What was quick once
+	// and blocks or computes now costs the loop a change of goroutines after
+	// one or two milliseconds, and goes to the pool from then on.
+	Adaptive Placement = iota
+	// Inline runs all handlers on the loop, which changes its goroutine for
+	// every one that takes long.
+	Inline
+	// Pooled runs all handlers on pooled goroutines.
+	Pooled
+)
 
 // Engine is a way to drive connections.
 type Engine uint8
@@ -172,6 +210,10 @@ func (s *Server) lock() {
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
+		s.places = place.New()
+		if s.MaxHandlers > 0 {
+			s.slots = loop.NewSlots(s.MaxHandlers, s.queueLength(s.MaxHandlers))
+		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
 	}
 }

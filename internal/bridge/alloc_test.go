@@ -23,7 +23,7 @@ const browserGET = "GET /articles/2026/stone?page=2 HTTP/1.1\r\n" +
 	"Priority: u=0, i\r\n\r\n"
 
 func testConn() *Conn {
-	return &Conn{ctx: context.Background(), peer: "127.0.0.1:1", cfg: &Config{
+	return &Conn{ctx: context.Background(), t: &idleTransport{}, cfg: &Config{
 		BaseContext: context.Background(),
 		KeepAlives:  func() bool { return true },
 	}}
@@ -37,10 +37,10 @@ var requests = []struct {
 	allocs     float64
 }{
 	{"no fields but Host", "GET / HTTP/1.1\r\nHost: h\r\n\r\n", 3},
-	{"curl", "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\r\n", 4},
-	{"eight fields", "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\n\r\n", 4},
-	{"POST", "POST /x?y=z HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", 4},
-	{"browser", browserGET, 6},
+	{"curl", "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\r\n", 5},
+	{"eight fields", "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\n\r\n", 5},
+	{"POST", "POST /x?y=z HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", 6},
+	{"browser", browserGET, 7},
 }
 
 func TestRequestAllocations(t *testing.T) {

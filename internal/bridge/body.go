@@ -15,7 +15,8 @@ import (
 // body is a request's body. Its methods may be called by any goroutine, also
 // after the handler has returned; then they touch nothing of the connection.
 type body struct {
-	x *exchange
+	x  *exchange
+	te [1]string // what Request.TransferEncoding points to
 
 	closed atomic.Bool // set under mu
 
@@ -41,26 +42,35 @@ func (x *exchange) initBody(h *http1.Request) {
 	r := &x.req
 	switch {
 	case h.Chunked:
-		x.te[0] = "chunked"
-		r.TransferEncoding = x.te[:]
+		x.newBody()
+		x.body.chunked, x.body.te[0] = true, "chunked"
+		r.TransferEncoding = x.body.te[:]
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
-		x.body.chunked = true
-		r.Body = &x.body
+		r.Body = x.body
 	case h.ContentLength > 0:
 		r.ContentLength = h.ContentLength
+		x.newBody()
 		x.body.remain = h.ContentLength
-		r.Body = &x.body
+		r.Body = x.body
 	default:
 		r.Body = http.NoBody
 		x.bodyDone.Store(true)
 		return
 	}
-	x.body.x = x
 	if h.ExpectContinue {
 		x.res.canContinue.Store(true)
 		x.res.expectsContinue = true
 	}
+}
+
+func (x *exchange) newBody() {
+	if b := x.c.block; b != nil {
+		x.body = &b.body
+	} else {
+		x.body = new(body)
+	}
+	x.body.x = x
 }
 
 // Read implements io.Reader.

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -20,11 +22,21 @@ type Config struct {
 	// server runs; net/http looks at it with each request too. Nil there is
 	// http.DefaultServeMux.
 	Handler *http.Handler
+	// Placement says where handlers on loops run, Places what is known of them.
+	Placement Placement
+	Places    *place.Table
+	// directLate: a direct handler has once cost a loop its driver.
+	directLate atomic.Bool
+	// ReuseRequests keeps what requests are made of for others.
+	ReuseRequests bool
 	// GeneralOptions answers "OPTIONS *" without the handler.
 	GeneralOptions bool
 	Head           http1.Limits
 	// ReadTimeout and WriteTimeout are http.Server's; 0 is none.
 	ReadTimeout, WriteTimeout time.Duration
+	// LocalAddr is that of all connections on loops; nil if they differ, as on
+	// a listener for all of a host's addresses.
+	LocalAddr net.Addr
 	// BaseContext is the parent of every request's context. Never nil.
 	BaseContext context.Context
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
@@ -51,6 +63,9 @@ type locals struct {
 const maxLocals = 1024
 
 func (cfg *Config) localAddr(fd int) net.Addr {
+	if cfg.LocalAddr != nil {
+		return cfg.LocalAddr
+	}
 	a := sys.LocalAddr(fd)
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

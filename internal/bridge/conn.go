@@ -8,28 +8,38 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
+	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // Conn speaks HTTP/1 on one connection. The connection's owner calls its
 // methods; PeerGone may come from any goroutine.
 type Conn struct {
-	cfg  *Config        // immutable
-	t    conn.Transport // immutable
-	peer string         // Request.RemoteAddr; not changed after the first Feed
+	cfg *Config        // immutable
+	t   conn.Transport // immutable
 	// ctx is the parent of the requests' contexts: BaseContext, or what
 	// ConnContext made of it. Immutable.
 	ctx context.Context
 	// cur is the exchange between Feed's Run and the end of Serve.
-	cur      atomic.Pointer[exchange]
-	progress http1.Progress
-	headAt   time.Time // when a head began, kept only for ReadTimeout
-	tls      *tls.ConnectionState
-	hijacked bool
+	cur         atomic.Pointer[exchange]
+	progress    http1.Progress
+	headAt      int64 // when a head began, of sys.Nanotime, kept only for ReadTimeout
+	tls         *tls.ConnectionState
+	hijacked    bool
+	onLoop      bool    // immutable
+	direct      *parsed // a request for the direct way, between Feed and Serve
+	block       *block  // of the request at hand, with ReuseRequests
+	quick       bool    // the handler at hand may run on the loop
+	busy        bool    // the request at hand was refused
+	learning    bool    // how it runs is of interest
+	runs        uint32
+	memo        place.Memo
+	began, took int64 // of the handler, in sys.Nanotime's nanoseconds, if it is timed
 }
 
 // loopConn is a connection on a loop in one allocation.
@@ -41,7 +51,9 @@ type loopConn struct {
 // Open starts HTTP/1 on a socket that loop l has accepted.
 func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	c := new(loopConn)
-	c.http.init(cfg, &c.sock, peer)
+	c.http.init(cfg, &c.sock)
+	c.http.onLoop = true
+	c.http.learning = cfg.Placement == Adaptive
 	if err := c.sock.Start(l, fd, peer, cfg.localAddr(fd), &c.http, &cfg.Shared); err != nil {
 		return nil, err
 	}
@@ -50,16 +62,16 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 }
 
 // New makes the protocol for a connection that is driven some other way. Its
-// SetPeer and SetTLS are called before the first byte of HTTP.
+// SetTLS is called before the first byte of HTTP.
 func (cfg *Config) New(t conn.Transport) *Conn {
 	c := new(Conn)
-	c.init(cfg, t, "")
+	c.init(cfg, t)
 	c.started()
 	return c
 }
 
-func (c *Conn) init(cfg *Config, t conn.Transport, peer string) {
-	c.cfg, c.t, c.peer, c.ctx = cfg, t, peer, cfg.BaseContext
+func (c *Conn) init(cfg *Config, t conn.Transport) {
+	c.cfg, c.t, c.ctx = cfg, t, cfg.BaseContext
 }
 
 func (c *Conn) started() {
@@ -78,15 +90,8 @@ func (c *Conn) setState(s http.ConnState) {
 	}
 }
 
-// SetPeer says what requests have as RemoteAddr.
-func (c *Conn) SetPeer(peer string) { c.peer = peer }
-
 // SetTLS says what was negotiated.
 func (c *Conn) SetTLS(state *tls.ConnectionState) { c.tls = state }
-
-// heads keeps parsed heads: a few kilobytes that are needed only while one is
-// parsed.
-var heads = sync.Pool{New: func() any { return new(http1.Request) }}
 
 // Feed implements conn.Proto.
 func (c *Conn) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
@@ -96,25 +101,33 @@ func (c *Conn) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
 		}
 		return 0, conn.More, nil
 	}
-	h := heads.Get().(*http1.Request)
-	defer heads.Put(h)
-	n, err := h.Parse(b, &c.progress, &c.cfg.Head)
+	p := parseds.Get().(*parsed)
+	n, err := p.head.Parse(b, &c.progress, &c.cfg.Head)
 	switch {
 	case err != nil:
+		p.free()
 		return c.refuse(err)
 	case n == 0 && eof:
+		p.free()
 		return c.refuse(errTruncated)
 	case n == 0:
-		if c.cfg.ReadTimeout > 0 && c.headAt.IsZero() {
-			c.headAt = time.Now()
+		p.free()
+		if c.cfg.ReadTimeout > 0 && c.headAt == 0 {
+			c.headAt = sys.Nanotime()
 		}
 		return 0, conn.More, nil
 	}
-	x, err := c.newExchange(h, b[:n])
+	if whole := c.takeDirect(p, b, n); whole > 0 {
+		c.setState(http.StateActive)
+		return whole, conn.RunWhole, nil
+	}
+	x, err := c.newExchange(&p.head, b[:n])
+	p.free()
 	if err != nil {
 		return c.refuse(err)
 	}
 	c.cur.Store(x)
+	c.judge(x)
 	c.setState(http.StateActive)
 	return n, conn.Run, nil
 }
@@ -157,9 +170,16 @@ func (c *Conn) Expired(partial bool) (conn.Verdict, []byte) {
 
 // PeerGone implements conn.Proto.
 func (c *Conn) PeerGone(reset bool) {
+	if c.cfg.ReuseRequests {
+		c.curLock().Lock()
+		defer c.curLock().Unlock()
+	}
 	// While a body is being read, the end of the stream is the body's affair:
 	// net/http looks for a gone client only behind the body.
 	if x := c.cur.Load(); x != nil && (reset || x.bodyDone.Load()) {
+		if reset {
+			x.reset.Store(true)
+		}
 		x.gone()
 	}
 }
@@ -172,9 +192,22 @@ func (c *Conn) Closed() {
 }
 
 // Serve implements conn.Proto.
-func (c *Conn) Serve() (v conn.Verdict) {
+func (c *Conn) Serve() conn.Verdict {
+	c.progress, c.headAt = http1.Progress{}, 0
+	if c.direct != nil {
+		if c.busy {
+			c.busy = false
+			c.direct.handler = busyAnswer
+		}
+		return c.serveDirect()
+	}
+	return c.servePlain()
+}
+
+// servePlain runs the handler as net/http does.
+func (c *Conn) servePlain() (v conn.Verdict) {
 	x := c.cur.Load()
-	c.progress, c.headAt = http1.Progress{}, time.Time{}
+	c.began = 0
 	returned := false
 	defer func() {
 		// A panic, or runtime.Goexit; then nobody sees v.
@@ -183,22 +216,65 @@ func (c *Conn) Serve() (v conn.Verdict) {
 				c.logPanic(e)
 			}
 			v = x.abort()
+			if c.learning && v != conn.Detached {
+				c.timed()
+				c.learn(x, false)
+			}
 		}
-		c.cur.Store(nil)
+		c.dropCur()
 	}()
-	if x.expectOther {
+	switch {
+	case c.busy:
+		c.busy = false
+		busyAnswer.ServeHTTP(&x.res, &x.req)
+	case x.expectOther:
 		// RFC 9110 section 10.1.1: a server MAY answer 417 to an expectation
 		// other than 100-continue.
 		x.res.Header().Set("Connection", "close")
 		x.res.WriteHeader(http.StatusExpectationFailed)
-	} else {
+	case c.cfg.Shared.Limits.Slots != nil && x.reset.Load():
+		// The client has left while it waited for a slot: nobody would see what
+		// the handler does. One that has only closed its side still reads.
+		panic(http.ErrAbortHandler)
+	default:
 		x.setDeadlines()
-		c.cfg.handler(&x.req).ServeHTTP(&x.res, &x.req)
+		c.serve(x)
 	}
 	// Not before the handler's last statement: a panic in finish, which calls
 	// no handler's code, must not be taken for the handler's.
 	v = x.finish()
 	returned = true
+	if c.learning && v != conn.Detached {
+		c.learn(x, x.res.missing)
+	}
+	if b := c.block; b != nil && v != conn.Detached {
+		c.dropCur()
+		c.block = nil
+		b.free()
+	}
+	return c.settle(v)
+}
+
+// curLocks guard who tells an exchange of the peer against its reuse. There are
+// few, since an idle connection needs none.
+var curLocks [64]sync.Mutex
+
+func (c *Conn) curLock() *sync.Mutex {
+	return &curLocks[uintptr(unsafe.Pointer(c))/unsafe.Sizeof(*c)%uintptr(len(curLocks))]
+}
+
+// dropCur ends the use of the present exchange by PeerGone.
+func (c *Conn) dropCur() {
+	if c.cfg.ReuseRequests {
+		// Who is telling it must have told: it may soon be another's.
+		c.curLock().Lock()
+		defer c.curLock().Unlock()
+	}
+	c.cur.Store(nil)
+}
+
+// settle ends an exchange whose answer says v.
+func (c *Conn) settle(v conn.Verdict) conn.Verdict {
 	if v == conn.More {
 		c.setState(http.StateIdle)
 		if !c.cfg.KeepAlives() {
@@ -212,6 +288,10 @@ func (cfg *Config) handler(r *http.Request) http.Handler {
 	if cfg.GeneralOptions && r.RequestURI == "*" && r.Method == http.MethodOptions {
 		return generalOptions
 	}
+	return cfg.userHandler()
+}
+
+func (cfg *Config) userHandler() http.Handler {
 	if h := *cfg.Handler; h != nil {
 		return h
 	}
@@ -236,5 +316,5 @@ var generalOptions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 func (c *Conn) logPanic(e any) {
 	stack := make([]byte, 64<<10)
 	stack = stack[:runtime.Stack(stack, false)]
-	c.cfg.Logf("http: panic serving %v: %v\n%s", c.peer, e, stack)
+	c.cfg.Logf("http: panic serving %v: %v\n%s", c.t.Peer(), e, stack)
 }

@@ -14,21 +14,37 @@ import (
 // It is done when the handler has returned, when the peer is gone, or when the
 // parent is done.
 type reqContext struct {
-	x      *exchange       // immutable
-	parent context.Context // immutable
+	x *exchange // immutable
 
-	mu      sync.Mutex
-	done    chan struct{} // nil until asked for
-	err     error
-	watched bool
-	stop    func() bool // ends the watch on the parent
-	after   map[*afterCall]struct{}
+	mu    sync.Mutex
+	err   error
+	cares *cares // nil until somebody does
+}
+
+// cares is what a context needs when somebody cares for its end.
+type cares struct {
+	done  chan struct{} // nil until asked for
+	stop  func() bool   // ends the watch on the parent
+	after map[*afterCall]struct{}
 }
 
 type afterCall struct{ f func() }
 
+// parent is what the context derives from.
+func (c *reqContext) parent() context.Context { return c.x.c.ctx }
+
+// care returns c.cares and whether the caller is the first to care: that one
+// calls watch. c.mu is held.
+func (c *reqContext) care() (_ *cares, first bool) {
+	if c.cares == nil {
+		c.cares = new(cares)
+		first = c.err == nil
+	}
+	return c.cares, first
+}
+
 // Deadline implements context.Context.
-func (c *reqContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+func (c *reqContext) Deadline() (time.Time, bool) { return c.parent().Deadline() }
 
 // Value implements context.Context.
 func (c *reqContext) Value(key any) any {
@@ -41,19 +57,20 @@ func (c *reqContext) Value(key any) any {
 		}
 		return nil
 	}
-	return c.parent.Value(key)
+	return c.parent().Value(key)
 }
 
 // Done implements context.Context.
 func (c *reqContext) Done() <-chan struct{} {
 	c.mu.Lock()
-	if c.done == nil {
-		c.done = make(chan struct{})
+	cares, first := c.care()
+	if cares.done == nil {
+		cares.done = make(chan struct{})
 		if c.err != nil {
-			close(c.done)
+			close(cares.done)
 		}
 	}
-	done, first := c.done, c.beginWatch()
+	done := cares.done
 	c.mu.Unlock()
 	if first {
 		c.watch()
@@ -64,7 +81,7 @@ func (c *reqContext) Done() <-chan struct{} {
 // Err implements context.Context.
 func (c *reqContext) Err() error {
 	c.mu.Lock()
-	first := c.beginWatch()
+	_, first := c.care()
 	c.mu.Unlock()
 	if first {
 		c.watch()
@@ -84,11 +101,11 @@ func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 		go f()
 		return func() bool { return false }
 	}
-	if c.after == nil {
-		c.after = make(map[*afterCall]struct{})
+	cares, first := c.care()
+	if cares.after == nil {
+		cares.after = make(map[*afterCall]struct{})
 	}
-	c.after[call] = struct{}{}
-	first := c.beginWatch()
+	cares.after[call] = struct{}{}
 	c.mu.Unlock()
 	if first {
 		c.watch()
@@ -96,31 +113,23 @@ func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, ok := c.after[call]
-		delete(c.after, call)
+		_, ok := cares.after[call]
+		delete(cares.after, call)
 		return ok
 	}
 }
 
-// beginWatch reports whether the caller is the first to care. c.mu is held.
-func (c *reqContext) beginWatch() bool {
-	if c.watched || c.err != nil {
-		return false
-	}
-	c.watched = true
-	return true
-}
-
+// watch looks at the parent and the peer from now on.
 func (c *reqContext) watch() {
-	if c.parent.Done() != nil {
-		if err := c.parent.Err(); err != nil {
+	if parent := c.parent(); parent.Done() != nil {
+		if err := parent.Err(); err != nil {
 			c.cancel(err)
 			return
 		}
-		stop := context.AfterFunc(c.parent, func() { c.cancel(c.parent.Err()) })
+		stop := context.AfterFunc(parent, func() { c.cancel(parent.Err()) })
 		c.mu.Lock()
 		over := c.err != nil
-		c.stop = stop
+		c.cares.stop = stop
 		c.mu.Unlock()
 		if over {
 			stop()
@@ -133,7 +142,7 @@ func (c *reqContext) watch() {
 func (c *reqContext) isWatched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.watched
+	return c.cares != nil
 }
 
 // cancel ends the context; only the first call counts.
@@ -144,11 +153,16 @@ func (c *reqContext) cancel(err error) {
 		return
 	}
 	c.err = err
-	if c.done != nil {
-		close(c.done)
+	cares := c.cares
+	if cares == nil {
+		c.mu.Unlock()
+		return
 	}
-	after, stop := c.after, c.stop
-	c.after = nil
+	if cares.done != nil {
+		close(cares.done)
+	}
+	after, stop := cares.after, cares.stop
+	cares.after = nil
 	c.mu.Unlock()
 	if stop != nil {
 		stop()

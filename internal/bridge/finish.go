@@ -27,11 +27,13 @@ func (w *response) finish() conn.Verdict {
 	if w.chunking && !w.x.isHEAD {
 		w.endChunks()
 	}
-	w.flushWire(nil)
-	w.dropBuffers()
+	w.lastWire()
+	w.broken = w.err != nil
+	w.missing = w.status == http.StatusNotFound || w.status == http.StatusMethodNotAllowed
+	defer w.end()
 	switch {
 	case w.err != nil:
-		return w.failure()
+		return failure(w.err)
 	case w.limitHit:
 		return conn.Linger
 	case w.closeAfter.Load():
@@ -61,9 +63,9 @@ func (w *response) implicitHeader() {
 
 // failure is how a connection ends that would not take what was written: a
 // client that stopped reading gets a reset, so that nothing waits for it.
-func (w *response) failure() conn.Verdict {
+func failure(err error) conn.Verdict {
 	var ne net.Error
-	if errors.As(w.err, &ne) && ne.Timeout() {
+	if errors.As(err, &ne) && ne.Timeout() {
 		return conn.Reset
 	}
 	return conn.Close
@@ -77,18 +79,11 @@ func (w *response) abort() conn.Verdict {
 		return conn.Detached
 	}
 	w.handlerDone = true
-	if w.headOut {
+	if w.writing != nil && w.headOut {
 		// Else there is at most the beginning of a head, which nobody could
 		// make sense of.
 		w.flushWire(nil)
 	}
-	w.dropBuffers()
+	w.end()
 	return conn.Close
-}
-
-func (w *response) dropBuffers() {
-	if w.buf != nil {
-		w.buf.Release()
-		w.buf, w.out, w.staged = nil, nil, nil
-	}
 }

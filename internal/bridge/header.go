@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/http1"
 )
@@ -37,6 +35,7 @@ func (f *heldField) set() bool { return f.end > f.start }
 // written behind the handler's own.
 type extra struct {
 	date        bool
+	now         int64 // of sys.Nanotime
 	length      int64 // -1 for none
 	contentType string
 	connection  string
@@ -45,7 +44,6 @@ type extra struct {
 
 // encodeHead puts the status line and the handler's fields in the buffer.
 func (w *response) encodeHead() {
-	w.wire()
 	w.out = http1.AppendStatusLine(w.out, min(w.x.minor, 1), w.status)
 	if len(w.header) == 0 {
 		return
@@ -54,13 +52,16 @@ func (w *response) encodeHead() {
 	keys, trailers := sortedKeys(few[:0], w.header, nil)
 	w.head.trailers = trailers
 	for _, k := range keys {
-		start := len(w.out)
-		vv := w.header[k]
-		for _, v := range vv {
-			w.out = http1.AppendField(w.out, k, v)
-		}
-		w.note(k, vv, start)
+		w.encodeField(k, w.header[k])
 	}
+}
+
+func (w *response) encodeField(k string, vv []string) {
+	start := len(w.out)
+	for _, v := range vv {
+		w.out = http1.AppendField(w.out, k, v)
+	}
+	w.note(k, vv, start)
 }
 
 // note remembers what sendHead must know of the field k, whose lines begin at
@@ -85,6 +86,10 @@ func (w *response) note(k string, vv []string, start int) {
 		f = &h.length
 		// A key without values means that none is wanted.
 		f.cut = len(vv) == 0
+		if len(vv) > 0 && vv[0] != "" && !w.noteLength(vv[0]) {
+			w.out = w.out[:start]
+			return
+		}
 	case "Content-Type":
 		f = &h.contentType
 		// A key without values suppresses sniffing, as with net/http.
@@ -107,6 +112,19 @@ func (w *response) note(k string, vv []string, start int) {
 	}
 }
 
+// noteLength takes the length that the handler declares, or forgets a malformed
+// one and reports false.
+func (w *response) noteLength(v string) bool {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		w.x.c.cfg.Logf("http: invalid Content-Length of %q", v)
+		w.header.Del("Content-Length")
+		return false
+	}
+	w.length = n
+	return true
+}
+
 // declareTrailers notes the trailers that the head announces.
 func (w *response) declareTrailers(vv []string) {
 	w.head.trailers = w.head.trailers || len(vv) > 0
@@ -122,11 +140,15 @@ func (w *response) declareTrailers(vv []string) {
 // takeBack removes the cut fields' lines from the buffer.
 func (w *response) takeBack() {
 	h := &w.head
+	cut := func(f *heldField) bool { return f.cut && f.set() }
+	if !cut(&h.connection) && !cut(&h.encoding) && !cut(&h.length) && !cut(&h.contentType) {
+		return
+	}
 	held := [...]*heldField{&h.connection, &h.encoding, &h.length, &h.contentType}
 	// From the last to the first, so that the places of the others stay right.
 	slices.SortFunc(held[:], func(a, b *heldField) int { return b.start - a.start })
 	for _, f := range held {
-		if f.cut && f.set() {
+		if cut(f) {
 			w.out = slices.Delete(w.out, f.start, f.end)
 		}
 	}
@@ -141,7 +163,7 @@ func (w *response) sendHead(p []byte) {
 	}
 	w.headOut = true
 	h := &w.head
-	add := extra{length: -1, date: !h.hasDate}
+	add := extra{length: -1, date: !h.hasDate, now: w.x.c.t.Now()}
 	keepAlives := w.x.c.cfg.KeepAlives()
 	// A handler that is done without a length and without trailers has shown
 	// all of its body: p. Not for HEAD without bytes, where nobody knows what
@@ -269,7 +291,6 @@ func (w *response) switching() bool {
 
 // endChunks writes the last chunk and the trailer section.
 func (w *response) endChunks() {
-	w.wire()
 	w.out = append(w.out, "0\r\n"...)
 	var t http.Header // most responses have none
 	add := func(name string, vv []string) {
@@ -294,19 +315,21 @@ func (w *response) endChunks() {
 
 func (e *extra) append(b []byte) []byte {
 	if e.date {
-		b = append(b, "Date: "...)
-		b = appendDate(b)
-		b = append(b, "\r\n"...)
+		b = appendDate(b, e.now)
 	}
 	if e.length >= 0 {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, e.length, 10)
 		b = append(b, "\r\n"...)
 	}
-	for _, f := range [...][2]string{{"Content-Type", e.contentType}, {"Connection", e.connection}, {"Transfer-Encoding", e.encoding}} {
-		if f[1] != "" {
-			b = http1.AppendField(b, f[0], f[1])
-		}
+	if e.contentType != "" {
+		b = http1.AppendField(b, "Content-Type", e.contentType)
+	}
+	if e.connection != "" {
+		b = http1.AppendField(b, "Connection", e.connection)
+	}
+	if e.encoding != "" {
+		b = http1.AppendField(b, "Transfer-Encoding", e.encoding)
 	}
 	return b
 }
@@ -340,26 +363,10 @@ func sortedKeys(keys []string, h http.Header, exclude []string) (_ []string, tra
 			trailers = true
 		}
 	}
-	slices.Sort(keys)
-	return keys, trailers
-}
-
-// date is the Date field's value, made once a second.
-type date struct {
-	second int64
-	text   string
-}
-
-var lastDate atomic.Pointer[date]
-
-func appendDate(b []byte) []byte {
-	now := time.Now()
-	d := lastDate.Load()
-	if d == nil || d.second != now.Unix() {
-		d = &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		lastDate.Store(d)
+	if len(keys) > 1 {
+		slices.Sort(keys)
 	}
-	return append(b, d.text...)
+	return keys, trailers
 }
 
 func statusLineText(status int) string {

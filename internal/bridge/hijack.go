@@ -39,7 +39,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	w.hijacked = true
 	w.taken.Store(&nc)
-	w.dropBuffers()
+	w.end()
 	if hook != nil {
 		c.cfg.ConnState(hook, http.StateHijacked)
 	}

@@ -46,7 +46,7 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.NoBody
 	}
 	if r.RemoteAddr == "" {
-		r.RemoteAddr = h.c.peer
+		r.RemoteAddr = h.c.t.Peer()
 	}
 	h.c.cfg.handler(r).ServeHTTP(w, r)
 }

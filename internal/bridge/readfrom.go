@@ -65,7 +65,7 @@ func (u upToLength) Write(p []byte) (int, error) {
 func (w *response) room() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.length == -1 {
+	if w.writing == nil || w.length == -1 {
 		return -1
 	}
 	return max(w.length-w.written, 0)
@@ -74,7 +74,7 @@ func (w *response) room() int64 {
 func (w *response) headSent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.headOut
+	return w.writing != nil && w.headOut
 }
 
 // smallFile is what is rather read and sent with the head in one write: the
@@ -180,7 +180,7 @@ func fileOf(src io.Reader) conn.File {
 // that.
 func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 	sent, err = w.passBy(n, func(t conn.Transport) (sent int64, err error) {
-		sent, ok, err = t.SendFile(f, n)
+		sent, ok, err = t.SendFile(f, -1, n)
 		return sent, err
 	})
 	return sent, ok, err

@@ -13,21 +13,24 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
 )
 
-// exchange is one request and its response: one allocation, never reused.
+// exchange is one request and its response: one allocation, not reused but with
+// Server.ReuseRequests.
 type exchange struct {
 	req  http.Request
 	url  url.URL
 	ctx  reqContext
-	body body
+	body *body // nil when there is none
 	res  response
-	te   [1]string // what req.TransferEncoding points to
-	// values holds the header's values, one slice of it for each field; a
-	// request with more fields gets an array of its own.
-	values [16]string
-	c      *Conn
+	c    *Conn
 
+	// target and method are what the placement's records are kept under: the
+	// handler may change its request.
+	target      string
+	method      place.Method
 	minor       uint8
 	isHEAD      bool
 	keepAlive   bool // the request allows it
@@ -37,14 +40,18 @@ type exchange struct {
 	bodyDone atomic.Bool
 	// left: the client is gone.
 	left atomic.Bool
+	// late: that the handler cost a loop its driver has been noted.
+	late atomic.Bool
+	// reset: and does not listen either.
+	reset atomic.Bool
 	// deadlines: some were set and must not outlive the request.
 	deadlines atomic.Bool
 
 	// life is held by those who use the transport and may come late: other
 	// goroutines than the one that runs Serve. It is taken last of all locks.
 	life   sync.Mutex
-	over   bool      // the connection is not this exchange's any more
-	readBy time.Time // the read deadline: ReadTimeout's or the handler's; zero for none
+	over   bool       // the connection is not this exchange's any more
+	readBy *time.Time // the read deadline: ReadTimeout's or the handler's; nil for none
 }
 
 // use runs f while the connection is surely the exchange's, or reports false.
@@ -70,25 +77,38 @@ func (x *exchange) end() {
 func (x *exchange) limitReads(until time.Time) (restore func()) {
 	x.use(func(t conn.Transport) {
 		x.deadlines.Store(true)
-		if !x.readBy.IsZero() && x.readBy.Before(until) {
-			until = x.readBy
+		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
+			until = by
 		}
 		t.SetReadDeadline(until)
 	})
-	return func() { x.use(func(t conn.Transport) { t.SetReadDeadline(x.readBy) }) }
+	return func() { x.use(func(t conn.Transport) { t.SetReadDeadline(x.readDeadline()) }) }
+}
+
+func (x *exchange) readDeadline() time.Time {
+	if x.readBy == nil {
+		return time.Time{}
+	}
+	return *x.readBy
 }
 
 // newExchange makes the request of a parsed head. It copies head once; all
 // strings of the request are parts of that copy.
 func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
-	x := new(exchange)
+	var x *exchange
+	var s string
+	if c.cfg.ReuseRequests {
+		c.block = blocks.Get().(*block)
+		x, s = c.block.take(head)
+	} else {
+		x, s = new(exchange), string(head)
+	}
 	x.c = c
-	x.ctx.x, x.ctx.parent = x, c.ctx
+	x.ctx.x = x
 	// The copy that WithContext makes is the one stored: it is inlined, so
 	// nothing but x is allocated.
 	x.req = *(&http.Request{}).WithContext(&x.ctx)
 	r := &x.req
-	s := string(head)
 	r.Method = methodString(s[h.Method.Start:h.Method.End])
 	r.RequestURI = s[h.Target.Start:h.Target.End]
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protoString(s, h), 1, int(h.Minor)
@@ -100,7 +120,7 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 		// RFC 9112 section 3.2.2: the host of an absolute target wins.
 		r.Host = s[h.Host.Start:h.Host.End]
 	}
-	r.RemoteAddr, r.TLS = c.peer, c.tls
+	r.RemoteAddr, r.TLS = c.t.Peer(), c.tls
 	r.Close = !h.KeepAlive
 	x.minor, x.keepAlive, x.expectOther = h.Minor, h.KeepAlive, h.ExpectOther
 	x.isHEAD = r.Method == http.MethodHead
@@ -114,13 +134,13 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 		r.ProtoMajor, r.ProtoMinor, r.Proto = 2, 0, "HTTP/2.0"
 		r.ContentLength, r.Close = -1, true
 	}
-	x.res.init(x)
+	x.res.x = x
 	if d := c.cfg.ReadTimeout; d > 0 {
-		from := c.headAt
-		if from.IsZero() {
-			from = time.Now()
+		by := time.Now().Add(d)
+		if c.headAt != 0 {
+			by = by.Add(time.Duration(c.headAt - sys.Nanotime()))
 		}
-		x.readBy = from.Add(d)
+		x.readBy = &by
 	}
 	return x, nil
 }
@@ -128,16 +148,12 @@ func (c *Conn) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 // buildHeader fills r.Header: all fields but those that net/http moves
 // elsewhere (Host, and with chunked coding Transfer-Encoding and Trailer).
 //
-// Go makes a map of up to eight entries in two allocations, a larger one in
-// four.
+// The values are one array, a slice of it for each field. Go makes a map of up
+// to eight entries in two allocations, a larger one in four.
 func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 	r := &x.req
-	header := make(http.Header, max(len(h.Fields)-1, 0))
+	header, values := x.headerSpace(len(h.Fields))
 	r.Header = header
-	values := x.values[:]
-	if len(h.Fields) > len(values) {
-		values = make([]string, len(h.Fields))
-	}
 	for i := range h.Fields {
 		f := &h.Fields[i]
 		if f.ID == http1.FieldHost || f.ID == http1.FieldTransferEncoding {
@@ -152,8 +168,17 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 			header[key] = append(have, value)
 			continue
 		}
-		values[i] = value
-		header[key] = values[i : i+1 : i+1]
+		if values == nil {
+			values = make([]string, 0, len(h.Fields)-i)
+		}
+		// Behind a reused array that was too small, append moves: the earlier
+		// fields keep the old one.
+		n := len(values)
+		values = append(values, value)
+		header[key] = values[n : n+1 : n+1]
+	}
+	if b := x.c.block; b != nil {
+		b.values = values
 	}
 	if p, ok := header["Pragma"]; ok && p[0] == "no-cache" {
 		// RFC 7234 section 5.4, as net/http does it.
@@ -165,6 +190,14 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 		return declareRequestTrailers(r)
 	}
 	return nil
+}
+
+// headerSpace is what a header of n fields is built in.
+func (x *exchange) headerSpace(n int) (http.Header, []string) {
+	if b := x.c.block; b != nil {
+		return b.header, b.values[:0]
+	}
+	return make(http.Header, max(n-1, 0)), nil
 }
 
 var errTrailerName = &http1.Error{Status: http.StatusBadRequest, Reason: "a field that trailers must not have is announced in Trailer"}
@@ -266,9 +299,9 @@ func protoString(s string, h *http1.Request) string {
 
 // setDeadlines applies ReadTimeout and WriteTimeout as the handler starts.
 func (x *exchange) setDeadlines() {
-	if !x.readBy.IsZero() {
+	if x.readBy != nil {
 		x.deadlines.Store(true)
-		x.c.t.SetReadDeadline(x.readBy)
+		x.c.t.SetReadDeadline(*x.readBy)
 	}
 	if d := x.c.cfg.WriteTimeout; d > 0 {
 		x.deadlines.Store(true)
@@ -299,7 +332,7 @@ func (x *exchange) gone() {
 }
 
 // hasBody reports whether the request came with one.
-func (x *exchange) hasBody() bool { return x.body.x != nil }
+func (x *exchange) hasBody() bool { return x.body != nil }
 
 // finish completes the response after the handler has returned and says what
 // becomes of the connection.
@@ -314,7 +347,7 @@ func (x *exchange) finish() conn.Verdict {
 	}
 	if x.hasBody() {
 		x.body.Close()
-		if x.res.err == nil && (x.body.unfinished() || x.body.earlyClose) {
+		if !x.res.broken && (x.body.unfinished() || x.body.earlyClose) {
 			v = conn.Linger
 		}
 	}
@@ -339,7 +372,9 @@ func (x *exchange) hijack() (net.Conn, []byte, error) {
 	nc, rest, err := x.c.t.Hijack()
 	if err == nil {
 		x.over = true
-		x.body.closed.Store(true)
+		if x.hasBody() {
+			x.body.closed.Store(true)
+		}
 	}
 	return nc, rest, err
 }

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
@@ -37,39 +34,69 @@ type response struct {
 
 	mu     sync.Mutex
 	header http.Header // the handler's; nil until asked for
-	// buf holds out and staged: a running handler has one buffer.
-	buf    *buf.Buf
-	out    []byte // head, then what is gathered before it is written
-	staged []byte // body held back
-	// head says what is in out between WriteHeader and sendHead.
-	head        encodedHead
-	status      int
-	length      int64 // declared Content-Length, -1 for none
-	written     int64
+	// writing is how far the response has come: nil before anything was
+	// written, and after the end; who may come then looks at handlerDone first.
+	*writing
 	wroteHeader bool // WriteHeader was called, or Write in its place
-	headOut     bool // the head is in wire or beyond
-	chunking    bool
 	handlerDone bool
 	hijacked    bool
 	limitHit    bool // http.MaxBytesReader asked to close
-	trailers    []string
-	err         error // of the connection; sticky
+	broken      bool // the connection has failed; known at the end
+	missing     bool // the status is 404 or 405; known at the end
 
 	closeAfter      atomic.Bool
 	fullDuplex      atomic.Bool
 	expectsContinue bool
 	// canContinue: the client waits for 100 (Continue) and may still get it.
 	canContinue atomic.Bool
-	notify      chan bool // for CloseNotify
 	// ownDeadline: the handler has set a read deadline.
 	ownDeadline atomic.Bool
 	// taken is the connection after Hijack.
 	taken atomic.Pointer[net.Conn]
 }
 
-func (w *response) init(x *exchange) {
-	w.x = x
-	w.length = -1
+// writing is a response under way and its buffers. It is pooled.
+type writing struct {
+	progress
+	wireBuf  [wireSize]byte
+	stageBuf [stageSize]byte
+}
+
+type progress struct {
+	// out is a head, then what is gathered before it is written: in wireBuf,
+	// but a head that is larger moves away.
+	out    []byte
+	staged []byte // body held back, in stageBuf
+	// head says what is in out between WriteHeader and sendHead.
+	head     encodedHead
+	status   int
+	length   int64 // declared Content-Length, -1 for none
+	written  int64
+	headOut  bool // the head is in wire or beyond
+	chunking bool
+	trailers []string
+	err      error     // of the connection; sticky
+	notify   chan bool // for CloseNotify
+}
+
+var writings = sync.Pool{New: func() any { return new(writing) }}
+
+// begin comes before the first use of writing. mu is held.
+func (w *response) begin() {
+	if w.writing == nil {
+		w.writing = writings.Get().(*writing)
+		w.out, w.staged = w.wireBuf[:0], w.stageBuf[:0]
+		w.length = -1
+	}
+}
+
+// end is behind the last use of writing. mu is held.
+func (w *response) end() {
+	if w.writing != nil {
+		w.progress = progress{}
+		writings.Put(w.writing)
+		w.writing = nil
+	}
 }
 
 // usable reports whether the connection is the handler's. mu is held.
@@ -81,11 +108,12 @@ var errDone = errors.New("chert: response used after its handler returned")
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.header == nil {
 		w.header = make(http.Header)
 	}
-	return w.header
+	h := w.header
+	w.mu.Unlock()
+	return h
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -115,15 +143,8 @@ func (w *response) writeHeader(code int) {
 		w.informational(code)
 		return
 	}
+	w.begin()
 	w.wroteHeader, w.status = true, code
-	if cl := w.header.Get("Content-Length"); cl != "" {
-		if v, err := strconv.ParseInt(cl, 10, 64); err == nil && v >= 0 {
-			w.length = v
-		} else {
-			w.x.c.cfg.Logf("http: invalid Content-Length of %q", cl)
-			w.header.Del("Content-Length")
-		}
-	}
 	w.encodeHead()
 }
 
@@ -133,7 +154,7 @@ func (w *response) informational(code int) {
 		// A server MUST NOT send a 1xx response to an HTTP/1.0 client.
 		return
 	}
-	w.wire()
+	w.begin()
 	w.out = http1.AppendStatusLine(w.out, 1, code)
 	w.out = appendHeader(w.out, w.header, excludeNoBody)
 	w.out = append(w.out, "\r\n"...)
@@ -150,7 +171,7 @@ func (w *response) sendContinue() {
 	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
 	switch {
 	case !w.wroteHeader:
-		w.wire()
+		w.begin()
 		w.out = append(w.out, proceed...)
 		w.flushWire(nil)
 	case w.status == http.StatusSwitchingProtocols && w.err == nil:
@@ -176,7 +197,7 @@ func (w *response) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) {
 	// Nothing below writes to p or keeps it.
-	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
+	return w.Write(bytesOf(s))
 }
 
 // beginWrite checks that n bytes may be written now.
@@ -209,7 +230,6 @@ func (w *response) beginWrite(n int) error {
 
 // stage holds small writes back; a large one goes on whole, as one chunk.
 func (w *response) stage(p []byte) (n int, err error) {
-	w.wire()
 	for room := stageSize - len(w.staged); len(p) > room; room = stageSize {
 		k := len(p)
 		if len(w.staged) == 0 {
@@ -266,19 +286,11 @@ func (w *response) toWire(p []byte) error {
 	return w.flushWire(p)
 }
 
-// wire makes the buffer if there is none yet. out's capacity ends where staged
-// begins: a head that is larger than wireSize moves away instead of growing
-// into it.
-func (w *response) wire() {
-	if w.buf == nil {
-		w.buf = buf.Get(wireSize + stageSize)
-		w.out = w.buf.B[:0:wireSize]
-		w.staged = w.buf.B[wireSize : wireSize : wireSize+stageSize]
-	}
-}
-
 // flushWire writes what was gathered and then p.
 func (w *response) flushWire(p []byte) error {
+	if w.writing == nil {
+		return nil
+	}
 	have := w.out
 	w.out = w.out[:0]
 	if w.err != nil || len(have)+len(p) == 0 {
@@ -289,6 +301,20 @@ func (w *response) flushWire(p []byte) error {
 		w.x.gone()
 	}
 	return w.err
+}
+
+// lastWire writes what was gathered as the last of the response.
+func (w *response) lastWire() {
+	if w.err != nil || len(w.out) == 0 {
+		return
+	}
+	t := w.x.c.t
+	if !w.x.bodyDone.Load() {
+		// Somebody may be reading the body still, and what is at hand is of it.
+		w.err = t.Write2(w.out, nil)
+		return
+	}
+	w.err = t.WriteLast(w.out)
 }
 
 // Flush implements http.Flusher.
@@ -315,7 +341,7 @@ func (w *response) FlushError() error {
 func (w *response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
 	return w.control(func(t conn.Transport) {
-		w.x.readBy = deadline
+		w.x.readBy = &deadline
 		t.SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
@@ -361,6 +387,11 @@ func (w *response) CloseNotify() <-chan bool {
 		w.mu.Unlock()
 		panic("net/http: CloseNotify called after ServeHTTP finished")
 	}
+	if w.hijacked {
+		w.mu.Unlock()
+		return make(chan bool) // nobody watches the client any more
+	}
+	w.begin()
 	first := w.notify == nil
 	if first {
 		w.notify = make(chan bool, 1)

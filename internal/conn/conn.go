@@ -20,6 +20,10 @@ type Conn struct {
 	fresh bool
 	// partial: a head has begun and its time is running.
 	partial bool
+	// rest: in may begin with a whole request that was not fed.
+	rest bool
+	// whole is how much of in Serve looks at and consumes when it is done.
+	whole int32
 
 	loop   *loop.Loop // immutable
 	shared *Shared    // immutable
@@ -39,7 +43,9 @@ type Conn struct {
 
 	in  *buf.Buf // received, not consumed; nil when there is nothing
 	out *buf.Buf // a reply the socket did not take yet; the loop's
-	act *active  // what only a running handler needs; nil otherwise
+	// held are answers that the next write takes along; see held.go.
+	held atomic.Pointer[heldAnswers]
+	act  active // what only a running handler needs
 }
 
 // Shared is what the connections of a server have in common. It must not be
@@ -47,8 +53,6 @@ type Conn struct {
 type Shared struct {
 	Limits Limits
 	Gate   *loop.Gate
-
-	actives activePool
 }
 
 type phase uint8
@@ -72,6 +76,7 @@ const (
 	mailLinger
 	mailReset
 	mailHijacked
+	mailAdmitted
 )
 
 const (
@@ -129,6 +134,7 @@ func (c *Conn) tell(r poll.Ready) {
 	}
 	if r&poll.Writable != 0 {
 		c.wake(waitWrite)
+		c.writeHeld()
 	}
 	if r&poll.Hangup != 0 {
 		c.proto.PeerGone(true)
@@ -151,6 +157,12 @@ func (c *Conn) peerDone() bool {
 func (c *Conn) proceed() {
 	switch c.phase {
 	case reading:
+		if c.rest {
+			c.rest = false
+			if c.in != nil && !c.enact(c.feed(nil, false)) {
+				return
+			}
+		}
 		c.fill()
 	case flushing:
 		c.flush()
@@ -193,16 +205,28 @@ func (c *Conn) noteRead(n, size int) {
 // feed hands p, behind what is left from before, to the Proto, and keeps what
 // it does not consume.
 func (c *Conn) feed(p []byte, eof bool) (Verdict, []byte) {
+	if c.in == nil && len(p) > 0 && (!c.loop.Prompt() || c.shared.Limits.Slots != nil) {
+		// p would not last until Serve, which may have to wait for a slot.
+		c.in = buf.Get(len(p))
+	}
 	if c.in != nil && len(p) > 0 {
 		c.in = c.in.Grow(len(p))
 		c.in.B = append(c.in.B, p...)
 	}
 	if c.in != nil {
 		n, v, reply := c.proto.Feed(c.in.B, eof)
+		if v == RunWhole {
+			c.whole = int32(n)
+			return Run, reply
+		}
 		c.Discard(n)
 		return v, reply
 	}
 	n, v, reply := c.proto.Feed(p, eof)
+	if v == RunWhole {
+		c.loop.Pin()
+		v = Run
+	}
 	if rest := p[n:]; len(rest) > 0 && (v == More || v == Run) {
 		c.in = buf.Get(len(rest))
 		c.in.B = append(c.in.B, rest...)
@@ -254,7 +278,8 @@ func (c *Conn) nextDeadline(now int64) (int64, bool) {
 	return d, true
 }
 
-// handOver makes a pooled goroutine the owner.
+// handOver makes a handler's goroutine the owner: a pooled one, or for a quick
+// handler the loop's own.
 func (c *Conn) handOver() {
 	c.fresh, c.partial = false, false
 	// The handler may give the connection back idle but cannot arm the timer:
@@ -264,9 +289,30 @@ func (c *Conn) handOver() {
 	if c.node.Armed() {
 		c.armedAt = c.node.When()
 	}
-	c.act = c.shared.actives.get()
+	c.act.since = c.loop.Now()
 	c.state.Or(owned)
-	c.loop.Go(c)
+	if s := c.shared.Limits.Slots; s != nil {
+		switch s.Enter(c) {
+		case Entered:
+			c.act.slot = true
+		case Queued:
+			return
+		case Refused:
+			c.proto.Refuse()
+		}
+	}
+	if c.proto.Quick() {
+		c.loop.Next(c)
+	} else {
+		c.loop.Go(c)
+	}
+}
+
+// Admitted implements loop.Waiter.
+func (c *Conn) Admitted() {
+	if !c.loop.Post(c.place, mailAdmitted) {
+		c.shared.Limits.Slots.Leave() // the loop has died
+	}
 }
 
 // Expire implements loop.Sock.
@@ -305,6 +351,9 @@ func (c *Conn) Mail(what int) {
 		}
 	case Kill:
 		c.kill()
+	case mailAdmitted:
+		c.act.slot = true
+		c.loop.Go(c)
 	case mailHijacked:
 		// The owner keeps a duplicate; this descriptor is the loop's to close.
 		c.leave()
@@ -333,6 +382,8 @@ func (c *Conn) takeBack(what int) {
 			c.drain()
 			return
 		}
-		c.fill()
+		if c.in == nil || c.enact(c.feed(nil, false)) {
+			c.fill()
+		}
 	}
 }

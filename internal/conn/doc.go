@@ -12,15 +12,28 @@
 // field of Conn but the state word. The other side may only set bits in the
 // state word (the loop, for events) or post mail to the loop (the handler).
 //
-//	            Feed says Run: owned set, then loop.Go
+//	            Feed says Run: owned set, then
+//	            loop.Next (quick) or loop.Go
 //	+------+ -------------------------------------------> +---------+
-//	| loop |    release: CAS clears owned, if no event    | handler |
+//	| loop |    back: the handler ran on the loop's       | handler |
+//	|      |    driver, which still has the loop          |         |
+//	|      | <------------------------------------------- |         |
+//	|      |    release: CAS clears owned, if no event    |         |
 //	|      | <------------------------------------------- |         |
 //	+------+    giveBack: mail; the loop clears owned     +---------+
 //	   |                                                       |
 //	   | closeNow                       Hijack: mailHijacked   |
 //	   v                                                       v
 //	closed                                                 hijacked
+//
+// With Limits.Slots, a request for which there is no slot is owned by nobody's
+// goroutine yet: owned is set, and Admitted posts mailAdmitted, upon which the
+// loop calls loop.Go.
+//
+// A quick handler runs on the goroutine that drives the loop, under a ticket
+// (see package loop). It is the owner all the same, and must not touch the
+// loop before Leave has said that the loop is still its goroutine's: the next
+// driver may be at work.
 //
 // The state word's bits:
 //

@@ -34,6 +34,22 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
+// Unread implements Transport.
+func (c *Conn) Unread(b []byte) {
+	if n := int(c.whole); n > 0 {
+		c.whole = 0
+		c.Discard(n - len(b))
+		return
+	}
+	if len(b) == 0 {
+		return
+	}
+	in := buf.Get(len(b) + len(c.Buffered()))
+	in.B = append(append(in.B, b...), c.Buffered()...)
+	c.Discard(len(c.Buffered()))
+	c.in = in
+}
+
 // Fill implements Transport.
 func (c *Conn) Fill() error {
 	if c.in == nil {
@@ -94,9 +110,9 @@ func (c *Conn) readSocket(p []byte) (int, error) {
 	}
 }
 
-// Write2 implements Transport.
-func (c *Conn) Write2(a, b []byte) error {
-	for {
+// write2 writes a and then b whole, behind all that was held.
+func (c *Conn) write2(a, b []byte) error {
+	for len(a)+len(b) > 0 {
 		if c.state.Load()&shut != 0 {
 			return c.failed("write", net.ErrClosed)
 		}
@@ -119,6 +135,7 @@ func (c *Conn) Write2(a, b []byte) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // awaitWritable waits after a write that took less than it was given. e is
@@ -150,13 +167,16 @@ func (c *Conn) awaitWritable(e sys.Errno) error {
 }
 
 // SendFile implements Transport.
-func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
+func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
 	if !sys.HaveSendfile {
 		return 0, false, nil
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, false, nil
+	}
+	if err := c.flushHeld(); err != nil {
+		return 0, true, err
 	}
 	for sent < n {
 		if c.act.write.over() {
@@ -165,7 +185,7 @@ func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 		var m int
 		var e sys.Errno
 		ctl := raw.Control(func(fd uintptr) {
-			m, e = sys.Sendfile(int(c.fd), int(fd), int(min(n-sent, sendfileMax)))
+			m, e = sys.Sendfile(int(c.fd), int(fd), offset, int(min(n-sent, sendfileMax)))
 		})
 		switch {
 		case ctl != nil:
@@ -174,6 +194,9 @@ func (c *Conn) SendFile(f File, n int64) (sent int64, ok bool, err error) {
 			return sent, true, nil // the file's end
 		case e == 0:
 			sent += int64(m)
+			if offset >= 0 {
+				offset += int64(m)
+			}
 			continue
 		case !sys.Again(e):
 			if sent == 0 && sys.CannotSendfile(e) {
@@ -200,6 +223,9 @@ func (c *Conn) CanRelay() bool { return sys.HaveSplice }
 
 // SendRelay implements Transport.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
+	if err := c.flushHeld(); err != nil {
+		return 0, err
+	}
 	for r.Held() > 0 {
 		if c.state.Load()&shut != 0 {
 			return sent, c.failed("write", net.ErrClosed)
@@ -222,6 +248,9 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 // sleep waits until an event sets ready, the side's deadline passes, or stall
 // nanoseconds go by.
 func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {
+	if s.ch == nil {
+		s.ch = make(chan struct{}, 1)
+	}
 	for {
 		old := c.state.Load()
 		if old&(ready|shut) != 0 {
@@ -231,6 +260,7 @@ func (c *Conn) sleep(s *side, wait, ready uint32, stall int64) error {
 			break
 		}
 	}
+	c.letGo()
 	// Behind the wait bit: a deadline that was set before it is seen here, one
 	// that is set after it finds the bit and ends this sleep.
 	until := int64(0)
@@ -284,6 +314,9 @@ func (c *Conn) WatchPeer() {
 		c.proto.PeerGone(false)
 	}
 }
+
+// Peer implements Transport.
+func (c *Conn) Peer() string { return c.peer }
 
 // LocalAddr implements Transport. It may be called after the end too.
 func (c *Conn) LocalAddr() net.Addr { return c.local }

@@ -53,6 +53,9 @@ func newRig(t testing.TB, lim Limits) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if lim.Slice == 0 {
+		lim.Slice = int64(time.Minute) // else a busy machine would cut a go short
+	}
 	r := &rig{t, l, &Shared{Limits: lim, Gate: loop.NewGate(0, 0)}}
 	done := make(chan error, 1)
 	go func() { done <- l.Run() }()
@@ -71,12 +74,19 @@ func newRig(t testing.TB, lim Limits) *rig {
 // fake is a Proto whose requests are lines. It checks that there is one owner
 // at a time.
 type fake struct {
+	quick bool
 	Conn
-	t     testing.TB
-	line  string
-	eof   bool // Feed has seen the end
-	owner atomic.Int32
-	runs  atomic.Int32
+	t    testing.TB
+	line string
+	// quickly, when not nil, says in place of quick whether a line is.
+	quickly func(line string) bool
+	// whole: a quick line is fed as RunWhole; raw is the line where it lies.
+	whole   bool
+	raw     []byte
+	refused bool // Serve is to say so
+	eof     bool // Feed has seen the end
+	owner   atomic.Int32
+	runs    atomic.Int32
 	// serve is Serve's work for a line.
 	serve func(f *fake, line string) Verdict
 	// reply, when not nil, may answer a line on the loop.
@@ -87,6 +97,19 @@ type fake struct {
 	gone    chan bool // gets reset
 	closed  chan bool // closed by Closed
 }
+
+func (f *fake) Quick() bool {
+	switch {
+	case f.refused:
+		return true
+	case f.quickly != nil:
+		return f.quickly(f.line)
+	}
+	return f.quick
+}
+
+func (f *fake) Refuse() { f.refused = true }
+func (f *fake) Late()   {}
 
 // enter and leave are around everything that only the owner may do.
 func (f *fake) enter(who string) {
@@ -119,12 +142,20 @@ func (f *fake) Feed(b []byte, eof bool) (int, Verdict, []byte) {
 			return 0, v, reply
 		}
 	}
+	if f.raw = nil; f.whole && f.Quick() {
+		f.raw = b[:i+1]
+		return i + 1, RunWhole, nil
+	}
 	return i + 1, Run, nil
 }
 
 func (f *fake) Serve() Verdict {
 	f.enter("Serve")
 	defer f.leave()
+	if f.refused {
+		f.refused = false
+		return last(f, "busy")
+	}
 	f.runs.Add(1)
 	return f.serve(f, f.line)
 }
@@ -151,6 +182,14 @@ func (f *fake) Closed() { close(f.closed) }
 // echo answers a line with itself.
 func echo(f *fake, line string) Verdict {
 	if f.Write2([]byte(line), []byte("\n")) != nil {
+		return Close
+	}
+	return More
+}
+
+// last is echo by WriteLast.
+func last(f *fake, line string) Verdict {
+	if f.WriteLast([]byte(line+"\n")) != nil {
 		return Close
 	}
 	return More

@@ -11,6 +11,9 @@ import (
 // Hijack implements Transport. The result is a *net.TCPConn or *net.UnixConn
 // over a duplicate of the descriptor; the original is the loop's to close.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
+	if err := c.flushHeld(); err != nil {
+		return nil, nil, err
+	}
 	dup, err := sys.Dup(int(c.fd))
 	if err != nil {
 		return nil, nil, err
@@ -25,6 +28,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	c.state.Or(hijacked)
+	c.letGo() // the handler begins a life of its own
 	// At once, not when the handler returns: until the original is closed,
 	// the new owner's Close would not end the connection.
 	c.giveBack(mailHijacked)

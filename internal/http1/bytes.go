@@ -120,8 +120,8 @@ func trimOWS(b []byte) []byte {
 	return b
 }
 
-// foldEqual compares ASCII letters without their case.
-func foldEqual(b []byte, s string) bool {
+// FoldEqual reports whether b and s are equal but for the case of ASCII letters.
+func FoldEqual(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
 	}
@@ -149,7 +149,7 @@ func nextElement(list []byte) (elem, rest []byte) {
 func HasToken(value []byte, lowerToken string) bool {
 	var elem []byte
 	for len(value) > 0 {
-		if elem, value = nextElement(value); foldEqual(elem, lowerToken) {
+		if elem, value = nextElement(value); FoldEqual(elem, lowerToken) {
 			return true
 		}
 	}

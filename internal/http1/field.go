@@ -43,7 +43,7 @@ func LookupField(name []byte) FieldID {
 			return FieldUnknown
 		}
 		// Most clients send the canonical form, and that compares faster.
-		if s := fieldNames[id]; string(name) == s || foldEqual(name, s) {
+		if s := fieldNames[id]; string(name) == s || FoldEqual(name, s) {
 			return id
 		}
 		h++

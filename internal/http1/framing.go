@@ -116,7 +116,7 @@ func (t *coding) add(list []byte) {
 		switch {
 		case len(name) == 0 || len(parameters) > 0 && parameters[0] != ';':
 			t.fail(errCoding)
-		case !foldEqual(name, "chunked"):
+		case !FoldEqual(name, "chunked"):
 			t.unknown = true
 		case len(parameters) > 0:
 			// RFC 9112 section 7.1: chunked has no parameters; their presence
@@ -168,11 +168,11 @@ func (o *connection) add(list []byte) {
 		elem, list = nextElement(list)
 		switch len(elem) {
 		case len("close"):
-			o.close = o.close || foldEqual(elem, "close")
+			o.close = o.close || FoldEqual(elem, "close")
 		case len("keep-alive"):
-			o.keepAlive = o.keepAlive || foldEqual(elem, "keep-alive")
+			o.keepAlive = o.keepAlive || FoldEqual(elem, "keep-alive")
 		case len("upgrade"):
-			o.upgrade = o.upgrade || foldEqual(elem, "upgrade")
+			o.upgrade = o.upgrade || FoldEqual(elem, "upgrade")
 		}
 		o.close = o.close || closeAmong(elem)
 	}
@@ -187,7 +187,7 @@ func closeAmong(elem []byte) bool {
 		return false
 	}
 	for word := range bytes.FieldsSeq(elem) {
-		if foldEqual(word, "close") {
+		if FoldEqual(word, "close") {
 			return true
 		}
 	}
@@ -200,7 +200,7 @@ func (r *Request) expect(list []byte) {
 		elem, list = nextElement(list)
 		switch {
 		case len(elem) == 0:
-		case !foldEqual(elem, "100-continue"):
+		case !FoldEqual(elem, "100-continue"):
 			r.ExpectOther = true
 		case r.Minor >= 1:
 			// RFC 9110 section 10.1.1: in a 1.0 request it must be ignored.

@@ -1,6 +1,6 @@
-// Package loop runs the event loops: one goroutine each, which waits for
-// events, accepts connections, fires timers, delivers mail and hands work to
-// pooled goroutines.
+// Package loop runs the event loops: each waits for events, accepts
+// connections, fires timers, delivers mail, runs quick work itself and hands
+// other work to pooled goroutines.
 //
 // It knows sockets only as Socks with a slot, a timer and three calls; it must
 // not know bytes, connections' states or HTTP. conn, bridge and the root may
@@ -8,8 +8,13 @@
 //
 // # One turn
 //
-//	wait for events -> Ready for each -> mail -> Socks that asked to go on -> timers
+//	wait for events -> for each: Ready, then the tasks it gave to Next
+//	                -> mail -> Socks that asked to go on -> timers -> tasks
 //
-// All of these run on the loop's goroutine, so a Sock's methods never run at
-// the same time. Other goroutines reach a Sock only through Post.
+// All of these run on the goroutine that drives the loop, "the loop's
+// goroutine", so a Sock's methods never run at the same time. Other goroutines
+// reach a Sock only through Post.
+//
+// A task given to Next may cost that goroutine the loop; another goes on then
+// where it stopped. driver.go has the rules.
 package loop

@@ -173,7 +173,7 @@ func (ln *Listener) refuseSome() {
 		ln.giveUpReserve()
 		fd, _, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
-			answerAndClose(fd, ln.Refusal, ln.loop.scratch)
+			answerAndClose(fd, ln.Refusal, ln.loop.Scratch())
 		}
 		ln.reserve, _ = sys.ReservePlace()
 		if e != 0 && !sys.TemporaryAccept(e) {
@@ -211,11 +211,16 @@ func (a *Accept) giveUpReserve() {
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
 	if !a.Gate.Admit(peer) {
-		answerAndClose(fd, a.Refusal, l.scratch)
+		answerAndClose(fd, a.Refusal, l.Scratch())
 		a.Gate.Leave("")
 		return
 	}
-	if err := a.Open(l, fd, peer); err != nil {
+	// The connection may read at once, and others follow before its task runs.
+	prompt := l.prompt
+	l.prompt = false
+	err := a.Open(l, fd, peer)
+	l.prompt = prompt
+	if err != nil {
 		a.Log("chert: a new connection was dropped: %v", err)
 		sys.Close(fd)
 		a.Gate.Leave(peer)

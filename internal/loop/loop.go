@@ -44,25 +44,42 @@ type Loop struct {
 	poller  poll.Poller
 	wheel   *timer.Wheel
 	now     int64
-	events  []poll.Event
-	scratch []byte
-	slots   []slot
-	free    []uint32
+	events  []poll.Event // of which next up to got are not dealt with yet
+	next    int
+	got     int
+	scratch *[scratchSize]byte
+	// pinned: the task that is given to Next looks into scratch.
+	pinned bool
+	slots  []slot
+	free   []uint32
 	// attached counts Socks; a retiring loop ends when it falls to zero.
 	attached int
 	again    []Place
 	spare    []Place
 	retiring bool
 	pool     pool
+	// ready are the tasks for the driver, from head on; current is the one
+	// that runs.
+	ready   []InlineTask
+	head    int
+	current InlineTask
+	// prompt: what is given to Next now runs before any other Sock is called.
+	prompt bool
 	// dispatched is how many tasks this turn gave to the pool.
 	dispatched int
+
+	mark    atomic.Uint64 // see driver.go
+	watched atomic.Bool   // the watch is awake, or has been called
+	alarm   chan struct{} // wakes it; capacity 1
+	dead    chan struct{} // closed at the end
+	ended   chan error    // what ended the loop, for Run
 
 	asleep    atomic.Bool // the loop waits, or is about to; see post
 	delivered []mail      // the mail being delivered; its array is swapped with mail
 
-	mu    sync.Mutex
-	mail  []mail
-	ended bool
+	mu   sync.Mutex
+	mail []mail
+	deaf bool // no mail is taken any more
 }
 
 type slot struct {
@@ -86,10 +103,13 @@ func New() (*Loop, error) {
 	}
 	l := &Loop{
 		poller:  p,
+		scratch: scratches.Get().(*[scratchSize]byte),
 		now:     sys.Nanotime(),
 		events:  make([]poll.Event, eventBatch),
-		scratch: make([]byte, scratchSize),
 		slots:   make([]slot, 1, 64), // slot 0 stays empty: Place{} is nowhere
+		alarm:   make(chan struct{}, 1),
+		dead:    make(chan struct{}),
+		ended:   make(chan error, 1),
 	}
 	l.wheel = timer.New(l.now)
 	return l, nil
@@ -98,8 +118,18 @@ func New() (*Loop, error) {
 // Now is the clock of this turn, in sys.Nanotime's nanoseconds.
 func (l *Loop) Now() int64 { return l.now }
 
-// Scratch is a buffer that any Sock may use until its method returns.
-func (l *Loop) Scratch() []byte { return l.scratch }
+// Scratch is a buffer that any Sock may use until its method returns, and, if
+// Prompt says so and Pin is called, until the task that it gives to Next
+// meanwhile has ended.
+func (l *Loop) Scratch() []byte { return l.scratch[:] }
+
+// Prompt reports whether a task that is given to Next now runs before any
+// other Sock is called.
+func (l *Loop) Prompt() bool { return l.prompt }
+
+// Pin says that the task which the Sock is about to give to Next looks into
+// Scratch.
+func (l *Loop) Pin() { l.pinned = true }
 
 // Poller gives the operations on descriptors.
 func (l *Loop) Poller() poll.Poller { return l.poller }
@@ -150,10 +180,20 @@ func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
 // stopped halfway so that others get their share.
 func (l *Loop) Again(p Place) { l.again = append(l.again, p) }
 
+// Next runs t on the goroutine that drives the loop, behind what has been
+// queued so. A task that takes long, or calls HandOff, costs that goroutine
+// the loop and nothing else.
+func (l *Loop) Next(t InlineTask) { l.ready = append(l.ready, t) }
+
 // Go runs t on a pooled goroutine.
 func (l *Loop) Go(t Task) {
 	l.dispatched++
 	l.pool.run(t)
+	l.armTrim()
+}
+
+// armTrim sees to it that idle goroutines of the pool are looked at.
+func (l *Loop) armTrim() {
 	if !l.pool.node.Armed() {
 		l.wheel.Arm(&l.pool.node, l.now+trimEvery)
 	}
@@ -169,7 +209,7 @@ func (l *Loop) Do(fn func()) bool { return l.post(mail{fn: fn}) }
 
 func (l *Loop) post(m mail) bool {
 	l.mu.Lock()
-	if l.ended {
+	if l.deaf {
 		l.mu.Unlock()
 		return false
 	}
@@ -198,37 +238,40 @@ func (l *Loop) Retire() { l.retiring = true }
 // Run drives the loop until it has retired, then releases all it holds. It
 // returns early only if the poller itself fails.
 func (l *Loop) Run() error {
-	defer l.end()
-	for {
-		if err := l.turn(); err != nil {
-			return err
-		}
-		if l.retiring && l.attached == 0 && l.finish() {
-			return nil
-		}
-	}
+	// Not on this goroutine: a driver may lose the loop, and end.
+	go l.driveFirst()
+	l.watch()
+	return <-l.ended
 }
 
-func (l *Loop) turn() error {
-	n, err := l.wait()
-	if err != nil {
-		return err
+// turn deals with events, mail and timers and reports whether the loop is
+// still the caller's. Each event's task runs before the next event.
+func (l *Loop) turn() bool {
+	// What a former driver left: before any Sock may queue something behind it.
+	if !l.runReady() {
+		return false
 	}
-	l.now = sys.Nanotime()
-	for i := range l.events[:n] {
-		ev := &l.events[i]
+	for l.next < l.got {
+		ev := &l.events[l.next]
+		l.next++
 		// An earlier event of this batch may have detached this one.
 		if sl := l.at(placeOf(ev.Key)); sl != nil {
+			l.prompt = true
 			sl.sock.Ready(ev.Ready)
+			l.prompt = false
+			if l.head < len(l.ready) && !l.runReady() {
+				return false
+			}
 		}
 	}
 	l.deliver()
 	l.continueAgain()
 	l.wheel.Advance(l.now, l.fire)
-	return nil
+	return l.runReady()
 }
 
-func (l *Loop) wait() (int, error) {
+// wait fetches events.
+func (l *Loop) wait() error {
 	if l.dispatched > 0 {
 		// Those who were given work run first; by the time they have, there
 		// is more to fetch in one call.
@@ -247,9 +290,12 @@ func (l *Loop) wait() (int, error) {
 			until = poll.Now
 		}
 	}
+	l.poller.Share(l.pool.atWork.Load() > 0)
 	n, err := l.poller.Wait(l.events, until)
 	l.asleep.Store(false)
-	return n, err
+	l.now = sys.Nanotime()
+	l.next, l.got = 0, n
+	return err
 }
 
 func (l *Loop) hasMail() bool {
@@ -307,7 +353,7 @@ func (l *Loop) finish() bool {
 	if len(l.mail) > 0 {
 		return false
 	}
-	l.ended = true
+	l.deaf = true
 	return true
 }
 
@@ -316,9 +362,11 @@ func (l *Loop) Discard() { l.end() }
 
 func (l *Loop) end() {
 	l.mu.Lock()
-	l.ended = true
+	l.deaf = true
 	l.mail = nil
 	l.mu.Unlock()
+	close(l.dead)
+	scratches.Put(l.scratch)
 	l.pool.stop()
 	l.poller.Close()
 }

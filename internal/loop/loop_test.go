@@ -58,8 +58,11 @@ func turns(t *testing.T) *Loop {
 
 func (l *Loop) mustTurn(t *testing.T) {
 	t.Helper()
-	if err := l.turn(); err != nil {
+	if err := l.wait(); err != nil {
 		t.Fatal(err)
+	}
+	if !l.turn() {
+		t.Fatal("the loop has gone to another driver")
 	}
 }
 

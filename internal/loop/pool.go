@@ -2,6 +2,7 @@ package loop
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/timer"
@@ -18,7 +19,19 @@ const (
 
 // A Task is work that may block.
 type Task interface {
-	Run()
+	// Run does the work. The ticket is 0 on a pooled goroutine. Else it runs on
+	// the loop's driver: it must call HandOff with the ticket, or what Renew
+	// made of it, before it waits for anything or ends its goroutine. It ends
+	// by calling Leave and returns what that says.
+	Run(t Ticket) bool
+}
+
+// An InlineTask is one that can run on a loop's driver.
+type InlineTask interface {
+	Task
+	// Lost is called once if the task has lost its loop, by the loop's next
+	// driver before it does anything else, while Run may go on.
+	Lost()
 }
 
 // pool keeps goroutines that wait for tasks. The one that waited least is
@@ -26,6 +39,8 @@ type Task interface {
 // goroutine may call run.
 type pool struct {
 	node timer.Node // the loop's; fires trim
+	// atWork counts the tasks that were given to run and have not ended.
+	atWork atomic.Int32
 
 	mu      sync.Mutex
 	idle    []*worker // oldest first
@@ -40,6 +55,7 @@ type worker struct {
 }
 
 func (p *pool) run(t Task) {
+	p.atWork.Add(1)
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		w := p.idle[n-1]
@@ -57,17 +73,24 @@ func (p *pool) run(t Task) {
 
 func (p *pool) work(w *worker, t Task) {
 	// Deferred because a task may end its goroutine (runtime.Goexit).
+	working := true
 	defer func() {
+		if working {
+			p.atWork.Add(-1)
+		}
 		p.mu.Lock()
 		p.workers--
 		p.mu.Unlock()
 	}()
 	for t != nil {
-		t.Run()
+		t.Run(0)
+		working = false
+		p.atWork.Add(-1)
 		if !p.wait(w) {
 			return
 		}
 		t = <-w.ch
+		working = t != nil
 	}
 }
 
@@ -97,7 +120,7 @@ func (p *pool) trim() bool {
 	}
 	p.idle = append(p.idle[:0], p.idle[n:]...)
 	clear(p.idle[len(p.idle):cap(p.idle)])
-	return p.workers > 0
+	return p.workers > 0 || p.atWork.Load() > 0
 }
 
 func (p *pool) stop() {
@@ -108,4 +131,12 @@ func (p *pool) stop() {
 		w.ch <- nil
 	}
 	p.idle = nil
+}
+
+// borrow takes n workers out of the count: they drive the loop, for as long as
+// that lasts, and are not to be waited for.
+func (p *pool) borrow(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers -= n
 }

@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/chert-http/chert/internal/sys"
@@ -69,6 +70,7 @@ func (p *kqueue) forget(fd int) {
 }
 
 func (p *kqueue) Wait(events []Event, until int64) (int, error) {
+	runtime.Gosched()
 	p.out, p.n, p.err = events, 0, nil
 	if p.fetch() || until == Now {
 		return p.n, p.err
@@ -125,6 +127,9 @@ func readyOf(ev *sys.Kevent) Ready {
 	}
 	return Readable
 }
+
+// Share does nothing: Wait lets others run each time.
+func (p *kqueue) Share(bool) {}
 
 func (p *kqueue) Wake() {
 	one := [1]byte{1}

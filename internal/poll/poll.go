@@ -48,7 +48,7 @@ type Event struct {
 //   - Events may be spurious: the operation then gives EAGAIN again.
 //   - Add is called once in a descriptor's life; there is nothing to rearm.
 //
-// Wait is called by the loop's goroutine alone. Read, Write2, Remove and Wake
+// Wait and Share are called by the goroutine that drives the loop. Read, Write2, Remove and Wake
 // may be called by any goroutine, but each direction of a descriptor by one at
 // a time: its owner (see internal/conn). Only the loop closes descriptors.
 type Poller interface {
@@ -57,10 +57,14 @@ type Poller interface {
 	// Remove stops watching fd; events already fetched may still name it.
 	Remove(fd int)
 	// Wait fills events and returns how many. It returns at once when some
-	// are ready or until is Now; else it waits, giving its processor away,
-	// until there are some, somebody calls Wake, or the clock of
-	// sys.Nanotime passes until. It may return 0 early.
+	// are ready or until is Now; else it waits until there are some, somebody
+	// calls Wake, or the clock of sys.Nanotime passes until. It may return 0
+	// early. Other goroutines get the processor at least every millisecond,
+	// and while it waits, but for waits that are expected to be short.
 	Wait(events []Event, until int64) (int, error)
+	// Share says whether goroutines that the loop has started are at work.
+	// They want the processor more often then.
+	Share(others bool)
 	// Wake makes a Wait that is under way, or the next one, return.
 	Wake()
 	// Close releases the poller. The descriptors it watched stay open.

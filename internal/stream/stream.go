@@ -30,12 +30,16 @@ type Conn struct {
 	limits *conn.Limits // immutable
 	left   func()       // immutable; for Leave
 	proto  conn.Proto   // set by Run, under mu
+	peer   string       // set before Run
 
-	gone    sync.Once
-	in      *buf.Buf // received, not consumed
-	fresh   bool     // no request yet
-	partial bool     // a head has begun
-	until   time.Time
+	gone     sync.Once
+	in       *buf.Buf      // received, not consumed
+	whole    int           // how much of in Serve looks at and consumes when it is done
+	slot     bool          // it has one of Limits.Slots
+	admitted chan struct{} // says so; nil without Slots
+	fresh    bool          // no request yet
+	partial  bool          // a head has begun
+	until    time.Time
 
 	mu       sync.Mutex
 	cond     *sync.Cond
@@ -104,10 +108,13 @@ func (c *Conn) drive(p conn.Proto) conn.Verdict {
 	for {
 		if c.in != nil || eof {
 			n, v, reply := p.Feed(c.Buffered(), eof)
-			c.Discard(n)
+			if v == conn.RunWhole {
+				c.whole, v = n, conn.Run
+			} else {
+				c.Discard(n)
+			}
 			if v == conn.Run {
-				v = c.serve(p)
-				if v == conn.More {
+				if v = c.serveAll(p); v == conn.More {
 					continue
 				}
 			}
@@ -131,6 +138,17 @@ func (c *Conn) drive(p conn.Proto) conn.Verdict {
 	}
 }
 
+// serveAll serves one request, as often as p wants to be called for it.
+func (c *Conn) serveAll(p conn.Proto) conn.Verdict {
+	v := c.serve(p)
+	c.Discard(c.whole)
+	c.whole = 0
+	for v == conn.Run {
+		v = c.serve(p)
+	}
+	return v
+}
+
 func (c *Conn) serve(p conn.Proto) conn.Verdict {
 	c.fresh, c.partial = false, false
 	c.mu.Lock()
@@ -143,10 +161,42 @@ func (c *Conn) serve(p conn.Proto) conn.Verdict {
 	c.serving = true
 	c.mu.Unlock()
 	defer c.endServe()
+	c.takeSlot(p)
 	return p.Serve()
 }
 
+// takeSlot waits until Serve may run.
+func (c *Conn) takeSlot(p conn.Proto) {
+	s := c.limits.Slots
+	if s == nil {
+		return
+	}
+	if c.admitted == nil {
+		c.admitted = make(chan struct{}, 1)
+	}
+	switch s.Enter(c) {
+	case conn.Refused:
+		p.Refuse()
+		return
+	case conn.Queued:
+		<-c.admitted
+	}
+	c.slot = true
+}
+
+// Admitted implements loop.Waiter.
+func (c *Conn) Admitted() { c.admitted <- struct{}{} }
+
+// leaveSlot gives the slot back, if there is one.
+func (c *Conn) leaveSlot() {
+	if c.slot {
+		c.slot = false
+		c.limits.Slots.Leave()
+	}
+}
+
 func (c *Conn) endServe() {
+	c.leaveSlot()
 	c.stopWatch()
 	c.mu.Lock()
 	c.serving = false

@@ -44,6 +44,10 @@ type fake struct {
 	lefts   atomic.Int32
 }
 
+func (f *fake) Quick() bool { return false }
+func (f *fake) Refuse()     {}
+func (f *fake) Late()       {}
+
 func (f *fake) enter(who string) {
 	if !f.owner.CompareAndSwap(0, 1) {
 		f.t.Errorf("%s while somebody else is the owner", who)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is Conn as a conn.Transport.
@@ -30,6 +31,13 @@ func (c *Conn) Discard(n int) {
 		c.in.Release()
 		c.in = nil
 	}
+}
+
+// Unread implements conn.Transport.
+func (c *Conn) Unread(b []byte) {
+	n := c.whole
+	c.whole = 0
+	c.Discard(n - len(b))
 }
 
 // Fill implements conn.Transport.
@@ -95,10 +103,13 @@ func (c *Conn) Write2(a, b []byte) error {
 	return nil
 }
 
+// WriteLast implements conn.Transport.
+func (c *Conn) WriteLast(p []byte) error { return c.Write2(p, nil) }
+
 // SendFile implements conn.Transport.
-func (c *Conn) SendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
+func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
 	rf, can := c.nc.(io.ReaderFrom)
-	if !can {
+	if !can || offset >= 0 {
 		return 0, false, nil
 	}
 	defer c.stall.done()
@@ -186,6 +197,12 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
+// Now implements conn.Transport.
+func (c *Conn) Now() int64 { return sys.Nanotime() }
+
+// Outcome implements conn.Transport.
+func (c *Conn) Outcome() conn.Outcome { return conn.RanPooled }
+
 // WatchPeer implements conn.Transport: a goroutine reads, since only a read
 // can tell that the peer is gone. What it reads is kept for the next request.
 func (c *Conn) WatchPeer() {
@@ -247,6 +264,7 @@ func (c *Conn) stopWatch() {
 
 // Hijack implements conn.Transport.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
+	c.leaveSlot()
 	c.stopWatch()
 	c.stall.end()
 	c.mu.Lock()
@@ -258,6 +276,12 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.Discard(len(rest))
 	return c.nc, rest, nil
 }
+
+// SetPeer says what Peer gives. It is called before Run.
+func (c *Conn) SetPeer(peer string) { c.peer = peer }
+
+// Peer implements conn.Transport.
+func (c *Conn) Peer() string { return c.peer }
 
 // LocalAddr and RemoteAddr implement conn.Transport.
 func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }

@@ -64,6 +64,20 @@ func EpollPoll(ep int, events []EpollEvent) (int, Errno) {
 	}
 }
 
+// EpollWait fetches what is ready, waiting for it up to ms milliseconds, with -1
+// for ever. It goes through the scheduler, which takes the processor away from
+// a wait that lasts. 0 events may come early.
+func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
+	r, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
+	switch e {
+	case 0:
+		return int(r), 0
+	case unix.EINTR:
+		return 0, 0
+	}
+	return 0, e
+}
+
 // Key returns the number given to EpollAdd.
 func (ev *EpollEvent) Key() uint64 {
 	return uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32

@@ -83,7 +83,7 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 // HaveSendfile is false: callers copy.
 const HaveSendfile = false
 
-func Sendfile(dst, src, n int) (int, Errno) { return 0, unix.ENOSYS }
+func Sendfile(dst, src int, offset int64, n int) (int, Errno) { return 0, unix.ENOSYS }
 
 func CannotSendfile(Errno) bool { return true }
 

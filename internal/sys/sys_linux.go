@@ -15,7 +15,7 @@ const HavePoller = true
 // the stream.
 func Read(fd int, p []byte) (n int, e Errno) {
 	for {
-		r, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
 		if e == 0 {
 			received(fd)
 			return int(r), 0
@@ -84,12 +84,17 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 // HaveSendfile tells whether Sendfile works on this system.
 const HaveSendfile = true
 
-// Sendfile copies up to n bytes of src, from its current offset, to dst inside
-// the kernel. It may wait for the disk, so it goes through the scheduler.
-func Sendfile(dst, src, n int) (int, Errno) {
+// Sendfile copies up to n bytes of src to dst inside the kernel: from the given
+// offset, or with -1 from src's own, which moves then. It may wait for the
+// disk, so it goes through the scheduler.
+func Sendfile(dst, src int, offset int64, n int) (int, Errno) {
 	sends()
+	var at unsafe.Pointer
+	if offset >= 0 {
+		at = unsafe.Pointer(&offset)
+	}
 	for {
-		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(dst), uintptr(src), 0, uintptr(n), 0, 0)
+		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(dst), uintptr(src), uintptr(at), uintptr(n), 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}

@@ -33,6 +33,6 @@ func MaxFiles() int                                 { return 1 << 30 }
 // HaveSendfile is false: callers copy.
 const HaveSendfile = false
 
-func Sendfile(dst, src, n int) (int, Errno) { return 0, unsupported }
+func Sendfile(dst, src int, offset int64, n int) (int, Errno) { return 0, unsupported }
 
 func CannotSendfile(Errno) bool { return true }

@@ -1,0 +1,322 @@
+package chert
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// reuseWays runs f with ReuseRequests on both engines and all placements.
+func reuseWays(t *testing.T, f func(t *testing.T, fresh func() *Server)) {
+	t.Helper()
+	slottedWays(t, func(t *testing.T, fresh func() *Server) {
+		f(t, func() *Server {
+			s := fresh()
+			s.ReuseRequests = true
+			return s
+		})
+	})
+}
+
+type reuseKey struct{}
+
+// reuseMux answers with all that a handler can find out about its request.
+func reuseMux() http.Handler {
+	mux := http.NewServeMux()
+	tell := func(w http.ResponseWriter, r *http.Request) {
+		if w.Header()["X-Set"] != nil || len(w.Header()) != 0 {
+			fmt.Fprintf(w, "a header of before: %v", w.Header())
+		}
+		w.Header()["X-Set"] = []string{r.URL.Path}
+		w.Header().Set("X-"+strings.Trim(r.PathValue("a"), "/"), "own")
+		fmt.Fprintf(w, "%s %v form=%v,%v,%v a=%q rest=%q pattern=%q ctx=%v", requestNoteWithout(r), r.ContentLength, r.Form, r.PostForm, r.MultipartForm, r.PathValue("a"), r.PathValue("rest"), r.Pattern, r.Context().Value(reuseKey{}))
+	}
+	mux.HandleFunc("/plain", tell)
+	mux.HandleFunc("/wild/{a}", tell)
+	mux.HandleFunc("POST /wild/{a}/{rest...}", tell)
+	mux.HandleFunc("/body", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		b, err := io.ReadAll(r.Body)
+		fmt.Fprintf(w, " body=%q %v trailer=%v", b, err, r.Trailer)
+	})
+	mux.HandleFunc("/form", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		err := r.ParseForm()
+		fmt.Fprintf(w, " form=%v post=%v %v", r.Form, r.PostForm, err)
+	})
+	mux.HandleFunc("/multipart", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		err := r.ParseMultipartForm(100)
+		fmt.Fprintf(w, " value=%q %v", r.FormValue("a"), err)
+		for _, f := range r.MultipartForm.File["file"] {
+			part, _ := f.Open()
+			b, _ := io.ReadAll(part)
+			part.Close()
+			fmt.Fprintf(w, " file=%d %d", len(b), sum(b))
+		}
+	})
+	mux.HandleFunc("/change", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		r.Header.Set("X-Changed", "1")
+		r.Header["Host"] = []string{"x"}
+		r.SetPathValue("a", "changed")
+		r.URL.Path, r.Method, r.Host, r.RequestURI, r.Close = "/changed", "CHANGED", "changed", "changed", true
+		r.Trailer = http.Header{"Changed": {"1"}}
+		r.Form = map[string][]string{"changed": {"1"}}
+		*r = *r.WithContext(context.WithValue(r.Context(), reuseKey{}, "changed"))
+	})
+	mux.HandleFunc("/replace", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		clear(r.Header)
+		r.Header, r.Body = nil, nil
+	})
+	mux.HandleFunc("/trailer", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-Trailer")
+		put(w, "with a trailer")
+		flush(w)
+		w.Header().Set("X-Trailer", "1")
+	})
+	mux.HandleFunc("/unread", func(w http.ResponseWriter, r *http.Request) { put(w, "unread") })
+	mux.HandleFunc("/some", func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, 3))
+		put(w, "some")
+	})
+	return mux
+}
+
+// requestNoteWithout is requestNote, where nothing may be odd but what a mux
+// sets.
+func requestNoteWithout(r *http.Request) string {
+	plain := r.Clone(r.Context())
+	plain.Pattern = ""
+	return requestNote(plain)
+}
+
+// reuseScripts are requests of all sorts. Each has n in places.
+func reuseScripts(n int) []string {
+	own := fmt.Sprintf("X-Own: %d", n)
+	var many []string
+	for i := range 60 {
+		many = append(many, fmt.Sprintf("X-Many-%d: %d", i, n))
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	w.SetBoundary("boundary")
+	w.WriteField("a", fmt.Sprint("value", n))
+	part, _ := w.CreateFormFile("file", "name")
+	part.Write(pattern(1000 + n))
+	w.Close()
+	return []string{
+		ask("GET /plain", own), ask("GET /plain?" + fmt.Sprint(n)), ask("HEAD /plain"), ask("GET /wild/"+fmt.Sprint(n), own), post(fmt.Sprintf("/wild/%d/b/c", n), "x"),
+		ask("GET /plain", many...), ask("GET /plain", append(slices.Clone(many), many...)...), ask("GET /plain", "X-Long: "+strings.Repeat("long", 3000+n)),
+		post("/body", fmt.Sprint("body", n), own), postChunks("/body", fmt.Sprintf("5\r\nhello\r\n0\r\nX-Trailer: %d\r\n\r\n", n), "Trailer: X-Trailer"), post("/body", string(pattern(5000+n))),
+		post("/form?q=1", fmt.Sprintf("a=%d&b=c", n), "Content-Type: application/x-www-form-urlencoded"), ask(fmt.Sprintf("GET /form?x=%d", n)),
+		post("/multipart", form.String(), "Content-Type: multipart/form-data; boundary=boundary"),
+		ask("GET /change", own, "X-Change: 1"), ask("GET /replace", own), ask("GET /trailer"), ask("GET /nowhere/" + fmt.Sprint(n)),
+		post("/unread", "unread"), post("/unread", string(pattern(9000))), post("/some", "something"), postChunks("/some", chunks("something", 2)),
+		ask("GET /plain", "Cookie: a=b", "Cookie: c=d", "Accept: "+fmt.Sprint(n), own), ask("GET /plain", "Content-Length: 0"), ask("GET /%70lain?x"), ask("GET http://other/plain"), ask("OPTIONS *"),
+		post("/body", fmt.Sprint("hello", n), "Expect: 100-continue"), ask("GET /plain", "Pragma: no-cache", "TE: trailers", "X-Empty:", "x_odd: 1"),
+	}
+}
+
+// Whatever came before, a request is what net/http says it is.
+func TestReuseAnswers(t *testing.T) {
+	oracles := start(t, &Server{Engine: oracle, Handler: reuseMux()})
+	want := make(map[string]string)
+	for n := range 4 {
+		for _, s := range reuseScripts(n) {
+			want[s] = directTalk(oracles, s, 1<<30)
+		}
+	}
+	reuseWays(t, func(t *testing.T, fresh func() *Server) {
+		s := fresh()
+		s.Handler = reuseMux()
+		ts := start(t, s)
+		peer := func(c *rawConn, s string) string {
+			return strings.ReplaceAll(undated(s), c.LocalAddr().String(), "CLIENT")
+		}
+		var all sync.WaitGroup
+		for n := range 4 {
+			all.Go(func() {
+				c := ts.dial() // one after the other on a connection
+				for round := range 2 {
+					scripts := reuseScripts(n)
+					for i := range scripts {
+						s := scripts[(i*7+round*5)%len(scripts)]
+						c.sendSlowly(s, max(1, len(s)/(1+round*2)))
+						if got := peer(c, c.exactly(len(want[s]))); got != want[s] {
+							t.Errorf("to %s\ngot  %s\nwant %s", brief(s), brief(got), brief(want[s]))
+							return
+						}
+					}
+				}
+				// All at once on another.
+				var script, answers strings.Builder
+				for _, s := range reuseScripts(n) {
+					script.WriteString(s)
+					answers.WriteString(want[s])
+				}
+				if got := directTalk(ts, script.String(), 1<<30); got != answers.String() {
+					t.Errorf("got  %s\nwant %s", brief(got), brief(answers.String()))
+				}
+			})
+		}
+		all.Wait()
+		if log := ts.log.String(); log != "" {
+			t.Errorf("logged %s", brief(log))
+		}
+	})
+}
+
+// exactly reads an answer that has n bytes without its Date line.
+func (c *rawConn) exactly(n int) string {
+	c.t.Helper()
+	b := make([]byte, n+len("Date: Mon, 02 Jan 2006 15:04:05 GMT\r\n"))
+	k, err := io.ReadFull(c.r, b)
+	if err != nil {
+		c.t.Errorf("after %q: %v", b[:k], err)
+	}
+	return string(b[:k])
+}
+
+// A context that somebody has asked for its end stays what it was.
+func TestReuseContexts(t *testing.T) {
+	reuseWays(t, func(t *testing.T, fresh func() *Server) {
+		s := fresh()
+		kept := make(chan context.Context, 1000)
+		s.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+			ctx := r.Context()
+			switch r.URL.Path {
+			case "/done":
+				if ctx.Done(); ctx.Err() != nil {
+					t.Error("the context is over before its request")
+				}
+				kept <- ctx
+			case "/err":
+				if ctx.Err() != nil {
+					t.Error("the context is over before its request")
+				}
+				kept <- ctx
+			case "/derived":
+				child, cancel := context.WithCancel(ctx)
+				context.AfterFunc(ctx, cancel)
+				kept <- child
+			case "/loose": // not kept; the next request has it
+				ctx.Value(reuseKey{})
+			}
+			put(w, r.URL.Path)
+		})
+		ts := start(t, s)
+		c := ts.dial()
+		var all []context.Context
+		for range 20 {
+			for _, path := range []string{"/done", "/loose", "/err", "/loose", "/derived"} {
+				if _, body := c.get(path); body != path {
+					t.Errorf("got %q", body)
+				}
+			}
+			for range 3 {
+				all = append(all, await(t, kept, "a context"))
+			}
+			for _, ctx := range all {
+				waitDone(t, ctx, "the context of an earlier request is over")
+				if ctx.Err() != context.Canceled {
+					t.Errorf("got %v", ctx.Err())
+				}
+			}
+		}
+	})
+}
+
+// A client that leaves ends its own context and no other's.
+func TestReuseClientGone(t *testing.T) {
+	reuseWays(t, func(t *testing.T, fresh func() *Server) {
+		s := fresh()
+		running, over := make(chan struct{}), make(chan struct{})
+		s.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" {
+				return
+			}
+			done := r.Context().Done()
+			running <- struct{}{}
+			await(t, done, "the context's end")
+			over <- struct{}{}
+		})
+		ts := start(t, s)
+		stays := ts.dial()
+		stays.send(ask("GET /stays"))
+		await(t, running, "the handler")
+		for _, leave := range leavings {
+			c := ts.dial()
+			c.get("/")
+			c.send(ask("GET /goes"))
+			await(t, running, "the handler")
+			leave(c)
+			await(t, over, "the handler's end")
+			ts.dial().get("/")
+		}
+		stays.Close()
+		await(t, over, "the handler's end")
+	})
+}
+
+// What a hijacker or a panic leaves is nobody else's.
+func TestReuseHijackAndPanic(t *testing.T) {
+	reuseWays(t, func(t *testing.T, fresh func() *Server) {
+		s := fresh()
+		s.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/panic":
+				w.Header().Set("X-Panic", "1")
+				panic(http.ErrAbortHandler)
+			case "/hijack":
+				w.Header().Set("X-Hijack", "1")
+				nc, rw, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				own := r.Header.Get("X-Own")
+				for {
+					b, err := rw.ReadByte()
+					if err != nil {
+						nc.Close()
+						return
+					}
+					if got := r.Header.Get("X-Own"); got != own || r.URL.Path != "/hijack" {
+						t.Errorf("the hijacker's request has changed: %s, %s", got, r.URL.Path)
+					}
+					nc.Write([]byte{b})
+				}
+			}
+			fmt.Fprint(w, w.Header()["X-Panic"], w.Header()["X-Hijack"], r.Header["X-Own"])
+		})
+		ts := start(t, s)
+		var all []*rawConn
+		for i := range 5 {
+			h := ts.dial()
+			h.send(ask("GET /hijack", fmt.Sprint("X-Own: ", i)))
+			all = append(all, h)
+			p := ts.dial()
+			p.send(ask("GET /panic"))
+			p.closed()
+			c := ts.dial()
+			for j := range 10 {
+				if _, body := c.get("/", fmt.Sprint("X-Own: other", j)); body != fmt.Sprintf("[] [] [other%d]", j) {
+					t.Errorf("got %q", body)
+				}
+			}
+			for _, h := range all {
+				h.send("x")
+				h.expect("x")
+			}
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package bridge
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// date is the Date field for a part of a second.
+type date struct {
+	from, until int64 // of sys.Nanotime
+	line        string
+}
+
+var lastDate atomic.Pointer[date]
+
+// dateFor bounds the use of a date, so that it follows a clock that is set.
+const dateFor = int64(time.Second)
+
+// appendDate appends the Date field as it is at now, of sys.Nanotime, which is
+// the present or was just before.
+func appendDate(b []byte, now int64) []byte {
+	d := lastDate.Load()
+	if d == nil || now < d.from || now >= d.until {
+		d = newDate()
+		lastDate.Store(d)
+	}
+	return append(b, d.line...)
+}
+
+func newDate() *date {
+	now, at := time.Now(), sys.Nanotime()
+	return &date{
+		from:  at - int64(now.Nanosecond()),
+		until: at + dateFor - int64(now.Nanosecond()),
+		line:  "Date: " + now.UTC().Format(http.TimeFormat) + "\r\n",
+	}
+}

@@ -1,0 +1,208 @@
+package poll
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+func TestMilliseconds(t *testing.T) {
+	t.Parallel()
+	const ms = int64(time.Millisecond)
+	for _, tt := range []struct {
+		what       string
+		until, now int64
+		want       int
+	}{
+		{"no end", Never, 5, -1},
+		{"no end, early", Never, 0, -1},
+		{"over", 5, 6, 0},
+		{"long over", 1, Never - 1, 0},
+		{"just now", 7, 7, 0},
+		{"a moment is not nothing", 8, 7, 1},
+		{"all but one", 7 + ms - 1, 7, 1},
+		{"one", 7 + ms, 7, 1},
+		{"one and a moment", 7 + ms + 1, 7, 2},
+		{"an hour", 7 + 3600_000*ms, 7, 3600_000},
+		{"no more than an hour", 8 + 3600_000*ms, 7, 3600_000},
+		{"far away, no overflow", Never - 1, 0, 3600_000},
+	} {
+		if got := milliseconds(tt.until, tt.now); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.what, got, tt.want)
+		}
+	}
+}
+
+// brief is a poller whose next Wait keeps the processor.
+func brief(t *testing.T) *epoll {
+	p := open(t).(*epoll)
+	p.brief = proof
+	return p
+}
+
+// A wait in epoll_wait ends for whatever one on the runtime's poller does.
+func TestBriefWait(t *testing.T) {
+	t.Parallel()
+	events := make([]Event, 8)
+	wait := func(p *epoll, until int64, during func()) (got []Event) {
+		t.Helper()
+		waiting, done := make(chan bool), make(chan bool)
+		go func() {
+			defer close(done)
+			p.brief = proof
+			close(waiting)
+			n, err := p.Wait(events, until)
+			if err != nil {
+				t.Error(err)
+			}
+			got = events[:n]
+		}()
+		<-waiting
+		during()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Fatal("Wait does not end")
+		}
+		return got
+	}
+	for range 20 {
+		p := brief(t)
+		p.Wake()
+		if got := wait(p, Never, func() {}); len(got) != 0 {
+			t.Errorf("a Wake before is %v", got)
+		}
+		if got := wait(p, Never, p.Wake); len(got) != 0 {
+			t.Errorf("a Wake around is %v", got)
+		}
+		end := sys.Nanotime() + int64(time.Millisecond)
+		if got := wait(p, end, func() {}); len(got) != 0 || sys.Nanotime() < end {
+			t.Errorf("nothing happened: got %v, %d ns early", got, end-sys.Nanotime())
+		}
+		if got := wait(p, 1, func() {}); len(got) != 0 {
+			t.Errorf("long over: got %v", got)
+		}
+		a, b := pair(t)
+		if err := p.Add(a, 3); err != nil {
+			t.Fatal(err)
+		}
+		if got := wait(p, Never, func() {}); len(got) != 1 || got[0] != (Event{3, Writable}) {
+			t.Errorf("got %v of a new socket", got)
+		}
+		got := wait(p, Never, func() { sys.Write(b, []byte("x")) })
+		if len(got) != 1 || got[0].Key != 3 || got[0].Ready&Readable == 0 {
+			t.Errorf("got %v of a readable socket", got)
+		}
+	}
+}
+
+// How the next wait is done follows from how long the last one was.
+func TestBriefFollowsWaits(t *testing.T) {
+	t.Parallel()
+	p := open(t).(*epoll)
+	events := make([]Event, 8)
+	wait := func(until int64) {
+		t.Helper()
+		if _, err := p.Wait(events, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := func() { wait(sys.Nanotime() + int64(2*time.Millisecond)) }
+	if p.brief >= proof {
+		t.Error("at first")
+	}
+	for range 3 {
+		// Somebody else may have the processor meanwhile: not every try is short.
+		for deadline := time.Now().Add(patience); p.brief < proof; {
+			if time.Now().After(deadline) {
+				t.Fatal("no wait was brief")
+			}
+			// Only a wait that has parked counts, and that needs a Wake from
+			// another goroutine.
+			go p.Wake()
+			wait(Never)
+			wait(Now) // drains the Wake if it came late
+		}
+		p.brief = proof
+		wait(Now)
+		if p.brief < proof {
+			t.Error("a look without waiting is no wait")
+		}
+		long()
+		if p.brief >= proof {
+			t.Error("after a long wait in epoll_wait")
+		}
+		long()
+		if p.brief >= proof {
+			t.Error("after a long wait on the runtime's poller")
+		}
+	}
+}
+
+// The one who yields has the only processor and never parks by itself: who
+// waits for a pipe runs nevertheless, within a few calls. (By runtime.Gosched
+// it takes the monitor, and thousands of calls.)
+func TestYield(t *testing.T) {
+	const key = "CHERT_TEST_YIELD"
+	if os.Getenv(key) == "" {
+		t.Parallel()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestYield$")
+		// A process of its own: GOMAXPROCS is everybody's.
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", key+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, strings.TrimSpace(string(out)))
+		}
+		return
+	}
+	p := open(t).(*epoll)
+	events := make([]Event, 8)
+	for name, yield := range map[string]func(){
+		"yield": p.pause.yield,
+		"Wait, now": func() {
+			p.yielded = 0
+			p.Wait(events, Now)
+		},
+		"brief Wait": func() {
+			p.yielded, p.brief = 0, proof
+			p.Wake() // so there is always something
+			p.Wait(events, Never)
+		},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got atomic.Int64
+		go func() {
+			for b := make([]byte, 1); ; got.Add(1) {
+				if _, err := r.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		fd := int(w.Fd()) // writes are raw: they give nothing away
+		yield()           // the reader waits now
+		const rounds = 200
+		calls := 0
+		for i := range int64(rounds) {
+			syscall.Write(fd, []byte("x"))
+			for got.Load() == i {
+				yield()
+				if calls++; calls > 100*rounds {
+					t.Fatalf("%s: the reader ran %d times in %d calls", name, got.Load(), calls)
+				}
+			}
+		}
+		if calls > 5*rounds {
+			t.Errorf("%s: %d calls for %d rounds", name, calls, rounds)
+		}
+		w.Close()
+		r.Close()
+	}
+}
