@@ -1,6 +1,7 @@
 // Command lab measures chert beside other servers. Without arguments it lists what it can measure.
 //
-//	go run . run hello --vs nethttp,nginx
+//	go run . run plain64 --vs nethttp,nginx
+//	go run . run fastslow --cores 2
 //	go run . run idle --connections 10000
 package main
 
@@ -57,7 +58,7 @@ func list(w io.Writer) {
 	fmt.Fprintln(w, "usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)")
 	fmt.Fprintln(w)
 	for _, p := range profile.All() {
-		fmt.Fprintf(w, "  %-8s %s\n", p.Name, p.About)
+		fmt.Fprintf(w, "  %-11s %s\n", p.Name, p.About)
 	}
 	fmt.Fprintf(w, "\nservers: %s\n", strings.Join(rival.Names(), ", "))
 }

@@ -10,7 +10,7 @@ func TestList(t *testing.T) {
 	if err := run(t.Context(), nil, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"hello", "idle", "nethttp", "nginx"} {
+	for _, word := range []string{"hello", "plain64", "fastturns", "idle", "nethttp", "h2o"} {
 		if !strings.Contains(out.String(), word) {
 			t.Errorf("the list lacks %q:\n%s", word, out.String())
 		}
@@ -28,6 +28,8 @@ func TestMistakes(t *testing.T) {
 		{"run hello --rounds 0", "0 rounds"},
 		{"run hello --connections x", `list of numbers "x"`},
 		{"run hello nginx", `takes no argument "nginx"`},
+		{"run fastslow --rate 0", "0 requests a second"},
+		{"run busyidle --idle -1", "-1 idle connections"},
 		{"run idle --connections 0", "0 connections"},
 	}
 	for _, tt := range tests {

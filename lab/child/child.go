@@ -12,17 +12,14 @@ import (
 	"time"
 )
 
-// AnyCore leaves it to the kernel where a child runs.
-const AnyCore = -1
-
 // grace is how long a child may take to end by itself after SIGTERM.
 const grace = 3 * time.Second
 
 // Command says what to run.
 type Command struct {
-	Args []string // Args[0] is a path, or a name for Find
-	Env  []string // added to the lab's own environment
-	Core int      // the one core it may use, or AnyCore
+	Args  []string // Args[0] is a path, or a name for Find
+	Env   []string // added to the lab's own environment
+	Cores []int    // those it may use; none leaves it to the kernel
 }
 
 // Child is a running program. All methods may be called concurrently.
@@ -102,14 +99,18 @@ func pin(c Command) ([]string, error) {
 		return nil, err
 	}
 	args := append([]string{program}, c.Args[1:]...)
-	if c.Core == AnyCore {
+	if len(c.Cores) == 0 {
 		return args, nil
 	}
 	taskset, err := Find("taskset")
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{taskset, "-c", strconv.Itoa(c.Core)}, args...), nil
+	list := make([]string, len(c.Cores))
+	for i, core := range c.Cores {
+		list[i] = strconv.Itoa(core)
+	}
+	return append([]string{taskset, "-c", strings.Join(list, ",")}, args...), nil
 }
 
 // PID is the process number, and that of the process group.

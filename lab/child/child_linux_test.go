@@ -41,7 +41,7 @@ func TestCancelEndsGrandchildren(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			p, err := Start(ctx, Command{Args: []string{"sh", "-c", tt.script}, Core: AnyCore})
+			p, err := Start(ctx, Command{Args: []string{"sh", "-c", tt.script}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestCancelEndsGrandchildren(t *testing.T) {
 }
 
 func TestEndedTellsLastWords(t *testing.T) {
-	p, err := Start(t.Context(), Command{Args: []string{"sh", "-c", "echo cannot bind >&2; exit 3"}, Core: AnyCore})
+	p, err := Start(t.Context(), Command{Args: []string{"sh", "-c", "echo cannot bind >&2; exit 3"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +69,13 @@ func TestEndedTellsLastWords(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	out, err := Run(t.Context(), Command{Args: []string{"sh", "-c", "echo $LAB_WORD; echo aside >&2"},
-		Env: []string{"LAB_WORD=flint"}, Core: AnyCore})
+		Env: []string{"LAB_WORD=flint"}})
 	if err != nil || out.Stdout != "flint\n" {
 		t.Errorf("Run = %+v, %v", out, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := Run(ctx, Command{Args: []string{"sleep", "60"}, Core: AnyCore}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Run(ctx, Command{Args: []string{"sleep", "60"}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Run past its deadline: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestPinned(t *testing.T) {
 	if _, err := Find("taskset"); err != nil {
 		t.Skip(err)
 	}
-	out, err := Run(t.Context(), Command{Args: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}, Core: firstCore(t)})
+	out, err := Run(t.Context(), Command{Args: []string{"grep", "Cpus_allowed_list", "/proc/self/status"}, Cores: []int{firstCore(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/lab/exchange"
 )
 
 // Idle is a set of keep-alive connections on which nothing happens.
@@ -21,16 +21,17 @@ type Idle struct {
 const workers = 16
 
 // perSource bounds the connections from one address: Linux has 28,000 ephemeral ports for each by default, some of
-// which are taken or wait for reuse. All of 127.0.0.0/8 is local, so there is no lack of addresses.
-const perSource = 20000
+// which are taken or wait for reuse. All of 127.0.0.0/8 is local, so there is no lack of addresses. A variable for tests.
+var perSource = 20000
 
 // OpenIdle opens n connections to addr, and asks once on each, so that the server has made all it keeps for one.
 func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
-	i := &Idle{request: fmt.Sprintf("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", addr), conns: make([]net.Conn, n)}
+	i := &Idle{request: exchange.Get("/").Text(addr), conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
 		if source := k / perSource; source > 0 {
 			dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}
+			dialer.Control = portAtConnect
 		}
 		c, err := dialer.DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -52,23 +53,8 @@ func (i *Idle) Ask(ctx context.Context) error {
 }
 
 func (i *Idle) ask(k int, r *bufio.Reader) error {
-	c := i.conns[k]
-	c.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(c, i.request); err != nil {
-		return err
-	}
-	r.Reset(c)
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK || resp.Close {
-		return fmt.Errorf("status %d, closing: %t", resp.StatusCode, resp.Close)
-	}
-	return nil
+	r.Reset(i.conns[k])
+	return ask(i.conns[k], r, i.request)
 }
 
 // Close closes the connections with a reset: ten thousand of them in TIME_WAIT would hinder the next run.

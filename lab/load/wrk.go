@@ -3,25 +3,40 @@ package load
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/exchange"
 )
 
 // Run is one run of wrk.
 type Run struct {
-	URL         string
-	Connections int // kept alive, each with one request under way
+	Addr        string
+	Request     exchange.Request
+	Connections int
 	Seconds     int
 	Core        int // the one core wrk's one thread runs on
 }
 
 // Wrk runs wrk to its end. Failed requests are no error here: they are counted in the result.
 func (r Run) Wrk(ctx context.Context) (Result, error) {
-	wrk, err := child.Run(ctx, child.Command{
-		Args: []string{"wrk", "--latency", "-t", "1", "-c", strconv.Itoa(r.Connections), "-d", strconv.Itoa(r.Seconds) + "s", r.URL},
-		Core: r.Core,
-	})
+	args := []string{"wrk", "--latency", "-t", "1", "-c", strconv.Itoa(r.Connections), "-d", strconv.Itoa(r.Seconds) + "s"}
+	if r.Request != exchange.Get(r.Request.Path) {
+		dir, err := os.MkdirTemp("", "chert-lab-wrk-")
+		if err != nil {
+			return Result{}, err
+		}
+		defer os.RemoveAll(dir)
+		path, err := writeScript(dir, r.Request)
+		if err != nil {
+			return Result{}, err
+		}
+		args = append(args, "-s", path)
+	}
+	args = append(args, "http://"+r.Addr+r.Request.Path)
+	wrk, err := child.Run(ctx, child.Command{Args: args, Cores: []int{r.Core}})
 	if err != nil {
 		return Result{}, err
 	}
@@ -31,4 +46,29 @@ func (r Run) Wrk(ctx context.Context) (Result, error) {
 	}
 	res.CPU = wrk.CPU
 	return res, nil
+}
+
+// writeScript tells wrk what is not in its URL. wrk asks a function named request before every write; without one it
+// sends the same bytes again and again, which is why there is none but for pipelining.
+func writeScript(dir string, r exchange.Request) (path string, err error) {
+	body := filepath.Join(dir, "body")
+	if err := os.WriteFile(body, []byte(r.Body), 0o600); err != nil {
+		return "", err
+	}
+	script := fmt.Sprintf("wrk.method = %q\n", r.Method)
+	if r.Type != "" {
+		script += fmt.Sprintf("wrk.headers[\"Content-Type\"] = %q\n", r.Type)
+	}
+	if r.Body != "" {
+		script += fmt.Sprintf("wrk.body = io.open(%q, \"rb\"):read(\"*a\")\n", body)
+	}
+	if r.Close {
+		script += "wrk.headers[\"Connection\"] = \"close\"\n"
+	}
+	if r.Depth() > 1 {
+		script += fmt.Sprintf("local all\ninit = function() all = string.rep(wrk.format(), %d) end\n", r.Depth())
+		script += "request = function() return all end\n"
+	}
+	path = filepath.Join(dir, "request.lua")
+	return path, os.WriteFile(path, []byte(script), 0o600)
 }

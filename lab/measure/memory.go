@@ -28,6 +28,26 @@ func Resident(pid int) (int64, error) {
 	return parseKiB(string(text), "VmRSS:")
 }
 
+// ResidentTree sums Resident over a process and its descendants. Pages that several of them share count for each.
+func ResidentTree(pid int) (int64, error) {
+	pids, err := descendants(pid)
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, p := range pids {
+		n, err := Resident(p)
+		if p != pid && isGone(err) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("memory of process %d: %w", p, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
 // parseKiB finds a line "Key:  123 kB" and returns its value in bytes.
 func parseKiB(text, key string) (int64, error) {
 	for line := range strings.Lines(text) {

@@ -6,129 +6,151 @@ import (
 	"io"
 	"time"
 
+	"github.com/chert-http/chert/lab/exchange"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
 )
 
-// Compare puts servers under the same load in turn. All of them run the whole time, on the same core; those that have
+// Compare puts servers under the same load in turn. All of them run the whole time, on the same cores; those that have
 // no turn have nothing to do.
 type Compare struct {
-	Title                string
-	Path                 string       // what wrk asks for
-	Want                 rival.Answer // what it must get, before and after
-	Rounds, Seconds      int
-	ServerCore, LoadCore int
-	Log                  io.Writer // progress
-	Faults               []string  // requests that failed, in all runs so far
+	pace
+	Request exchange.Request // what wrk asks for
+	Want    exchange.Answer  // what it must get, before and after
+	Seats   seats
+	Log     io.Writer // progress
+	Faults  []string  // requests that failed, in all runs so far
+}
+
+// entrant is a server that takes part.
+type entrant struct {
+	spec rival.Spec
+	name string
+	base string // the entrant it is compared with; empty for the usual way
+	idle int    // connections it holds besides
+}
+
+// runner is an entrant that runs.
+type runner struct {
+	entrant
+	*rival.Server
+	idle *load.Idle // nil for none
+}
+
+func (r *runner) stop() {
+	if r.idle != nil {
+		r.idle.Close()
+	}
+	r.Stop()
 }
 
 // warmUp is the length in seconds of the turn each server has before the first round; wrk knows no less.
 const warmUp = 1
 
-// Run starts the servers, takes all rounds with the given number of connections and stops the servers.
-func (c *Compare) Run(ctx context.Context, specs []rival.Spec, connections int) (report.Comparison, error) {
-	table := report.Comparison{Title: c.Title, Connections: connections}
-	var servers []*rival.Server
-	for _, spec := range specs {
-		s, err := rival.Start(ctx, spec, c.ServerCore)
+// Run starts the servers, takes all rounds with the given number of connections and stops the servers. It returns what
+// it measured in the order of the entrants.
+func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) ([]report.Series, error) {
+	all := make([]report.Series, 0, len(entrants))
+	var runners []*runner
+	for _, e := range entrants {
+		r, size, err := c.start(ctx, e, connections)
 		if err != nil {
-			return table, err
+			return nil, err
 		}
-		defer s.Stop()
-		servers = append(servers, s)
-		answer, err := c.check(ctx, s)
-		if err != nil {
-			return table, err
-		}
-		table.Series = append(table.Series, report.Series{Server: s.Name, ResponseBytes: answer.Size})
+		defer r.stop()
+		runners = append(runners, r)
+		all = append(all, report.Series{Server: e.name, Base: e.base, ResponseBytes: size})
 	}
-	for _, s := range servers {
-		if _, err := c.turn(ctx, s, connections, warmUp, "warm-up"); err != nil {
-			return table, err
+	for _, r := range runners {
+		if _, err := c.turn(ctx, r, connections, warmUp, "warm-up"); err != nil {
+			return nil, err
 		}
 	}
-	for round := range c.Rounds {
-		for k := range servers {
-			// Each round begins with another server, so that none always follows the same one.
-			i := (round + k) % len(servers)
-			r, err := c.turn(ctx, servers[i], connections, c.Seconds, fmt.Sprintf("round %d/%d", round+1, c.Rounds))
-			if err != nil {
-				return table, err
-			}
-			table.Series[i].Rounds = append(table.Series[i].Rounds, r)
+	err := c.inTurn(len(runners), func(i int, name string) error {
+		r, err := c.turn(ctx, runners[i], connections, c.seconds, name)
+		all[i].Rounds = append(all[i].Rounds, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range runners {
+		var err error
+		if all[i].Resident, err = c.end(ctx, r); err != nil {
+			return nil, fmt.Errorf("after the last round: %w", err)
 		}
 	}
-	for _, s := range servers {
-		if _, err := c.check(ctx, s); err != nil {
-			return table, fmt.Errorf("after the last round: %w", err)
-		}
-	}
-	return table, nil
+	return all, nil
 }
 
-func (c *Compare) check(ctx context.Context, s *rival.Server) (rival.Answer, error) {
-	answer, err := rival.Fetch(ctx, s.Addr, c.Path)
+// start starts a server, checks its answer and returns how long that is.
+func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runner, int, error) {
+	s, err := rival.Start(ctx, e.spec, rival.Room{Cores: c.Seats.server, Connections: connections + e.idle})
+	if err != nil {
+		return nil, 0, err
+	}
+	r := &runner{entrant: e, Server: s}
+	answer, err := c.check(ctx, r)
+	if err == nil && e.idle > 0 {
+		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.name)
+		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle)
+	}
+	if err != nil {
+		r.stop()
+		return nil, 0, err
+	}
+	return r, answer.Size, nil
+}
+
+func (c *Compare) check(ctx context.Context, r *runner) (exchange.Answer, error) {
+	answer, err := exchange.Fetch(ctx, r.Addr, c.Request)
 	if err == nil {
 		err = answer.Differs(c.Want)
 	}
 	if err != nil {
-		return answer, fmt.Errorf("%s: %w", s.Name, err)
+		return answer, fmt.Errorf("%s: %w", r.name, err)
 	}
 	return answer, nil
 }
 
-// turn drives one server once.
-func (c *Compare) turn(ctx context.Context, s *rival.Server, connections, seconds int, name string) (report.Round, error) {
-	run := load.Run{URL: "http://" + s.Addr + c.Path, Connections: connections, Seconds: seconds, Core: c.LoadCore}
-	res, cost, err := c.measure(ctx, s, run)
-	if ended := s.Ended(); ended != nil {
-		err = ended // the cause; wrk only saw that nobody was there
+// end reads a server's memory and makes sure that it still answers, on its idle connections too.
+func (c *Compare) end(ctx context.Context, r *runner) (resident int64, err error) {
+	if resident, err = measure.ResidentTree(r.PID()); err != nil {
+		return 0, err
 	}
+	if _, err := c.check(ctx, r); err != nil {
+		return 0, err
+	}
+	if r.idle == nil {
+		return resident, nil
+	}
+	if err := r.idle.Ask(ctx); err != nil {
+		return 0, fmt.Errorf("%s: not all connections were still open: %w", r.name, err)
+	}
+	return resident, nil
+}
+
+// turn drives one server once.
+func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int, name string) (report.Round, error) {
+	run := load.Run{Addr: r.Addr, Request: c.Request, Connections: connections, Seconds: seconds, Core: c.Seats.load}
+	var res load.Result
+	spent, err := spend(r.Server, c.Seats, func() (used time.Duration, err error) {
+		res, err = run.Wrk(ctx)
+		return res.CPU, err
+	})
 	if err != nil {
 		return report.Round{}, err
 	}
-	r := roundOf(res, cost)
-	if r.Errors > 0 || r.Requests == 0 {
-		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", s.Name, connections, name, r.Requests, res.Errors)
+	round := roundOf(res, spent)
+	if round.Errors > 0 || round.Requests == 0 {
+		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", r.name, connections, name, round.Requests, res.Errors)
 		c.Faults = append(c.Faults, fault)
 	}
-	fmt.Fprintf(c.Log, "%-12s %-8s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",
-		name, s.Name, r.CPU, r.PerSecond, r.Errors, r.Steal, r.Others)
-	return r, nil
-}
-
-// cost is what the machine spent during one turn.
-type cost struct {
-	cpu    measure.CPU // of the server
-	steal  float64     // percent, of the cores in use
-	others float64     // the same, by processes that are neither the server nor wrk
-}
-
-func (c *Compare) measure(ctx context.Context, s *rival.Server, run load.Run) (load.Result, cost, error) {
-	var res load.Result
-	cores, err := measure.ReadCores(c.ServerCore, c.LoadCore)
-	if err != nil {
-		return res, cost{}, err
-	}
-	before, err := measure.Tree(s.PID())
-	if err != nil {
-		return res, cost{}, err
-	}
-	if res, err = run.Wrk(ctx); err != nil {
-		return res, cost{}, err
-	}
-	after, err := measure.Tree(s.PID())
-	if err != nil {
-		return res, cost{}, err
-	}
-	coresAfter, err := measure.ReadCores(c.ServerCore, c.LoadCore)
-	if err != nil {
-		return res, cost{}, err
-	}
-	used := after.Sub(before)
-	return res, cost{used, coresAfter.StealSince(cores), coresAfter.OthersSince(cores, used.Total+res.CPU)}, nil
+	fmt.Fprintf(c.Log, "%-12s %-14s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",
+		name, r.name, round.CPU, round.PerSecond, round.Errors, round.Steal, round.Others)
+	return round, nil
 }
 
 func roundOf(res load.Result, spent cost) report.Round {

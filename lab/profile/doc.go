@@ -1,6 +1,6 @@
 // Package profile holds the measurements the lab can make, by name. Here the parts meet: rival starts the servers, load
-// asks them, measure takes their cost, report writes it down.
+// asks them, measure takes their cost, report writes it down, chart draws it.
 //
-// To add a measurement, write a Profile and enter it in All. One that differs from hello only in what is asked needs no
-// more than another load for Compare.
+// To add a measurement that puts servers under one load and compares their processor time, enter a scene in scenes. Any
+// other is a Profile in All.
 package profile

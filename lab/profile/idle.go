@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/exchange"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
+	"github.com/chert-http/chert/lab/work"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
-	var c common
+	c := common{onlyGo: true} // their memory and goroutines are asked for at /debug/stats
 	f := flag.NewFlagSet("idle", flag.ContinueOnError)
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
@@ -32,14 +33,14 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if *connections < 1 {
 		return fmt.Errorf("%d connections: may not be less than 1", *connections)
 	}
-	if _, err := child.Find("taskset"); err != nil {
+	if err := installed("taskset"); err != nil {
 		return err
 	}
-	core, err := pick(c.core, 0)
+	seats, err := c.seats(-1)
 	if err != nil {
 		return err
 	}
-	limit, err := load.RaiseFiles()
+	limit, err := load.RaiseFiles(*connections + spareFiles)
 	if err != nil {
 		return err
 	}
@@ -47,51 +48,45 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if message != "" {
 		fmt.Fprintln(log, message)
 	}
-	specs, dir, err := c.open(ctx)
+	specs, dir, err := c.open(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for _, spec := range specs {
-		if !spec.Debug {
-			return fmt.Errorf("%s has no /debug/stats to tell its memory and goroutines", spec.Name)
-		}
-	}
 	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, core, n, log)
+		held, err := hold(ctx, spec, seats.server, n, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
 		table.Servers = append(table.Servers, held)
 	}
 	table.Text(out)
-	return c.finish(report.File{Profile: "idle", Idle: &table}, nil, out)
+	return c.finish(report.File{Idle: &table}, nil, out)
 }
 
-// clamp bounds the number of connections by the limit of open files; server and lab each have one descriptor for one.
+// clamp bounds the number of connections by the limit of open files; server and lab each have one file for one.
 func clamp(n, limit int) (int, string) {
-	most := limit - spareFiles
+	most := max(1, limit-spareFiles)
 	if n <= most {
 		return n, ""
 	}
-	return max(most, 1), fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)",
-		limit, max(most, 1), n)
+	return most, fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)", limit, most, n)
 }
 
 // hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, core, n int, log io.Writer) (report.Held, error) {
+func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
-	s, err := rival.Start(ctx, spec, core)
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
 		return held, err
 	}
 	defer s.Stop()
-	answer, err := rival.Fetch(ctx, s.Addr, "/")
+	answer, err := exchange.Fetch(ctx, s.Addr, exchange.Get("/"))
 	if err != nil {
 		return held, err
 	}
-	if err := answer.Differs(helloAnswer); err != nil {
+	if err := answer.Differs(exchange.OK("text/plain", work.Hello)); err != nil {
 		return held, err
 	}
 	warm, err := load.OpenIdle(ctx, s.Addr, min(n, warmConnections))

@@ -6,14 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/chert-http/chert/lab/measure"
-	"github.com/chert-http/chert/lab/report"
-	"github.com/chert-http/chert/lab/rival"
+	"github.com/chert-http/chert/lab/child"
 )
 
 // Profile is one measurement.
@@ -26,86 +22,45 @@ type Profile struct {
 
 // All lists the profiles.
 func All() []Profile {
-	return []Profile{
-		{"hello", "\"Hello, World!\" over keep-alive connections: CPU per request, requests per second", runHello},
-		{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle},
+	var all []Profile
+	for _, s := range scenes() {
+		all = append(all, Profile{s.name, s.about, s.run})
 	}
+	for _, d := range duets() {
+		all = append(all, Profile{d.name, d.about, d.run})
+	}
+	return append(all, Profile{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle})
 }
 
 // ErrFaulty means that requests failed: the figures were printed, but they are not to be used.
 var ErrFaulty = errors.New("requests failed; the figures above count for nothing")
 
-// common holds the flags that all profiles have.
-type common struct {
-	server string
-	vs     string
-	json   string
-	core   int
+// pace is how often and how long each server has its turn.
+type pace struct {
+	rounds, seconds int
 }
 
-func (c *common) register(f *flag.FlagSet, vs string) {
-	f.StringVar(&c.server, "server", "chert", "the server to compare with its rivals, one of "+strings.Join(rival.Names(), ", "))
-	f.StringVar(&c.vs, "vs", vs, "its rivals, separated by commas; empty for none")
-	f.StringVar(&c.json, "json", "", "also write every round to this `file`")
-	f.IntVar(&c.core, "server-core", -1, "the core servers run on (-1: the first this process may use)")
+func (p *pace) register(f *flag.FlagSet) {
+	f.IntVar(&p.rounds, "rounds", 7, "how many turns each server has")
+	f.IntVar(&p.seconds, "seconds", 2, "how long a turn is")
 }
 
-// names lists the servers to run, the one under test first.
-func (c *common) names() []string {
-	names := []string{c.server}
-	for name := range strings.SplitSeq(c.vs, ",") {
-		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
+func (p *pace) check() error {
+	if p.rounds < 1 || p.seconds < 1 {
+		return fmt.Errorf("%d rounds of %d s: neither may be less than 1", p.rounds, p.seconds)
+	}
+	return nil
+}
+
+// inTurn calls f for each of n servers in every round; turn is the round's name. Each round begins with another server,
+// so that none always follows the same one.
+func (p *pace) inTurn(n int, f func(i int, turn string) error) error {
+	for round := range p.rounds {
+		for k := range n {
+			if err := f((round+k)%n, fmt.Sprintf("round %d/%d", round+1, p.rounds)); err != nil {
+				return err
+			}
 		}
-	}
-	return names
-}
-
-// open makes the servers ready to start. The caller removes dir.
-func (c *common) open(ctx context.Context) (specs []rival.Spec, dir string, err error) {
-	dir, err = os.MkdirTemp("", "chert-lab-")
-	if err != nil {
-		return nil, "", err
-	}
-	specs, err = rival.Open(ctx, dir, c.names())
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, "", err
-	}
-	return specs, dir, nil
-}
-
-// pick chooses the core a flag did not name: number n of those allowed.
-func pick(flagged, n int) (int, error) {
-	cores, err := measure.Allowed()
-	if err != nil {
-		return 0, err
-	}
-	if flagged >= 0 {
-		if !slices.Contains(cores, flagged) {
-			return 0, fmt.Errorf("core %d is not among those this process may use: %v", flagged, cores)
-		}
-		return flagged, nil
-	}
-	if n >= len(cores) {
-		return 0, fmt.Errorf("%d cores are needed, this process may use %d", n+1, len(cores))
-	}
-	return cores[n], nil
-}
-
-// finish writes the JSON file, if one is wanted, and turns faults into an error.
-func (c *common) finish(f report.File, faults []string, out io.Writer) error {
-	f.Errors = append([]string{}, faults...)
-	for _, fault := range faults {
-		fmt.Fprintln(out, "ERRORS:", fault)
-	}
-	if c.json != "" {
-		if err := f.Write(c.json); err != nil {
-			return err
-		}
-	}
-	if len(faults) > 0 {
-		return ErrFaulty
 	}
 	return nil
 }
@@ -132,4 +87,14 @@ func numbers(list string) ([]int, error) {
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+// installed fails if a program is not there.
+func installed(programs ...string) error {
+	for _, program := range programs {
+		if _, err := child.Find(program); err != nil {
+			return err
+		}
+	}
+	return nil
 }

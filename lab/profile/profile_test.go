@@ -2,6 +2,7 @@ package profile
 
 import (
 	"flag"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,25 @@ func TestNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := common{server: tt.server, vs: tt.vs}
-		if got := c.names(); !slices.Equal(got, tt.want) {
+		if got := c.names(&strings.Builder{}); !slices.Equal(got, tt.want) {
 			t.Errorf("%q vs %q: %q, want %q", tt.server, tt.vs, got, tt.want)
 		}
+	}
+}
+
+func TestEveryone(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // h2o is found there only; nginx may be in /usr/sbin
+	var log strings.Builder
+	c := common{server: "nethttp", vs: everyone}
+	if got := c.names(&log); got[0] != "nethttp" || slices.Contains(got, "h2o") || !slices.Contains(got, "hertz") {
+		t.Errorf("names = %q", got)
+	}
+	if !strings.Contains(log.String(), "without h2o: h2o is not installed; on Debian: apt-get install h2o") {
+		t.Errorf("log: %s", log.String())
+	}
+	c.onlyGo = true
+	if got, want := c.names(&log), []string{"nethttp", "chert", "fasthttp", "hertz"}; !slices.Equal(got, want) {
+		t.Errorf("only Go: %q, want %q", got, want)
 	}
 }
 
@@ -53,22 +70,39 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-func TestPick(t *testing.T) {
-	cores, err := measure.Allowed()
-	if err != nil {
-		t.Skip(err)
+func TestSeats(t *testing.T) {
+	allowed, err := measure.Allowed()
+	if err != nil || len(allowed) < 2 {
+		t.Skipf("cores %v, %v: two are needed", allowed, err)
 	}
-	if got, err := pick(-1, 0); err != nil || got != cores[0] {
-		t.Errorf("default: %d, %v", got, err)
+	first, last := allowed[0], allowed[len(allowed)-1]
+	tests := []struct {
+		name                  string
+		cores, core, loadCore int
+		want                  seats
+		shared                bool
+	}{
+		{"default", 1, -1, -1, seats{[]int{first}, allowed[1]}, false},
+		{"other way round", 1, last, -1, seats{[]int{last}, first}, false},
+		{"all", len(allowed), -1, -1, seats{allowed, last}, true},
+		{"flagged", 1, first, first, seats{[]int{first}, first}, true},
 	}
-	if got, err := pick(cores[len(cores)-1], 0); err != nil || got != cores[len(cores)-1] {
-		t.Errorf("flagged: %d, %v", got, err)
+	for _, tt := range tests {
+		got, err := (&common{cores: tt.cores, core: tt.core}).seats(tt.loadCore)
+		if err != nil || !slices.Equal(got.server, tt.want.server) || got.load != tt.want.load {
+			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
+		}
+		if text := got.describe("wrk"); strings.Contains(text, "SHARED") != tt.shared {
+			t.Errorf("%s: %s", tt.name, text)
+		}
 	}
-	if _, err := pick(-1, len(cores)); err == nil {
-		t.Error("one core too many: no error")
+	for _, c := range []common{{cores: 0, core: -1}, {cores: len(allowed) + 1, core: -1}, {cores: 2, core: last}, {cores: 1, core: 1 << 20}} {
+		if got, err := c.seats(-1); err == nil {
+			t.Errorf("%d cores from %d: %+v, want an error", c.cores, c.core, got)
+		}
 	}
-	if _, err := pick(1<<20, 0); err == nil {
-		t.Error("no such core: no error")
+	if text := (seats{[]int{0, 2}, 3}).describe("wrk"); text != "server on cores 0,2, wrk on core 3" {
+		t.Errorf("describe = %q", text)
 	}
 }
 
@@ -82,6 +116,62 @@ func TestRoundOf(t *testing.T) {
 	}
 	if got := roundOf(load.Result{}, cost{cpu: used}); got.CPU != 0 {
 		t.Errorf("no requests: %+v", got)
+	}
+}
+
+func TestBesideRoundOf(t *testing.T) {
+	ms := time.Millisecond
+	res := load.BesideResult{
+		Alone:  load.Timings{Requests: 100, PerSecond: 50, P50: ms, P99: 2 * ms, Max: 3 * ms},
+		Beside: load.Timings{Requests: 90, PerSecond: 45, P50: 4 * ms, P99: 5 * ms, Max: 6 * ms},
+		Slow:   load.Timings{Requests: 20, PerSecond: 10},
+		Errors: 7,
+	}
+	want := report.BesideRound{AloneP50: 1, AloneP99: 2, BesideP50: 4, BesideP99: 5, BesideMax: 6, FastBefore: 50, Fast: 45, Slow: 10,
+		Errors: 7, Steal: 1.5, Others: 8}
+	if got := besideRoundOf(res, cost{steal: 1.5, others: 8}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestPlot(t *testing.T) {
+	answered := []report.Series{{Server: "chert", Rounds: []report.Round{{CPU: 5}}}, {Server: "nginx"}}
+	f := report.File{
+		Profile:     "plain",
+		Comparisons: []report.Comparison{{Connections: 8, Series: answered}, {Connections: 64, Series: answered}},
+		Besides:     []report.Beside{{Series: []report.BesideSeries{{Server: "chert", Rounds: []report.BesideRound{{BesideP99: 2}}}}}},
+		Idle:        &report.Idle{Connections: 10, Servers: []report.Held{{Server: "chert"}}},
+	}
+	dir := t.TempDir()
+	if err := plot(f, dir); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := filepath.Glob(filepath.Join(dir, "*.svg"))
+	for i := range got {
+		got[i] = filepath.Base(got[i])
+	}
+	if want := []string{"plain-1.svg", "plain-64.svg", "plain-8.svg", "plain-lines.svg", "plain.svg"}; !slices.Equal(got, want) {
+		t.Errorf("drawn %q, want %q", got, want)
+	}
+	f.Comparisons[0].Series, f.Comparisons[1].Series = answered[1:], answered[1:]
+	if err := plot(f, dir); err == nil {
+		t.Error("no error although there are no lines")
+	}
+}
+
+// Names are unique, and every scene can be asked for as it is.
+func TestAll(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range All() {
+		if seen[p.Name] || p.About == "" {
+			t.Errorf("%q: twice, or without a word on it", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	for _, s := range scenes() {
+		if _, err := numbers(s.connections); err != nil || s.want.Status != 200 || s.request.Method == "" {
+			t.Errorf("%s: %+v, %v", s.name, s.want, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func need(t *testing.T, programs ...string) {
 			missing(t, err)
 		}
 	}
-	if _, err := pick(-1, 1); err != nil {
+	if _, err := (&common{core: -1, cores: 1}).seats(-1); err != nil {
 		missing(t, err)
 	}
 }
@@ -36,6 +36,18 @@ func missing(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 	t.Skip(err)
+}
+
+// runs runs a profile by name. text is all it printed, for when it fails.
+func runs(ctx context.Context, args ...string) (out, text string, err error) {
+	var o, log strings.Builder
+	for _, p := range All() {
+		if p.Name == args[0] {
+			err = p.Run(ctx, args[1:], &o, &log)
+			return o.String(), fmt.Sprintf("%v\n%s%s", err, o.String(), log.String()), err
+		}
+	}
+	return "", "", fmt.Errorf("no profile %q", args[0])
 }
 
 // ownTemp gives a test its own folder for temporary files and fails it if the lab leaves any there.
@@ -87,70 +99,130 @@ func fakeWrk(t *testing.T, script string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-func TestHello(t *testing.T) {
+// readReport reads a JSON report.
+func readReport(t *testing.T, path string) (f report.File) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Every kind of scene, once, for a second, on few servers. That all servers answer all requests is a test of rival.
+func TestScenes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute") // wrk knows no less than a second
+	}
+	need(t, "wrk", "nginx", "h2o", "taskset")
+	tests := []struct{ args, rivals string }{
+		{"plain --connections 1,8", ""},
+		{"routed64 --cores 2", "nginx,h2o"},
+		{"post64", ""},
+		{"pipelined16", ""},
+		{"close64", ""},
+		{"upload", ""},
+		{"busyidle --idle 100", ""},
+	}
+	for _, tt := range tests {
+		args := strings.Fields(tt.args)
+		t.Run(args[0], func(t *testing.T) {
+			ownTemp(t)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "report.json")
+			args := append(args, "--server", "nethttp", "--vs", tt.rivals, "--rounds", "1", "--seconds", "1", "--json", path, "--plot", dir)
+			out, text, err := runs(t.Context(), args...)
+			if errors.Is(err, ErrFaulty) {
+				t.Log("again, as a machine that stood still for seconds has time-outs:", text)
+				out, text, err = runs(t.Context(), args...)
+			}
+			if err != nil {
+				t.Fatal(text)
+			}
+			for name := range strings.SplitSeq(tt.rivals, ",") {
+				if name != "" && !strings.Contains(out, "nethttp / "+name) {
+					t.Errorf("no ratio to %s:\n%s", name, out)
+				}
+			}
+			for _, c := range readReport(t, path).Comparisons {
+				for _, s := range c.Series {
+					checkSeries(t, s)
+				}
+			}
+			if plots, _ := filepath.Glob(filepath.Join(dir, "*.svg")); len(plots) == 0 {
+				t.Error("no plot")
+			}
+		})
+	}
+}
+
+// checkSeries has wide bounds: they find a wrong unit or a process that was not counted, not a slow machine.
+func checkSeries(t *testing.T, s report.Series) {
+	t.Helper()
+	if len(s.Rounds) != 1 || s.ResponseBytes < 80 || s.Resident < 1<<20 {
+		t.Errorf("%s: %+v", s.Server, s)
+	}
+	for _, r := range s.Rounds {
+		if r.CPU < 0.2 || r.CPU > 1e5 || r.User < 0 || r.User > r.CPU || r.Requests < 8 || r.PerSecond < 8 {
+			t.Errorf("%s: %+v", s.Server, r)
+		}
+	}
+}
+
+func TestDuets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	need(t, "wrk", "nginx", "taskset")
-	ownTemp(t)
-	path := filepath.Join(t.TempDir(), "hello.json")
-	var out, log strings.Builder
-	err := runHello(t.Context(), []string{"--server", "nethttp", "--vs", "nginx", "--rounds", "2", "--seconds", "1",
-		"--connections", "8", "--json", path}, &out, &log)
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, out.String(), log.String())
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f report.File
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range f.Comparisons[0].Series {
-		if len(s.Rounds) != 2 || s.ResponseBytes < 100 {
-			t.Errorf("%s: %+v", s.Server, s)
-		}
-		for _, r := range s.Rounds {
-			// Wide bounds: they find a wrong unit or a process that was not counted, not a slow machine.
-			if r.CPU < 0.5 || r.CPU > 500 || r.User <= 0 || r.User >= r.CPU || r.Requests < 100 || r.PerSecond < 100 {
-				t.Errorf("%s: %+v", s.Server, r)
+	need(t, "taskset")
+	for _, name := range []string{"fastslow", "fastturns"} {
+		t.Run(name, func(t *testing.T) {
+			ownTemp(t)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "report.json")
+			_, text, err := runs(t.Context(), name, "--server", "nethttp", "--vs", "", "--rounds", "1", "--seconds", "1", "--json", path, "--plot", dir)
+			if err != nil {
+				t.Fatal(text)
 			}
-		}
-	}
-	if !strings.Contains(out.String(), "nethttp / nginx") {
-		t.Errorf("no ratios:\n%s", out.String())
+			for _, b := range readReport(t, path).Besides {
+				r := b.Series[0].Rounds[0]
+				if r.AloneP50 <= 0 || r.AloneP50 > r.AloneP99 || r.BesideP50 <= 0 || r.BesideP99 > r.BesideMax || r.Fast <= 0 || r.Slow <= 0 {
+					t.Errorf("%s: %+v", b.Slow, r)
+				}
+				// 32 connections that wait for 20 ms each, or one core that computes for as long.
+				if r.Slow > 1601 {
+					t.Errorf("%s: %v slow requests a second", b.Slow, r.Slow)
+				}
+			}
+			if plots, _ := filepath.Glob(filepath.Join(dir, "*.png")); len(plots) == 0 {
+				t.Error("no plot")
+			}
+		})
 	}
 }
 
 func TestIdle(t *testing.T) {
 	need(t, "taskset")
 	ownTemp(t)
-	var out, log strings.Builder
 	path := filepath.Join(t.TempDir(), "idle.json")
-	err := runIdle(t.Context(), []string{"--server", "nethttp", "--vs", "", "--connections", "500", "--json", path}, &out, &log)
+	_, text, err := runs(t.Context(), "idle", "--server", "nethttp", "--vs", "", "--connections", "500", "--json", path, "--plot", t.TempDir())
 	if err != nil {
-		t.Fatalf("%v\n%s%s", err, out.String(), log.String())
+		t.Fatal(text)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f report.File
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	if p := f.Held[0]; p.Goroutines < 0.99 || p.Goroutines > 1.01 || p.Resident < 4<<10 || p.Resident > 100<<10 {
+	if p := readReport(t, path).Held[0]; p.Goroutines < 0.99 || p.Goroutines > 1.01 || p.Resident < 4<<10 || p.Resident > 100<<10 {
 		t.Errorf("net/http keeps a goroutine and some 20 KB for each connection; measured %+v", p)
 	}
 }
 
-func TestIdleNeedsStats(t *testing.T) {
-	need(t, "taskset", "nginx")
-	err := runIdle(t.Context(), []string{"--server", "nginx", "--vs", ""}, &strings.Builder{}, &strings.Builder{})
-	if err == nil || !strings.Contains(err.Error(), "nginx has no /debug/stats") {
-		t.Errorf("runIdle = %v", err)
+func TestNeedsGo(t *testing.T) {
+	need(t, "taskset", "nginx", "wrk")
+	for _, name := range []string{"idle", "post64", "fastslow"} {
+		_, _, err := runs(t.Context(), name, "--server", "nginx", "--vs", "")
+		if want := "nginx does not run the handlers that " + name + " needs"; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
 
@@ -170,10 +242,9 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			fakeWrk(t, fmt.Sprintf("cat '%s'", recorded))
-			var out, log strings.Builder
-			err = runHello(t.Context(), []string{"--server", "nethttp", "--vs", "", "--rounds", "1", "--connections", "8"}, &out, &log)
-			if !errors.Is(err, ErrFaulty) || !strings.Contains(out.String(), "ERRORS: nethttp") || !strings.Contains(out.String(), tt.want) {
-				t.Errorf("%v\n%s%s", err, out.String(), log.String())
+			out, text, err := runs(t.Context(), "hello", "--server", "nethttp", "--vs", "", "--rounds", "1", "--connections", "8")
+			if !errors.Is(err, ErrFaulty) || !strings.Contains(out, "ERRORS: nethttp") || !strings.Contains(out, tt.want) {
+				t.Error(text)
 			}
 		})
 	}
@@ -189,10 +260,9 @@ func TestServerDies(t *testing.T) {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
-	var out, log strings.Builder
-	err := runHello(t.Context(), []string{"--server", "nethttp", "--vs", "", "--rounds", "1", "--connections", "8"}, &out, &log)
+	_, text, err := runs(t.Context(), "hello", "--server", "nethttp", "--vs", "", "--rounds", "1", "--connections", "8")
 	if err == nil || !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("runHello = %v", err)
+		t.Error(text)
 	}
 }
 
@@ -205,8 +275,8 @@ func TestCancel(t *testing.T) {
 	defer cancel()
 	whenStarted(func(string) { cancel() })
 	start := time.Now()
-	err := runHello(ctx, []string{"--server", "nethttp", "--vs", "", "--rounds", "1"}, &strings.Builder{}, &strings.Builder{})
+	_, text, err := runs(ctx, "hello", "--server", "nethttp", "--vs", "", "--rounds", "1")
 	if err == nil || time.Since(start) > 30*time.Second {
-		t.Errorf("runHello = %v after %v", err, time.Since(start))
+		t.Errorf("after %v: %s", time.Since(start), text)
 	}
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 // Round is one server's turn in one round.
@@ -21,7 +23,9 @@ type Round struct {
 // Series is all rounds of one server.
 type Series struct {
 	Server        string  `json:"server"`
+	Base          string  `json:"base,omitempty"` // the series this one is compared with, if not the first with this one
 	ResponseBytes int     `json:"response_bytes"`
+	Resident      int64   `json:"resident_bytes"` // of the server's process tree, after the last round
 	Rounds        []Round `json:"rounds"`
 }
 
@@ -32,25 +36,26 @@ type Comparison struct {
 	Series      []Series `json:"series"`
 }
 
-func (s Series) each(f func(Round) float64) []float64 {
-	values := make([]float64, len(s.Rounds))
-	for i, r := range s.Rounds {
-		values[i] = f(r)
-	}
-	return values
-}
-
 // CPU summarises microseconds per request.
-func (s Series) CPU() Summary { return Lowest(s.each(func(r Round) float64 { return r.CPU })) }
+func (s Series) CPU() Summary { return Lowest(each(s.Rounds, func(r Round) float64 { return r.CPU })) }
+
+// CPUQuartiles is the spread of CPU.
+func (s Series) CPUQuartiles() (low, high float64) {
+	return Quartiles(each(s.Rounds, func(r Round) float64 { return r.CPU }))
+}
 
 // PerSecond summarises requests per second.
 func (s Series) PerSecond() Summary {
-	return Highest(s.each(func(r Round) float64 { return r.PerSecond }))
+	return Highest(each(s.Rounds, func(r Round) float64 { return r.PerSecond }))
 }
 
-func (s Series) user() Summary { return Lowest(s.each(func(r Round) float64 { return r.User })) }
+func (s Series) user() Summary {
+	return Lowest(each(s.Rounds, func(r Round) float64 { return r.User }))
+}
 
-func (s Series) worst(f func(Round) float64) string { return f1(Highest(s.each(f)).Best) + " %" }
+func (s Series) worst(f func(Round) float64) string {
+	return f1(Highest(each(s.Rounds, f)).Best) + " %"
+}
 
 func (s Series) errors() int64 {
 	var sum int64
@@ -64,27 +69,29 @@ func (s Series) errors() int64 {
 func (c Comparison) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s\nCPU: microseconds of the server's processor time per request, user + system. bytes: one response.\n\n", c.Title)
 	var t table
-	t.row("server", "CPU best", "CPU median", "user median", "req/s best", "req/s median", "bytes", "errors", "steal worst", "others worst")
+	t.row("server", "CPU best", "CPU median", "quartiles", "user median", "req/s best", "req/s median", "RSS", "bytes", "errors",
+		"steal worst", "others worst")
 	for _, s := range c.Series {
 		cpu, rate := s.CPU(), s.PerSecond()
-		t.row(s.Server, f2(cpu.Best), f2(cpu.Median), f2(s.user().Median), f0(rate.Best), f0(rate.Median),
-			fmt.Sprint(s.ResponseBytes), fmt.Sprint(s.errors()),
+		t.row(s.Server, f2(cpu.Best), f2(cpu.Median), between(s.CPUQuartiles()), f2(s.user().Median), f0(rate.Best), f0(rate.Median),
+			mib(s.Resident), fmt.Sprint(s.ResponseBytes), fmt.Sprint(s.errors()),
 			s.worst(func(r Round) float64 { return r.Steal }), s.worst(func(r Round) float64 { return r.Others }))
 	}
 	t.write(w)
-	if len(c.Series) < 2 {
+	all := c.Ratios()
+	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
 	var ratios table
 	ratios.row("ratio", "CPU best", "CPU median", "req/s best", "req/s median")
-	for _, r := range c.Ratios() {
+	for _, r := range all {
 		ratios.row(r.Server+" / "+r.Rival, times(r.CPU.Best), times(r.CPU.Median), times(r.PerSecond.Best), times(r.PerSecond.Median))
 	}
 	ratios.write(w)
 }
 
-// Ratio compares the first server with one of its rivals. Below 1, CPU is the better; above 1, PerSecond is.
+// Ratio compares a server with one of its rivals. Below 1, CPU is the better; above 1, PerSecond is.
 type Ratio struct {
 	Server    string  `json:"server"`
 	Rival     string  `json:"rival"`
@@ -92,22 +99,31 @@ type Ratio struct {
 	PerSecond Summary `json:"requests_per_second"`
 }
 
-// Ratios compares the first server with each of the others.
+// Ratios compares the first server with each of the others; or, where series have a base, each of those with it.
 func (c Comparison) Ratios() []Ratio {
-	var all []Ratio
-	for i, rival := range c.Series {
-		if i == 0 {
-			continue
+	var first, based []Ratio
+	for i, s := range c.Series {
+		if base := slices.IndexFunc(c.Series, func(b Series) bool { return b.Server == s.Base }); base >= 0 {
+			based = append(based, ratio(s, c.Series[base]))
+		} else if i > 0 {
+			first = append(first, ratio(c.Series[0], s))
 		}
-		first := c.Series[0]
-		all = append(all, Ratio{first.Server, rival.Server, first.CPU().To(rival.CPU()), first.PerSecond().To(rival.PerSecond())})
 	}
-	return all
+	if based != nil {
+		return based
+	}
+	return first
+}
+
+func ratio(s, rival Series) Ratio {
+	return Ratio{s.Server, rival.Server, s.CPU().To(rival.CPU()), s.PerSecond().To(rival.PerSecond())}
 }
 
 func f0(v float64) string { return fmt.Sprintf("%.0f", v) }
 func f1(v float64) string { return fmt.Sprintf("%.1f", v) }
-func f2(v float64) string { return fmt.Sprintf("%.2f", v) }
+func f2(v float64) string { return strings.Replace(fmt.Sprintf("%.2f", v), "-0.00", "0.00", 1) }
+
+func between(low, high float64) string { return f2(low) + "-" + f2(high) }
 
 // times writes a ratio; there is none when one side served nothing.
 func times(v float64) string {

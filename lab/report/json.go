@@ -14,6 +14,7 @@ type File struct {
 	Go          string          `json:"go"`
 	Comparisons []Comparison    `json:"comparisons,omitempty"`
 	Ratios      [][]Ratio       `json:"ratios,omitempty"` // one list for each comparison
+	Besides     []Beside        `json:"besides,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
 	Held        []PerConnection `json:"per_connection,omitempty"`
 	Errors      []string        `json:"errors"`

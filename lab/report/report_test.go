@@ -49,15 +49,46 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestQuartiles(t *testing.T) {
+	tests := []struct {
+		values    []float64
+		low, high float64
+	}{
+		{nil, 0, 0},
+		{[]float64{3}, 3, 3},
+		{[]float64{4, 2}, 2.5, 3.5},
+		{[]float64{5, 1, 4, 2, 3}, 2, 4},
+		{[]float64{1, 2, 3, 100}, 1.75, 27.25},
+	}
+	for _, tt := range tests {
+		if low, high := Quartiles(tt.values); low != tt.low || high != tt.high {
+			t.Errorf("Quartiles(%v) = %v, %v, want %v, %v", tt.values, low, high, tt.low, tt.high)
+		}
+	}
+}
+
+// A series with a base is compared with that, and with nothing else.
+func TestRatiosWithBase(t *testing.T) {
+	rounds := func(cpu float64) []Round { return []Round{{CPU: cpu, PerSecond: 1000 / cpu}} }
+	c := Comparison{Series: []Series{
+		{Server: "chert", Rounds: rounds(4)}, {Server: "chert+10", Base: "chert", Rounds: rounds(5)},
+		{Server: "nginx", Rounds: rounds(8)}, {Server: "nginx+10", Base: "nginx", Rounds: rounds(8)},
+	}}
+	got := c.Ratios()
+	if len(got) != 2 || got[0].Server != "chert+10" || got[0].Rival != "chert" || got[0].CPU.Best != 1.25 || got[1].Rival != "nginx" {
+		t.Errorf("Ratios = %+v", got)
+	}
+}
+
 var comparison = Comparison{
 	Title:       "hello, 64 connections",
 	Connections: 64,
 	Series: []Series{
-		{Server: "chert", ResponseBytes: 117, Rounds: []Round{
+		{Server: "chert", ResponseBytes: 117, Resident: 18 << 20, Rounds: []Round{
 			{CPU: 8.1, User: 2.2, PerSecond: 120000, Requests: 240000, Steal: 0.5, Others: 3},
 			{CPU: 7.4, User: 2, PerSecond: 130000, Requests: 260000},
 			{CPU: 9, User: 2.5, PerSecond: 100000, Requests: 200000, Steal: 12.25}}},
-		{Server: "nethttp", ResponseBytes: 130, Rounds: []Round{
+		{Server: "nethttp", ResponseBytes: 130, Resident: 20000000, Rounds: []Round{
 			{CPU: 18.5, User: 8, PerSecond: 54000, Requests: 108000},
 			{CPU: 18, User: 7.9, PerSecond: 55000, Requests: 110000},
 			{CPU: 20, User: 8.8, PerSecond: 50000, Requests: 100000, Errors: 3}}},
@@ -65,11 +96,23 @@ var comparison = Comparison{
 	},
 }
 
+var beside = Beside{
+	Title: "fastslow, sleep",
+	Slow:  "sleep",
+	Series: []BesideSeries{
+		{Server: "chert", Rounds: []BesideRound{
+			{AloneP50: 0.1, AloneP99: 0.3, BesideP50: 0.12, BesideP99: 0.4, BesideMax: 2, Fast: 2000, Slow: 1540, Steal: 1.5},
+			{AloneP50: 0.1, AloneP99: 0.3, BesideP50: 0.12, BesideP99: 0.6, BesideMax: 4, Fast: 1990, Slow: 1530, Others: 3}}},
+		{Server: "nethttp", Rounds: []BesideRound{
+			{AloneP50: 0.1, AloneP99: 0.3, BesideP50: 20, BesideP99: 340, BesideMax: 400, Fast: 100, Slow: 50, Errors: 2}}},
+	},
+}
+
 var idle = Idle{
 	Title:       "idle, 10000 connections",
 	Connections: 10000,
 	Servers: []Held{
-		{"chert", State{9 << 20, 2 << 20, 4}, State{13 << 20, 6 << 20, 4}},
+		{"chert", State{9 << 20, 2 << 20, 5}, State{13 << 20, 6 << 20, 4}},
 		{"nethttp", State{8 << 20, 1 << 20, 3}, State{208 << 20, 101 << 20, 10003}},
 	},
 }
@@ -77,6 +120,7 @@ var idle = Idle{
 func TestText(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder){
 		"comparison": func(b *strings.Builder) { comparison.Text(b) },
+		"beside":     func(b *strings.Builder) { beside.Text(b) },
 		"idle":       func(b *strings.Builder) { idle.Text(b) },
 	} {
 		var b strings.Builder
@@ -104,7 +148,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
-	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Idle: &idle, Errors: []string{}}
+	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Besides: []Beside{beside}, Idle: &idle, Errors: []string{}}
 	if err := f.Write(path); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +167,7 @@ func TestJSON(t *testing.T) {
 	if held := got.Held[1]; f0(held.Resident) != "20972" || held.Goroutines != 1 {
 		t.Errorf("per connection: %+v", held)
 	}
-	if len(got.Comparisons[0].Series[0].Rounds) != 3 {
+	if len(got.Comparisons[0].Series[0].Rounds) != 3 || len(got.Besides[0].Series[0].Rounds) != 2 {
 		t.Error("rounds are missing")
 	}
 }

@@ -9,6 +9,15 @@ type Summary struct {
 	Median float64 `json:"median"`
 }
 
+// each takes one figure out of every round.
+func each[Round any](rounds []Round, f func(Round) float64) []float64 {
+	values := make([]float64, len(rounds))
+	for i, r := range rounds {
+		values[i] = f(r)
+	}
+	return values
+}
+
 // Lowest summarises figures of which less is better.
 func Lowest(values []float64) Summary {
 	if len(values) == 0 {
@@ -36,6 +45,22 @@ func Median(values []float64) float64 {
 		return sorted[half]
 	}
 	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// Quartiles are the values a quarter and three quarters of the way through a series, interpolated: half of the rounds
+// lie between them.
+func Quartiles(values []float64) (low, high float64) {
+	if len(values) == 0 {
+		return 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	at := func(share float64) float64 {
+		place := share * float64(len(sorted)-1)
+		below := int(place)
+		above := min(below+1, len(sorted)-1)
+		return sorted[below] + (place-float64(below))*(sorted[above]-sorted[below])
+	}
+	return at(0.25), at(0.75)
 }
 
 // To divides best by best and median by median; 0 where there is nothing to divide by.

@@ -2,75 +2,19 @@ package rival
 
 import (
 	"context"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/exchange"
+	"github.com/chert-http/chert/lab/measure"
+	"github.com/chert-http/chert/lab/work"
 )
 
-func TestFetch(t *testing.T) {
-	const raw = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!"
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		io.WriteString(c, raw)
-		io.Copy(io.Discard, c)
-	}()
-	got, err := Fetch(t.Context(), l.Addr().String(), "/")
-	want := Answer{Status: 200, Type: "text/plain", Length: 13, Body: "Hello, World!", Size: len(raw)}
-	if err != nil || got != want {
-		t.Errorf("Fetch = %+v, %v, want %+v", got, err, want)
-	}
-}
-
-func TestFetchRefusesClose(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close")
-	}))
-	defer s.Close()
-	if _, err := Fetch(t.Context(), s.Listener.Addr().String(), "/"); err == nil || !strings.Contains(err.Error(), "closes") {
-		t.Errorf("Fetch = %v", err)
-	}
-}
-
-func TestDiffers(t *testing.T) {
-	want := Answer{Status: 200, Type: "text/plain", Length: 13, Body: "Hello, World!", Size: 150}
-	tests := []struct {
-		name   string
-		change func(*Answer)
-		same   bool
-	}{
-		{"equal", func(*Answer) {}, true},
-		{"another size", func(a *Answer) { a.Size = 120 }, true},
-		{"status", func(a *Answer) { a.Status = 404 }, false},
-		{"type", func(a *Answer) { a.Type = "text/html" }, false},
-		{"length unknown", func(a *Answer) { a.Length = -1 }, false},
-		{"body", func(a *Answer) { a.Body = "hello, world!" }, false},
-	}
-	for _, tt := range tests {
-		a := want
-		tt.change(&a)
-		if err := a.Differs(want); (err == nil) != tt.same {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-	}
-}
-
 func TestOpenUnknown(t *testing.T) {
-	if _, err := Open(t.Context(), t.TempDir(), []string{"apache"}); err == nil || !strings.Contains(err.Error(), "nethttp, nginx") {
+	if _, err := Open(t.Context(), t.TempDir(), []string{"apache"}); err == nil || !strings.Contains(err.Error(), "nethttp, fasthttp, hertz, nginx, h2o") {
 		t.Errorf("Open = %v", err)
 	}
 }
@@ -79,14 +23,100 @@ func TestOpenUnknown(t *testing.T) {
 func TestStartFailure(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	spec := Spec{Name: "broken", command: func(dir, addr string) (child.Command, error) {
+	spec := Spec{Name: "broken", command: func(place) (child.Command, error) {
 		return child.Command{Args: []string{"sh", "-c", "echo no such option >&2; exit 2"}}, nil
 	}}
-	_, err := Start(context.Background(), spec, child.AnyCore)
+	_, err := Start(context.Background(), spec, Room{})
 	if err == nil || !strings.Contains(err.Error(), "no such option") {
 		t.Errorf("Start = %v", err)
 	}
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Every server gives the same answers; those without code of ours, to what they have.
+func TestServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds four programs")
+	}
+	items, err := work.ItemsJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(path, contentType, body string) exchange.Request {
+		return exchange.Request{Method: "POST", Path: path, Type: contentType, Body: body}
+	}
+	hello := exchange.OK("text/plain", "Hello, World!")
+	tests := []struct {
+		request exchange.Request
+		want    exchange.Answer
+		code    bool // needs code of ours
+	}{
+		{exchange.Get("/"), hello, false},
+		{exchange.Get("/users/123/posts/456"), exchange.OK("text/plain", "user 123 post 456"), false},
+		{post("/form?id=7", "application/x-www-form-urlencoded", "city=St+Ives&name=Ada&x=y"), exchange.OK("text/plain", "7 Ada St Ives"), true},
+		{exchange.Get("/items"), exchange.OK("application/json", string(items)), true},
+		{exchange.Get("/sleep"), hello, true},
+		{exchange.Get("/compute"), hello, true},
+		{exchange.Get("/turning"), hello, true},
+		{post("/upload", "application/octet-stream", strings.Repeat("x", 8<<20)), exchange.OK("text/plain", "8388608"), true},
+	}
+	dir := t.TempDir()
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, dir, name)
+			for _, tt := range tests {
+				if tt.code && !s.Go {
+					continue
+				}
+				got, err := exchange.Fetch(t.Context(), s.Addr, tt.request)
+				if err == nil {
+					err = got.Differs(tt.want)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", tt.request.Path, err)
+				}
+			}
+			if s.Go {
+				checkSwitches(t, s.Addr)
+			}
+		})
+	}
+}
+
+// started builds a server if need be and starts it.
+func started(t *testing.T, dir, name string) *Server {
+	t.Helper()
+	found, err := Open(t.Context(), dir, []string{name})
+	if err != nil {
+		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	s, err := Start(t.Context(), found[0], Room{Connections: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// checkSwitches asks for what is not measured but needed for it.
+func checkSwitches(t *testing.T, addr string) {
+	t.Helper()
+	for path, want := range map[string]int{"/nothing": 404, "/turn?to=rest": 400, "/turn?to=sleep": 200, "/turning": 200, "/debug/gc": 200} {
+		if got, err := exchange.Fetch(t.Context(), addr, exchange.Get(path)); err != nil || got.Status != want {
+			t.Errorf("%s: %d, %v, want %d", path, got.Status, err, want)
+		}
+	}
+	var p measure.Process
+	got, err := exchange.Fetch(t.Context(), addr, exchange.Get("/debug/stats"))
+	if err == nil {
+		err = json.Unmarshal([]byte(got.Body), &p)
+	}
+	if err != nil || p.Goroutines < 1 || p.HeapInUse < 1 || p.Resident < 1<<20 {
+		t.Errorf("/debug/stats: %+v, %v", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/exchange"
 )
 
 // Server is a running rival.
@@ -22,30 +23,42 @@ type Server struct {
 // patience is how long a server may take to answer for the first time.
 const patience = 10 * time.Second
 
-// Start starts a server on one core and waits until it answers. It ends at the latest when ctx does.
-func Start(ctx context.Context, spec Spec, core int) (*Server, error) {
+// errorLog is the file in a server's folder that Ended shows the end of.
+const errorLog = "error.log"
+
+// spare is what a server needs besides the connections it is asked for: the lab's own, and those still closing.
+const spare = 1000
+
+// Room is what a server may use.
+type Room struct {
+	Cores       []int // none: any
+	Connections int   // for servers that have to be told how many to expect
+}
+
+// Start starts a server and waits until it answers. It ends at the latest when ctx does.
+func Start(ctx context.Context, spec Spec, room Room) (*Server, error) {
 	dir, err := os.MkdirTemp("", "chert-lab-"+spec.Name+"-")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Spec: spec, dir: dir}
-	if err := s.start(ctx, core); err != nil {
+	if err := s.start(ctx, room); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, core int) error {
+func (s *Server) start(ctx context.Context, room Room) error {
 	var err error
 	if s.Addr, err = freeAddr(); err != nil {
 		return err
 	}
-	command, err := s.command(s.dir, s.Addr)
+	command, err := s.command(place{s.binaries, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections})
 	if err != nil {
 		return err
 	}
-	command.Core = core
+	command.Cores = room.Cores
 	if s.proc, err = child.Start(ctx, command); err != nil {
 		return err
 	}
@@ -57,7 +70,7 @@ func (s *Server) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		_, last := Fetch(ctx, s.Addr, "/")
+		_, last := exchange.Fetch(ctx, s.Addr, exchange.Get("/"))
 		if err := s.Ended(); err != nil {
 			return err
 		}
@@ -83,7 +96,7 @@ func (s *Server) Ended() error {
 		return nil
 	}
 	const enough = 2048
-	log, _ := os.ReadFile(filepath.Join(s.dir, "error.log"))
+	log, _ := os.ReadFile(filepath.Join(s.dir, errorLog))
 	return fmt.Errorf("%s: %w\n%s", s.Name, err, log[max(0, len(log)-enough):])
 }
 

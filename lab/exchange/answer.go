@@ -1,0 +1,99 @@
+package exchange
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Answer is what must be the same for all servers before they are compared; and Size, which need not be.
+type Answer struct {
+	Status int
+	Type   string // Content-Type
+	Length int64  // Content-Length
+	Body   string
+	Size   int // bytes of the whole response, head included
+}
+
+// OK is the answer 200 with a body.
+func OK(contentType, body string) Answer {
+	return Answer{Status: http.StatusOK, Type: contentType, Length: int64(len(body)), Body: body}
+}
+
+// Fetch sends a request as the load sends it, as often at once, and returns the answer, which must be the same each
+// time. The server must leave the connection open, or close it if it was asked to: else the load measures something
+// other than it says.
+func Fetch(ctx context.Context, addr string, r Request) (Answer, error) {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, strings.Repeat(r.Text(addr), r.Depth())); err != nil {
+		return Answer{}, err
+	}
+	counted := &countingReader{r: c}
+	buffered := bufio.NewReader(counted)
+	var first Answer
+	for i := range r.Depth() {
+		before := counted.n - buffered.Buffered()
+		answer, err := read(buffered, r)
+		if err != nil {
+			return Answer{}, fmt.Errorf("answer %d of %d: %w", i+1, r.Depth(), err)
+		}
+		answer.Size = counted.n - buffered.Buffered() - before
+		if i == 0 {
+			first = answer
+		} else if err := answer.Differs(first); err != nil {
+			return Answer{}, fmt.Errorf("answer %d of %d is not the first one: %w", i+1, r.Depth(), err)
+		}
+	}
+	return first, nil
+}
+
+func read(from *bufio.Reader, r Request) (Answer, error) {
+	resp, err := http.ReadResponse(from, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	if resp.Close != r.Close {
+		return Answer{}, fmt.Errorf("closes the connection after its answer: %t, want %t", resp.Close, r.Close)
+	}
+	return Answer{
+		Status: resp.StatusCode,
+		Type:   resp.Header.Get("Content-Type"),
+		Length: resp.ContentLength,
+		Body:   string(body),
+	}, nil
+}
+
+// Differs says how a is not as wanted; nil if only Size differs.
+func (a Answer) Differs(want Answer) error {
+	a.Size, want.Size = 0, 0
+	if a != want {
+		return fmt.Errorf("answers %+v, want %+v", a, want)
+	}
+	return nil
+}
+
+type countingReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += n
+	return n, err
+}

@@ -1,0 +1,109 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/exchange"
+)
+
+// Beside asks one server for something fast, first alone, then beside something slow.
+//
+// The fast requests are paced: were each sent as soon as the last was answered, their latency would be the length of
+// the queue they themselves make. The slow ones are sent as soon as the last was answered.
+type Beside struct {
+	Addr        string
+	Fast, Slow  string  // paths
+	Connections int     // of the fast ones
+	Slows       int     // connections of the slow ones; 0 for as many
+	PerSecond   float64 // fast requests, over all connections
+	// SlowBefore is how many requests a second the slow path gets in the first half, when it is to be fast yet.
+	SlowBefore float64
+	Turn       string  // if not empty, a path to ask for between the halves
+	Seconds    float64 // each half
+}
+
+// BesideResult is what came of it.
+type BesideResult struct {
+	Alone  Timings // fast, first half
+	Beside Timings // fast, second half
+	Slow   Timings // slow, second half
+	Errors int64   // requests that failed, and all that were then not sent
+	Fault  string  // the first error
+	// CPU is what the program that asked used; Child fills it in.
+	CPU time.Duration `json:"-"`
+}
+
+// Run does it in this process.
+func (b Beside) Run(ctx context.Context) (BesideResult, error) {
+	var res BesideResult
+	fast, err := openFlow(ctx, b.Addr, b.Fast, b.Connections)
+	if err != nil {
+		return res, err
+	}
+	defer fast.close()
+	if b.Slows == 0 {
+		b.Slows = b.Connections
+	}
+	slow, err := openFlow(ctx, b.Addr, b.Slow, b.Slows)
+	if err != nil {
+		return res, err
+	}
+	defer slow.close()
+
+	half := time.Duration(b.Seconds * float64(time.Second))
+	var before chan Timings
+	if b.SlowBefore > 0 {
+		before = slow.start(ctx, b.SlowBefore, half)
+	}
+	res.Alone = <-fast.start(ctx, b.PerSecond, half)
+	if before != nil {
+		<-before
+	}
+	if b.Turn != "" {
+		answer, err := exchange.Fetch(ctx, b.Addr, exchange.Get(b.Turn))
+		if err == nil && answer.Status != 200 {
+			err = fmt.Errorf("status %d", answer.Status)
+		}
+		if err != nil {
+			return res, fmt.Errorf("%s: %w", b.Turn, err)
+		}
+	}
+	slowly := slow.start(ctx, 0, half)
+	res.Beside = <-fast.start(ctx, b.PerSecond, half)
+	res.Slow = <-slowly
+	for _, f := range []*flow{fast, slow} {
+		for _, err := range f.failed {
+			if err != nil {
+				res.Errors++
+				res.Fault = err.Error()
+			}
+		}
+	}
+	return res, ctx.Err()
+}
+
+// PacePackage is the Go program that runs a Beside.
+const PacePackage = "github.com/chert-http/chert/lab/cmd/pace"
+
+// Child does it in a process on a core of its own. binary is the path of the built PacePackage.
+func (b Beside) Child(ctx context.Context, binary string, core int) (BesideResult, error) {
+	var res BesideResult
+	plan, err := json.Marshal(b)
+	if err != nil {
+		return res, err
+	}
+	pace, err := child.Run(ctx, child.Command{Args: []string{binary, string(plan)}, Env: []string{"GOMAXPROCS=1"}, Cores: []int{core}})
+	if err != nil {
+		return res, err
+	}
+	if err := json.Unmarshal([]byte(pace.Stdout), &res); err != nil {
+		return res, fmt.Errorf("output of pace: %w\n%s", err, strconv.Quote(pace.Stdout))
+	}
+	res.CPU = pace.CPU
+	return res, nil
+}

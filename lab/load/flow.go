@@ -1,0 +1,125 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/lab/exchange"
+)
+
+// Timings is what the clients of a flow saw: the time from sending a request to the end of its answer.
+type Timings struct {
+	Requests      int64   // answered
+	PerSecond     float64 // of those answered before the time was up
+	P50, P99, Max time.Duration
+}
+
+// flow is a set of connections that ask for the same.
+type flow struct {
+	request string
+	conns   []net.Conn
+	readers []*bufio.Reader
+	failed  []error // for each connection, why it was given up
+}
+
+func openFlow(ctx context.Context, addr, path string, n int) (*flow, error) {
+	f := &flow{request: exchange.Get(path).Text(addr), failed: make([]error, n)}
+	for range n {
+		dialer := net.Dialer{Timeout: 5 * time.Second}
+		c, err := dialer.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.conns = append(f.conns, c)
+		f.readers = append(f.readers, bufio.NewReader(c))
+	}
+	return f, nil
+}
+
+func (f *flow) close() {
+	for _, c := range f.conns {
+		c.Close()
+	}
+}
+
+// start asks for a time on all connections and then tells how long the answers took. perSecond is spread evenly over
+// the connections and over time; 0 sends the next request when the last was answered.
+func (f *flow) start(ctx context.Context, perSecond float64, during time.Duration) chan Timings {
+	result := make(chan Timings, 1)
+	begin := time.Now()
+	end := begin.Add(during)
+	took := make([][]time.Duration, len(f.conns))
+	inTime := make([]int, len(f.conns))
+	var wg sync.WaitGroup
+	for k := range f.conns {
+		var period, phase time.Duration
+		if perSecond > 0 {
+			period = time.Duration(float64(len(f.conns)) / perSecond * float64(time.Second))
+			phase = period * time.Duration(k) / time.Duration(len(f.conns))
+		}
+		wg.Go(func() { took[k], inTime[k] = f.keepAsking(ctx, k, begin.Add(phase), end, period) })
+	}
+	go func() {
+		wg.Wait()
+		t := summarise(slices.Concat(took...))
+		for _, n := range inTime {
+			t.PerSecond += float64(n) / during.Seconds()
+		}
+		result <- t
+	}()
+	return result
+}
+
+// keepAsking asks on one connection, at due and then every period. What was due while an answer was outstanding is left
+// out: the rate then falls behind, and shows it. inTime counts the answers before the end.
+func (f *flow) keepAsking(ctx context.Context, k int, due, end time.Time, period time.Duration) (took []time.Duration, inTime int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil && f.failed[k] == nil {
+		now := time.Now()
+		if period > 0 {
+			for due.Before(now) {
+				due = due.Add(period)
+			}
+		} else {
+			due = now
+		}
+		if !due.Before(end) {
+			break
+		}
+		timer.Reset(time.Until(due))
+		select {
+		case <-ctx.Done():
+			return took, inTime
+		case <-timer.C:
+		}
+		// The timer may be late by a millisecond, which is not the server's doing: latency counts from here.
+		sent := time.Now()
+		if f.failed[k] = ask(f.conns[k], f.readers[k], f.request); f.failed[k] == nil {
+			took = append(took, time.Since(sent))
+			if sent.Add(took[len(took)-1]).Before(end) {
+				inTime++
+			}
+		}
+	}
+	return took, inTime
+}
+
+func summarise(took []time.Duration) Timings {
+	if len(took) == 0 {
+		return Timings{}
+	}
+	slices.Sort(took)
+	at := func(percent int) time.Duration { return took[(len(took)-1)*percent/100] }
+	return Timings{
+		Requests: int64(len(took)),
+		P50:      at(50),
+		P99:      at(99),
+		Max:      took[len(took)-1],
+	}
+}

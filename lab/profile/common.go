@@ -1,0 +1,102 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/chert-http/chert/lab/report"
+	"github.com/chert-http/chert/lab/rival"
+)
+
+// common holds the flags that all profiles have.
+type common struct {
+	profile string
+	onlyGo  bool // whether it needs handlers that only the servers written in Go have
+	server  string
+	vs      string
+	json    string
+	plot    string
+	core    int
+	cores   int
+}
+
+// everyone, as the list of rivals, is all of them that are installed and can serve the profile.
+const everyone = "all"
+
+func (c *common) register(f *flag.FlagSet, vs string) {
+	c.profile = f.Name()
+	f.StringVar(&c.server, "server", "chert", "the server to compare with its rivals, one of "+strings.Join(rival.Names(), ", "))
+	f.StringVar(&c.vs, "vs", vs, "its rivals, separated by commas; \""+everyone+"\" for all that are installed, empty for none")
+	f.StringVar(&c.json, "json", "", "also write every round to this `file`")
+	f.StringVar(&c.plot, "plot", "", "also draw each table into this `folder`, as SVG and PNG")
+	f.IntVar(&c.cores, "cores", 1, "how many cores a server has")
+	f.IntVar(&c.core, "server-core", -1, "the first core servers run on (-1: the first this process may use)")
+}
+
+// names lists the servers to run, the one under test first.
+func (c *common) names(log io.Writer) []string {
+	names := []string{c.server}
+	rivals := strings.Split(c.vs, ",")
+	if c.vs == everyone {
+		var skipped []string
+		rivals, skipped = rival.Default(c.server, c.onlyGo)
+		for _, why := range skipped {
+			fmt.Fprintln(log, why)
+		}
+	}
+	for _, name := range rivals {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// open makes the servers ready to start. The caller removes dir.
+func (c *common) open(ctx context.Context, log io.Writer) (specs []rival.Spec, dir string, err error) {
+	dir, err = os.MkdirTemp("", "chert-lab-")
+	if err != nil {
+		return nil, "", err
+	}
+	specs, err = rival.Open(ctx, dir, c.names(log))
+	if err == nil && c.onlyGo {
+		for _, spec := range specs {
+			if !spec.Go {
+				err = fmt.Errorf("%s does not run the handlers that %s needs", spec.Name, c.profile)
+			}
+		}
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, "", err
+	}
+	return specs, dir, nil
+}
+
+// finish writes the JSON file and draws the plots, if they are wanted, and turns faults into an error.
+func (c *common) finish(f report.File, faults []string, out io.Writer) error {
+	f.Profile = c.profile
+	f.Errors = append([]string{}, faults...)
+	for _, fault := range faults {
+		fmt.Fprintln(out, "ERRORS:", fault)
+	}
+	if c.json != "" {
+		if err := f.Write(c.json); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.plot != "" {
+		err = plot(f, c.plot)
+	}
+	if len(faults) > 0 {
+		err = errors.Join(ErrFaulty, err)
+	}
+	return err
+}

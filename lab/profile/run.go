@@ -1,0 +1,110 @@
+package profile
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/lab/load"
+	"github.com/chert-http/chert/lab/report"
+	"github.com/chert-http/chert/lab/rival"
+)
+
+// run is the Run of a scene's Profile.
+func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error {
+	c := common{onlyGo: s.onlyGo}
+	var p pace
+	f := flag.NewFlagSet(s.name, flag.ContinueOnError)
+	c.register(f, s.rivals)
+	p.register(f)
+	connections := f.String("connections", s.connections, "numbers of connections; a table for each")
+	loadCore := f.Int("load-core", -1, "the core wrk runs on (-1: the first no server has)")
+	if s.held > 0 {
+		f.IntVar(&s.held, "idle", s.held, "how many idle connections")
+	}
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	counts, err := numbers(*connections)
+	if err != nil {
+		return err
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	if s.held < 0 {
+		return fmt.Errorf("%d idle connections: may not be less than 0", s.held)
+	}
+	if err := installed("wrk", "taskset"); err != nil {
+		return err
+	}
+	cmp := Compare{Request: s.request, Want: s.want, pace: p, Log: log}
+	if cmp.Seats, err = c.seats(*loadCore); err != nil {
+		return err
+	}
+	if s.request.Close && !load.PortsReused() {
+		fmt.Fprintln(log, "net.ipv4.tcp_tw_reuse is 0: there may be no ports left, which counts as errors; 2 allows their reuse on loopback")
+	}
+	specs, dir, err := c.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file, err := s.tables(ctx, &cmp, specs, counts, out)
+	if err != nil {
+		return err
+	}
+	return c.finish(file, cmp.Faults, out)
+}
+
+// tables makes a table for each number of connections.
+func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, counts []int, out io.Writer) (report.File, error) {
+	var file report.File
+	limit, err := load.RaiseFiles(spareFiles + slices.Max(counts) + s.held)
+	if err != nil {
+		return file, err
+	}
+	held, message := clamp(s.held, limit)
+	if message != "" {
+		fmt.Fprintln(cmp.Log, message)
+	}
+	together := [][]rival.Spec{specs}
+	if held > 0 {
+		// What is compared is one server with itself, and there may not be files enough for the connections of all.
+		together = slices.Collect(slices.Chunk(specs, 1))
+	}
+	for i, n := range counts {
+		turns := len(entrants(specs, held)) * (warmUp + cmp.rounds*cmp.seconds)
+		fmt.Fprintf(cmp.Log, "table %d of %d: about %v\n", i+1, len(counts), time.Duration(turns)*time.Second)
+		table := report.Comparison{Connections: n, Title: fmt.Sprintf("%s, %s: %d rounds of %d s, %s",
+			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.rounds, cmp.seconds, cmp.Seats.describe("wrk"))}
+		for _, some := range together {
+			series, err := cmp.Run(ctx, entrants(some, held), n)
+			if err != nil {
+				return file, err
+			}
+			table.Series = append(table.Series, series...)
+		}
+		table.Text(out)
+		fmt.Fprintln(out)
+		file.Comparisons = append(file.Comparisons, table)
+	}
+	return file, nil
+}
+
+// entrants makes one of each server; or two, of which the second holds idle connections.
+func entrants(specs []rival.Spec, held int) []entrant {
+	var all []entrant
+	for _, spec := range specs {
+		all = append(all, entrant{spec: spec, name: spec.Name})
+		if held > 0 {
+			all = append(all, entrant{spec: spec, name: fmt.Sprintf("%s+%d", spec.Name, held), base: spec.Name, idle: held})
+		}
+	}
+	return all
+}

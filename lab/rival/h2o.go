@@ -1,0 +1,58 @@
+package rival
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/chert-http/chert/lab/child"
+)
+
+// h2oConf: nothing logged, connections never closed for their idleness. "Hello, World!" is a file, which costs h2o less
+// than its embedded Ruby; what depends on the path needs that.
+const h2oConf = `USERnum-threads: CORES
+max-connections: CONNECTIONS
+http1-request-timeout: 3600
+pid-file: DIR/pid
+error-log: DIR/error.log
+listen:
+  host: HOST
+  port: PORT
+hosts:
+  default:
+    paths:
+      "/users":
+        mruby.handler: |
+          Proc.new do |env|
+            _, user, posts, post = env["PATH_INFO"].split("/")
+            if posts == "posts" && post
+              [200, {"content-type" => "text/plain"}, ["user #{user} post #{post}"]]
+            else
+              [404, {}, []]
+            end
+          end
+      "/":
+        file.file: DIR/hello.txt
+`
+
+func h2o(p place) (child.Command, error) {
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user: root\n" // else it becomes nobody, who may not read DIR
+	}
+	host, port, err := net.SplitHostPort(p.addr)
+	if err != nil {
+		return child.Command{}, err
+	}
+	text := strings.NewReplacer("USER", user, "DIR", p.dir, "HOST", host, "PORT", port, "CORES", strconv.Itoa(p.cores),
+		"CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(h2oConf)
+	conf := filepath.Join(p.dir, "h2o.conf")
+	for path, content := range map[string]string{conf: text, filepath.Join(p.dir, "hello.txt"): "Hello, World!"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return child.Command{}, err
+		}
+	}
+	return child.Command{Args: []string{"h2o", "-c", conf}}, nil
+}

@@ -1,0 +1,16 @@
+// Package serve is the command line that the servers under test have in common. Each is a program of its own, in cmd:
+// what the others link would cost it memory and, by its layout, processor time.
+//
+// All serve the same:
+//
+//	GET /                         "Hello, World!"
+//	GET /users/USER/posts/POST    tells the two
+//	POST /form?id=ID              tells the id and two values of the body
+//	GET /items                    ten items as JSON
+//	GET /sleep                    "Hello, World!" after 20 ms
+//	GET /compute                  the same, after 20 ms of computing
+//	GET /turning                  the same, at once, until GET /turn?to=sleep or ?to=compute
+//	POST /upload                  counts the body's bytes
+//	GET /debug/stats              goroutines and memory, as JSON
+//	GET /debug/gc                 collects garbage and gives free memory back to the system
+package serve
