@@ -146,6 +146,69 @@ func TestWriters(t *testing.T) {
 	})
 }
 
+// Quick requests and slow queries mix on kept connections, so that routes are
+// tried on the event loops where there are any. What the database keeps waiting
+// keeps nobody else.
+func TestQuickAndSlow(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		n := database(t)
+		mux := http.NewServeMux()
+		mux.Handle("/", n.handler())
+		mux.HandleFunc("GET /count/{to}", func(w http.ResponseWriter, r *http.Request) {
+			var sum int64
+			err := n.db.QueryRowContext(r.Context(), `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < CAST(? AS INTEGER))
+				SELECT sum(x) FROM c`, r.PathValue("to")).Scan(&sum)
+			if err != nil {
+				fail(w, err)
+				return
+			}
+			fmt.Fprintln(w, sum)
+		})
+		s := e.Start(t, mux)
+		s.Expect(t, "POST", "/notes", `{"text":"one"}`, 201, `{"id":1,"text":"one"}`+"\n")
+		for range 200 { // long enough for a route to become quick
+			s.Expect(t, "GET", "/health", "", 200, "ok\n")
+			s.Expect(t, "GET", "/count/1", "", 200, "1\n")
+			s.Expect(t, "GET", "/notes/1", "", 200, `{"id":1,"text":"one"}`+"\n")
+		}
+		held, err := n.db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				for _, to := range []int64{1, 20000, 2} {
+					path, want := fmt.Sprintf("/count/%d", to), fmt.Sprintln(to*(to+1)/2)
+					if i%2 == 0 {
+						path, want = "/notes/1", `{"id":1,"text":"one"}`+"\n"
+					}
+					res, err := s.Client.Get(s.URL + path)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					b, err := io.ReadAll(res.Body)
+					res.Body.Close()
+					if err != nil || string(b) != want {
+						t.Errorf("%s: got %q, %v", path, b, err)
+					}
+				}
+			})
+		}
+		engines.Eventually(t, "the handlers wait", func() bool { return n.db.Stats().WaitCount >= 16 })
+		for range 50 {
+			s.Expect(t, "GET", "/health", "", 200, "ok\n")
+		}
+		held.Close()
+		for range 50 { // while the slow queries run
+			s.Expect(t, "GET", "/health", "", 200, "ok\n")
+		}
+		wg.Wait()
+	})
+}
+
 func TestSame(t *testing.T) {
 	engines.Same(t, func() http.Handler { return database(t).handler() }, nil,
 		"GET /notes HTTP/1.1\nHost: h\n\n",
