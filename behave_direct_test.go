@@ -455,10 +455,9 @@ func TestDirectDeclined(t *testing.T) {
 				fmt.Fprintf(w, "%s %s %q %q", r.Method, r.RequestURI, b, r.Header["X-One"])
 			},
 		}})
-		c := ts.dial()
 		script := post("/a", "hello", "X-One: 1") + ask("GET /direct") + post("/b?c", "again") + ask("GET /d") + ask("GET /direct") + postChunks("/e", chunks("chunks", 2)) + ask("GET /last", "Connection: close")
 		for _, size := range []int{len(script), 1, 7} {
-			c = ts.dial()
+			c := ts.dial()
 			c.sendSlowly(script, size)
 			for _, want := range []string{`POST /a "hello" ["1"]`, "direct", `POST /b?c "again" []`, `GET /d "" []`, "direct", `POST /e "chunks" []`, `GET /last "" []`} {
 				if _, body := c.response("POST"); body != want {

@@ -8,11 +8,16 @@
 //
 // # One request
 //
-//	Feed:  http1.Request.Parse -> newExchange (request, URL, context, body, response in one block)
+//	Feed:  http1.Request.Parse -> newExchange (request, URL, context, response in one block)
 //	Serve: handler(response, request) -> finish -> keep, close or linger
 //
-// An exchange is never reused: a handler may keep the request, its header and
-// its context after it returns, as with net/http. The buffers under a response
-// are pooled, so a response that is used after its handler has returned gives
-// errors and touches no buffer.
+// Or, where the handler is a direct.Handler and the request is whole:
+//
+//	Feed:  http1.Request.Parse -> takeDirect (the request stays in the buffer)
+//	Serve: handler.ServeDirect(exchange) -> sendDirect -> keep or close
+//
+// An exchange is not reused, but with Server.ReuseRequests: a handler may keep
+// the request, its header and its context after it returns, as with net/http.
+// The buffers under a response are pooled, so a response that is used after its
+// handler has returned gives errors and touches no buffer.
 package bridge
