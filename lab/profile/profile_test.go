@@ -41,7 +41,7 @@ func TestEveryone(t *testing.T) {
 		t.Errorf("log: %s", log.String())
 	}
 	c.onlyGo = true
-	if got, want := c.names(&log), []string{"nethttp", "chert", "fasthttp", "hertz"}; !slices.Equal(got, want) {
+	if got, want := c.names(&log), []string{"nethttp", "chert", "chertdirect", "fasthttp", "hertz"}; !slices.Equal(got, want) {
 		t.Errorf("only Go: %q, want %q", got, want)
 	}
 }
