@@ -126,8 +126,8 @@ func (c *Conn) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
 	if err != nil {
 		return c.refuse(err)
 	}
-	c.cur.Store(x)
 	c.judge(x)
+	c.cur.Store(x) // behind judge: Late may come at once
 	c.setState(http.StateActive)
 	return n, conn.Run, nil
 }

@@ -159,8 +159,9 @@ func (c *Conn) serveDirect() (v conn.Verdict) {
 		if err != nil {
 			return c.sayRefusal(err)
 		}
+		c.judge(x)
 		c.cur.Store(x)
-		if c.judge(x); c.onLoop && !c.quick {
+		if c.onLoop && !c.quick {
 			return conn.Run // where it may block
 		}
 		return c.servePlain()
