@@ -60,6 +60,7 @@ func (s *Server) config(base context.Context) *bridge.Config {
 		Handler:        &s.Handler,
 		Placement:      bridge.Placement(s.Placement),
 		Places:         s.places,
+		Routes:         s.routes,
 		ReuseRequests:  s.ReuseRequests,
 		GeneralOptions: !s.DisableGeneralOptionsHandler,
 		Head:           http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},

@@ -143,7 +143,11 @@ func (s *Server) serveWith(sv *serving) error {
 	// tests set them when the server has been started already.
 	cfg := sync.OnceValue(func() *bridge.Config {
 		c := s.config(base)
-		c.LocalAddr = oneAddr(sv.l.Addr())
+		if own, ok := sv.l.(*listener); ok {
+			// Not of others: IP_TRANSPARENT, for one, gives each connection
+			// the address that its client has asked for.
+			c.LocalAddr = oneAddr(own.Addr())
+		}
 		return c
 	})
 	loops := sys.HavePoller && s.Engine != EngineGoroutines

@@ -139,8 +139,9 @@ type Server struct {
 
 	mu         sync.Mutex
 	gate       *loop.Gate
-	places     *place.Table
-	slots      *loop.Slots // nil without MaxHandlers
+	places     *place.Table // of requests by their targets
+	routes     *place.Table // of those whose route a router names
+	slots      *loop.Slots  // nil without MaxHandlers
 	mirrorOnce sync.Once
 	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
 	current    *loopSet                    // the loops that new Serve calls use; nil when none run
@@ -210,7 +211,7 @@ func (s *Server) lock() {
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
-		s.places = place.New()
+		s.places, s.routes = place.New(), place.NewRoutes()
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSlots(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}

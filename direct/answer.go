@@ -1,12 +1,12 @@
 package direct
 
 import (
-	"cmp"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"unsafe"
 )
 
 // This file is the answer as a server sees it.
@@ -21,7 +21,8 @@ func (x *Exchange) Drop() { x.release() }
 func (x *Exchange) Reset(r Request) {
 	x.release()
 	clear(x.fields) // nothing of an earlier handler's is kept alive
-	*x = Exchange{Request: r, fields: x.fields[:0], body: x.body[:0]}
+	clear(x.values)
+	*x = Exchange{Request: r, values: x.values[:0], fields: x.fields[:0], body: x.body[:0], outer: x.outer.cleared()}
 	if cap(x.body) > keepBody {
 		x.body = nil
 	}
@@ -46,15 +47,20 @@ type Answer struct {
 func (x *Exchange) Finish() (a Answer) {
 	head := x.Method == http.MethodHead
 	if r := x.ready; r != nil {
-		x.release()
 		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate}
+		x.addKept(&a)
 		if head {
 			a.Body = nil
 		}
+		if r.ofFile && !head && x.file.Len > 0 {
+			a.File, x.file = x.file, File{} // the server's now
+		}
+		x.release()
 		return a
 	}
 	a = Answer{Status: x.Status(), Body: x.body, File: x.file}
-	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head)
+	x.mergeKept()
+	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head, x.digits[:0])
 	a.Fields = x.fields
 	a.HasDate = slices.ContainsFunc(a.Fields, isDate)
 	if head || !bodyAllowed(a.Status) || a.File.Len == 0 {
@@ -70,17 +76,19 @@ func (x *Exchange) Finish() (a Answer) {
 
 // release ends the use of a file that is not sent.
 func (x *Exchange) release() {
-	if f := x.file; f.File != nil && f.Done != nil {
+	f := x.file
+	x.file = File{} // first: Done may panic, and is called once
+	if f.File != nil && f.Done != nil {
 		f.Done()
 	}
-	x.file = File{}
 }
 
 func isDate(f Field) bool { return f.Name == "Date" }
 
 // complete adds Content-Length and Content-Type where they belong and sorts the
 // fields, as net/http's servers do. Fields of the same name keep their order.
-func complete(fields []Field, status int, body []byte, file *File, head bool) []Field {
+// The length may lie in digits.
+func complete(fields []Field, status int, body []byte, file *File, head bool, digits []byte) []Field {
 	size := int64(len(body))
 	if file.File != nil {
 		size = file.Len
@@ -104,10 +112,10 @@ func complete(fields []Field, status int, body []byte, file *File, head bool) []
 		}
 		// Nothing written for HEAD does not mean that GET would give nothing.
 		if size > 0 || !head {
-			fields = append(fields, Field{"Content-Length", lengthText(size)})
+			fields = append(fields, Field{"Content-Length", lengthText(size, digits)})
 		}
 	}
-	slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+	sortFields(fields)
 	return fields
 }
 
@@ -130,12 +138,13 @@ func bodyAllowed(status int) bool {
 }
 
 // lengthText is the value of Content-Length; those of small bodies are not made
-// anew each time.
-func lengthText(n int64) string {
+// anew each time, others lie in digits.
+func lengthText(n int64, digits []byte) string {
 	if n < int64(len(lengths)) {
 		return lengths[n]
 	}
-	return strconv.FormatInt(n, 10)
+	digits = strconv.AppendInt(digits, n, 10)
+	return unsafe.String(unsafe.SliceData(digits), len(digits))
 }
 
 var lengths = func() (t [2048]string) {
@@ -152,7 +161,10 @@ type Response struct {
 	fields  []Field
 	body    []byte
 	hasDate bool
+	ofFile  bool  // the body is a part of a file
+	length  int64 // of that part
 	head    atomic.Pointer[[]byte]
+	derived derived
 }
 
 // NewResponse makes a Response. It copies header and body. It panics where
@@ -174,6 +186,23 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 	return &Response{status: a.Status, fields: a.Fields, body: a.Body, hasDate: a.HasDate}
 }
 
+// NewFileResponse makes a Response whose body is a part of a file, of length
+// bytes, which SendFileAs gives anew each time. It copies header, which must have
+// a Content-Type, and panics where NewResponse does.
+func NewFileResponse(status int, header http.Header, length int64) *Response {
+	r := NewResponse(status, header, nil)
+	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Name == "Content-Type" }) {
+		panic("direct: NewFileResponse of a status without a body, without a type, or without a length")
+	}
+	r.ofFile, r.length = true, length
+	for i := range r.fields {
+		if r.fields[i].Name == "Content-Length" {
+			r.fields[i].Value = lengthText(length, nil)
+		}
+	}
+	return r
+}
+
 // Status is the response's status.
 func (r *Response) Status() int { return r.status }
 
@@ -186,13 +215,26 @@ func (r *Response) ServeDirect(x *Exchange) bool {
 
 // ServeHTTP implements http.Handler. It does not read the request's body.
 func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mustBeWhole(req.Method)
 	h := w.Header()
+	for _, f := range r.fields {
+		if !isList(f.Name) {
+			delete(h, f.Name) // as addKept has it
+		}
+	}
 	for _, f := range r.fields {
 		h[f.Name] = append(h[f.Name], f.Value)
 	}
 	w.WriteHeader(r.status)
 	if req.Method != http.MethodHead && len(r.body) > 0 {
 		w.Write(r.body)
+	}
+}
+
+// mustBeWhole panics if r is to be sent without the file that it is of.
+func (r *Response) mustBeWhole(method string) {
+	if r.ofFile && method != http.MethodHead {
+		panic("direct: a Response of NewFileResponse is sent without its file")
 	}
 }
 

@@ -147,28 +147,78 @@ func TestStatusAndSize(t *testing.T) {
 	}
 }
 
+// A Response of a file has the head made before, and the file given each time.
+func TestFileResponse(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.WriteString("hello, world")
+	r := NewFileResponse(200, http.Header{"Content-Type": {"a/b"}}, 5)
+	const head = "Content-Length: 5\nContent-Type: a/b\n"
+	done := 0
+	part := File{File: f, Offset: 7, Len: 5, Done: func() { done++ }}
+	a := answer("GET", func(x *Exchange) { x.WriteString("lost"); x.SendFileAs(r, part) })
+	if a.Ready != r || lines(a.Fields) != head || a.File.File != f || a.File.Offset != 7 || len(a.Body) != 0 || done != 0 {
+		t.Errorf("got %+v, done %d", a, done)
+	}
+	for i, f := range []func(x *Exchange){
+		func(x *Exchange) { x.SendFileAs(r, part) },
+		func(x *Exchange) { x.Send(r); x.SendFile(part) },
+	} {
+		if a := answer("HEAD", f); a.Ready != r || lines(a.Fields) != head || a.File.File != nil || done != i+1 {
+			t.Errorf("HEAD: %+v, done %d", a, done)
+		}
+	}
+	answer("GET", func(x *Exchange) { x.SendFileAs(r, part); x.Send(NewResponse(200, nil, nil)) })
+	answer("GET", func(x *Exchange) {
+		if x.SendFileAs(r, part); x.Size() != 5 || x.Status() != 200 {
+			t.Errorf("got %d, %d", x.Size(), x.Status())
+		}
+		x.Drop()
+	})
+	if done != 4 {
+		t.Errorf("done %d times", done)
+	}
+	rec := httptest.NewRecorder()
+	Respond(rec, httptest.NewRequest("GET", "/", nil), func(x *Exchange) { x.SendFileAs(r, part) })
+	if rec.Body.String() != "world" || rec.Header().Get("Content-Length") != "5" || done != 5 {
+		t.Errorf("got %v %q, done %d", rec.Header(), rec.Body, done)
+	}
+}
+
 func TestPanics(t *testing.T) {
 	for name, f := range map[string]func(x *Exchange){
-		"status 0":          func(x *Exchange) { x.SetStatus(0) },
-		"status 100":        func(x *Exchange) { x.SetStatus(100) },
-		"status 199":        func(x *Exchange) { x.SetStatus(199) },
-		"status 1000":       func(x *Exchange) { x.SetStatus(1000) },
-		"negative":          func(x *Exchange) { x.SetStatus(-200) },
-		"connection":        func(x *Exchange) { x.SetField("CONNECTION", "") },
-		"content-length":    func(x *Exchange) { x.AddField("Content-Length", "1") },
-		"keep-alive":        func(x *Exchange) { x.SetField("Keep-Alive", "1") },
-		"trailer":           func(x *Exchange) { x.SetField("trailer", "1") },
-		"transfer-encoding": func(x *Exchange) { x.SetField("transfer-encoding", "1") },
-		"upgrade":           func(x *Exchange) { x.SetField("upgrade", "1") },
-		"empty name":        func(x *Exchange) { x.SetField("", "1") },
-		"space":             func(x *Exchange) { x.SetField("a b", "1") },
-		"colon":             func(x *Exchange) { x.AddField("a:", "1") },
-		"line":              func(x *Exchange) { x.AddField("a\r\nb", "1") },
-		"not ASCII":         func(x *Exchange) { x.SetField("\xc3\xa4", "1") },
-		"space before":      func(x *Exchange) { x.SetField(" Content-Length", "1") },
-		"new status":        func(x *Exchange) { NewResponse(101, nil, nil) },
-		"new name":          func(x *Exchange) { NewResponse(200, http.Header{"a b": {"1"}}, nil) },
-		"new framing":       func(x *Exchange) { NewResponse(200, http.Header{"transfer-encoding": {"chunked"}}, nil) },
+		"status 0":            func(x *Exchange) { x.SetStatus(0) },
+		"status 100":          func(x *Exchange) { x.SetStatus(100) },
+		"status 199":          func(x *Exchange) { x.SetStatus(199) },
+		"status 1000":         func(x *Exchange) { x.SetStatus(1000) },
+		"negative":            func(x *Exchange) { x.SetStatus(-200) },
+		"connection":          func(x *Exchange) { x.SetField("CONNECTION", "") },
+		"content-length":      func(x *Exchange) { x.AddField("Content-Length", "1") },
+		"keep-alive":          func(x *Exchange) { x.SetField("Keep-Alive", "1") },
+		"trailer":             func(x *Exchange) { x.SetField("trailer", "1") },
+		"transfer-encoding":   func(x *Exchange) { x.SetField("transfer-encoding", "1") },
+		"upgrade":             func(x *Exchange) { x.SetField("upgrade", "1") },
+		"empty name":          func(x *Exchange) { x.SetField("", "1") },
+		"space":               func(x *Exchange) { x.SetField("a b", "1") },
+		"colon":               func(x *Exchange) { x.AddField("a:", "1") },
+		"line":                func(x *Exchange) { x.AddField("a\r\nb", "1") },
+		"not ASCII":           func(x *Exchange) { x.SetField("\xc3\xa4", "1") },
+		"space before":        func(x *Exchange) { x.SetField(" Content-Length", "1") },
+		"file without a type": func(x *Exchange) { NewFileResponse(200, nil, 1) },
+		"file with 304":       func(x *Exchange) { NewFileResponse(304, http.Header{"Content-Type": {"a/b"}}, 1) },
+		"file that is missing": func(x *Exchange) {
+			x.Send(NewFileResponse(200, http.Header{"Content-Type": {"a/b"}}, 1))
+		},
+		"file of another length": func(x *Exchange) {
+			x.SendFileAs(NewFileResponse(200, http.Header{"Content-Type": {"a/b"}}, 1), File{Len: 2})
+		},
+		"no file's response": func(x *Exchange) { x.SendFileAs(NewResponse(200, nil, nil), File{}) },
+		"new status":         func(x *Exchange) { NewResponse(101, nil, nil) },
+		"new name":           func(x *Exchange) { NewResponse(200, http.Header{"a b": {"1"}}, nil) },
+		"new framing":        func(x *Exchange) { NewResponse(200, http.Header{"transfer-encoding": {"chunked"}}, nil) },
 	} {
 		func() {
 			defer func() {
@@ -372,5 +422,70 @@ func TestServeHTTPFile(t *testing.T) {
 		if rec.Body.String() != tt.body || rec.Header().Get("Content-Type") != tt.ctype || done != 1 {
 			t.Errorf("%s: got %v %q, Done was called %d times", tt.name, rec.Header(), rec.Body, done)
 		}
+	}
+}
+
+// Done is called once, even if it panics.
+func TestDoneOnce(t *testing.T) {
+	file, err := os.Open("direct_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	done := 0
+	var x Exchange
+	x.Reset(Request{Method: "HEAD"})
+	x.SetField("Content-Type", "a/b")
+	x.SendFile(File{File: file, Len: 10, Done: func() { done++; panic("boom") }})
+	func() {
+		defer func() { recover() }()
+		x.Finish()
+	}()
+	x.Drop()
+	if done != 1 {
+		t.Errorf("Done was called %d times", done)
+	}
+}
+
+// What a header is given stays as it is when the exchange is used again.
+func TestLengthIsKept(t *testing.T) {
+	var kept []http.Header
+	for _, n := range []int{111_111, 222_222, 333_333} {
+		w := httptest.NewRecorder()
+		Respond(w, httptest.NewRequest("GET", "/", nil), func(x *Exchange) { x.Write(make([]byte, n)) })
+		kept = append(kept, w.Header())
+	}
+	for i, want := range []string{"111111", "222222", "333333"} {
+		if got := kept[i].Get("Content-Length"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// The values and the pattern are the router's on the direct way, the request's
+// on the plain one, and end with the exchange.
+func TestPathValue(t *testing.T) {
+	var x Exchange
+	x.Reset(Request{})
+	x.SetPathValue("a", []byte("1"))
+	x.SetPathValue("b", []byte("2"))
+	x.SetPathValue("a", []byte("3"))
+	if a, b, c := x.PathValue("a"), x.PathValue("b"), x.PathValue("c"); string(a) != "3" || string(b) != "2" || c != nil {
+		t.Errorf("got %q, %q, %q", a, b, c)
+	}
+	x.Pattern = "/{a}/{b}"
+	x.Reset(Request{})
+	if x.PathValue("a") != nil || x.Pattern != "" {
+		t.Errorf("left behind: %q, %q", x.PathValue("a"), x.Pattern)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/{a}/{b}", HandlerFunc(func(x *Exchange) {
+		x.SetPathValue("b", []byte("3"))
+		fmt.Fprintf(x, "%s %s %s %s", x.Pattern, x.PathValue("a"), x.PathValue("b"), x.PathValue("c"))
+	}))
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequest("GET", "/1/2", nil))
+	if got := rec.Body.String(); got != "/{a}/{b} 1 3 " {
+		t.Errorf("got %q", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"iter"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -19,8 +18,13 @@ const MaxBody = 64 << 10
 type Handler interface {
 	http.Handler
 	// ServeDirect answers x and reports true, or leaves x as it is and reports
-	// false: then ServeHTTP is called. It must not wait, nor keep x or
-	// anything that x gave it. Any number may run at the same time.
+	// false: then ServeHTTP is called. (A router leaves the Pattern and path
+	// values it has found; servers may tell routes by the Pattern.) It must not
+	// wait, nor keep x or anything that x gave it. Any number may run at the
+	// same time.
+	//
+	// Middleware may leave what it has kept with KeepField and SetValue: it
+	// does the same again in ServeHTTP.
 	ServeDirect(x *Exchange) bool
 }
 
@@ -68,20 +72,77 @@ type Field struct{ Name, Value string }
 // and, if it has a body and no Content-Type, one guessed as net/http does.
 type Exchange struct {
 	Request
+	// Pattern is that of the route a router has chosen, as in http.Request; ""
+	// without a router.
+	Pattern string
 
+	values []pathValue
+	plain  *http.Request // what x is made of on other servers, else nil
 	status int
 	fields []Field
 	body   []byte
 	ready  *Response
 	file   File
+	digits [20]byte // of Content-Length
+	outer  outer    // what middleware has added
 }
 
-// A File is a part of a file that is to be sent.
+// A pathValue is what one wildcard of the pattern stands for.
+type pathValue struct {
+	name  string
+	value []byte
+}
+
+// PathValue returns what the named wildcard of the pattern stands for, percent-
+// decoded, as http.Request's method of that name does; nil if there is none.
+// The slice is the server's, like those of Request.
+func (x *Exchange) PathValue(name string) []byte {
+	for i := range x.values {
+		if x.values[i].name == name {
+			return x.values[i].value
+		}
+	}
+	if x.plain != nil {
+		if v := x.plain.PathValue(name); v != "" {
+			return bytesOf(v)
+		}
+	}
+	return nil
+}
+
+// SetPathValue makes PathValue return value for name. For routers; x keeps both
+// until the exchange ends.
+func (x *Exchange) SetPathValue(name string, value []byte) {
+	for i := range x.values {
+		if x.values[i].name == name {
+			x.values[i].value = value
+			return
+		}
+	}
+	x.values = append(x.values, pathValue{name, value})
+}
+
+// A File is a part of a regular file that is to be sent. Any number of answers
+// may send the same File at the same time: its own offset is neither used nor
+// moved.
 type File struct {
 	File        *os.File
 	Offset, Len int64
-	// Done, if not nil, is called when the server is through with File.
+	// Check, if not nil, is called before the server goes on with File: on an
+	// event loop each time it has had to wait for the client, elsewhere after a
+	// MiB at the latest. An error ends the connection: the rest would not be of
+	// what was begun.
+	Check func() error
+	// Done, if not nil, is called once, when the server is through with File.
+	// File must stay open until then. Done must not wait.
 	Done func()
+}
+
+// A FileSender is a response writer that can send a File, as io.ReaderFrom is
+// one that can read from a reader. chert's are.
+type FileSender interface {
+	// SendFile sends f behind what was written. It does not call Done.
+	SendFile(f File) error
 }
 
 // SetStatus sets the answer's status, from 200 to 999. It panics for others,
@@ -107,6 +168,8 @@ func (x *Exchange) Status() int {
 // Size is the length of the answer's body, in bytes, as it is now.
 func (x *Exchange) Size() int64 {
 	switch {
+	case x.ready != nil && x.ready.ofFile:
+		return x.ready.length
 	case x.ready != nil:
 		return int64(len(x.ready.body))
 	case x.file.File != nil:
@@ -122,7 +185,7 @@ func (x *Exchange) Size() int64 {
 // spaces.
 func (x *Exchange) SetField(name, value string) {
 	name = fieldName(name)
-	x.fields = slices.DeleteFunc(x.fields, func(f Field) bool { return f.Name == name })
+	x.remove(name)
 	x.fields = append(x.fields, Field{name, value})
 }
 
@@ -131,13 +194,15 @@ func (x *Exchange) AddField(name, value string) {
 	x.fields = append(x.fields, Field{fieldName(name), value})
 }
 
-// GetField returns the first value of a field of the answer, "" if there is
-// none.
+// GetField returns the first value of a field of the answer as it is now, ""
+// if there is none.
 func (x *Exchange) GetField(name string) string {
 	name = http.CanonicalHeaderKey(name)
-	for _, f := range x.fields {
-		if f.Name == name {
-			return f.Value
+	for _, fields := range x.sources() {
+		for i := range fields {
+			if fields[i].Name == name {
+				return fields[i].Value
+			}
 		}
 	}
 	return ""
@@ -155,9 +220,23 @@ func (x *Exchange) WriteString(s string) (int, error) {
 	return len(s), nil
 }
 
-// Send makes r the answer, instead of all that was set. HEAD is answered
-// without r's body.
-func (x *Exchange) Send(r *Response) { x.ready = r }
+// Send makes r the answer, instead of all that was set but what KeepField has.
+// HEAD is answered without r's body. It panics if r is of NewFileResponse and
+// the request is not HEAD.
+func (x *Exchange) Send(r *Response) {
+	r.mustBeWhole(x.Method)
+	x.ready = r
+}
+
+// SendFileAs makes r, of NewFileResponse, the answer and f its body, instead of
+// all that was set but what KeepField has. It panics if f is not as long as r says.
+func (x *Exchange) SendFileAs(r *Response, f File) {
+	if !r.ofFile || r.length != f.Len {
+		panic("direct: SendFileAs of a Response that is not of such a file")
+	}
+	x.release()
+	x.ready, x.file = r, f
+}
 
 // SendFile makes a part of a file the body, instead of what was written. The
 // file must have that part when it is read, else the connection ends early.

@@ -16,15 +16,24 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 // the direct way. A request whose body is longer than MaxBody is answered 413
 // without it.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
-	body, ok := readBody(w, r)
-	if !ok {
-		return
+	if body, ok := readBody(w, r); ok {
+		respond(w, r, body, serve)
 	}
+}
+
+// Respond is ServeHTTP for functions that look at no body: it is left unread.
+func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
+	respond(w, r, nil, serve)
+}
+
+func respond(w http.ResponseWriter, r *http.Request, body []byte, serve func(x *Exchange)) {
 	x := exchanges.Get().(*Exchange)
 	x.Reset(Request{
 		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
 		Host: bytesOf(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: headerFields(r.Header),
 	})
+	x.Pattern, x.plain = r.Pattern, r
+	x.takeOver(w.Header(), r.Context())
 	returned := false
 	defer func() {
 		if !returned {
@@ -46,20 +55,65 @@ func (x *Exchange) write(w http.ResponseWriter) {
 		defer done()
 	}
 	h := w.Header()
+	x.giveBack(h)
 	for _, f := range a.Fields {
+		if f.Name == "Content-Length" {
+			f.Value = strings.Clone(f.Value) // it is x's, and the header may be kept
+		}
 		h[f.Name] = append(h[f.Name], f.Value)
 	}
 	w.WriteHeader(a.Status)
 	if len(a.Body) > 0 {
 		w.Write(a.Body)
 	}
-	if f := a.File; f.File != nil {
-		n, err := io.Copy(w, io.NewSectionReader(f.File, f.Offset, f.Len))
-		if err != nil || n < f.Len {
-			// The rest of what was announced will not come.
-			panic(http.ErrAbortHandler)
+	if a.File.File != nil && SendFile(w, a.File) != nil {
+		// The rest of what was announced will not come.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// SendFile sends f as a part of the body, by w's own way if it is a
+// FileSender. It does not call f.Done. A file that ends before f does is
+// io.ErrUnexpectedEOF; after any error the handler should panic with
+// http.ErrAbortHandler, so that the client can tell.
+func SendFile(w http.ResponseWriter, f File) error {
+	if s, ok := w.(FileSender); ok {
+		return s.SendFile(f)
+	}
+	return f.CopyTo(w)
+}
+
+// CopyTo writes f to w through user space. It does not call Done.
+func (f File) CopyTo(w io.Writer) error {
+	var r io.Reader = io.NewSectionReader(f.File, f.Offset, f.Len)
+	if f.Check != nil {
+		r = &checked{r: r, check: f.Check}
+	}
+	n, err := io.Copy(writerOnly{w}, r)
+	if err == nil && n < f.Len {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// writerOnly hides ReadFrom, which would look for an *os.File in vain.
+type writerOnly struct{ io.Writer }
+
+// checked checks before it goes on.
+type checked struct {
+	r     io.Reader
+	check func() error
+	begun bool
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	if c.begun {
+		if err := c.check(); err != nil {
+			return 0, err
 		}
 	}
+	c.begun = true
+	return c.r.Read(p)
 }
 
 // readBody reads a body of at most MaxBody bytes whole. If it reports false,
@@ -73,10 +127,15 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		var err error
 		body, err = io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 		if err != nil {
-			// The client is gone, is late or talks nonsense.
+			// The client is gone, is late, talks nonsense, or talks too much for a
+			// limit that middleware has set.
 			status := http.StatusBadRequest
-			if errors.Is(err, os.ErrDeadlineExceeded) {
+			var limit *http.MaxBytesError
+			switch {
+			case errors.Is(err, os.ErrDeadlineExceeded):
 				status = http.StatusRequestTimeout
+			case errors.As(err, &limit):
+				status = http.StatusRequestEntityTooLarge
 			}
 			w.Header().Set("Connection", "close")
 			http.Error(w, http.StatusText(status), status)
@@ -89,6 +148,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	}
 	return body, true
 }
+
+// FieldsOf are the fields of an http.Request, as Fields. It does not allocate.
+func FieldsOf(h http.Header) Fields { return headerFields(h) }
 
 // headerFields are the fields of an http.Request.
 type headerFields http.Header

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 type idleTransport struct {
 	now  int64
 	sent int
+	most int64 // of a file in one go, if not 0
 }
 
 func (t *idleTransport) Buffered() []byte           { return nil }
@@ -48,6 +50,15 @@ func (t *idleTransport) Write2(a, b []byte) error {
 	return nil
 }
 func (t *idleTransport) WriteLast(p []byte) error { return t.Write2(p, nil) }
+func (t *idleTransport) TryWrite(a, b []byte, more bool) (int, error) {
+	return len(a) + len(b), t.Write2(a, b)
+}
+func (t *idleTransport) TrySendFile(f *os.File, offset, n int64) (int64, bool, error) {
+	if t.most > 0 {
+		n = min(n, t.most)
+	}
+	return n, true, nil
+}
 
 // exchangeOf makes a function that has h answer the given head once, as a quick
 // handler on a loop.
@@ -55,6 +66,7 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 	cfg := &Config{
 		Handler:     &h,
 		Places:      place.New(),
+		Routes:      place.NewRoutes(),
 		BaseContext: context.Background(),
 		KeepAlives:  func() bool { return true },
 		Logf:        func(string, ...any) {},
@@ -71,7 +83,11 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 		if n != len(b) || v != conn.Run && v != conn.RunWhole {
 			panic("the head was not taken")
 		}
-		if c.Serve() != conn.More {
+		v = c.Serve()
+		for v == conn.Stalled {
+			v = c.Serve()
+		}
+		if v != conn.More {
 			panic("the connection was not kept")
 		}
 	}, t

@@ -22,9 +22,10 @@ type Config struct {
 	// server runs; net/http looks at it with each request too. Nil there is
 	// http.DefaultServeMux.
 	Handler *http.Handler
-	// Placement says where handlers on loops run, Places what is known of them.
-	Placement Placement
-	Places    *place.Table
+	// Placement says where handlers on loops run; Places what is known of them by
+	// the requests' targets, Routes by the patterns of a router that names them.
+	Placement      Placement
+	Places, Routes *place.Table
 	// directLate: a direct handler has once cost a loop its driver.
 	directLate atomic.Bool
 	// ReuseRequests keeps what requests are made of for others.

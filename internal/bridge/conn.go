@@ -126,7 +126,7 @@ func (c *Conn) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
 	if err != nil {
 		return c.refuse(err)
 	}
-	c.judge(x)
+	c.judge(x, "")
 	c.cur.Store(x) // behind judge: Late may come at once
 	c.setState(http.StateActive)
 	return n, conn.Run, nil
@@ -186,6 +186,10 @@ func (c *Conn) PeerGone(reset bool) {
 
 // Closed implements conn.Proto.
 func (c *Conn) Closed() {
+	if p := c.direct; p != nil {
+		c.direct = nil
+		c.giveUp(p)
+	}
 	if !c.hijacked {
 		c.setState(http.StateClosed)
 	}
@@ -198,6 +202,9 @@ func (c *Conn) Serve() conn.Verdict {
 		if c.busy {
 			c.busy = false
 			c.direct.handler = busyAnswer
+		}
+		if c.direct.rest.begun {
+			return c.resumeDirect()
 		}
 		return c.serveDirect()
 	}

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
@@ -27,9 +25,15 @@ type parsed struct {
 	handler direct.Handler
 	x       direct.Exchange
 	out     []byte
+	rest    rest
+	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
 }
 
-var parseds = sync.Pool{New: func() any { return new(parsed) }}
+var parseds = sync.Pool{New: func() any {
+	p := new(parsed)
+	p.all = p.each
+	return p
+}}
 
 // keepOut is the largest buffer for an answer that is kept.
 const keepOut = 16 << 10
@@ -37,6 +41,7 @@ const keepOut = 16 << 10
 // free gives p back. Nothing of the request may be looked at any more.
 func (p *parsed) free() {
 	p.raw, p.handler = nil, nil
+	p.rest.drop()
 	p.x.Reset(direct.Request{})
 	if cap(p.out) > keepOut {
 		p.out = nil
@@ -67,7 +72,7 @@ func (c *Conn) takeDirect(p *parsed, b []byte, n int) int {
 		Method: methodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: p.raw[n:], RemoteAddr: c.t.Peer(), Fields: p,
 	}
-	if p.Get("Pragma") != nil || !splitTarget(&req) || !c.judgeDirect(req.Method, target) {
+	if p.has(http1.FieldPragma) || !splitTarget(&req) || !c.judgeDirect(req.Method, target) {
 		return 0
 	}
 	p.handler = dh
@@ -110,6 +115,15 @@ func methodOf(b []byte) string {
 	return string(b)
 }
 
+func (p *parsed) has(id http1.FieldID) bool {
+	for i := range p.head.Fields {
+		if p.head.Fields[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // Get implements direct.Fields.
 func (p *parsed) Get(name string) []byte {
 	id := http1.LookupField(bytesOf(name))
@@ -125,14 +139,26 @@ func (p *parsed) Get(name string) []byte {
 	return nil
 }
 
+// Count is for direct.Count.
+func (p *parsed) Count(name string) (n int) {
+	id := http1.LookupField(bytesOf(name))
+	for i := range p.head.Fields {
+		f := &p.head.Fields[i]
+		if f.ID == id && id != http1.FieldHost && (id != http1.FieldUnknown || http1.FoldEqual(f.Name.Bytes(p.raw), name)) {
+			n++
+		}
+	}
+	return n
+}
+
 // All implements direct.Fields.
-func (p *parsed) All() iter.Seq2[[]byte, []byte] {
-	return func(yield func(name, value []byte) bool) {
-		for i := range p.head.Fields {
-			f := &p.head.Fields[i]
-			if f.ID != http1.FieldHost && !yield(f.Name.Bytes(p.raw), f.Value.Bytes(p.raw)) {
-				return
-			}
+func (p *parsed) All() iter.Seq2[[]byte, []byte] { return p.all }
+
+func (p *parsed) each(yield func(name, value []byte) bool) {
+	for i := range p.head.Fields {
+		f := &p.head.Fields[i]
+		if f.ID != http1.FieldHost && !yield(f.Name.Bytes(p.raw), f.Value.Bytes(p.raw)) {
+			return
 		}
 	}
 }
@@ -141,36 +167,100 @@ func (p *parsed) All() iter.Seq2[[]byte, []byte] {
 func (c *Conn) serveDirect() (v conn.Verdict) {
 	p := c.direct
 	c.direct = nil
-	v = conn.Close
+	answered, learned, returned := false, false, false
 	defer func() {
 		// A panic, or runtime.Goexit. p may still be in use, so it is not kept.
-		if p != nil {
-			p.x.Drop()
+		if returned {
+			return
+		}
+		v = conn.Close
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			c.logPanic(e)
+		}
+		if !learned && !answered {
 			c.learnDirect(p)
-			if e := recover(); e != nil && e != http.ErrAbortHandler {
-				c.logPanic(e)
-			}
+		}
+		if !answered {
+			c.giveUp(p)
 		}
 	}()
 	if !p.handler.ServeDirect(&p.x) {
-		x, err := c.plainAfterAll(p)
-		p.free()
-		p = nil
-		if err != nil {
-			return c.sayRefusal(err)
-		}
-		c.judge(x)
-		c.cur.Store(x)
-		if c.onLoop && !c.quick {
-			return conn.Run // where it may block
-		}
-		return c.servePlain()
+		answered = true
+		v = c.serveAfterAll(p)
+		returned = true
+		return v
 	}
-	v = c.sendDirect(p)
+	// Of the handler, not of the sending: a disk that is slow must not make
+	// its files go where each slow client costs a goroutine.
 	c.learnDirect(p)
+	learned = true
+	c.beginDirect(p)
+	v = c.sendRest(p)
+	answered = true
+	v = c.endDirect(p, v)
+	returned = true
+	return v
+}
+
+// serveAfterAll gives a request the plain way that ServeDirect has left.
+func (c *Conn) serveAfterAll(p *parsed) conn.Verdict {
+	route := p.x.Pattern
+	x, err := c.plainAfterAll(p)
 	p.free()
-	p = nil
+	if err != nil {
+		return c.sayRefusal(err)
+	}
+	c.judge(x, route)
+	c.cur.Store(x)
+	if c.onLoop && !c.quick {
+		return conn.Run // where it may block
+	}
+	return c.servePlain()
+}
+
+// resumeDirect goes on with an answer that had stalled.
+func (c *Conn) resumeDirect() (v conn.Verdict) {
+	p := c.direct
+	c.direct = nil
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// A panic in the file's Check or Done.
+		v = conn.Close
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			c.logPanic(e)
+		}
+		c.giveUp(p)
+	}()
+	v = c.endDirect(p, c.sendRest(p))
+	returned = true
+	return v
+}
+
+// endDirect ends the use of p, unless the answer has stalled.
+func (c *Conn) endDirect(p *parsed, v conn.Verdict) conn.Verdict {
+	if v == conn.Stalled {
+		c.direct = p
+		return v
+	}
+	if c.cfg.WriteTimeout > 0 {
+		c.t.SetWriteDeadline(time.Time{})
+	}
+	p.free()
 	return c.settle(v)
+}
+
+// giveUp ends the use of the file of an answer that will not be finished.
+func (c *Conn) giveUp(p *parsed) {
+	defer func() {
+		if e := recover(); e != nil {
+			c.logPanic(e)
+		}
+	}()
+	p.x.Drop()
+	p.rest.drop()
 }
 
 // learnDirect notes a direct handler that was late.
@@ -198,85 +288,6 @@ func (c *Conn) sayRefusal(err error) conn.Verdict {
 		return conn.Close
 	}
 	return conn.Linger
-}
-
-// sendDirect writes the answer.
-func (c *Conn) sendDirect(p *parsed) conn.Verdict {
-	if d := c.cfg.WriteTimeout; d > 0 {
-		c.t.SetWriteDeadline(time.Now().Add(d))
-		defer c.t.SetWriteDeadline(time.Time{})
-	}
-	a := p.x.Finish()
-	v := conn.More
-	out := p.out[:0]
-	if a.Ready != nil {
-		out = append(out, a.Ready.Head(encodeAnswer)...)
-	} else {
-		out = appendAnswer(out, a.Status, a.Fields)
-	}
-	if !a.HasDate {
-		out = appendDate(out, c.t.Now())
-	}
-	if !p.head.KeepAlive || !c.cfg.KeepAlives() {
-		out = append(out, "Connection: close\r\n"...)
-		v = conn.Close
-	}
-	out = append(out, "\r\n"...)
-	var err error
-	if len(a.Body) <= wireSize {
-		out = append(out, a.Body...)
-		a.Body = nil
-	}
-	switch {
-	case a.File.File != nil:
-		err = c.sendPart(out, &a.File)
-	case len(a.Body) > 0:
-		err = c.t.Write2(out, a.Body)
-	default:
-		err = c.t.WriteLast(out)
-	}
-	p.out = out
-	if err != nil {
-		return failure(err)
-	}
-	return v
-}
-
-// sendPart sends head and then a part of a file.
-func (c *Conn) sendPart(head []byte, f *direct.File) error {
-	if f.Done != nil {
-		defer f.Done()
-	}
-	if err := c.t.Write2(head, nil); err != nil {
-		return err
-	}
-	sent, ok, err := c.t.SendFile(f.File, f.Offset, f.Len)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return c.copyPart(f)
-	case sent < f.Len:
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-
-// copyPart sends a part of a file through user space.
-func (c *Conn) copyPart(f *direct.File) error {
-	b := buf.Get(copySize)
-	defer b.Release()
-	for at, end := f.Offset, f.Offset+f.Len; at < end; {
-		n, err := f.File.ReadAt(b.B[:min(end-at, copySize)], at)
-		if n == 0 {
-			return err
-		}
-		if err := c.t.Write2(b.B[:n], nil); err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-	return nil
 }
 
 // encodeAnswer is the status line and the fields as HTTP/1.1 writes them.

@@ -7,7 +7,10 @@ package bridge
 
 import (
 	"net/http"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/direct"
 )
@@ -22,6 +25,12 @@ func TestExchangeAllocations(t *testing.T) {
 	})
 	reuse := func(cfg *Config) { cfg.ReuseRequests = true }
 	ready := direct.NewResponse(200, http.Header{"Content-Type": contentType}, body)
+	file := direct.File{Offset: 10, Len: 12345678, Check: func() error { return nil }, Done: func() {}}
+	var err error
+	if file.File, err = os.Open("alloc_test.go"); err != nil {
+		t.Fatal(err)
+	}
+	defer file.File.Close()
 	for _, tt := range []struct {
 		name   string
 		h      http.Handler
@@ -39,8 +48,19 @@ func TestExchangeAllocations(t *testing.T) {
 			x.SetField("Content-Type", "text/plain")
 			x.Write(x.Fields.Get("User-Agent"))
 		}), browserGET, nil, 0},
+		{"direct, a file", direct.HandlerFunc(func(x *direct.Exchange) {
+			x.SetField("Content-Type", "text/plain")
+			x.SendFile(file)
+		}), browserGET, nil, 0},
+		{"direct, stalled", direct.HandlerFunc(func(x *direct.Exchange) {
+			x.SetField("Content-Type", "text/plain")
+			x.SendFile(file)
+		}), browserGET, []func(*Config){func(cfg *Config) { cfg.WriteTimeout = time.Hour }}, 0},
 	} {
-		run, _ := exchangeOf(tt.h, tt.head, tt.opts...)
+		run, tr := exchangeOf(tt.h, tt.head, tt.opts...)
+		if strings.HasSuffix(tt.name, "stalled") {
+			tr.most = 1 << 20
+		}
 		for range 100 {
 			run() // until the pools and the maps have their size
 		}

@@ -22,14 +22,18 @@ const (
 // sampleEvery is how many runs on the loop there are for one that is timed.
 const sampleEvery = 64
 
-// judge decides where the handler of x runs.
-func (c *Conn) judge(x *exchange) {
+// judge decides where the handler of x runs. route is the pattern that a router
+// has found it has, "" if there was none to ask.
+func (c *Conn) judge(x *exchange, route string) {
 	switch {
 	case !c.onLoop:
 	case c.cfg.Placement == Adaptive:
-		x.target, x.method = x.req.RequestURI, place.MethodOf(x.req.Method)
+		x.places, x.target, x.method = c.cfg.Places, x.req.RequestURI, place.MethodOf(x.req.Method)
+		if route != "" {
+			x.places, x.target = c.cfg.Routes, route
+		}
 		// Unusual methods share a number, and would share their records.
-		c.quick = x.method != 0 && c.cfg.Places.Quick(x.method.String(), x.target, &c.memo)
+		c.quick = x.method != 0 && x.places.Quick(x.method.String(), x.target, &c.memo)
 	default:
 		c.quick = c.cfg.Placement == Inline
 	}
@@ -83,7 +87,7 @@ func (c *Conn) Late() {
 		defer c.curLock().Unlock()
 	}
 	if x := c.cur.Load(); x != nil && c.learning && x.method != 0 && !x.late.Swap(true) {
-		c.cfg.Places.Overstayed(x.method.String(), x.target)
+		x.places.Overstayed(x.method.String(), x.target)
 	}
 }
 
@@ -98,12 +102,12 @@ func (c *Conn) learn(x *exchange, missing bool) {
 		// The peer's doing: it must not be able to spoil a record.
 	case conn.Overstayed:
 		if !x.late.Swap(true) {
-			c.cfg.Places.Overstayed(x.method.String(), x.target)
+			x.places.Overstayed(x.method.String(), x.target)
 		}
 	default:
 		// Not of what is not there: anybody can ask for that under any name.
 		if c.began != 0 && !missing {
-			c.cfg.Places.Ran(x.method.String(), x.target, time.Duration(c.began))
+			x.places.Ran(x.method.String(), x.target, time.Duration(c.began))
 		}
 	}
 }

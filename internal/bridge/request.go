@@ -27,8 +27,9 @@ type exchange struct {
 	res  response
 	c    *Conn
 
-	// target and method are what the placement's records are kept under: the
-	// handler may change its request.
+	// places, target and method are where the placement's records are and what
+	// they are kept under: the handler may change its request.
+	places      *place.Table
 	target      string
 	method      place.Method
 	minor       uint8

@@ -24,6 +24,8 @@ type Conn struct {
 	rest bool
 	// whole is how much of in Serve looks at and consumes when it is done.
 	whole int32
+	// queued is how much the socket held when the answer stalled.
+	queued int32
 
 	loop   *loop.Loop // immutable
 	shared *Shared    // immutable
@@ -60,6 +62,7 @@ type phase uint8
 const (
 	reading phase = iota
 	flushing
+	sending // see stalled.go
 	lingering
 	closed
 )
@@ -75,6 +78,7 @@ const (
 	mailClose
 	mailLinger
 	mailReset
+	mailStalled
 	mailHijacked
 	mailAdmitted
 )
@@ -166,6 +170,8 @@ func (c *Conn) proceed() {
 		c.fill()
 	case flushing:
 		c.flush()
+	case sending:
+		c.goOnSending()
 	case lingering:
 		c.discard()
 	}
@@ -282,15 +288,7 @@ func (c *Conn) nextDeadline(now int64) (int64, bool) {
 // handler the loop's own.
 func (c *Conn) handOver() {
 	c.fresh, c.partial = false, false
-	// The handler may give the connection back idle but cannot arm the timer:
-	// it must not fire later than the idle time from now.
-	c.wait(after(c.loop.Now(), c.shared.Limits.Idle))
-	c.armedAt = poll.Never
-	if c.node.Armed() {
-		c.armedAt = c.node.When()
-	}
-	c.act.since = c.loop.Now()
-	c.state.Or(owned)
+	c.lend()
 	if s := c.shared.Limits.Slots; s != nil {
 		switch s.Enter(c) {
 		case Entered:
@@ -306,6 +304,19 @@ func (c *Conn) handOver() {
 	} else {
 		c.loop.Go(c)
 	}
+}
+
+// lend makes the connection its handler's.
+func (c *Conn) lend() {
+	// The handler may give the connection back idle but cannot arm the timer:
+	// it must not fire later than the idle time from now.
+	c.wait(after(c.loop.Now(), c.shared.Limits.Idle))
+	c.armedAt = poll.Never
+	if c.node.Armed() {
+		c.armedAt = c.node.When()
+	}
+	c.act.since = c.loop.Now()
+	c.state.Or(owned)
 }
 
 // Admitted implements loop.Waiter.
@@ -335,6 +346,8 @@ func (c *Conn) Expire() {
 	case c.phase == flushing:
 		sys.SetReset(int(c.fd))
 		c.closeNow()
+	case c.phase == sending:
+		c.sendingExpired()
 	default:
 		c.closeNow()
 	}
@@ -346,7 +359,7 @@ func (c *Conn) Mail(what int) {
 	case Drain:
 		c.drain()
 	case CloseIdle:
-		if c.state.Load()&owned == 0 {
+		if c.state.Load()&owned == 0 && c.phase == reading {
 			c.drain()
 		}
 	case Kill:
@@ -354,6 +367,8 @@ func (c *Conn) Mail(what int) {
 	case mailAdmitted:
 		c.act.slot = true
 		c.loop.Go(c)
+	case mailStalled:
+		c.stalled()
 	case mailHijacked:
 		// The owner keeps a duplicate; this descriptor is the loop's to close.
 		c.leave()

@@ -3,6 +3,7 @@ package conn
 import (
 	"io/fs"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -34,6 +35,10 @@ const (
 	Reset
 	// Detached: the connection was hijacked; forget it.
 	Detached
+	// Stalled: TryWrite or TrySendFile has not taken all, and Serve is to be
+	// called again when the socket takes more. Nothing of the request may be
+	// looked at any more. No goroutine waits meanwhile.
+	Stalled
 )
 
 // A Proto is the protocol spoken on one connection. The connection's owner
@@ -46,7 +51,7 @@ type Proto interface {
 	Feed(b []byte, eof bool) (n int, v Verdict, reply []byte)
 	// Serve answers the request that Feed announced, using the Transport. It
 	// may block as long as it likes. It may return Run, to be called again
-	// where Quick says then.
+	// where Quick says then, or Stalled.
 	Serve() Verdict
 	// Quick says of the request that Feed announced whether its Serve is
 	// likely to be quick, so that it may run on the loop.
@@ -85,6 +90,16 @@ type Transport interface {
 	// WriteLast writes the last of an answer. It may keep a copy for a moment,
 	// to write it together with the next one; then an error shows later.
 	WriteLast(p []byte) error
+	// TryWrite writes what the socket takes of a and then b, and reports how
+	// much that is. more says that other bytes follow at once; without it, and
+	// without b, it is WriteLast. Where nothing tells when the socket takes
+	// more, it writes all. After less than all, Serve should return Stalled.
+	TryWrite(a, b []byte, more bool) (n int, err error)
+	// TrySendFile is TryWrite for n bytes of a regular file from the given
+	// offset, and may stop early in favour of other connections. A file that
+	// ends before is io.ErrUnexpectedEOF. ok is false when it cannot be done
+	// here; nothing has been sent then.
+	TrySendFile(f *os.File, offset, n int64) (sent int64, ok bool, err error)
 	// SendFile sends up to n bytes of f without copying them to user space: from
 	// the given offset, or with -1 from its current one, which moves then. ok
 	// is false when that cannot be done here; nothing has been sent then.

@@ -155,4 +155,10 @@ func (c *Conn) dropBuffers() {
 		c.out.Release()
 		c.out = nil
 	}
+	if h := c.held.Load(); h != nil {
+		// An answer had stalled behind it. There is no handler that mu would
+		// be for.
+		c.held.Store(nil)
+		h.drop()
+	}
 }

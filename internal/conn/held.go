@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is how the answers of pipelined requests leave in one write.
@@ -26,10 +27,19 @@ const holdMax = 64 << 10
 
 // WriteLast implements Transport.
 func (c *Conn) WriteLast(p []byte) error {
+	if c.hold(p) {
+		return nil
+	}
+	return c.Write2(p, nil)
+}
+
+// hold keeps a copy of p, the end of an answer, for the next write, and reports
+// whether it does.
+func (c *Conn) hold(p []byte) bool {
 	// The ticket first: without one, a goroutine that the handler has left
 	// behind may be reading into in.
 	if c.act.ticket.Load() == 0 || c.in == nil || len(c.in.B) == int(c.whole) || len(p) > holdMax {
-		return c.Write2(p, nil)
+		return false
 	}
 	h := c.held.Load()
 	if h == nil {
@@ -42,12 +52,12 @@ func (c *Conn) WriteLast(p []byte) error {
 	}
 	if len(h.b.B)+len(p) > holdMax {
 		h.mu.Unlock()
-		return c.Write2(p, nil)
+		return false
 	}
 	h.b = h.b.Grow(len(p))
 	h.b.B = append(h.b.B, p...)
 	h.mu.Unlock()
-	return nil
+	return true
 }
 
 // Write2 implements Transport.
@@ -85,6 +95,33 @@ func (c *Conn) flushHeld() error {
 		return nil
 	}
 	return c.Write2(nil, nil)
+}
+
+// tryHeld writes what the socket takes of what is held, and reports whether
+// that was all. Other bytes follow.
+func (c *Conn) tryHeld() (all bool, err error) {
+	h := c.held.Load()
+	if h == nil {
+		return true, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.b != nil && len(h.b.B) > 0 {
+		if err = c.mayWrite(); err != nil {
+			break
+		}
+		n, e := c.loop.Poller().WriteMore(int(c.fd), h.b.B)
+		h.b.B = h.b.B[n:]
+		if sys.Again(e) && c.full() {
+			return false, nil
+		} else if e != 0 && !sys.Again(e) {
+			err = c.opError("write", e)
+			break
+		}
+	}
+	c.held.Store(nil)
+	h.drop()
+	return err == nil, err
 }
 
 // Lost implements loop.InlineTask.

@@ -3,9 +3,11 @@
 package conn
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -103,7 +105,9 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Verdict 
 		f.raw = nil
 	}
 	got := make([]byte, body)
-	if _, err := io.ReadFull(readerOf{f}, got); err != nil {
+	if _, err := io.ReadFull(readerOf{f}, got); errors.Is(err, net.ErrClosed) {
+		return Close // killed
+	} else if err != nil {
 		f.t.Errorf("the body of %q: %v", line, err)
 		return Close
 	}

@@ -113,11 +113,15 @@ func TestOneWrite(t *testing.T) {
 				}}
 				fd, nc := packets(t)
 				c := r.start(f, fd, nc)
-				for range 3 {
-					c.send(tt.in)
-					if overstayed.Load() {
-						t.Skip("the machine is too busy")
+				for good, tries := 0, 0; good < 3; tries++ {
+					if tries == 50 {
+						t.Fatal("in every round one overstays")
 					}
+					if overstayed.Swap(false) {
+						fd, nc := packets(t)
+						c = r.start(f, fd, nc)
+					}
+					c.send(tt.in)
 					for _, w := range tt.out {
 						b := make([]byte, 1<<20)
 						n, err := c.Read(b)
@@ -130,6 +134,10 @@ func TestOneWrite(t *testing.T) {
 						if !overstayed.Load() {
 							t.Fatalf("got %.100q (%d, %v), want %.100q (%d)", b[:n], n, err, w, len(w))
 						}
+						break
+					}
+					if !overstayed.Load() {
+						good++
 					}
 					if strings.HasSuffix(tt.in, "c") {
 						break

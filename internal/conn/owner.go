@@ -35,9 +35,14 @@ type side struct {
 // leaveSlot ends what a handler had, as a rule nothing, and reports whether it
 // was one of Slots.
 func (c *Conn) leaveSlot() bool {
+	c.act.read.clear()
+	c.act.write.clear()
+	return c.leaveSlotOnly()
+}
+
+// leaveSlotOnly keeps the deadlines, for an answer that goes on.
+func (c *Conn) leaveSlotOnly() bool {
 	a := &c.act
-	a.read.clear()
-	a.write.clear()
 	if !a.slot {
 		return false
 	}
@@ -94,6 +99,15 @@ func (c *Conn) Run(t loop.Ticket) bool {
 		// one as any other.
 		refused := c.shared.Limits.Slots != nil && !c.act.slot
 		v := c.serve(t)
+		if v == Stalled {
+			settled = true
+			if l.Leave(t) {
+				c.stalled()
+				return true
+			}
+			c.post(mailStalled)
+			return false
+		}
 		var reply []byte
 		if t != 0 {
 			if v == More && c.in != nil && !refused && c.goOn(n, &began) {
@@ -302,6 +316,11 @@ func (c *Conn) readOn() (n int, v Verdict) {
 // c afterwards.
 func (c *Conn) giveBack(what int) {
 	c.leaveSlot()
+	c.post(what)
+}
+
+// post is giveBack for an answer that goes on.
+func (c *Conn) post(what int) {
 	if !c.loop.Post(c.place, what) {
 		// The loop died with its poller; nobody else will close.
 		sys.Close(int(c.fd))

@@ -134,6 +134,7 @@ func TestRefusedPipeline(t *testing.T) {
 		}
 		close(cr.release)
 		c.want("a\n")
+		cr.empty(1) // the slot is given back behind the answer
 		d.send("e\n")
 		d.want("e\n")
 	}

@@ -21,6 +21,9 @@
 // So a prefix that has quick and slow routes under it is tried ever more
 // seldom, while a longer prefix without a slow route is proven by itself.
 //
+// A router that says which of its routes a request takes spares all that: in a
+// table of NewRoutes each pattern has a record of its own.
+//
 // # Bounds
 //
 // The table has a fixed size. A new prefix takes a free place of its set, or

@@ -52,7 +52,8 @@ func (r record) count() uint32   { return uint32(r) & proven }
 // Table has the records of a server. All methods may be called concurrently.
 // Updates that meet may lose one another: that costs a run.
 type Table struct {
-	seed maphash.Seed
+	seed  maphash.Seed
+	whole bool // targets are the patterns of routes
 	// demotions counts: while it stands still, what was proven is.
 	demotions atomic.Uint32
 	sets      [sets][ways]atomic.Uint64
@@ -60,6 +61,14 @@ type Table struct {
 
 // New makes an empty table.
 func New() *Table { return &Table{seed: maphash.MakeSeed()} }
+
+// NewRoutes makes an empty table for the routes of a router that says which one
+// a request takes: each is known by its pattern, which has one record.
+func NewRoutes() *Table {
+	t := New()
+	t.whole = true
+	return t
+}
 
 // Memo remembers the last answer of Quick, for requests that come again and
 // again on one connection. It has one user at a time.
@@ -86,7 +95,7 @@ func (t *Table) memoKey(method, target string) uint64 {
 }
 
 func (t *Table) lookup(method, target string) bool {
-	p := prefixes{rest: target}
+	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		if r, _ := t.find(t.hash(method, p.prefix)); r.count() == proven {
 			return true
@@ -97,7 +106,7 @@ func (t *Table) lookup(method, target string) bool {
 
 // Ran notes a run that was timed on a pooled goroutine, or as a sample.
 func (t *Table) Ran(method, target string, took time.Duration) {
-	p := prefixes{rest: target}
+	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if took <= Quick {
@@ -110,7 +119,7 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 
 // Overstayed notes a run that cost a loop its driver.
 func (t *Table) Overstayed(method, target string) {
-	p := prefixes{rest: target}
+	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		t.slow(t.hash(method, p.prefix), 1)
 	}
@@ -118,7 +127,7 @@ func (t *Table) Overstayed(method, target string) {
 
 // Late notes a run of what needs no proof, and cost a loop its driver.
 func (t *Table) Late(method, target string) {
-	p := prefixes{rest: target}
+	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if _, at := t.find(h); at == nil {
@@ -131,7 +140,7 @@ func (t *Table) Late(method, target string) {
 // Struck reports whether what needs no proof has been late, and has not been
 // proven since.
 func (t *Table) Struck(method, target string) bool {
-	p := prefixes{rest: target}
+	p := prefixes{rest: target, whole: t.whole}
 	struck := false
 	for p.next() {
 		r, _ := t.find(t.hash(method, p.prefix))
@@ -229,12 +238,18 @@ func (t *Table) insert(h uint64) {
 
 // prefixes goes through a target's prefixes, the shortest first.
 type prefixes struct {
+	whole  bool   // there is only one: all of it
 	rest   string // the whole target at first
 	prefix string
 	n      int
 }
 
 func (p *prefixes) next() bool {
+	if p.whole {
+		p.n++
+		p.prefix = p.rest
+		return p.n == 1
+	}
 	if p.n == 0 {
 		if i := strings.IndexByte(p.rest, '?'); i >= 0 {
 			p.rest = p.rest[:i]

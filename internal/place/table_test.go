@@ -43,6 +43,37 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+// A route has one record, whatever slashes its pattern has.
+func TestRoutes(t *testing.T) {
+	tab := NewRoutes()
+	const pattern, sibling = "GET /a/{x}/c?d", "GET /a/{x}/d"
+	tab.times(proveAfter+1, "GET", pattern, Quick)
+	var m Memo
+	for _, tt := range []struct {
+		method, pattern string
+		want            bool
+	}{
+		{"GET", pattern, true},
+		{"HEAD", pattern, false},
+		{"GET", sibling, false},
+		{"GET", "GET /a", false},
+		{"GET", "GET ", false},
+		{"GET", "", false},
+	} {
+		if got := tab.Quick(tt.method, tt.pattern, &m); got != tt.want {
+			t.Errorf("%s %q: %v", tt.method, tt.pattern, got)
+		}
+	}
+	tab.Overstayed("GET", sibling)
+	if !tab.Quick("GET", pattern, &m) {
+		t.Error("a sibling's run has demoted a route")
+	}
+	tab.Overstayed("GET", pattern)
+	if tab.Quick("GET", pattern, &m) {
+		t.Error("a run that was late has not demoted its route")
+	}
+}
+
 // Every transition of the drawing in doc.go.
 func TestTransitions(t *testing.T) {
 	tab := New()

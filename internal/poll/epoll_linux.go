@@ -10,20 +10,28 @@ import (
 // epoll meets the contract with epoll(7): every descriptor is added once, edge
 // triggered, for both directions, so that no request costs an epoll_ctl.
 //
-// It waits in one of two ways (docs/adr/0003). Parking on the runtime's poller
-// gives the processor away at once, and costs several system calls. Waiting in
-// epoll_wait costs one, and keeps the processor until the runtime's monitor
-// takes it, 20 us to 10 ms later. So it waits there while one wait after another
-// is brief, as they are under load; the first that is not ends that.
+// It waits in one of three ways (docs/adr/0003). Parking on the runtime's poller
+// gives the processor away at once, and costs several system calls; if that
+// leaves all processors idle, the runtime's monitor wakes up with the next event
+// and looks every 20 us for a while. Waiting in epoll_wait costs one call, and
+// keeps the processor until the monitor takes it, 20 us to 10 ms later: so it
+// waits where one wait after another is brief, as they are under load. Where they
+// are not as brief, but short beside the work between them, it waits without the
+// scheduler's knowledge, for a millisecond at a time, between which others run.
 type epoll struct {
 	readinessOps
 	parker
 	fd     int
 	wakeFD int
 	got    []sys.EpollEvent
-	// brief counts the waits in a row that were.
-	brief  int
-	others bool // see Share
+	// brief counts the waits in a row that were. short is a credit: it grows
+	// with each wait that ended as soon as expected.
+	brief, short int
+	others       bool // see Share
+	// alone: there is one processor, so who keeps it keeps it from everybody.
+	alone bool
+	// waitedAt is when the last wait ended.
+	waitedAt int64
 	// yielded is when other goroutines last had the processor.
 	yielded int64
 	pause   *pause
@@ -40,6 +48,12 @@ const (
 	// the next one keeps the processor.
 	briefly = int64(100 * time.Microsecond)
 	proof   = 16
+	// A short wait takes at most shortAs times what the work before it took, or
+	// leastShort if that is more, and never more than mostShort. One that is not
+	// short costs a quarter of the proof.
+	shortAs    = 10
+	leastShort = int64(2 * time.Millisecond)
+	mostShort  = int64(10 * time.Millisecond)
 	// yieldEvery is how long a loop that always finds work keeps others from
 	// running. The scheduler would take its processor only after 10 ms.
 	yieldEvery = int64(500 * time.Microsecond)
@@ -48,17 +62,13 @@ const (
 	yieldSoon = int64(100 * time.Microsecond)
 )
 
-// oneProcessor: what keeps the processor keeps it from everybody. As it was
-// when the program started.
-var oneProcessor = runtime.GOMAXPROCS(0) == 1
-
 // New opens the system's poller.
 func New() (Poller, error) {
 	fd, err := sys.EpollCreate()
 	if err != nil {
 		return nil, err
 	}
-	p := &epoll{fd: fd, wakeFD: -1}
+	p := &epoll{fd: fd, wakeFD: -1, alone: runtime.GOMAXPROCS(0) == 1}
 	p.try = p.fetch
 	if p.parker, err = newParker(fd, "epoll"); err != nil {
 		return nil, err
@@ -96,7 +106,7 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 	soon := yieldEvery
 	if p.others {
 		soon = yieldSoon
-		if oneProcessor {
+		if p.alone {
 			p.brief = 0
 		}
 	}
@@ -105,13 +115,14 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 		start = sys.Nanotime()
 		p.yielded = start
 	}
-	if p.brief >= proof && until != Now {
-		n, e := sys.EpollWait(p.fd, p.got, milliseconds(until, start))
+	expect := min(max(leastShort, shortAs*(start-p.waitedAt)), mostShort)
+	if until != Now && (p.brief >= proof || p.short >= proof && !p.others) {
+		n, e := p.hold(until, start, start+expect)
 		if e != 0 {
 			return 0, e
 		}
 		p.take(n)
-		p.waited(sys.Nanotime() - start)
+		p.waited(start, expect)
 		return p.n, nil
 	}
 	if p.fetch() || until == Now {
@@ -120,17 +131,44 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 	if err := p.parker.wait(until, p.try); err != nil {
 		return 0, err
 	}
-	p.yielded = sys.Nanotime()
-	p.waited(p.yielded - start)
+	p.waited(start, expect)
+	p.yielded = p.waitedAt
 	return p.n, p.err
 }
 
-// waited notes how long a wait was.
-func (p *epoll) waited(d int64) {
+// hold waits without giving the processor away, for at most a little longer than
+// until the time most.
+func (p *epoll) hold(until, now, most int64) (int, sys.Errno) {
+	if p.brief >= proof {
+		return sys.EpollWait(p.fd, p.got, milliseconds(until, now))
+	}
+	for {
+		n, e := sys.EpollWaitKeeping(p.fd, p.got, 1)
+		if n > 0 || e != 0 {
+			return n, e
+		}
+		p.pause.yield()
+		now = sys.Nanotime()
+		p.yielded = now
+		if now >= min(until, most) {
+			return 0, 0
+		}
+	}
+}
+
+// waited notes how long the wait took that began at start.
+func (p *epoll) waited(start, expect int64) {
+	p.waitedAt = sys.Nanotime()
+	d := p.waitedAt - start
 	if d < briefly {
 		p.brief++
 	} else {
 		p.brief = 0
+	}
+	if d < expect {
+		p.short = min(p.short+1, 4*proof)
+	} else {
+		p.short = max(p.short-proof/4, 0)
 	}
 }
 

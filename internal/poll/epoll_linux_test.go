@@ -189,18 +189,24 @@ func TestYield(t *testing.T) {
 		fd := int(w.Fd()) // writes are raw: they give nothing away
 		yield()           // the reader waits now
 		const rounds = 200
-		calls := 0
+		// A round may be slow for once, when the reader's thread was not given
+		// a processor of the machine's.
+		slow := 0
 		for i := range int64(rounds) {
 			syscall.Write(fd, []byte("x"))
-			for got.Load() == i {
+			calls := 0
+			for ; got.Load() == i; calls++ {
 				yield()
-				if calls++; calls > 100*rounds {
+				if calls > 1000*rounds {
 					t.Fatalf("%s: the reader ran %d times in %d calls", name, got.Load(), calls)
 				}
 			}
+			if calls > 5 {
+				slow++
+			}
 		}
-		if calls > 5*rounds {
-			t.Errorf("%s: %d calls for %d rounds", name, calls, rounds)
+		if slow > rounds/4 {
+			t.Errorf("%s: %d of %d rounds took more than 5 calls", name, slow, rounds)
 		}
 		w.Close()
 		r.Close()

@@ -48,8 +48,8 @@ type Event struct {
 //   - Events may be spurious: the operation then gives EAGAIN again.
 //   - Add is called once in a descriptor's life; there is nothing to rearm.
 //
-// Wait and Share are called by the goroutine that drives the loop. Read, Write2, Remove and Wake
-// may be called by any goroutine, but each direction of a descriptor by one at
+// Wait and Share are called by the goroutine that drives the loop. Read, Write2, WriteMore,
+// Remove and Wake may be called by any goroutine, but each direction of a descriptor by one at
 // a time: its owner (see internal/conn). Only the loop closes descriptors.
 type Poller interface {
 	// Add watches fd until it is closed or removed.
@@ -73,6 +73,8 @@ type Poller interface {
 	Accept(fd int) (nfd int, peer string, e sys.Errno)
 	Read(fd int, p []byte) (int, sys.Errno)
 	Write2(fd int, a, b []byte) (int, sys.Errno)
+	// WriteMore writes p, which other bytes follow at once.
+	WriteMore(fd int, p []byte) (int, sys.Errno)
 	CloseFD(fd int)
 }
 

@@ -162,7 +162,11 @@ func (c *Conn) serve(p conn.Proto) conn.Verdict {
 	c.mu.Unlock()
 	defer c.endServe()
 	c.takeSlot(p)
-	return p.Serve()
+	v := p.Serve()
+	for v == conn.Stalled {
+		v = p.Serve() // TrySendFile has waited already
+	}
+	return v
 }
 
 // takeSlot waits until Serve may run.

@@ -124,6 +124,60 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 	return sent, true, nil
 }
 
+// TryWrite implements conn.Transport: package net waits for the socket.
+func (c *Conn) TryWrite(a, b []byte, more bool) (int, error) {
+	if err := c.Write2(a, b); err != nil {
+		return 0, err
+	}
+	return len(a) + len(b), nil
+}
+
+// TrySendFile implements conn.Transport. It is not left to ReadFrom of package
+// net, which would use and move the file's own offset.
+func (c *Conn) TrySendFile(f *os.File, offset, n int64) (sent int64, ok bool, err error) {
+	if !sys.HaveSendfile || !c.CanRelay() {
+		return 0, false, nil
+	}
+	raw, err := c.nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, false, nil
+	}
+	src := int(f.Fd())
+	var m int
+	var e syscall.Errno
+	waited := false
+	give := func(fd uintptr) bool {
+		if waited {
+			return true
+		}
+		m, e = sys.Sendfile(int(fd), src, offset+sent, int(min(n-sent, 4*pieceSize)))
+		waited = e == syscall.EAGAIN
+		return !waited
+	}
+	defer c.stall.done()
+	for sent < n {
+		c.stall.progress()
+		if err := raw.Write(give); err != nil {
+			return sent, true, c.writeError(err)
+		}
+		if waited {
+			// The file may have been written to meanwhile: its Check comes
+			// before it goes on.
+			return sent, true, nil
+		}
+		switch {
+		case e != 0 && sent == 0 && sys.CannotSendfile(e):
+			return 0, false, nil
+		case e != 0:
+			return sent, true, c.writeError(os.NewSyscallError("sendfile", e))
+		case m == 0:
+			return sent, true, io.ErrUnexpectedEOF
+		}
+		sent += int64(m)
+	}
+	return sent, true, nil
+}
+
 // CanRelay implements conn.Transport. Of other types, those that wrap a socket
 // too, the methods want to be called.
 func (c *Conn) CanRelay() bool {

@@ -78,6 +78,19 @@ func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
 	return 0, e
 }
 
+// EpollWaitKeeping is EpollWait without the scheduler: the processor is kept,
+// but that the runtime's monitor ends the wait by a signal after 10 ms.
+func EpollWaitKeeping(ep int, events []EpollEvent, ms int) (int, Errno) {
+	r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
+	switch e {
+	case 0:
+		return int(r), 0
+	case unix.EINTR:
+		return 0, 0
+	}
+	return 0, e
+}
+
 // Key returns the number given to EpollAdd.
 func (ev *EpollEvent) Key() uint64 {
 	return uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32

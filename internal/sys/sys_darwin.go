@@ -63,6 +63,9 @@ func Write(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
+// WriteMore is Write: this system has no way to say that more follows.
+func WriteMore(fd int, p []byte) (n int, e Errno) { return Write(fd, p) }
+
 // Write2 writes what it can of a followed by b.
 func Write2(fd int, a, b []byte) (n int, e Errno) {
 	if len(a) == 0 {

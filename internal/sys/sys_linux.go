@@ -42,10 +42,18 @@ func Peek(fd int) (n int, e Errno) {
 
 // Write writes what it can of p. MSG_NOSIGNAL: a peer that is gone is an
 // error number, never a SIGPIPE.
-func Write(fd int, p []byte) (n int, e Errno) {
+func Write(fd int, p []byte) (n int, e Errno) { return send(fd, p, unix.MSG_NOSIGNAL) }
+
+// WriteMore is Write for bytes that others follow at once: the system may wait
+// for those to fill a packet.
+func WriteMore(fd int, p []byte) (n int, e Errno) {
+	return send(fd, p, unix.MSG_NOSIGNAL|unix.MSG_MORE)
+}
+
+func send(fd int, p []byte, flags uintptr) (n int, e Errno) {
 	sends()
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}
@@ -85,21 +93,44 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 const HaveSendfile = true
 
 // Sendfile copies up to n bytes of src to dst inside the kernel: from the given
-// offset, or with -1 from src's own, which moves then. It may wait for the
-// disk, so it goes through the scheduler.
+// offset, or with -1 from src's own, which moves then. Where it may have to
+// wait for the disk it goes through the scheduler.
 func Sendfile(dst, src int, offset int64, n int) (int, Errno) {
 	sends()
+	call := syscall.Syscall6
 	var at unsafe.Pointer
 	if offset >= 0 {
+		if n >= longSend && cached(src, offset) && cached(src, offset+int64(n)-1) {
+			call = syscall.RawSyscall6
+		}
 		at = unsafe.Pointer(&offset)
 	}
 	for {
-		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(dst), uintptr(src), uintptr(at), uintptr(n), 0, 0)
+		r, _, e := call(sysSendfile, uintptr(dst), uintptr(src), uintptr(at), uintptr(n), 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}
 		if e != unix.EINTR {
 			return 0, e
+		}
+	}
+}
+
+// longSend is how much may take longer than 20 us, in bytes. The scheduler's part
+// of such a call is to take the processor away and to give it back, which costs
+// more than two looks at what is cached.
+const longSend = 256 << 10
+
+// cached reports whether a byte of a file can be read without waiting.
+func cached(fd int, offset int64) bool {
+	var b byte
+	iov := unix.Iovec{Base: &b}
+	iov.SetLen(1)
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_PREADV2, uintptr(fd), uintptr(unsafe.Pointer(&iov)), 1,
+			uintptr(offset), uintptr(offset>>32), unix.RWF_NOWAIT)
+		if e != unix.EINTR {
+			return e == 0 && n == 1
 		}
 	}
 }

@@ -16,6 +16,7 @@ const unsupported = syscall.EINVAL
 func Read(fd int, p []byte) (int, Errno)            { return 0, unsupported }
 func Peek(fd int) (int, Errno)                      { return 0, unsupported }
 func Write(fd int, p []byte) (int, Errno)           { return 0, unsupported }
+func WriteMore(fd int, p []byte) (int, Errno)       { return 0, unsupported }
 func Write2(fd int, a, b []byte) (int, Errno)       { return 0, unsupported }
 func Accept(fd int) (nfd int, peer string, e Errno) { return -1, "", unsupported }
 func Close(fd int) Errno                            { return unsupported }

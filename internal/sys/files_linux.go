@@ -1,0 +1,104 @@
+package sys
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// HaveBeneath tells whether OpenBeneath can work on this system. An old kernel
+// or a sandbox may refuse it still, with ENOSYS or EPERM.
+const HaveBeneath = true
+
+// What is opened beneath a folder: a file to be read, a folder to be listed, or
+// anything only to be looked at, which has no effect on devices.
+const (
+	OpenFile   = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
+	OpenFolder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_LARGEFILE
+	OpenPath   = unix.O_PATH
+)
+
+// racedTries is how often a lookup is made again that a rename has disturbed
+// (openat2(2), EAGAIN).
+const racedTries = 16
+
+// OpenBeneath opens name below the folder dir. Links are followed as long as
+// they stay below it; one that leads out is EXDEV. It may wait for the disk.
+func OpenBeneath(dir int, name string, flags int) (fd int, e Errno) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags | unix.O_CLOEXEC),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	for try := 0; ; {
+		fd, err := unix.Openat2(dir, name, &how)
+		if err == nil {
+			return fd, 0
+		}
+		e, _ := err.(Errno)
+		if e == unix.EAGAIN {
+			try++
+		}
+		if e != unix.EINTR && (e != unix.EAGAIN || try == racedTries) {
+			return -1, e
+		}
+	}
+}
+
+// StatAt looks at name below the folder dir. Links are followed wherever they
+// lead, or not at all. It may wait for the disk.
+func StatAt(dir int, name string, follow bool, s *FileStat) Errno {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if follow {
+		flags = 0
+	}
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(dir, name, &st, flags)
+		if err == nil {
+			s.set(&st)
+			return 0
+		}
+		if err != unix.EINTR {
+			e, _ := err.(Errno)
+			return e
+		}
+	}
+}
+
+// StatFd looks at an open file.
+func StatFd(fd int, s *FileStat) Errno {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		e, _ := err.(Errno)
+		return e
+	}
+	s.set(&st)
+	return 0
+}
+
+func (s *FileStat) set(st *unix.Stat_t) {
+	*s = FileStat{
+		Dev: uint64(st.Dev), Ino: st.Ino, Mode: st.Mode, Size: st.Size,
+		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Links: uint64(st.Nlink),
+	}
+}
+
+// ReadFile reads from a regular file, which moves its offset. It may wait for
+// the disk, so it goes through the scheduler.
+func ReadFile(fd int, p []byte) (n int, e Errno) {
+	for {
+		n, err := syscall.Read(fd, p)
+		if err == nil {
+			return n, 0
+		}
+		if err != unix.EINTR {
+			e, _ := err.(Errno)
+			return 0, e
+		}
+	}
+}
+
+// IsFolder and IsRegular tell what is there.
+func (s *FileStat) IsFolder() bool  { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
+func (s *FileStat) IsRegular() bool { return s.Mode&unix.S_IFMT == unix.S_IFREG }
+func (s *FileStat) IsLink() bool    { return s.Mode&unix.S_IFMT == unix.S_IFLNK }
