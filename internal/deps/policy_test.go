@@ -54,20 +54,37 @@ var policy = []rule{
 
 	// These run on a stock net/http server too, so they must not see the
 	// engine or the root. What they gain on chert they gain through direct.
+	// What static files and middleware share: each knows one part of RFC 9110,
+	// or one format, and no handler.
+	{pkg: "internal/coding", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
+	{pkg: "internal/cond", may: "direct"},
+	{pkg: "internal/ranges"},
+	{pkg: "internal/media"},
+	{pkg: "internal/listing"},
 	{pkg: "router", may: "direct"},
-	{pkg: "middleware", may: "direct"},
 	{pkg: "ratelimit", may: "direct"},
-	{pkg: "static", may: "direct"},
+	// What needs another module is a package of its own below middleware, so that
+	// only its users get that.
+	{pkg: "middleware/internal/wrap", may: "direct"},
+	{pkg: "middleware", may: "direct ratelimit internal/coding internal/cond middleware/internal/wrap"},
+	{pkg: "middleware/basicauth", may: "direct middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
+	{pkg: "middleware/jwt", may: "direct middleware/internal/wrap",
+		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset golang.org/x/time/rate"},
+	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
+	{pkg: "static", may: "direct internal/sys internal/coding internal/cond internal/ranges internal/media internal/listing",
+		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "websocket", may: "direct internal/wsframe"},
 
 	// Above the root.
 	{pkg: "chertest", may: "."},
 	{pkg: "suites/internal/onchert", may: ". chertest"},
 	{pkg: "suites", may: "suites/internal/onchert"},
-	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra"},
+	// golang-jwt issues the tokens of the demo.
+	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5"},
 
 	// Tests only.
 	{pkg: "internal/deps"},
+	{pkg: "internal/redistest"},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

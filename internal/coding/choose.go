@@ -1,0 +1,168 @@
+package coding
+
+// qUnset is the quality of what Accept-Encoding does not mention.
+const qUnset = -1
+
+// Choose picks, from offered and Identity, the coding that the client likes
+// best: by quality value, ties by their order in prefer. What prefer lacks
+// comes behind it in the order of the constants, and Identity last.
+//
+// accept is the value of Accept-Encoding, nil if there is none. Without one any
+// coding would be acceptable (RFC 9110 section 12.5.3), but a client that says
+// nothing mostly knows none, so it gets Identity. ok is false, and c Identity,
+// if nothing is acceptable, as of "identity;q=0".
+//
+// A malformed element is ignored. Of a coding that is mentioned twice, as gzip
+// is by "x-gzip", the highest quality counts.
+func Choose(accept []byte, offered Set, prefer []Coding) (c Coding, ok bool) {
+	if len(accept) == 0 {
+		return Identity, true
+	}
+	quality := qualities(accept)
+	best := 0
+	better := func(next Coding) {
+		// Strictly better only, so that of equals the first asked about wins.
+		if q := quality[next]; q > best {
+			c, best = next, q
+		}
+	}
+	offered = offered.With(Identity)
+	for _, p := range prefer {
+		if offered.Has(p) {
+			better(p)
+		}
+	}
+	for n := Identity + 1; n < codings; n++ {
+		if offered.Has(n) {
+			better(n)
+		}
+	}
+	better(Identity)
+	return c, best > 0
+}
+
+// qualities reads the field: the quality of each coding, in millionths. A client
+// can only say thousandths, so there is room below the least that it can say.
+func qualities(accept []byte) (quality [codings]int) {
+	for i := range quality {
+		quality[i] = qUnset
+	}
+	star := qUnset
+	for len(accept) > 0 {
+		var element []byte
+		element, accept = cut(accept, ',')
+		name, weight := cut(element, ';')
+		q, ok := parseWeight(weight, len(name) < len(element))
+		if !ok {
+			continue
+		}
+		name = trim(name)
+		if len(name) == 1 && name[0] == '*' {
+			star = max(star, q)
+		} else if c, ok := lookup(name); ok {
+			quality[c] = max(quality[c], q)
+		}
+	}
+	for c := range quality {
+		if quality[c] != qUnset {
+			continue
+		}
+		switch {
+		case star != qUnset:
+			// "*" matches any coding not listed, identity too.
+			quality[c] = star
+		case c == int(Identity):
+			// Acceptable unless excluded by "identity;q=0" or "*;q=0", but any
+			// coding that the client asks for, however faintly, is liked more.
+			quality[c] = 1
+		default:
+			quality[c] = 0
+		}
+	}
+	return quality
+}
+
+// lookup finds a coding by its token, in any case (RFC 9110 section 8.4.1).
+func lookup(name []byte) (Coding, bool) {
+	switch {
+	case foldEqual(name, "gzip"), foldEqual(name, "x-gzip"): // section 8.4.1.3
+		return Gzip, true
+	case foldEqual(name, "br"):
+		return Brotli, true
+	case foldEqual(name, "zstd"):
+		return Zstd, true
+	case foldEqual(name, "identity"):
+		return Identity, true
+	}
+	return 0, false
+}
+
+// parseWeight reads what follows the semicolon of an element, if there is one, in
+// millionths (RFC 9110 section 12.4.2):
+//
+//	weight = OWS ";" OWS "q=" qvalue
+//	qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )
+func parseWeight(b []byte, present bool) (q int, ok bool) {
+	const one = 1_000_000
+	if !present {
+		return one, true
+	}
+	b = trim(b)
+	if len(b) < 3 || b[0]|0x20 != 'q' || b[1] != '=' || b[2] != '0' && b[2] != '1' {
+		return 0, false
+	}
+	q = int(b[2]-'0') * one
+	b = b[3:]
+	if len(b) == 0 {
+		return q, true
+	}
+	if b[0] != '.' || len(b) > 4 {
+		return 0, false
+	}
+	unit := one
+	for _, d := range b[1:] {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		unit /= 10
+		q += int(d-'0') * unit
+	}
+	return q, q <= one
+}
+
+// cut splits b at the first sep; after is nil if there is none.
+func cut(b []byte, sep byte) (before, after []byte) {
+	for i, c := range b {
+		if c == sep {
+			return b[:i], b[i+1:]
+		}
+	}
+	return b, nil
+}
+
+// trim takes optional whitespace off (RFC 9110 section 5.6.3).
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// foldEqual reports whether b is s, which is in lower case, in any case.
+func foldEqual(b []byte, s string) bool {
+	if len(b) != len(s) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != s[i] {
+			return false
+		}
+	}
+	return true
+}

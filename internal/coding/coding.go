@@ -1,0 +1,63 @@
+package coding
+
+import "strconv"
+
+// A Coding is a content coding (RFC 9110 section 8.4.1).
+type Coding uint8
+
+// The codings. Identity is content as it is.
+const (
+	Identity Coding = iota
+	Gzip
+	Brotli
+	Zstd
+
+	codings // how many there are
+)
+
+var (
+	tokens   = [codings]string{"", "gzip", "br", "zstd"}
+	suffixes = [codings]string{"", ".gz", ".br", ".zst"}
+)
+
+// Token is the value of Content-Encoding, "" for Identity.
+func (c Coding) Token() string {
+	if c >= codings {
+		return ""
+	}
+	return tokens[c]
+}
+
+// Suffix is what the name of a file in this coding ends in, with the dot; ""
+// for Identity.
+func (c Coding) Suffix() string {
+	if c >= codings {
+		return ""
+	}
+	return suffixes[c]
+}
+
+// String implements fmt.Stringer.
+func (c Coding) String() string {
+	switch {
+	case c == Identity:
+		return "identity"
+	case c < codings:
+		return tokens[c]
+	}
+	return "coding(" + strconv.Itoa(int(c)) + ")"
+}
+
+// A Set is a set of codings. Its zero value is empty.
+type Set uint8
+
+// Has reports whether c is in s.
+func (s Set) Has(c Coding) bool { return c < codings && s&(1<<c) != 0 }
+
+// With is s and c. What is no coding is left out.
+func (s Set) With(c Coding) Set {
+	if c >= codings {
+		return s
+	}
+	return s | 1<<c
+}
