@@ -1,0 +1,205 @@
+package static
+
+import (
+	"errors"
+	"net/http"
+	"os"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/cond"
+	"github.com/chert-http/chert/internal/ranges"
+)
+
+// This file is the decision that both ways share. p is nil on the direct way:
+// then nothing but the disk is waited for, and an answer that would have to wait
+// longer is left to the plain way, with x as it was.
+
+// errLater is a request that is left to the plain way.
+var errLater = errors.New("static: not on the direct way")
+
+// answer reports whether x is answered; with p it always is.
+func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
+	if x.Method != http.MethodGet && x.Method != http.MethodHead {
+		h.otherMethod(x)
+		return true
+	}
+	if h.closed.Load() {
+		x.Send(h.text(http.StatusServiceUnavailable, ""))
+		return true
+	}
+	now := h.now()
+	h.look(now)
+	if e := h.find(x, now); e != nil {
+		first := e.unsent.Load()
+		// With an error, below, the file is looked at.
+		if h.reply(x, e, p, now) == nil {
+			if first {
+				h.count.miss(x)
+				e.unsent.Store(false)
+			} else {
+				h.count.hit(x)
+			}
+			return true
+		}
+	}
+	if p == nil {
+		return h.loadDirect(x, now)
+	}
+	h.count.miss(x)
+	h.sweep(now)
+	h.resolve(x, p, now)
+	return true
+}
+
+// loadDirect answers with a file that is not in the cache. It takes a few system
+// calls, which wait only for a disk that does not have the file in memory: the
+// loop goes on without this goroutine then (docs/adr/0015).
+func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
+	if !h.src.keeps() || h.sweepDue(now) || len(x.Path) < 2 || x.Path[0] != '/' {
+		return false
+	}
+	name := string(x.Path[1:])
+	if t := parsePath(viewString(x.Path)); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
+		return false
+	}
+	e, err := h.get(key{name, 0}, now)
+	if err != nil {
+		return false
+	}
+	// The plain way finds it in the cache, and should not call that a hit.
+	e.unsent.Store(true)
+	if h.reply(x, e, nil, now) != nil {
+		return false
+	}
+	e.unsent.Store(false)
+	h.count.miss(x)
+	return true
+}
+
+// find looks for what is asked for in the cache, where each name is one that may
+// be served: so the path as it came is all there is to compare.
+func (h *Handler) find(x *direct.Exchange, now int64) *entry {
+	path := x.Path
+	if len(path) == 0 || path[0] != '/' {
+		return nil
+	}
+	name := path[1:]
+	if len(name) > 0 && name[len(name)-1] != '/' {
+		return h.cached(key{viewString(name), 0}, now)
+	}
+	if len(h.Index) > 0 {
+		var buf [256]byte
+		if len(name)+len(h.Index[0]) <= len(buf) {
+			b := append(append(buf[:0], name...), h.Index[0]...)
+			if e := h.cached(key{viewString(b), 0}, now); e != nil {
+				return e
+			}
+		}
+	}
+	if !h.Listing {
+		return nil
+	}
+	if len(name) > 0 {
+		name = name[:len(name)-1]
+	}
+	return h.cached(key{viewString(name), h.listingKind(x)}, now)
+}
+
+// reply answers with e, or a variant of it, and ends its use. The error is
+// errLater, errChanging if the file is no longer e's, or one of opening it.
+func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error {
+	if e.negotiable {
+		v, err := h.variant(x, e, p, now)
+		if err != nil {
+			e.release()
+			return err
+		}
+		if v == nil {
+			e.release()
+			x.Send(h.notAcceptable(e))
+			return nil
+		}
+		e = v
+	}
+	switch cond.Check(x.Method, x.Fields, e.etag, e.modified) {
+	case cond.NotModified:
+		x.Send(e.notModified())
+	case cond.Failed:
+		h.failed(x, e)
+	default:
+		return h.content(x, e, p)
+	}
+	e.release()
+	return nil
+}
+
+// content answers with what of e is asked for, and ends its use.
+func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
+	// RFC 9110 section 14.2: Range is for GET alone. If-Range comes last of the
+	// conditions (section 13.2.2).
+	if x.Method == http.MethodGet && e.seekable {
+		if v := x.Fields.Get("Range"); v != nil && cond.RangeApplies(x.Fields, e.etag, e.modified) {
+			return h.partial(x, e, p, v)
+		}
+	}
+	if e.ok != nil {
+		x.Send(e.ok)
+		return nil
+	}
+	if x.Method == http.MethodHead {
+		x.Send(e.head)
+		e.release()
+		return nil
+	}
+	return h.sendFile(x, e, p, nil)
+}
+
+// unopened stands for content that is not taken from there, since plain.stream
+// sends it. What is sent so has a Content-Type, so nobody reads it for one.
+var unopened = new(os.File)
+
+// setFields sets the fields of the content.
+func (e *entry) setFields(x *direct.Exchange) {
+	for i := range e.fields {
+		x.AddField(e.fields[i].Name, e.fields[i].Value)
+	}
+}
+
+// sendFile answers with an e that is not in memory, or a part of it, if not nil,
+// and ends its use.
+func (h *Handler) sendFile(x *direct.Exchange, e *entry, p *plain, part *ranges.Range) error {
+	whole := part == nil
+	if whole {
+		part = &ranges.Range{Length: e.size()}
+	}
+	f := direct.File{File: e.file, Offset: part.Start, Len: part.Length, Check: e.check, Done: e.done}
+	switch {
+	case e.file != nil:
+		// The descriptor is of the version whose tag is sent; what it holds must
+		// still be, too.
+		if e.check() != nil {
+			e.stale.Store(true)
+			h.cache.drop(e)
+			e.release()
+			return errChanging
+		}
+		if p != nil {
+			p.entry = e
+		}
+	case p == nil:
+		return errLater
+	default:
+		var err error
+		if f, err = h.openPart(e, p, part.Start, part.Length); err != nil {
+			return err
+		}
+	}
+	if whole {
+		x.SendFileAs(e.head, f)
+		return nil
+	}
+	e.setFields(x)
+	setPart(x, *part, e.size())
+	x.SendFile(f)
+	return nil
+}

@@ -1,0 +1,274 @@
+package static
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/media"
+)
+
+// An entry is one version of a file in one coding, with all that is answered
+// from it. Its content is one of
+//
+//	body   in memory
+//	file   an open descriptor
+//	       neither: the file is opened for each answer
+//
+// What is not atomic is immutable.
+type entry struct {
+	about
+	stat     stat
+	body     []byte   // nil unless in memory
+	file     *os.File // nil unless kept open
+	fd       int      // file's
+	tag      string   // tells versions apart, quoted
+	seekable bool     // ranges of the content can be had
+
+	etag     string    // as it is sent: "" if a rule removes it
+	modified time.Time // zero if there is none, or a rule removes it
+	fields   []direct.Field
+	ok       *direct.Response // the whole answer; nil unless in memory
+	head     *direct.Response // the same without its content; nil if it is in memory
+
+	negotiable bool // its answers depend on Accept-Encoding
+	squeezable bool // it may be compressed on the fly
+	young      bool // a write soon after the read could have left the same times
+
+	check func() error // of File; nil unless file is set
+	done  func()       // release, as a value that is made once
+
+	unmod   atomic.Pointer[direct.Response] // see notModified
+	refs    atomic.Int32                    // of file: the cache is one, each answer another
+	checked atomic.Int64                    // when it was last compared with the file, by Handler.now
+	stale   atomic.Bool
+	unsent  atomic.Bool // loaded for a request that is still to be answered
+	// siblings is the coding.Set of siblings that are there, and siblingsKnown.
+	// useless is the Set of codings that do not make it smaller.
+	siblings, useless atomic.Uint32
+}
+
+// about is what of an entry is known before its content is. Immutable.
+type about struct {
+	key   key
+	name  string // of the file that the content is from; a sibling's for a variant by one
+	base  string // of a variant, the tag of the file that it is a coding of
+	media string // the media type before rules; "" until it is known
+}
+
+const siblingsKnown = 1 << 16
+
+// overhead is what an entry takes beside body and name, in bytes, about: heads,
+// fields, the cache's own.
+const overhead = 2048
+
+func (e *entry) weight() int64 { return int64(len(e.body)) + int64(len(e.key.name)) + overhead }
+
+// size is the content's length, in bytes.
+func (e *entry) size() int64 {
+	if e.ok != nil {
+		return int64(len(e.body))
+	}
+	return e.stat.size
+}
+
+// acquire reports false if the descriptor has been closed already.
+func (e *entry) acquire() bool {
+	if e.file == nil {
+		return true
+	}
+	for n := e.refs.Load(); n > 0; n = e.refs.Load() {
+		if e.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// release ends one use. The last one closes the descriptor.
+func (e *entry) release() {
+	if e.file != nil && e.refs.Add(-1) == 0 {
+		e.file.Close()
+	}
+}
+
+// contentTag is the entity tag of content: the same on all servers that have
+// it.
+func contentTag(sum uint64, size int64) string {
+	b := append(make([]byte, 0, 40), '"')
+	b = strconv.AppendUint(b, sum, 16)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, size, 16)
+	return string(append(b, '"'))
+}
+
+// statTag is the entity tag of a file in coding c that is too large to be read
+// for it. That of a young one is of this loading alone: another file of the same
+// size may come to the same name within a tick of the clock that files are dated
+// by (RFC 9110 section 8.8.1), and the next check makes a lasting one. The coding
+// is named because gzip, zstd and others give their files the time of what they
+// were made from, and sizes may agree by chance (section 8.8.3.3).
+func statTag(st *stat, c coding.Coding, young bool) string {
+	b := append(make([]byte, 0, 60), '"')
+	b = strconv.AppendUint(b, uint64(st.mtime), 16)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, st.size, 16)
+	if c != coding.Identity {
+		b = append(b, '-')
+		b = append(b, c.Token()...)
+	}
+	if young {
+		b = append(b, '-')
+		b = strconv.AppendUint(b, rand.Uint64(), 16)
+	}
+	return string(append(b, '"'))
+}
+
+// setBody makes b, which is the entry's from now on, the content.
+func (e *entry) setBody(b []byte) {
+	e.body, e.seekable = b, true
+	e.tag = contentTag(xxhash.Sum64(b), int64(len(b)))
+}
+
+// setMedia finds the media type, by the name or, as net/http does, by the
+// beginning of the content.
+func (e *entry) setMedia(beginning []byte) {
+	if e.media == "" {
+		e.media = media.Type(e.key.name)
+	}
+	if e.media == "" {
+		e.media = http.DetectContentType(beginning)
+	}
+}
+
+// furnish makes the answers.
+func (h *Handler) furnish(e *entry) {
+	name := e.key.name
+	head := make(http.Header, 8)
+	head["Content-Type"] = []string{e.media}
+	head["Etag"] = []string{e.tag}
+	if e.seekable {
+		head["Accept-Ranges"] = []string{"bytes"}
+	}
+	if t := e.stat.modified(); !t.IsZero() {
+		head["Last-Modified"] = []string{t.UTC().Format(http.TimeFormat)}
+	}
+	if h.Immutable && hasHash(path.Base(name)) {
+		head["Cache-Control"] = []string{immutable}
+	}
+	h.apply(head, name, nil)
+	if c := e.key.coding(); c != coding.Identity {
+		head["Content-Encoding"] = []string{c.Token()}
+	} else if head["Content-Encoding"] == nil {
+		h.setNegotiable(e, head.Get("Content-Type"))
+	}
+	if e.negotiable || e.key.coding() != coding.Identity {
+		addVary(head, "Accept-Encoding")
+	}
+	if e.key.kind&kindFallback != 0 {
+		addVary(head, "Accept")
+	}
+	e.etag = head.Get("Etag")
+	// What a rule says and is no date is no condition.
+	e.modified, _ = http.ParseTime(head.Get("Last-Modified"))
+	e.answers(head)
+}
+
+// setNegotiable finds out which codings of e there can be.
+func (h *Handler) setNegotiable(e *entry, contentType string) {
+	if e.key.kind&^3 == kindNotFound || !coding.Compressible(contentType) {
+		return
+	}
+	size := e.stat.size
+	e.squeezable = !h.NoCompression && size >= compressMin && size <= h.CompressMax
+	e.negotiable = e.squeezable || !h.NoPrecompressed
+}
+
+// answers makes what is sent of head.
+func (e *entry) answers(head http.Header) {
+	whole := direct.NewResponse(http.StatusOK, head, e.body)
+	for _, f := range answerOf(whole).Fields {
+		if f.Name != "Content-Length" {
+			e.fields = append(e.fields, f)
+		}
+	}
+	switch {
+	case e.body != nil:
+		e.ok = whole
+		e.body = answerOf(whole).Body // the same bytes once
+	default:
+		e.head = direct.NewFileResponse(http.StatusOK, head, e.stat.size)
+	}
+}
+
+// notModified is the entry's 304, made when it is first asked for.
+func (e *entry) notModified() *direct.Response {
+	if r := e.unmod.Load(); r != nil {
+		return r
+	}
+	head := make(http.Header, len(e.fields))
+	for _, f := range e.fields {
+		// RFC 9110 section 15.4.5: no metadata but what a cache needs to choose
+		// and update. The time is of use only to those who have no tag.
+		switch {
+		case f.Name == "Content-Encoding", f.Name == "Content-Type", f.Name == "Accept-Ranges":
+		case f.Name == "Last-Modified" && e.etag != "":
+		default:
+			head[f.Name] = append(head[f.Name], f.Value)
+		}
+	}
+	r := direct.NewResponse(http.StatusNotModified, head, nil)
+	e.unmod.Store(r)
+	return r
+}
+
+// answerOf is what a server would send for r.
+func answerOf(r *direct.Response) direct.Answer {
+	var x direct.Exchange
+	x.Reset(direct.Request{Method: http.MethodGet})
+	x.Send(r)
+	return x.Finish()
+}
+
+// addVary adds a name to Vary, which a rule may have set.
+func addVary(head http.Header, name string) {
+	switch v := head.Get("Vary"); {
+	case v == "":
+		head["Vary"] = []string{name}
+	case v == "*" || hasToken(v, name):
+	default:
+		head["Vary"] = []string{v + ", " + name}
+	}
+}
+
+// hasToken reports whether list, of names with commas, has name.
+func hasToken(list, name string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.TrimSpace(part), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lasting is for entries that hold as long as another does.
+func (e *entry) lasting() { e.checked.Store(math.MaxInt64) }
+
+// field is the value of one of the content's fields.
+func (e *entry) field(name string) string {
+	for _, f := range e.fields {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}

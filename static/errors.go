@@ -1,0 +1,188 @@
+package static
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/ranges"
+)
+
+// This file is all that is not the content of a file.
+
+const allow = "GET, HEAD, OPTIONS"
+
+// otherMethod answers what is neither GET nor HEAD.
+func (h *Handler) otherMethod(x *direct.Exchange) {
+	status := http.StatusMethodNotAllowed
+	if x.Method == http.MethodOptions {
+		status = http.StatusNoContent
+	}
+	x.Send(h.text(status, strings.TrimPrefix(string(x.Path), "/")))
+}
+
+// text is the answer of a status that a line of text says all of. name is the
+// path it is for, which rules look at.
+func (h *Handler) text(status int, name string) *direct.Response {
+	if len(h.rules) > 0 {
+		return h.newText(status, name)
+	}
+	if r, ok := h.texts.Load(status); ok {
+		return r.(*direct.Response)
+	}
+	r := h.newText(status, name)
+	h.texts.Store(status, r)
+	return r
+}
+
+func (h *Handler) newText(status int, name string) *direct.Response {
+	head := http.Header{}
+	h.apply(head, name, notKept)
+	body := http.StatusText(status) + "\n"
+	switch status {
+	case http.StatusNotFound:
+		body = "404 page not found\n" // net/http's
+		if h.SPA != "" {
+			addVary(head, "Accept")
+		}
+	case http.StatusMethodNotAllowed:
+		head["Allow"] = []string{allow}
+	case http.StatusNoContent:
+		head["Allow"] = []string{allow}
+		return direct.NewResponse(status, head, nil)
+	case http.StatusServiceUnavailable:
+		head["Retry-After"] = []string{"1"}
+	}
+	if status >= 500 {
+		head["Cache-Control"] = []string{"no-store"}
+	}
+	head["Content-Type"] = []string{"text/plain; charset=utf-8"}
+	head["X-Content-Type-Options"] = []string{"nosniff"}
+	return direct.NewResponse(status, head, []byte(body))
+}
+
+// fail answers what could not be opened, read or listed.
+func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now int64) {
+	switch {
+	case isGone(err) || err == errFolder:
+		h.absent(x, p, name, now)
+	case errors.Is(err, fs.ErrPermission):
+		x.Send(h.text(http.StatusForbidden, name))
+	case isFull(err):
+		h.log(now, name, err)
+		x.Send(h.text(http.StatusServiceUnavailable, name))
+	case changing(err):
+		// It never held still, or the handler is being closed.
+		x.Send(h.text(http.StatusServiceUnavailable, name))
+	default:
+		h.log(now, name, err)
+		x.Send(h.text(http.StatusInternalServerError, name))
+	}
+}
+
+// log tells ErrorLog, at most a line a second.
+func (h *Handler) log(now int64, name string, err error) {
+	last := h.logged.Load()
+	if now-last >= int64(time.Second) && h.logged.CompareAndSwap(last, now) {
+		h.ErrorLog.Printf("static: %q: %v", name, err)
+	}
+}
+
+// absent answers for a path that is not there: with Options.SPA, with 404 and
+// Options.NotFound, or with 404 and a line of text.
+func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
+	if h.SPA != "" && navigates(x, name) {
+		if err := h.serve(x, p, key{h.SPA, kindFallback}, now); err == nil {
+			return
+		}
+	}
+	if h.NotFound == "" || !h.sendNotFound(x, p, name, now) {
+		x.Send(h.text(http.StatusNotFound, name))
+	}
+}
+
+// navigates reports whether a browser goes to a page, and does not want a script
+// or an image: those must be 404, or a page would be taken for them.
+func navigates(x *direct.Exchange, name string) bool {
+	accept := x.Fields.Get("Accept")
+	if bytes.Contains(accept, []byte("text/html")) {
+		return true
+	}
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	return (len(accept) == 0 || string(accept) == "*/*") && !strings.Contains(last, ".")
+}
+
+// sendNotFound answers with Options.NotFound, and reports false if it cannot.
+func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now int64) bool {
+	e, err := h.get(key{h.NotFound, kindNotFound}, now)
+	if err != nil {
+		return false
+	}
+	f := direct.File{File: e.file, Len: e.size(), Check: e.check, Done: e.done}
+	switch {
+	case e.ok != nil:
+		x.Write(e.body)
+		e.release()
+	case x.Method == http.MethodHead:
+		f.File = unopened
+		x.SendFile(f)
+	case e.file != nil:
+		p.entry = e
+		x.SendFile(f)
+	default:
+		if f, err = h.openPart(e, p, 0, e.size()); err != nil {
+			return false
+		}
+		x.SendFile(f)
+	}
+	head := http.Header{"Content-Type": {e.field("Content-Type")}}
+	if h.SPA != "" {
+		addVary(head, "Accept")
+	}
+	h.apply(head, name, notKept)
+	x.SetStatus(http.StatusNotFound)
+	for name, values := range head {
+		x.SetField(name, values[0])
+	}
+	return true
+}
+
+// plainly sets the fields of an error about a file that is there.
+func (h *Handler) plainly(x *direct.Exchange, e *entry, status int) {
+	x.SetStatus(status)
+	x.AddField("Content-Type", "text/plain; charset=utf-8")
+	x.AddField("X-Content-Type-Options", "nosniff")
+	for _, f := range e.fields {
+		if notKept(f.Name) && f.Name != "X-Content-Type-Options" || f.Name == "Etag" {
+			x.AddField(f.Name, f.Value)
+		}
+	}
+	x.WriteString(http.StatusText(status))
+	x.WriteString("\n")
+}
+
+// failed answers a request whose condition does not hold (RFC 9110 section
+// 15.5.13).
+func (h *Handler) failed(x *direct.Exchange, e *entry) {
+	h.plainly(x, e, http.StatusPreconditionFailed)
+}
+
+// unsatisfiable answers a range that is not in the content (RFC 9110 section
+// 15.5.17).
+func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
+	h.plainly(x, e, http.StatusRequestedRangeNotSatisfiable)
+	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
+}
+
+// notAcceptable is for a request that refuses every coding and the file as it is
+// (RFC 9110 section 15.5.7).
+func (h *Handler) notAcceptable(e *entry) *direct.Response {
+	head := http.Header{
+		"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Vary": {e.field("Vary")},
+	}
+	return direct.NewResponse(http.StatusNotAcceptable, head, []byte(http.StatusText(http.StatusNotAcceptable)+"\n"))
+}

@@ -1,0 +1,176 @@
+package static
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/listing"
+)
+
+// This file is the plain way for what is not in the cache.
+
+// resolve answers a request by looking at the source.
+func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
+	t := parsePath(string(x.Path))
+	if h.hidden(t.name) || !h.src.localName(t.name) {
+		h.absent(x, p, t.name, now)
+		return
+	}
+	if t.name == "" && len(x.Path) == 0 {
+		// What http.StripPrefix leaves of the prefix itself: links in the index
+		// would lead elsewhere.
+		if raw, _, _ := bytes.Cut(x.Target, []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
+			h.redirect(x, "", true)
+			return
+		}
+	}
+	if t.slash || t.name == "" {
+		h.folder(x, p, t.name, now)
+		return
+	}
+	switch err := h.serve(x, p, key{t.name, 0}, now); {
+	case err == nil:
+	case err == errFolder:
+		h.redirect(x, t.name, true)
+	default:
+		h.fail(x, p, t.name, err, now)
+	}
+}
+
+// serve answers with the file k.
+func (h *Handler) serve(x *direct.Exchange, p *plain, k key, now int64) error {
+	for try := 1; ; try++ {
+		e, err := h.get(k, now)
+		if err != nil {
+			return err
+		}
+		if err = h.reply(x, e, p, now); err == nil || !changing(err) || try == loadTries {
+			return err
+		}
+	}
+}
+
+// folder answers with the index or the listing of a folder.
+func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
+	for _, index := range h.Index {
+		err := h.serve(x, p, key{join(name, index), 0}, now)
+		if err == nil {
+			return
+		}
+		if err != errFolder && !isGone(err) {
+			h.fail(x, p, name, err, now)
+			return
+		}
+	}
+	st, err := h.src.stat(name)
+	switch {
+	case err != nil:
+		h.fail(x, p, name, err, now)
+	case st.regular:
+		h.redirect(x, name, false)
+	case st.folder && h.Listing:
+		k := key{name, h.listingKind(x)}
+		e, err := h.obtain(k, now, "", func() (*entry, error) { return h.list(k) })
+		if err == nil {
+			err = h.reply(x, e, p, now)
+		}
+		if err != nil {
+			h.fail(x, p, name, err, now)
+		}
+	default:
+		h.absent(x, p, name, now)
+	}
+}
+
+// redirect sends the client to a folder's name with a slash, or a file's
+// without.
+func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
+	raw := string(x.Target)
+	if raw == "" {
+		// A request that no server has read.
+		raw = (&url.URL{Path: string(x.Path)}).EscapedPath()
+	}
+	to := location(raw, string(x.RawQuery), folder)
+	if to == "" {
+		x.Send(h.text(http.StatusNotFound, name))
+		return
+	}
+	head := http.Header{}
+	h.apply(head, name, notContent)
+	head["Location"] = []string{to}
+	x.Send(direct.NewResponse(http.StatusMovedPermanently, head, nil))
+}
+
+// maxListed is how many entries of a folder are read.
+const maxListed = 100_000
+
+// listingKind is the listing that is asked for.
+func (h *Handler) listingKind(x *direct.Exchange) kind {
+	query := viewString(x.RawQuery)
+	o := listing.ParseOrder(query)
+	k := kindListing | kind(o.By)<<2
+	if o.Desc {
+		k |= 2
+	}
+	if wantsJSON(x, query) {
+		k |= 1
+	}
+	return k
+}
+
+// wantsJSON reports whether a listing is to be JSON: a parameter says so or,
+// without one, Accept names JSON and not HTML.
+func wantsJSON(x *direct.Exchange, query string) bool {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if format, ok := strings.CutPrefix(pair, "format="); ok {
+			return format == "json"
+		}
+	}
+	accept := x.Fields.Get("Accept")
+	return bytes.Contains(accept, []byte("application/json")) && !bytes.Contains(accept, []byte("text/html"))
+}
+
+// list makes the listing of a folder. It is of the moment, so it holds for one
+// interval and is not compared with anything.
+func (h *Handler) list(k key) (*entry, error) {
+	now := h.now()
+	found, more, err := h.src.list(k.name, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	page := listing.Page{
+		Path: "/" + k.name + "/", Root: k.name == "", Truncated: more,
+		Order: listing.Order{By: listing.Column(k.kind >> 2 & 3), Desc: k.kind&2 != 0},
+	}
+	if page.Root {
+		page.Path = "/"
+	}
+	for _, e := range found {
+		if h.Dotfiles || !strings.HasPrefix(e.Name, ".") {
+			page.Entries = append(page.Entries, e)
+		}
+	}
+	e := &entry{about: about{key: k}, stat: stat{mtime: noTime}, young: true}
+	e.checked.Store(now)
+	head := http.Header{"Cache-Control": {"no-cache"}, "Vary": {"Accept"}}
+	if k.kind&1 != 0 {
+		e.media = "application/json"
+		e.setBody(page.AppendJSON(nil))
+	} else {
+		e.media = "text/html; charset=utf-8"
+		head.Set("Content-Security-Policy", listing.ContentSecurityPolicy)
+		e.setBody(page.AppendHTML(nil))
+	}
+	head["Content-Type"] = []string{e.media}
+	h.apply(head, k.name, notContent)
+	e.seekable = false
+	e.etag = e.tag
+	head["Etag"] = []string{e.tag}
+	e.answers(head)
+	return e, nil
+}

@@ -1,0 +1,49 @@
+//go:build !unix
+
+package static
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+)
+
+const openFlags = 0
+
+// localName reports whether a clean name can be one of this system. Windows has
+// reserved names, such as NUL and COM1, and others that mean a stream or a
+// drive.
+func localName(name string) bool {
+	_, err := filepath.Localize(name)
+	return err == nil
+}
+
+// Win32's numbers for names that no file can have.
+const (
+	errorInvalidName        = syscall.Errno(123)
+	errorBadPathname        = syscall.Errno(161)
+	errorFilenameExcedRange = syscall.Errno(206)
+)
+
+// isGone reports whether err says that there is nothing of that name, or cannot
+// be. os.Root's error for a link that leads out has neither a number nor an
+// identity; its text is all there is to know it by.
+func isGone(err error) bool {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOut) || errors.Is(err, errOdd) {
+		return true
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Err.Error() == "path escapes from parent" || errors.Is(err, fs.ErrInvalid) {
+		return true
+	}
+	for _, e := range []error{errorInvalidName, errorBadPathname, errorFilenameExcedRange} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func isFull(error) bool { return false }
+
+func isOut(syscall.Errno) bool { return false }

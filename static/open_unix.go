@@ -1,0 +1,43 @@
+//go:build unix
+
+package static
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// openFlags keep the opening of what turns out to be a pipe or a terminal from
+// waiting or taking it over.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
+
+// localName reports whether a clean name can be one of this system: any bytes
+// but NUL. filepath.Localize refuses those that are not UTF-8.
+func localName(name string) bool { return strings.IndexByte(name, 0) < 0 }
+
+// isGone reports whether err says that there is nothing of that name, or cannot
+// be. os.Root's error for a link that leads out has neither a number nor an
+// identity; its text is all there is to know it by.
+func isGone(err error) bool {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOut) || errors.Is(err, errOdd) {
+		return true
+	}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		pe, ok := errors.AsType[*fs.PathError](err)
+		return ok && pe.Err.Error() == "path escapes from parent" || errors.Is(err, fs.ErrInvalid)
+	}
+	switch errno {
+	case syscall.ENAMETOOLONG, syscall.EINVAL, syscall.ELOOP, syscall.ENOTDIR, syscall.EXDEV, syscall.ENXIO:
+		return true
+	}
+	return false
+}
+
+// isFull reports whether err says that there are no descriptors left.
+func isFull(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
+
+// isOut reports whether e says that a link leads out of the folder.
+func isOut(e syscall.Errno) bool { return e == syscall.EXDEV }

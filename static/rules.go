@@ -1,0 +1,180 @@
+package static
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/chert-http/chert/direct"
+)
+
+// A rule is a Rule that has been checked. Immutable.
+type rule struct {
+	pattern string
+	base    bool           // the pattern is for the last segment
+	fields  []direct.Field // canonical names
+}
+
+func newRule(r *Rule) (rule, error) {
+	pattern := strings.TrimPrefix(r.Match, "/")
+	if pattern == "" || !doublestar.ValidatePattern(pattern) {
+		return rule{}, fmt.Errorf("static: Rules: %q is not a valid pattern", r.Match)
+	}
+	out := rule{pattern: pattern, base: !strings.Contains(r.Match, "/")}
+	for name, value := range r.Header {
+		canon := http.CanonicalHeaderKey(name)
+		if err := checkField(canon, value); err != nil {
+			return rule{}, fmt.Errorf("static: Rules: %q: the field %q %w", r.Match, name, err)
+		}
+		out.fields = append(out.fields, direct.Field{Name: canon, Value: value})
+	}
+	slices.SortFunc(out.fields, func(a, b direct.Field) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func checkField(name, value string) (err error) {
+	if name == "Content-Type" && value == "" {
+		return fmt.Errorf("cannot be removed")
+	}
+	if name == "Content-Range" {
+		return fmt.Errorf("is the server's")
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return fmt.Errorf("has a control character in its value")
+	}
+	// direct knows which fields frame the message, and what a name is.
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("cannot be set")
+		}
+	}()
+	new(direct.Exchange).AddField(name, value)
+	return nil
+}
+
+func (r *rule) match(name string) bool {
+	if r.base {
+		name = path.Base(name)
+	}
+	// The pattern is valid, so there is no error.
+	ok, _ := doublestar.Match(r.pattern, name)
+	return ok
+}
+
+// apply sets the fields of all rules for name that may says yes to; nil is
+// yes.
+func (c *config) apply(head http.Header, name string, may func(field string) bool) {
+	for i := range c.rules {
+		r := &c.rules[i]
+		if !r.match(name) {
+			continue
+		}
+		for _, f := range r.fields {
+			switch {
+			case may != nil && !may(f.Name):
+			case f.Value == "":
+				delete(head, f.Name)
+			default:
+				head[f.Name] = []string{f.Value}
+			}
+		}
+	}
+}
+
+// notContent is for answers that are of no file: what a rule says of content is
+// not true of them.
+func notContent(field string) bool {
+	switch field {
+	case "Etag", "Last-Modified", "Accept-Ranges":
+		return false
+	}
+	return !strings.HasPrefix(field, "Content-") || field == "Content-Security-Policy" ||
+		field == "Content-Security-Policy-Report-Only"
+}
+
+// notKept is for errors, which besides must not be kept by a cache: a file may
+// be there a moment later.
+func notKept(field string) bool {
+	return notContent(field) && field != "Cache-Control" && field != "Expires"
+}
+
+// immutable is what is said of files whose name changes with their content.
+const immutable = "public, max-age=31536000, immutable"
+
+// hasHash reports whether name, a last segment, has a hash in it, as build
+// tools write them: app.3f9ac21b.js, index-B7xK2a9Q.css, chunk-5QYLBJ3C.js. What
+// is in doubt is no hash: to ask once too often costs less than to be wrong for
+// a year.
+func hasHash(name string) bool {
+	stem, _, found := cutLast(name, '.')
+	if !found {
+		return false
+	}
+	for {
+		rest, part, found := cutLast(stem, '.')
+		if !found {
+			part = stem
+		}
+		// The beginning of a name is no hash by itself.
+		if found && isHash(part) || hashAtEnd(part) {
+			return true
+		}
+		if !found {
+			return false
+		}
+		stem = rest
+	}
+}
+
+// hashAtEnd reports whether part ends in a dash or underscore and a hash. A
+// hash in base64url may have such itself.
+func hashAtEnd(part string) bool {
+	for i := len(part) - 9; i >= 0; i-- {
+		if (part[i] == '-' || part[i] == '_') && isHash(part[i+1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHash reports whether s looks like one: hexadecimal with digits and letters;
+// or of 8 to 32 characters of base64url with letters of both cases and digits;
+// or 8 of base32 with letters and two digits.
+func isHash(s string) bool {
+	var lower, upper, digits, hex, base32 int
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z':
+			lower++
+			if c <= 'f' {
+				hex++
+			}
+		case 'A' <= c && c <= 'Z':
+			upper++
+			base32++
+		case '0' <= c && c <= '9':
+			digits++
+			if '2' <= c && c <= '7' {
+				base32++
+			}
+		case c != '-' && c != '_':
+			return false
+		}
+	}
+	n := len(s)
+	return n >= 8 && n <= 128 && digits > 0 && (hex > 0 && hex+digits == n ||
+		n <= 32 && lower > 0 && upper > 0 && lower+upper+digits >= n-2 ||
+		n == 8 && base32 == n && digits >= 2 && upper > 0)
+}
+
+// cutLast cuts s at the last sep.
+func cutLast(s string, sep byte) (before, after string, found bool) {
+	if i := strings.LastIndexByte(s, sep); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,124 @@
+package static
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/chert-http/chert/internal/listing"
+)
+
+// A source is where files come from: a folder of the system, or an fs.FS.
+// Names are relative, clean, with slashes; "" is the folder itself. All methods
+// may be called at the same time.
+type source interface {
+	// localName reports whether name can be one of the source's at all.
+	localName(name string) bool
+	// stat looks at what name is. Links are followed within the source.
+	stat(name string) (stat, error)
+	// peek is stat for comparing with an earlier one: quicker, and its result
+	// must not be shown to anyone, since a link may have led out.
+	peek(name string) (stat, error)
+	// open opens a regular file; a folder is errFolder, all else errOdd.
+	open(name string) (file, stat, error)
+	// list reads the entries of a folder, at most max of them; more tells
+	// whether there are others. What is not served is left out.
+	list(name string, max int) (entries []listing.Entry, more bool, err error)
+	// moved reports whether the source's folder is another one than before; it
+	// is then looked into from now on.
+	moved() bool
+	// keeps tells whether descriptors of files can be kept open.
+	keeps() bool
+	close() error
+}
+
+// A file is an open regular file that is read from its beginning.
+type file interface {
+	io.ReadCloser
+	stat() (stat, error)
+	// disk gives the file as the system's, if it is one. It is closed by
+	// closing either.
+	disk() *os.File
+}
+
+var (
+	errFolder = errors.New("static: a folder")
+	// errOdd is what a name is that exists and is not served: a device, a pipe,
+	// a socket.
+	errOdd = errors.New("static: neither a file nor a folder")
+	// errOut is a name or link that leads out of the folder.
+	errOut = errors.New("static: leads out of the folder")
+	// errChanging is a file that was written to while it was read.
+	errChanging = errors.New("static: the file changes while it is read")
+)
+
+// stat is what decides whether a name still has the same content. Immutable.
+type stat struct {
+	folder, regular bool
+	size            int64
+	mtime           int64 // ns since 1970; noTime if there is none
+	ctime           int64 // 0 where the system has none
+	dev, ino        uint64
+	info            fs.FileInfo // instead of dev and ino; nil with them
+}
+
+// noTime is the time of files that have none, such as embed.FS's.
+const noTime = -1 << 63
+
+// same reports whether nothing has been done to the file between a and b.
+func (a *stat) same(b *stat) bool { return a.ctime == b.ctime && a.content(b) }
+
+// content reports whether both are of one file that was not written to.
+func (a *stat) content(b *stat) bool {
+	if a.size != b.size || a.mtime != b.mtime || a.dev != b.dev || a.ino != b.ino || a.folder != b.folder || a.regular != b.regular {
+		return false
+	}
+	return a.info == nil || b.info == nil || !sameFileKnown(a.info) || os.SameFile(a.info, b.info)
+}
+
+// sameFileKnown reports whether os.SameFile knows such files: it knows the
+// system's only, and calls all others different.
+func sameFileKnown(i fs.FileInfo) bool { return os.SameFile(i, i) }
+
+func statOf(i fs.FileInfo) stat {
+	s := stat{folder: i.IsDir(), regular: i.Mode().IsRegular(), size: i.Size(), mtime: noTime, info: i}
+	if t := i.ModTime(); !t.IsZero() {
+		s.mtime = t.UnixNano()
+	}
+	return s
+}
+
+// kindError is the error of open for what is no regular file.
+func (a *stat) kindError() error {
+	switch {
+	case a.regular:
+		return nil
+	case a.folder:
+		return errFolder
+	}
+	return errOdd
+}
+
+// entry is what a listing has of the file.
+func (a *stat) entry(name string, link bool) listing.Entry {
+	return listing.Entry{Name: name, Dir: a.folder, Link: link, Size: a.size, Modified: a.modified()}
+}
+
+// modified is zero if there is no such time.
+func (a *stat) modified() time.Time {
+	if a.mtime == noTime {
+		return time.Time{}
+	}
+	return time.Unix(0, a.mtime)
+}
+
+// sameFolder reports whether i is of the folder that is open as id.
+func sameFolder(i fs.FileInfo, id *stat) bool {
+	if id.info != nil {
+		return os.SameFile(i, id.info)
+	}
+	now := statOfInfo(i)
+	return now.dev == id.dev && now.ino == id.ino
+}

@@ -1,0 +1,176 @@
+package static
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/listing"
+)
+
+// dirSource is a folder of the system, known by its path: what is there now is
+// served, so a folder that is replaced, or a link that is turned to another,
+// takes the first one's place.
+type dirSource struct {
+	dir  string // absolute
+	cur  atomic.Pointer[opened]
+	turn sync.Mutex // held while cur is replaced
+}
+
+// A tree is an open folder, out of which nothing leads. Its methods are
+// source's. Two implementations: openat2 where there is one, os.Root.
+type tree interface {
+	stat(name string) (stat, error)
+	peek(name string) (stat, error)
+	open(name string) (file, stat, error)
+	list(name string, max int) (entries []listing.Entry, more bool, err error)
+	close() error
+}
+
+// opened is a tree with those who use it counted: the source is one, each call
+// another. Who leaves last closes it.
+type opened struct {
+	tree
+	id   stat
+	refs atomic.Int32
+}
+
+func (o *opened) leave() {
+	if o.refs.Add(-1) == 0 {
+		o.close()
+	}
+}
+
+func openDir(dir string) (*dirSource, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &dirSource{dir: abs}
+	o, err := s.openNow()
+	if err != nil {
+		return nil, err
+	}
+	s.cur.Store(o)
+	return s, nil
+}
+
+// openNow opens the folder that is there now.
+func (s *dirSource) openNow() (*opened, error) {
+	i, err := os.Stat(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if !i.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", s.dir)
+	}
+	t, err := openTree(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	id, err := t.stat("")
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	o := &opened{tree: t, id: id}
+	o.refs.Store(1)
+	return o, nil
+}
+
+// enter gives the open folder, for whom leave must be called.
+func (s *dirSource) enter() (*opened, error) {
+	for {
+		o := s.cur.Load()
+		if o == nil {
+			return nil, fs.ErrClosed
+		}
+		for n := o.refs.Load(); n > 0; n = o.refs.Load() {
+			if o.refs.CompareAndSwap(n, n+1) {
+				return o, nil
+			}
+		}
+		// It has just been replaced.
+	}
+}
+
+func (s *dirSource) moved() bool {
+	o, err := s.enter()
+	if err != nil {
+		return false
+	}
+	defer o.leave()
+	i, err := os.Stat(s.dir)
+	if err != nil || sameFolder(i, &o.id) {
+		return false // gone: what is open is served until there is another
+	}
+	return s.reopen(o)
+}
+
+// reopen takes the folder that is there now instead of old.
+func (s *dirSource) reopen(old *opened) bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.cur.Load() != old {
+		return false // another was quicker, or close was
+	}
+	o, err := s.openNow()
+	if err != nil {
+		return false
+	}
+	s.cur.Store(o)
+	old.leave()
+	return true
+}
+
+func (s *dirSource) close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if o := s.cur.Swap(nil); o != nil {
+		o.leave()
+	}
+	return nil
+}
+
+func (s *dirSource) keeps() bool { return true }
+
+func (s *dirSource) localName(name string) bool { return name == "" || localName(name) }
+
+func (s *dirSource) stat(name string) (stat, error) {
+	o, err := s.enter()
+	if err != nil {
+		return stat{}, err
+	}
+	defer o.leave()
+	return o.stat(name)
+}
+
+func (s *dirSource) peek(name string) (stat, error) {
+	o, err := s.enter()
+	if err != nil {
+		return stat{}, err
+	}
+	defer o.leave()
+	return o.peek(name)
+}
+
+func (s *dirSource) open(name string) (file, stat, error) {
+	o, err := s.enter()
+	if err != nil {
+		return nil, stat{}, err
+	}
+	defer o.leave()
+	return o.open(name)
+}
+
+func (s *dirSource) list(name string, max int) (entries []listing.Entry, more bool, err error) {
+	o, err := s.enter()
+	if err != nil {
+		return nil, false, err
+	}
+	defer o.leave()
+	return o.list(name, max)
+}

@@ -1,0 +1,184 @@
+package static
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/chert-http/chert/internal/listing"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// beneathTree is a tree by openat2: one call for a name of any depth, and the
+// kernel's own word that it stays below the folder.
+type beneathTree struct {
+	dir *os.File
+	fd  int // dir's
+}
+
+// openTree opens dir in the best way the system has.
+func openTree(dir string) (tree, error) {
+	if !sys.HaveBeneath {
+		return openRootTree(dir)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := beneathTree{dir: d, fd: int(d.Fd())}
+	if _, err := t.stat(""); err != nil {
+		// An old kernel, or a sandbox that does not know the call. A folder that
+		// may be read and not searched ends here too; os.Root says so.
+		d.Close()
+		return openRootTree(dir)
+	}
+	return t, nil
+}
+
+func (t beneathTree) close() error { return t.dir.Close() }
+
+// beneathError is an error of one of the calls. A link that leads out is as
+// good as none.
+func beneathError(e sys.Errno) error {
+	if isOut(e) {
+		return errOut
+	}
+	return e
+}
+
+func (t beneathTree) stat(name string) (stat, error) {
+	// Opening for the path alone touches neither devices nor pipes.
+	fd, e := sys.OpenBeneath(t.fd, fsName(name), sys.OpenPath)
+	if e != 0 {
+		return stat{}, beneathError(e)
+	}
+	defer sys.Close(fd)
+	return statFd(fd)
+}
+
+func (t beneathTree) peek(name string) (stat, error) { return t.look(fsName(name), true) }
+
+// look is a stat that may lead out.
+func (t beneathTree) look(name string, follow bool) (stat, error) {
+	var s sys.FileStat
+	if e := sys.StatAt(t.fd, name, follow, &s); e != 0 {
+		return stat{}, beneathError(e)
+	}
+	return statOfSys(&s), nil
+}
+
+func (t beneathTree) open(name string) (file, stat, error) {
+	st, err := t.look(fsName(name), true)
+	if err != nil && isGone(err) {
+		return nil, stat{}, err
+	}
+	if err != nil || !st.regular {
+		// What this is must not be told before it is known to be inside.
+		if st, err = t.stat(name); err != nil {
+			return nil, stat{}, err
+		}
+		if err = st.kindError(); err == nil {
+			err = errChanging
+		}
+		return nil, stat{}, err
+	}
+	// Another may have taken the name since: OpenFile's flags keep a pipe from
+	// making this wait for its writer.
+	fd, e := sys.OpenBeneath(t.fd, name, sys.OpenFile)
+	if e != 0 {
+		return nil, stat{}, beneathError(e)
+	}
+	now, err := statFd(fd)
+	if err == nil && !now.content(&st) {
+		err = errChanging
+	}
+	if err != nil {
+		sys.Close(fd)
+		return nil, stat{}, err
+	}
+	return &rawFile{fd: fd, name: name}, now, nil
+}
+
+func (t beneathTree) list(name string, max int) (entries []listing.Entry, more bool, err error) {
+	fd, e := sys.OpenBeneath(t.fd, fsName(name), sys.OpenFolder)
+	if e != 0 {
+		return nil, false, beneathError(e)
+	}
+	d := os.NewFile(uintptr(fd), name)
+	defer d.Close()
+	found, more, err := readDir(d, max)
+	list := make([]listing.Entry, 0, len(found))
+	in := beneathTree{fd: fd}
+	for _, e := range found {
+		link := e.Type()&fs.ModeSymlink != 0
+		var st stat
+		var err error
+		if link {
+			st, err = t.stat(join(name, e.Name()))
+		} else {
+			st, err = in.look(e.Name(), false)
+		}
+		if err != nil || !st.folder && !st.regular {
+			continue // gone, or leads to what is not served
+		}
+		list = append(list, st.entry(e.Name(), link))
+	}
+	return list, more, err
+}
+
+func statFd(fd int) (stat, error) {
+	var s sys.FileStat
+	if e := sys.StatFd(fd, &s); e != 0 {
+		return stat{}, e
+	}
+	return statOfSys(&s), nil
+}
+
+func statOfSys(s *sys.FileStat) stat {
+	return stat{
+		folder: s.IsFolder(), regular: s.IsRegular(), size: s.Size,
+		mtime: s.Mtime, ctime: s.Ctime, dev: s.Dev, ino: s.Ino,
+	}
+}
+
+// rawFile is a descriptor without the weight of an os.File: most are read once
+// and closed.
+type rawFile struct {
+	fd   int
+	name string
+	file *os.File // has taken fd over, if not nil
+}
+
+func (f *rawFile) Read(p []byte) (int, error) {
+	n, e := sys.ReadFile(f.fd, p)
+	switch {
+	case e != 0:
+		return 0, e
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (f *rawFile) stat() (stat, error) { return statFd(f.fd) }
+
+func (f *rawFile) disk() *os.File {
+	if f.file == nil {
+		f.file = os.NewFile(uintptr(f.fd), f.name)
+	}
+	return f.file
+}
+
+func (f *rawFile) Close() error {
+	if f.file != nil {
+		return f.file.Close()
+	}
+	if e := sys.Close(f.fd); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// changing reports whether err is one that another try may not meet.
+func changing(err error) bool { return errors.Is(err, errChanging) || errors.Is(err, fs.ErrClosed) }

@@ -1,0 +1,83 @@
+package static
+
+import (
+	"io/fs"
+	"os"
+
+	"github.com/chert-http/chert/internal/listing"
+)
+
+// rootTree is a tree by os.Root, which walks a name element by element.
+type rootTree struct{ root *os.Root }
+
+func openRootTree(dir string) (tree, error) {
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return rootTree{r}, nil
+}
+
+func (t rootTree) close() error { return t.root.Close() }
+
+func (t rootTree) stat(name string) (stat, error) {
+	i, err := t.root.Stat(fsName(name))
+	if err != nil {
+		return stat{}, err
+	}
+	return statOfInfo(i), nil
+}
+
+func (t rootTree) peek(name string) (stat, error) { return t.stat(name) }
+
+func (t rootTree) open(name string) (file, stat, error) {
+	st, err := t.stat(name)
+	if err == nil {
+		err = st.kindError()
+	}
+	if err != nil {
+		return nil, stat{}, err
+	}
+	// Another may have taken the name since: openFlags keep a pipe from making
+	// this wait for its writer.
+	f, err := t.root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, stat{}, err
+	}
+	w := fsFile{f}
+	now, err := w.stat()
+	if err == nil && !now.content(&st) {
+		err = errChanging
+	}
+	if err != nil {
+		f.Close()
+		return nil, stat{}, err
+	}
+	return w, now, nil
+}
+
+func (t rootTree) list(name string, max int) (entries []listing.Entry, more bool, err error) {
+	st, err := t.stat(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if !st.folder {
+		return nil, false, errOdd
+	}
+	d, err := t.root.OpenFile(fsName(name), os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer d.Close()
+	found, more, err := readDir(d, max)
+	list := make([]listing.Entry, 0, len(found))
+	for _, e := range found {
+		link := e.Type()&fs.ModeSymlink != 0
+		st, err := t.stat(join(name, e.Name()))
+		if err != nil || !st.folder && !st.regular {
+			continue // gone, or leads to what is not served
+		}
+		list = append(list, st.entry(e.Name(), link))
+	}
+	return list, more, err
+}

@@ -1,0 +1,144 @@
+package static
+
+import (
+	"errors"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/coding"
+)
+
+// This file is content coding (RFC 9110 sections 8.4 and 12.5.3). A file in a
+// coding has its own entry, with its own tag.
+
+var (
+	prefer = []coding.Coding{coding.Brotli, coding.Zstd, coding.Gzip}
+	all    = coding.Set(0).With(coding.Brotli).With(coding.Zstd).With(coding.Gzip)
+
+	// These two leave a file as it is.
+	errBusy    = errors.New("static: enough is being compressed")
+	errUseless = errors.New("static: compressing does not pay")
+)
+
+// late is how much older than its file a sibling may be: archives and copies
+// lose fractions of a second, and some systems have two.
+const late = int64(2 * time.Second)
+
+// variant gives the form of e that the request prefers, whose use replaces e's:
+// e itself as well. It is nil if none is acceptable. With an error e's use is
+// still the caller's.
+func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*entry, error) {
+	accept := x.Fields.Get("Accept-Encoding")
+	if accept == nil {
+		return e, nil
+	}
+	for {
+		siblings, known := h.siblings(e, p)
+		if !known {
+			return nil, errLater
+		}
+		c, ok := coding.Choose(accept, siblings, prefer)
+		sibling := ok && c != coding.Identity
+		if !sibling && e.squeezable {
+			c, ok = coding.Choose(accept, all&^coding.Set(e.useless.Load()), prefer)
+		}
+		if !ok {
+			return nil, nil
+		}
+		if c == coding.Identity {
+			return e, nil
+		}
+		v, err := h.coded(e, c, sibling, p, now)
+		switch {
+		case err == nil:
+			e.release()
+			return v, nil
+		case err == errLater:
+			return nil, err
+		case sibling:
+			// It is gone, or cannot be read: as if it had not been there.
+			e.siblings.And(^uint32(1 << c))
+		case err == errUseless:
+			e.useless.Or(1 << c)
+		default:
+			return e, nil
+		}
+	}
+}
+
+// coded gives e in coding c.
+func (h *Handler) coded(e *entry, c coding.Coding, sibling bool, p *plain, now int64) (*entry, error) {
+	k := e.key.in(c)
+	if v := h.cached(k, now); v != nil {
+		if v.base == e.tag && sibling == (v.name != e.name) {
+			return v, nil
+		}
+		h.cache.drop(v)
+		v.release()
+	}
+	if p == nil {
+		return nil, errLater
+	}
+	if sibling {
+		a := about{key: k, name: e.key.name + c.Suffix(), base: e.tag, media: e.media}
+		return h.obtain(k, now, e.tag, func() (*entry, error) { return h.loadAs(a) })
+	}
+	return h.obtain(k, now, e.tag, func() (*entry, error) { return h.compress(e, c) })
+}
+
+// compress makes e's content in coding c. What runs at the same time is bounded:
+// it is the processors' time.
+func (h *Handler) compress(e *entry, c coding.Coding) (*entry, error) {
+	select {
+	case h.squeeze <- struct{}{}:
+	default:
+		return nil, errBusy
+	}
+	defer func() { <-h.squeeze }()
+	b, err := h.readWhole(e)
+	if err != nil {
+		return nil, err
+	}
+	out, err := coding.Compress(nil, b, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) > len(b)/10*9 {
+		return nil, errUseless
+	}
+	v := &entry{about: about{key: e.key.in(c), name: e.name, base: e.tag, media: e.media}, stat: e.stat}
+	v.lasting()
+	v.setBody(out)
+	h.furnish(v)
+	return v, nil
+}
+
+// siblings are the codings that e's file has beside it; known is false if they
+// have not been looked for and may not be.
+func (h *Handler) siblings(e *entry, p *plain) (set coding.Set, known bool) {
+	if h.NoPrecompressed {
+		return 0, true
+	}
+	s := e.siblings.Load()
+	if s == 0 {
+		if p == nil {
+			return 0, false
+		}
+		s = h.findSiblings(e)
+	}
+	return coding.Set(s), true
+}
+
+// findSiblings looks for them.
+func (h *Handler) findSiblings(e *entry) uint32 {
+	s := uint32(siblingsKnown)
+	for _, c := range prefer {
+		st, err := h.src.peek(e.key.name + c.Suffix())
+		// One that is older is of an earlier version of the file.
+		if err == nil && st.regular && (e.stat.mtime == noTime || st.mtime >= e.stat.mtime-late) {
+			s |= 1 << c
+		}
+	}
+	e.siblings.Store(s)
+	return s
+}
