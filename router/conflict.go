@@ -1,0 +1,156 @@
+package router
+
+import (
+	"fmt"
+	"strings"
+)
+
+// This file says which of two patterns wins. The one that matches less does: if
+// all that p matches is matched by q too, and not the other way round, p is the
+// more specific and is tried first. Patterns of which neither is, though both
+// match some request, may not be registered together:
+//
+//	/a/{x}   /a/b      the second is more specific
+//	/a/{x}   /{x}/b    both match /a/b: refused
+//	/a/      GET /a/   the second is more specific
+//	/a/b     GET /a/   the second has fewer methods, but more paths: refused
+//
+// A pattern with a host wins over one without, and those of different hosts
+// never meet.
+
+// A relation is how what p matches is related to what q matches, as a set of
+// what is possible: a request that both match, one that p alone does, one that
+// q alone does.
+type relation uint8
+
+const (
+	both relation = 1 << iota
+	onlyP
+	onlyQ
+
+	equal    = both
+	overlaps = both | onlyP | onlyQ
+)
+
+// and joins the relations of two parts of a request, both of which must match.
+func (r relation) and(s relation) relation {
+	if r&both == 0 || s&both == 0 {
+		return 0
+	}
+	return r | s
+}
+
+// conflict reports whether some request is matched by p and q, and neither wins.
+func conflict(p, q *pattern) bool {
+	if p.host != q.host {
+		return false
+	}
+	r := methods(p.method, q.method)
+	if r == 0 {
+		return false
+	}
+	r = r.and(paths(p.segments, q.segments))
+	return r == equal || r == overlaps
+}
+
+// methods relates methods: "" is any, and GET is HEAD too.
+func methods(p, q string) relation {
+	switch {
+	case p == q:
+		return both
+	case p == "", p == "GET" && q == "HEAD":
+		return both | onlyP
+	case q == "", q == "GET" && p == "HEAD":
+		return both | onlyQ
+	}
+	return 0
+}
+
+func paths(p, q []segment) relation {
+	r := both
+	for i := 0; ; i++ {
+		switch {
+		case i == len(p) && i == len(q):
+			return r
+		case i == len(p):
+			// What is left of q is behind what p's last segment takes, if
+			// that takes more than one.
+			return r.and(tail(p) | onlyP)
+		case i == len(q):
+			return r.and(tail(q) | onlyQ)
+		}
+		if r = r.and(relate(p[i], q[i])); r == 0 {
+			return 0
+		}
+	}
+}
+
+func tail(p []segment) relation {
+	if p[len(p)-1].kind == multi {
+		return both
+	}
+	return 0
+}
+
+func relate(p, q segment) relation {
+	switch {
+	case p.kind == multi && q.kind == multi:
+		return both
+	case p.kind == multi:
+		return both | onlyP
+	case q.kind == multi:
+		return both | onlyQ
+	case p.slash() && q.slash():
+		return both
+	case p.slash() || q.slash():
+		return 0 // a single wildcard does not match the end, nor %2F
+	case p.kind == single && q.kind == single:
+		return both
+	case p.kind == single:
+		return both | onlyP
+	case q.kind == single:
+		return both | onlyQ
+	case p.text == q.text:
+		return both
+	}
+	return 0
+}
+
+// slash reports whether s is the end of a path behind a slash, or %2F, which
+// ServeMux takes for the same.
+func (s segment) slash() bool { return s.kind == end || s.kind == literal && s.text == "/" }
+
+// explain says why p and q conflict.
+func explain(p, q *pattern) string {
+	m, s := methods(p.method, q.method), paths(p.segments, q.segments)
+	switch {
+	case m.and(s) == equal:
+		return "both match the same requests"
+	case s == overlaps:
+		return fmt.Sprintf("both match %q, and neither is more specific", common(p.segments, q.segments))
+	case m&onlyP != 0:
+		return "the first matches more methods, but fewer paths"
+	}
+	return "the first matches fewer methods, but more paths"
+}
+
+// common is a path that both match.
+func common(p, q []segment) string {
+	var b strings.Builder
+	for i := range max(len(p), len(q)) {
+		b.WriteByte('/')
+		s := segment{}
+		switch {
+		case i >= len(p):
+			s = q[i]
+		case i >= len(q) || p[i].kind <= q[i].kind:
+			s = p[i]
+		default:
+			s = q[i]
+		}
+		if s.kind == literal || s.kind == single {
+			b.WriteString(s.text)
+		}
+	}
+	return b.String()
+}

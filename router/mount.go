@@ -1,0 +1,69 @@
+package router
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// Mount registers h for all paths below prefix, "[HOST]/PATH", for all
+// methods. h sees the path without prefix and g's own, as with
+// http.StripPrefix, and the pattern and path values of the outer route until it
+// sets its own. A request for prefix without a slash at its end is redirected.
+func (g *Routes) Mount(prefix string, h http.Handler) *Route {
+	if h == nil {
+		panic("router: nil handler")
+	}
+	text := strings.TrimSuffix(prefix, "/") + "/"
+	_, path, _ := strings.Cut(g.prefix+text, "/")
+	return g.root.register(g, text, &mounted{h, strings.Count(path, "/")})
+}
+
+// mounted takes segments off the path.
+type mounted struct {
+	http.Handler
+	segments int
+}
+
+// ServeHTTP implements http.Handler.
+func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r2, u := *r, *r.URL
+	r2.URL = &u
+	if u.RawPath == "" {
+		u.Path = u.Path[m.cut(u.Path):]
+	} else {
+		raw := u.EscapedPath()
+		raw = raw[m.cut(raw):]
+		path, err := url.PathUnescape(raw)
+		if err != nil { // which EscapedPath rules out
+			http.NotFound(w, r)
+			return
+		}
+		u.Path, u.RawPath = path, raw
+	}
+	m.Handler.ServeHTTP(w, &r2)
+}
+
+// ServeDirect implements direct.Handler.
+func (m *mounted) ServeDirect(x *direct.Exchange) bool {
+	d, ok := m.Handler.(direct.Handler)
+	if !ok {
+		return false
+	}
+	path := x.Path
+	x.Path = path[m.cut(stringOf(path)):]
+	done := d.ServeDirect(x)
+	x.Path = path
+	return done
+}
+
+// cut is how many bytes of path are m's segments.
+func (m *mounted) cut(path string) int {
+	at := 0
+	for range m.segments {
+		at += 1 + segmentEnd(path[at+1:])
+	}
+	return at
+}

@@ -1,0 +1,64 @@
+package router
+
+import (
+	"net/http"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// A Route is a pattern and its handler. It is immutable but for its name.
+type Route struct {
+	pattern *pattern
+	text    string         // the pattern's
+	handler http.Handler   // with its middleware around it
+	direct  direct.Handler // handler, if it is one
+	own     http.Handler   // without middleware; of Mount, a *mounted
+	root    *Router
+	name    string // guarded by root.mu
+
+	names []string // of the wildcards; "" for a slash at the end
+	multi bool     // the last wildcard is a multi one, or a slash at the end
+}
+
+// Pattern is the pattern with its group's prefix.
+func (rt *Route) Pattern() string { return rt.text }
+
+// Handler is what was registered or mounted, without middleware.
+func (rt *Route) Handler() http.Handler {
+	if m, ok := rt.own.(*mounted); ok {
+		return m.Handler
+	}
+	return rt.own
+}
+
+// exact reports whether no multi wildcard has swallowed a part of the path.
+func (rt *Route) exact(m *match, path string) bool {
+	return !rt.multi || m.value(m.n-1, path) == ""
+}
+
+// set gives r the pattern and what its wildcards stand for.
+func (rt *Route) set(r *http.Request, m *match, path string) {
+	r.Pattern = rt.text
+	for i, name := range rt.names {
+		if name != "" {
+			r.SetPathValue(name, plainValue(m.value(i, path)))
+		}
+	}
+}
+
+// setDirect is set for a path without a percent sign.
+func (rt *Route) setDirect(x *direct.Exchange, m *match, path string) {
+	x.Pattern = rt.text
+	for i, name := range rt.names {
+		if name != "" {
+			x.SetPathValue(name, bytesOf(m.value(i, path)))
+		}
+	}
+}
+
+// stringOf views b without a copy, for those who do not keep it.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf views s without a copy; what looks at it must not write.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

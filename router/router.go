@@ -1,0 +1,138 @@
+package router
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// Middleware wraps a handler. If what it returns is a direct.Handler, the
+// routes it is around stay direct.
+type Middleware = func(http.Handler) http.Handler
+
+// A Router is an http.Handler, and a direct.Handler, that calls the handler of
+// the route whose pattern matches a request best. Its methods may be called
+// concurrently, also while it serves; after a registration the next request
+// builds the lookup table anew, so register before serving.
+type Router struct {
+	Routes // the patterns without a prefix
+
+	table atomic.Pointer[table] // nil after a registration, until it is built
+
+	mu       sync.Mutex // guards what follows
+	routes   []*Route
+	names    map[string]*Route
+	answer   http.Handler // miss with the Router's middleware around it
+	missing  http.Handler // nil: the default
+	notAllow http.Handler // nil: the default
+}
+
+// New makes a Router without routes.
+func New() *Router {
+	r := new(Router)
+	r.Routes.root = r
+	return r
+}
+
+// NotFound makes h answer requests that no pattern matches, instead of a plain
+// 404. Middleware of the Router is around it.
+func (r *Router) NotFound(h http.Handler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missing = h
+	r.table.Store(nil)
+}
+
+// MethodNotAllowed makes h answer requests that patterns match but for the
+// method, instead of a plain 405. The field Allow is set when h is called.
+// Middleware of the Router is around it.
+func (r *Router) MethodNotAllowed(h http.Handler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notAllow = h
+	r.table.Store(nil)
+}
+
+// ServeHTTP implements http.Handler.
+func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var m match
+	t := r.current()
+	path := req.URL.Path
+	plain := strings.IndexByte(path, '%') < 0 && strings.IndexByte(req.URL.RawPath, '%') < 0 && req.RequestURI != "*"
+	if plain {
+		if rt, sure := t.quick(&m, req.Method, req.Host, path); rt != nil && sure {
+			rt.set(req, &m, path)
+			rt.handler.ServeHTTP(w, req)
+			return
+		}
+	}
+	o := t.decide(&m, req)
+	if o.route == nil {
+		req.Pattern = o.pattern
+		t.otherwise.ServeHTTP(w, req)
+		return
+	}
+	o.route.set(req, &m, o.path)
+	o.route.handler.ServeHTTP(w, req)
+}
+
+// ServeDirect implements direct.Handler. It reports false if the route's handler
+// does, or is no direct.Handler; for redirects; and for paths that have a
+// percent sign, which the plain way decodes.
+func (r *Router) ServeDirect(x *direct.Exchange) bool {
+	if escaped(x) {
+		return false
+	}
+	var m match
+	t := r.current()
+	rt, sure := t.quick(&m, x.Method, stringOf(x.Host), stringOf(x.Path))
+	if rt == nil && t.bare {
+		return t.missDirect(x)
+	}
+	if rt == nil || !sure {
+		return t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
+	}
+	rt.setDirect(x, &m, stringOf(x.Path))
+	return rt.direct != nil && rt.direct.ServeDirect(x)
+}
+
+// escaped reports whether the path had a percent sign as it came.
+func escaped(x *direct.Exchange) bool {
+	i := bytes.IndexByte(x.Target, '%')
+	return i >= 0 && bytes.IndexByte(x.Target[:i], '?') < 0
+}
+
+// current is the table in use.
+func (r *Router) current() *table {
+	if t := r.table.Load(); t != nil {
+		return t
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := newTable(r.routes)
+	t.missing, t.notAllow = r.missing, r.notAllow
+	if r.answer == nil {
+		r.answer = r.wrap(miss{r})
+		r.used = true
+	}
+	t.otherwise = r.answer
+	t.otherwiseDirect, _ = t.otherwise.(direct.Handler)
+	_, t.bare = t.otherwise.(miss)
+	r.table.Store(t)
+	return t
+}
+
+// quick finds the route of a path that has no percent sign. Unless it is sure, a
+// redirect may come first.
+func (t *table) quick(m *match, method, host, path string) (rt *Route, sure bool) {
+	if t.hosts != nil {
+		host = withoutPort(host)
+	}
+	rt = t.find(m, host, method, path)
+	return rt, rt != nil && !m.unclean && method != http.MethodConnect &&
+		(!rt.multi || rt.exact(m, path) || t.folder(host, method, path) == nil)
+}

@@ -1,0 +1,157 @@
+package router
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// Routes registers patterns under a prefix and with middleware in common.
+type Routes struct {
+	root       *Router
+	parent     *Routes // nil for the Router's own
+	prefix     string  // [HOST][/PATH], without a slash at the end
+	middleware []Middleware
+	used       bool // a route is registered: middleware can no more be added
+}
+
+// Group makes a group within g: prefix, "[HOST][/PATH]", stands before the
+// host and path of its patterns, and middleware around their handlers, inside
+// of g's.
+//
+// The prefix "/api" makes "GET /users" the pattern "GET /api/users". It may
+// have wildcards. There is no pattern for the prefix itself, without a slash:
+// register that outside of the group.
+func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
+	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")), middleware: middleware}
+}
+
+// With makes a group without a prefix of its own:
+//
+//	r.With(auth).Handle("GET /private", h)
+func (g *Routes) With(middleware ...Middleware) *Routes { return g.Group("", middleware...) }
+
+// Use adds middleware around the handlers of g and its groups; the first is
+// the outermost. It panics if a route of g is already registered.
+//
+// The path values and the pattern of the request are set when the middleware
+// runs. That of the Router is also around the answers for which there is no
+// route: 404, 405, redirects and those to OPTIONS.
+func (g *Routes) Use(middleware ...Middleware) {
+	g.root.mu.Lock()
+	defer g.root.mu.Unlock()
+	if g.used {
+		panic("router: Use must come before the routes it is for")
+	}
+	g.middleware = append(g.middleware, middleware...)
+	g.root.table.Store(nil)
+}
+
+// wrap puts the middleware of g and those it is in around h.
+func (g *Routes) wrap(h http.Handler) http.Handler {
+	for ; g != nil; g = g.parent {
+		for i := len(g.middleware) - 1; i >= 0; i-- {
+			h = g.middleware[i](h)
+		}
+	}
+	return h
+}
+
+// Handle registers h for pattern, "[METHOD ][HOST]/PATH" as http.ServeMux has
+// it. It panics if the pattern is malformed or conflicts with another.
+func (g *Routes) Handle(pattern string, h http.Handler) *Route {
+	return g.root.register(g, pattern, h)
+}
+
+// HandleFunc registers f for pattern.
+func (g *Routes) HandleFunc(pattern string, f func(http.ResponseWriter, *http.Request)) *Route {
+	if f == nil {
+		panic("router: nil handler")
+	}
+	return g.root.register(g, pattern, http.HandlerFunc(f))
+}
+
+// HandleDirect registers a function made for the direct way. It works on every
+// server; x.PathValue has the path values.
+func (g *Routes) HandleDirect(pattern string, f func(x *direct.Exchange)) *Route {
+	if f == nil {
+		panic("router: nil handler")
+	}
+	return g.root.register(g, pattern, direct.HandlerFunc(f))
+}
+
+// register adds a route to g.
+func (r *Router) register(g *Routes, text string, h http.Handler) *Route {
+	if h == nil {
+		panic("router: nil handler")
+	}
+	if f, ok := h.(http.HandlerFunc); ok && f == nil {
+		panic("router: nil handler")
+	}
+	text = underPrefix(g.prefix, text)
+	p, err := parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("router: pattern %q: %v", text, err))
+	}
+	p.at = caller()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.routes {
+		if q := other.pattern; conflict(p, q) {
+			panic(fmt.Sprintf("router: pattern %q (registered at %s) conflicts with pattern %q (registered at %s): %s",
+				p.text, p.at, q.text, q.at, explain(p, q)))
+		}
+	}
+	rt := &Route{pattern: p, text: text, handler: g.wrap(h), own: h, root: r}
+	rt.direct, _ = rt.handler.(direct.Handler)
+	for _, s := range p.segments {
+		if s.kind == single || s.kind == multi {
+			rt.names = append(rt.names, s.text)
+		}
+	}
+	rt.multi = p.last().kind == multi
+	r.routes = append(r.routes, rt)
+	for ; g != nil; g = g.parent {
+		g.used = true
+	}
+	r.table.Store(nil)
+	return rt
+}
+
+// join puts prefix before host and path.
+func join(prefix, rest string) string {
+	if prefix == "" {
+		return rest
+	}
+	if rest != "" && rest[0] != '/' {
+		panic(fmt.Sprintf("router: %q under the prefix %q must begin with a slash", rest, prefix))
+	}
+	return prefix + rest
+}
+
+// underPrefix puts prefix into a pattern.
+func underPrefix(prefix, text string) string {
+	i := strings.IndexAny(text, " \t")
+	if i < 0 || prefix == "" {
+		return join(prefix, text)
+	}
+	return text[:i+1] + join(prefix, strings.TrimLeft(text[i+1:], " \t"))
+}
+
+// caller is where a function of this package was called from outside of it.
+func caller() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !strings.Contains(f.Function, "chert/router.(*Routes).") && !strings.Contains(f.Function, "chert/router.(*Router).") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
