@@ -1,0 +1,186 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// Options are the options of Handler.
+type Options struct {
+	// Store has the buckets. Default: a Memory of the handler's own.
+	Store Store
+	// Rules are the limits. All must admit a request, and none is charged if one
+	// does not. There must be one at least. In a Redis Cluster those with the
+	// same Key should be neighbours, and the one that refuses most the first.
+	Rules []Rule
+	// NoFields leaves out RateLimit and RateLimit-Policy; Retry-After is always
+	// there.
+	NoFields bool
+}
+
+// A Rule is a limit and how requests are charged to it.
+type Rule struct {
+	Name string // see NewLimit; clients see it
+	Rate Rate
+	Key  Key // default: ByAddress
+	// Cost is how many tokens a request takes; 0 or less: it is free. Default:
+	// 1. It gets what a direct.Exchange has; but for the Body it is there on the
+	// plain way too.
+	Cost func(r *direct.Request) int64
+}
+
+// Handler lets requests through to next as far as the rules admit them. Others
+// are answered 429 (RFC 6585 section 4) with Retry-After, and 503 if that is
+// because the store has failed. Answers have the fields of
+// draft-ietf-httpapi-ratelimit-headers-10, a RateLimit line for each rule.
+//
+// It is a direct.Handler if next is, the store does not wait, and no rule has
+// ByFunc or ByRoute. A request that next leaves to the plain way has its tokens
+// given back before it is asked again.
+func Handler(next http.Handler, o *Options) (http.Handler, error) {
+	if o == nil || len(o.Rules) == 0 {
+		return nil, errors.New("ratelimit: no rules")
+	}
+	h := &handler{next: next, store: o.Store, fields: !o.NoFields, rules: make([]*rule, len(o.Rules))}
+	if h.store == nil {
+		h.store = NewMemory(nil)
+	}
+	inner, isDirect := next.(direct.Handler)
+	isDirect = isDirect && !h.store.Waits()
+	for i, r := range o.Rules {
+		l, err := NewLimit(r.Name, r.Rate, h.store)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(o.Rules[:i], func(p Rule) bool { return p.Name == r.Name }) {
+			return nil, fmt.Errorf("ratelimit: two rules have the name %q", r.Name)
+		}
+		if r.Key.of == nil && r.Key.plain == nil {
+			r.Key = ByAddress()
+		}
+		isDirect = isDirect && r.Key.plain == nil
+		h.rules[i] = &rule{limit: l, key: r.Key, cost: r.Cost}
+		if h.policy += policy(l); i < len(o.Rules)-1 {
+			h.policy += ", "
+		}
+	}
+	if isDirect {
+		return &directHandler{handler: h, direct: inner}, nil
+	}
+	return h, nil
+}
+
+// handler is immutable.
+type handler struct {
+	next   http.Handler
+	store  Store
+	rules  []*rule
+	policy string // of RateLimit-Policy
+	fields bool
+}
+
+type rule struct {
+	limit *Limit
+	key   Key
+	cost  func(r *direct.Request) int64
+	shown shown
+}
+
+// call is what a request needs, kept for the next one.
+type call struct {
+	claims []Claim
+	rules  []*rule // of claims
+	buf    []byte  // the keys
+	req    direct.Request
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func (c *call) done() {
+	clear(c.claims)
+	clear(c.rules)
+	*c = call{claims: c.claims[:0], rules: c.rules[:0], buf: c.buf[:0]}
+	if cap(c.buf) <= 4<<10 { // no longer because of a long header field
+		calls.Put(c)
+	}
+}
+
+// ask makes a call of a request, which it has in one of both forms, or both. It
+// reports whether the request is admitted.
+func (h *handler) ask(ctx context.Context, c *call, x *direct.Request, r *http.Request) bool {
+	for _, rule := range h.rules {
+		cost := int64(1)
+		if rule.cost != nil {
+			if cost = rule.cost(x); cost <= 0 {
+				continue
+			}
+		}
+		n := len(c.buf)
+		var secret bool
+		c.buf, secret = rule.key.append(c.buf, x, r)
+		// If buf grows, earlier keys stay in the old one.
+		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret, Cost: cost})
+		c.rules = append(c.rules, rule)
+	}
+	if len(c.claims) == 0 {
+		return true
+	}
+	h.store.Take(ctx, c.claims) // the store reports its error
+	return allowed(c.claims)
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := calls.Get().(*call)
+	c.req = request(r)
+	if !h.ask(r.Context(), c, &c.req, r) {
+		direct.Respond(w, r, func(x *direct.Exchange) { h.refuse(x, c) })
+		c.done()
+		return
+	}
+	if h.fields && len(c.claims) > 0 {
+		header := w.Header()
+		// Those of a handler around this one stay.
+		header[policyField] = append(slices.Clip(header[policyField]), h.policy)
+		header[limitField] = append(slices.Clip(header[limitField]), c.lines()...)
+	}
+	c.done()
+	h.next.ServeHTTP(w, r)
+}
+
+// directHandler is a handler before a direct one.
+type directHandler struct {
+	*handler
+	direct direct.Handler
+}
+
+// ServeDirect implements direct.Handler.
+func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
+	c := calls.Get().(*call)
+	// Not deferred: after a panic of next's a new one is made.
+	if !h.ask(context.Background(), c, &x.Request, nil) {
+		h.refuse(x, c)
+		c.done()
+		return true
+	}
+	if h.fields && len(c.claims) > 0 {
+		x.KeepField(policyField, h.policy)
+		for i := range c.claims {
+			if d := &c.claims[i].Decision; !d.Failed {
+				x.KeepField(limitField, c.rules[i].shown.line(c.rules[i].limit, d))
+			}
+		}
+	}
+	answered := h.direct.ServeDirect(x)
+	if !answered && len(c.claims) > 0 {
+		h.store.Refund(context.Background(), c.claims)
+	}
+	c.done()
+	return answered
+}

@@ -1,0 +1,121 @@
+package ratelimit
+
+import (
+	"net/http"
+	"net/netip"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// A Key says whose bucket a request is charged to. The zero Key is ByAddress.
+type Key struct {
+	// of appends the key to dst. dst as it is: there is none, and the address
+	// is the key.
+	of func(dst []byte, r *direct.Request) []byte
+	// plain is instead of of, for what an exchange does not know.
+	plain  func(r *http.Request) string
+	secret bool
+}
+
+// ByAddress is a bucket for each client address; for IPv6 one for each /64,
+// which is the least that a client has. The address is RemoteAddr's: behind a
+// proxy it must be put right first, by middleware.RealIP for one. All clients
+// without an address, those of a unix socket, share a bucket.
+func ByAddress() Key { return ByPrefix(32, 64) }
+
+// ByPrefix is ByAddress with other lengths of prefix, in bits. It panics for
+// lengths that there are not.
+func ByPrefix(v4, v6 int) Key {
+	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
+		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
+	}
+	return Key{of: func(dst []byte, r *direct.Request) []byte { return appendAddress(dst, r.RemoteAddr, v4, v6) }}
+}
+
+// Everyone is one bucket for all requests.
+func Everyone() Key {
+	return Key{of: func(dst []byte, _ *direct.Request) []byte { return append(dst, "all"...) }}
+}
+
+// ByHeader is a bucket for each value of a header field, such as an API key. A
+// request without it is charged to its address. Whoever can make up values has
+// as many buckets: ask who he is before, or have a rule for addresses too. The
+// values are not readable in a store.
+func ByHeader(name string) Key {
+	return Key{secret: true, of: func(dst []byte, r *direct.Request) []byte {
+		v := r.Fields.Get(name)
+		if len(v) == 0 {
+			return dst
+		}
+		return append(append(dst, '='), v...) // never the same as an address
+	}}
+}
+
+// ByRequest is a bucket for each key that f appends to dst. A request for which
+// it appends nothing is charged to its address.
+func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
+	return Key{of: func(dst []byte, r *direct.Request) []byte {
+		n := len(dst)
+		dst = f(append(dst, '='), r)
+		if len(dst) == n+1 {
+			return dst[:n]
+		}
+		return dst
+	}}
+}
+
+// ByFunc is a bucket for each string that f returns: the subject of a token that
+// was checked before, for one. A request for which it is "" is charged to its
+// address. What has a rule with it is not direct; with ByRequest it is.
+func ByFunc(f func(r *http.Request) string) Key { return Key{plain: f} }
+
+// ByRoute is a bucket for each route: the Pattern of the request. It belongs
+// inside of a router.
+func ByRoute() Key { return ByFunc(func(r *http.Request) string { return r.Pattern }) }
+
+// append appends the key of a request, of which r may be nil.
+func (k *Key) append(dst []byte, x *direct.Request, r *http.Request) (key []byte, secret bool) {
+	n := len(dst)
+	if k.plain != nil {
+		if s := k.plain(r); s != "" {
+			return append(append(dst, '='), s...), false
+		}
+	} else if dst = k.of(dst, x); len(dst) > n {
+		return dst, k.secret
+	}
+	return appendAddress(dst, x.RemoteAddr, 32, 64), false
+}
+
+// appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".
+func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
+	var a netip.Addr
+	if ap, err := netip.ParseAddrPort(remote); err == nil {
+		a = ap.Addr()
+	} else if a, err = netip.ParseAddr(remote); err != nil {
+		return append(dst, '@') // a client may give its end of a unix socket any name
+	}
+	a = a.Unmap().WithZone("")
+	bits := v6
+	if a.Is4() {
+		bits = v4
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return append(dst, '@')
+	}
+	if bits == a.BitLen() {
+		return a.AppendTo(dst)
+	}
+	return p.AppendTo(dst)
+}
+
+// request is what keys see of r. The slices are views of its strings.
+func request(r *http.Request) direct.Request {
+	return direct.Request{
+		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
+		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: direct.FieldsOf(r.Header),
+	}
+}
+
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

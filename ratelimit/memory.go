@@ -1,0 +1,168 @@
+package ratelimit
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Memory is the store of one process. The usual decision is a look into a hash
+// table and one compare-and-swap; only a key that is new takes a lock, of a part
+// of the table.
+//
+// A key is its 64-bit hash, under a seed of this process. That two keys of a
+// million have the same, and share a bucket, has a chance of 1 in 40 million.
+//
+// A bucket that is full is forgotten: that is no loss. So only keys that were
+// used within their limit's window take memory, 16 bytes each and up to 32 with
+// the room between them.
+type Memory struct {
+	shards [shardCount]shard
+	most   int // keys in a shard
+	clock  func() time.Duration
+}
+
+// MemoryOptions are the options of NewMemory; nil or zero is the default.
+type MemoryOptions struct {
+	// MaxKeys is about how many buckets are kept that are not full. Default
+	// 1,048,576, which take 32 MiB at most. A key that comes when all are taken
+	// takes over the bucket, as full or empty as it is, of one that has nearly
+	// the most tokens left. (That is the Space-Saving algorithm: who floods the
+	// table with keys gets no more tokens than there are buckets for, and who
+	// is over a limit stays so.)
+	MaxKeys int
+	// Clock tells the time since some fixed moment. It must not go back.
+	// Default: the system's monotonic clock.
+	Clock func() time.Duration
+}
+
+// DefaultMaxKeys is the default of MemoryOptions.MaxKeys.
+const DefaultMaxKeys = 1 << 20
+
+// NewMemory makes a Memory.
+func NewMemory(o *MemoryOptions) *Memory {
+	if o == nil {
+		o = &MemoryOptions{}
+	}
+	m := &Memory{clock: o.Clock}
+	if m.clock == nil {
+		start := time.Now()
+		m.clock = func() time.Duration { return time.Since(start) }
+	}
+	keys := o.MaxKeys
+	if keys <= 0 {
+		keys = DefaultMaxKeys
+	}
+	// Keys do not spread evenly: six standard deviations more.
+	mean := float64(keys) / shardCount
+	m.most = int(math.Ceil(mean + 6*math.Sqrt(mean)))
+	for i := range m.shards {
+		m.shards[i].table.Store(newTable(0))
+	}
+	return m
+}
+
+// now is in nanoseconds and more than 0.
+func (m *Memory) now() int64 { return max(0, int64(m.clock())) + 1 }
+
+func (m *Memory) shard(hash uint64) *shard { return &m.shards[hash>>(64-shardBits)] }
+
+// Waits implements Store.
+func (m *Memory) Waits() bool { return false }
+
+// Len is how many keys take memory now, those not forgotten yet included.
+func (m *Memory) Len() (n int) {
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		n += s.table.Load().keys
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Take implements Store. The error is nil.
+func (m *Memory) Take(_ context.Context, claims []Claim) error {
+	if len(claims) != 1 {
+		for i := range claims {
+			c := &claims[i]
+			c.Decision = m.look(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
+		}
+		if !allowed(claims) {
+			return nil
+		}
+	}
+	for i := range claims {
+		c := &claims[i]
+		c.Decision, c.At = m.take(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
+		if !c.Decision.Allowed {
+			m.refund(claims[:i])
+			break
+		}
+	}
+	return nil
+}
+
+// Refund implements Store.
+func (m *Memory) Refund(_ context.Context, claims []Claim) error {
+	m.refund(claims)
+	return nil
+}
+
+func (m *Memory) refund(claims []Claim) {
+	for i := range claims {
+		c := &claims[i]
+		if c.Cost > 0 {
+			m.giveBack(c.Limit, hashBytes(c.Limit, c.Key), c.Cost, c.At)
+		}
+		c.Decision = m.look(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
+	}
+}
+
+// look decides and charges nothing.
+func (m *Memory) look(l *Limit, hash uint64, cost int64) Decision {
+	now := m.now()
+	s := m.shard(hash)
+	full := int64(0)
+	if e := s.table.Load().find(clean(hash)); e != nil {
+		if v, ok := e.read(clean(hash)); ok {
+			full = v
+		} else {
+			s.mu.Lock()
+			full = s.read(clean(hash))
+			s.mu.Unlock()
+		}
+	}
+	return l.decide(max(0, full-now), cost)
+}
+
+// take charges a bucket if it can, and returns the time at which it did.
+func (m *Memory) take(l *Limit, hash uint64, cost int64) (d Decision, at int64) {
+	if cost == 0 || cost > l.rate.Burst {
+		return m.look(l, hash, cost), 0
+	}
+	s := m.shard(hash)
+	hash = clean(hash)
+	if e := s.table.Load().find(hash); e != nil {
+		if d, at, ok := e.charge(m, l, hash, cost); ok {
+			return d, at
+		}
+	}
+	return s.insert(m, l, hash, cost)
+}
+
+// giveBack takes a charge back, less the time since. In that time the bucket may
+// have become full, and then that much of the charge is back already; whether it
+// has cannot be seen any more.
+func (m *Memory) giveBack(l *Limit, hash uint64, cost, at int64) {
+	s := m.shard(hash)
+	hash = clean(hash)
+	if e := s.table.Load().find(hash); e != nil && e.refund(l, hash, cost, at, m.now()) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.table.Load().find(hash); e != nil {
+		e.refund(l, hash, cost, at, m.now())
+	}
+}

@@ -1,0 +1,533 @@
+package ratelimit
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// clock is set by tests.
+type clock struct{ ns atomic.Int64 }
+
+func (c *clock) now() time.Duration      { return time.Duration(c.ns.Load()) }
+func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
+// model is a token bucket as the books have it, in exact numbers: tokens are
+// counted in units of an interval's nanoseconds.
+type model struct {
+	interval, window int64
+	level            int64 // units in the bucket
+	last             int64
+}
+
+func newModel(l *Limit, now int64) *model {
+	return &model{interval: l.interval, window: l.window, level: l.window, last: now}
+}
+
+func (m *model) take(now, cost int64) bool {
+	m.level = min(m.window, m.level+now-m.last)
+	m.last = now
+	if cost > m.window/m.interval || m.level < cost*m.interval {
+		return false
+	}
+	m.level -= cost * m.interval
+	return true
+}
+
+func (m *model) tokens() int64 { return m.level / m.interval }
+
+// Every decision is the model's, whatever the rates, keys, costs and times; also
+// of several limits at once, and with refunds.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var c clock
+		c.ns.Store(rapid.Int64Range(0, 1<<40).Draw(t, "start"))
+		store := NewMemory(&MemoryOptions{Clock: c.now})
+		limits := make([]*Limit, rapid.IntRange(1, 3).Draw(t, "limits"))
+		for i := range limits {
+			r := Rate{
+				Count: rapid.Int64Range(1, 1000).Draw(t, "count"),
+				Per:   time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(time.Hour)).Draw(t, "per")),
+				Burst: rapid.Int64Range(1, 20).Draw(t, "burst"),
+			}
+			var err error
+			if limits[i], err = NewLimit(strconv.Itoa(i), r, store); err != nil {
+				t.Fatal(err)
+			}
+		}
+		models := make(map[string]*model)
+		of := func(cl *Claim) *model {
+			id := cl.Limit.name + " " + string(cl.Key)
+			if models[id] == nil {
+				models[id] = newModel(cl.Limit, int64(c.now()))
+			}
+			return models[id]
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			c.advance(time.Duration(rapid.Int64Range(0, 3*limits[0].interval).Draw(t, "wait")))
+			claims := make([]Claim, 0, len(limits))
+			want := true
+			for _, l := range limits[:rapid.IntRange(1, len(limits)).Draw(t, "asked")] {
+				key := []byte{byte(rapid.IntRange('a', 'c').Draw(t, "key"))}
+				claims = append(claims, Claim{Limit: l, Key: key, Cost: rapid.Int64Range(0, 22).Draw(t, "cost")})
+				cl := &claims[len(claims)-1]
+				trial := *of(cl)
+				want = trial.take(int64(c.now()), cl.Cost) && want
+			}
+			store.Take(context.Background(), claims)
+			if allowed(claims) != want {
+				t.Fatalf("got %+v, want %v", claims, want)
+			}
+			undo := want && rapid.IntRange(0, 4).Draw(t, "refund") == 0
+			if undo {
+				store.Refund(context.Background(), claims)
+			}
+			for i := range claims {
+				cl := &claims[i]
+				m := of(cl)
+				if m.take(int64(c.now()), 0); want && !undo {
+					m.take(int64(c.now()), cl.Cost)
+				}
+				if d := cl.Decision; (want || !d.Allowed) && d.Remaining != m.tokens() && !undo {
+					t.Fatalf("claim %d: %+v, want %d left", i, d, m.tokens())
+				}
+				if d, _ := cl.Limit.Allow(context.Background(), string(cl.Key), 0); d.Remaining != m.tokens() || d.Reset != time.Duration(m.window-m.level) {
+					t.Fatalf("claim %d: look gives %+v, want %d left", i, d, m.tokens())
+				}
+			}
+		}
+	})
+}
+
+func TestDecision(t *testing.T) {
+	t.Parallel()
+	var c clock
+	l := mustLimit(t, "10/s burst 3", NewMemory(&MemoryOptions{Clock: c.now}))
+	const tick = 100 * time.Millisecond
+	for i, tt := range []struct {
+		wait time.Duration
+		cost int64
+		want Decision
+	}{
+		{0, 0, Decision{true, false, 3, 3, 0, 0}},
+		{0, 1, Decision{true, false, 3, 2, 0, tick}},
+		{0, 3, Decision{false, false, 3, 2, tick, tick}},
+		{0, 2, Decision{true, false, 3, 0, 0, 3 * tick}},
+		{0, 1, Decision{false, false, 3, 0, tick, 3 * tick}},
+		{tick / 2, 1, Decision{false, false, 3, 0, tick / 2, 5 * tick / 2}},
+		{tick/2 - 1, 1, Decision{false, false, 3, 0, 1, 2*tick + 1}},
+		{1, 1, Decision{true, false, 3, 0, 0, 3 * tick}},
+		{0, 4, Decision{false, false, 3, 0, Never, 3 * tick}},
+		{time.Hour, 4, Decision{false, false, 3, 3, Never, 0}},
+		{0, 3, Decision{true, false, 3, 0, 0, 3 * tick}},
+	} {
+		c.advance(tt.wait)
+		if d, err := l.Allow(t.Context(), "k", tt.cost); d != tt.want || err != nil {
+			t.Errorf("%d: got %+v, %v, want %+v", i, d, err, tt.want)
+		}
+	}
+	if _, err := l.Allow(t.Context(), "k", -1); err == nil {
+		t.Error("a negative cost is taken")
+	}
+}
+
+// fewer is how many are enough with the race detector, which makes all slow.
+func fewer(n int) int {
+	if testing.Short() || raceEnabled {
+		return n / 20
+	}
+	return n
+}
+
+// alone skips a long test of one goroutine where races are looked for.
+func alone(t *testing.T) {
+	t.Helper()
+	if testing.Short() || raceEnabled {
+		t.Skip("long, and nothing in it runs at the same time")
+	}
+}
+
+// hammer lets 16 goroutines ask for n tokens in all, and counts those they get.
+func hammer(n int, ask func(i int) bool) int64 {
+	var all sync.WaitGroup
+	var next, got atomic.Int64
+	for range 16 {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				if ask(int(i - 1)) {
+					got.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return got.Load()
+}
+
+// The clock stands still, then moves while they ask: what is admitted is what
+// the bucket held and what came, to one token.
+func TestHammerOneKey(t *testing.T) {
+	t.Parallel()
+	var c clock
+	l := mustLimit(t, "1000/s burst 700", NewMemory(&MemoryOptions{Clock: c.now}))
+	ask := func(int) bool { d, _ := l.Allow(context.Background(), "k", 1); return d.Allowed }
+	if got := hammer(20000, ask); got != 700 {
+		t.Errorf("%d were admitted of a full bucket of 700", got)
+	}
+	const step = 100 * time.Microsecond
+	got := hammer(100000, func(i int) bool {
+		if i%10 == 0 {
+			c.advance(step)
+		}
+		return ask(i)
+	})
+	// All are drained at the end: what came has been taken but for the last token.
+	got += hammer(1, ask) + hammer(1, ask)
+	if want := int64(10000 * step / time.Millisecond); got != want {
+		t.Errorf("%d were admitted of %d that came", got, want)
+	}
+}
+
+// The same with the clock of the system, which runs while they ask.
+func TestHammerRealClock(t *testing.T) {
+	t.Parallel()
+	store := NewMemory(nil)
+	l := mustLimit(t, "100000/s burst 100", store)
+	before := store.now()
+	got := hammer(fewer(100000), func(int) bool { d, _ := l.Allow(context.Background(), "k", 1); return d.Allowed })
+	if most := 100 + (store.now()-before)/l.interval; got > most || got < 100 {
+		t.Errorf("%d were admitted, at most %d could be", got, most)
+	}
+}
+
+// A million keys, each asked for by several goroutines at a time, while the
+// tables are made anew again and again.
+func TestHammerManyKeys(t *testing.T) {
+	t.Parallel()
+	keys := fewer(1_000_000)
+	var c clock
+	l := mustLimit(t, "1/h burst 2", NewMemory(&MemoryOptions{Clock: c.now}))
+	admitted := make([]atomic.Int32, keys)
+	hammer(4*keys, func(i int) bool {
+		k := i / 4 // four askers for two tokens
+		var key [8]byte
+		binary.LittleEndian.PutUint64(key[:], uint64(k))
+		d, _ := l.Allow(context.Background(), string(key[:]), 1)
+		if d.Allowed {
+			admitted[k].Add(1)
+		}
+		return d.Allowed
+	})
+	for k := range admitted {
+		if n := admitted[k].Load(); n != 2 {
+			t.Fatalf("key %d: %d were admitted, want 2", k, n)
+		}
+	}
+}
+
+// Keys come, are forgotten when their buckets are full, and come again; their
+// entries go from one to the other under the askers' hands.
+func TestHammerTurnover(t *testing.T) {
+	t.Parallel()
+	const keys, rounds = 2000, 10
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1/s burst 1", store)
+	got := int64(0)
+	for range rounds {
+		got += hammer(8*keys, func(i int) bool {
+			d, _ := l.Allow(context.Background(), strconv.Itoa(i/8), 1)
+			return d.Allowed
+		})
+		c.advance(time.Second)
+	}
+	if got != keys*rounds {
+		t.Errorf("%d were admitted, want %d", got, keys*rounds)
+	}
+	// The clock moves while they ask, so that entries change hands all the
+	// time. No key gets more than came.
+	var admitted [keys]atomic.Int64
+	begin := int64(c.now())
+	hammer(fewer(100000), func(i int) bool {
+		c.advance(20 * time.Microsecond)
+		k := rand.IntN(keys)
+		d, _ := l.Allow(context.Background(), strconv.Itoa(k), 1)
+		if d.Allowed {
+			admitted[k].Add(1)
+		}
+		return d.Allowed
+	})
+	most := 1 + (int64(c.now())-begin)/l.interval
+	for k := range admitted {
+		if n := admitted[k].Load(); n > most {
+			t.Errorf("key %d: %d were admitted, at most %d could be", k, n, most)
+		}
+	}
+}
+
+// Of several limits all are charged or none, whatever the race.
+func TestHammerSeveral(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	wide, err := NewLimit("wide", Rate{1, time.Hour, 1000}, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow, err := NewLimit("narrow", Rate{1, time.Hour, 300}, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := hammer(20000, func(i int) bool {
+		claims := [2]Claim{{Limit: wide, Key: []byte("all"), Cost: 1}, {Limit: narrow, Key: []byte{byte('a' + i%3)}, Cost: 1}}
+		if i&1 == 0 {
+			claims[0], claims[1] = claims[1], claims[0]
+		}
+		store.Take(context.Background(), claims[:])
+		return allowed(claims[:])
+	})
+	d, _ := wide.Allow(context.Background(), "all", 0)
+	if got != 900 || d.Remaining != 100 {
+		t.Errorf("%d were admitted, want 900; %d are left, want 100", got, d.Remaining)
+	}
+}
+
+// What was taken and given back can be taken again, whoever takes meanwhile.
+func TestHammerRefund(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1/h burst 500", store)
+	var kept atomic.Int64
+	hammer(20000, func(i int) bool {
+		claims := [1]Claim{{Limit: l, Key: []byte("k"), Cost: 1}}
+		store.Take(context.Background(), claims[:])
+		if !claims[0].Decision.Allowed {
+			return false
+		}
+		if i%3 == 0 {
+			store.Refund(context.Background(), claims[:])
+		} else {
+			kept.Add(1)
+		}
+		return true
+	})
+	d, _ := l.Allow(context.Background(), "k", 0)
+	if kept.Load()+d.Remaining != 500 {
+		t.Errorf("%d are kept and %d left of 500", kept.Load(), d.Remaining)
+	}
+}
+
+// A refund gives no more than what has not come back by itself.
+func TestRefundIsNotGivenTwice(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1/s burst 10", store)
+	take := func(cost int64) []Claim {
+		claims := []Claim{{Limit: l, Key: []byte("k"), Cost: cost}}
+		store.Take(t.Context(), claims)
+		return claims
+	}
+	early := take(4)
+	c.advance(3 * time.Second) // three of them are back
+	take(2)
+	store.Refund(t.Context(), early)
+	if d := take(0)[0].Decision; d.Remaining != 8 {
+		t.Errorf("%d are left, want 8", d.Remaining)
+	}
+	c.advance(time.Minute)
+	first, second := take(4), take(3)
+	store.Refund(t.Context(), first)
+	c.advance(3 * time.Second) // all are back
+	take(10)
+	store.Refund(t.Context(), second)
+	if d := take(0)[0].Decision; d.Remaining != 0 {
+		t.Errorf("%d are left, want 0", d.Remaining)
+	}
+	c.advance(time.Minute)
+	first, second = take(4), take(3)
+	store.Refund(t.Context(), first)
+	store.Refund(t.Context(), second)
+	if d := take(0)[0].Decision; d.Remaining != 10 {
+		t.Errorf("%d are left, want 10", d.Remaining)
+	}
+	late := take(1)
+	c.advance(time.Minute)
+	take(10)
+	store.Refund(t.Context(), late)
+	if d := take(0)[0].Decision; d.Remaining != 0 {
+		t.Errorf("%d are left, want 0", d.Remaining)
+	}
+}
+
+// A flood of keys: memory stays bounded, who is over a limit stays so, and the
+// flood gets no more than the buckets that there are.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	alone(t)
+	var c clock
+	const most = 10000
+	store := NewMemory(&MemoryOptions{MaxKeys: most, Clock: c.now})
+	l := mustLimit(t, "1/h burst 5", store)
+	for i := range 1000 {
+		l.Allow(t.Context(), "drained"+strconv.Itoa(i), 5)
+	}
+	got := int64(0)
+	const flood = 100000
+	for i := range flood {
+		if d, _ := l.Allow(t.Context(), "flood"+strconv.Itoa(i), 1); d.Allowed {
+			got++
+		}
+	}
+	room := int64(len(store.shards) * store.most)
+	if n := int64(store.Len()); n > room || n < most*9/10 {
+		t.Errorf("%d keys are kept, want %d to %d", n, most*9/10, room)
+	}
+	if got > 5*room {
+		t.Errorf("%d were admitted by %d buckets of 5", got, room)
+	}
+	again := 0
+	for i := range 1000 {
+		if d, _ := l.Allow(t.Context(), "drained"+strconv.Itoa(i), 1); d.Allowed {
+			again++
+		}
+	}
+	if again > 10 {
+		t.Errorf("%d of 1000 that were over the limit got a token", again)
+	}
+	c.advance(5 * time.Hour)
+	for i := range 1000 {
+		if d, _ := l.Allow(t.Context(), "late"+strconv.Itoa(i), 5); !d.Allowed {
+			t.Fatal("full buckets are not forgotten")
+		}
+	}
+}
+
+// Who is refused because the table is full of another limit's keys is not told
+// to wait longer than its own bucket takes.
+func TestFullOfAnotherLimit(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{MaxKeys: 1000, Clock: c.now})
+	slow, quick := mustLimit(t, "1/h burst 24", store), mustLimit(t, "10/s", store)
+	for i := range 20000 {
+		slow.Allow(t.Context(), strconv.Itoa(i), 1)
+	}
+	refused := 0
+	for i := range 1000 {
+		d, _ := quick.Allow(t.Context(), strconv.Itoa(i), 3)
+		if d.Allowed {
+			continue
+		}
+		if refused++; d.RetryAfter != 300*time.Millisecond || d.Reset != time.Second || d.Remaining != 0 {
+			t.Fatalf("%d: got %+v", i, d)
+		}
+	}
+	if refused == 0 {
+		t.Error("nobody was refused: the table was not full")
+	}
+}
+
+// Under a flood that changes hands all the time nobody gets more than came in
+// all buckets together.
+func TestHammerFull(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{MaxKeys: 100, Clock: c.now})
+	l := mustLimit(t, "1/h burst 3", store)
+	got := hammer(fewer(50000), func(i int) bool {
+		d, _ := l.Allow(context.Background(), strconv.Itoa(i%5000), 1)
+		return d.Allowed
+	})
+	if most := int64(3 * shardCount * store.most); got > most {
+		t.Errorf("%d were admitted by %d buckets of 3", got, shardCount*store.most)
+	}
+}
+
+func TestShrinks(t *testing.T) {
+	t.Parallel()
+	alone(t)
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1/s", store)
+	entries := func() (n int) {
+		for i := range store.shards {
+			n += len(store.shards[i].table.Load().entries)
+		}
+		return n
+	}
+	for i := range 200_000 {
+		l.Allow(t.Context(), strconv.Itoa(i), 1)
+	}
+	large := entries()
+	for i := range 1_000_000 { // few at a time
+		if i%1000 == 0 {
+			c.advance(2 * time.Second)
+		}
+		l.Allow(t.Context(), "later"+strconv.Itoa(i), 1)
+	}
+	if small := entries(); small > large/16 {
+		t.Errorf("%d entries, of %d before", small, large)
+	}
+}
+
+func TestMemoryOfAMillion(t *testing.T) {
+	alone(t)
+	// Not parallel: HeapAlloc is the process's.
+	heap := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	before := heap()
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1000/h", store)
+	peak := uint64(0)
+	var key []byte
+	for i := range 1_000_000 {
+		key = fmt.Appendf(key[:0], "10.%d.%d.%d", i>>16, i>>8&255, i&255)
+		l.Allow(t.Context(), string(key), 1)
+		if i&0xffff == 0 {
+			peak = max(peak, heap())
+		}
+	}
+	used := heap() - before
+	t.Logf("%d keys: %.1f MB, %.1f MB at most", store.Len(), float64(used)/1e6, float64(peak-before)/1e6)
+	if used > 100e6 || store.Len() != 1_000_000 {
+		t.Errorf("%d keys take %d bytes", store.Len(), used)
+	}
+	runtime.KeepAlive(store)
+}
+
+func TestNoAllocations(t *testing.T) {
+	ctx := t.Context()
+	store := NewMemory(nil)
+	l, refusing := mustLimit(t, "10000000/s", store), mustLimit(t, "1/d", store)
+	claims := []Claim{{Limit: l, Key: []byte("k"), Cost: 1}, {Limit: l, Key: []byte("k2"), Cost: 1}}
+	key := "192.0.2.1"
+	for name, f := range map[string]func(){
+		"admitted": func() { l.Allow(ctx, key, 1) },
+		"refused":  func() { refusing.Allow(ctx, key, 1) },
+		"look":     func() { l.Allow(ctx, key, 0) },
+		"several":  func() { store.Take(ctx, claims); store.Refund(ctx, claims) },
+	} {
+		f()
+		if n := testing.AllocsPerRun(1000, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/sony/gobreaker/v2"
+)
+
+// fail decides by the policy for failures, and says why.
+func (s *Store) fail(claims []ratelimit.Claim, err error) {
+	s.report(err)
+	if s.o.Failure == Local {
+		stand := s.standIns(claims)
+		s.o.Memory.Take(context.Background(), stand)
+		for i := range claims {
+			claims[i].Decision, claims[i].At = stand[i].Decision, stand[i].At
+			claims[i].Decision.Failed = true
+		}
+		return
+	}
+	for i := range claims {
+		c := &claims[i]
+		c.Decision = ratelimit.Decision{Allowed: true, Failed: true, Limit: c.Limit.Rate().Burst, Remaining: c.Limit.Rate().Burst}
+		if s.o.Failure == Closed {
+			c.Decision.Allowed, c.Decision.Remaining, c.Decision.RetryAfter = false, 0, s.o.Pause
+		}
+	}
+}
+
+// standIns are the claims for the memory of this process.
+func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
+	stand := make([]ratelimit.Claim, len(claims))
+	for i, c := range claims {
+		l, ok := s.shares.Load(c.Limit)
+		if !ok {
+			share, err := ratelimit.NewLimit(c.Limit.Name(), c.Limit.Rate().Share(s.o.Instances), s.o.Memory)
+			if err != nil {
+				share = c.Limit // cannot be: Share makes what NewLimit takes
+			}
+			l, _ = s.shares.LoadOrStore(c.Limit, share)
+		}
+		c.Limit = l.(*ratelimit.Limit)
+		stand[i] = c
+	}
+	return stand
+}
+
+var start = time.Now()
+
+// report says what is wrong, once a second at most. While Redis is left alone it
+// says what was wrong before.
+func (s *Store) report(err error) {
+	r := &s.reports
+	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {
+		why := s.explain(err).Error()
+		r.why.Store(&why)
+	}
+	why := r.why.Load()
+	if why == nil || !r.turn() {
+		return
+	}
+	r.down.Store(true)
+	s.o.Report("rate limits: " + *why + "; " + [...]string{
+		Local:  "each process limits by itself meanwhile",
+		Open:   "everything is admitted meanwhile",
+		Closed: "everything is refused meanwhile",
+	}[s.o.Failure])
+}
+
+// turn reports whether it is time for a line.
+func (r *reports) turn() bool {
+	now := max(1, int64(time.Since(start)))
+	last := r.last.Load()
+	return (last == 0 || now-last >= int64(time.Second)) && r.last.CompareAndSwap(last, now)
+}
+
+// answered says that Redis is back, if it was said that it is not.
+func (s *Store) answered() {
+	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
+		s.o.Report("rate limits: redis at " + s.where + " answers again")
+	}
+}
+
+// explain puts an error into one line for who runs the server. It wraps err.
+func (s *Store) explain(err error) error {
+	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+		return false
+	}
+	say := func(what string) error { return &problem{"redis at " + s.where + " " + what, err} }
+	var op *net.OpError
+	switch {
+	case has("WRONGPASS", "invalid password", "invalid username"):
+		return say("refuses the user or password")
+	case has("NOAUTH"):
+		return say("wants a password")
+	case has("AUTH <password> called without any password"):
+		return say("has no password, but one was given")
+	case has("NOPERM"):
+		return say("does not let this user do that: " + text)
+	case has("READONLY"):
+		return say("is a read-only replica; want its primary")
+	case has("MOVED ", "CROSSSLOT"):
+		return say("is a node of a cluster; want redis+cluster://")
+	case has("CLUSTERDOWN"):
+		return say("is a cluster that is not whole")
+	case has("cluster support disabled"):
+		return say("is not a cluster; want redis://")
+	case has("not allowed after non deterministic"):
+		return say("is too old; want Redis 5 or later")
+	case has("LOADING "):
+		return say("is reading its data and does not answer yet")
+	case has("MISCONF", "OOM "):
+		return say("cannot write: " + text)
+	case errors.As(err, &op) && op.Op == "dial" && !op.Timeout():
+		return say("cannot be reached: " + op.Err.Error())
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
+		return say(fmt.Sprintf("does not answer within %v", s.o.Timeout))
+	}
+	return say("failed: " + text)
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout() || strings.Contains(err.Error(), "pool timeout")
+}
+
+// problem is a line, and the error it is for.
+type problem struct {
+	line string
+	err  error
+}
+
+func (p *problem) Error() string { return p.line }
+func (p *problem) Unwrap() error { return p.err }

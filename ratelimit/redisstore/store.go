@@ -1,0 +1,249 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// Store is a ratelimit.Store in Redis.
+type Store struct {
+	client  redis.UniversalClient
+	owned   bool
+	where   string
+	split   bool // claims with different keys are a script each
+	o       Options
+	breaker *gobreaker.CircuitBreaker[[]int64]
+	shares  sync.Map // *ratelimit.Limit to that which stands in for it
+	reports reports
+}
+
+// New makes a Store that uses client, which stays the caller's. Redis is not
+// asked yet; see Check. A client must have ContextTimeoutEnabled, else it waits
+// longer than Timeout, and should have MaxRetries -1: what is tried again may be
+// charged twice.
+func New(client redis.UniversalClient, o *Options) (*Store, error) {
+	opt, err := o.defaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{client: client, o: opt}
+	var deadlines bool
+	if s.where, s.split, deadlines = describe(client); !deadlines {
+		return nil, errors.New("redisstore: the client's options lack ContextTimeoutEnabled, without which it waits longer than Timeout")
+	}
+	s.breaker = gobreaker.NewCircuitBreaker[[]int64](gobreaker.Settings{
+		Timeout:     opt.Pause,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= opt.Failures },
+	})
+	return s, nil
+}
+
+// Close closes the client, if OpenURL has made it.
+func (s *Store) Close() error {
+	if s.owned {
+		return s.client.Close()
+	}
+	return nil
+}
+
+// Waits implements ratelimit.Store.
+func (s *Store) Waits() bool { return true }
+
+// checkTime is how long Check waits; a first connection may take long.
+const checkTime = 5 * time.Second
+
+// Check reports, in one line, what keeps Redis from being used: that it cannot
+// be reached, refuses the password, cannot be written to, or is too old. It runs
+// the script that decides on a key of its own.
+func (s *Store) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(checkTime, s.o.Timeout))
+	defer cancel()
+	key := s.o.Prefix + "{check}:check"
+	if _, err := take.Run(ctx, s.client, []string{key}, 1, 1000, 1).Int64Slice(); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// Take implements ratelimit.Store.
+func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
+	start := time.Now()
+	ctx, cancel := s.deadline(ctx) // of all round trips together
+	defer cancel()
+	for i := range claims {
+		claims[i].Decision = ratelimit.Decision{}
+	}
+	var at int64
+	var err error
+	done := 0
+	for _, group := range s.groups(claims) {
+		if at, err = s.takeGroup(ctx, group); err != nil || !allowed(group) {
+			break
+		}
+		done += len(group)
+	}
+	switch {
+	case err != nil:
+		// What was charged stays so: Redis is not to be asked more just now.
+		s.fail(claims, err)
+	case 0 < done && done < len(claims):
+		s.giveBack(ctx, claims[:done])
+		s.notAsked(claims[done:])
+	}
+	e := Event{Took: time.Since(start), Claims: len(claims), Allowed: allowed(claims), Err: err}
+	if err == nil {
+		e.Time = time.Unix(0, at)
+		s.answered()
+	}
+	s.o.Observe(e)
+	return err
+}
+
+// notAsked fills in the decisions of claims behind one that was refused.
+func (s *Store) notAsked(claims []ratelimit.Claim) {
+	for i := range claims {
+		if c := &claims[i]; c.Decision.Limit == 0 {
+			c.Decision = c.Limit.Decide(0, 0)
+		}
+	}
+}
+
+// groups are the claims that can be one script. Claims with the same key must be
+// neighbours for that; they are where they come from one request.
+func (s *Store) groups(claims []ratelimit.Claim) [][]ratelimit.Claim {
+	if !s.split || len(claims) == 1 {
+		return [][]ratelimit.Claim{claims}
+	}
+	var all [][]ratelimit.Claim
+	for len(claims) > 0 {
+		n := 1
+		for n < len(claims) && slices.Equal(claims[n].Key, claims[0].Key) && claims[n].Secret == claims[0].Secret {
+			n++
+		}
+		all, claims = append(all, claims[:n]), claims[n:]
+	}
+	return all
+}
+
+// takeGroup is one round trip. at is Redis's time, in nanoseconds since 1970.
+func (s *Store) takeGroup(ctx context.Context, claims []ratelimit.Claim) (at int64, err error) {
+	keys, args := make([]string, len(claims)), make([]any, 0, 3*len(claims))
+	for i := range claims {
+		c := &claims[i]
+		keys[i] = s.key(c)
+		args = append(args, int64(c.Limit.Interval()), int64(c.Limit.Window()), c.Cost)
+	}
+	reply, err := s.run(ctx, take, keys, args)
+	if err == nil && len(reply) != 3+len(claims) {
+		err = fmt.Errorf("redisstore: a reply of %d numbers for %d claims", len(reply), len(claims))
+	}
+	if err != nil {
+		return 0, err
+	}
+	at = reply[1]*1e9 + reply[2]
+	for i := range claims {
+		c := &claims[i]
+		c.At = at
+		c.Decision = c.Limit.Decide(time.Duration(reply[3+i]), c.Cost)
+	}
+	return at, nil
+}
+
+// deadline makes ctx end after Timeout, and not before. That the client of a
+// request is gone does not matter: who begins and ends requests would make
+// connections to Redis be closed and made anew.
+func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
+}
+
+// run asks Redis, unless it has failed too often.
+func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]int64, error) {
+	return s.breaker.Execute(func() ([]int64, error) {
+		cmd := script.Run(ctx, s.client, keys, args...)
+		if script == refund {
+			return nil, cmd.Err()
+		}
+		return cmd.Int64Slice()
+	})
+}
+
+// key is the name of a claim's bucket. Keys that are secret, long, or have
+// something in them that is not for names are hashed.
+func (s *Store) key(c *ratelimit.Claim) string {
+	if c.Secret || !readable(c.Key) {
+		sum := sha256.Sum256(c.Key)
+		return s.o.Prefix + "{#" + hex.EncodeToString(sum[:16]) + "}:" + c.Limit.Name()
+	}
+	return s.o.Prefix + "{" + string(c.Key) + "}:" + c.Limit.Name()
+}
+
+func readable(key []byte) bool {
+	for _, c := range key {
+		if c <= ' ' || c >= 0x7f || c == '{' || c == '}' || c == '#' {
+			return false
+		}
+	}
+	return 0 < len(key) && len(key) <= 64
+}
+
+// Refund implements ratelimit.Store.
+func (s *Store) Refund(ctx context.Context, claims []ratelimit.Claim) error {
+	start := time.Now()
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	err := s.giveBack(ctx, claims)
+	s.o.Observe(Event{Took: time.Since(start), Claims: len(claims), Refund: true, Allowed: true, Err: err})
+	return err
+}
+
+func (s *Store) giveBack(ctx context.Context, claims []ratelimit.Claim) error {
+	if len(claims) > 0 && claims[0].Decision.Failed {
+		if s.o.Failure == Local {
+			stand := s.standIns(claims)
+			return s.o.Memory.Refund(ctx, stand)
+		}
+		return nil
+	}
+	var errs []error
+	for _, group := range s.groups(claims) {
+		keys, args := make([]string, 0, len(group)), make([]any, 0, 3*len(group))
+		for i := range group {
+			if c := &group[i]; c.Cost > 0 {
+				keys = append(keys, s.key(c))
+				args = append(args, c.At/1e9, c.At%1e9, c.Cost*int64(c.Limit.Interval()))
+			}
+		}
+		if len(keys) > 0 {
+			_, err := s.run(ctx, refund, keys, args)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func allowed(claims []ratelimit.Claim) bool {
+	for i := range claims {
+		if !claims[i].Decision.Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// reports sees to it that one line a second is said.
+type reports struct {
+	last atomic.Int64 // when, in nanoseconds since start
+	down atomic.Bool  // the last thing that was said is that something is wrong
+	why  atomic.Pointer[string]
+}
