@@ -1,0 +1,261 @@
+package basicauth
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Options are the options of New.
+type Options struct {
+	// Users are bcrypt hashes by name. Without any, and without Lookup, nobody is
+	// let in. It must not be changed any more.
+	Users map[string]string
+	// Lookup, if not nil, is asked instead, concurrently. It may wait.
+	Lookup func(name string) (hash string, ok bool)
+	// Realm is told to those who are refused; "": "restricted". Printable ASCII.
+	Realm string
+	// CacheSize is how many verified credentials are remembered, so that bcrypt,
+	// which takes some 50 ms on purpose, is not done for each request; 0: 1024,
+	// negative: none.
+	CacheSize int
+	// CacheFor is how long; 0: 5 minutes. A password that Lookup does not know any
+	// more is good for so long.
+	CacheFor time.Duration
+	// Parallel is how many hashes are computed at a time; 0: half of GOMAXPROCS,
+	// at least one. They keep a core busy: without a limit, guessing would take
+	// the machine.
+	Parallel int
+	// Queue is how many requests may wait for that; beyond, they are answered
+	// 503; 0: 64, negative: none.
+	Queue int
+	// Cost is what an unknown name costs if Lookup is used; 0: bcrypt.DefaultCost.
+	// It should be that of the hashes.
+	Cost int
+}
+
+// Auth lets in who has a good name and password. All methods may be called
+// concurrently.
+type Auth struct {
+	o     Options
+	cache cache
+	slots chan struct{}
+	queue atomic.Int64
+	dummy []byte // a hash that an unknown name is compared with
+
+	missing, several, busy *direct.Response
+	compare                func(hash, password []byte) error // bcrypt's; for tests
+}
+
+const (
+	// maxPassword: bcrypt looks at no more. RFC 7617 has no limit.
+	maxPassword = 72
+	// maxField bounds what is decoded, in bytes.
+	maxField = 1024
+)
+
+// New makes an Auth. It is an error if a hash is not bcrypt's.
+func New(o Options) (*Auth, error) {
+	orDefault := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	orDefault(&o.CacheSize, 1024)
+	orDefault(&o.Queue, 64)
+	orDefault(&o.Parallel, max(runtime.GOMAXPROCS(0)/2, 1))
+	orDefault(&o.Cost, bcrypt.DefaultCost)
+	if o.CacheFor == 0 {
+		o.CacheFor = 5 * time.Minute
+	}
+	if o.Realm == "" {
+		o.Realm = "restricted"
+	}
+	cost := o.Cost
+	if o.Lookup == nil {
+		cost = bcrypt.MinCost
+		for name, hash := range o.Users {
+			c, err := bcrypt.Cost([]byte(hash))
+			if err != nil {
+				return nil, fmt.Errorf("basicauth: hash of %q: %w", name, err)
+			}
+			cost = max(cost, c)
+		}
+	}
+	a := &Auth{o: o, slots: make(chan struct{}, o.Parallel), compare: bcrypt.CompareHashAndPassword}
+	var err error
+	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
+		return nil, fmt.Errorf("basicauth: %w", err)
+	}
+	a.cache.init(o.CacheSize, o.CacheFor)
+	// RFC 7617 section 2.1: charset says how names and passwords are coded.
+	challenge := "Basic realm=" + wrap.QuoteRealm(o.Realm) + `, charset="UTF-8"`
+	a.missing = wrap.Refusal(http.StatusUnauthorized, challenge)
+	a.several = wrap.Refusal(http.StatusBadRequest, challenge)
+	a.busy = direct.NewResponse(http.StatusServiceUnavailable,
+		http.Header{"Retry-After": {"1"}, "Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-store"}}, []byte("Service Unavailable\n"))
+	return a, nil
+}
+
+// Wrap is the middleware. Who is let in is middleware.User. The others are
+// answered 401, or 400 if there are several credentials. How long that takes does
+// not tell whether a name exists, if all hashes have the same cost.
+//
+// On the direct way, credentials that are remembered are let in; others are
+// verified on the plain way, since that takes long.
+func (a *Auth) Wrap(next http.Handler) http.Handler {
+	return wrap.Handler(next,
+		func(w http.ResponseWriter, r *http.Request) {
+			var refused *direct.Response
+			switch values := r.Header["Authorization"]; len(values) {
+			case 0:
+				refused = a.missing
+			case 1:
+				var name *string
+				if name, refused = a.check(r, values[0]); refused == nil {
+					next.ServeHTTP(w, wrap.WithUser(w, r, name))
+					return
+				}
+			default:
+				refused = a.several
+			}
+			refused.ServeHTTP(w, r)
+		},
+		func(x *direct.Exchange, next direct.Handler) bool {
+			value := x.Fields.Get("Authorization")
+			if value == nil {
+				x.Send(a.missing)
+				return true
+			}
+			if direct.Count(x.Fields, "Authorization") > 1 {
+				x.Send(a.several)
+				return true
+			}
+			var buf [maxField]byte
+			c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
+			if !ok {
+				x.Send(a.missing)
+				return true
+			}
+			name := a.cache.find(a.cache.key(c))
+			if name == nil {
+				return false
+			}
+			wrap.SetUser(x, name)
+			return next.ServeDirect(x)
+		})
+}
+
+// check verifies credentials. It gives the name, or how to refuse.
+func (a *Auth) check(r *http.Request, value string) (*string, *direct.Response) {
+	var buf [maxField]byte
+	c, ok := parse(buf[:0], value)
+	if !ok {
+		return nil, a.missing
+	}
+	key := a.cache.key(c)
+	if name := a.cache.find(key); name != nil {
+		return name, nil
+	}
+	if !a.enter(r) {
+		return nil, a.busy
+	}
+	defer func() { <-a.slots }()
+	// Whoever was before us in the queue may have had the same.
+	if name := a.cache.find(key); name != nil {
+		return name, nil
+	}
+	name := string(c.name())
+	if !a.verify(name, c.password()) {
+		return nil, a.missing
+	}
+	return a.cache.add(key, name), nil
+}
+
+// verify takes the same time whether the name exists or not.
+func (a *Auth) verify(name string, password []byte) bool {
+	hash, known := a.o.Users[name]
+	if a.o.Lookup != nil {
+		hash, known = a.o.Lookup(name)
+	}
+	against := []byte(hash)
+	if !known {
+		against = a.dummy
+	}
+	// bcrypt would compare the first 72 bytes, and anything might follow.
+	fits := len(password) <= maxPassword
+	err := a.compare(against, password[:min(len(password), maxPassword)])
+	if known && err != nil && !errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
+		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // no hash: Lookup's mistake
+	}
+	return known && fits && err == nil
+}
+
+// enter waits for a turn.
+func (a *Auth) enter(r *http.Request) bool {
+	select {
+	case a.slots <- struct{}{}:
+		return true
+	default:
+	}
+	if a.queue.Add(1) > int64(a.o.Queue) {
+		a.queue.Add(-1)
+		return false
+	}
+	defer a.queue.Add(-1)
+	select {
+	case a.slots <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+// credentials are "name:password".
+type credentials struct {
+	b     []byte
+	colon int
+}
+
+func (c credentials) name() []byte     { return c.b[:c.colon] }
+func (c credentials) password() []byte { return c.b[c.colon+1:] }
+
+// parse decodes a field into buf:
+//
+//	credentials = "Basic" 1*SP token68
+func parse(buf []byte, value string) (c credentials, ok bool) {
+	const scheme = "basic "
+	if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
+		return c, false
+	}
+	value = strings.TrimLeft(value[len(scheme):], " ")
+	if base64.StdEncoding.DecodedLen(len(value)) > maxField {
+		return c, false
+	}
+	n, err := base64.StdEncoding.Decode(buf[:cap(buf)], unsafe.Slice(unsafe.StringData(value), len(value)))
+	if err != nil {
+		return c, false
+	}
+	c.b, c.colon = buf[:n], -1
+	for i, b := range c.b {
+		// RFC 7617 section 2: neither MUST contain any control characters.
+		if b < ' ' || b == 0x7f {
+			return c, false
+		}
+		if b == ':' && c.colon < 0 {
+			c.colon = i
+		}
+	}
+	return c, c.colon >= 0
+}

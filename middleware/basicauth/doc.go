@@ -1,0 +1,9 @@
+// Package basicauth is middleware for HTTP's Basic authentication (RFC 7617)
+// with passwords that are stored as bcrypt.
+//
+//	auth, err := basicauth.New(basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
+//	h = auth.Wrap(h)
+//
+// It is apart from package middleware because bcrypt is in golang.org/x/crypto.
+// It must not know servers. Anything may import it.
+package basicauth

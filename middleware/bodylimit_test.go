@@ -1,0 +1,79 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert/direct"
+)
+
+func TestBodyLimit(t *testing.T) {
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body) })
+	ways(t, BodyLimit(5), echo, func(t *testing.T, do func(r *http.Request) answer) {
+		for body, status := range map[string]int{"": 200, "12345": 200, "123456": 413} {
+			a := do(request("POST", "/", body))
+			if a.Status != status || status == 200 && a.Body != body {
+				t.Errorf("%q: got %v", body, a)
+			}
+		}
+	})
+	called := false
+	h := BodyLimit(5)(hf(func(w http.ResponseWriter, r *http.Request) { called = true }))
+	if a := plain(h, request("POST", "/", "123456")); a.Status != 413 || called {
+		t.Errorf("the handler was called, got %v", a)
+	}
+	if !panics(func() { BodyLimit(-1) }) {
+		t.Error("a negative limit is taken")
+	}
+	if a := plain(BodyLimit(0)(plainHello), request("GET", "/", "")); a.Status != 200 {
+		t.Errorf("got %v", a)
+	}
+}
+
+// A body whose length is not said is cut, also behind other writers.
+func TestBodyLimitChunked(t *testing.T) {
+	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			http.Error(w, "cut", http.StatusRequestEntityTooLarge)
+			return
+		}
+		fmt.Fprint(w, len(b))
+	}), Recover(nil), BodyLimit(1000))
+	servers(t, h, func(t *testing.T, url string, c *http.Client) {
+		for n, want := range map[int]string{1000: "200 1000", 1001: "413 cut\n"} {
+			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := fmt.Sprintf("%d %s", res.StatusCode, b); got != want {
+				t.Errorf("%d: got %q", n, got)
+			}
+		}
+	})
+}
+
+// So is one to a direct handler that comes by the plain way.
+func TestBodyLimitDirectHandler(t *testing.T) {
+	h := BodyLimit(1000)(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body)) }))
+	servers(t, h, func(t *testing.T, url string, c *http.Client) {
+		for n, want := range map[int]string{1000: "200 1000", 1001: "413 Request Entity Too Large\n"} {
+			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := fmt.Sprintf("%d %s", res.StatusCode, b); got != want {
+				t.Errorf("%d: got %q", n, got)
+			}
+		}
+	})
+}

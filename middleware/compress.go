@@ -1,0 +1,175 @@
+package middleware
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// CompressOptions are the options of Compress.
+type CompressOptions struct {
+	// Codings are what is offered, the best first: "zstd", "br", "gzip"; nil: all,
+	// in this order, which is that of speed for the same size. The client's
+	// quality values come before it.
+	Codings []string
+	// MinSize is the smallest answer that is compressed, in bytes; 0: 1024;
+	// negative: all. An answer that is flushed before it has come so far is
+	// compressed all the same: it streams.
+	MinSize int
+	// Types reports whether a media type, which may have parameters, is to be
+	// compressed; nil: text in the widest sense.
+	Types func(mediaType string) bool
+}
+
+type compress struct {
+	prefer  []coding.Coding
+	offered coding.Set
+	min     int
+	types   func(string) bool
+	keys    [4]string // for Derive, by coding
+}
+
+var compressors atomic.Int64 // to tell apart what each has derived
+
+// Compress compresses answers with the coding that the client likes best (RFC
+// 9110 section 12.5.3): zstd, br or gzip. What is small, is not text, has a
+// Content-Encoding already, is a part (206), or says "Cache-Control: no-transform"
+// is left as it is. Flush sends all that was written until then, so streams of
+// events work.
+//
+// An answer that is compressed loses Content-Length and Accept-Ranges, and its
+// ETag becomes weak: it names several representations. Vary has Accept-Encoding
+// where it matters. HEAD is answered with the fields of GET, as far as they can
+// be known without the body.
+//
+// Compressing tells about secrets (BREACH): in a page that has a secret (a token
+// against forged requests) and something that an attacker chooses (a search
+// word), the length of the answer says when the two agree, letter by letter.
+// TLS does not hide it. Do not compress such pages, or mask the secret anew in
+// each answer.
+//
+// On the direct way a direct.Response is compressed once and kept with it.
+// Answers written by a handler are compressed each time, and are not on the
+// direct way if they are files.
+func Compress(o *CompressOptions) func(http.Handler) http.Handler {
+	c := newCompress(options(o))
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) {
+				a := &compressing{c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))), head: r.Method == http.MethodHead}
+				next.ServeHTTP(a.Init(w, a), r)
+				a.finish() // not behind a panic: what is cut must look so
+			},
+			c.serveDirect)
+	}
+}
+
+func newCompress(o CompressOptions) *compress {
+	c := &compress{min: or(o.MinSize, 1024), types: o.Types}
+	if c.types == nil {
+		c.types = coding.Compressible
+	}
+	if o.Codings == nil {
+		o.Codings = []string{"zstd", "br", "gzip"}
+	}
+	for _, name := range o.Codings {
+		i := coding.Identity
+		for _, known := range []coding.Coding{coding.Gzip, coding.Brotli, coding.Zstd} {
+			if known.Token() == name {
+				i = known
+			}
+		}
+		if i == coding.Identity {
+			panic("middleware: Compress: unknown coding " + strconv.Quote(name))
+		}
+		c.prefer, c.offered = append(c.prefer, i), c.offered.With(i)
+	}
+	id := strconv.FormatInt(compressors.Add(1), 10)
+	for i := range c.keys {
+		c.keys[i] = "compress " + id + " " + strconv.Itoa(i)
+	}
+	return c
+}
+
+// choose is the coding for a client. One that refuses identity, and knows no
+// other, gets it all the same: any answer is better than none.
+func (c *compress) choose(accept []byte) coding.Coding {
+	if len(accept) == 0 {
+		return coding.Identity
+	}
+	chosen, _ := coding.Choose(accept, c.offered, c.prefer)
+	return chosen
+}
+
+// header is http.Header, or an exchange's.
+type header interface {
+	Get(name string) string
+	Values(name string) []string
+	Set(name, value string)
+	Add(name, value string)
+	Del(name string)
+}
+
+// codable reports whether the fields let an answer be coded, but for its type.
+func (c *compress) codable(status int, h header) bool {
+	switch {
+	case status == http.StatusSwitchingProtocols, status == http.StatusNoContent, status == http.StatusNotModified,
+		status == http.StatusPartialContent, status == http.StatusResetContent:
+		return false
+	case h.Get("Content-Encoding") != "", h.Get("Content-Range") != "":
+		return false
+	}
+	// RFC 9110 section 7.7 by way of RFC 9111 section 5.2.2.6: MUST NOT transform
+	// the content.
+	return !strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-transform")
+}
+
+// mark changes the fields of an answer that is coded.
+func mark(h header, c coding.Coding) {
+	vary(h)
+	h.Set("Content-Encoding", c.Token())
+	h.Del("Content-Length")
+	h.Del("Accept-Ranges")
+	weaken(h)
+}
+
+// weaken: RFC 9110 section 8.8.3.3: different representations must not have the
+// same strong tag.
+func weaken(h header) {
+	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) {
+		h.Set("Etag", "W/"+tag)
+	}
+}
+
+// vary says that the answer would be another with another Accept-Encoding.
+func vary(h header) {
+	for _, v := range h.Values("Vary") {
+		if v == "*" || hasToken(v, "Accept-Encoding") {
+			return
+		}
+	}
+	h.Add("Vary", "Accept-Encoding")
+}
+
+// hasToken reports whether a list has a member.
+func hasToken(list, token string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		if foldEqual(trim(part), token) {
+			return true
+		}
+	}
+	return false
+}
+
+// unmodified completes a 304, whose fields must be those of the 200 (RFC 9110
+// section 15.4.5), which is not known: a weak tag is equal to either.
+func unmodified(h header, c coding.Coding) {
+	vary(h)
+	if c != coding.Identity {
+		weaken(h)
+	}
+}

@@ -1,0 +1,118 @@
+package middleware
+
+import (
+	"bytes"
+	"net/http"
+	"sync"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/coding"
+)
+
+// exchangeHeader are the fields of an answer on the direct way, as a header.
+type exchangeHeader struct{ x *direct.Exchange }
+
+func (e exchangeHeader) Get(name string) string { return e.x.GetField(name) }
+func (e exchangeHeader) Set(name, value string) { e.x.SetField(name, value) }
+func (e exchangeHeader) Add(name, value string) { e.x.AddField(name, value) }
+func (e exchangeHeader) Del(name string)        { e.x.DelField(name) }
+
+// Values is of a canonical name.
+func (e exchangeHeader) Values(name string) (values []string) {
+	for f := range e.x.AnswerFields {
+		if f.Name == name {
+			values = append(values, f.Value)
+		}
+	}
+	return values
+}
+
+func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
+	if !next.ServeDirect(x) {
+		return false
+	}
+	chosen := c.choose(acceptEncoding(x.Fields))
+	if r := x.Ready(); r != nil && !x.HasFile() {
+		if d := r.Derive(c.keys[chosen], func(r *direct.Response) *direct.Response { return c.derive(r, chosen) }); d != nil {
+			x.Send(d)
+		}
+		return true
+	}
+	h := exchangeHeader{x}
+	size := x.Size()
+	switch {
+	case x.Status() == http.StatusNotModified:
+		unmodified(h, chosen)
+		return true
+	case size < int64(c.min) || size == 0 || !c.codable(x.Status(), h):
+		return true
+	case x.HasFile():
+		if x.GetField("Content-Type") == "" || c.types(x.GetField("Content-Type")) {
+			x.Withdraw() // the plain way reads and codes it
+			return false
+		}
+		return true
+	case x.GetField("Content-Type") == "":
+		x.SetField("Content-Type", http.DetectContentType(x.Content()))
+	}
+	if !c.types(x.GetField("Content-Type")) {
+		return true
+	}
+	vary(h)
+	if chosen != coding.Identity {
+		c.code(x, chosen)
+	}
+	return true
+}
+
+// acceptEncoding is the field; several lines are one list.
+func acceptEncoding(f direct.Fields) []byte {
+	if direct.Count(f, "Accept-Encoding") < 2 {
+		return f.Get("Accept-Encoding")
+	}
+	var all [][]byte
+	for name, value := range f.All() {
+		if foldEqual(name, "Accept-Encoding") {
+			all = append(all, value)
+		}
+	}
+	return bytes.Join(all, []byte(","))
+}
+
+var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// code codes the body.
+func (c *compress) code(x *direct.Exchange, chosen coding.Coding) {
+	b := coded.Get().(*bytes.Buffer)
+	defer coded.Put(b)
+	b.Reset()
+	w := coding.NewWriter(b, chosen)
+	w.Write(x.Content())
+	if w.Close() != nil { // a buffer does not fail
+		return
+	}
+	mark(exchangeHeader{x}, chosen)
+	x.SetContent(b.Bytes())
+}
+
+// derive is r coded, or with the fields that it needs beside coded ones; nil if
+// it can stay as it is.
+func (c *compress) derive(r *direct.Response, chosen coding.Coding) *direct.Response {
+	h, body := r.Header(), r.Body()
+	switch {
+	case r.Status() == http.StatusNotModified:
+		unmodified(h, chosen)
+		return direct.NewResponse(r.Status(), h, nil)
+	case len(body) < c.min || len(body) == 0 || !c.codable(r.Status(), h) || !c.types(h.Get("Content-Type")):
+		return nil
+	}
+	vary(h)
+	if chosen != coding.Identity {
+		small, err := coding.Compress(nil, body, chosen)
+		if err == nil {
+			mark(h, chosen)
+			body = small
+		}
+	}
+	return direct.NewResponse(r.Status(), h, body)
+}

@@ -1,0 +1,149 @@
+package middleware
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// compressing is an answer on the plain way. Until it is decided whether it is
+// coded, its head and the beginning of its body are held.
+type compressing struct {
+	wrap.Writer
+	c      *compress
+	coding coding.Coding // what the client would take
+	head   bool          // HEAD: nothing is sent, so nothing is coded
+
+	status  int
+	held    []byte
+	decided bool
+	coded   bool
+	out     *coding.Writer
+}
+
+// WriteHeader implements wrap.Hook.
+func (a *compressing) WriteHeader(status int) {
+	a.status = status
+	h := a.Header()
+	if status == http.StatusNotModified {
+		unmodified(h, a.coding)
+	}
+	_, typed := h["Content-Type"]
+	switch {
+	case !a.c.codable(status, h), typed && !a.c.types(h.Get("Content-Type")):
+		a.decide(false)
+	case h.Get("Content-Length") != "":
+		n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+		if err != nil || n < int64(a.c.min) {
+			a.decide(false)
+		} else if typed {
+			a.decide(true)
+		}
+	}
+}
+
+// decide begins the answer. wanted: it would be coded for a client that takes a
+// coding.
+func (a *compressing) decide(wanted bool) {
+	a.decided = true
+	if wanted {
+		vary(a.Header())
+		if a.coding != coding.Identity {
+			a.coded = true
+			mark(a.Header(), a.coding)
+			if !a.head {
+				a.out = coding.NewWriter(a.Next(), a.coding)
+			}
+		}
+	}
+	a.Next().WriteHeader(a.status)
+}
+
+// settle decides by what has come, of which p is the last.
+func (a *compressing) settle(p []byte) error {
+	h := a.Header()
+	_, typed := h["Content-Type"]
+	if !typed && len(a.held)+len(p) > 0 {
+		// The server would guess from what is coded.
+		sample := p
+		if len(a.held) > 0 {
+			sample = append(append(make([]byte, 0, 512), a.held[:min(len(a.held), 512)]...), p[:min(len(p), 512)]...)
+		}
+		h.Set("Content-Type", http.DetectContentType(sample))
+	}
+	a.decide(a.c.types(h.Get("Content-Type")))
+	held := a.held
+	a.held = nil
+	if len(held) == 0 {
+		return nil
+	}
+	_, err := a.pass(held)
+	return err
+}
+
+func (a *compressing) pass(p []byte) (int, error) {
+	switch {
+	case a.out != nil:
+		return a.out.Write(p)
+	case a.coded:
+		return len(p), nil // HEAD
+	}
+	return a.Next().Write(p)
+}
+
+// Write implements wrap.Hook.
+func (a *compressing) Write(p []byte) (int, error) {
+	if !a.decided {
+		if len(a.held)+len(p) < a.c.min {
+			a.held = append(a.held, p...)
+			return len(p), nil
+		}
+		if err := a.settle(p); err != nil {
+			return 0, err
+		}
+	}
+	return a.pass(p)
+}
+
+// Flush implements wrap.Hook.
+func (a *compressing) Flush() error {
+	if !a.decided {
+		if err := a.settle(nil); err != nil {
+			return err
+		}
+	}
+	if a.out != nil {
+		return a.out.Flush()
+	}
+	return nil
+}
+
+// ReadFrom implements wrap.Hook.
+func (a *compressing) ReadFrom(n int64) bool {
+	if !a.decided && n >= int64(a.c.min) {
+		if _, typed := a.Header()["Content-Type"]; typed && a.settle(nil) != nil {
+			return false // Write gives the error again
+		}
+	}
+	return a.decided && !a.coded
+}
+
+// finish ends the answer.
+func (a *compressing) finish() {
+	if a.head && a.status == 0 && !a.Hijacked() && a.Header().Get("Content-Length") != "" {
+		a.Writer.WriteHeader(http.StatusOK) // all is said without a body
+	}
+	switch {
+	case a.Hijacked() || a.status == 0:
+	case !a.decided:
+		// All is here, and is small.
+		a.decide(false)
+		if len(a.held) > 0 {
+			a.Next().Write(a.held)
+		}
+	case a.out != nil:
+		a.out.Close()
+	}
+}

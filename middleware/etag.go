@@ -1,0 +1,201 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/cond"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// ETagOptions are the options of ETag.
+type ETagOptions struct {
+	// MaxSize is the largest answer that is looked at, in bytes, all of which is
+	// held until the handler returns; 0: 64 KiB.
+	MaxSize int
+}
+
+// ETag gives small answers to GET an entity tag made of their content, and
+// answers conditional requests for it: 304 to who has it already (RFC 9110
+// section 13). That saves sending, not making: the handler runs.
+//
+// Only status 200 is looked at, without an ETag or a Content-Range and without
+// "Cache-Control: no-store". What is flushed or is larger passes as it is. HEAD is
+// looked at if the handler writes the body. It belongs inside of Compress.
+func ETag(o *ETagOptions) func(http.Handler) http.Handler {
+	limit := or(options(o).MaxSize, 64<<10)
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet && r.Method != http.MethodHead {
+					next.ServeHTTP(w, r)
+					return
+				}
+				a := &tagging{limit: limit, r: r}
+				next.ServeHTTP(a.Init(w, a), r)
+				a.finish()
+			},
+			func(x *direct.Exchange, next direct.Handler) bool {
+				if !next.ServeDirect(x) {
+					return false
+				}
+				if x.Method == http.MethodGet || x.Method == http.MethodHead {
+					tagDirect(x, limit)
+				}
+				return true
+			})
+	}
+}
+
+// tagOf is the entity tag of a body: strong, since it is of all its bytes.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	b := make([]byte, 0, 24)
+	b = append(b, '"')
+	b = base64.RawURLEncoding.AppendEncode(b, sum[:16])
+	return string(append(b, '"'))
+}
+
+// taggable reports whether an answer is one to give a tag.
+func taggable(status int, h header) bool {
+	return status == http.StatusOK && h.Get("Etag") == "" && h.Get("Content-Range") == "" &&
+		!strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-store")
+}
+
+// modified is what the answer says of its last modification.
+func modified(h header) time.Time {
+	if v := h.Get("Last-Modified"); v != "" {
+		if t, err := http.ParseTime(v); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+var preconditionFailed = refusal(http.StatusPreconditionFailed)
+
+// tagging is an answer on the plain way, held until it is whole.
+type tagging struct {
+	wrap.Writer
+	limit  int
+	r      *http.Request
+	status int
+	held   []byte
+	passed bool // no more looked at
+}
+
+// WriteHeader implements wrap.Hook.
+func (a *tagging) WriteHeader(status int) {
+	a.status = status
+	h := a.Header()
+	length, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+	if !taggable(status, h) || err == nil && length > int64(a.limit) {
+		a.pass()
+	}
+}
+
+func (a *tagging) pass() error {
+	if a.passed {
+		return nil
+	}
+	a.passed = true
+	a.Next().WriteHeader(a.status)
+	held := a.held
+	a.held = nil
+	if len(held) == 0 {
+		return nil
+	}
+	_, err := a.Next().Write(held)
+	return err
+}
+
+// Write implements wrap.Hook.
+func (a *tagging) Write(p []byte) (int, error) {
+	if !a.passed {
+		if len(a.held)+len(p) <= a.limit {
+			a.held = append(a.held, p...)
+			return len(p), nil
+		}
+		if err := a.pass(); err != nil {
+			return 0, err
+		}
+	}
+	return a.Next().Write(p)
+}
+
+// Flush implements wrap.Hook.
+func (a *tagging) Flush() error { return a.pass() }
+
+// ReadFrom implements wrap.Hook.
+func (a *tagging) ReadFrom(n int64) bool {
+	if n > int64(a.limit) && a.pass() != nil {
+		return false
+	}
+	return a.passed
+}
+
+func (a *tagging) finish() {
+	if a.passed || a.Hijacked() || a.status == 0 {
+		return
+	}
+	h := a.Header()
+	announced := h.Get("Content-Length")
+	if len(a.held) == 0 && a.r.Method == http.MethodHead || announced != "" && announced != strconv.Itoa(len(a.held)) {
+		a.pass() // not all is here, so its tag is not known
+		return
+	}
+	tag := tagOf(a.held)
+	h.Set("Etag", tag)
+	switch cond.Check(a.r.Method, direct.FieldsOf(a.r.Header), tag, modified(h)) {
+	case cond.NotModified:
+		h.Del("Content-Type")
+		h.Del("Content-Length")
+		h.Del("Content-Encoding")
+		a.Next().WriteHeader(http.StatusNotModified)
+	case cond.Failed:
+		forget(h)
+		preconditionFailed.ServeHTTP(a.Next(), a.r)
+	default:
+		a.pass()
+	}
+}
+
+// tagDirect is finish for the direct way.
+func tagDirect(x *direct.Exchange, limit int) {
+	h := exchangeHeader{x}
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method == http.MethodHead {
+		return
+	}
+	if r := x.Ready(); r != nil {
+		x.Send(r.Derive("etag", func(r *direct.Response) *direct.Response {
+			h := r.Header()
+			h.Set("Etag", tagOf(r.Body()))
+			return direct.NewResponse(r.Status(), h, r.Body())
+		}))
+	} else {
+		x.SetField("Etag", tagOf(x.Content()))
+	}
+	switch cond.Check(x.Method, x.Fields, x.GetField("Etag"), modified(h)) {
+	case cond.NotModified:
+		if r := x.Ready(); r != nil {
+			x.Send(r.Derive("etag 304", func(r *direct.Response) *direct.Response {
+				h := r.Header()
+				h.Del("Content-Type")
+				h.Del("Content-Encoding")
+				return direct.NewResponse(http.StatusNotModified, h, nil)
+			}))
+			return
+		}
+		x.SetStatus(http.StatusNotModified)
+		x.DelField("Content-Encoding")
+		x.SetContent(nil)
+	case cond.Failed:
+		x.Withdraw()
+		x.Send(preconditionFailed)
+	}
+}

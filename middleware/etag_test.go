@@ -1,0 +1,123 @@
+package middleware
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert/direct"
+)
+
+func TestETag(t *testing.T) {
+	tag := tagOf([]byte("hello"))
+	const old = "Sat, 01 Jan 2000 00:00:00 GMT"
+	for _, tt := range []struct {
+		name, method string
+		request      []string
+		status       int
+		fields       []string
+		body         string
+		want         int
+		tag          string
+		wantBody     string
+	}{
+		{"given", "GET", nil, 200, nil, "hello", 200, tag, "hello"},
+		{"known", "GET", []string{"If-None-Match", tag}, 200, nil, "hello", 304, tag, ""},
+		{"known, weak", "GET", []string{"If-None-Match", "W/" + tag}, 200, nil, "hello", 304, tag, ""},
+		{"another", "GET", []string{"If-None-Match", `"x"`}, 200, nil, "hello", 200, tag, "hello"},
+		{"one of a list", "GET", []string{"If-None-Match", `"x", ` + tag}, 200, nil, "hello", 304, tag, ""},
+		{"If-Match", "GET", []string{"If-Match", tag}, 200, nil, "hello", 200, tag, "hello"},
+		{"If-Match fails", "GET", []string{"If-Match", `"x"`}, 200, nil, "hello", 412, "", "Precondition Failed\n"},
+		{"modified", "GET", []string{"If-Modified-Since", old}, 200, []string{"Last-Modified", old}, "hello", 304, tag, ""},
+		{"empty", "GET", nil, 200, nil, "", 200, tagOf(nil), ""},
+		{"HEAD", "HEAD", []string{"If-None-Match", tag}, 200, nil, "hello", 304, tag, ""},
+		{"POST", "POST", []string{"If-None-Match", tag}, 200, nil, "hello", 200, "", "hello"},
+		{"404", "GET", []string{"If-None-Match", tag}, 404, nil, "hello", 404, "", "hello"},
+		{"own tag", "GET", []string{"If-None-Match", tag}, 200, []string{"Etag", `"own"`}, "hello", 200, `"own"`, "hello"},
+		{"no-store", "GET", []string{"If-None-Match", tag}, 200, []string{"Cache-Control", "no-store"}, "hello", 200, "", "hello"},
+		{"as large as may be", "GET", []string{"If-None-Match", tagOf([]byte("helloworld"))}, 200, nil, "helloworld", 304, tagOf([]byte("helloworld")), ""},
+		{"too large", "GET", []string{"If-None-Match", tagOf([]byte("helloworld!"))}, 200, nil, "helloworld!", 200, "", "helloworld!"},
+	} {
+		h := http.Header{"Content-Type": {"text/plain"}}
+		for i := 0; i < len(tt.fields); i += 2 {
+			h.Set(tt.fields[i], tt.fields[i+1])
+		}
+		written := direct.HandlerFunc(func(x *direct.Exchange) {
+			x.SetStatus(tt.status)
+			for name := range h {
+				x.SetField(name, h.Get(name))
+			}
+			x.WriteString(tt.body)
+		})
+		pieces := directly2(hf(func(w http.ResponseWriter, r *http.Request) {
+			for name := range h {
+				w.Header().Set(name, h.Get(name))
+			}
+			w.WriteHeader(tt.status)
+			for i := range tt.body {
+				io.WriteString(w, tt.body[i:i+1])
+			}
+		}))
+		mw := ETag(&ETagOptions{MaxSize: 10})
+		check := func(t *testing.T, do func(r *http.Request) answer) {
+			a := do(request(tt.method, "/", "", tt.request...))
+			if tt.method == "HEAD" && a.Status == 200 {
+				a.Body = ""
+			}
+			if a.Status != tt.want || a.Header.Get("Etag") != tt.tag || a.Body != tt.wantBody || a.Status == 304 && a.Header.Get("Content-Type") != "" {
+				t.Errorf("%s: got %v", tt.name, a)
+			}
+		}
+		if tt.method != "HEAD" { // on the plain way it writes no body to HEAD
+			ways(t, mw, written, check)
+		}
+		ways(t, mw, direct.NewResponse(tt.status, h, []byte(tt.body)), func(t *testing.T, do func(r *http.Request) answer) {
+			if tt.method != "HEAD" {
+				check(t, do)
+				check(t, do)
+			}
+		})
+		check(t, func(r *http.Request) answer { return plain(mw(pieces), r) })
+	}
+}
+
+func TestETagStream(t *testing.T) {
+	a := plain(ETag(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "a")
+		w.(http.Flusher).Flush()
+		io.WriteString(w, "b")
+	})), request("GET", "/", ""))
+	if a.Body != "ab" || a.Header.Get("Etag") != "" {
+		t.Errorf("got %v", a)
+	}
+	// HEAD without a body: its tag is not known.
+	a = plain(ETag(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "5")
+		w.WriteHeader(200)
+	})), request("HEAD", "/", ""))
+	if a.Header.Get("Etag") != "" || a.Header.Get("Content-Length") != "5" {
+		t.Errorf("got %v", a)
+	}
+}
+
+// Inside of Compress, the tag goes there and comes back.
+func TestETagCompress(t *testing.T) {
+	for name, h := range map[string]http.Handler{
+		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetField("Content-Type", "text/plain"); x.WriteString(page) }),
+		"ready":   direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte(page)),
+	} {
+		mw := func(h http.Handler) http.Handler { return Chain(h, Compress(nil), ETag(nil)) }
+		ways(t, mw, h.(direct.Handler), func(t *testing.T, do func(r *http.Request) answer) {
+			a := do(request("GET", "/", "", "Accept-Encoding", "gzip"))
+			tag := a.Header.Get("Etag")
+			if !strings.HasPrefix(tag, `W/"`) || a.Header.Get("Content-Encoding") != "gzip" {
+				t.Errorf("%s: got %v", name, a.Header)
+			}
+			a = do(request("GET", "/", "", "Accept-Encoding", "gzip", "If-None-Match", tag))
+			if a.Status != 304 || a.Header.Get("Etag") != tag || a.Header.Get("Vary") != "Accept-Encoding" || a.Header.Get("Content-Encoding") != "" {
+				t.Errorf("%s: got %v", name, a)
+			}
+		})
+	}
+}

@@ -1,0 +1,25 @@
+package wrap
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// Handler makes a handler of the two ways to answer. It is a direct.Handler if
+// next is; serve is then given what next is, and reports as ServeDirect does.
+func Handler(next http.Handler, plain http.HandlerFunc, serve func(x *direct.Exchange, next direct.Handler) bool) http.Handler {
+	if d, ok := next.(direct.Handler); ok {
+		return &both{plain, d, serve}
+	}
+	return plain
+}
+
+type both struct {
+	http.HandlerFunc
+	next  direct.Handler
+	serve func(x *direct.Exchange, next direct.Handler) bool
+}
+
+// ServeDirect implements direct.Handler.
+func (b *both) ServeDirect(x *direct.Exchange) bool { return b.serve(x, b.next) }

@@ -1,0 +1,192 @@
+package jwt
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// The table of tokens that are refused, made by another library, is in
+// examples/jwt, as is all of JWKS.
+
+var secret = []byte("0123456789abcdef0123456789abcdef")
+
+func quiet(o Options) Options {
+	o.Logger = slog.New(slog.DiscardHandler)
+	return o
+}
+
+func TestOptions(t *testing.T) {
+	edPub, _, _ := ed25519.GenerateKey(rand.Reader)
+	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	small := &rsa.PublicKey{N: ec.X, E: 65537}
+	good := Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}}
+	with := func(f func(o *Options)) Options { o := good; f(&o); return o }
+	key := func(alg string, key any) Options {
+		return with(func(o *Options) { o.Keys = []Key{{Algorithm: alg, Key: key}} })
+	}
+	for _, tt := range []struct {
+		name string
+		o    Options
+		ok   bool
+	}{
+		{"good", good, true},
+		{"nothing", Options{}, false},
+		{"no keys", with(func(o *Options) { o.Keys = nil }), false},
+		{"no issuer", with(func(o *Options) { o.Issuer = "" }), false},
+		{"any issuer", with(func(o *Options) { o.Issuer, o.AnyIssuer = "", true }), true},
+		{"no audience", with(func(o *Options) { o.Audience = nil }), false},
+		{"any audience", with(func(o *Options) { o.Audience, o.AnyAudience = nil, true }), true},
+		{"an empty audience", with(func(o *Options) { o.Audience = []string{""} }), false},
+		{"short secret", key("HS256", secret[:31]), false},
+		{"a secret too short for HS512", key("HS512", secret), false},
+		{"a secret for RS256", key("RS256", secret), false},
+		{"a public key for HS256", key("HS256", edPub), false},
+		{"EdDSA", key("EdDSA", edPub), true},
+		{"ES256", key("ES256", &ec.PublicKey), true},
+		{"the wrong curve", key("ES384", &ec.PublicKey), false},
+		{"a private key", key("ES256", ec), false},
+		{"a small key", key("RS256", small), false},
+		{"none", key("none", jwt.UnsafeAllowNoneSignatureType), false},
+		{"a string", key("HS256", string(secret)), false},
+		{"no key", key("HS256", nil), false},
+		{"HS of a set", with(func(o *Options) { o.Algorithms = []string{"HS256"} }), false},
+		{"none of a set", with(func(o *Options) { o.Algorithms = []string{"none"} }), false},
+		{"http", with(func(o *Options) { o.JWKS = "http://issuer.example/" }), false},
+		{"no URL", with(func(o *Options) { o.JWKS = "jwks.json" }), false},
+		{"a file", with(func(o *Options) { o.JWKS = "file:///etc/passwd" }), false},
+	} {
+		v, err := New(quiet(tt.o))
+		if (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if v != nil {
+			v.Close()
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	v, err := New(quiet(Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}, Now: func() time.Time { return now }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	sign := func(claims jwt.MapClaims) string {
+		s, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	good := sign(jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": now.Add(time.Minute).Unix(), "scope": "x"})
+	h := v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) {
+		x.WriteString(wrap.User(x) + " " + ClaimsOf(x)["scope"].(string))
+	}))
+	for _, tt := range []struct {
+		name   string
+		fields []string
+		status int
+	}{
+		{"good", []string{"Bearer " + good}, 200},
+		{"none", nil, 401},
+		{"two", []string{"Bearer " + good, "Bearer " + good}, 400},
+		{"changed", []string{"Bearer " + good[:len(good)-2] + "xx"}, 401},
+		{"late", []string{"Bearer " + sign(jwt.MapClaims{"iss": "i", "aud": "a", "exp": now.Add(-time.Hour).Unix()})}, 401},
+		{"sub is no string", []string{"Bearer " + sign(jwt.MapClaims{"iss": "i", "aud": "a", "sub": 1, "exp": now.Add(time.Minute).Unix()})}, 401},
+		{"long", []string{"Bearer " + strings.Repeat("a", maxToken+1)}, 401},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["Authorization"] = tt.fields
+		if tt.fields == nil {
+			delete(r.Header, "Authorization")
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		var x direct.Exchange
+		x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(r.Header)})
+		if !h.(direct.Handler).ServeDirect(&x) {
+			t.Errorf("%s: declined", tt.name)
+		}
+		a := x.Finish()
+		if rec.Code != tt.status || a.Status != tt.status || tt.status == 200 && (rec.Body.String() != "ann x" || string(a.Body) != "ann x") {
+			t.Errorf("%s: got %d %q, direct %d %q", tt.name, rec.Code, rec.Body, a.Status, a.Body)
+		}
+	}
+	if ClaimsOf(httptest.NewRequest("GET", "/", nil).Context()) != nil {
+		t.Error("claims from nowhere")
+	}
+}
+
+// Whoever sends a token with an unknown key and hangs up does not keep the
+// set from being fetched, which may be done once in RefreshUnknown.
+func TestFetchOutlivesClient(t *testing.T) {
+	pub, priv, _ := ed25519.GenerateKey(rand.Reader)
+	ctx, leave := context.WithCancel(context.Background())
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		leave()
+		time.Sleep(50 * time.Millisecond) // for a fetch that would end with its client
+		fmt.Fprintf(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"new","x":%q}]}`, base64.RawURLEncoding.EncodeToString(pub))
+	}))
+	defer s.Close()
+	v, err := New(quiet(Options{JWKS: s.URL, RefreshUnknown: time.Hour, AnyIssuer: true, AnyAudience: true, AllowEternal: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	h := v.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, ctx := range []context.Context{ctx, context.Background()} {
+		token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{})
+		token.Header["kid"] = "new"
+		signed, err := token.SignedString(priv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "/", nil).WithContext(ctx)
+		r.Header.Set("Authorization", "Bearer "+signed)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		if rec.Code != http.StatusOK {
+			t.Errorf("%d %q", rec.Code, rec.Body)
+		}
+	}
+}
+
+func BenchmarkHS256(b *testing.B) {
+	v, err := New(Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer v.Close()
+	token, _ := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()}).SignedString(secret)
+	h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
+	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
+	var x direct.Exchange
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Reset(r)
+		h.ServeDirect(&x)
+	}
+}

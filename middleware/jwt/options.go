@@ -1,0 +1,182 @@
+package jwt
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// A Key is a key that is known beforehand. It is good for one algorithm, so that
+// nobody can have a public key taken for a secret.
+type Key struct {
+	ID        string // "kid"; "": for tokens without one, too
+	Algorithm string // such as RS256
+	// Key is []byte for HS256, HS384 and HS512, of at least as many bits;
+	// *rsa.PublicKey of at least 2048 bits, *ecdsa.PublicKey, or
+	// ed25519.PublicKey.
+	Key any
+}
+
+// Options are the options of New. There must be keys, an issuer and an audience,
+// or it must be said that there is none.
+type Options struct {
+	Keys []Key
+	// JWKS is the address of a JSON Web Key Set (RFC 7517): https, or http to
+	// this machine.
+	JWKS      string
+	AllowHTTP bool // http to others too: whoever is between can issue tokens
+	// Client asks for it; nil: one with a timeout of 10 s.
+	Client *http.Client
+	// Refresh is how often it is asked for; 0: 15 minutes. A key that was taken
+	// out of the set is good for so long.
+	Refresh time.Duration
+	// RefreshUnknown is how often a token with an unknown key may cause that; 0:
+	// 30 s. It is how long a key that was not announced is not known.
+	RefreshUnknown time.Duration
+	// Algorithms are those that the keys of the set are used with; nil: RS, PS and
+	// ES with 256, 384 and 512, and EdDSA. None of HS: what is published is no
+	// secret.
+	Algorithms []string
+
+	Issuer   string   // "iss" must be this
+	Audience []string // "aud" must have one of these
+	// AnyIssuer and AnyAudience leave that unchecked. A token that somebody was
+	// given for another service is good for this one then.
+	AnyIssuer, AnyAudience bool
+	// Type, if not "", is what "typ" must be, such as "at+jwt" (RFC 9068), so that
+	// tokens for something else (who somebody is, say) are not taken.
+	Type string
+	// Leeway is how wrong clocks may be; 0: 30 s, negative: none.
+	Leeway time.Duration
+	// AllowEternal takes tokens without "exp".
+	AllowEternal bool
+
+	Realm string // told to those who are refused; "": "api"
+	// Logger gets why tokens are refused, with level Debug, and what goes wrong
+	// with JWKS, with level Error; nil: slog.Default.
+	Logger *slog.Logger
+	Now    func() time.Time // nil: time.Now
+}
+
+var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// complete fills in defaults and finds mistakes.
+func (o *Options) complete() error {
+	switch {
+	case len(o.Keys) == 0 && o.JWKS == "":
+		return errors.New("neither Keys nor JWKS")
+	case o.Issuer == "" && !o.AnyIssuer:
+		return errors.New("no Issuer, and not AnyIssuer")
+	case len(o.Audience) == 0 && !o.AnyAudience:
+		return errors.New("no Audience, and not AnyAudience")
+	case slices.Contains(o.Audience, ""):
+		return errors.New("an empty Audience")
+	}
+	for i, k := range o.Keys {
+		if err := k.check(); err != nil {
+			return fmt.Errorf("key %d (%q): %w", i, k.ID, err)
+		}
+	}
+	if o.Algorithms == nil {
+		o.Algorithms = asymmetric
+	}
+	for _, a := range o.Algorithms {
+		if !slices.Contains(asymmetric, a) {
+			return fmt.Errorf("algorithm %q is none that a published key is for", a)
+		}
+	}
+	def(&o.Refresh, 15*time.Minute)
+	def(&o.RefreshUnknown, 30*time.Second)
+	def(&o.Leeway, 30*time.Second)
+	o.Leeway = max(o.Leeway, 0)
+	def(&o.Realm, "api")
+	if o.Client == nil {
+		o.Client = &http.Client{Timeout: 10 * time.Second}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.JWKS != "" {
+		return o.checkURL()
+	}
+	return nil
+}
+
+func def[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+func (o *Options) checkURL() error {
+	u, err := url.Parse(o.JWKS)
+	if err != nil {
+		return fmt.Errorf("JWKS: %w", err)
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && (local || o.AllowHTTP)) {
+		return fmt.Errorf("JWKS: %q is not https", o.JWKS)
+	}
+	return nil
+}
+
+func (k *Key) check() error {
+	if secret, ok := k.Key.([]byte); ok {
+		// RFC 7518 section 3.2: a key of the same size as the hash output or larger
+		// MUST be used.
+		least := map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}[k.Algorithm]
+		switch {
+		case least == 0:
+			return fmt.Errorf("a secret is not for %q", k.Algorithm)
+		case len(secret) < least:
+			return fmt.Errorf("%d bytes are too few for %s", len(secret), k.Algorithm)
+		}
+		return nil
+	}
+	if err := suits(k.Key, k.Algorithm); err != nil {
+		return err
+	}
+	return nil
+}
+
+// suits reports whether a public key is for an algorithm: the type, and for ES
+// the curve (RFC 7518 section 3.4).
+func suits(key any, algorithm string) error {
+	var of []string
+	switch k := key.(type) {
+	case *rsa.PublicKey:
+		if k.N == nil || k.N.BitLen() < 2048 { // RFC 7518 sections 3.3 and 3.5
+			return errors.New("an RSA key must have 2048 bits or more")
+		}
+		of = asymmetric[:6]
+	case *ecdsa.PublicKey:
+		if k.Curve == nil {
+			return errors.New("a key without a curve")
+		}
+		of = []string{map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[k.Curve.Params().BitSize]}
+	case ed25519.PublicKey:
+		if len(k) != ed25519.PublicKeySize {
+			return errors.New("an Ed25519 key of the wrong size")
+		}
+		of = []string{"EdDSA"}
+	default:
+		return fmt.Errorf("a %T is no key to verify with", key)
+	}
+	if !slices.Contains(of, algorithm) {
+		return fmt.Errorf("a %T is not for %q", key, algorithm)
+	}
+	return nil
+}

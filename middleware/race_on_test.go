@@ -1,0 +1,6 @@
+//go:build race
+
+package middleware
+
+// The race detector allocates on its own account.
+const raceEnabled = true

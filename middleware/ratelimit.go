@@ -1,0 +1,26 @@
+package middleware
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/ratelimit"
+)
+
+// RateLimit is ratelimit.Handler as a middleware: requests beyond o's rules are
+// answered 429 with Retry-After. All that one RateLimit is put around share its
+// buckets. It panics where ratelimit.Handler has an error.
+func RateLimit(o *ratelimit.Options) func(http.Handler) http.Handler {
+	opt := options(o)
+	if opt.Store == nil {
+		opt.Store = ratelimit.NewMemory(nil)
+	}
+	wrap := func(next http.Handler) http.Handler {
+		h, err := ratelimit.Handler(next, &opt)
+		if err != nil {
+			panic("middleware: RateLimit: " + err.Error())
+		}
+		return h
+	}
+	wrap(http.NotFoundHandler()) // what is wrong with o is found here
+	return wrap
+}

@@ -1,0 +1,259 @@
+package middleware
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// RealIPOptions are the options of RealIP.
+type RealIPOptions struct {
+	// Trusted are the addresses of the proxies that are believed. Only those
+	// that nobody else can connect from belong here: whoever can is believed
+	// whatever he says. Without any, RealIP does nothing.
+	Trusted []netip.Prefix
+	// TrustLocal believes peers without an IP address: those of unix sockets.
+	TrustLocal bool
+	// Forwarded reads Forwarded (RFC 7239) instead of X-Forwarded-For. It must be
+	// the one that the proxies set: they pass on the other as the client wrote
+	// it, which is why never both are read.
+	Forwarded bool
+}
+
+// RealIP sets RemoteAddr, of the request or the exchange, to the address of the
+// client, as proxies tell it, with port 0 if they do not tell that. It belongs
+// outside of all that looks at the address.
+//
+// Each proxy adds the address it was asked from at the end. So the list is read
+// from its end, all lines of the field together, as long as who has added an
+// entry is trusted: the first address that is not is the client's. An entry that
+// is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
+// that: the last good one counts.
+func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
+	opt := options(o)
+	field := "X-Forwarded-For"
+	if opt.Forwarded {
+		field = "Forwarded"
+	}
+	for _, p := range opt.Trusted {
+		if !p.IsValid() {
+			panic("middleware: RealIP: a trusted prefix is not valid")
+		}
+	}
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) {
+				if values := r.Header[field]; len(values) > 0 && opt.trustsPeer(r.RemoteAddr) {
+					walk := walk{o: &opt}
+					for i := len(values) - 1; i >= 0 && walk.line(values[i]); i-- {
+					}
+					walk.set(&r.RemoteAddr)
+				}
+				next.ServeHTTP(w, r)
+			},
+			func(x *direct.Exchange, next direct.Handler) bool {
+				peer := x.RemoteAddr
+				if x.Fields.Get(field) != nil && opt.trustsPeer(peer) {
+					opt.walkDirect(x, field)
+				}
+				if next.ServeDirect(x) {
+					return true
+				}
+				x.RemoteAddr = peer // the plain way finds out for itself
+				return false
+			})
+	}
+}
+
+func (o *RealIPOptions) trustsPeer(addr string) bool {
+	if len(o.Trusted) == 0 && !o.TrustLocal {
+		return false
+	}
+	peer, ok := parseNode(addr)
+	if !ok {
+		return o.TrustLocal && (addr == "" || addr[0] == '@' || addr[0] == '/')
+	}
+	return o.trusts(peer.Addr())
+}
+
+func (o *RealIPOptions) trusts(a netip.Addr) bool {
+	for _, p := range o.Trusted {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *RealIPOptions) walkDirect(x *direct.Exchange, field string) {
+	var some [8]string
+	lines := some[:0]
+	for name, value := range x.Fields.All() {
+		if foldEqual(name, field) {
+			lines = append(lines, view(value))
+		}
+	}
+	walk := walk{o: o}
+	for i := len(lines) - 1; i >= 0 && walk.line(lines[i]); i-- {
+	}
+	walk.set(&x.RemoteAddr)
+}
+
+// A walk goes through the entries from the last to the first.
+type walk struct {
+	o     *RealIPOptions
+	best  netip.AddrPort
+	found bool
+}
+
+// line takes the entries of one line and reports whether to go on.
+func (w *walk) line(s string) bool {
+	for end := len(s); end >= 0; {
+		start := 0
+		if w.o.Forwarded {
+			start = elementStart(s[:end])
+		} else {
+			for i := end - 1; i >= 0; i-- {
+				if s[i] == ',' {
+					start = i + 1
+					break
+				}
+			}
+		}
+		if !w.entry(trim(s[start:end])) {
+			return false
+		}
+		end = start - 1
+	}
+	return true
+}
+
+// entry takes one entry and reports whether the one before it is to be
+// believed.
+func (w *walk) entry(s string) bool {
+	if s == "" {
+		return true // RFC 9110 section 5.6.1.2: empty elements are ignored
+	}
+	if w.o.Forwarded {
+		var ok bool
+		if s, ok = forParameter(s); !ok {
+			return false
+		}
+	}
+	node, ok := parseNode(s)
+	if !ok {
+		return false
+	}
+	w.best, w.found = node, true
+	return w.o.trusts(node.Addr())
+}
+
+func (w *walk) set(addr *string) {
+	if w.found {
+		*addr = net.JoinHostPort(w.best.Addr().String(), strconv.Itoa(int(w.best.Port())))
+	}
+}
+
+// parseNode reads an address, with or without port: 192.0.2.1, 192.0.2.1:80,
+// 2001:db8::1, [2001:db8::1], [2001:db8::1]:80. There are no zones: they mean
+// something on one machine only.
+func parseNode(s string) (node netip.AddrPort, ok bool) {
+	if len(s) > len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535") {
+		return node, false
+	}
+	if a, err := netip.ParseAddrPort(s); err == nil {
+		node = a
+	} else {
+		if len(s) > 1 && s[0] == '[' && s[len(s)-1] == ']' {
+			s = s[1 : len(s)-1]
+			if a, err := netip.ParseAddr(s); err != nil || a.Is4() {
+				return node, false
+			}
+		}
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return node, false
+		}
+		node = netip.AddrPortFrom(a, 0)
+	}
+	if node.Addr().Zone() != "" {
+		return node, false
+	}
+	// An IPv4 address is one, however it came, so that prefixes match.
+	return netip.AddrPortFrom(node.Addr().Unmap(), node.Port()), true
+}
+
+// elementStart finds where the last element of a Forwarded line begins. It reads
+// from the end, quotes too: what a client wrote before cannot reach into what a
+// proxy has added.
+func elementStart(s string) int {
+	quoted := false
+	for i := len(s) - 1; i >= 0; i-- {
+		switch s[i] {
+		case '"':
+			escapes := 0
+			for j := i - 1; j >= 0 && s[j] == '\\'; j-- {
+				escapes++
+			}
+			if escapes%2 == 0 {
+				quoted = !quoted
+			}
+		case ',':
+			if !quoted {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// forParameter finds the one "for" of an element:
+//
+//	forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
+//	forwarded-pair    = token "=" ( token / quoted-string )
+func forParameter(s string) (node string, ok bool) {
+	for s != "" {
+		pair := s
+		quoted := false
+		for i := 0; i < len(s); i++ {
+			if c := s[i]; c == '\\' && quoted {
+				i++
+			} else if c == '"' {
+				quoted = !quoted
+			} else if c == ';' && !quoted {
+				pair = s[:i]
+				break
+			}
+		}
+		if quoted && len(pair) == len(s) {
+			return "", false
+		}
+		s = s[min(len(pair)+1, len(s)):]
+		pair = trim(pair)
+		if len(pair) < 4 || !foldEqual(pair[:4], "for=") {
+			continue
+		}
+		if ok { // RFC 7239 section 4: each parameter MUST NOT occur more than once
+			return "", false
+		}
+		node, ok = pair[4:], true
+		if len(node) > 1 && node[0] == '"' && node[len(node)-1] == '"' {
+			node = node[1 : len(node)-1] // a backslash in it is in no address
+		}
+	}
+	return node, ok
+}
+
+func trim(s string) string {
+	for s != "" && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}

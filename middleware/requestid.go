@@ -1,0 +1,112 @@
+package middleware
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/http"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// requestIDField is where a request's id is, in requests and answers.
+const requestIDField = "X-Request-Id"
+
+// RequestIDOptions are the options of RequestID.
+type RequestIDOptions struct {
+	// Accept takes the id that a request brings, if it is 1 to 128 letters,
+	// digits and "-._~+/=:@". Only for servers behind a proxy that sets it: others
+	// let clients choose what stands in the logs.
+	Accept bool
+	// New makes an id; nil: 128 random bits in hexadecimal. It may be called
+	// concurrently, and must give what fits in a field.
+	New func() string
+}
+
+type requestIDKey struct{}
+
+// A requestID is the id and, if it was made here, its bytes, in one allocation.
+type requestID struct {
+	id    string
+	bytes [32]byte
+}
+
+// RequestID gives each request an id: in X-Request-Id of the answer, in the
+// access log, and for handlers in the request's context, see RequestIDOf. It
+// costs one allocation on the direct way.
+func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
+	opt := options(o)
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) {
+				id := opt.choose(r.Header[requestIDField])
+				w.Header()[requestIDField] = []string{id.id}
+				next.ServeHTTP(w, wrap.With(r, requestIDKey{}, id))
+			},
+			func(x *direct.Exchange, next direct.Handler) bool {
+				id := opt.chooseDirect(x)
+				x.KeepField(requestIDField, id.id)
+				x.SetValue(requestIDKey{}, id)
+				return next.ServeDirect(x)
+			})
+	}
+}
+
+// RequestIDOf is the id that RequestID gave; "" outside of it.
+func RequestIDOf(v Values) string {
+	if id, ok := v.Value(requestIDKey{}).(*requestID); ok {
+		return id.id
+	}
+	return ""
+}
+
+// choose takes the one id that came or makes one. Of two, one is not the proxy's.
+func (o *RequestIDOptions) choose(came []string) *requestID {
+	if o.Accept && len(came) == 1 && safeID(came[0]) {
+		return &requestID{id: came[0]}
+	}
+	return o.make()
+}
+
+func (o *RequestIDOptions) chooseDirect(x *direct.Exchange) *requestID {
+	if o.Accept && direct.Count(x.Fields, requestIDField) == 1 {
+		if b := x.Fields.Get(requestIDField); safeID(view(b)) {
+			return &requestID{id: string(b)}
+		}
+	}
+	return o.make()
+}
+
+func (o *RequestIDOptions) make() *requestID {
+	id := new(requestID)
+	if o.New != nil {
+		id.id = o.New()
+		return id
+	}
+	var raw [16]byte
+	// The runtime's ChaCha8, seeded by the system: no id tells the next.
+	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
+	const hex = "0123456789abcdef"
+	for i, b := range raw {
+		id.bytes[2*i], id.bytes[2*i+1] = hex[b>>4], hex[b&15]
+	}
+	id.id = unsafe.String(&id.bytes[0], len(id.bytes)) // never changed again
+	return id
+}
+
+func safeID(s string) bool {
+	if len(s) == 0 || len(s) > 128 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9':
+		case c == '-', c == '.', c == '_', c == '~', c == '+', c == '/', c == '=', c == ':', c == '@':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,301 @@
+package middleware
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+var gatewayTimeout = refusal(http.StatusGatewayTimeout)
+
+// Timeout gives a handler so much time. When it is over, the request's context
+// is done (context.DeadlineExceeded), and:
+//
+//   - If the handler has sent nothing, 504 is sent at once. What it writes from
+//     then on is not sent, and its Write gives http.ErrHandlerTimeout.
+//   - If its answer has begun, its Write fails too, and when it returns the
+//     connection is ended, so that the client can tell that the answer is not
+//     whole. A handler that writes nothing more after its time ends its answer
+//     as it is: a stream of events that looks at its context.
+//
+// Unlike http.TimeoutHandler it holds nothing back: what a handler writes goes
+// on, Flush, ReadFrom and Hijack work, and no copy of the answer is made. And it
+// starts no goroutine: the handler runs on the server's own, so none is left
+// behind that the server does not know of. The other side of that is that the
+// connection is not free before the handler returns: it must look at its
+// context. A read of the request's body, and a write to a client that takes
+// nothing, are ended.
+//
+// A handler that takes the connection with Hijack has it without a limit. On the
+// direct way, where nothing may wait, there is none either. It panics if limit
+// is not positive.
+func Timeout(limit time.Duration) func(http.Handler) http.Handler {
+	if limit <= 0 {
+		panic("middleware: Timeout: the limit is not positive")
+	}
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) { serveInTime(w, r, next, limit) },
+			func(x *direct.Exchange, next direct.Handler) bool { return next.ServeDirect(x) })
+	}
+}
+
+func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	t := &timed{ctx: ctx, w: w, r: r, header: maps.Clone(w.Header())}
+	if t.header == nil {
+		t.header = http.Header{}
+	}
+	for name, values := range t.header {
+		t.header[name] = values[:len(values):len(values)]
+	}
+	t.ended = make(chan struct{})
+	t.stop = context.AfterFunc(ctx, func() {
+		defer close(t.ended)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.expire()
+		}
+	})
+	// w must not be used when the server has it back, also behind a panic.
+	defer t.halt()
+	var give http.ResponseWriter = t
+	if _, ok := w.(direct.FileSender); ok {
+		give = timedFiles{t}
+	}
+	next.ServeHTTP(give, r.WithContext(ctx))
+	t.returned()
+}
+
+// timed is the handler's response writer. Its header is the handler's own until
+// it is sent, because 504 may be sent while the handler changes it.
+type timed struct {
+	ctx    context.Context
+	w      http.ResponseWriter
+	r      *http.Request
+	header http.Header // the handler's
+
+	// The handler's goroutine has these.
+	stop    func() bool   // keeps expire from being called
+	ended   chan struct{} // closed when that has been called, if it was not stopped
+	stopped bool
+
+	mu       sync.Mutex  // held during what is done to w, which two goroutines may want
+	begun    atomic.Bool // the handler's head was sent; set with mu held
+	expired  bool
+	cut      bool // something was not written for that
+	hijacked bool
+}
+
+// halt reports whether the time is not over, and will not be. Otherwise what
+// happens then has happened.
+func (t *timed) halt() bool {
+	if t.stopped || t.stop() {
+		t.stopped = true
+		return true
+	}
+	<-t.ended
+	return false
+}
+
+// expire is called when the time is over.
+func (t *timed) expire() {
+	c := http.NewResponseController(t.w)
+	if t.r.ContentLength != 0 {
+		// The handler may be waiting for the body. What is behind it cannot be
+		// read any more.
+		c.SetReadDeadline(time.Unix(1, 0))
+	}
+	if !t.mu.TryLock() {
+		// The handler is writing: perhaps to a client that takes nothing. Not
+		// done otherwise, since it would hit the 504.
+		if t.begun.Load() {
+			c.SetWriteDeadline(time.Unix(1, 0))
+		}
+		t.mu.Lock()
+	}
+	defer t.mu.Unlock()
+	t.over()
+}
+
+// over reports whether the time is over, and sees to the 504 then. The handler
+// may be told of it by its context before expire is called: whoever comes first
+// does it. t.mu is held.
+func (t *timed) over() bool {
+	if t.expired || t.hijacked || !errors.Is(t.ctx.Err(), context.DeadlineExceeded) {
+		return t.expired
+	}
+	t.expired = true
+	if t.begun.Load() {
+		return true
+	}
+	forget(t.w.Header()) // what a 1xx has brought there
+	if t.r.ContentLength != 0 {
+		// Without it the server might first read the body, which the handler does.
+		t.w.Header().Set("Connection", "close")
+	}
+	gatewayTimeout.ServeHTTP(t.w, t.r)
+	http.NewResponseController(t.w).Flush()
+	return true
+}
+
+// returned ends the answer of a handler that has not panicked.
+func (t *timed) returned() {
+	t.halt()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over() // expire may have been stopped when the context was done already
+	switch {
+	case t.hijacked:
+	case t.expired && t.begun.Load() && t.cut:
+		panic(http.ErrAbortHandler)
+	case t.begun.Load():
+		// What was set since then are trailers.
+		maps.Copy(t.w.Header(), t.header)
+	case !t.expired:
+		t.sendHeader() // fields may be set without anything written
+	}
+}
+
+// sendHeader makes w's header the handler's. t.mu is held.
+func (t *timed) sendHeader() {
+	h := t.w.Header()
+	clear(h)
+	maps.Copy(h, t.header)
+}
+
+// Header implements http.ResponseWriter.
+func (t *timed) Header() http.Header { return t.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (t *timed) WriteHeader(status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writeHeader(status)
+}
+
+func (t *timed) writeHeader(status int) {
+	if t.over() && !t.begun.Load() {
+		return
+	}
+	if !t.begun.Load() && !t.hijacked {
+		t.sendHeader()
+		if status >= 200 || status == http.StatusSwitchingProtocols {
+			t.begun.Store(true)
+		}
+	}
+	t.w.WriteHeader(status)
+}
+
+// begin comes before what is done to w. t.mu is held.
+func (t *timed) begin() error {
+	if t.over() {
+		t.cut = true
+		return http.ErrHandlerTimeout
+	}
+	if !t.begun.Load() && !t.hijacked {
+		t.writeHeader(http.StatusOK)
+	}
+	return nil
+}
+
+// Write implements http.ResponseWriter.
+func (t *timed) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.begin(); err != nil {
+		return 0, err
+	}
+	n, err := t.w.Write(p)
+	t.cut = t.cut || err != nil
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom. The source may keep it waiting, so it goes
+// by pieces unless it is a file, which does not.
+func (t *timed) ReadFrom(src io.Reader) (int64, error) {
+	to, ok := t.w.(io.ReaderFrom)
+	if !ok || !fromFile(src) {
+		return io.Copy(struct{ io.Writer }{t}, src)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.begin(); err != nil {
+		return 0, err
+	}
+	n, err := to.ReadFrom(src)
+	t.cut = t.cut || err != nil
+	return n, err
+}
+
+// fromFile reports whether src is what http.ServeContent and io.CopyN make of a
+// file.
+func fromFile(src io.Reader) bool {
+	if l, ok := src.(*io.LimitedReader); ok {
+		src = l.R
+	}
+	f, ok := src.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Flush implements http.Flusher.
+func (t *timed) Flush() { t.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (t *timed) FlushError() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return http.NewResponseController(t.w).Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	// First, so that no deadline is set on a connection that is the handler's.
+	if !t.halt() {
+		return nil, nil, http.ErrHandlerTimeout
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, rw, err := http.NewResponseController(t.w).Hijack()
+	t.hijacked = err == nil
+	return c, rw, err
+}
+
+// CloseNotify implements http.CloseNotifier, which gin asks every writer for.
+func (t *timed) CloseNotify() <-chan bool { return wrap.CloseNotify(t.w) }
+
+// Unwrap is for http.ResponseController, for deadlines.
+func (t *timed) Unwrap() http.ResponseWriter { return t.w }
+
+// timedFiles is a timed around a direct.FileSender.
+type timedFiles struct{ *timed }
+
+// SendFile implements direct.FileSender.
+func (t timedFiles) SendFile(f direct.File) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.begin(); err != nil {
+		return err
+	}
+	err := t.w.(direct.FileSender).SendFile(f)
+	t.cut = t.cut || err != nil
+	return err
+}

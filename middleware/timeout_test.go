@@ -1,0 +1,278 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The handler that writes nothing: 504 comes at once, and nothing after it.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late error
+		h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Handler", "1")
+			<-r.Context().Done()
+			if !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+				t.Errorf("got %v", r.Context().Err())
+			}
+			w.WriteHeader(201)
+			w.Header().Set("X-Late", "1")
+			_, late = io.WriteString(w, "late")
+			if err := http.NewResponseController(w).Flush(); err == nil {
+				t.Error("Flush gives no error")
+			}
+			if _, _, err := w.(http.Hijacker).Hijack(); !errors.Is(err, http.ErrHandlerTimeout) {
+				t.Errorf("Hijack: %v", err)
+			}
+		}), SecurityHeaders(nil), Timeout(time.Second))
+		began := time.Now()
+		a := plain(h, request("GET", "/", ""))
+		if a.Status != 504 || a.Body != "Gateway Timeout\n" || a.Header.Get("X-Handler") != "" || a.Header.Get("X-Late") != "" || a.Header.Get("X-Frame-Options") != "DENY" {
+			t.Errorf("got %v", a)
+		}
+		if !errors.Is(late, http.ErrHandlerTimeout) || time.Since(began) != time.Second {
+			t.Errorf("got %v after %v", late, time.Since(began))
+		}
+	})
+}
+
+func TestTimeoutInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, h := range map[string]http.Handler{
+			"nothing": hf(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-A", "1") }),
+			"written": hf(func(w http.ResponseWriter, r *http.Request) {
+				h := w.Header()
+				h.Set("X-A", "1")
+				h.Set("Trailer", "X-T")
+				io.WriteString(w, "some")
+				w.(io.ReaderFrom).ReadFrom(strings.NewReader("thing"))
+				h.Set("X-T", "trailer")
+			}),
+			"after its time": hf(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-A", "1")
+				io.WriteString(w, "something")
+				time.Sleep(2 * time.Second) // fake time
+			}),
+		} {
+			a := plain(SecurityHeaders(nil)(Timeout(time.Second)(h)), request("GET", "/", ""))
+			if a.Status != 200 || a.Header.Get("X-A") != "1" || name != "nothing" && a.Body != "something" || a.Header.Get("X-Frame-Options") != "DENY" || name == "written" && a.Header.Get("X-T") != "trailer" {
+				t.Errorf("%s: got %v", name, a)
+			}
+		}
+		// Begun and cut.
+		h := Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "some")
+			<-r.Context().Done()
+			io.WriteString(w, "thing")
+		}))
+		rec := httptest.NewRecorder()
+		if !panics(func() { h.ServeHTTP(rec, request("GET", "/", "")) }) || rec.Body.String() != "some" {
+			t.Errorf("looks whole: %q", rec.Body)
+		}
+		// The client leaves: no 504.
+		ctx, cancel := context.WithCancel(t.Context())
+		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done()
+			if r.Context().Err() != context.Canceled {
+				t.Errorf("got %v", r.Context().Err())
+			}
+		}))
+		if a := plain(h, request("GET", "/", "").WithContext(ctx)); a.Status != 200 {
+			t.Errorf("got %v", a)
+		}
+		// A panic goes through.
+		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) { panic("on purpose") }))
+		if !panics(func() { plain(h, request("GET", "/", "")) }) {
+			t.Error("no panic")
+		}
+	})
+	if !panics(func() { Timeout(0) }) {
+		t.Error("0 is taken")
+	}
+	if a, ok := directly(t, Timeout(time.Second)(hello), request("GET", "/", "")); !ok || a.Body != "hello" {
+		t.Errorf("direct: %v", a)
+	}
+}
+
+// dial sends bytes and reads all that comes until the other side closes.
+func dial(t *testing.T, url, request string) (net.Conn, func() string) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	io.WriteString(c, request)
+	return c, func() string {
+		b, err := io.ReadAll(c)
+		if err != nil && len(b) == 0 {
+			t.Errorf("read: %v", err)
+		}
+		return string(b)
+	}
+}
+
+// On servers: the 504 is whole before the handler returns, and what the handler
+// waits for ends.
+func TestTimeoutServers(t *testing.T) {
+	leave := make(chan struct{})
+	bodies := make(chan error, 1)
+	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/stuck":
+			<-leave // looks at nothing
+		case "/body":
+			_, err := io.ReadAll(r.Body)
+			bodies <- err
+		case "/hijack":
+			c, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			<-r.Context().Done()
+			rw.WriteString("mine")
+			rw.Flush()
+		case "/taken-slowly":
+			b := make([]byte, 1<<20)
+			for {
+				if _, err := w.Write(b); err != nil {
+					bodies <- err
+					return
+				}
+			}
+		}
+	}))
+	servers(t, h, func(t *testing.T, url string, c *http.Client) {
+		res, err := c.Get(url + "/stuck")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != 504 || string(b) != "Gateway Timeout\n" || err != nil {
+			t.Errorf("got %d %q %v", res.StatusCode, b, err)
+		}
+		leave <- struct{}{}
+
+		conn, all := dial(t, url, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab")
+		if err := <-bodies; err == nil {
+			t.Error("the body looks whole")
+		}
+		if got := all(); !strings.HasPrefix(got, "HTTP/1.1 504 ") || !strings.HasSuffix(got, "\r\n\r\nGateway Timeout\n") {
+			t.Errorf("got %q", got)
+		}
+		conn.Close()
+
+		conn, all = dial(t, url, "GET /hijack HTTP/1.1\r\nHost: h\r\n\r\n")
+		if got := all(); got != "mine" {
+			t.Errorf("got %q", got)
+		}
+		conn.Close()
+
+		conn, _ = dial(t, url, "GET /taken-slowly HTTP/1.1\r\nHost: h\r\n\r\n")
+		if err := <-bodies; err == nil {
+			t.Error("the write ended without an error")
+		}
+		conn.Close()
+	})
+}
+
+// The tests above fail if a handler stays; this one, if a goroutine does.
+func TestTimeoutLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if one is left
+		h := Timeout(time.Hour)(hello)
+		for range 10 {
+			plain(h, request("GET", "/", ""))
+		}
+	})
+}
+
+// A limit that is met when the time is over does not touch the server's header
+// while the 504 is being sent.
+func TestTimeoutBodyLimit(t *testing.T) {
+	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, 1))
+		time.Sleep(60 * time.Millisecond) // without a look at anything
+		io.ReadAll(r.Body)
+	}), Timeout(20*time.Millisecond), BodyLimit(1000))
+	servers(t, h, func(t *testing.T, url string, c *http.Client) {
+		res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusGatewayTimeout {
+			t.Errorf("got %d", res.StatusCode)
+		}
+	})
+	// In time, the limit is the handler's to answer, and the connection ends.
+	for _, begun := range []bool{false, true} {
+		h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+			if begun {
+				w.WriteHeader(http.StatusAccepted)
+			}
+			_, err := io.ReadAll(r.Body)
+			var tooLarge *http.MaxBytesError
+			if errors.As(err, &tooLarge) && !begun {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+			}
+			fmt.Fprint(w, err)
+		}), Timeout(time.Hour), Compress(nil), Timeout(time.Hour), BodyLimit(1000))
+		servers(t, h, func(t *testing.T, url string, c *http.Client) {
+			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || string(b) != "http: request body too large" || !begun && (res.StatusCode != 413 || !res.Close) {
+				t.Errorf("begun %v: %v, %d %q, closes: %v", begun, err, res.StatusCode, b, res.Close)
+			}
+		})
+	}
+}
+
+// Early hints leave nothing in the 504 that describes another answer.
+func TestTimeoutEarlyHints(t *testing.T) {
+	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Etag", `"a"`)
+		w.WriteHeader(http.StatusEarlyHints)
+		<-r.Context().Done()
+	}))
+	servers(t, h, func(t *testing.T, url string, c *http.Client) {
+		res, body, err := get(t, c, url)
+		if err != nil || res.StatusCode != http.StatusGatewayTimeout || body != "Gateway Timeout\n" ||
+			res.Header.Get("Content-Encoding") != "" || res.Header.Get("Etag") != "" {
+			t.Errorf("%v, %v, %q", err, res, body)
+		}
+	})
+}
+
+// A handler that returns at once when its context is done, before expire has
+// begun, is answered for: not with an empty 200.
+func TestTimeoutReturnsFirst(t *testing.T) {
+	for range 20 {
+		a := plain(Timeout(10*time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+			for range 5000 { // some of which are told before expire is called
+				context.AfterFunc(r.Context(), func() {})
+			}
+			<-r.Context().Done()
+		})), request("GET", "/", ""))
+		if a.Status != http.StatusGatewayTimeout || a.Body != "Gateway Timeout\n" {
+			t.Errorf("got %d %q", a.Status, a.Body)
+		}
+	}
+}
