@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/chert-http/chert/direct"
 )
 
 // logFormat is the value of --log.
@@ -47,42 +50,35 @@ func loggers(f logFormat, w io.Writer) (access *slog.Logger, errs *log.Logger) {
 	return slog.New(h), slog.NewLogLogger(h, slog.LevelError)
 }
 
-// logged writes a line to l for each request when its handler is done. The query is left out: it may hold secrets.
-func logged(l *slog.Logger, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		path := r.URL.Path // read now: the handler may change it
-		lw := &logWriter{ResponseWriter: w}
-		// Deferred, so that a request whose handler panics is seen too.
-		defer func() {
-			l.LogAttrs(r.Context(), slog.LevelInfo, "request",
-				slog.String("method", r.Method),
-				slog.String("path", path),
-				slog.Int("status", lw.status),
-				slog.Int64("bytes", lw.bytes),
-				// Seconds: slog writes a Duration as bare nanoseconds in JSON and with a unit in text.
-				slog.Float64("duration", time.Since(start).Seconds()),
-				slog.String("remote", r.RemoteAddr),
-			)
-		}()
-		next.ServeHTTP(lw, r)
-		lw.begun() // a handler that writes nothing sends 200 as well
-	})
+// logRequest writes a line for a request. host is as the client wrote it: with many sites it tells them apart. The
+// query is left out: it may hold secrets.
+func logRequest(l *slog.Logger, method, host, path string, status int, bytes int64, took time.Duration, remote string) {
+	l.LogAttrs(context.Background(), slog.LevelInfo, "request",
+		slog.String("method", method),
+		slog.String("host", host),
+		slog.String("path", path),
+		slog.Int("status", status),
+		slog.Int64("bytes", bytes),
+		// Seconds: slog writes a Duration as bare nanoseconds in JSON and with a unit in text.
+		slog.Float64("duration", took.Seconds()),
+		slog.String("remote", remote),
+	)
 }
 
-// logWriter counts what goes through it. Like any ResponseWriter it belongs to one handler.
+// countWriter counts what goes through it. Like any ResponseWriter it belongs to one handler.
 //
-// Flush, Hijack and deadlines are reached by http.ResponseController through Unwrap. ReadFrom is here because
-// io.Copy asks only the writer it is given, and without it a file would be copied through user space.
-type logWriter struct {
+// Flush, Hijack and deadlines are reached by http.ResponseController through Unwrap. ReadFrom and SendFile are here
+// because who looks for them asks only the writer it is given, and without them a file would be copied through user
+// space.
+type countWriter struct {
 	http.ResponseWriter
 	status int   // 0 until a final status is written; stays 0 when a panic came first
 	bytes  int64 // of the body
 }
 
-func (w *logWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *countWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *logWriter) WriteHeader(status int) {
+func (w *countWriter) WriteHeader(status int) {
 	// The first final status counts. 1xx may come before it, except 101, which is final.
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
@@ -90,22 +86,32 @@ func (w *logWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *logWriter) Write(p []byte) (int, error) {
+func (w *countWriter) Write(p []byte) (int, error) {
 	w.begun()
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	return n, err
 }
 
-func (w *logWriter) ReadFrom(r io.Reader) (int64, error) {
+func (w *countWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.begun()
 	n, err := io.Copy(w.ResponseWriter, r)
 	w.bytes += n
 	return n, err
 }
 
+// SendFile implements direct.FileSender. What was sent of a file before an error is not known.
+func (w *countWriter) SendFile(f direct.File) error {
+	w.begun()
+	err := direct.SendFile(w.ResponseWriter, f)
+	if err == nil {
+		w.bytes += f.Len
+	}
+	return err
+}
+
 // begun records the status that net/http sends when the handler named none.
-func (w *logWriter) begun() {
+func (w *countWriter) begun() {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}

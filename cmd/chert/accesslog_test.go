@@ -17,11 +17,11 @@ import (
 
 // requestLine is what a line of the access log holds, in both formats.
 type requestLine struct {
-	Time, Level, Msg     string
-	Method, Path, Remote string
-	Status               int
-	Bytes                int64
-	Duration             float64
+	Time, Level, Msg           string
+	Method, Host, Path, Remote string
+	Status                     int
+	Bytes                      int64
+	Duration                   float64
 }
 
 // parseJSON is strict: a field this test does not know is an error.
@@ -99,12 +99,23 @@ func TestLogFormats(t *testing.T) {
 					t.Errorf("%s: a common field is wrong", line)
 				}
 				got.Time, got.Level, got.Msg, got.Remote, got.Duration = "", "", "", "", 0
+				if "http://"+got.Host+"/" != p.urls[0] {
+					t.Errorf("%s: the host is not that of %s", line, p.urls[0])
+				}
+				got.Host = ""
 				if got != want[i] {
 					t.Errorf("got  %+v\nwant %+v", got, want[i])
 				}
 			}
 		})
 	}
+}
+
+// logged is h behind a front that logs to l.
+func logged(l *slog.Logger, h http.Handler) *front {
+	f := &front{}
+	f.replace(newGeneration(h, l))
+	return f
 }
 
 // logOf serves one request through h and returns its line.

@@ -10,4 +10,4 @@ func isAddrUnknown(error) bool { return false }
 
 func isRefused(error) bool { return false }
 
-func isNeverThere(error) bool { return false }
+func isBadName(error) bool { return false }

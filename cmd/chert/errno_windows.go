@@ -25,9 +25,9 @@ func isAddrUnknown(err error) bool { return errors.Is(err, wsaeAddrNotAvail) }
 
 func isRefused(err error) bool { return errors.Is(err, wsaeConnRefused) }
 
-// isNeverThere reports whether a file of that name cannot exist in the folder. Every refusal of the operating system
-// has a number; an error without one is os.Root's own, for a link that leads out.
-func isNeverThere(err error) bool {
+// isBadName reports whether err says that no file can have such a name. An error without a number is not the system's:
+// the name was refused before the system was asked.
+func isBadName(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
 		return true

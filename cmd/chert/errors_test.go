@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert"
 )
 
 // oneLine checks an answer of run that is an error: nothing on stdout, and on stderr exactly this line.
@@ -83,6 +85,9 @@ func TestFolderErrors(t *testing.T) {
 	missing, file := filepath.Join(dir, "missing"), filepath.Join(dir, "file")
 	oneLine(t, exitFailure, `chert: no such folder: "`+missing+`"; give one that exists, as in "chert serve DIR"`,
 		"serve", missing)
+	oneLine(t, exitFailure, `chert: no such folder: "8000"; for the port: --listen :8000`, "serve", "8000")
+	oneLine(t, exitFailure, `chert: no such folder: "`+missing+`"; the file of --spa comes after an equals sign: --spa=FILE`,
+		"serve", "--spa", missing)
 	// As a script's unset variable gives it. It must not mean the current folder.
 	oneLine(t, exitFailure, `chert: no such folder: ""; give one that exists, as in "chert serve DIR"`, "serve", "")
 	oneLine(t, exitFailure,
@@ -118,7 +123,7 @@ func TestPortTakenByChert(t *testing.T) {
 }
 
 // What was opened before the failure is closed, and its socket file removed.
-func TestListenAllOrNothing(t *testing.T) {
+func TestOpenDoorsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -126,7 +131,8 @@ func TestListenAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = listenAll(net.Listen, []endpoint{{"unix", sock}, {"tcp", l.Addr().String()}})
+	s := &server{srv: new(chert.Server)}
+	_, err = s.openDoors([]endpoint{{"unix", sock}, {"tcp", l.Addr().String()}})
 	if !isAddrInUseLine(err) {
 		t.Fatalf("error %v", err)
 	}

@@ -20,10 +20,16 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
+// errSaid stands for errors that are printed already.
+var errSaid = errors.New("there are errors")
+
 // report prints err as one line and returns the exit code it stands for. command is what --help should be asked of.
 func report(stderr io.Writer, command string, err error) int {
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, errSaid) {
+		return exitFailure
 	}
 	if f, ok := errors.AsType[failure](err); ok {
 		fmt.Fprintf(stderr, "chert: %v\n", f.error)

@@ -5,50 +5,63 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 )
 
-// openFolder opens dir to be served. Nothing outside it can be reached through the result, by ".." or by a link.
-// The folder is found once: if another takes its name later, the first goes on being served.
-func openFolder(dir string) (*os.Root, error) {
+// What can be wrong with a folder.
+var (
+	errNoFolder   = errors.New("no such folder")
+	errNotAFolder = errors.New("this is not a folder")
+	errForbidden  = errors.New("no permission to read the folder")
+)
+
+// checkFolder finds what keeps dir from being served.
+func checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder; give the folder that holds it, as in \"chert serve DIR\"", quote(dir))
-	}
-	var root *os.Root
-	if err == nil {
-		root, err = os.OpenRoot(dir)
+		return fmt.Errorf("%w: %s", errNotAFolder, quote(dir))
 	}
 	if err == nil {
-		// Opening needs leave to read the folder's list; finding a file in it needs leave to search it as well.
-		if _, err = root.Stat("."); err != nil {
+		var root *os.Root
+		if root, err = os.OpenRoot(dir); err == nil {
+			// Opening needs leave to read the folder's list; finding a file in it needs leave to search it as well.
+			_, err = root.Stat(".")
 			root.Close()
 		}
 	}
 	switch {
 	case err == nil:
-		return root, nil
+		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("no such folder: %s; give one that exists, as in \"chert serve DIR\"", quote(dir))
+		return fmt.Errorf("%w: %s", errNoFolder, quote(dir))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("no permission to read the folder %s; change its permissions or run chert as a user who may",
-			quote(dir))
+		return fmt.Errorf("%w %s", errForbidden, quote(dir))
 	}
-	return nil, fmt.Errorf("cannot open the folder %s: %w", quote(dir), err)
+	return fmt.Errorf("cannot open the folder %s: %w", quote(dir), cause(err))
 }
 
-// folderFS is a root's file system with some errors changed: what cannot be there does not exist. These are a link
-// that leaves the root, for which os.Root's error has no identity, and names the system takes for malformed.
-// http.FileServerFS would answer them with 500, which says that the server is at fault.
-type folderFS struct{ fs.FS }
+// explainFolder is checkFolder for the command line: it says what to do.
+func (o *serveOptions) explainFolder() error {
+	err := checkFolder(o.dir)
+	switch {
+	case errors.Is(err, errNotAFolder) && o.files.spaAlone:
+		return fmt.Errorf("%s is not a folder; the file of --spa comes after an equals sign: --spa=FILE", quote(o.dir))
+	case errors.Is(err, errNoFolder) && o.files.spaAlone:
+		return fmt.Errorf("%w; the file of --spa comes after an equals sign: --spa=FILE", err)
+	case errors.Is(err, errNoFolder) && isPort(o.dir):
+		return fmt.Errorf("%w; for the port: --listen :%s", err, o.dir)
+	case errors.Is(err, errNotAFolder):
+		return fmt.Errorf("%s is not a folder; give the folder that holds it, as in \"chert serve DIR\"", quote(o.dir))
+	case errors.Is(err, errNoFolder):
+		return fmt.Errorf("%w; give one that exists, as in \"chert serve DIR\"", err)
+	case errors.Is(err, errForbidden):
+		return fmt.Errorf("%w; change its permissions or run chert as a user who may", err)
+	}
+	return err
+}
 
-// Open returns an *os.File, whose methods the file handler looks for.
-func (f folderFS) Open(name string) (fs.File, error) {
-	file, err := f.FS.Open(name)
-	if err == nil {
-		return file, nil
-	}
-	if isNeverThere(err) {
-		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return nil, err
+// isPort reports whether s is what other servers take for a port where chert takes a folder.
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
 }

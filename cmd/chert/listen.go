@@ -27,6 +27,15 @@ func (e endpoint) String() string {
 	return e.address
 }
 
+// port is that of a TCP endpoint, "" if it has none of its own choice.
+func (e endpoint) port() string {
+	_, port, err := net.SplitHostPort(e.address)
+	if e.network != "tcp" || err != nil || port == "0" {
+		return ""
+	}
+	return port
+}
+
 // parseEndpoint checks the form only; whether the host exists and the port is free is known when it is opened.
 func parseEndpoint(s string) (endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
@@ -41,7 +50,7 @@ func parseEndpoint(s string) (endpoint, error) {
 	}
 	_, port, err := net.SplitHostPort(s)
 	if err != nil || strings.Contains(s, "/") { // a URL splits as well
-		if _, err := strconv.ParseUint(s, 10, 16); err == nil {
+		if isPort(s) {
 			return endpoint{}, fmt.Errorf("want host:port, :port or unix:/path; did you mean :%s?", s)
 		}
 		return endpoint{}, errors.New("want host:port, :port or unix:/path")
@@ -98,26 +107,6 @@ func (l listener) close() {
 	l.Listener.Close()
 	if l.remove != nil {
 		l.remove()
-	}
-}
-
-// listenAll opens every endpoint or none. The caller closes what it returns.
-func listenAll(open openFunc, all []endpoint) ([]listener, error) {
-	var opened []listener
-	for _, e := range all {
-		l, err := listen(open, e)
-		if err != nil {
-			closeAll(opened)
-			return nil, err
-		}
-		opened = append(opened, l)
-	}
-	return opened, nil
-}
-
-func closeAll(ls []listener) {
-	for _, l := range ls {
-		l.close()
 	}
 }
 

@@ -61,9 +61,29 @@ type proc struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
-	stderr bytes.Buffer // to be read after wait only
-	urls   []string     // from the start-up line
+	stderr output
+	urls   []string // from the start-up line
 }
+
+// output gathers what a process writes. It may be read meanwhile.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func (o *output) Len() int { return len(o.String()) }
 
 // command prepares the binary. It is killed at the end of the test or of patience.
 func command(t *testing.T, args ...string) *exec.Cmd {

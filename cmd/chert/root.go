@@ -46,7 +46,7 @@ func newRootCmd() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("chert {{.Version}}\n")
-	root.AddCommand(newServeCmd())
+	root.AddCommand(newServeCmd(), newCheckCmd(), newDemoCmd())
 	return root
 }
 

@@ -9,14 +9,15 @@ import (
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}, {"check", "--help"}, {"demo", "--help"}, {"help", "demo"}} {
 		code, stdout, stderr := inProcess(t, args...)
 		if code != exitOK || !strings.Contains(stdout, "Usage:") || stderr != "" {
 			t.Errorf("chert %q: %d %q %q", args, code, stdout, stderr)
 		}
 	}
 	_, help, _ := inProcess(t, "serve", "--help")
-	for _, s := range []string{"Only this machine", "(default 127.0.0.1:8080)", "(default off)", "(default 30s)"} {
+	for _, s := range []string{"Only this machine", "(default 127.0.0.1:8080)", "(default off)", "(default 30s)",
+		"(default 64MiB)", "(default 16KiB)", "(default 8MiB)", "(default index.html)"} {
 		if !strings.Contains(help, s) {
 			t.Errorf("the help does not say %q", s)
 		}
@@ -70,12 +71,22 @@ func TestCompletionScripts(t *testing.T) {
 
 func TestCompletions(t *testing.T) {
 	t.Parallel()
-	const noFile, filterDirs = ":4", ":16"
+	const noFile, filterExt, filterDirs = ":4", ":8", ":16"
 	tests := []struct {
 		args []string
 		want string // suggestions without their descriptions, and what the shell should do
 	}{
 		{[]string{"ser"}, "serve " + noFile},
+		{[]string{"che"}, "check " + noFile},
+		{[]string{"de"}, "demo " + noFile},
+		{[]string{"demo", ""}, noFile},
+		{[]string{"demo", "--log", ""}, "off text json " + noFile},
+		{[]string{"check", ""}, "toml " + filterExt},
+		{[]string{"check", "a.toml", ""}, noFile},
+		{[]string{"serve", "--config", ""}, "toml " + filterExt},
+		{[]string{"serve", "--header", ""}, noFile},
+		{[]string{"serve", "--cache", ""}, noFile},
+		{[]string{"serve", "--no-l"}, "--no-listing " + noFile},
 		{[]string{"serve", ""}, filterDirs},
 		{[]string{"serve", "dir", ""}, noFile}, // one folder is all it takes
 		{[]string{"serve", "--log", ""}, "off text json " + noFile},

@@ -1,54 +1,83 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
 
 // serveOptions is the command line of "chert serve".
 type serveOptions struct {
 	dir             string
+	config          string // "": dir is served
 	listen          endpoints
 	log             logFormat
 	quiet           bool
+	open            bool
 	shutdownTimeout time.Duration
+	files           fileFlags
+	rates           rateFlags
+	given           func(flag string) bool
 }
 
-// check finds what each flag by itself cannot.
-func (o *serveOptions) check() error {
-	if o.quiet && o.log != logOff {
+// check finds what each flag by itself cannot. args are what is left of the command line.
+func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
+	o.given = cmd.Flags().Changed
+	files := o.files.seen(o.given)
+	switch {
+	case o.quiet && o.log != logOff:
 		return fmt.Errorf("--quiet and --log %s contradict each other; leave one out", o.log)
-	}
-	if o.shutdownTimeout < 0 {
+	case o.shutdownTimeout < 0:
 		return fmt.Errorf("--shutdown-timeout %v is negative; 0 does not wait", o.shutdownTimeout)
+	case !o.given("config"):
+	case o.config == "":
+		return errors.New("--config wants the name of a file")
+	case len(args) > 0:
+		return errors.New("--config and a folder contradict each other; the folders of a configuration are in its file")
+	case len(files) > 0:
+		return fmt.Errorf("--config and %s contradict each other; write it into the file", files[0])
 	}
-	return nil
+	if o.given("rate-store") {
+		if err := checkStore(string(o.rates.store)); err != nil {
+			return fmt.Errorf("--rate-store: %w", err)
+		}
+	}
+	o.dir = "."
+	if len(args) > 0 {
+		o.dir = args[0]
+	}
+	if o.config != "" {
+		return nil // the file may have what goes with the flags
+	}
+	_, err := o.rates.over(config.RateLimit{}, o.given)
+	return err
 }
 
-const serveLong = `Serve the files of a folder, the current one if none is given.
+const serveLong = `Serve the files of a folder, the current one if none is given, or the sites of
+a configuration file.
 
 Only this machine can reach the server unless --listen says otherwise:
 --listen :8080 opens it to the network. Links that lead out of the folder are
-not followed. The folder is opened once: after another is put in its place,
-restart chert.
+not followed. Names that begin with a dot are hidden.
+
+SIGHUP opens the folder again, or reads the configuration file again: no
+connection is dropped, and a wrong file changes nothing. "chert check FILE"
+says beforehand whether it is right.
 
 SIGTERM or SIGINT (Ctrl-C) stops it after the running requests are done; a
 second one stops it at once. Exit codes: 0 after a clean stop, 1 after a
 failure (requests cut off included), 2 for a wrong command line.`
 
-const serveExample = `  chert serve                            the current folder, for a browser on this machine
+const serveExample = `  chert serve --open                     the current folder, in a browser on this machine
   chert serve /srv/www --listen :8080    for the network
-  chert serve /srv/www --listen unix:/run/chert.sock --log json`
+  chert serve dist --spa --immutable     a single-page app
+  chert serve --header '*.html=Cache-Control: no-cache' --not-found 404.html
+  chert serve /srv/www --listen :8080 --rate-limit 100/s --rate-store redis://127.0.0.1:6379/0
+  chert serve /srv/www --listen unix:/run/chert.sock --log json
+  chert serve --config /etc/chert.toml   many sites`
 
 func newServeCmd() *cobra.Command {
 	o := serveOptions{log: logOff}
@@ -70,14 +99,10 @@ func newServeCmd() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.dir = "."
-			if len(args) > 0 {
-				o.dir = args[0]
-			}
-			if err := o.check(); err != nil {
+			if err := o.check(cmd, args); err != nil {
 				return err
 			}
-			if err := o.serve(cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+			if err := serve(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
 				return failure{err}
 			}
 			return nil
@@ -91,112 +116,36 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port or unix:/path; may be repeated")
+	f.StringVarP(&o.config, "config", "c", "", "serve the sites of this `file` instead of a folder")
+	f.BoolVar(&o.open, "open", false, "open the browser")
 	f.Var(&o.log, "log", "log requests to stderr: off, text or json; duration is in seconds")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
 		"how long a stop waits for running requests; 0 does not wait")
+	o.files.add(cmd)
+	o.rates.add(cmd)
 
-	values := cobra.FixedCompletions([]string{
+	mustComplete(cmd, "log", cobra.FixedCompletions([]string{
 		"off\tno access log",
 		"text\tkey=value lines",
 		"json\tone object a line",
-	}, cobra.ShellCompDirectiveNoFileComp)
-	for name, complete := range map[string]cobra.CompletionFunc{
-		"log":              values,
-		"listen":           cobra.NoFileCompletions,
-		"shutdown-timeout": cobra.NoFileCompletions,
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
-			panic(err) // the name is not one of the flags above
-		}
-	}
+	}, cobra.ShellCompDirectiveNoFileComp))
+	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	mustComplete(cmd, "listen", cobra.NoFileCompletions)
+	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
 }
 
-// serve returns nil after a clean stop. Whatever it returns otherwise is to be printed after "chert: ".
-func (o *serveOptions) serve(stdout, stderr io.Writer) error {
-	if o.quiet {
-		stdout = io.Discard
+func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // there is no such flag
 	}
-	root, err := openFolder(o.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-
-	// Before anything is opened, so that a signal never leaves a socket file behind.
-	stop, release := stopSignals()
-	defer release()
-
-	handler := http.FileServerFS(folderFS{root.FS()})
-	access, errs := loggers(o.log, stderr)
-	if access != nil {
-		handler = logged(access, handler)
-	}
-	srv := &chert.Server{Handler: handler, ErrorLog: errs}
-	ls, err := listenAll(srv.Listen, o.listen.orDefault())
-	if err != nil {
-		return err
-	}
-	defer closeAll(ls)
-
-	fmt.Fprintln(stdout, o.startLine(ls))
-	return serveUntil(srv, ls, stop, func(sig os.Signal) error {
-		fmt.Fprintf(stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n",
-			sig, o.shutdownTimeout)
-		return drain(srv, stop, o.shutdownTimeout)
-	})
 }
 
 // startLine goes to stdout, for people and for scripts that asked for port 0.
-func (o *serveOptions) startLine(ls []listener) string {
-	var urls []string
-	for _, l := range ls {
-		urls = append(urls, showURL(l.Addr()))
-	}
-	dir, err := filepath.Abs(o.dir)
-	if err != nil {
-		dir = o.dir
-	}
-	line := "chert: serving " + quote(dir) + " at " + strings.Join(urls, " and ")
-	if len(o.listen) == 0 {
+func startLine(up *setup, ls []listener) string {
+	line := "chert: serving " + up.what + " at " + showAll(ls)
+	if !up.chosen {
 		line += " (this machine only; --listen :8080 opens it to the network)"
 	}
 	return line
-}
-
-// serveUntil serves all of ls until one fails or a signal comes, which it leaves to stopping.
-func serveUntil(srv *chert.Server, ls []listener, stop <-chan os.Signal, stopping func(os.Signal) error) error {
-	failed := make(chan error, len(ls))
-	for _, l := range ls {
-		go func() { failed <- srv.Serve(l.Listener) }()
-	}
-	select {
-	case err := <-failed:
-		srv.Close()
-		return fmt.Errorf("the server failed: %w", err)
-	case sig := <-stop:
-		return stopping(sig)
-	}
-}
-
-// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
-func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- srv.Shutdown(ctx) }()
-	select {
-	case err := <-done:
-		if err == nil {
-			return nil
-		}
-		srv.Close()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
-		}
-		return fmt.Errorf("cannot stop cleanly: %w", err)
-	case sig := <-stop:
-		srv.Close()
-		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
-	}
 }

@@ -31,8 +31,8 @@ func TestServeFiles(t *testing.T) {
 	}{
 		{"hello.txt", 200, "hello, world"},
 		{"site/", 200, "front page"},
-		{"list/", 200, `<a href="b.txt">`},
-		{"", 200, `<a href="hello.txt">`},
+		{"list/", 200, `href="./b.txt"`},
+		{"", 200, `href="./hello.txt"`},
 		{"missing", 404, "not found"},
 		{"hello.txt/below", 404, "not found"},         // a file is no folder
 		{strings.Repeat("x", 5000), 404, "not found"}, // longer than the system takes
@@ -182,21 +182,21 @@ func TestTwoListeners(t *testing.T) {
 
 func TestStartLine(t *testing.T) {
 	t.Parallel()
-	o := serveOptions{dir: "."}
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
+	up := &setup{what: showFolder(".")}
 	l := listener{Listener: fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}}}
 	want := "chert: serving " + quote(wd) + " at http://127.0.0.1:8080/" +
 		" (this machine only; --listen :8080 opens it to the network)"
-	if got := o.startLine([]listener{l}); got != want {
+	if got := startLine(up, []listener{l}); got != want {
 		t.Errorf("default:\ngot  %s\nwant %s", got, want)
 	}
-	o.listen = endpoints{{"tcp", ":8080"}}
+	up.chosen = true
 	all := listener{Listener: fakeListener{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}}
 	want = "chert: serving " + quote(wd) + " at http://localhost:8080/ and http://127.0.0.1:8080/"
-	if got := o.startLine([]listener{all, l}); got != want {
+	if got := startLine(up, []listener{all, l}); got != want {
 		t.Errorf("two:\ngot  %s\nwant %s", got, want)
 	}
 }

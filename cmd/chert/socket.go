@@ -78,7 +78,7 @@ func explainUnix(e endpoint, err error) error {
 	case isAddrInUse(err):
 		// Somebody was faster than removeStale.
 		return fmt.Errorf("the socket %s is in use; choose another path for --listen", path)
-	case len(e.address) > 100 && isNeverThere(err):
+	case len(e.address) > 100 && isBadName(err):
 		return fmt.Errorf("the path of the socket %s is too long; the system takes about 100 bytes", path)
 	}
 	return fmt.Errorf("cannot listen on the socket %s: %w", path, cause(err))

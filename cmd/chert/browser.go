@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// openBrowser shows the first address that a browser can go to. That it fails is worth a note and no more: the server
+// is what was asked for.
+func (s *server) openBrowser() {
+	note := func(err error) {
+		if !s.o.quiet {
+			s.errs.Printf("note: cannot open the browser: %v", err)
+		}
+	}
+	for _, d := range s.doors {
+		if url := showURL(d.Addr()); strings.HasPrefix(url, "http:") {
+			if err := startBrowser(url, note); err != nil {
+				note(err)
+			}
+			return
+		}
+	}
+	note(errors.New("it cannot go to a unix socket"))
+}
+
+// startBrowser starts the first of browserCommands that can be. later is told if it fails after that.
+func startBrowser(url string, later func(error)) error {
+	var all []error
+	for _, args := range browserCommands(os.Getenv("BROWSER"), url) {
+		cmd := exec.Command(args[0], args[1:]...)
+		detach(cmd)
+		if err := cmd.Start(); err != nil {
+			all = append(all, err)
+			continue
+		}
+		go func() {
+			// Some stay until the browser is closed.
+			if err := cmd.Wait(); err != nil {
+				later(fmt.Errorf("%s: %w", args[0], err))
+			}
+		}()
+		return nil
+	}
+	if len(all) == 0 {
+		return errors.New("$BROWSER names none")
+	}
+	return all[0]
+}
+
+// browserCommands are those of $BROWSER, a list of commands in which %s stands for the URL, which else is added at the
+// end; without it what the system has.
+func browserCommands(env, url string) (all [][]string) {
+	if env == "" {
+		return [][]string{append(systemBrowser(), url)}
+	}
+	for _, command := range filepath.SplitList(env) {
+		args := strings.Fields(command)
+		if len(args) == 0 {
+			continue
+		}
+		if !strings.Contains(command, "%s") {
+			args = append(args, url)
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "%s", url)
+		}
+		all = append(all, args)
+	}
+	return all
+}

@@ -1,0 +1,3 @@
+package main
+
+func systemBrowser() []string { return []string{"open"} }

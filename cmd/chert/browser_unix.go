@@ -1,0 +1,5 @@
+//go:build unix && !darwin
+
+package main
+
+func systemBrowser() []string { return []string{"xdg-open"} }

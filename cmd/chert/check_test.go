@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = ['*']\nroot = 'www'\n"
+	for _, tt := range []struct {
+		name, text string
+		code       int
+		want       string // FILE stands for the file
+	}{
+		{"one site", site, exitOK, "FILE: ok, 1 site\n"},
+		{"more", site + "[[site]]\nhosts = 'a'\nroot = '.'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
+			"FILE: ok, 2 sites and 1 redirect\n"},
+		{"errors", "listen = ['8080']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
+			exitFailure, `FILE:1:11: listen: "8080": want host:port, :port or unix:/path; did you mean :8080?
+FILE:5:7: spa: there is no file "no.html" in "DIR/www"
+FILE:7:9: "[a" is not a valid pattern
+FILE:8:12: "**": the field "Content-Length" cannot be set
+`},
+		{"no folder", "[[site]]\nhosts = ['*']\nroot = 'gone'\n[[site]]\nhosts = 'a'\nroot = 'www/f'\n", exitFailure,
+			`FILE:3:8: root: no such folder: "DIR/gone"
+FILE:6:8: root: this is not a folder: "DIR/www/f"
+`},
+	} {
+		dir := folder(t, map[string]string{"www/f": ""})
+		file := filepath.Join(dir, "c.toml")
+		write(t, file, tt.text)
+		code, stdout, stderr := inProcess(t, "check", file)
+		want := strings.NewReplacer("FILE", file, "DIR", dir).Replace(tt.want)
+		got, other := stderr, stdout
+		if tt.code == exitOK {
+			got, other = stdout, stderr
+		}
+		if code != tt.code || got != want || other != "" {
+			t.Errorf("%s: %d, %q\ngot  %s\nwant %s", tt.name, code, other, got, want)
+		}
+	}
+	code, stdout, stderr := inProcess(t, "check", "/nowhere/c.toml")
+	if code != exitFailure || stdout != "" || stderr != "/nowhere/c.toml: no such file\n" {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+// docs is the folder with the documentation of the format.
+var docs = filepath.Join("..", "..", "docs")
+
+// The example must stay valid: people begin with a copy of it.
+func TestExampleConfig(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(docs, "chert.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "chert.toml")
+	// Its folders are made where the copy looks for them.
+	roots := regexp.MustCompile(`(?m)^root = "(.*)"`)
+	for _, m := range roots.FindAllSubmatch(text, -1) {
+		root := filepath.Join(dir, filepath.FromSlash(string(m[1])))
+		for _, name := range []string{"index.html", "404.html"} {
+			write(t, filepath.Join(root, name), name)
+		}
+	}
+	write(t, file, string(text))
+	if code, stdout, stderr := inProcess(t, "check", file); code != exitOK || !strings.HasPrefix(stdout, file+": ok, ") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	// And all that is commented out, which is the rest of what there is.
+	all := regexp.MustCompile(`(?m)^# ?(\[*[a-z_.]+\]* *(=.*)?)$`).ReplaceAllString(string(text), "$1")
+	write(t, file, all)
+	if code, stdout, stderr := inProcess(t, "check", file); code != exitOK {
+		t.Errorf("without the # before its lines: %d %s%s\n%s", code, stdout, stderr, all)
+	}
+	// The page has every key that the example has, and the other way round.
+	page, err := os.ReadFile(filepath.Join(docs, "config.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inPage, inExample := make(map[string]bool), make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
+		inPage[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+) =`).FindAllStringSubmatch(all, -1) {
+		inExample[m[1]] = true
+	}
+	for key := range inPage {
+		if !inExample[key] {
+			t.Errorf("the example does not show %s", key)
+		}
+	}
+	for key := range inExample {
+		if !inPage[key] {
+			t.Errorf("docs/config.md does not describe %s", key)
+		}
+	}
+}

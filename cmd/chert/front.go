@@ -1,0 +1,199 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/static"
+)
+
+// front is the server's handler for as long as it runs. It counts, logs, and hands requests to the generation of the
+// moment, which reload replaces. It is as direct as what it stands before: on the direct way it allocates nothing
+// unless requests are logged.
+type front struct {
+	now   atomic.Pointer[generation]
+	tally tally
+	lines *lines // where generations log to; may be nil if none does
+
+	mu   sync.Mutex
+	old  map[*generation]struct{} // replaced, and not closed yet
+	past static.Stats             // of those that are closed
+}
+
+// generation is what a configuration says, ready to serve. It is immutable but for its counts of users.
+type generation struct {
+	handler http.Handler
+	direct  direct.Handler // handler, or nil if it has no direct way
+	files   []*static.Handler
+	limits  io.Closer    // the store that it shares with others; nil if there is none
+	access  *slog.Logger // nil: requests are not logged
+	users   [shards]struct {
+		n atomic.Int64
+		_ [120]byte
+	}
+}
+
+func newGeneration(h http.Handler, access *slog.Logger, files ...*static.Handler) *generation {
+	g := &generation{handler: h, access: access, files: files}
+	g.direct, _ = h.(direct.Handler)
+	return g
+}
+
+// shards is how many counters there are of what every request counts. Connections are spread over them, so that
+// loops seldom write to the same line of memory.
+const shards = 16
+
+// shardOf spreads by the last digits of the peer's port. A peer on a unix socket has none.
+func shardOf(remote string) int {
+	n := 0
+	for i := max(0, len(remote)-3); i < len(remote); i++ {
+		n = n*10 + int(remote[i]&15)
+	}
+	return n >> 1 % shards // a kernel may give out even ports only
+}
+
+// enter makes the caller a user of the generation of the moment; it must leave with the same shard.
+func (f *front) enter(shard int) *generation {
+	for {
+		g := f.now.Load()
+		g.users[shard].n.Add(1)
+		// Counted and still the one of the moment: whoever replaces it from now on will see the user. Else it may
+		// be closed already.
+		if f.now.Load() == g {
+			return g
+		}
+		g.leave(shard)
+	}
+}
+
+func (g *generation) leave(shard int) { g.users[shard].n.Add(-1) }
+
+// idle reports whether a generation that was replaced has no user any more. Who enters too late is counted for a
+// moment and leaves; a shard that was 0 once is done with.
+func (g *generation) idle() bool {
+	for i := range g.users {
+		if g.users[i].n.Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// ServeDirect implements direct.Handler.
+func (f *front) ServeDirect(x *direct.Exchange) bool {
+	shard := shardOf(x.RemoteAddr)
+	g := f.enter(shard)
+	defer g.leave(shard)
+	if g.direct == nil {
+		return false
+	}
+	var start time.Time
+	if g.access != nil {
+		if f.lines.full() {
+			return false // the plain way may wait
+		}
+		start = time.Now()
+	}
+	if !g.direct.ServeDirect(x) {
+		return false
+	}
+	status, size := x.Status(), x.Size()
+	if x.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified {
+		size = 0
+	}
+	f.tally.count(shard, status, size)
+	if g.access != nil {
+		logRequest(g.access, x.Method, string(x.Host), string(x.Path), status, size, time.Since(start), x.RemoteAddr)
+	}
+	return true
+}
+
+// ServeHTTP implements http.Handler. The slowest request is looked for here only: a direct answer that took long
+// would not have been given on the direct way.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	shard := shardOf(r.RemoteAddr)
+	g := f.enter(shard)
+	defer g.leave(shard)
+	start := time.Now()
+	host, path := r.Host, r.URL.Path // read now: the handler may change them
+	cw := &countWriter{ResponseWriter: w}
+	// Deferred, so that a request whose handler panics is seen too.
+	defer func() {
+		took := time.Since(start)
+		f.tally.count(shard, cw.status, cw.bytes)
+		f.tally.slow(r.Method, path, took)
+		if g.access != nil {
+			logRequest(g.access, r.Method, host, path, cw.status, cw.bytes, took, r.RemoteAddr)
+		}
+	}()
+	g.handler.ServeHTTP(cw, r)
+	cw.begun() // a handler that writes nothing sends 200 as well
+}
+
+// replace makes g the generation of the moment. That before it is closed when its last request is done.
+func (f *front) replace(g *generation) {
+	old := f.now.Swap(g)
+	if old == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.old == nil {
+		f.old = make(map[*generation]struct{})
+	}
+	f.old[old] = struct{}{}
+	go f.retire(old)
+}
+
+// A generation that was replaced is looked at so often, from firstLook on less and less. After mostLooks it is closed
+// all the same, lest a slow download keep a whole cache in memory: static.Handler finishes the answers it has begun,
+// and who entered before has been begun by then.
+const (
+	firstLook = 5 * time.Millisecond
+	mostLooks = 10 * time.Second
+)
+
+func (f *front) retire(g *generation) {
+	for wait := firstLook; wait < mostLooks && !g.idle(); wait *= 2 {
+		time.Sleep(wait)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g.addStats(&f.past)
+	delete(f.old, g)
+	g.close()
+}
+
+func (g *generation) close() {
+	for _, h := range g.files {
+		h.Close()
+	}
+	if g.limits != nil {
+		g.limits.Close()
+	}
+}
+
+// cache sums up all generations.
+func (f *front) cache() (s static.Stats) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s = f.past
+	for g := range f.old {
+		g.addStats(&s)
+	}
+	f.now.Load().addStats(&s)
+	return s
+}
+
+func (g *generation) addStats(s *static.Stats) {
+	for _, h := range g.files {
+		one := h.Stats()
+		s.Hits += one.Hits
+		s.Misses += one.Misses
+	}
+}

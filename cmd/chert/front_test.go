@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/static"
+)
+
+// ask sends a request on the direct way.
+func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok bool) {
+	path, query, _ := strings.Cut(target, "?")
+	x = new(direct.Exchange)
+	x.Reset(direct.Request{
+		Method: method, Target: []byte(target), Path: []byte(path), RawQuery: []byte(query), Host: []byte(host),
+		RemoteAddr: "192.0.2.1:1234",
+	})
+	return x, h.ServeDirect(x)
+}
+
+// A request must not be slowed by what counts it.
+func TestFrontAllocates(t *testing.T) {
+	page := direct.NewResponse(200, nil, []byte("page"))
+	s := &sites{}
+	for _, p := range []vhost.Pattern{"example.com", "*.example.org"} {
+		s.add([]vhost.Pattern{p}, page)
+	}
+	f := &front{}
+	f.replace(newGeneration(s, nil))
+	var x direct.Exchange
+	for _, host := range []string{"example.com:80", "WWW.example.org", "unknown"} {
+		req := direct.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte(host), RemoteAddr: "192.0.2.1:1234"}
+		if n := testing.AllocsPerRun(100, func() {
+			x.Reset(req)
+			if !f.ServeDirect(&x) {
+				t.Error("not direct")
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", host, n)
+		}
+	}
+}
+
+func TestFrontCounts(t *testing.T) {
+	t.Parallel()
+	mux := direct.HandlerFunc(func(x *direct.Exchange) {
+		switch string(x.Path) {
+		case "/404":
+			x.SetStatus(404)
+		case "/503":
+			x.SetStatus(503)
+		case "/304":
+			x.SetStatus(304)
+		}
+		x.WriteString("12345")
+	})
+	f := &front{}
+	f.replace(newGeneration(mux, nil))
+	for _, r := range []struct{ method, path string }{
+		{"GET", "/"}, {"HEAD", "/"}, {"GET", "/404"}, {"GET", "/503"}, {"GET", "/304"},
+	} {
+		if _, ok := ask(f, r.method, "x", r.path); !ok {
+			t.Errorf("%v was not answered", r)
+		}
+		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(r.method, r.path, nil))
+	}
+	// Both ways count alike: 10 requests, the bodies of GET without 304's.
+	text := f.tally.summary(0, static.Stats{Hits: 3, Misses: 1})
+	lines := strings.Split(text, "\n")
+	if lines[0] != "chert: 10 requests and 30B in 0s" || lines[1] != "chert: 2 answered 4xx, 2 answered 5xx; 75.0 % from the cache" ||
+		!strings.HasPrefix(lines[2], `chert: slowest: `) || len(lines) != 4 || lines[3] != "" {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestSummaryOfNothing(t *testing.T) {
+	t.Parallel()
+	var none tally
+	if got := none.summary(90e9, static.Stats{}); got != "chert: 0 requests and 0B in 1m30s\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSlowest(t *testing.T) {
+	t.Parallel()
+	var f tally
+	f.count(0, 200, 1)
+	f.slow("GET", "/a", 5e6)
+	f.slow("GET", "/b\n\u202e\xff", 1234567890)
+	f.slow("GET", "/c", 6e6)
+	if got := f.summary(0, static.Stats{}); !strings.HasSuffix(got, "\nchert: slowest: GET \"/b\\n\\u202e\\xff\" in 1.23s\n") {
+		t.Errorf("%q", got)
+	}
+	f.slow("GET", "/"+strings.Repeat("x", 1000), 2e12)
+	if got := f.summary(0, static.Stats{}); len(got) > 400 || !strings.Contains(got, `xxx"... in 33m20s`) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A handler without a direct way, or one that declines, is called on the plain way, and counted once.
+func TestFrontPlain(t *testing.T) {
+	t.Parallel()
+	f := &front{}
+	f.replace(newGeneration(http.NotFoundHandler(), nil))
+	if _, ok := ask(f, "GET", "x", "/"); ok {
+		t.Error("a plain handler answered directly")
+	}
+	f.replace(newGeneration(declining{}, nil))
+	if _, ok := ask(f, "GET", "x", "/"); ok {
+		t.Error("who declines answered directly")
+	}
+	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	if got := f.tally.summary(0, static.Stats{}); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
+		t.Errorf("%q", got)
+	}
+}
+
+type declining struct{}
+
+func (declining) ServeDirect(*direct.Exchange) bool { return false }
+
+func (declining) ServeHTTP(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "plain") }
+
+// Both ways log the same.
+func TestFrontLogsDirect(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := newLines(&out)
+	f := &front{lines: l}
+	f.replace(newGeneration(direct.NewResponse(404, nil, []byte("none")), slog.New(slog.NewJSONHandler(l, nil))))
+	if _, ok := ask(f, "GET", "x", "/a b?secret"); !ok {
+		t.Error("not direct")
+	}
+	l.close()
+	line, err := parseJSON(out.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line.Time, line.Duration = "", 0
+	want := requestLine{Level: "INFO", Msg: "request", Method: "GET", Host: "x", Path: "/a b", Remote: "192.0.2.1:1234", Status: 404, Bytes: 4}
+	if line != want {
+		t.Errorf("got  %+v\nwant %+v", line, want)
+	}
+}
+
+// gate is a writer that waits until it is opened.
+type gate struct {
+	open chan struct{}
+	mu   sync.Mutex
+	buf  bytes.Buffer
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.buf.Write(p)
+}
+
+// While nobody reads the log, no request is answered on the direct way, no memory is filled, and no line is lost.
+func TestLinesWait(t *testing.T) {
+	t.Parallel()
+	g := &gate{open: make(chan struct{})}
+	l := newLines(g)
+	f := &front{lines: l}
+	f.replace(newGeneration(direct.NewResponse(200, nil, nil), slog.New(slog.NewTextHandler(l, nil))))
+	n := 0
+	until(t, func() bool {
+		_, ok := ask(f, "GET", "x", "/"+strings.Repeat("x", 10000))
+		if ok {
+			n++
+		}
+		return !ok
+	})
+	done := make(chan struct{})
+	go func() {
+		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) // waits
+		close(done)
+	}()
+	close(g.open)
+	<-done
+	l.close()
+	if got := strings.Count(g.buf.String(), "\n"); got != n+1 {
+		t.Errorf("%d lines of %d requests", got, n+1)
+	}
+	l.Write([]byte("late\n"))
+	if !strings.HasSuffix(g.buf.String(), "\nlate\n") {
+		t.Error("a line after close is lost")
+	}
+}
+
+// closing is a handler that notices requests after it was closed.
+type closing struct {
+	closed atomic.Bool
+	late   *atomic.Int64
+}
+
+func (c *closing) ServeDirect(x *direct.Exchange) bool {
+	for range 10 {
+		if c.closed.Load() {
+			c.late.Add(1)
+		}
+	}
+	return true
+}
+
+func (c *closing) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.ServeDirect(nil) }
+
+// A generation is not closed while somebody uses it, however often it is replaced.
+func TestReplaceUnderLoad(t *testing.T) {
+	t.Parallel()
+	var late atomic.Int64
+	f := &front{}
+	current := &closing{late: &late}
+	f.replace(newGeneration(current, nil))
+	var stop atomic.Bool
+	var users sync.WaitGroup
+	for i := range 4 {
+		users.Go(func() {
+			for !stop.Load() {
+				if i%2 == 0 {
+					ask(f, "GET", "x", "/")
+				} else {
+					f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+				}
+			}
+		})
+	}
+	for range 200 {
+		next := &closing{late: &late}
+		old := f.now.Swap(newGeneration(next, nil))
+		until(t, old.idle)
+		current.closed.Store(true)
+		current = next
+	}
+	stop.Store(true)
+	users.Wait()
+	if n := late.Load(); n > 0 {
+		t.Errorf("%d requests saw a closed handler", n)
+	}
+}
+
+// What was replaced is forgotten, and what its cache did is not.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	f := &front{}
+	for range 20 {
+		h, err := static.New(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.replace(newGeneration(h, nil, h))
+	}
+	until(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.old) == 0
+	})
+	f.now.Load().close()
+}
+
+func TestSitesByHost(t *testing.T) {
+	t.Parallel()
+	s := &sites{}
+	s.add([]vhost.Pattern{"a.example"}, direct.NewResponse(200, nil, []byte("a")))
+	s.add([]vhost.Pattern{"*.b.example", "::1"}, direct.NewResponse(200, nil, []byte("b")))
+	for host, want := range map[string]int{
+		"a.example": 200, "A.EXAMPLE.:80": 200, "x.b.example": 200, "[::1]:8080": 200,
+		"b.example": 421, "": 421, "other": 421,
+	} {
+		x, ok := ask(s, "GET", host, "/")
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		s.ServeHTTP(rec, r)
+		if !ok || x.Status() != want || rec.Code != want {
+			t.Errorf("%q: direct %d, plain %d, want %d", host, x.Status(), rec.Code, want)
+		}
+	}
+}
+
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ to, host, target, want string }{
+		{"https://example.com/", "x", "/a?b", "https://example.com/"},
+		{"https://example.com{uri}", "x", "/a?b", "https://example.com/a?b"},
+		{"https://example.com/old{uri}", "x", "/", "https://example.com/old/"},
+		{"https://example.com{uri}", "x", "//evil.example/", "https://example.com//evil.example/"},
+		{"https://example.com{uri}", "x", "/a%0d%0ab%20", "https://example.com/a%0d%0ab%20"},
+		{"https://example.com{uri}", "x", "/\xc3\xa4\"<>{host}", "https://example.com/%C3%A4%22%3C%3E%7Bhost%7D"},
+		{"https://example.com{uri}", "x", "*", "https://example.com/"}, // OPTIONS *
+		{"https://{host}{uri}", "Example.com:8080", "/a", "https://example.com/a"},
+		{"https://{host}{uri}", "[::1]:8080", "/a", "https://[::1]/a"},
+		{"https://{host}.example{uri}", "x", "/{uri}", "https://x.example/%7Buri%7D"},
+		{"https://{host}{uri}", "evil.example/x", "/a", ""}, // 421: it would go elsewhere
+		{"https://{host}{uri}", "a@evil.example", "/a", ""},
+		{"https://{host}{uri}", "", "/a", ""},
+	}
+	for _, tt := range tests {
+		d := &redirect{to: tt.to, status: 308}
+		x, ok := ask(d, "GET", tt.host, tt.target)
+		want := 308
+		if tt.want == "" {
+			want = 421
+		}
+		if got := x.GetField("Location"); !ok || x.Status() != want || got != tt.want {
+			t.Errorf("%s of %q %q: %d %q, want %q", tt.to, tt.host, tt.target, x.Status(), got, tt.want)
+		}
+	}
+	// The absolute form reaches the plain way only.
+	r := httptest.NewRequest("GET", "http://old.example/a%20b?c", nil)
+	rec := httptest.NewRecorder()
+	(&redirect{to: "https://new.example{uri}", status: 301}).ServeHTTP(rec, r)
+	if got := rec.Header().Get("Location"); rec.Code != 301 || got != "https://new.example/a%20b?c" {
+		t.Errorf("%d %q", rec.Code, got)
+	}
+}
+
+func TestCountWriterSendsFiles(t *testing.T) {
+	t.Parallel()
+	w := &sender{ResponseRecorder: httptest.NewRecorder()}
+	cw := &countWriter{ResponseWriter: w}
+	if err := cw.SendFile(direct.File{Len: 7}); err != nil || cw.bytes != 7 || cw.status != 200 || !w.sent {
+		t.Errorf("%v %+v", err, cw)
+	}
+	w.err = errors.New("gone")
+	if err := cw.SendFile(direct.File{Len: 7}); err != w.err || cw.bytes != 7 {
+		t.Errorf("%v %+v", err, cw)
+	}
+}
+
+// sender stands for chert's own writer.
+type sender struct {
+	*httptest.ResponseRecorder
+	sent bool
+	err  error
+}
+
+func (s *sender) SendFile(direct.File) error {
+	s.sent = true
+	return s.err
+}
+
+func TestShards(t *testing.T) {
+	t.Parallel()
+	seen := make(map[int]bool)
+	for _, remote := range []string{"", "@", "1", "\xff\xff\xff\xff", "[::1]:80"} {
+		if n := shardOf(remote); n < 0 || n >= shards {
+			t.Errorf("%q: %d", remote, n)
+		}
+	}
+	for port := 32768; port < 32868; port += 2 {
+		seen[shardOf("127.0.0.1:"+fmt.Sprint(port))] = true
+	}
+	if len(seen) != shards {
+		t.Errorf("%d of %d shards are used", len(seen), shards)
+	}
+}
+
+// What front and sites add to a direct answer.
+func BenchmarkFront(b *testing.B) {
+	page := direct.NewResponse(200, nil, []byte("page"))
+	s := &sites{}
+	s.add([]vhost.Pattern{"example.com", "*.example.org"}, page)
+	f := &front{}
+	f.replace(newGeneration(s, nil))
+	for name, h := range map[string]direct.Handler{"bare": page, "front": f} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var port atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				var x direct.Exchange
+				req := direct.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte("example.com:8080")}
+				req.RemoteAddr = fmt.Sprint("192.0.2.1:", 1000+2*port.Add(1))
+				x.Reset(req)
+				for pb.Next() {
+					h.ServeDirect(&x)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,269 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/static"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is what a file says.
+type Config struct {
+	Listen          []string       // in the form of --listen; nil if the file has none
+	Log             string         // "off", "text", "json", or "" if the file has none
+	ShutdownTimeout *time.Duration // nil if the file has none
+	RateLimit       RateLimit
+	Sites           []Site
+	Redirects       []Redirect
+}
+
+// Site is a folder and the hosts it is served for.
+type Site struct {
+	Hosts   []vhost.Pattern
+	Root    string
+	Options static.Options
+}
+
+// Redirect sends all requests for its hosts elsewhere.
+type Redirect struct {
+	Hosts []vhost.Pattern
+	// To is an absolute URL of http or https. {host} in it stands for the
+	// request's host without the port, {uri} for its path and query, with the
+	// slash it begins with.
+	To     string
+	Status int
+}
+
+// Checks are what only the command can judge. None may be nil.
+type Checks struct {
+	Listen func(string) error // an address to listen on; only its form
+	Folder func(string) error // a folder to serve
+	// The form of a store of limits, and what is done when it fails.
+	RateStore, RateFailure func(string) error
+}
+
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 1 << 20
+
+// Load reads the file and checks all that can be without serving it. The error
+// is Problems. Relative paths in the file begin at its folder.
+func Load(file string, checks Checks) (*Config, error) {
+	d := &doc{file: file}
+	var cfg *Config
+	if data, err := read(file); err != nil {
+		d.errorf(Position{}, "%v", err)
+	} else {
+		cfg = d.load(data, checks)
+	}
+	if len(d.problems) > 0 {
+		d.problems.sort()
+		return nil, d.problems
+	}
+	return cfg, nil
+}
+
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("no such file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read it: %w", plain(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read it: %w", plain(err))
+	}
+	if len(data) > maxFile {
+		return nil, errors.New("longer than 1 MiB")
+	}
+	return data, nil
+}
+
+// plain is an error of package os without the path, which is named already.
+func plain(err error) error {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+func (d *doc) load(data []byte, checks Checks) *Config {
+	var m map[string]any
+	if err := toml.Unmarshal(data, &m); err != nil {
+		var at Position
+		if de, ok := errors.AsType[*toml.DecodeError](err); ok {
+			at.Line, at.Column = de.Position()
+		}
+		d.errorf(at, "%s", strings.TrimPrefix(err.Error(), "toml: "))
+		return nil
+	}
+	l := &loader{doc: d, dir: filepath.Dir(d.file), checks: checks}
+	return l.config(&table{doc: d, name: "the file", m: m, spot: positions(data)})
+}
+
+// loader makes a Config of tables.
+type loader struct {
+	*doc
+	dir    string // of the file
+	checks Checks
+	hosts  vhost.Table[Position] // and where each is named
+}
+
+func (l *loader) config(t *table) *Config {
+	cfg := &Config{}
+	if all, ok := t.list("listen"); ok {
+		cfg.Listen = l.listen(all, t.spot.child("listen").key)
+	}
+	if s, at, ok := t.str("log"); ok {
+		switch s {
+		case "off", "text", "json":
+			cfg.Log = s
+		default:
+			l.errorf(at, "log wants off, text or json")
+		}
+	}
+	if timeout, ok := t.duration("shutdown_timeout"); ok {
+		cfg.ShutdownTimeout = &timeout
+	}
+	if limit := t.table("rate_limit"); limit != nil {
+		cfg.RateLimit = l.rateLimit(limit)
+	}
+	base := options{}
+	if defaults := t.table("defaults"); defaults != nil {
+		base = l.options(defaults, options{})
+		defaults.done()
+	}
+	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
+	for _, s := range sites {
+		cfg.Sites = append(cfg.Sites, l.site(s, base, len(sites)))
+	}
+	for _, r := range redirects {
+		cfg.Redirects = append(cfg.Redirects, l.redirect(r))
+	}
+	t.done()
+	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {
+		l.errorf(Position{}, "no site; want at least one [[site]] or [[redirect]]")
+	}
+	return cfg
+}
+
+func (l *loader) listen(all []item, key Position) (listen []string) {
+	if len(all) == 0 {
+		l.errorf(key, "listen names no address")
+	}
+	seen := make(map[string]bool)
+	for _, it := range all {
+		if err := l.checks.Listen(it.text); err != nil {
+			l.errorf(it.at, "listen: %q: %v", it.text, err)
+			continue
+		}
+		if path, ok := strings.CutPrefix(it.text, "unix:"); ok {
+			it.text = "unix:" + l.path(path)
+		}
+		if seen[it.text] {
+			l.errorf(it.at, "listen: %q is there already", it.text)
+		}
+		seen[it.text] = true
+		listen = append(listen, it.text)
+	}
+	return listen
+}
+
+// path makes a relative path begin at the file's folder.
+func (l *loader) path(p string) string {
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(l.dir, p)
+}
+
+// claim reads the hosts of a site. No two may have the same.
+func (l *loader) claim(t *table) (hosts []vhost.Pattern) {
+	all, ok := t.list("hosts")
+	list, _ := t.m["hosts"].([]any)
+	switch {
+	case t.m["hosts"] == nil:
+		l.errorf(t.spot.key, `%s has no hosts; "*" stands for all that no other site is for`, t.name)
+	case ok && len(all)+len(list) == 0:
+		l.errorf(t.spot.child("hosts").key, `hosts is empty; "*" stands for all that no other site is for`)
+	}
+	for _, it := range all {
+		p, err := vhost.Parse(it.text)
+		if err != nil {
+			l.errorf(it.at, "host %q: %v", it.text, err)
+			continue
+		}
+		if !l.hosts.Add(p, it.at) {
+			l.errorf(it.at, "host %q has a site already, in line %d", p, l.hosts.Get(p).Line)
+			continue
+		}
+		hosts = append(hosts, p)
+	}
+	return hosts
+}
+
+func (l *loader) redirect(t *table) Redirect {
+	r := Redirect{Hosts: l.claim(t), Status: 301}
+	to, at, ok := t.str("to")
+	switch {
+	case ok:
+		r.To = to
+		if err := checkTarget(to); err != nil {
+			l.errorf(at, "to: %v", err)
+		}
+	case t.m["to"] == nil:
+		l.errorf(t.spot.key, `%s goes nowhere; want to = "https://example.com{uri}"`, t.name)
+	}
+	if n, at, ok := t.number("status"); ok {
+		switch n {
+		case 301, 302, 303, 307, 308:
+			r.Status = int(n)
+		default:
+			l.errorf(at, "status wants 301 or 308 (for good), 302 or 307 (for now), or 303")
+		}
+	}
+	t.done()
+	return r
+}
+
+// checkTarget checks the URL of a redirect, with something in place of what the
+// request is to fill in. {uri} must not come into the authority: it is the
+// client's, and could name any host there.
+func checkTarget(to string) error {
+	const host, uri = "host.example", "/uri"
+	u, err := url.Parse(strings.NewReplacer("{host}", host, "{uri}", uri).Replace(to))
+	if err != nil {
+		return errors.New("this is no URL")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New(`want a whole URL, as in "https://example.com{uri}"`)
+	}
+	if u.User != nil {
+		return errors.New("a name or password does not belong there")
+	}
+	if strings.ContainsAny(strings.NewReplacer("{host}", "", "{uri}", "").Replace(to), "{}") {
+		return errors.New("only {host} and {uri} can be filled in")
+	}
+	for _, c := range []byte(to) {
+		if c <= ' ' || c >= 0x7f {
+			return errors.New("spaces, control characters and what is not ASCII must be percent-encoded")
+		}
+	}
+	if i := strings.Index(to, "{uri}"); i >= 0 && i+len("{uri}") != len(to) {
+		return errors.New("{uri} holds the query, so nothing can follow it")
+	}
+	if i := strings.Index(to, "{uri}"); i >= 0 && strings.ContainsAny(to[:i], "?#") {
+		return errors.New("{uri} holds the path, so it cannot come into a query or fragment")
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/chert-http/chert/static"
+)
+
+// checks stand for the command's.
+var checks = Checks{
+	Listen: func(s string) error {
+		if !strings.Contains(s, ":") {
+			return errors.New("no address")
+		}
+		return nil
+	},
+	Folder: func(dir string) error {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("no such folder: %q", filepath.Base(dir))
+		}
+		return nil
+	},
+}
+
+// ofRates are those of [rate_limit].
+func ofRates(c Checks) Checks {
+	c.RateStore = func(s string) error {
+		if !strings.Contains(s, "://") {
+			return errors.New("no URL")
+		}
+		return nil
+	}
+	c.RateFailure = func(s string) error {
+		if s != "open" {
+			return errors.New("want open")
+		}
+		return nil
+	}
+	return c
+}
+
+// load writes a file beside the folders www and img, and loads it.
+func load(t *testing.T, text string) (dir string, cfg *Config, err error) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, body := range map[string]string{"www/404.html": "", "www/app/index.html": "", "img/x": "", "c.toml": text} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err = Load(filepath.Join(dir, "c.toml"), ofRates(checks))
+	return dir, cfg, err
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir, cfg, err := load(t, `
+listen = [":80", "unix:run/s"]
+log = "json"
+shutdown_timeout = "1m"
+[rate_limit]
+limit = ["20/s", "1000/h burst 50"]
+store = "redis://h"
+failure = "open"
+timeout = "50ms"
+instances = 4
+[defaults]
+listing = true
+not_found = "/404.html"
+cache = "1MiB"
+index = ["index.html", "index.htm"]
+[[defaults.rules]]
+headers = { X-Content-Type-Options = "nosniff" }
+[[site]]
+hosts = ["Example.com", "*.example.com"]
+root = "www"
+listing = false
+spa = "app/index.html"
+index = []
+dotfiles = true
+immutable = true
+precompressed = false
+compression = false
+compress_max = "2MB"
+cache = 0
+cache_file_size = 1000
+open_files = 7
+[[site.rules]]
+match = ["*.html", "a/**"]
+headers = { Cache-Control = "no-cache", Server = "" }
+[[site]]
+hosts = "*"
+root = "img"
+not_found = ""
+[[redirect]]
+hosts = ["old.example"]
+to = "https://example.com{uri}"
+status = 308
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.Minute
+	first := static.Rule{Match: "**", Header: map[string]string{"X-Content-Type-Options": "nosniff"}}
+	header := map[string]string{"Cache-Control": "no-cache", "Server": ""}
+	want := &Config{
+		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s")}, Log: "json", ShutdownTimeout: &timeout,
+		RateLimit: RateLimit{
+			Rates: []ratelimit.Rate{{Count: 20, Per: time.Second, Burst: 20}, {Count: 1000, Per: time.Hour, Burst: 50}},
+			Store: "redis://h", Failure: "open", Timeout: 50 * time.Millisecond, Instances: 4,
+		},
+		Sites: []Site{
+			{Hosts: []vhost.Pattern{"example.com", "*.example.com"}, Root: filepath.Join(dir, "www"), Options: static.Options{
+				Index: []string{}, Dotfiles: true, SPA: "app/index.html", NotFound: "404.html", Immutable: true,
+				NoPrecompressed: true, NoCompression: true, CompressMax: 2e6, CacheBytes: -1, CacheFileSize: 1000, OpenFiles: 7,
+				Rules: []static.Rule{first, {Match: "*.html", Header: header}, {Match: "a/**", Header: header}},
+			}},
+			{Hosts: []vhost.Pattern{"*"}, Root: filepath.Join(dir, "img"), Options: static.Options{
+				Index: []string{"index.html", "index.htm"}, Listing: true, CacheBytes: 1 << 20, OpenFiles: openShare(2), Rules: []static.Rule{first},
+			}},
+		},
+		Redirects: []Redirect{{Hosts: []vhost.Pattern{"old.example"}, To: "https://example.com{uri}", Status: 308}},
+	}
+	if !reflect.DeepEqual(cfg, want) {
+		t.Errorf("\ngot  %+v\nwant %+v", cfg, want)
+	}
+}
+
+// What the file leaves open the command decides, and one site has what static gives.
+func TestLoadLittle(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := load(t, "[[site]]\nhosts = '*'\nroot = 'www'\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := cfg.Sites[0].Options
+	if cfg.Listen != nil || cfg.Log != "" || cfg.ShutdownTimeout != nil || cfg.RateLimit.Rates != nil || o.Index != nil || o.Listing || o.OpenFiles != 0 || o.CacheBytes != 64<<20 {
+		t.Errorf("%+v", cfg)
+	}
+}
+
+// Many sites share what one would have for itself.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&b, "[[site]]\nhosts = 'h%d'\nroot = 'www'\n", i)
+	}
+	_, cfg, err := load(t, b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := cfg.Sites[99].Options; o.CacheBytes != 256<<20/100 || o.OpenFiles > 40 || o.OpenFiles < 16 {
+		t.Errorf("%d bytes, %d descriptors", o.CacheBytes, o.OpenFiles)
+	}
+}
+
+// good is a site without fault, to put one beside.
+const good = "[[site]]\nhosts = ['*']\nroot = 'www'\n"
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		{"syntax", "listen = \n", "1:10: unexpected character"},
+		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
+		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
+		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
+		{"unknown and far", "tls = true\n" + good, `1:1: unknown key "tls" in the file`},
+		{"in a site", good + "no_found = 'x'\n", `4:1: unknown key "no_found" in [[site]]; did you mean "not_found"?`},
+		{"with a dash", good + "not-found = 'x'\n", `4:1: unknown key "not-found" in [[site]]; did you mean "not_found"?`},
+		{"in the defaults", "[defaults]\nroot = 'x'\n" + good, `2:1: unknown key "root" in [defaults]`},
+		{"in a rule", good + "[[site.rules]]\nmach = 'x'\nheaders = {}\n", `5:1: unknown key "mach" in [[site.rules]]; did you mean "match"?`},
+		{"unknown table", "[sites]\n" + good, `1:2: unknown key "sites" in the file; did you mean "site"?`},
+		{"one bracket", "[site]\nroot = 'www'\n", "1:2: site is written with two brackets: [[site]]"},
+		{"listen's type", "listen = 80\n" + good, "1:10: listen wants a string or a list of strings, not a number"},
+		{"listen's item", "listen = [':80',\n  81]\n" + good, "2:3: listen wants a list of strings, not a number"},
+		{"listen's form", "listen = [':80', # here\n  'x']\n" + good, `2:3: listen: "x": no address`},
+		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80" is there already`},
+		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
+		{"log", "log = 'xml'\n" + good, "1:7: log wants off, text or json"},
+		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
+		{"timeout", "shutdown_timeout = '30'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
+		{"timeout's type", "shutdown_timeout = 30\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
+		{"negative timeout", "shutdown_timeout = '-1s'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
+		{"bool", good + "listing = 'yes'\n", "4:11: listing wants true or false, not a string"},
+		{"size", good + "cache = '64 parsecs'\n", "4:9: cache wants a size such as 64MiB, 500kB or 4096"},
+		{"size below nothing", good + "cache = -1\n", "4:9: cache wants a size such as 64MiB, 500kB or 4096"},
+		{"size's type", good + "cache = 1.5\n", "4:9: cache wants a size such as 64MiB, 500kB or 4096"},
+		{"no size", good + "cache_file_size = 0\n", "4:19: cache_file_size wants more than 0"},
+		{"descriptors", good + "open_files = 0\n", "4:14: open_files wants a number from 1 to 1048576"},
+		{"a date", good + "open_files = 2001-01-01\n", "4:14: open_files wants a number, not a date or time"},
+		{"index", good + "index = ['a', 'b/c']\n", `4:15: index wants names of files, not "b/c"`},
+		{"index empty", good + "index = ''\n", `4:9: index wants names of files, not ""`},
+		{"no hosts", "[[site]]\nroot = 'www'\n", `1:3: [[site]] has no hosts; "*" stands for all that no other site is for`},
+		{"empty hosts", "[[site]]\nhosts = []\nroot = 'www'\n", `2:1: hosts is empty; "*" stands for all that no other site is for`},
+		{"host's type", "[[site]]\nhosts = [1]\nroot = 'www'\n", "2:10: hosts wants a list of strings, not a number"},
+		{"host with a port", "[[site]]\nhosts = ['a:80']\nroot = 'www'\n", `2:10: host "a:80": leave the port out; a site is served on all addresses of listen`},
+		{"host twice", good + "[[site]]\nhosts = ['b', '*']\nroot = 'www'\n", `5:15: host "*" has a site already, in line 2`},
+		{"host twice, other case", "[[site]]\nhosts = ['B.example', 'b.Example.']\nroot = 'www'\n", `2:23: host "b.example" has a site already, in line 2`},
+		{"host of a redirect", good + "[[redirect]]\nhosts = '*'\nto = 'http://a'\n", `5:9: host "*" has a site already, in line 2`},
+		{"no root", "[[site]]\nhosts = '*'\n", "1:3: [[site]] has no root, the folder to serve"},
+		{"empty root", "[[site]]\nhosts = '*'\nroot = ''\n", `3:8: root is empty; "." is the folder of this file`},
+		{"root's type", "[[site]]\nhosts = '*'\nroot = ['www']\n", "3:1: root wants a string, not a list"},
+		{"no folder", "[[site]]\nhosts = '*'\nroot = 'no'\n", `3:8: root: no such folder: "no"`},
+		{"a file", "[[site]]\nhosts = '*'\nroot = 'img/x'\n", `3:8: root: no such folder: "x"`},
+		{"spa", good + "spa = 'x.html'\n", `4:7: spa: there is no file "x.html" in "DIR/www"`},
+		{"spa outside", good + "spa = '../img/x'\n", `4:7: spa wants a path within root, not "../img/x"`},
+		{"a folder as page", good + "not_found = 'app'\n", `4:13: not_found: "app" in "DIR/www" is not a file`},
+		{"of the defaults", "[defaults]\nspa = 'x.html'\n" + good, `2:7: spa: there is no file "x.html" in "DIR/www"`},
+		{"rules without headers", good + "[[site.rules]]\nmatch = '*'\n", "4:8: [[site.rules]] sets no headers"},
+		{"headers' type", good + "[[site.rules]]\nheaders = 'a: b'\n", "5:11: headers wants a table, not a string"},
+		{"header's type", good + "[[site.rules]]\nheaders = { A = 1 }\n", "5:17: A wants a string, not a number"},
+		{"redirect to nowhere", "[[redirect]]\nhosts = '*'\n", `1:3: [[redirect]] goes nowhere; want to = "https://example.com{uri}"`},
+		{"relative", "[[redirect]]\nhosts = '*'\nto = '/x'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
+		{"no http", "[[redirect]]\nhosts = '*'\nto = 'ftp://x/'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
+		{"uri as host", "[[redirect]]\nhosts = '*'\nto = 'https://{uri}'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
+		{"uri in the middle", "[[redirect]]\nhosts = '*'\nto = 'https://x{uri}.html'\n", "3:6: to: {uri} holds the query, so nothing can follow it"},
+		{"uri in a query", "[[redirect]]\nhosts = '*'\nto = 'https://x/?{uri}'\n", "3:6: to: {uri} holds the path, so it cannot come into a query or fragment"},
+		{"other braces", "[[redirect]]\nhosts = '*'\nto = 'https://x/{path}'\n", "3:6: to: only {host} and {uri} can be filled in"},
+		{"spaces", "[[redirect]]\nhosts = '*'\nto = 'https://x/a b'\n", "3:6: to: spaces, control characters and what is not ASCII must be percent-encoded"},
+		{"a password", "[[redirect]]\nhosts = '*'\nto = 'https://a:b@x/'\n", "3:6: to: a name or password does not belong there"},
+		{"status", "[[redirect]]\nhosts = '*'\nto = 'https://x/'\nstatus = 200\n", "4:10: status wants 301 or 308 (for good), 302 or 307 (for now), or 303"},
+		{"rate", "[rate_limit]\nlimit = '100/fortnight'\n" + good, `2:9: limit: rate "100/fortnight": there is no unit "fortnight"; want s, m, h or d`},
+		{"one rate of two", "[rate_limit]\nlimit = ['1/s', 'x']\n" + good, `2:17: limit: rate "x": want a rate such as "100/s"`},
+		{"rate's type", "[rate_limit]\nlimit = 100\n" + good, "2:9: limit wants a string or a list of strings, not a number"},
+		{"no rate", "[rate_limit]\nstore = 'redis://h'\n" + good, `1:2: [rate_limit] has no limit; want limit = "100/s"`},
+		{"no rates", "[rate_limit]\nlimit = []\n" + good, `1:2: [rate_limit] has no limit; want limit = "100/s"`},
+		{"store", "[rate_limit]\nlimit = '1/s'\nstore = 'h'\n" + good, "3:9: store: no URL"},
+		{"failure", "[rate_limit]\nlimit = '1/s'\nstore = 'redis://h'\nfailure = 'ajar'\n" + good, "4:11: failure: want open"},
+		{"timeout of a store", "[rate_limit]\nlimit = '1/s'\nstore = 'redis://h'\ntimeout = '1us'\n" + good, "4:11: timeout wants 1ms at least"},
+		{"instances", "[rate_limit]\nlimit = '1/s'\nstore = 'redis://h'\ninstances = 0\n" + good, "4:13: instances wants a number from 1 to 1048576"},
+		{"failure of what", "[rate_limit]\nlimit = '1/s'\nfailure = 'open'\n" + good, "3:1: failure is for a store, and there is none"},
+		{"in the limit", "[rate_limit]\nlimits = '1/s'\nlimit = '1/s'\n" + good, `2:1: unknown key "limits" in [rate_limit]; did you mean "limit"?`},
+		{"limit's brackets", "[[rate_limit]]\nlimit = '1/s'\n" + good, "1:3: rate_limit wants a table, not a list"},
+		{"inline tables", "site = [{ hosts = '*',\n root = 'no' }]\n", `2:9: root: no such folder: "no"`},
+	}
+	for _, tt := range tests {
+		dir, cfg, err := load(t, tt.text)
+		want := strings.ReplaceAll(tt.want, "DIR", dir)
+		var got []string
+		if ps, ok := errors.AsType[Problems](err); ok {
+			for _, p := range ps {
+				line := strings.TrimPrefix(p.Error(), filepath.Join(dir, "c.toml")+":")
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if cfg != nil || len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", tt.name, got, want)
+		}
+	}
+}
+
+// All that is wrong is said at once, in the order of the file.
+func TestAllProblems(t *testing.T) {
+	t.Parallel()
+	dir, _, err := load(t, `log = 1
+what = 2
+[[redirect]]
+hosts = ["a"]
+[[site]]
+hosts = ["a", "b:1"]
+root = "gone"
+listing = 3
+`)
+	want := strings.ReplaceAll(`DIR/c.toml:1:7: log wants a string, not a number
+DIR/c.toml:2:1: unknown key "what" in the file
+DIR/c.toml:3:3: [[redirect]] goes nowhere; want to = "https://example.com{uri}"
+DIR/c.toml:4:10: host "a" has a site already, in line 6
+DIR/c.toml:6:15: host "b:1": leave the port out; a site is served on all addresses of listen
+DIR/c.toml:7:8: root: no such folder: "gone"
+DIR/c.toml:8:11: listing wants true or false, not a number`, "DIR", dir)
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	long := filepath.Join(dir, "long")
+	if err := os.WriteFile(long, make([]byte, maxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		filepath.Join(dir, "none"): "no such file",
+		dir:                        "cannot read it: ",
+		long:                       "longer than 1 MiB",
+	} {
+		if _, err := Load(file, checks); err == nil || !strings.HasPrefix(err.Error(), file+": "+want) {
+			t.Errorf("%s: %v, want %s", file, err, want)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]int64{
+		"0": 0, "4096": 4096, "1k": 1 << 10, "1K": 1 << 10, "1KiB": 1 << 10, "1kB": 1000, "64MiB": 64 << 20, "64 mib": 64 << 20,
+		"1.5GB": 1.5e9, "2g": 2 << 30, "1TiB": 1 << 40, "1024TiB": MaxSize, "10B": 10,
+		"": -1, "MiB": -1, "-1": -1, "+1": -1, "1.2.3": -1, "1 parsec": -1, "1025TiB": -1, "1e9": -1, "inf": -1, "0x10": -1, ".": -1,
+	} {
+		got, err := ParseSize(s)
+		if (err != nil) != (want < 0) || err == nil && got != want {
+			t.Errorf("%q: %d, %v, want %d", s, got, err, want)
+		}
+	}
+}
+
+func TestShowSize(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{
+		0: "0B", 1023: "1023B", 1024: "1KiB", 1536: "1.5KiB", 999 << 10: "999KiB", 1001 << 10: "1MiB", 64 << 20: "64MiB",
+		123 << 20: "123MiB", 5 << 30: "5GiB", 1 << 50: "1024TiB",
+	} {
+		if got := ShowSize(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{good, "a.b = {c=[1,{d=2}]}\n[a.e]\n", "[[site]]\n[site.rules]\n", "site=[{rules=[{headers={a='b'}}]}]", "[[a]]\n[[a.b]]\n[a.b.c]\nd=1\n[[a]]\n"} {
+		f.Add(s)
+	}
+	nothing := Checks{Listen: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
+	nothing = ofRates(nothing)
+	f.Add("[rate_limit]\nlimit = []\nstore = 1")
+	f.Fuzz(func(t *testing.T, text string) {
+		d := &doc{file: "c.toml"}
+		d.load([]byte(text), nothing)
+		for _, p := range d.problems {
+			if strings.ContainsAny(p.Error(), "\n") {
+				t.Errorf("%q: more than a line: %q", text, p.Error())
+			}
+			if lines := strings.Count(text, "\n") + 1; p.At.Line > lines {
+				t.Errorf("%q: line %d of %d", text, p.At.Line, lines)
+			}
+		}
+	})
+}

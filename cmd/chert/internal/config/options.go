@@ -1,0 +1,230 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/static"
+)
+
+// options are how files are served, and where it is said: what may be wrong
+// for one folder only is known when the folder is.
+type options struct {
+	static.Options
+	spaAt, notFoundAt Position
+	cacheSet, openSet bool
+}
+
+// options reads what [defaults] and [[site]] have in common. What t does not
+// say is as in base; its rules come behind base's.
+func (l *loader) options(t *table, base options) options {
+	o := base
+	if all, ok := t.list("index"); ok {
+		o.Index = make([]string, 0, len(all)) // not nil: none is not the default
+		for _, it := range all {
+			if !IsName(it.text) {
+				l.errorf(it.at, "index wants names of files, not %q", it.text)
+				continue
+			}
+			o.Index = append(o.Index, it.text)
+		}
+	}
+	precompressed, compression := !o.NoPrecompressed, !o.NoCompression
+	t.boolean("listing", &o.Listing)
+	t.boolean("dotfiles", &o.Dotfiles)
+	t.boolean("immutable", &o.Immutable)
+	t.boolean("precompressed", &precompressed)
+	t.boolean("compression", &compression)
+	o.NoPrecompressed, o.NoCompression = !precompressed, !compression
+	if s, at, ok := t.str("spa"); ok {
+		o.SPA, o.spaAt = l.inside("spa", s, at), at
+	}
+	if s, at, ok := t.str("not_found"); ok {
+		o.NotFound, o.notFoundAt = l.inside("not_found", s, at), at
+	}
+	if n, _, ok := t.size("cache"); ok {
+		o.CacheBytes, o.cacheSet = CacheBytes(n), true
+	}
+	l.positive(t, "cache_file_size", &o.CacheFileSize)
+	l.positive(t, "compress_max", &o.CompressMax)
+	if n, at, ok := t.number("open_files"); ok {
+		if n < 1 || n > MaxOpenFiles {
+			l.errorf(at, "open_files wants a number from 1 to %d", MaxOpenFiles)
+		} else {
+			o.OpenFiles, o.openSet = int(n), true
+		}
+	}
+	o.Rules = slices.Clone(o.Rules)
+	for _, r := range t.tables("rules", ruleName(t.name)) {
+		o.Rules = append(o.Rules, l.rules(r)...)
+	}
+	return o
+}
+
+// MaxOpenFiles is the largest number of files to be kept open.
+const MaxOpenFiles = 1 << 20
+
+// IsName reports whether s can be the name of a file in a folder.
+func IsName(s string) bool { return fs.ValidPath(s) && s != "." && !strings.ContainsAny(s, "/\\\x00") }
+
+// CacheBytes is static's form of a size for which 0 means none.
+func CacheBytes(n int64) int64 {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+func ruleName(table string) string { return "[[" + strings.Trim(table, "[]") + ".rules]]" }
+
+func (l *loader) positive(t *table, key string, to *int64) {
+	n, at, ok := t.size(key)
+	if ok && n == 0 {
+		l.errorf(at, "%s wants more than 0", key)
+	} else if ok {
+		*to = n
+	}
+}
+
+// inside checks the path of a file in the folder. "" is none, which a site can
+// say where the defaults name one.
+func (l *loader) inside(key, s string, at Position) string {
+	name := strings.TrimPrefix(s, "/")
+	if name != "" && !fs.ValidPath(name) {
+		l.errorf(at, "%s wants a path within root, not %q", key, s)
+	}
+	return name
+}
+
+// rules reads one table of them. match may be a list; without it the rule is
+// for all files.
+func (l *loader) rules(t *table) (all []static.Rule) {
+	match, ok := t.list("match")
+	if !ok {
+		match = []item{{MatchAll, t.spot.key}}
+	}
+	header := make(map[string]string)
+	switch h := t.table("headers"); {
+	case h != nil:
+		for _, name := range slices.Sorted(maps.Keys(h.m)) {
+			value, at, ok := h.str(name)
+			if !ok {
+				continue
+			}
+			header[name] = value
+			if err := CheckRule(static.Rule{Match: MatchAll, Header: map[string]string{name: value}}); err != nil {
+				if value != "" {
+					at = h.spot.child(name).key
+				}
+				l.errorf(at, "%v", err)
+				delete(header, name)
+			}
+		}
+	case t.m["headers"] == nil:
+		l.errorf(t.spot.key, "%s sets no headers", t.name)
+	}
+	for _, it := range match {
+		r := static.Rule{Match: it.text, Header: header}
+		if err := CheckRule(r); err != nil {
+			l.errorf(it.at, "%v", err)
+		}
+		all = append(all, r)
+	}
+	t.done()
+	return all
+}
+
+// MatchAll is the pattern of a rule for all files.
+const MatchAll = "**"
+
+// CheckRule asks package static whether it takes a rule.
+func CheckRule(r static.Rule) error {
+	h, err := static.NewFS(noFiles{}, &static.Options{Rules: []static.Rule{r}, CacheBytes: -1})
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "static: Rules: "))
+	}
+	return h.Close()
+}
+
+// noFiles is an empty file system.
+type noFiles struct{}
+
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// All sites without limits of their own share these, in equal parts.
+const (
+	sharedCache = 256 << 20
+	mostCache   = 64 << 20
+	leastCache  = 256 << 10
+	sharedOpen  = 4096
+)
+
+// openShare is how many descriptors each of so many sites may keep.
+func openShare(sites int) int { return max(16, min(sharedOpen, sys.MaxFiles()/4)/sites) }
+
+func (l *loader) site(t *table, base options, sites int) Site {
+	s := Site{Hosts: l.claim(t)}
+	root, at, ok := t.str("root")
+	o := l.options(t, base)
+	t.done()
+	if !o.cacheSet {
+		o.CacheBytes = min(mostCache, max(leastCache, sharedCache/int64(sites)))
+	}
+	if !o.openSet && sites > 1 {
+		o.OpenFiles = openShare(sites)
+	}
+	s.Options = o.Options
+	switch {
+	case !ok && t.m["root"] == nil:
+		l.errorf(t.spot.key, "%s has no root, the folder to serve", t.name)
+		return s
+	case !ok:
+		return s
+	case root == "":
+		l.errorf(at, `root is empty; "." is the folder of this file`)
+		return s
+	}
+	s.Root = l.path(root)
+	if err := l.checks.Folder(s.Root); err != nil {
+		l.errorf(at, "root: %v", err)
+		return s
+	}
+	l.mustHave(s.Root, "spa", o.SPA, o.spaAt)
+	l.mustHave(s.Root, "not_found", o.NotFound, o.notFoundAt)
+	return s
+}
+
+func (l *loader) mustHave(dir, key, name string, at Position) {
+	if name == "" || !fs.ValidPath(name) {
+		return
+	}
+	if err := CheckFile(dir, name); err != nil {
+		l.errorf(at, "%s: %v", key, err)
+	}
+}
+
+// CheckFile reports whether dir has a regular file of that name, which is a
+// slash-separated path. Links that lead out of dir lead nowhere.
+func CheckFile(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return plain(err)
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("there is no file %q in %q", name, dir)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q in %q is not a file", name, dir)
+	}
+	return nil
+}

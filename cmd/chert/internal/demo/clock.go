@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clocks are the streams of Server-Sent Events that run.
+type clocks struct {
+	running atomic.Int64
+	once    sync.Once
+	stopped chan struct{} // closed by stop
+}
+
+func (c *clocks) init() { c.stopped = make(chan struct{}) }
+
+// stop ends all, also those that begin later.
+func (c *clocks) stop() { c.once.Do(func() { close(c.stopped) }) }
+
+// serve sends the time once a second, as often as ?n= says or until the client leaves or the server stops.
+func (c *clocks) serve(w http.ResponseWriter, r *http.Request) {
+	left := -1 // no end
+	if n := r.URL.Query().Get("n"); n != "" {
+		var err error
+		if left, err = strconv.Atoi(n); err != nil || left < 1 {
+			http.Error(w, "n is how many events are wanted", http.StatusBadRequest)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead { // whose client would not see an end
+		return
+	}
+	c.running.Add(1)
+	defer c.running.Add(-1)
+	rc := http.NewResponseController(w)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for now := time.Now(); ; {
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", now.UTC().Format(time.RFC3339)); err != nil {
+			return
+		}
+		if err := rc.Flush(); err != nil {
+			return
+		}
+		if left--; left == 0 {
+			return
+		}
+		select {
+		case now = <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-c.stopped:
+			return
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package demo
+
+import (
+	"embed"
+	"io/fs"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/chert-http/chert/router"
+	"github.com/chert-http/chert/static"
+)
+
+// Options are what the command decides.
+type Options struct {
+	// Log is the outermost middleware, nil for none.
+	Log func(http.Handler) http.Handler
+	// Errors gets what goes wrong inside.
+	Errors *log.Logger
+	// At is where the server is, for clients that have not said what they call it.
+	At At
+}
+
+// Demo is the service. It is safe for any number of requests at the same time.
+type Demo struct {
+	Handler http.Handler
+	Files   *static.Handler // those below /files/; Close closes it
+
+	options Options
+	keys    *keys
+	clocks  clocks
+	page    page
+}
+
+// Limits of the service.
+const (
+	uploadLimit = 10 << 20        // bytes; more is answered 413
+	maxClocks   = 1024            // that run at the same time
+	maxQueries  = 1024            // the same of /db
+	queryLimit  = 2 * time.Second // what /db has before 504
+	queryTime   = 50 * time.Millisecond
+)
+
+//go:embed files
+var embedded embed.FS
+
+// New makes a service with new tokens.
+func New(o Options) (*Demo, error) {
+	d := &Demo{options: o}
+	d.clocks.init()
+	var err error
+	if d.keys, err = newKeys(); err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(embedded, "files")
+	if err != nil {
+		return nil, err
+	}
+	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, ErrorLog: o.Errors}); err != nil {
+		return nil, err
+	}
+	if err := d.page.init(); err != nil {
+		return nil, err
+	}
+	if d.Handler, err = d.routes(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Stop ends the streams, which would go on for ever. For the server's shutdown.
+func (d *Demo) Stop() { d.clocks.stop() }
+
+// Close ends what Stop has left.
+func (d *Demo) Close() error {
+	d.Stop()
+	d.keys.close()
+	return d.Files.Close()
+}
+
+// Bearer is the token that is good as long as the service runs.
+func (d *Demo) Bearer() string { return d.keys.bearer }
+
+// JWT issues a token that is good for a day.
+func (d *Demo) JWT() (string, error) { return d.keys.issue(time.Now()) }
+
+func (d *Demo) routes() (http.Handler, error) {
+	r := router.New()
+	// Outermost first, see package middleware.
+	if d.options.Log != nil {
+		r.Use(d.options.Log)
+	}
+	r.Use(
+		middleware.Recover(&middleware.RecoverOptions{Handle: d.panicked}),
+		middleware.RequestID(nil),
+		middleware.SecurityHeaders(nil),
+	)
+	// Files have compressed forms of their own, with strong entity tags.
+	r.Mount("/files", d.Files)
+
+	g := r.With(middleware.Compress(nil))
+	g.HandleFunc("GET /{$}", d.start)
+	g.Handle("GET /ping", ping)
+	g.HandleDirect("POST /echo", echo)
+	g.HandleFunc("POST /token", d.token)
+	g.With(d.keys.require).HandleDirect("GET /users/{id}", user)
+	g.With(middleware.InFlight(maxClocks, nil)).HandleFunc("GET /clock", d.clocks.serve)
+	upload := g.With(middleware.BodyLimit(uploadLimit))
+	upload.HandleFunc("POST /upload", receive)
+	upload.HandleFunc("PUT /upload", receive)
+	g.With(middleware.InFlight(maxQueries, nil), middleware.Timeout(queryLimit)).HandleFunc("GET /db", query)
+	g.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("the demo's own") })
+
+	limited, err := ratelimit.Handler(unhurried, &ratelimit.Options{
+		Rules: []ratelimit.Rule{{Name: "demo", Rate: ratelimit.Rate{Count: limitedRate, Per: time.Minute}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Handle("GET /limited", limited)
+	return r, nil
+}
+
+// limitedRate is how often an address may ask for /limited, in a minute.
+const limitedRate = 5
+
+func (d *Demo) panicked(v any, _ []byte) { d.options.Errors.Printf("a handler panicked: %v", v) }
+
+var plainText = http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
+
+var (
+	ping      = direct.NewResponse(http.StatusOK, plainText, []byte("pong\n"))
+	unhurried = direct.NewResponse(http.StatusOK, plainText, []byte("not too often\n"))
+)

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/chert-http/chert/ratelimit/redisstore"
+	"github.com/spf13/cobra"
+)
+
+// rateFlags are the flags that say how often a client may ask.
+type rateFlags struct {
+	rates     ratesFlag
+	store     storeFlag
+	failure   failureFlag
+	timeout   time.Duration
+	instances int
+}
+
+func (f *rateFlags) add(cmd *cobra.Command) {
+	all := cmd.Flags()
+	all.Var(&f.rates, "rate-limit", "how often a client address may ask: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
+	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
+	all.Var(&f.failure, "rate-failure", "while the store is away: local (each process limits by itself), open or closed")
+	all.DurationVar(&f.timeout, "rate-timeout", defaultRateTimeout, "how long a request waits for the store")
+	all.IntVar(&f.instances, "rate-instances", 1, "how many processes share the store; each has its part of the limits for 'local'")
+
+	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"rate-limit", "rate-store", "rate-timeout", "rate-instances"} {
+		mustComplete(cmd, name, cobra.NoFileCompletions)
+	}
+}
+
+const defaultRateTimeout = 100 * time.Millisecond
+
+// over puts what was given on the command line over what the file says.
+func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (config.RateLimit, error) {
+	if given("rate-limit") {
+		r.Rates = f.rates
+	}
+	if given("rate-store") {
+		r.Store = string(f.store)
+	}
+	if given("rate-failure") {
+		r.Failure = redisstore.Failure(f.failure).String()
+	}
+	if given("rate-timeout") {
+		r.Timeout = f.timeout
+	}
+	if given("rate-instances") {
+		r.Instances = f.instances
+	}
+	switch {
+	case r.Store != "" && r.Rates == nil:
+		return r, errors.New("--rate-store without --rate-limit limits nothing")
+	case r.Store == "" && (given("rate-failure") || given("rate-timeout") || given("rate-instances")):
+		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances are for --rate-store, and there is none")
+	case given("rate-timeout") && r.Timeout < config.LeastRateTimeout:
+		return r, fmt.Errorf("--rate-timeout wants %v at least", config.LeastRateTimeout)
+	case given("rate-instances") && (r.Instances < 1 || r.Instances > config.MaxInstances):
+		return r, fmt.Errorf("--rate-instances wants a number from 1 to %d", config.MaxInstances)
+	}
+	return r, nil
+}
+
+// limited puts limits before h. memory is the store of the process, which outlives a reload: clients keep what they
+// owe. What is returned to be closed may be nil.
+func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
+	if len(r.Rates) == 0 {
+		return h, nil, nil
+	}
+	opts := &ratelimit.Options{Store: memory}
+	for i, rate := range r.Rates {
+		name := "address"
+		if i > 0 {
+			name += "-" + strconv.Itoa(i+1)
+		}
+		opts.Rules = append(opts.Rules, ratelimit.Rule{Name: name, Rate: rate})
+	}
+	var closer io.Closer
+	if r.Store != "" {
+		store, err := openStore(r, memory, errs)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts.Store, closer = store, store
+	}
+	limited, err := ratelimit.Handler(h, opts)
+	if err != nil && closer != nil {
+		closer.Close()
+	}
+	return limited, closer, err
+}
+
+// openStore makes sure that the store can be used.
+func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (*redisstore.Store, error) {
+	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Report: func(line string) { errs.Print(line) }}
+	if r.Failure != "" {
+		var err error
+		if o.Failure, err = redisstore.ParseFailure(r.Failure); err != nil {
+			return nil, err
+		}
+	}
+	store, err := redisstore.OpenURL(r.Store, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Check(context.Background()); err != nil {
+		store.Close()
+		return nil, fmt.Errorf("the store of the rate limits cannot be used: %w", err)
+	}
+	return store, nil
+}
+
+// checkStore looks at the form of a URL.
+func checkStore(s string) error {
+	store, err := redisstore.OpenURL(s, nil)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "redisstore: "))
+	}
+	return store.Close()
+}
+
+func checkFailure(s string) error {
+	_, err := redisstore.ParseFailure(s)
+	return err
+}
+
+// ratesFlag is the value of --rate-limit.
+type ratesFlag []ratelimit.Rate
+
+func (f *ratesFlag) String() string {
+	var all []string
+	for _, r := range *f {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func (f *ratesFlag) Type() string { return "rate" }
+
+func (f *ratesFlag) Set(s string) error {
+	r, err := ratelimit.ParseRate(s)
+	if err == nil {
+		*f = append(*f, r)
+	}
+	return err
+}
+
+// storeFlag is the value of --rate-store.
+type storeFlag string
+
+func (f *storeFlag) String() string { return string(*f) }
+
+func (f *storeFlag) Type() string { return "url" }
+
+// Set takes anything: an error of it would be printed with the value, and that has a password.
+// serveOptions.check looks at it.
+func (f *storeFlag) Set(s string) error {
+	*f = storeFlag(s)
+	return nil
+}
+
+// failureFlag is the value of --rate-failure.
+type failureFlag redisstore.Failure
+
+func (f *failureFlag) String() string { return redisstore.Failure(*f).String() }
+
+func (f *failureFlag) Type() string { return "policy" }
+
+func (f *failureFlag) Set(s string) error {
+	v, err := redisstore.ParseFailure(s)
+	if err == nil {
+		*f = failureFlag(v)
+	}
+	return err
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/ratelimit"
+	"github.com/chert-http/chert/static"
+)
+
+// server is a running "chert serve". But for front it belongs to the goroutine that called serve.
+type server struct {
+	o       *serveOptions
+	stdout  io.Writer
+	stderr  io.Writer
+	lines   *lines
+	errs    *log.Logger
+	errsTo  errorOutput
+	srv     *chert.Server
+	front   front
+	memory  *ratelimit.Memory // of limits, as long as the server runs
+	doors   []*door
+	failed  chan error
+	timeout time.Duration
+}
+
+// door is a listener that is served, or will be.
+type door struct {
+	listener
+	at     endpoint
+	closed atomic.Bool // by reload: it has not failed
+}
+
+// setup is what a reload replaces.
+type setup struct {
+	gen     *generation
+	what    string // is served, for people
+	listen  []endpoint
+	chosen  bool // listen is not the default
+	format  logFormat
+	timeout time.Duration
+}
+
+// serve returns nil after a clean stop. Whatever it returns otherwise is to be printed after "chert: ".
+func serve(o *serveOptions, stdout, stderr io.Writer) error {
+	if o.quiet {
+		stdout = io.Discard
+	}
+	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), memory: ratelimit.NewMemory(nil)}
+	defer s.lines.close()
+	s.front.lines = s.lines
+	s.errs = log.New(&s.errsTo, "", 0)
+	s.errsTo.set(o.log, s.lines, stderr)
+
+	// Before anything is opened, so that a signal never leaves a socket file behind.
+	stop, hangup, release := signals()
+	defer release()
+
+	first, err := s.load()
+	if ps, ok := errors.AsType[config.Problems](err); ok {
+		fmt.Fprintln(stderr, ps)
+		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
+	}
+	if err != nil {
+		return err
+	}
+	s.use(first)
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs}
+	if first.gen.limits != nil {
+		// Every request waits for the store: on the loop one after the other, in the pool side by side.
+		s.srv.Placement = chert.Pooled
+	}
+	if s.doors, err = s.openDoors(first.listen); err != nil {
+		return err
+	}
+	defer func() { closeDoors(s.doors) }()
+
+	start := time.Now()
+	fmt.Fprintln(stdout, startLine(first, listeners(s.doors)))
+	if o.open {
+		s.openBrowser()
+	}
+	err = s.serveUntil(stop, hangup)
+	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache()))
+	return err
+}
+
+// load makes ready what the command line, and the file it names, say now.
+func (s *server) load() (*setup, error) {
+	o := s.o
+	up := &setup{listen: o.listen.orDefault(), chosen: len(o.listen) > 0, format: o.log, timeout: o.shutdownTimeout}
+	if o.config == "" {
+		h, err := o.openFolder(s.errs)
+		if err != nil {
+			return nil, err
+		}
+		up.what = showFolder(o.dir)
+		return up, s.generate(up, config.RateLimit{}, h, h)
+	}
+	cfg, err := config.Load(o.config, configChecks)
+	if err != nil {
+		return nil, err
+	}
+	all, err := buildSites(cfg, s.errs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
+	}
+	if !up.chosen && cfg.Listen != nil {
+		var listen endpoints
+		for _, text := range cfg.Listen {
+			if err := listen.Set(text); err != nil {
+				panic(err) // configChecks has taken it
+			}
+		}
+		up.listen, up.chosen = listen, true
+	}
+	if cfg.Log != "" && !o.given("log") && !o.quiet {
+		up.format = logFormat(cfg.Log)
+	}
+	if cfg.ShutdownTimeout != nil && !o.given("shutdown-timeout") {
+		up.timeout = *cfg.ShutdownTimeout
+	}
+	up.what = showCount(cfg) + " of " + quote(o.config)
+	if err := s.generate(up, cfg.RateLimit, all, all.files...); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
+	}
+	return up, nil
+}
+
+// generate makes up's generation of a handler and the limits before it. After an error files are closed.
+func (s *server) generate(up *setup, r config.RateLimit, h http.Handler, files ...*static.Handler) error {
+	r, err := s.o.rates.over(r, s.o.given)
+	var store io.Closer
+	if err == nil {
+		h, store, err = limited(h, r, s.memory, s.errs)
+	}
+	if err != nil {
+		for _, f := range files {
+			f.Close()
+		}
+		return err
+	}
+	up.gen = newGeneration(h, s.access(up.format), files...)
+	up.gen.limits = store
+	return nil
+}
+
+// access is the log of requests, nil for none.
+func (s *server) access(f logFormat) *slog.Logger {
+	l, _ := loggers(f, s.lines)
+	return l
+}
+
+// use makes requests go to up from now on.
+func (s *server) use(up *setup) {
+	s.errsTo.set(up.format, s.lines, s.stderr)
+	s.timeout = up.timeout
+	s.front.replace(up.gen)
+}
+
+// openDoors opens every endpoint or none, but takes those that are open already.
+func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
+	var opened []*door
+	for _, e := range all {
+		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at == e })
+		if i >= 0 && !slices.Contains(doors, s.doors[i]) {
+			doors = append(doors, s.doors[i])
+			continue
+		}
+		l, err := listen(s.srv.Listen, e)
+		if err != nil {
+			closeDoors(opened)
+			if i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.port() != "" && d.at.port() == e.port() }); i >= 0 {
+				err = fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, s.doors[i].at)
+			}
+			return nil, err
+		}
+		d := &door{listener: l, at: e}
+		opened, doors = append(opened, d), append(doors, d)
+	}
+	return doors, nil
+}
+
+func closeDoors(doors []*door) {
+	for _, d := range doors {
+		d.closed.Store(true)
+		d.close()
+	}
+}
+
+func listeners(doors []*door) (ls []listener) {
+	for _, d := range doors {
+		ls = append(ls, d.listener)
+	}
+	return ls
+}
+
+// begin serves a door that is not served yet.
+func (s *server) begin(d *door) {
+	go func() {
+		if err := s.srv.Serve(d.Listener); !d.closed.Load() {
+			select {
+			case s.failed <- err:
+			default: // another has failed before
+			}
+		}
+	}()
+}
+
+// serveUntil serves until a listener fails or the server is told to stop.
+func (s *server) serveUntil(stop, hangup <-chan os.Signal) error {
+	s.failed = make(chan error, 1)
+	for _, d := range s.doors {
+		s.begin(d)
+	}
+	for {
+		select {
+		case err := <-s.failed:
+			s.srv.Close()
+			return fmt.Errorf("the server failed: %w", err)
+		case <-hangup:
+			s.reload()
+		case sig := <-stop:
+			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n",
+				sig, s.timeout)
+			return drain(s.srv, stop, s.timeout)
+		}
+	}
+}
+
+// reload puts what the file or the folder is now in place of what it was. If anything is wrong nothing changes.
+func (s *server) reload() {
+	up, err := s.load()
+	var doors []*door
+	if err == nil {
+		if doors, err = s.openDoors(up.listen); err != nil {
+			up.gen.close()
+		}
+	}
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			s.errs.Print("reload: ", strings.TrimSuffix(line, "\n"))
+		}
+		s.errs.Print("reload: serving goes on as before")
+		return
+	}
+	s.use(up)
+	old := s.doors
+	s.doors = doors
+	for _, d := range doors {
+		if !slices.Contains(old, d) {
+			s.begin(d)
+		}
+	}
+	// Last: at no time is nothing open.
+	closeDoors(slices.DeleteFunc(slices.Clone(old), func(d *door) bool { return slices.Contains(doors, d) }))
+	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(doors)))
+}
+
+// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
+func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- srv.Shutdown(ctx) }()
+	select {
+	case err := <-done:
+		if err == nil {
+			return nil
+		}
+		srv.Close()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
+		}
+		return fmt.Errorf("cannot stop cleanly: %w", err)
+	case sig := <-stop:
+		srv.Close()
+		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
+	}
+}
+
+// errorOutput is where the server's errors go. It may be changed while they come.
+type errorOutput struct{ to atomic.Pointer[log.Logger] }
+
+// set chooses the format. Without a log of requests errors are few and are not gathered.
+func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
+	var to io.Writer = l
+	if f == logOff {
+		to = stderr
+	}
+	_, errs := loggers(f, to)
+	o.to.Store(errs)
+}
+
+func (o *errorOutput) Write(line []byte) (int, error) {
+	o.to.Load().Print(strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
+
+// showFolder is the whole path of a folder.
+func showFolder(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return quote(dir)
+}
+
+// showCount is "3 sites" or "3 sites and 1 redirect".
+func showCount(cfg *config.Config) string {
+	text := plural(len(cfg.Sites), "site")
+	if n := len(cfg.Redirects); n > 0 {
+		text += " and " + plural(n, "redirect")
+	}
+	return text
+}
+
+func showAll(ls []listener) string {
+	var urls []string
+	for _, l := range ls {
+		urls = append(urls, showURL(l.Addr()))
+	}
+	return strings.Join(urls, " and ")
+}

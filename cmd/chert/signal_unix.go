@@ -1,0 +1,54 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// hangups delivers SIGHUP. One that comes because the terminal is gone is no wish to reload: it goes to stop, unless
+// it was ignored when the program started, as nohup does.
+func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
+	nohup, terminal := signal.Ignored(syscall.SIGHUP), hasTerminal()
+	in, out, end := make(chan os.Signal, 1), make(chan os.Signal), make(chan struct{})
+	signal.Notify(in, syscall.SIGHUP)
+	go func() {
+		for {
+			var sig os.Signal
+			select {
+			case sig = <-in:
+			case <-end:
+				return
+			}
+			to := chan<- os.Signal(out)
+			if terminal && !hasTerminal() {
+				terminal = false
+				if nohup {
+					continue
+				}
+				to = stop
+			}
+			select {
+			case to <- sig:
+			case <-end:
+				return
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(in)
+		close(end)
+	}
+}
+
+// hasTerminal reports whether the process has a terminal it is controlled by.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/static"
+)
+
+// tally is what the summary at the end tells. All methods may be called at any time. Bytes are those of bodies; on the
+// direct way, what was handed to the connection.
+type tally struct {
+	shards [shards]struct {
+		requests, bytes, client, server atomic.Int64
+		_                               [96]byte
+	}
+	least atomic.Int64 // nanoseconds of the slowest; who took less need not lock
+	mu    sync.Mutex
+	slowest
+}
+
+// slowest is the request that took longest.
+type slowest struct {
+	method, path string // path as showPath makes it
+	took         time.Duration
+}
+
+// count adds an answer. bytes are its body's.
+func (t *tally) count(shard, status int, bytes int64) {
+	s := &t.shards[shard]
+	s.requests.Add(1)
+	s.bytes.Add(bytes)
+	switch status / 100 {
+	case 4:
+		s.client.Add(1)
+	case 5:
+		s.server.Add(1)
+	}
+}
+
+// slow remembers a request if none has taken longer.
+func (t *tally) slow(method, path string, took time.Duration) {
+	if int64(took) <= t.least.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if took > t.took {
+		// Copies: the request's own are a part of all it sent.
+		t.slowest = slowest{strings.Clone(method), showPath(path), took}
+		t.least.Store(int64(took))
+	}
+}
+
+// summary is printed when the server stops: a line or three, each with its end.
+func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
+	var requests, bytes, client, server int64
+	for i := range t.shards {
+		s := &t.shards[i]
+		requests += s.requests.Load()
+		bytes += s.bytes.Load()
+		client += s.client.Load()
+		server += s.server.Load()
+	}
+	b := fmt.Appendf(nil, "chert: %s and %s in %v", plural(requests, "request"), config.ShowSize(bytes), round(uptime))
+	if requests == 0 {
+		return string(append(b, '\n'))
+	}
+	b = fmt.Appendf(b, "\nchert: %d answered 4xx, %d answered 5xx", client, server)
+	if all := cache.Hits + cache.Misses; all > 0 {
+		b = fmt.Appendf(b, "; %.1f %% from the cache", 100*float64(cache.Hits)/float64(all))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.took > 0 {
+		b = fmt.Appendf(b, "\nchert: slowest: %s %s in %v", t.method, t.path, round(t.took))
+	}
+	return string(append(b, '\n'))
+}
+
+// showPath quotes what a client has sent, so that no byte of it means anything to a terminal. Not by quote: that
+// leaves alone what turns the direction of writing.
+func showPath(path string) string {
+	const most = 200
+	if len(path) > most {
+		return strconv.Quote(path[:most]) + "..."
+	}
+	return strconv.Quote(path)
+}
+
+func plural[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// round leaves three digits, and of what is longer than a minute the seconds.
+func round(d time.Duration) time.Duration {
+	if d >= time.Minute {
+		return d.Round(time.Second)
+	}
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
