@@ -10,7 +10,7 @@ func TestList(t *testing.T) {
 	if err := run(t.Context(), nil, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"hello", "plain64", "fastturns", "idle", "nethttp", "h2o"} {
+	for _, word := range []string{"hello", "plain64", "fastturns", "filetree", "slowreaders", "idle", "caddy", "nethttp", "h2o"} {
 		if !strings.Contains(out.String(), word) {
 			t.Errorf("the list lacks %q:\n%s", word, out.String())
 		}
@@ -31,6 +31,8 @@ func TestMistakes(t *testing.T) {
 		{"run fastslow --rate 0", "0 requests a second"},
 		{"run busyidle --idle -1", "-1 idle connections"},
 		{"run idle --connections 0", "0 connections"},
+		{"run filetree --files 0", "0 files"},
+		{"run slowreaders --slow 0", "0 slow readers"},
 	}
 	for _, tt := range tests {
 		err := run(t.Context(), strings.Fields(tt.args), &strings.Builder{}, &strings.Builder{})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,7 +15,7 @@ import (
 // Answer is what must be the same for all servers before they are compared; and Size, which need not be.
 type Answer struct {
 	Status int
-	Type   string // Content-Type
+	Type   string // Content-Type; empty in what is wanted: whichever
 	Length int64  // Content-Length
 	Body   string
 	Size   int // bytes of the whole response, head included
@@ -78,13 +79,26 @@ func read(from *bufio.Reader, r Request) (Answer, error) {
 	}, nil
 }
 
-// Differs says how a is not as wanted; nil if only Size differs.
+// Differs says how a is not as wanted; nil if only Size differs, or a type that is not wanted.
 func (a Answer) Differs(want Answer) error {
 	a.Size, want.Size = 0, 0
+	if want.Type == "" {
+		a.Type = ""
+	}
 	if a != want {
-		return fmt.Errorf("answers %+v, want %+v", a, want)
+		return fmt.Errorf("answers %s, want %s", a, want)
 	}
 	return nil
+}
+
+// String has the beginning of the body only.
+func (a Answer) String() string {
+	const enough = 200
+	body := strconv.Quote(a.Body[:min(len(a.Body), enough)])
+	if len(a.Body) > enough {
+		body += fmt.Sprintf("... (%d bytes)", len(a.Body))
+	}
+	return fmt.Sprintf("status %d, type %q, length %d, body %s", a.Status, a.Type, a.Length, body)
 }
 
 type countingReader struct {

@@ -99,6 +99,7 @@ func TestDiffers(t *testing.T) {
 		{"another size", func(a *Answer) { a.Size = 120 }, true},
 		{"status", func(a *Answer) { a.Status = 404 }, false},
 		{"type", func(a *Answer) { a.Type = "text/html" }, false},
+		{"no type", func(a *Answer) { a.Type = "" }, false},
 		{"length unknown", func(a *Answer) { a.Length = -1 }, false},
 		{"body", func(a *Answer) { a.Body = "hello, world!" }, false},
 	}
@@ -108,5 +109,15 @@ func TestDiffers(t *testing.T) {
 		if err := a.Differs(want); (err == nil) != tt.same {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+	any := want
+	any.Type = ""
+	if err := want.Differs(any); err != nil {
+		t.Errorf("whichever type: %v", err)
+	}
+	long := want
+	long.Body = strings.Repeat("x", 10<<20)
+	if err := long.Differs(want); err == nil || len(err.Error()) > 1000 || !strings.Contains(err.Error(), "(10485760 bytes)") {
+		t.Errorf("a long body: %.1000v", err)
 	}
 }

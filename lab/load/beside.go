@@ -2,12 +2,9 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/exchange"
 )
 
@@ -87,23 +84,10 @@ func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 	return res, ctx.Err()
 }
 
-// PacePackage is the Go program that runs a Beside.
-const PacePackage = "github.com/chert-http/chert/lab/cmd/pace"
-
-// Child does it in a process on a core of its own. binary is the path of the built PacePackage.
+// Child does it in a process on a core of its own. binary is the path of the program built in PaceFolder.
 func (b Beside) Child(ctx context.Context, binary string, core int) (BesideResult, error) {
 	var res BesideResult
-	plan, err := json.Marshal(b)
-	if err != nil {
-		return res, err
-	}
-	pace, err := child.Run(ctx, child.Command{Args: []string{binary, string(plan)}, Env: []string{"GOMAXPROCS=1"}, Cores: []int{core}})
-	if err != nil {
-		return res, err
-	}
-	if err := json.Unmarshal([]byte(pace.Stdout), &res); err != nil {
-		return res, fmt.Errorf("output of pace: %w\n%s", err, strconv.Quote(pace.Stdout))
-	}
-	res.CPU = pace.CPU
-	return res, nil
+	used, err := inChild(ctx, binary, core, "beside", b, &res)
+	res.CPU = used
+	return res, err
 }

@@ -36,7 +36,7 @@ func openFlow(ctx context.Context, addr, path string, n int) (*flow, error) {
 			return nil, err
 		}
 		f.conns = append(f.conns, c)
-		f.readers = append(f.readers, bufio.NewReader(c))
+		f.readers = append(f.readers, bufio.NewReaderSize(c, 64<<10)) // the answer may be a megabyte
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 type Result struct {
 	Requests  int64   // answers read in full
 	PerSecond float64 // by wrk's own clock, which runs a little longer than asked for
+	Bytes     float64 // of answers, also of those not read in full; wrk tells three digits or more
 	Latency   Latency
 	Errors    Errors
 	CPU       time.Duration // what wrk itself used; not part of its output
@@ -37,12 +39,15 @@ func (e Errors) String() string {
 
 // The lines of wrk 4's output that are read. Lines that tell of errors are only printed when there were some.
 var (
-	requestsLine = regexp.MustCompile(`(?m)^\s+(\d+) requests in `)
+	requestsLine = regexp.MustCompile(`(?m)^\s+(\d+) requests in \S+, ([0-9.]+)([KMGTP]?)B read$`)
 	perSecLine   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
 	latencyLine  = regexp.MustCompile(`(?m)^\s+(50|75|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
 	socketLine   = regexp.MustCompile(`(?m)^\s+Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
 	statusLine   = regexp.MustCompile(`(?m)^\s+Non-2xx or 3xx responses: (\d+)$`)
 )
+
+// binary is what wrk means by its units.
+var binary = map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 // Parse reads the text wrk prints. A line of errors in an unknown form is an error: it must not pass for none.
 func Parse(out string) (Result, error) {
@@ -59,9 +64,13 @@ func Parse(out string) (Result, error) {
 		return n
 	}
 	r.Requests = count(requests[1])
-	rate, err := strconv.ParseFloat(perSec[1], 64)
-	bad = errors.Join(bad, err)
-	r.PerSecond = rate
+	number := func(s string) float64 {
+		n, err := strconv.ParseFloat(s, 64)
+		bad = errors.Join(bad, err)
+		return n
+	}
+	r.PerSecond = number(perSec[1])
+	r.Bytes = number(requests[2]) * binary[requests[3]]
 	if m := socketLine.FindStringSubmatch(out); m != nil {
 		r.Errors.Connect, r.Errors.Read, r.Errors.Write, r.Errors.Timeout = count(m[1]), count(m[2]), count(m[3]), count(m[4])
 	} else if strings.Contains(out, "Socket errors") {
@@ -72,8 +81,20 @@ func Parse(out string) (Result, error) {
 	} else if strings.Contains(out, "Non-2xx") {
 		bad = errors.Join(bad, errors.New("unknown form of response errors"))
 	}
+	var err error
 	r.Latency, err = parseLatency(out)
 	return r, errors.Join(bad, err)
+}
+
+// ByBytes counts as requests what the bytes make up, if an answer has size.
+func (r Result) ByBytes(size int) Result {
+	if r.Requests == 0 || size == 0 {
+		return r
+	}
+	whole := r.Bytes / float64(size)
+	r.PerSecond *= whole / float64(r.Requests)
+	r.Requests = int64(math.Round(whole))
+	return r
 }
 
 func parseLatency(out string) (Latency, error) {

@@ -15,21 +15,27 @@ import (
 type Run struct {
 	Addr        string
 	Request     exchange.Request
+	Order       *Order // if not nil, GETs of its paths instead of Request
+	From        int    // the place in the order to begin at
 	Connections int
 	Seconds     int
 	Core        int // the one core wrk's one thread runs on
+	Patience    int // seconds until wrk counts an answer as late; 0: its default, 2
 }
 
 // Wrk runs wrk to its end. Failed requests are no error here: they are counted in the result.
 func (r Run) Wrk(ctx context.Context) (Result, error) {
 	args := []string{"wrk", "--latency", "-t", "1", "-c", strconv.Itoa(r.Connections), "-d", strconv.Itoa(r.Seconds) + "s"}
-	if r.Request != exchange.Get(r.Request.Path) {
+	if r.Patience > 0 {
+		args = append(args, "--timeout", strconv.Itoa(r.Patience)+"s")
+	}
+	if r.Order != nil || r.Request != exchange.Get(r.Request.Path) {
 		dir, err := os.MkdirTemp("", "chert-lab-wrk-")
 		if err != nil {
 			return Result{}, err
 		}
 		defer os.RemoveAll(dir)
-		path, err := writeScript(dir, r.Request)
+		path, err := r.writeScript(dir)
 		if err != nil {
 			return Result{}, err
 		}
@@ -50,7 +56,12 @@ func (r Run) Wrk(ctx context.Context) (Result, error) {
 
 // writeScript tells wrk what is not in its URL. wrk asks a function named request before every write; without one it
 // sends the same bytes again and again, which is why there is none but for pipelining.
-func writeScript(dir string, r exchange.Request) (path string, err error) {
+func (run Run) writeScript(dir string) (path string, err error) {
+	path = filepath.Join(dir, "request.lua")
+	if run.Order != nil {
+		return path, os.WriteFile(path, []byte(run.Order.script(run.From)), 0o600)
+	}
+	r := run.Request
 	body := filepath.Join(dir, "body")
 	if err := os.WriteFile(body, []byte(r.Body), 0o600); err != nil {
 		return "", err
@@ -69,6 +80,5 @@ func writeScript(dir string, r exchange.Request) (path string, err error) {
 		script += fmt.Sprintf("local all\ninit = function() all = string.rep(wrk.format(), %d) end\n", r.Depth())
 		script += "request = function() return all end\n"
 	}
-	path = filepath.Join(dir, "request.lua")
 	return path, os.WriteFile(path, []byte(script), 0o600)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -15,8 +16,9 @@ import (
 	"github.com/chert-http/chert/lab/measure"
 )
 
-// What wrk sends must be what Fetch sends, or the check of an answer would be of another one.
-func TestWrkSendsTheRequest(t *testing.T) {
+// mayRunWrk skips a test, or fails it, if wrk is not there. It returns the cores there are for it.
+func mayRunWrk(t *testing.T) []int {
+	t.Helper()
 	cores, err := measure.Allowed()
 	if err != nil {
 		t.Skip(err)
@@ -29,6 +31,12 @@ func TestWrkSendsTheRequest(t *testing.T) {
 			t.Skip(err)
 		}
 	}
+	return cores
+}
+
+// What wrk sends must be what Fetch sends, or the check of an answer would be of another one.
+func TestWrkSendsTheRequest(t *testing.T) {
+	cores := mayRunWrk(t)
 	tests := []struct {
 		name    string
 		request exchange.Request
@@ -63,6 +71,33 @@ func TestWrkSendsTheRequest(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// wrk asks for the paths of an order one after the other, from where it is told, and begins again.
+func TestWrkKeepsOrder(t *testing.T) {
+	cores := mayRunWrk(t)
+	dir := t.TempDir()
+	order, err := WriteOrder(dir, []string{"/a", "/b", "/c.html"}, []int{2, 0, 0, 1})
+	if err != nil || order.Len() != 4 {
+		t.Fatal(order, err)
+	}
+	for from, want := range map[int]string{0: "/c.html /a /a /b /c.html ", 3: "/b /c.html /a /a /b ", 4: "/c.html /a /a /b /c.html "} {
+		var got strings.Builder
+		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got.Len() < len(want) { // one connection: one request at a time
+				got.WriteString(r.URL.Path + " ")
+			}
+		}))
+		run := Run{Addr: s.Listener.Addr().String(), Request: exchange.Get("/a"), Order: order, From: from, Connections: 1, Seconds: 1, Core: cores[0]}
+		res, err := run.Wrk(t.Context())
+		s.Close()
+		if res.Errors.Timeout = 0; err != nil || res.Requests == 0 || res.Errors.Sum() != 0 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if got.String() != want {
+			t.Errorf("from %d: %q, want %q", from, got.String(), want)
+		}
 	}
 }
 

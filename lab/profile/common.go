@@ -17,7 +17,7 @@ import (
 // common holds the flags that all profiles have.
 type common struct {
 	profile string
-	onlyGo  bool // whether it needs handlers that only the servers written in Go have
+	needs   rival.Trade // what servers must do to take part
 	server  string
 	vs      string
 	json    string
@@ -29,9 +29,13 @@ type common struct {
 // everyone, as the list of rivals, is all of them that are installed and can serve the profile.
 const everyone = "all"
 
+// register is called with needs and, unless it is to be chert, server set.
 func (c *common) register(f *flag.FlagSet, vs string) {
 	c.profile = f.Name()
-	f.StringVar(&c.server, "server", "chert", "the server to compare with its rivals, one of "+strings.Join(rival.Names(), ", "))
+	if c.server == "" {
+		c.server = "chert"
+	}
+	f.StringVar(&c.server, "server", c.server, "the server to compare with its rivals, one of "+strings.Join(rival.Names(), ", "))
 	f.StringVar(&c.vs, "vs", vs, "its rivals, separated by commas; \""+everyone+"\" for all that are installed, empty for none")
 	f.StringVar(&c.json, "json", "", "also write every round to this `file`")
 	f.StringVar(&c.plot, "plot", "", "also draw each table into this `folder`, as SVG and PNG")
@@ -40,12 +44,12 @@ func (c *common) register(f *flag.FlagSet, vs string) {
 }
 
 // names lists the servers to run, the one under test first.
-func (c *common) names(log io.Writer) []string {
+func (c *common) names(ctx context.Context, log io.Writer) []string {
 	names := []string{c.server}
 	rivals := strings.Split(c.vs, ",")
 	if c.vs == everyone {
 		var skipped []string
-		rivals, skipped = rival.Default(c.server, c.onlyGo)
+		rivals, skipped = rival.Default(ctx, c.server, c.needs)
 		for _, why := range skipped {
 			fmt.Fprintln(log, why)
 		}
@@ -64,12 +68,10 @@ func (c *common) open(ctx context.Context, log io.Writer) (specs []rival.Spec, d
 	if err != nil {
 		return nil, "", err
 	}
-	specs, err = rival.Open(ctx, dir, c.names(log))
-	if err == nil && c.onlyGo {
-		for _, spec := range specs {
-			if !spec.Go {
-				err = fmt.Errorf("%s does not run the handlers that %s needs", spec.Name, c.profile)
-			}
+	specs, err = rival.Open(ctx, dir, c.names(ctx, log))
+	for _, spec := range specs {
+		if err == nil && !spec.Does.Has(c.needs) {
+			err = fmt.Errorf("%s does not %s that %s needs", spec.Name, lacking[c.needs], c.profile)
 		}
 	}
 	if err != nil {
@@ -77,6 +79,13 @@ func (c *common) open(ctx context.Context, log io.Writer) (specs []rival.Spec, d
 		return nil, "", err
 	}
 	return specs, dir, nil
+}
+
+// lacking says what a server does not do.
+var lacking = map[rival.Trade]string{
+	rival.Answers: "give the answers",
+	rival.Code:    "run the handlers",
+	rival.Files:   "serve the files",
 }
 
 // finish writes the JSON file and draws the plots, if they are wanted, and turns faults into an error.

@@ -17,11 +17,19 @@ import (
 // no turn have nothing to do.
 type Compare struct {
 	pace
-	Request exchange.Request // what wrk asks for
-	Want    exchange.Answer  // what it must get, before and after
+	Checks  []check // what must be answered, before and after; wrk asks for the first, unless there is an order
+	Order   *load.Order
+	Folder  string // what servers of files serve
+	ByBytes bool   // requests are counted by the bytes that came
 	Seats   seats
 	Log     io.Writer // progress
 	Faults  []string  // requests that failed, in all runs so far
+}
+
+// check is a request and the answer it must have.
+type check struct {
+	request exchange.Request
+	want    exchange.Answer
 }
 
 // entrant is a server that takes part.
@@ -36,7 +44,9 @@ type entrant struct {
 type runner struct {
 	entrant
 	*rival.Server
-	idle *load.Idle // nil for none
+	idle  *load.Idle // nil for none
+	size  int        // of its answer
+	turns int        // it has had
 }
 
 func (r *runner) stop() {
@@ -46,8 +56,23 @@ func (r *runner) stop() {
 	r.Stop()
 }
 
-// warmUp is the length in seconds of the turn each server has before the first round; wrk knows no less.
-const warmUp = 1
+// warmUp is the length in seconds of the turn each server has before the first round; wrk knows no less. With an order
+// it takes warmUpOrder for most files to have been asked for, and for caches to know which of them are popular.
+const (
+	warmUp      = 1
+	warmUpOrder = 5
+)
+
+// patience is how many seconds a large answer may take.
+const patience = 30
+
+// warmUp is which of the two it is.
+func (c *Compare) warmUp() int {
+	if c.Order != nil {
+		return warmUpOrder
+	}
+	return warmUp
+}
 
 // Run starts the servers, takes all rounds with the given number of connections and stops the servers. It returns what
 // it measured in the order of the entrants.
@@ -64,7 +89,7 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 		all = append(all, report.Series{Server: e.name, Base: e.base, ResponseBytes: size})
 	}
 	for _, r := range runners {
-		if _, err := c.turn(ctx, r, connections, warmUp, "warm-up"); err != nil {
+		if _, err := c.turn(ctx, r, connections, c.warmUp(), "warm-up"); err != nil {
 			return nil, err
 		}
 	}
@@ -75,6 +100,11 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 	})
 	if err != nil {
 		return nil, err
+	}
+	if c.Order != nil {
+		for i := range all {
+			all[i].ResponseBytes = meanSize(all[i].Rounds)
+		}
 	}
 	for i, r := range runners {
 		var err error
@@ -87,12 +117,12 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 
 // start starts a server, checks its answer and returns how long that is.
 func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runner, int, error) {
-	s, err := rival.Start(ctx, e.spec, rival.Room{Cores: c.Seats.server, Connections: connections + e.idle})
+	s, err := rival.Start(ctx, e.spec, rival.Room{Cores: c.Seats.server, Connections: connections + e.idle, Files: c.Folder})
 	if err != nil {
 		return nil, 0, err
 	}
 	r := &runner{entrant: e, Server: s}
-	answer, err := c.check(ctx, r)
+	size, err := c.check(ctx, r)
 	if err == nil && e.idle > 0 {
 		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.name)
 		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle)
@@ -101,18 +131,25 @@ func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runne
 		r.stop()
 		return nil, 0, err
 	}
-	return r, answer.Size, nil
+	r.size = size
+	return r, size, nil
 }
 
-func (c *Compare) check(ctx context.Context, r *runner) (exchange.Answer, error) {
-	answer, err := exchange.Fetch(ctx, r.Addr, c.Request)
-	if err == nil {
-		err = answer.Differs(c.Want)
+// check asks for all that must be answered, and returns the length of the first answer.
+func (c *Compare) check(ctx context.Context, r *runner) (size int, err error) {
+	for i, check := range c.Checks {
+		answer, err := exchange.Fetch(ctx, r.Addr, check.request)
+		if err == nil {
+			err = answer.Differs(check.want)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %s: %w", r.name, check.request.Path, err)
+		}
+		if i == 0 {
+			size = answer.Size
+		}
 	}
-	if err != nil {
-		return answer, fmt.Errorf("%s: %w", r.name, err)
-	}
-	return answer, nil
+	return size, nil
 }
 
 // end reads a server's memory and makes sure that it still answers, on its idle connections too.
@@ -134,7 +171,13 @@ func (c *Compare) end(ctx context.Context, r *runner) (resident int64, err error
 
 // turn drives one server once.
 func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int, name string) (report.Round, error) {
-	run := load.Run{Addr: r.Addr, Request: c.Request, Connections: connections, Seconds: seconds, Core: c.Seats.load}
+	// With an order every turn of a server goes on at another place, which is the same for all.
+	run := load.Run{Addr: r.Addr, Request: c.Checks[0].request, Order: c.Order, From: r.turns * c.Order.Len() / (1 + c.rounds),
+		Connections: connections, Seconds: seconds, Core: c.Seats.load}
+	r.turns++
+	if c.ByBytes {
+		run.Patience = patience // 64 large answers at once are slow, and nobody has promised to send them evenly
+	}
 	var res load.Result
 	spent, err := spend(r.Server, c.Seats, func() (used time.Duration, err error) {
 		res, err = run.Wrk(ctx)
@@ -142,6 +185,9 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 	})
 	if err != nil {
 		return report.Round{}, err
+	}
+	if c.ByBytes {
+		res = res.ByBytes(r.size)
 	}
 	round := roundOf(res, spent)
 	if round.Errors > 0 || round.Requests == 0 {
@@ -158,6 +204,7 @@ func roundOf(res load.Result, spent cost) report.Round {
 		PerSecond: res.PerSecond,
 		Requests:  res.Requests,
 		Errors:    res.Errors.Sum(),
+		Bytes:     res.Bytes,
 		Steal:     spent.steal,
 		Others:    spent.others,
 		P50:       micros(res.Latency.P50),
@@ -170,6 +217,19 @@ func roundOf(res load.Result, spent cost) report.Round {
 		r.User = r.CPU * float64(spent.cpu.User) / float64(sampled)
 	}
 	return r
+}
+
+// meanSize is that of all answers.
+func meanSize(rounds []report.Round) int {
+	var bytes, requests float64
+	for _, r := range rounds {
+		bytes += r.Bytes
+		requests += float64(r.Requests)
+	}
+	if requests == 0 {
+		return 0
+	}
+	return int(bytes / requests)
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -40,6 +40,16 @@ func plot(f report.File, dir string) error {
 			return err
 		}
 	}
+	if f.Readers != nil {
+		bars := chart.Bars{Title: f.Profile + ": median and quartiles", Axis: "rate of a fast download beside slow ones, as a part of that alone"}
+		for _, s := range f.Readers.Series {
+			median, low, high := s.Kept()
+			bars.Bars = append(bars.Bars, chart.Bar{Name: s.Server, Value: chart.Value{Middle: median, Low: low, High: high}})
+		}
+		if err := bars.Save(dir, f.Profile); err != nil {
+			return err
+		}
+	}
 	if f.Idle == nil {
 		return nil
 	}

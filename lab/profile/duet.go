@@ -43,7 +43,7 @@ func duets() []duet {
 
 // run is the Run of a duet's Profile.
 func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error {
-	c := common{onlyGo: true}
+	c := common{needs: rival.Code}
 	var p pace
 	f := flag.NewFlagSet(d.name, flag.ContinueOnError)
 	c.register(f, everyone)
@@ -74,7 +74,7 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 	}
 	defer os.RemoveAll(dir)
 	r := recital{pace: p, seats: seats, binary: filepath.Join(dir, "pace"), log: log}
-	if err := child.Build(ctx, r.binary, load.PacePackage); err != nil {
+	if err := child.Build(ctx, r.binary, load.PaceFolder); err != nil {
 		return err
 	}
 	var file report.File
@@ -112,7 +112,7 @@ func (s slowWork) connections(wanted, fast, cores int) int {
 type recital struct {
 	pace
 	seats  seats
-	binary string // of load.PacePackage
+	binary string // of load.PaceFolder
 	log    io.Writer
 	faults []string
 }

@@ -29,6 +29,7 @@ func All() []Profile {
 	for _, d := range duets() {
 		all = append(all, Profile{d.name, d.about, d.run})
 	}
+	all = append(all, Profile{"slowreaders", "a fast download alone and beside 1,000 slow ones of a file of 10 GiB", runReaders})
 	return append(all, Profile{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle})
 }
 

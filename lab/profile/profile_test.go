@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
+	"github.com/chert-http/chert/lab/rival"
 )
 
 func TestNames(t *testing.T) {
@@ -23,8 +24,8 @@ func TestNames(t *testing.T) {
 		{"nethttp", " nginx, nethttp ,nginx", []string{"nethttp", "nginx"}}, // none twice
 	}
 	for _, tt := range tests {
-		c := common{server: tt.server, vs: tt.vs}
-		if got := c.names(&strings.Builder{}); !slices.Equal(got, tt.want) {
+		c := common{needs: rival.Answers, server: tt.server, vs: tt.vs}
+		if got := c.names(t.Context(), &strings.Builder{}); !slices.Equal(got, tt.want) {
 			t.Errorf("%q vs %q: %q, want %q", tt.server, tt.vs, got, tt.want)
 		}
 	}
@@ -33,16 +34,23 @@ func TestNames(t *testing.T) {
 func TestEveryone(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // h2o is found there only; nginx may be in /usr/sbin
 	var log strings.Builder
-	c := common{server: "nethttp", vs: everyone}
-	if got := c.names(&log); got[0] != "nethttp" || slices.Contains(got, "h2o") || !slices.Contains(got, "hertz") {
+	c := common{needs: rival.Answers, server: "nethttp", vs: everyone}
+	if got := c.names(t.Context(), &log); got[0] != "nethttp" || slices.Contains(got, "h2o") || !slices.Contains(got, "hertz") {
 		t.Errorf("names = %q", got)
 	}
 	if !strings.Contains(log.String(), "without h2o: h2o is not installed; on Debian: apt-get install h2o") {
 		t.Errorf("log: %s", log.String())
 	}
-	c.onlyGo = true
-	if got, want := c.names(&log), []string{"nethttp", "chert", "chertdirect", "fasthttp", "hertz"}; !slices.Equal(got, want) {
+	c.needs = rival.Code
+	if got, want := c.names(t.Context(), &log), []string{"nethttp", "chert", "chertdirect", "fasthttp", "hertz"}; !slices.Equal(got, want) {
 		t.Errorf("only Go: %q, want %q", got, want)
+	}
+	c.needs = rival.Files
+	if got := c.names(t.Context(), &log); slices.Contains(got, "fasthttp") || slices.Contains(got, "caddy") || !slices.Contains(got, "nethttpfiles") {
+		t.Errorf("files: %q", got)
+	}
+	if !strings.Contains(log.String(), "without caddy: go is not installed") {
+		t.Errorf("log: %s", log.String())
 	}
 }
 
@@ -134,6 +142,29 @@ func TestBesideRoundOf(t *testing.T) {
 	}
 }
 
+func TestReadersRoundOf(t *testing.T) {
+	ms := time.Millisecond
+	res := load.ReadersResult{
+		Alone:     load.Timings{Requests: 4000, PerSecond: 2000, P99: ms},
+		Beside:    load.Timings{Requests: 3000, PerSecond: 1500, P99: 2 * ms, Max: 3 * ms},
+		SlowBytes: 125 << 20,
+		Errors:    1,
+	}
+	want := report.ReadersRound{Alone: 2000, AloneP99: 1, Beside: 1500, BesideP99: 2, BesideMax: 3, Slow: 62.5, Errors: 1, Steal: 1.5, Others: 8}
+	if got := readersRoundOf(res, cost{steal: 1.5, others: 8}, 2); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestMeanSize(t *testing.T) {
+	if got := meanSize([]report.Round{{Bytes: 1000, Requests: 10}, {Bytes: 3000, Requests: 10}}); got != 200 {
+		t.Errorf("%d, want 200", got)
+	}
+	if got := meanSize([]report.Round{{}}); got != 0 {
+		t.Errorf("of none: %d", got)
+	}
+}
+
 func TestPlot(t *testing.T) {
 	answered := []report.Series{{Server: "chert", Rounds: []report.Round{{CPU: 5}}}, {Server: "nginx"}}
 	f := report.File{
@@ -169,7 +200,7 @@ func TestAll(t *testing.T) {
 		seen[p.Name] = true
 	}
 	for _, s := range scenes() {
-		if _, err := numbers(s.connections); err != nil || s.want.Status != 200 || s.request.Method == "" {
+		if _, err := numbers(s.connections); err != nil || s.folder == nil && (s.want.Status != 200 || s.request.Method == "") {
 			t.Errorf("%s: %+v, %v", s.name, s.want, err)
 		}
 	}

@@ -17,7 +17,10 @@ import (
 
 // run is the Run of a scene's Profile.
 func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error {
-	c := common{onlyGo: s.onlyGo}
+	c := common{needs: s.needs}
+	if s.folder != nil {
+		c.server = fileServer
+	}
 	var p pace
 	f := flag.NewFlagSet(s.name, flag.ContinueOnError)
 	c.register(f, s.rivals)
@@ -26,6 +29,9 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	loadCore := f.Int("load-core", -1, "the core wrk runs on (-1: the first no server has)")
 	if s.held > 0 {
 		f.IntVar(&s.held, "idle", s.held, "how many idle connections")
+	}
+	if s.folder != nil && s.folder.count > 0 {
+		f.IntVar(&s.folder.count, "files", s.folder.count, "how many files")
 	}
 	if err := parse(f, args); err != nil {
 		return err
@@ -37,13 +43,13 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := p.check(); err != nil {
 		return err
 	}
-	if s.held < 0 {
-		return fmt.Errorf("%d idle connections: may not be less than 0", s.held)
+	if err := s.check(); err != nil {
+		return err
 	}
 	if err := installed("wrk", "taskset"); err != nil {
 		return err
 	}
-	cmp := Compare{Request: s.request, Want: s.want, pace: p, Log: log}
+	cmp := Compare{Checks: []check{{s.request, s.want}}, pace: p, Log: log}
 	if cmp.Seats, err = c.seats(*loadCore); err != nil {
 		return err
 	}
@@ -55,11 +61,29 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if s.folder != nil {
+		err = s.folder.open(&cmp, dir)
+		defer os.RemoveAll(cmp.Folder)
+		if err != nil {
+			return err
+		}
+	}
 	file, err := s.tables(ctx, &cmp, specs, counts, out)
 	if err != nil {
 		return err
 	}
 	return c.finish(file, cmp.Faults, out)
+}
+
+// check looks at the numbers that flags have changed.
+func (s scene) check() error {
+	if s.held < 0 {
+		return fmt.Errorf("%d idle connections: may not be less than 0", s.held)
+	}
+	if s.folder != nil && s.folder.count < 1 && s.folder.files == nil {
+		return fmt.Errorf("%d files: may not be less than 1", s.folder.count)
+	}
+	return nil
 }
 
 // tables makes a table for each number of connections.
@@ -79,7 +103,7 @@ func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, cou
 		together = slices.Collect(slices.Chunk(specs, 1))
 	}
 	for i, n := range counts {
-		turns := len(entrants(specs, held)) * (warmUp + cmp.rounds*cmp.seconds)
+		turns := len(entrants(specs, held)) * (cmp.warmUp() + cmp.rounds*cmp.seconds)
 		fmt.Fprintf(cmp.Log, "table %d of %d: about %v\n", i+1, len(counts), time.Duration(turns)*time.Second)
 		table := report.Comparison{Connections: n, Title: fmt.Sprintf("%s, %s: %d rounds of %d s, %s",
 			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.rounds, cmp.seconds, cmp.Seats.describe("wrk"))}

@@ -203,6 +203,53 @@ func TestDuets(t *testing.T) {
 	}
 }
 
+// Files, on the two servers that no module has to be loaded for. A plain handler sends a file's bytes, or wrk would wait.
+func TestFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	need(t, "wrk", "nginx", "taskset")
+	for _, args := range []string{"file1k", "file10m", "filetree --files 200"} {
+		args := strings.Fields(args)
+		t.Run(args[0], func(t *testing.T) {
+			ownTemp(t)
+			path := filepath.Join(t.TempDir(), "report.json")
+			args := append(args, "--server", "nethttpfiles", "--vs", "nginx", "--rounds", "1", "--seconds", "1", "--connections", "8", "--json", path)
+			_, text, err := runs(t.Context(), args...)
+			if err != nil {
+				t.Fatal(text)
+			}
+			for _, s := range readReport(t, path).Comparisons[0].Series {
+				checkSeries(t, s)
+				if least := map[string]int{"file1k": 1 << 10, "file10m": 10 << 20, "filetree": 2 << 10}[args[0]]; s.ResponseBytes < least {
+					t.Errorf("%s: answers of %d bytes", s.Server, s.ResponseBytes)
+				}
+			}
+		})
+	}
+}
+
+func TestSlowReaders(t *testing.T) {
+	need(t, "nginx", "taskset")
+	ownTemp(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.json")
+	_, text, err := runs(t.Context(), "slowreaders", "--server", "nethttpfiles", "--vs", "nginx", "--slow", "50", "--rounds", "1", "--seconds", "1",
+		"--json", path, "--plot", dir)
+	if err != nil {
+		t.Fatal(text)
+	}
+	for _, s := range readReport(t, path).Readers.Series {
+		r := s.Rounds[0]
+		if r.Alone <= 0 || r.AloneP99 <= 0 || r.Beside <= 0 || r.BesideP99 > r.BesideMax || r.Slow <= 0 || r.Before < 1<<20 || r.Most < r.Before {
+			t.Errorf("%s: %+v", s.Server, r)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "slowreaders.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestIdle(t *testing.T) {
 	need(t, "taskset")
 	ownTemp(t)
@@ -222,6 +269,12 @@ func TestNeedsGo(t *testing.T) {
 		_, _, err := runs(t.Context(), name, "--server", "nginx", "--vs", "")
 		if want := "nginx does not run the handlers that " + name + " needs"; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	for profile, server := range map[string]string{"file1k": "nethttp", "slowreaders": "hertz"} {
+		_, _, err := runs(t.Context(), profile, "--server", server, "--vs", "")
+		if want := server + " does not serve the files that " + profile + " needs"; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", profile, err, want)
 		}
 	}
 }

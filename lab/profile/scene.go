@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/lab/exchange"
+	"github.com/chert-http/chert/lab/rival"
 	"github.com/chert-http/chert/lab/work"
 )
 
@@ -16,8 +17,9 @@ type scene struct {
 	want        exchange.Answer
 	connections string // numbers of them; a table for each
 	rivals      string
-	onlyGo      bool // needs handlers that only the servers written in Go have
-	held        int  // how many idle connections half of the servers hold; 0: no server does
+	needs       rival.Trade
+	held        int     // how many idle connections half of the servers hold; 0: no server does
+	folder      *folder // what is served; nil: not files but answers, and one request and what is wanted
 }
 
 // uploadSize is below work.MaxBody.
@@ -41,6 +43,9 @@ func scenes() []scene {
 		if s.rivals == "" {
 			s.rivals = everyone
 		}
+		if s.needs == 0 {
+			s.needs = rival.Answers
+		}
 		all = append(all, s)
 	}
 	plain := scene{title: "%d keep-alive connections", request: exchange.Get("/"), want: hello}
@@ -56,18 +61,18 @@ func scenes() []scene {
 	add(scene{name: "routed64", about: "a path with two variables, by each server's router", title: "%d connections, GET /users/123/posts/456",
 		request: exchange.Get("/users/123/posts/456"), want: exchange.OK("text/plain", work.Post("123", "456")), connections: "64"})
 	add(scene{name: "post64", about: "a form of 100 bytes and a query, both decoded", title: "%d connections, POST of a small form",
-		request: form, want: exchange.OK("text/plain", work.Form("7", "Ada Lovelace", "London")), connections: "64", onlyGo: true})
+		request: form, want: exchange.OK("text/plain", work.Form("7", "Ada Lovelace", "London")), connections: "64", needs: rival.Code})
 	add(scene{name: "json64", about: "ten items, encoded by encoding/json", title: "%d connections, ten items as JSON",
-		request: exchange.Get("/items"), want: exchange.OK("application/json", string(items)), connections: "64", onlyGo: true})
+		request: exchange.Get("/items"), want: exchange.OK("application/json", string(items)), connections: "64", needs: rival.Code})
 	add(scene{name: "pipelined16", about: "16 requests in each write, 64 connections", title: "%d connections, 16 requests in each write",
 		request: pipelined, want: hello, connections: "64"})
 	add(scene{name: "close64", about: "a connection for each request, 64 at a time", title: "%d connections at a time, each for one request",
 		request: closing, want: hello, connections: "64"})
 	add(scene{name: "sleep256", about: "a handler that sleeps 20 ms, 256 connections", title: "%d connections, a handler that sleeps " + work.Pause.String(),
-		request: exchange.Get("/sleep"), want: hello, connections: "256", onlyGo: true})
+		request: exchange.Get("/sleep"), want: hello, connections: "256", needs: rival.Code})
 	add(scene{name: "upload", about: "bodies of 8 MiB, 8 connections", title: "%d connections, POST of 8 MiB",
-		request: upload, want: exchange.OK("text/plain", strconv.Itoa(uploadSize)), connections: "8", onlyGo: true})
+		request: upload, want: exchange.OK("text/plain", strconv.Itoa(uploadSize)), connections: "8", needs: rival.Code})
 	add(scene{name: "busyidle", about: "64 busy connections, without and with 10,000 idle ones", title: "%d busy connections",
 		request: exchange.Get("/"), want: hello, connections: "64", held: 10000})
-	return all
+	return append(all, fileScenes()...)
 }

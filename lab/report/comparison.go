@@ -13,6 +13,7 @@ type Round struct {
 	User      float64 `json:"user_us_per_request"`
 	PerSecond float64 `json:"requests_per_second"`
 	Requests  int64   `json:"requests"`
+	Bytes     float64 `json:"bytes"` // of all answers, also of those that were not read to their end
 	Errors    int64   `json:"errors"`
 	Steal     float64 `json:"steal_percent"`  // of the cores in use, taken by the hypervisor
 	Others    float64 `json:"others_percent"` // of the same, used by processes that have no part in it
@@ -24,7 +25,7 @@ type Round struct {
 type Series struct {
 	Server        string  `json:"server"`
 	Base          string  `json:"base,omitempty"` // the series this one is compared with, if not the first with this one
-	ResponseBytes int     `json:"response_bytes"`
+	ResponseBytes int     `json:"response_bytes"` // the mean, where they differ
 	Resident      int64   `json:"resident_bytes"` // of the server's process tree, after the last round
 	Rounds        []Round `json:"rounds"`
 }

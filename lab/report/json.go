@@ -15,6 +15,7 @@ type File struct {
 	Comparisons []Comparison    `json:"comparisons,omitempty"`
 	Ratios      [][]Ratio       `json:"ratios,omitempty"` // one list for each comparison
 	Besides     []Beside        `json:"besides,omitempty"`
+	Readers     *Readers        `json:"readers,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
 	Held        []PerConnection `json:"per_connection,omitempty"`
 	Errors      []string        `json:"errors"`

@@ -108,6 +108,17 @@ var beside = Beside{
 	},
 }
 
+var readers = Readers{
+	Title: "slowreaders",
+	Series: []ReadersSeries{
+		{Server: "chertfiles", Rounds: []ReadersRound{
+			{Alone: 2000, AloneP99: 0.5, Beside: 1800, BesideP99: 0.9, BesideMax: 3, Slow: 62.5, Before: 10 << 20, Most: 12 << 20, Steal: 1.5},
+			{Alone: 2000, AloneP99: 0.7, Beside: 1900, BesideP99: 1.1, BesideMax: 5, Slow: 62.3, Before: 10 << 20, Most: 13 << 20, Others: 3}}},
+		{Server: "caddy", Rounds: []ReadersRound{
+			{Alone: 500, AloneP99: 2, Beside: 0, BesideP99: 40, BesideMax: 41, Slow: 20, Before: 40 << 20, Most: 99 << 20, Errors: 2}}},
+	},
+}
+
 var idle = Idle{
 	Title:       "idle, 10000 connections",
 	Connections: 10000,
@@ -121,6 +132,7 @@ func TestText(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder){
 		"comparison": func(b *strings.Builder) { comparison.Text(b) },
 		"beside":     func(b *strings.Builder) { beside.Text(b) },
+		"readers":    func(b *strings.Builder) { readers.Text(b) },
 		"idle":       func(b *strings.Builder) { idle.Text(b) },
 	} {
 		var b strings.Builder
@@ -148,7 +160,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
-	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Besides: []Beside{beside}, Idle: &idle, Errors: []string{}}
+	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Besides: []Beside{beside}, Readers: &readers, Idle: &idle, Errors: []string{}}
 	if err := f.Write(path); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +179,8 @@ func TestJSON(t *testing.T) {
 	if held := got.Held[1]; f0(held.Resident) != "20972" || held.Goroutines != 1 {
 		t.Errorf("per connection: %+v", held)
 	}
-	if len(got.Comparisons[0].Series[0].Rounds) != 3 || len(got.Besides[0].Series[0].Rounds) != 2 {
+	if len(got.Comparisons[0].Series[0].Rounds) != 3 || len(got.Besides[0].Series[0].Rounds) != 2 ||
+		len(got.Readers.Series[0].Rounds) != 2 {
 		t.Error("rounds are missing")
 	}
 }

@@ -7,17 +7,22 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
+// cmd is the folder of the servers written in Go.
+const cmd = "cmd"
+
 // goServer is the server of a package in cmd. GOMAXPROCS matches its cores: left to itself the runtime would count the
 // cores too, but only those it sees.
-func goServer(name string) Spec {
+func goServer(name string, does Trade) Spec {
 	return Spec{
-		Name: name,
-		Go:   true,
+		Name:   name,
+		Does:   does,
+		source: cmd + "/" + name,
 		command: func(p place) (child.Command, error) {
-			return child.Command{
-				Args: []string{filepath.Join(p.binaries, name), "--listen", p.addr},
-				Env:  []string{"GOMAXPROCS=" + strconv.Itoa(p.cores)},
-			}, nil
+			args := []string{filepath.Join(p.binaries, name), "--listen", p.addr}
+			if p.files != "" {
+				args = append(args, "--files", p.files)
+			}
+			return child.Command{Args: args, Env: []string{"GOMAXPROCS=" + strconv.Itoa(p.cores)}}, nil
 		},
 	}
 }

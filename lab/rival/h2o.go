@@ -11,7 +11,7 @@ import (
 )
 
 // h2oConf: nothing logged, connections never closed for their idleness. "Hello, World!" is a file, which costs h2o less
-// than its embedded Ruby; what depends on the path needs that.
+// than its embedded Ruby; what depends on the path needs that. PATHS is one of those below.
 const h2oConf = `USERnum-threads: CORES
 max-connections: CONNECTIONS
 http1-request-timeout: 3600
@@ -23,7 +23,9 @@ listen:
 hosts:
   default:
     paths:
-      "/users":
+PATHS`
+
+const h2oAnswers = `      "/users":
         mruby.handler: |
           Proc.new do |env|
             _, user, posts, post = env["PATH_INFO"].split("/")
@@ -37,6 +39,10 @@ hosts:
         file.file: DIR/hello.txt
 `
 
+const h2oFiles = `      "/":
+        file.dir: FILES
+`
+
 func h2o(p place) (child.Command, error) {
 	user := ""
 	if os.Getuid() == 0 {
@@ -46,8 +52,13 @@ func h2o(p place) (child.Command, error) {
 	if err != nil {
 		return child.Command{}, err
 	}
-	text := strings.NewReplacer("USER", user, "DIR", p.dir, "HOST", host, "PORT", port, "CORES", strconv.Itoa(p.cores),
-		"CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(h2oConf)
+	paths := h2oAnswers
+	if p.files != "" {
+		paths = h2oFiles
+	}
+	text := strings.Replace(h2oConf, "PATHS", paths, 1)
+	text = strings.NewReplacer("USER", user, "DIR", p.dir, "FILES", p.files, "HOST", host, "PORT", port, "CORES", strconv.Itoa(p.cores),
+		"CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(text)
 	conf := filepath.Join(p.dir, "h2o.conf")
 	for path, content := range map[string]string{conf: text, filepath.Join(p.dir, "hello.txt"): "Hello, World!"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // nginxConf: nothing logged, connections never closed for their number of requests or their idleness. All paths are in
-// the server's own folder, so that it also runs for users who may not write to nginx's.
+// the server's own folder, so that it also runs for users who may not write to nginx's. SITE is one of those below.
 const nginxConf = `USERworker_processes CORES;
-worker_rlimit_nofile FILES;
+worker_rlimit_nofile OPEN;
 daemon off;
 pid DIR/pid;
 error_log DIR/error.log;
@@ -21,7 +21,6 @@ events {
 }
 http {
 	access_log off;
-	default_type text/plain;
 	keepalive_requests 100000000;
 	keepalive_timeout 1h;
 	client_body_temp_path DIR/body;
@@ -29,6 +28,10 @@ http {
 	fastcgi_temp_path DIR/fastcgi;
 	uwsgi_temp_path DIR/uwsgi;
 	scgi_temp_path DIR/scgi;
+SITE}
+`
+
+const nginxAnswers = `	default_type text/plain;
 	server {
 		listen ADDR backlog=4096;
 		location = / {
@@ -38,17 +41,49 @@ http {
 			return 200 "user $1 post $2";
 		}
 	}
-}
 `
+
+// nginxFiles: what is known of an open file is looked at again after a second, as chert does.
+const nginxFiles = `	sendfile on;
+	tcp_nopush on;
+	tcp_nodelay on;
+	etag on;
+	open_file_cache max=1000 inactive=60s;
+	open_file_cache_valid 1s;
+	open_file_cache_min_uses 1;
+	default_type application/octet-stream;
+	types {
+		text/html html;
+		text/css css;
+		text/javascript js;
+		application/json json;
+		font/woff2 woff2;
+		image/jpeg jpg;
+		image/png png;
+		image/svg+xml svg;
+	}
+	server {
+		listen ADDR backlog=4096;
+		root FILES;
+	}
+`
+
+// nginxCached is how many files it keeps open: what nginxFiles says.
+const nginxCached = 1000
 
 func nginx(p place) (child.Command, error) {
 	user := "" // nginx warns of the directive when it is not root
 	if os.Getuid() == 0 {
 		user = "user root;\n"
 	}
+	site, open := nginxAnswers, p.connections+spare
+	if p.files != "" {
+		site, open = nginxFiles, open+p.connections+nginxCached
+	}
 	conf := filepath.Join(p.dir, "nginx.conf")
-	text := strings.NewReplacer("USER", user, "DIR", p.dir, "ADDR", p.addr, "CORES", strconv.Itoa(p.cores),
-		"FILES", strconv.Itoa(p.connections+spare), "CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(nginxConf)
+	text := strings.Replace(nginxConf, "SITE", site, 1)
+	text = strings.NewReplacer("USER", user, "DIR", p.dir, "ADDR", p.addr, "CORES", strconv.Itoa(p.cores), "FILES", p.files,
+		"OPEN", strconv.Itoa(open), "CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(text)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		return child.Command{}, err
 	}

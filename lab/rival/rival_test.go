@@ -4,17 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/exchange"
+	"github.com/chert-http/chert/lab/files"
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/work"
 )
 
 func TestOpenUnknown(t *testing.T) {
-	if _, err := Open(t.Context(), t.TempDir(), []string{"apache"}); err == nil || !strings.Contains(err.Error(), "nethttp, fasthttp, hertz, nginx, h2o") {
+	if _, err := Open(t.Context(), t.TempDir(), []string{"apache"}); err == nil || !strings.Contains(err.Error(), "nethttp, fasthttp, hertz") {
 		t.Errorf("Open = %v", err)
 	}
 }
@@ -63,11 +66,14 @@ func TestServers(t *testing.T) {
 		{post("/upload", "application/octet-stream", strings.Repeat("x", 8<<20)), exchange.OK("text/plain", "8388608"), true},
 	}
 	dir := t.TempDir()
-	for _, name := range Names() {
-		t.Run(name, func(t *testing.T) {
-			s := started(t, dir, name)
+	for _, spec := range specs {
+		if !spec.Does.Has(Answers) {
+			continue
+		}
+		t.Run(spec.Name, func(t *testing.T) {
+			s := started(t, dir, spec.Name, Room{Connections: 10})
 			for _, tt := range tests {
-				if tt.code && !s.Go {
+				if tt.code && !s.Does.Has(Code) {
 					continue
 				}
 				got, err := exchange.Fetch(t.Context(), s.Addr, tt.request)
@@ -78,15 +84,80 @@ func TestServers(t *testing.T) {
 					t.Errorf("%s: %v", tt.request.Path, err)
 				}
 			}
-			if s.Go {
+			if s.Does.Has(Code) {
 				checkSwitches(t, s.Addr)
 			}
 		})
 	}
 }
 
+// Every server of files has the same ones, and notices within some seconds that one was replaced.
+func TestServersOfFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds Caddy, among others")
+	}
+	all := append(files.Web(1, 20), files.File{Name: "/d00/large.png", Size: 3 << 20})
+	folder, err := files.Write(t.TempDir(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, spec := range specs {
+		if !spec.Does.Has(Files) {
+			continue
+		}
+		t.Run(spec.Name, func(t *testing.T) {
+			s := started(t, dir, spec.Name, Room{Connections: 10, Files: folder})
+			for _, f := range all {
+				content, err := f.Content()
+				if err == nil {
+					err = answers(t, s, f.Name, content)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", f.Name, err)
+				}
+			}
+			if got, err := exchange.Fetch(t.Context(), s.Addr, exchange.Get("/nothing")); err != nil || got.Status != 404 {
+				t.Errorf("a file that is not there: %v, %v", got, err)
+			}
+			checkNotices(t, s, folder)
+		})
+	}
+}
+
+func answers(t *testing.T, s *Server, name, content string) error {
+	got, err := exchange.Fetch(t.Context(), s.Addr, exchange.Get(name))
+	if err != nil {
+		return err
+	}
+	return got.Differs(exchange.OK("", content))
+}
+
+// checkNotices replaces a file and waits until the server has the new one.
+func checkNotices(t *testing.T, s *Server, folder string) {
+	t.Helper()
+	path := filepath.Join(folder, "changing.html")
+	for _, content := range []string{"flint", "chert and flint"} {
+		if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if err = answers(t, s, "/changing.html", content); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // started builds a server if need be and starts it.
-func started(t *testing.T, dir, name string) *Server {
+func started(t *testing.T, dir, name string, room Room) *Server {
 	t.Helper()
 	found, err := Open(t.Context(), dir, []string{name})
 	if err != nil {
@@ -95,7 +166,7 @@ func started(t *testing.T, dir, name string) *Server {
 		}
 		t.Skip(err)
 	}
-	s, err := Start(t.Context(), found[0], Room{Connections: 10})
+	s, err := Start(t.Context(), found[0], room)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,8 @@ const spare = 1000
 type Room struct {
 	Cores       []int // none: any
 	Connections int   // for servers that have to be told how many to expect
+	// Files is the folder to serve, if it is files that are wanted.
+	Files string
 }
 
 // Start starts a server and waits until it answers. It ends at the latest when ctx does.
@@ -54,7 +56,7 @@ func (s *Server) start(ctx context.Context, room Room) error {
 	if s.Addr, err = freeAddr(); err != nil {
 		return err
 	}
-	command, err := s.command(place{s.binaries, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections})
+	command, err := s.command(place{s.binaries, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package rival
 import (
 	"context"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,13 +16,28 @@ type Spec struct {
 	Name string
 	// Program must be installed; empty for the servers the lab builds itself.
 	Program string
-	// Go: written in Go, in a package of cmd, with all that package serve lists. The others only have answers that need
-	// no code of ours: "/" and "/users/USER/posts/POST".
-	Go bool
+	Does    Trade
+	// source is the folder of the program's package, below the lab's; empty for an installed one.
+	source string
 	// command makes the command line of a server. It may write files into the place's folder.
 	command  func(place) (child.Command, error)
 	binaries string // folder of the built programs
 }
+
+// Trade is what servers can do: a set of bits.
+type Trade uint8
+
+const (
+	// Answers: "/" and "/users/USER/posts/POST", which need no code of ours.
+	Answers Trade = 1 << iota
+	// Code: all that package serve lists.
+	Code
+	// Files: those of a folder, Room.Files. A server with other trades too then serves nothing but them.
+	Files
+)
+
+// Has reports whether t includes all of wanted.
+func (t Trade) Has(wanted Trade) bool { return t&wanted == wanted }
 
 // place is where a server runs.
 type place struct {
@@ -30,21 +46,23 @@ type place struct {
 	addr        string // to listen on
 	cores       int    // how many it has
 	connections int    // how many it must be able to hold
+	files       string // folder to serve; empty for the usual answers
 }
 
 // specs is the table of all known servers.
 var specs = []Spec{
-	goServer("chert"),
-	goServer("chertdirect"),
-	goServer("nethttp"),
-	goServer("fasthttp"),
-	goServer("hertz"),
-	{Name: "nginx", Program: "nginx", command: nginx},
-	{Name: "h2o", Program: "h2o", command: h2o},
+	goServer("chert", Answers|Code),
+	goServer("chertdirect", Answers|Code),
+	goServer("nethttp", Answers|Code),
+	goServer("fasthttp", Answers|Code),
+	goServer("hertz", Answers|Code),
+	goServer("chertfiles", Files),
+	goServer("chertfilesplain", Files),
+	goServer("nethttpfiles", Files),
+	{Name: "nginx", Program: "nginx", Does: Answers | Files, command: nginx},
+	{Name: "h2o", Program: "h2o", Does: Answers | Files, command: h2o},
+	{Name: "caddy", Does: Files, source: "caddy", command: caddy},
 }
-
-// cmd is the path of the packages of the servers written in Go, without their names.
-const cmd = "github.com/chert-http/chert/lab/cmd/"
 
 // Names lists the known servers.
 func Names() []string {
@@ -55,14 +73,14 @@ func Names() []string {
 	return names
 }
 
-// Default lists the rivals of a server: all others, or only those written in Go. Those that are not installed are left
-// out; skipped says why.
-func Default(server string, onlyGo bool) (names, skipped []string) {
+// Default lists the rivals of a server: all others that do what is wanted. Those that are not installed are left out;
+// skipped says why.
+func Default(ctx context.Context, server string, wanted Trade) (names, skipped []string) {
 	for _, s := range specs {
-		if s.Name == server || onlyGo && !s.Go {
+		if s.Name == server || !s.Does.Has(wanted) {
 			continue
 		}
-		if err := s.installed(); err != nil {
+		if err := s.available(ctx); err != nil {
 			skipped = append(skipped, fmt.Sprintf("without %s: %v", s.Name, err))
 			continue
 		}
@@ -71,7 +89,7 @@ func Default(server string, onlyGo bool) (names, skipped []string) {
 	return names, skipped
 }
 
-// Open finds servers by name. Those written in Go are built in dir.
+// Open finds servers by name. Those that are built from source are built in dir.
 func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 	var found []Spec
 	for _, name := range names {
@@ -81,27 +99,33 @@ func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 		}
 		spec := specs[i]
 		spec.binaries = dir
-		if err := spec.installed(); err != nil {
-			return nil, err
+		if spec.Program != "" {
+			if _, err := child.Find(spec.Program); err != nil {
+				return nil, err
+			}
 		}
 		found = append(found, spec)
 	}
 	for _, spec := range found {
-		if !spec.Go {
+		if spec.source == "" {
 			continue
 		}
-		if err := child.Build(ctx, filepath.Join(dir, spec.Name), cmd+spec.Name); err != nil {
+		if err := child.Build(ctx, filepath.Join(dir, spec.Name), spec.source); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// installed is nil if the server's program is there; the error names the package it comes in.
-func (s Spec) installed() error {
-	if s.Program == "" {
-		return nil
+// available is nil if the server's program is there, or what it is built from; the error of an installed one names the
+// package it comes in.
+func (s Spec) available(ctx context.Context) error {
+	if s.Program != "" {
+		_, err := child.Find(s.Program)
+		return err
 	}
-	_, err := child.Find(s.Program)
-	return err
+	if path.Dir(s.source) == cmd {
+		return nil // what they need, the lab needs
+	}
+	return child.Fetch(ctx, s.source)
 }

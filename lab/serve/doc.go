@@ -1,7 +1,7 @@
 // Package serve is the command line that the servers under test have in common. Each is a program of its own, in cmd:
 // what the others link would cost it memory and, by its layout, processor time.
 //
-// All serve the same:
+// Some serve the files of a folder. All others serve the same:
 //
 //	GET /                         "Hello, World!"
 //	GET /users/USER/posts/POST    tells the two

@@ -1,0 +1,20 @@
+// Command chertfiles is chert's package static as a server under test, with its zero options.
+package main
+
+import (
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/static"
+
+	"github.com/chert-http/chert/lab/serve"
+)
+
+func main() {
+	serve.Files(func(addr, dir string) error {
+		h, err := static.New(dir, nil)
+		if err != nil {
+			return err
+		}
+		s := &chert.Server{Addr: addr, Handler: h}
+		return s.ListenAndServe()
+	})
+}

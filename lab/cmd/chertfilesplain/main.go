@@ -1,0 +1,23 @@
+// Command chertfilesplain is chertfiles with a plain handler around package static's, as any middleware would be: chert
+// then does not know that it could be asked directly.
+package main
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/static"
+
+	"github.com/chert-http/chert/lab/serve"
+)
+
+func main() {
+	serve.Files(func(addr, dir string) error {
+		h, err := static.New(dir, nil)
+		if err != nil {
+			return err
+		}
+		s := &chert.Server{Addr: addr, Handler: http.HandlerFunc(h.ServeHTTP)}
+		return s.ListenAndServe()
+	})
+}

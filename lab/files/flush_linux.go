@@ -1,0 +1,6 @@
+package files
+
+import "syscall"
+
+// flush returns when what was written is on the disk.
+func flush() { syscall.Sync() }
