@@ -1,0 +1,44 @@
+// Command jwt serves who a JSON Web Token says one is.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/middleware/jwt"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	jwks := flag.String("jwks", "", "address of the issuer's keys")
+	issuer := flag.String("issuer", "", "who issues the tokens")
+	audience := flag.String("audience", "example", "for whom the tokens are")
+	flag.Parse()
+	v, err := jwt.New(jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer v.Close()
+	access := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: os.Stdout})
+	defer access.Close()
+	srv := &chert.Server{Handler: middleware.Chain(handler(v), access.Wrap, middleware.Recover(nil))}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("curl -H 'Authorization: Bearer ...' http://%s/me\n", l.Addr())
+	log.Print(srv.Serve(l))
+}
+
+func handler(v *jwt.Verifier) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /me", v.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s, issued by %v\n", middleware.User(r.Context()), jwt.ClaimsOf(r.Context())["iss"])
+	})))
+	return mux
+}

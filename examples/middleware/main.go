@@ -1,0 +1,154 @@
+// Command middleware serves one handler three ways, with chert's middleware
+// around it: by itself, in chi and in gin.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/middleware"
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	flag.Parse()
+	access := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: os.Stdout, Latency: true, RequestID: true})
+	defer access.Close()
+	mw := stack(access)
+	mux := http.NewServeMux()
+	mux.Handle("/", middleware.Chain(handler(), mw...))
+	mux.Handle("/chi/", http.StripPrefix("/chi", inChi(mw)))
+	mux.Handle("/gin/", http.StripPrefix("/gin", inGin(mw)))
+	srv := &chert.Server{Handler: mux}
+	l, err := srv.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("curl -H 'Authorization: Bearer secret' http://%s/hello\n", l.Addr())
+	log.Print(srv.Serve(l))
+}
+
+// stack is most of the package, in the order that its documentation advises.
+func stack(access *middleware.AccessLog) []func(http.Handler) http.Handler {
+	return []func(http.Handler) http.Handler{
+		middleware.RealIP(nil), access.Wrap, middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
+		middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.CORS(middleware.CORSOptions{Origins: []string{"https://a.example"}}),
+		middleware.InFlight(100, nil), middleware.Timeout(time.Minute),
+		middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}}),
+		middleware.BodyLimit(1 << 20), middleware.Compress(nil), middleware.ETag(nil),
+	}
+}
+
+func handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello, %s\n", middleware.User(r.Context()))
+	})
+	mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("on purpose") })
+	mux.HandleFunc("GET /text", func(w http.ResponseWriter, r *http.Request) {
+		for i := range 1000 {
+			fmt.Fprintf(w, "line %d\n", i)
+		}
+	})
+	mux.HandleFunc("POST /upload", func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		fmt.Fprintln(w, n)
+	})
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		c := http.NewResponseController(w)
+		for i := range 3 {
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			if c.Flush() != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("GET /hijack", func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		defer c.Close()
+		rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine")
+		rw.Flush()
+	})
+	return mux
+}
+
+func inChi(mw []func(http.Handler) http.Handler) http.Handler {
+	r := chi.NewRouter()
+	r.Use(mw...)
+	r.Mount("/", handler())
+	return r
+}
+
+// inGin uses each middleware as gin's: what it passes on is the rest of gin's
+// chain.
+func inGin(mw []func(http.Handler) http.Handler) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	for _, m := range mw {
+		r.Use(ginned(m))
+	}
+	r.GET("/stream", func(c *gin.Context) {
+		n := 0
+		c.Stream(func(w io.Writer) bool {
+			fmt.Fprintf(w, "%d\n", n)
+			n++
+			return n < 3
+		})
+	})
+	h := gin.WrapH(handler())
+	for _, route := range []string{"GET /hello", "GET /panic", "GET /text", "POST /upload", "GET /events", "GET /hijack"} {
+		var method, path string
+		fmt.Sscan(route, &method, &path)
+		r.Handle(method, path, h)
+	}
+	return r
+}
+
+// ginned makes middleware gin's. gin has a writer of its own, which is put
+// around the middleware's for what is inside.
+func ginned(m func(http.Handler) http.Handler) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		outside, called := c.Writer, false
+		m(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			called = true
+			c.Request = r
+			c.Writer = &inside{ResponseWriter: outside, w: w}
+			c.Next()
+		})).ServeHTTP(outside, c.Request)
+		c.Writer = outside
+		if !called {
+			c.Abort()
+		}
+	}
+}
+
+// inside is a gin.ResponseWriter that writes to the middleware's.
+type inside struct {
+	gin.ResponseWriter
+	w http.ResponseWriter
+}
+
+func (i *inside) Header() http.Header               { return i.w.Header() }
+func (i *inside) WriteHeader(code int)              { i.w.WriteHeader(code) }
+func (i *inside) WriteHeaderNow()                   {}
+func (i *inside) Write(p []byte) (int, error)       { return i.w.Write(p) }
+func (i *inside) WriteString(s string) (int, error) { return io.WriteString(i.w, s) }
+func (i *inside) Flush()                            { http.NewResponseController(i.w).Flush() }
+func (i *inside) Unwrap() http.ResponseWriter       { return i.w }
