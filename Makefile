@@ -10,10 +10,10 @@ ARGS ?=
 
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
-# Modules beside the root one.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod))
+# Modules beside the root one. lab/caddy is but one import: tidy looks at it, the others would compile all of Caddy.
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod browser/go.mod))
 
-.PHONY: all build test race vet staticcheck fmt tidy fuzz lab-test examples-test suites cross bench bench-idle ci
+.PHONY: all build test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci
 
 all: build vet test
 
@@ -46,7 +46,7 @@ fmt:
 # Fails if go mod tidy would change something.
 tidy:
 	$(GO) mod tidy -diff
-	@set -e; for m in $(MODULES); do echo "$(GO) -C $$m mod tidy -diff"; $(GO) -C $$m mod tidy -diff; done
+	@set -e; for m in $(MODULES) $(wildcard lab/caddy); do echo "$(GO) -C $$m mod tidy -diff"; $(GO) -C $$m mod tidy -diff; done
 
 # go test takes one fuzz target at a time. -list prints the names of a
 # package's targets and then a line "ok <package>".
@@ -63,6 +63,10 @@ lab-test:
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi
+
+# Pages in headless Chromium; CHERT_SCREENSHOTS=DIR leaves pictures of them.
+browser-test:
+	$(GO) -C browser test -timeout $(TIMEOUT) ./...
 
 # The tests of other modules and of Go's net/http, run on chert.
 suites:
