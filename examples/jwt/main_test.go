@@ -164,18 +164,30 @@ func verifier(t *testing.T, o jwt.Options) *jwt.Verifier {
 	return v
 }
 
+func protected(v *jwt.Verifier) http.Handler {
+	return v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.User(x)) }))
+}
+
+func bearer(token string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+func askPlain(v *jwt.Verifier, token string) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	protected(v).ServeHTTP(rec, bearer(token))
+	return rec
+}
+
 // ask gives the status and the body of both ways; the direct one may decline.
 func ask(t *testing.T, v *jwt.Verifier, token string) (int, string) {
 	t.Helper()
-	h := v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.User(x)) }))
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header.Set("Authorization", "Bearer "+token)
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(r.Header)})
-	answered := h.(direct.Handler).ServeDirect(&x)
+	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(bearer(token).Header)})
+	answered := protected(v).(direct.Handler).ServeDirect(&x)
 	a := x.Finish()
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, r)
+	rec := askPlain(v, token)
 	if answered && (a.Status != rec.Code || string(a.Body) != rec.Body.String()) {
 		t.Errorf("direct %d %q, plain %d %q", a.Status, a.Body, rec.Code, rec.Body)
 	}

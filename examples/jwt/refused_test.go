@@ -82,6 +82,10 @@ func TestRefused(t *testing.T) {
 	defer attackers.Close()
 	eternal := verifier(t, jwt.Options{JWKS: set.srv.URL, AllowEternal: true})
 	twice := verifier(t, jwt.Options{JWKS: newIssuer(t, published(rsaKey.Public(), "k"), published(ec256.Public(), "k")).srv.URL})
+	pinned := verifier(t, jwt.Options{Keys: []jwt.Key{
+		{ID: "a", Algorithm: "HS256", Key: secret}, {ID: "b", Algorithm: "HS384", Key: []byte(strings.Repeat("x", 48))},
+		{Algorithm: "RS256", Key: rsaKey.Public()}, {Algorithm: "PS256", Key: otherRSA.Public()},
+	}})
 	// What an attacker has of the issuer's: its public key in all its forms.
 	der := must(x509.MarshalPKIXPublicKey(rsaKey.Public()))
 	pemKey := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
@@ -134,6 +138,9 @@ func TestRefused(t *testing.T) {
 		{"HS256 with nothing", v, raw(`{"alg":"HS256","kid":"rsa"}`, payload, hs256(nil))},
 		{"HS256 with nothing, by name of the secret", v, raw(`{"alg":"HS256","kid":"shared"}`, payload, hs256(nil))},
 		{"HS384 with the secret for HS256", v, sign(jwa.HS384(), secret, claims(), "kid", "shared")},
+		{"HS384 with the secret for HS256, where another is for that", pinned, sign(jwa.HS384(), secret, claims(), "kid", "a")},
+		{"the same, no kid", pinned, sign(jwa.HS384(), secret, claims())},
+		{"PS256 with the key for RS256, where another is for that", pinned, sign(jwa.PS256(), rsaKey, claims())},
 		{"a published secret", only, sign(jwa.HS256(), secret, claims(), "kid", "oct")},
 		{"a published secret, no kid", typed, sign(jwa.HS256(), secret, claims(), "typ", "at+jwt")},
 		{"another algorithm of the key", v, sign(jwa.RS384(), rsaKey, claims(), "kid", "rs256-only")},

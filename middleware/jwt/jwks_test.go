@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -162,21 +163,32 @@ func TestRedirects(t *testing.T) {
 	var self string
 	loop := to(&self, httptest.NewServer)
 	self = loop.URL
+	// Whatever is asked for at another machine would get to the issuer.
 	other := "http://issuer.example/"
+	transport := secure.Client().Transport.(*http.Transport)
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "issuer.example:80" {
+			address = is.Listener.Addr().String()
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 	for _, tt := range []struct {
 		name, url string
 		want      int
 		asked     int64
+		allow     bool
 	}{
-		{"https to http, on this machine even", to(&is.URL, httptest.NewTLSServer).URL, 503, 0},
-		{"https to https", to(&secure.URL, httptest.NewTLSServer).URL, 200, 1},
-		{"http to http, both on this machine", to(&is.URL, httptest.NewServer).URL, 200, 1},
-		{"http to another machine", to(&other, httptest.NewServer).URL, 503, 0},
-		{"to itself", loop.URL, 503, 0},
+		{"https to http, on this machine even", to(&is.URL, httptest.NewTLSServer).URL, 503, 0, false},
+		{"https to http, where that is allowed", to(&other, httptest.NewTLSServer).URL, 503, 0, true},
+		{"https to https", to(&secure.URL, httptest.NewTLSServer).URL, 200, 1, false},
+		{"http to http, both on this machine", to(&is.URL, httptest.NewServer).URL, 200, 1, false},
+		{"http to another machine", to(&other, httptest.NewServer).URL, 503, 0, false},
+		{"http to another machine, allowed", to(&other, httptest.NewServer).URL, 200, 1, true},
+		{"to itself", loop.URL, 503, 0, false},
 	} {
 		before := is.asked.Load()
 		// Its certificate is that of all httptest servers.
-		v := open(t, Options{JWKS: tt.url, Client: secure.Client()})
+		v := open(t, Options{JWKS: tt.url, Client: secure.Client(), AllowHTTP: tt.allow})
 		if got := ask(t.Context(), v, signed("a")); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
@@ -273,6 +285,19 @@ func TestRotationWithoutNewName(t *testing.T) {
 	if got := is.asked.Load(); got != 2 {
 		t.Errorf("the set was asked for %d times", got)
 	}
+}
+
+// A token that names no key is not tried with any number of them.
+func TestTries(t *testing.T) {
+	t.Parallel()
+	keys := make([]string, 20)
+	for i := range keys {
+		keys[i] = jwkOf(fmt.Sprint(i + 1))
+	}
+	v := open(t, Options{JWKS: newIssuer(t, setOf(keys...)).URL})
+	expect(t, v, "the eighth", signedAs("", "8"), 200)
+	expect(t, v, "the ninth", signedAs("", "9"), 401)
+	expect(t, v, "the ninth by name", signed("9"), 200)
 }
 
 // Fixed keys for any name do not hide those of the set, nor wait for them.

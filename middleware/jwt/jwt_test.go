@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,24 @@ func TestOptions(t *testing.T) {
 			v.Close()
 		}
 	}
+}
+
+// What becomes of the caller's options later changes nothing.
+func TestOptionsCopied(t *testing.T) {
+	key := slices.Clone(secret)
+	o := quiet(Options{Keys: []Key{{Algorithm: "HS256", Key: key}}, AnyIssuer: true, Audience: []string{"a"}, AllowEternal: true})
+	v, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"aud": "a"}).SignedString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key[0]++
+	o.Audience[0] = "b"
+	o.Keys[0].Algorithm = "HS512"
+	expect(t, v, "as it was", token, 200)
 }
 
 func TestWrap(t *testing.T) {

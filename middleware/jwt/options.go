@@ -31,8 +31,8 @@ type Options struct {
 	// JWKS is the address of a JSON Web Key Set (RFC 7517): https, or http to
 	// this machine. So must be where it redirects to, and https is not left for
 	// http. At most 1 MiB and 64 keys of it are taken; keys that are not for
-	// verifying, or not understood, are left out. If it is down the last good keys
-	// are used.
+	// verifying, or not understood, are left out. A token that names no key is tried
+	// with at most 8. If it is down the last good keys are used.
 	JWKS      string
 	AllowHTTP bool // http to others too: whoever is between can issue tokens
 	// Client asks for it; nil: one of its own. A fetch takes at most 10 s in any
@@ -66,8 +66,8 @@ type Options struct {
 
 	// Cache is how many verified tokens are remembered, 0: none. They are kept by
 	// their SHA-256, and are good as long as they would be without: until "exp",
-	// and until the set changes. It spares an event loop some 35 us a request for
-	// RS256, 70 for ES256. All requests with a token then share its Claims.
+	// and until the set changes. It spares an event loop some 50 to 100 us a request
+	// for RS256, ES256 and EdDSA. All requests with a token then share its Claims.
 	Cache int
 	// CacheBytes bounds what the cache takes, roughly; 0: 4 KiB for each of Cache.
 	CacheBytes int

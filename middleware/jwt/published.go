@@ -73,7 +73,6 @@ func parseKey(raw json.RawMessage) (k publishedKey, err error) {
 	// Certificates are not looked at: the set is trusted for where it is from. Without
 	// Private a secret is an error, and of a private key the public part is taken.
 	m.X5C, m.X5T, m.X5TS256, m.X5U = nil, "", "", ""
-	m.D, m.P, m.Q, m.DP, m.DQ, m.QI, m.OTH = "", "", "", "", "", "", nil
 	j, err := jwkset.NewJWKFromMarshal(m, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipKeyOps: true})
 	if err != nil {
 		return k, err

@@ -57,6 +57,9 @@ func TestBySubject(t *testing.T) {
 		{"bob", bob, one, 200},
 		{"bob, too often", bob, two, 429},
 		{"ann of another issuer", signed("a", "iss", "x"), one, 200},
+		{"ann of another issuer", signed("a", "iss", "x"), one, 200},
+		{"ann of another issuer, too often", signed("a", "iss", "x"), one, 429},
+		{"ann of a third", signed("a", "iss", "y"), one, 200},
 		{"a name that looks like it", signed("a", "iss", "", "sub", "xann"), one, 200},
 		{"no subject: by address", nobody, one, 200},
 		{"no subject: by address", nobody, one, 200},
@@ -67,7 +70,7 @@ func TestBySubject(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
-	if served != 9 {
+	if served != 11 {
 		t.Errorf("served %d", served)
 	}
 }
