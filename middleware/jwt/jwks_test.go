@@ -19,7 +19,6 @@ func TestRotationConcurrent(t *testing.T) {
 	t.Parallel()
 	is := newIssuer(t, setOf(jwkOf("old")))
 	v := open(t, Options{JWKS: is.URL})
-	v.set.patience = time.Hour
 	is.publish(200, setOf(jwkOf("new")))
 	gate := is.shut()
 	const n = 20
@@ -83,7 +82,6 @@ func TestFetchOutlivesClient(t *testing.T) {
 	c := new(clock)
 	is := newIssuer(t, setOf(jwkOf("old")))
 	v := open(t, Options{JWKS: is.URL, Now: c.now})
-	v.set.patience = time.Hour
 	is.publish(200, setOf(jwkOf("new")))
 	gate := is.shut()
 	ctx, leave := context.WithCancel(t.Context())
@@ -123,7 +121,6 @@ func TestClose(t *testing.T) {
 	c := new(clock)
 	is := newIssuer(t, setOf(jwkOf("a")))
 	v := open(t, Options{JWKS: is.URL, Now: c.now})
-	v.set.patience = time.Hour
 	gate := is.shut()
 	answer := make(chan int, 1)
 	go func() { answer <- ask(t.Context(), v, signed("new")) }()

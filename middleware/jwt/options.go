@@ -39,8 +39,8 @@ type Options struct {
 	// case.
 	Client *http.Client
 	// Refresh is how often it is asked for; 0: 15 minutes. A key that was taken
-	// out of the set is good for so long. After an error it is asked for again in
-	// 1 s, 2 s, and so on up to RefreshUnknown.
+	// out of the set is good for so long, and as long as the endpoint is down. After
+	// an error it is asked for again in 1 s, 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause
 	// that; 0: 30 s. All of them wait for the same fetch, at most 5 s. It is how
