@@ -13,11 +13,13 @@ require (
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/crypto v0.58.0
 	golang.org/x/sys v0.49.0
-	golang.org/x/time v0.15.0
 	pgregory.net/rapid v1.3.0
 )
 
-require go.uber.org/atomic v1.12.0 // indirect
+require (
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
+)
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect

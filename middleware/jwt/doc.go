@@ -8,6 +8,6 @@
 //	defer v.Close()
 //	h = v.Wrap(h)
 //
-// It is apart from package middleware because it needs golang-jwt and keyfunc.
+// It is apart from package middleware because it needs golang-jwt and jwkset.
 // It issues no tokens. It must not know servers. Anything may import it.
 package jwt

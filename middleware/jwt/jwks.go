@@ -2,115 +2,244 @@ package jwt
 
 import (
 	"context"
-	"crypto"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/MicahParks/jwkset"
-	"golang.org/x/time/rate"
 )
 
 const (
-	// maxSet bounds a JWKS document, in bytes, and maxKeys its keys: a token
-	// without a key's name is tried with each.
-	maxSet  = 1 << 20
-	maxKeys = 64
-	// patience is how long a request waits for a refresh that its token caused.
+	// maxSet bounds a JWKS document, in bytes, unpacked.
+	maxSet = 1 << 20
+	// fetchTime is how long a fetch may take, all of it.
+	fetchTime = 10 * time.Second
+	// patience is how long a request waits for a fetch.
 	patience = 5 * time.Second
+	// firstRetry is when a fetch that failed is tried again; this doubles up to
+	// RefreshUnknown.
+	firstRetry = time.Second
 )
 
-// keySet is the JWKS and what is remembered of it. jwkset, which keyfunc is
-// made of, fetches, refreshes and parses; what it fetches is stored only if it
-// makes a usable set, so the last good keys stay whatever the endpoint answers.
-// keyfunc itself is not used: of a token without "kid" it tries all keys whatever
-// they are for, and it cannot say that it would have to wait.
+// A keySet is the JWKS as it was last fetched. Whatever the endpoint answers, the
+// last good keys stay. There is never more than one fetch at a time; all who
+// need one wait for the same.
 type keySet struct {
-	*jwkset.MemoryJWKSet
-	remote jwkset.Storage // KeyRead of what is not there fetches the set, if that was not done lately
-	loaded atomic.Bool
+	o      *Options
+	client *http.Client
+	shown  string // the address, without a password
+	keys   atomic.Pointer[published]
+
+	patience time.Duration
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex // guards all below, and that nothing is added to running after Close
+	closed bool
+	under  *fetch    // what is under way, or nil
+	caused time.Time // when the last fetch for a token began
 }
 
-var errNoKeys = errors.New("the set has no key that signatures can be verified with")
+// A fetch is done when done is closed; then err is valid.
+type fetch struct {
+	done chan struct{}
+	err  error
+}
 
 // newKeySet fetches the set. That this fails is logged and no error: the
 // endpoint may come up later than we do.
-func newKeySet(ctx context.Context, o *Options) (*keySet, error) {
-	s := &keySet{MemoryJWKSet: jwkset.NewMemoryStorage()}
+func newKeySet(o *Options) *keySet {
+	s := &keySet{o: o, shown: o.JWKS, patience: patience}
+	if u, err := url.Parse(o.JWKS); err == nil {
+		s.shown = u.Redacted()
+	}
 	client := *o.Client
-	client.Transport = bounded{client.Transport}
-	store, err := jwkset.NewStorageFromHTTP(o.JWKS, jwkset.HTTPClientStorageOptions{
-		Client: &client, Ctx: ctx, HTTPTimeout: 10 * time.Second, NoErrorReturnFirstHTTPReq: true,
-		RefreshErrorHandler: func(ctx context.Context, err error) {
-			o.Logger.ErrorContext(ctx, "JWKS cannot be refreshed; the last keys are used", "url", o.JWKS, "error", err)
-		},
-		RefreshInterval: o.Refresh, Storage: s,
+	client.CheckRedirect = o.checkRedirect(client.CheckRedirect)
+	s.client = &client
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	first := s.start(true)
+	<-first.done
+	s.running.Go(func() { s.keepFresh(first.err) })
+	return s
+}
+
+func (s *keySet) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.running.Wait()
+}
+
+// keepFresh fetches the set every Refresh, and sooner after an error.
+func (s *keySet) keepFresh(err error) {
+	var retry time.Duration
+	for {
+		wait := s.o.Refresh
+		if err == nil {
+			retry = 0
+		} else {
+			retry = min(max(2*retry, firstRetry), s.o.RefreshUnknown)
+			wait = min(wait, retry)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		f := s.start(true)
+		if f == nil {
+			return
+		}
+		<-f.done
+		err = f.err
+	}
+}
+
+// lately reports whether a token has caused a fetch in the last RefreshUnknown.
+// mu is held.
+func (s *keySet) lately(now time.Time) bool {
+	since := now.Sub(s.caused)
+	return !s.caused.IsZero() && since >= 0 && since < s.o.RefreshUnknown
+}
+
+// due reports whether waiting for a fetch may bring anything: one is under way,
+// or may begin. If not, what the last one brought is in keys.
+func (s *keySet) due() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closed && (s.under != nil || !s.lately(s.o.Now()))
+}
+
+// start gives the fetch that is under way, or begins one. It is nil after close,
+// and if a token asks and one has done so lately. The fetch belongs to no
+// request: whoever sends unknown keys and hangs up does not keep new keys from
+// ever coming.
+func (s *keySet) start(regular bool) *fetch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := s.o.Now(); {
+	case s.closed:
+		return nil
+	case s.under != nil:
+		return s.under
+	case !regular && s.lately(now):
+		return nil
+	case !regular:
+		s.caused = now
+	}
+	f := &fetch{done: make(chan struct{})}
+	s.under = f
+	s.running.Go(func() {
+		f.err = s.fetch()
+		if f.err != nil && s.ctx.Err() == nil {
+			s.o.Logger.ErrorContext(s.ctx, "JWKS cannot be fetched; the last keys are used", "url", s.shown, "error", f.err)
+		}
+		s.mu.Lock()
+		s.under = nil
+		s.mu.Unlock()
+		close(f.done)
 	})
+	return f
+}
+
+// refresh waits for a fetch, for at most patience and as long as ctx lasts.
+func (s *keySet) refresh(ctx context.Context) {
+	f := s.start(false)
+	if f == nil {
+		return
+	}
+	timer := time.NewTimer(s.patience)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// fetch stores the set if it is usable. One that is equal to the last is not
+// stored: what was verified with that is still good.
+func (s *keySet) fetch() error {
+	ctx, cancel := context.WithTimeout(s.ctx, fetchTime)
+	defer cancel()
+	body, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	set, skipped, err := parseSet(body)
+	if err != nil {
+		return err
+	}
+	if len(skipped) > 0 {
+		s.o.Logger.DebugContext(ctx, "keys of the JWKS are not used", "url", s.shown, "error", errors.Join(skipped...))
+	}
+	if old := s.keys.Load(); old == nil || !old.equal(set) {
+		s.keys.Store(set)
+	}
+	return nil
+}
+
+func (s *keySet) get(ctx context.Context) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.o.JWKS, nil)
 	if err != nil {
 		return nil, err
 	}
-	s.remote, err = jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
-		HTTPURLs:          map[string]jwkset.Storage{o.JWKS: store},
-		RateLimitWaitMax:  patience,
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(o.RefreshUnknown), 1),
-	})
-	return s, err
+	r.Header.Set("Accept", "application/jwk-set+json, application/json")
+	res, err := s.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", res.StatusCode)
+	}
+	if t := res.Header.Get("Content-Type"); !mayBeSet(t) {
+		return nil, fmt.Errorf("a %.100q is no JWKS", t)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxSet+1))
+	if err == nil && len(body) > maxSet {
+		err = fmt.Errorf("the set is longer than %d bytes", maxSet)
+	}
+	return body, err
 }
 
-// KeyReplaceAll implements jwkset.Storage: it is how a refresh ends.
-func (s *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
-	usable := make([]jwkset.JWK, 0, min(len(keys), maxKeys))
-	for _, k := range keys {
-		if m := k.Marshal(); m.USE != "" && m.USE != jwkset.UseSig {
-			continue
+// mayBeSet reports whether a media type is JSON of any kind, or what servers of
+// files say when they do not know. A login page is neither.
+func mayBeSet(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return contentType == ""
+	}
+	switch t {
+	case "application/json", "text/json", "text/plain", "application/octet-stream", "binary/octet-stream":
+		return true
+	}
+	return strings.HasSuffix(t, "+json")
+}
+
+// checkRedirect lets redirects go only where JWKS itself could have gone, and
+// from https to https alone.
+func (o *Options) checkRedirect(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(r *http.Request, via []*http.Request) error {
+		if via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https" || !o.trusted(r.URL) {
+			return fmt.Errorf("a redirect to %q, which is not https", r.URL.Redacted())
 		}
-		// Secrets are left out too: what is published is none.
-		if suitsAny(public(k.Key())) && len(usable) < maxKeys {
-			usable = append(usable, k)
+		if next != nil {
+			return next(r, via)
 		}
-	}
-	if len(usable) == 0 {
-		return errNoKeys
-	}
-	s.loaded.Store(true)
-	return s.MemoryJWKSet.KeyReplaceAll(ctx, usable)
-}
-
-func suitsAny(key any) bool {
-	for _, a := range asymmetric {
-		if suits(key, a) == nil {
-			return true
+		if len(via) >= 5 {
+			return errors.New("more than 5 redirects")
 		}
+		return nil
 	}
-	return false
-}
-
-// public is the key to verify with, also if a set was published with private
-// ones.
-func public(key any) any {
-	if p, ok := key.(interface{ Public() crypto.PublicKey }); ok {
-		return p.Public()
-	}
-	return key
-}
-
-// bounded cuts answers off at maxSet.
-type bounded struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	next := b.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	res, err := next.RoundTrip(r)
-	if err == nil {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxSet), res.Body}
-	}
-	return res, err
 }

@@ -1,19 +1,16 @@
 package jwt
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/base64"
-	"fmt"
 	"log/slog"
-	"net/http"
+	"math/big"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +20,7 @@ import (
 )
 
 // The table of tokens that are refused, made by another library, is in
-// examples/jwt, as is all of JWKS.
+// examples/jwt.
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
 
@@ -63,6 +60,12 @@ func TestOptions(t *testing.T) {
 		{"the wrong curve", key("ES384", &ec.PublicKey), false},
 		{"a private key", key("ES256", ec), false},
 		{"a small key", key("RS256", small), false},
+		{"a huge key", key("RS256", &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), 8192), E: 65537}), false},
+		{"a key that is nil", key("RS256", (*rsa.PublicKey)(nil)), false},
+		{"an issuer, and any", with(func(o *Options) { o.AnyIssuer = true }), false},
+		{"an audience, and any", with(func(o *Options) { o.AnyAudience = true }), false},
+		{"no algorithms", with(func(o *Options) { o.Algorithms = []string{} }), false},
+		{"a cache of less than nothing", with(func(o *Options) { o.Cache = -1 }), false},
 		{"none", key("none", jwt.UnsafeAllowNoneSignatureType), false},
 		{"a string", key("HS256", string(secret)), false},
 		{"no key", key("HS256", nil), false},
@@ -80,6 +83,24 @@ func TestOptions(t *testing.T) {
 			v.Close()
 		}
 	}
+}
+
+// What becomes of the caller's options later changes nothing.
+func TestOptionsCopied(t *testing.T) {
+	key := slices.Clone(secret)
+	o := quiet(Options{Keys: []Key{{Algorithm: "HS256", Key: key}}, AnyIssuer: true, Audience: []string{"a"}, AllowEternal: true})
+	v, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"aud": "a"}).SignedString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key[0]++
+	o.Audience[0] = "b"
+	o.Keys[0].Algorithm = "HS512"
+	expect(t, v, "as it was", token, 200)
 }
 
 func TestWrap(t *testing.T) {
@@ -132,61 +153,5 @@ func TestWrap(t *testing.T) {
 	}
 	if ClaimsOf(httptest.NewRequest("GET", "/", nil).Context()) != nil {
 		t.Error("claims from nowhere")
-	}
-}
-
-// Whoever sends a token with an unknown key and hangs up does not keep the
-// set from being fetched, which may be done once in RefreshUnknown.
-func TestFetchOutlivesClient(t *testing.T) {
-	pub, priv, _ := ed25519.GenerateKey(rand.Reader)
-	ctx, leave := context.WithCancel(context.Background())
-	var asked atomic.Int64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		leave()
-		time.Sleep(50 * time.Millisecond) // for a fetch that would end with its client
-		fmt.Fprintf(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"new","x":%q}]}`, base64.RawURLEncoding.EncodeToString(pub))
-	}))
-	defer s.Close()
-	v, err := New(quiet(Options{JWKS: s.URL, RefreshUnknown: time.Hour, AnyIssuer: true, AnyAudience: true, AllowEternal: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	h := v.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for _, ctx := range []context.Context{ctx, context.Background()} {
-		token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{})
-		token.Header["kid"] = "new"
-		signed, err := token.SignedString(priv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := httptest.NewRequest("GET", "/", nil).WithContext(ctx)
-		r.Header.Set("Authorization", "Bearer "+signed)
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, r)
-		if rec.Code != http.StatusOK {
-			t.Errorf("%d %q", rec.Code, rec.Body)
-		}
-	}
-}
-
-func BenchmarkHS256(b *testing.B) {
-	v, err := New(Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer v.Close()
-	token, _ := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()}).SignedString(secret)
-	h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
-	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
-	var x direct.Exchange
-	b.ReportAllocs()
-	for b.Loop() {
-		x.Reset(r)
-		h.ServeDirect(&x)
 	}
 }

@@ -20,8 +20,7 @@ type Key struct {
 	ID        string // "kid"; "": for tokens without one, too
 	Algorithm string // such as RS256
 	// Key is []byte for HS256, HS384 and HS512, of at least as many bits;
-	// *rsa.PublicKey of at least 2048 bits, *ecdsa.PublicKey, or
-	// ed25519.PublicKey.
+	// *rsa.PublicKey of 2048 to 8192 bits, *ecdsa.PublicKey, or ed25519.PublicKey.
 	Key any
 }
 
@@ -30,20 +29,26 @@ type Key struct {
 type Options struct {
 	Keys []Key
 	// JWKS is the address of a JSON Web Key Set (RFC 7517): https, or http to
-	// this machine.
+	// this machine. So must be where it redirects to, and https is not left for
+	// http. At most 1 MiB and 64 keys of it are taken; keys that are not for
+	// verifying, or not understood, are left out. A token that names no key is tried
+	// with at most 8. If it is down the last good keys are used.
 	JWKS      string
 	AllowHTTP bool // http to others too: whoever is between can issue tokens
-	// Client asks for it; nil: one with a timeout of 10 s.
+	// Client asks for it; nil: one of its own. A fetch takes at most 10 s in any
+	// case.
 	Client *http.Client
 	// Refresh is how often it is asked for; 0: 15 minutes. A key that was taken
-	// out of the set is good for so long.
+	// out of the set is good for so long, and as long as the endpoint is down. After
+	// an error it is asked for again in 1 s, 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
-	// RefreshUnknown is how often a token with an unknown key may cause that; 0:
-	// 30 s. It is how long a key that was not announced is not known.
+	// RefreshUnknown is how often tokens that no known key has signed may cause
+	// that; 0: 30 s. All of them wait for the same fetch, at most 5 s. It is how
+	// long a key that was not announced may not be known.
 	RefreshUnknown time.Duration
 	// Algorithms are those that the keys of the set are used with; nil: RS, PS and
 	// ES with 256, 384 and 512, and EdDSA. None of HS: what is published is no
-	// secret.
+	// secret. A key with "alg" is used with that only.
 	Algorithms []string
 
 	Issuer   string   // "iss" must be this
@@ -58,6 +63,14 @@ type Options struct {
 	Leeway time.Duration
 	// AllowEternal takes tokens without "exp".
 	AllowEternal bool
+
+	// Cache is how many verified tokens are remembered, 0: none. They are kept by
+	// their SHA-256, and are good as long as they would be without: until "exp",
+	// and until the set changes. It spares an event loop some 50 to 100 us a request
+	// for RS256, ES256 and EdDSA. All requests with a token then share its Claims.
+	Cache int
+	// CacheBytes bounds what the cache takes, roughly; 0: 4 KiB for each of Cache.
+	CacheBytes int
 
 	Realm string // told to those who are refused; "": "api"
 	// Logger gets why tokens are refused, with level Debug, and what goes wrong
@@ -75,14 +88,28 @@ func (o *Options) complete() error {
 		return errors.New("neither Keys nor JWKS")
 	case o.Issuer == "" && !o.AnyIssuer:
 		return errors.New("no Issuer, and not AnyIssuer")
+	case o.Issuer != "" && o.AnyIssuer:
+		return errors.New("an Issuer, and AnyIssuer")
 	case len(o.Audience) == 0 && !o.AnyAudience:
 		return errors.New("no Audience, and not AnyAudience")
+	case len(o.Audience) != 0 && o.AnyAudience:
+		return errors.New("an Audience, and AnyAudience")
+	case o.Algorithms != nil && len(o.Algorithms) == 0:
+		return errors.New("no Algorithms; nil is for all")
+	case o.Cache < 0 || o.CacheBytes < 0 || o.Refresh < 0 || o.RefreshUnknown < 0:
+		return errors.New("a negative Cache, CacheBytes, Refresh or RefreshUnknown")
 	case slices.Contains(o.Audience, ""):
 		return errors.New("an empty Audience")
 	}
-	for i, k := range o.Keys {
+	// What the caller does with his later must not change what is let in.
+	o.Keys, o.Audience, o.Algorithms = slices.Clone(o.Keys), slices.Clone(o.Audience), slices.Clone(o.Algorithms)
+	for i := range o.Keys {
+		k := &o.Keys[i]
 		if err := k.check(); err != nil {
 			return fmt.Errorf("key %d (%q): %w", i, k.ID, err)
+		}
+		if secret, ok := k.Key.([]byte); ok {
+			k.Key = slices.Clone(secret)
 		}
 	}
 	if o.Algorithms == nil {
@@ -98,9 +125,8 @@ func (o *Options) complete() error {
 	def(&o.Leeway, 30*time.Second)
 	o.Leeway = max(o.Leeway, 0)
 	def(&o.Realm, "api")
-	if o.Client == nil {
-		o.Client = &http.Client{Timeout: 10 * time.Second}
-	}
+	def(&o.CacheBytes, o.Cache*(4<<10))
+	def(&o.Client, &http.Client{})
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -125,12 +151,28 @@ func (o *Options) checkURL() error {
 	if err != nil {
 		return fmt.Errorf("JWKS: %w", err)
 	}
-	ip := net.ParseIP(u.Hostname())
-	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	if u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && (local || o.AllowHTTP)) {
-		return fmt.Errorf("JWKS: %q is not https", o.JWKS)
+	if !o.trusted(u) {
+		return fmt.Errorf("JWKS: %q is not https", u.Redacted())
 	}
 	return nil
+}
+
+// trusted reports whether keys may come from there.
+func (o *Options) trusted(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && (local || o.AllowHTTP))
+}
+
+// methods are the algorithms that tokens may have.
+func (o *Options) methods() (all []string) {
+	if o.JWKS != "" {
+		all = slices.Clone(o.Algorithms)
+	}
+	for _, k := range o.Keys {
+		all = append(all, k.Algorithm)
+	}
+	return all
 }
 
 func (k *Key) check() error {
@@ -146,10 +188,7 @@ func (k *Key) check() error {
 		}
 		return nil
 	}
-	if err := suits(k.Key, k.Algorithm); err != nil {
-		return err
-	}
-	return nil
+	return suits(k.Key, k.Algorithm)
 }
 
 // suits reports whether a public key is for an algorithm: the type, and for ES
@@ -158,12 +197,14 @@ func suits(key any, algorithm string) error {
 	var of []string
 	switch k := key.(type) {
 	case *rsa.PublicKey:
-		if k.N == nil || k.N.BitLen() < 2048 { // RFC 7518 sections 3.3 and 3.5
-			return errors.New("an RSA key must have 2048 bits or more")
+		// RFC 7518 sections 3.3 and 3.5 want 2048 bits. Larger ones than crypto/tls
+		// takes would hold up an event loop.
+		if k == nil || k.N == nil || k.N.BitLen() < 2048 || k.N.BitLen() > 8192 {
+			return errors.New("an RSA key must have 2048 to 8192 bits")
 		}
 		of = asymmetric[:6]
 	case *ecdsa.PublicKey:
-		if k.Curve == nil {
+		if k == nil || k.Curve == nil {
 			return errors.New("a key without a curve")
 		}
 		of = []string{map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[k.Curve.Params().BitSize]}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package jwt
+
+const raceEnabled = false
