@@ -102,7 +102,7 @@ func (c *compress) sendDerived(x *direct.Exchange, r *direct.Response, chosen co
 		if !weakens(h.Get("Etag"), chosen, x.Fields) {
 			chosen = coding.Identity
 		}
-	} else if !c.codable(r.Status(), h) {
+	} else if x.HasKept() && !c.codable(r.Status(), h) {
 		return
 	}
 	d := r.Derive(c.keys[chosen], func(r *direct.Response) *direct.Response { return c.derive(r, chosen) })
@@ -110,7 +110,7 @@ func (c *compress) sendDerived(x *direct.Exchange, r *direct.Response, chosen co
 		return
 	}
 	x.Send(d)
-	if chosen == coding.Identity {
+	if chosen == coding.Identity || !x.HasKept() {
 		return
 	}
 	if r.Status() != http.StatusNotModified {
