@@ -37,6 +37,9 @@ func (x *Exchange) KeepField(name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
 }
 
+// HasKept reports whether there are fields of KeepField.
+func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
+
 // SetValue makes Value return value for key, which must be comparable and
 // should be of a type of its own, as with context.WithValue.
 func (x *Exchange) SetValue(key, val any) {

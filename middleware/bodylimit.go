@@ -1,10 +1,12 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -15,8 +17,9 @@ var tooLarge = refusal(http.StatusRequestEntityTooLarge)
 // BodyLimit lets requests have a body of at most max bytes. One that says that
 // it has more is answered 413 before its handler. Another is cut off there: the
 // handler's Read gives an *http.MaxBytesError, and the connection ends with the
-// answer, which is the handler's to choose. It belongs inside of Timeout: that
-// may answer while the body is read. It panics if max is negative.
+// answer, which is the handler's to choose. One that does not read its body
+// answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
+// length is not told, nobody has counted more. It panics if max is negative.
 func BodyLimit(max int64) func(http.Handler) http.Handler {
 	if max < 0 {
 		panic("middleware: BodyLimit: max is negative")
@@ -29,9 +32,7 @@ func BodyLimit(max int64) func(http.Handler) http.Handler {
 					tooLarge.ServeHTTP(w, r)
 					return
 				case r.ContentLength != 0 && r.Body != nil:
-					r2 := *r
-					r2.Body = limitBody(w, r.Body, max)
-					r = &r2
+					r = limitBody(w, r, max)
 				}
 				next.ServeHTTP(w, r)
 			},
@@ -45,21 +46,35 @@ func BodyLimit(max int64) func(http.Handler) http.Handler {
 	}
 }
 
-// limitBody is as http.MaxBytesHandler does it.
-func limitBody(w http.ResponseWriter, body io.ReadCloser, max int64) io.ReadCloser {
-	if t := timedOf(w); t != nil {
-		return &limitedBody{ReadCloser: http.MaxBytesReader(nil, body, max), t: t}
-	}
-	// The server's own writer, because that alone can be told to close.
-	return http.MaxBytesReader(wrap.Innermost(w), body, max)
+// limitedBody is a body of which max bytes can be read.
+type limitedBody struct {
+	io.ReadCloser // http.MaxBytesReader's, which tells nobody
+	w             http.ResponseWriter
+	outer         *limitedBody // of a BodyLimit around, perhaps nil
+	told          bool
+	// t is the innermost Timeout on either side of BodyLimit: while it sends its
+	// 504, nobody else may touch w.
+	t atomic.Pointer[timed]
 }
 
-// limitedBody is a body inside of Timeout: the server must not be told while the
-// 504 is being sent.
-type limitedBody struct {
-	io.ReadCloser
-	t    *timed
-	told bool
+type limitKey struct{} // of the innermost *limitedBody, in a request's context
+
+// limitBody is r with a body that is limited.
+func limitBody(w http.ResponseWriter, r *http.Request, max int64) *http.Request {
+	b := &limitedBody{ReadCloser: http.MaxBytesReader(nil, r.Body, max), w: w}
+	b.outer, _ = r.Context().Value(limitKey{}).(*limitedBody)
+	b.t.Store(timedOf(w))
+	r = r.WithContext(context.WithValue(r.Context(), limitKey{}, b))
+	r.Body = b
+	return r
+}
+
+// guards makes t the one that the limits of r's body tell.
+func (t *timed) guards(r *http.Request) {
+	b, _ := r.Context().Value(limitKey{}).(*limitedBody)
+	for ; b != nil; b = b.outer {
+		b.t.Store(t)
+	}
 }
 
 // Read implements io.Reader.
@@ -69,10 +84,20 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			b.told = true
-			b.t.tellTooLarge()
+			if t := b.t.Load(); t != nil {
+				t.tellTooLarge()
+			} else {
+				tellServer(b.w)
+			}
 		}
 	}
 	return n, err
+}
+
+// tellServer makes net/http's server end the connection with the answer, as
+// http.MaxBytesHandler does: by one byte that is too much, there is no other way.
+func tellServer(w http.ResponseWriter) {
+	http.MaxBytesReader(wrap.Innermost(w), io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
 // timedOf is the innermost Timeout that w is inside of, nil if there is none.
@@ -100,13 +125,10 @@ func (t *timed) tellTooLarge() {
 	if t.over() || t.hijacked {
 		return
 	}
-	if !t.begun.Load() {
-		t.header.Set("Connection", "close")
-	}
+	t.closes = true
 	if outer := timedOf(t.w); outer != nil {
 		outer.tellTooLarge()
 		return
 	}
-	// One byte that is too much: there is no other way to tell net/http.
-	http.MaxBytesReader(wrap.Innermost(t.w), io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
+	tellServer(t.w)
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/cond"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -42,7 +44,8 @@ var compressors atomic.Int64 // to tell apart what each has derived
 // events work.
 //
 // An answer that is compressed loses Content-Length and Accept-Ranges, and its
-// ETag becomes weak: it names several representations. Vary has Accept-Encoding
+// ETag becomes weak: it names several representations. A 304 has the tag of the
+// answer that the client has by its If-None-Match. Vary has Accept-Encoding
 // where it matters. HEAD is answered with the fields of GET, as far as they can
 // be known without the body.
 //
@@ -60,7 +63,10 @@ func Compress(o *CompressOptions) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
-				a := &compressing{c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))), head: r.Method == http.MethodHead}
+				a := &compressing{
+					c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
+					head: r.Method == http.MethodHead, asked: direct.FieldsOf(r.Header),
+				}
 				next.ServeHTTP(a.Init(w, a), r)
 				a.finish() // not behind a panic: what is cut must look so
 			},
@@ -166,10 +172,18 @@ func hasToken(list, token string) bool {
 }
 
 // unmodified completes a 304, whose fields must be those of the 200 (RFC 9110
-// section 15.4.5), which is not known: a weak tag is equal to either.
-func unmodified(h header, c coding.Coding) {
+// section 15.4.5), which is not known.
+func unmodified(h header, c coding.Coding, asked direct.Fields) {
 	vary(h)
-	if c != coding.Identity {
+	if weakens(h.Get("Etag"), c, asked) {
 		weaken(h)
 	}
+}
+
+// weakens reports whether a 304's tag is made weak. The client tells which
+// answer it has: a coded one came with the weak tag, another with the handler's.
+// If it names neither it is made weak: a strong tag that is not the stored
+// answer's keeps a cache from using the 304 (RFC 9111 section 4.3.4).
+func weakens(tag string, c coding.Coding, asked direct.Fields) bool {
+	return c != coding.Identity && (!cond.Named(asked, tag) || cond.Named(asked, "W/"+tag))
 }

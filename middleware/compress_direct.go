@@ -3,6 +3,7 @@ package middleware
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/chert-http/chert/direct"
@@ -33,16 +34,14 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 	}
 	chosen := c.choose(acceptEncoding(x.Fields))
 	if r := x.Ready(); r != nil && !x.HasFile() {
-		if d := r.Derive(c.keys[chosen], func(r *direct.Response) *direct.Response { return c.derive(r, chosen) }); d != nil {
-			x.Send(d)
-		}
+		c.sendDerived(x, r, chosen)
 		return true
 	}
 	h := exchangeHeader{x}
 	size := x.Size()
 	switch {
 	case x.Status() == http.StatusNotModified:
-		unmodified(h, chosen)
+		unmodified(h, chosen, x.Fields)
 		return true
 	case size < int64(c.min) || size == 0 || !c.codable(x.Status(), h):
 		return true
@@ -95,13 +94,44 @@ func (c *compress) code(x *direct.Exchange, chosen coding.Coding) {
 	x.SetContent(b.Bytes())
 }
 
+// sendDerived sends what is derived of r. That knows of no kept fields, so these
+// are looked at here.
+func (c *compress) sendDerived(x *direct.Exchange, r *direct.Response, chosen coding.Coding) {
+	h := exchangeHeader{x}
+	if r.Status() == http.StatusNotModified {
+		if !weakens(h.Get("Etag"), chosen, x.Fields) {
+			chosen = coding.Identity
+		}
+	} else if x.HasKept() && !c.codable(r.Status(), h) {
+		return
+	}
+	d := r.Derive(c.keys[chosen], func(r *direct.Response) *direct.Response { return c.derive(r, chosen) })
+	if d == nil {
+		return
+	}
+	x.Send(d)
+	if chosen == coding.Identity || !x.HasKept() {
+		return
+	}
+	if r.Status() != http.StatusNotModified {
+		x.DelField("Accept-Ranges")
+	}
+	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) { // d's own is weak
+		x.DelField("Etag")
+		x.KeepField("Etag", "W/"+tag)
+	}
+}
+
 // derive is r coded, or with the fields that it needs beside coded ones; nil if
 // it can stay as it is.
 func (c *compress) derive(r *direct.Response, chosen coding.Coding) *direct.Response {
 	h, body := r.Header(), r.Body()
 	switch {
 	case r.Status() == http.StatusNotModified:
-		unmodified(h, chosen)
+		vary(h)
+		if chosen != coding.Identity {
+			weaken(h)
+		}
 		return direct.NewResponse(r.Status(), h, nil)
 	case len(body) < c.min || len(body) == 0 || !c.codable(r.Status(), h) || !c.types(h.Get("Content-Type")):
 		return nil

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -15,6 +16,7 @@ type compressing struct {
 	c      *compress
 	coding coding.Coding // what the client would take
 	head   bool          // HEAD: nothing is sent, so nothing is coded
+	asked  direct.Fields // the request's
 
 	status  int
 	held    []byte
@@ -28,7 +30,7 @@ func (a *compressing) WriteHeader(status int) {
 	a.status = status
 	h := a.Header()
 	if status == http.StatusNotModified {
-		unmodified(h, a.coding)
+		unmodified(h, a.coding, a.asked)
 	}
 	_, typed := h["Content-Type"]
 	switch {

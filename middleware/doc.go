@@ -7,11 +7,12 @@
 //		log.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.BodyLimit(1<<20))
 //
 // All of it works on any net/http server and inside of any router that takes
-// net/http's handlers. Around a [direct.Handler] it makes a direct.Handler, so a
-// chain of it stays direct on chert; what each does is the same on both ways.
-// Options are structs whose zero value, or a nil pointer, is the safe default.
-// What New functions and constructors cannot make sense of, they panic about:
-// that is the program's mistake, found when it starts.
+// net/http's handlers; for gin there is an adapter in examples/middleware. Around
+// a [direct.Handler] it makes a direct.Handler, so a chain of it stays direct on
+// chert; what each does is the same on both ways. Options are structs whose zero
+// value, or a nil pointer, is the safe default. What New functions and
+// constructors cannot make sense of, they panic about: that is the program's
+// mistake, found when it starts.
 //
 // # Order
 //

@@ -23,6 +23,7 @@ type ETagOptions struct {
 // ETag gives small answers to GET an entity tag made of their content, and
 // answers conditional requests for it: 304 to who has it already (RFC 9110
 // section 13). That saves sending, not making: the handler runs.
+// Of its fields, a 412 has those that do not describe an answer, Set-Cookie too.
 //
 // Only status 200 is looked at, without an ETag or a Content-Range and without
 // "Cache-Control: no-store". What is flushed or is larger passes as it is. HEAD is
@@ -195,7 +196,6 @@ func tagDirect(x *direct.Exchange, limit int) {
 		x.DelField("Content-Encoding")
 		x.SetContent(nil)
 	case cond.Failed:
-		x.Withdraw()
-		x.Send(preconditionFailed)
+		instead(x, preconditionFailed)
 	}
 }

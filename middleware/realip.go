@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/chert-http/chert/direct"
@@ -14,7 +15,8 @@ import (
 type RealIPOptions struct {
 	// Trusted are the addresses of the proxies that are believed. Only those
 	// that nobody else can connect from belong here: whoever can is believed
-	// whatever he says. Without any, RealIP does nothing.
+	// whatever he says. Without any, RealIP does nothing. ::ffff:10.0.0.0/104 is
+	// 10.0.0.0/8: IPv4 addresses are compared as such, however they came.
 	Trusted []netip.Prefix
 	// TrustLocal believes peers without an IP address: those of unix sockets.
 	TrustLocal bool
@@ -39,9 +41,15 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 	if opt.Forwarded {
 		field = "Forwarded"
 	}
-	for _, p := range opt.Trusted {
-		if !p.IsValid() {
+	opt.Trusted = slices.Clone(opt.Trusted)
+	for i, p := range opt.Trusted {
+		switch {
+		case !p.IsValid():
 			panic("middleware: RealIP: a trusted prefix is not valid")
+		case p.Addr().Is4In6() && p.Bits() < 96:
+			panic("middleware: RealIP: the trusted prefix " + p.String() + " is of IPv4 and IPv6; give one of each")
+		case p.Addr().Is4In6():
+			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 	}
 	return func(next http.Handler) http.Handler {

@@ -95,6 +95,23 @@ func TestRealIP(t *testing.T) {
 	if !panics(func() { RealIP(&RealIPOptions{Trusted: []netip.Prefix{{}}}) }) {
 		t.Error("an invalid prefix is taken")
 	}
+	if !panics(func() { RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}}) }) {
+		t.Error("a prefix of IPv4 and IPv6 is taken")
+	}
+	// A prefix of mapped addresses is one of IPv4's.
+	mapped := []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
+	ways(t, RealIP(&RealIPOptions{Trusted: mapped}), echo, func(t *testing.T, do func(r *http.Request) answer) {
+		for peer, want := range map[string]string{"10.0.0.1:5": "1.1.1.1:0", "[::ffff:10.0.0.1]:5": "1.1.1.1:0", "11.0.0.1:5": "11.0.0.1:5"} {
+			r := request("GET", "/", "", "X-Forwarded-For", "1.1.1.1")
+			r.RemoteAddr = peer
+			if a := do(r); a.Body != want {
+				t.Errorf("%s: got %s", peer, a.Body)
+			}
+		}
+	})
+	if mapped[0].Bits() != 104 {
+		t.Error("the caller's options were changed")
+	}
 	// What is declined is left as it was.
 	var x direct.Exchange
 	r := request("GET", "/", "", "X-Forwarded-For", "1.1.1.1")

@@ -27,8 +27,11 @@ var internalError = refusal(http.StatusInternalServerError)
 // the client can tell that it is not whole. http.ErrAbortHandler goes on to the
 // server: it asks for just that, and is not logged.
 //
-// Fields that middleware outside of Recover has set stay; those of the handler
-// that describe its answer go.
+// Fields that describe an answer go, whoever has set them; all others stay, as
+// with http.Error. Set-Cookie is one of these: what a handler did to a session
+// before it panicked is done, and a client that is not told would go on with the
+// old one. No cache stores the 500. Of a direct.Handler only what middleware has
+// set is there: its own fields go out with its answer or not at all.
 func Recover(o *RecoverOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	return func(next http.Handler) http.Handler {
@@ -58,6 +61,7 @@ func Recover(o *RecoverOptions) func(http.Handler) http.Handler {
 					if v := recover(); v != nil {
 						opt.note(v, x.Method, string(x.Path), x.GetField(requestIDField))
 						x.Withdraw()
+						forget(exchangeHeader{x})
 						x.Send(internalError)
 						answered = true
 					}
@@ -87,12 +91,38 @@ func (o *RecoverOptions) note(v any, method, path, id string) {
 }
 
 // forget takes out of h what describes an answer that will not be.
-func forget(h http.Header) {
+func forget(h header) {
 	for _, name := range [...]string{
 		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
 		"Content-Location", "Content-Range", "Content-Type", "Etag", "Expires", "Last-Modified", "Location", "Trailer",
 		"Transfer-Encoding",
 	} {
-		delete(h, name)
+		h.Del(name)
+	}
+}
+
+// instead makes r, a refusal, the answer of x. Of the one that it had, what
+// forget leaves stays, as it does on the plain way.
+func instead(x *direct.Exchange, r *direct.Response) {
+	if ready := x.Ready(); ready != nil {
+		x.Withdraw()
+		put(x, ready.Header())
+	}
+	forget(exchangeHeader{x})
+	x.SetStatus(r.Status())
+	put(x, r.Header())
+	x.SetContent(r.Body())
+}
+
+// put sets fields as Response.ServeHTTP does: Vary and Set-Cookie are added.
+func put(x *direct.Exchange, h http.Header) {
+	h.Del("Content-Length") // the server's
+	for name, values := range h {
+		if name != "Vary" && name != "Set-Cookie" {
+			x.DelField(name)
+		}
+		for _, v := range values {
+			x.AddField(name, v)
+		}
 	}
 }

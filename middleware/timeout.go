@@ -61,6 +61,9 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 	for name, values := range t.header {
 		t.header[name] = values[:len(values):len(values)]
 	}
+	if r.ContentLength != 0 {
+		t.guards(r)
+	}
 	t.ended = make(chan struct{})
 	t.stop = context.AfterFunc(ctx, func() {
 		defer close(t.ended)
@@ -96,6 +99,7 @@ type timed struct {
 	expired  bool
 	cut      bool // something was not written for that
 	hijacked bool
+	closes   bool // the body is too large: the connection ends with the answer
 }
 
 // halt reports whether the time is not over, and will not be. Otherwise what
@@ -173,6 +177,9 @@ func (t *timed) sendHeader() {
 	h := t.w.Header()
 	clear(h)
 	maps.Copy(h, t.header)
+	if t.closes {
+		h.Set("Connection", "close")
+	}
 }
 
 // Header implements http.ResponseWriter.

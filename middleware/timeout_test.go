@@ -202,45 +202,65 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 // A limit that is met when the time is over does not touch the server's header
 // while the 504 is being sent.
 func TestTimeoutBodyLimit(t *testing.T) {
-	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
-		io.ReadFull(r.Body, make([]byte, 1))
-		time.Sleep(60 * time.Millisecond) // without a look at anything
-		io.ReadAll(r.Body)
-	}), Timeout(20*time.Millisecond), BodyLimit(1000))
-	servers(t, h, func(t *testing.T, url string, c *http.Client) {
-		res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusGatewayTimeout {
-			t.Errorf("got %d", res.StatusCode)
-		}
-	})
+	short, inner, outer := Timeout(20*time.Millisecond), BodyLimit(1000), BodyLimit(1500)
+	foreign := func(next http.Handler) http.Handler {
+		return hf(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = struct{ io.ReadCloser }{r.Body}
+			next.ServeHTTP(w, r)
+		})
+	}
+	for name, chain := range map[string][]func(http.Handler) http.Handler{
+		"inside": {short, inner}, "outside": {inner, short}, "outside, hidden": {inner, foreign, short},
+		"both outside": {inner, outer, short}, "between": {Timeout(time.Hour), inner, Compress(nil), short},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+				// Read when the time is over, it is too large just while expire answers.
+				<-r.Context().Done()
+				io.ReadAll(r.Body)
+			}), chain...)
+			servers(t, h, func(t *testing.T, url string, c *http.Client) {
+				for range 3 {
+					res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
+					if err != nil {
+						t.Fatal(err)
+					}
+					res.Body.Close()
+					if res.StatusCode != http.StatusGatewayTimeout {
+						t.Errorf("got %d", res.StatusCode)
+					}
+				}
+			})
+		})
+	}
 	// In time, the limit is the handler's to answer, and the connection ends.
 	for _, begun := range []bool{false, true} {
-		h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
-			if begun {
-				w.WriteHeader(http.StatusAccepted)
-			}
-			_, err := io.ReadAll(r.Body)
-			var tooLarge *http.MaxBytesError
-			if errors.As(err, &tooLarge) && !begun {
-				w.WriteHeader(http.StatusRequestEntityTooLarge)
-			}
-			fmt.Fprint(w, err)
-		}), Timeout(time.Hour), Compress(nil), Timeout(time.Hour), BodyLimit(1000))
-		servers(t, h, func(t *testing.T, url string, c *http.Client) {
-			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := io.ReadAll(res.Body)
-			res.Body.Close()
-			if err != nil || string(b) != "http: request body too large" || !begun && (res.StatusCode != 413 || !res.Close) {
-				t.Errorf("begun %v: %v, %d %q, closes: %v", begun, err, res.StatusCode, b, res.Close)
-			}
-		})
+		for name, chain := range map[string][]func(http.Handler) http.Handler{
+			"inside": {Timeout(time.Hour), Compress(nil), Timeout(time.Hour), inner}, "outside": {inner, Timeout(time.Hour), Compress(nil), Timeout(time.Hour)},
+		} {
+			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+				if begun {
+					w.WriteHeader(http.StatusAccepted)
+				}
+				_, err := io.ReadAll(r.Body)
+				var tooLarge *http.MaxBytesError
+				if errors.As(err, &tooLarge) && !begun {
+					w.WriteHeader(http.StatusRequestEntityTooLarge)
+				}
+				fmt.Fprint(w, err)
+			}), chain...)
+			servers(t, h, func(t *testing.T, url string, c *http.Client) {
+				res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(res.Body)
+				res.Body.Close()
+				if err != nil || string(b) != "http: request body too large" || !begun && (res.StatusCode != 413 || !res.Close) {
+					t.Errorf("%s, begun %v: %v, %d %q, closes: %v", name, begun, err, res.StatusCode, b, res.Close)
+				}
+			})
+		}
 	}
 }
 

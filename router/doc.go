@@ -25,6 +25,12 @@
 // chert learns for each route by itself whether its handler is quick: the
 // pattern that ServeDirect leaves in the exchange tells it the route.
 //
+// # HEAD
+//
+// A route for GET is asked for HEAD too. A handler that streams until its client
+// leaves, as one of events does, should set its fields and return when r.Method
+// is HEAD: what it writes goes nowhere.
+//
 // # Where it is not ServeMux
 //
 //   - OPTIONS is answered 204 with Allow, and Allow names it.

@@ -3,6 +3,7 @@ package router
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/chert-http/chert/direct"
@@ -72,7 +73,14 @@ func (t *table) refuse(host, method, path string) outcome {
 // the path before it came here stays before it.
 func location(r *http.Request, raw, path string) string {
 	whole, _, _ := strings.Cut(r.RequestURI, "?")
-	if prefix, ok := strings.CutSuffix(whole, raw); ok && prefix != "" && prefix[0] == '/' {
+	prefix, ok := strings.CutSuffix(whole, raw)
+	if !ok || prefix != "" && prefix[0] != '/' {
+		// It names a host, or has bytes that EscapedPath, of which raw is, escapes.
+		if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
+			prefix, ok = strings.CutSuffix(u.EscapedPath(), raw)
+		}
+	}
+	if ok && prefix != "" && prefix[0] == '/' {
 		path = cleanPath(prefix + path) // one slash at its beginning: it names no host
 	}
 	if r.URL.RawQuery != "" {

@@ -120,35 +120,3 @@ func inGin(mw []func(http.Handler) http.Handler) http.Handler {
 	}
 	return r
 }
-
-// ginned makes middleware gin's. gin has a writer of its own, which is put
-// around the middleware's for what is inside.
-func ginned(m func(http.Handler) http.Handler) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		outside, called := c.Writer, false
-		m(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			called = true
-			c.Request = r
-			c.Writer = &inside{ResponseWriter: outside, w: w}
-			c.Next()
-		})).ServeHTTP(outside, c.Request)
-		c.Writer = outside
-		if !called {
-			c.Abort()
-		}
-	}
-}
-
-// inside is a gin.ResponseWriter that writes to the middleware's.
-type inside struct {
-	gin.ResponseWriter
-	w http.ResponseWriter
-}
-
-func (i *inside) Header() http.Header               { return i.w.Header() }
-func (i *inside) WriteHeader(code int)              { i.w.WriteHeader(code) }
-func (i *inside) WriteHeaderNow()                   {}
-func (i *inside) Write(p []byte) (int, error)       { return i.w.Write(p) }
-func (i *inside) WriteString(s string) (int, error) { return io.WriteString(i.w, s) }
-func (i *inside) Flush()                            { http.NewResponseController(i.w).Flush() }
-func (i *inside) Unwrap() http.ResponseWriter       { return i.w }

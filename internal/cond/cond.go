@@ -70,6 +70,18 @@ func Check(method string, f direct.Fields, etag string, modified time.Time) Resu
 	return Proceed
 }
 
+// Named reports whether If-None-Match has etag letter by letter, so that a client
+// which knows a strong tag is told from one that knows the weak tag beside it.
+// "*" names none.
+func Named(f direct.Fields, etag string) bool {
+	_, named := tags(f, ifNoneMatch, etag, exact)
+	if !named {
+		return false
+	}
+	_, any := tags(f, ifNoneMatch, "", none)
+	return !any
+}
+
 // RangeApplies evaluates If-Range (RFC 9110 section 13.1.5): whether Range is to
 // be heeded. It is true if there is no If-Range. etag and modified are as for
 // Check. What is malformed, or there twice, is false: the whole is always right.

@@ -298,3 +298,24 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+func TestNamed(t *testing.T) {
+	for _, tt := range []struct {
+		lines, etag string
+		want        bool
+	}{
+		{`If-None-Match: "v1"`, tag, true},
+		{`If-None-Match: "v1"`, weakTag, false},
+		{`If-None-Match: W/"v1"`, tag, false},
+		{`If-None-Match: W/"v1"`, weakTag, true},
+		{"If-None-Match: \"a\"\nif-none-match: \"b\", \"v1\"", tag, true},
+		{"If-None-Match: *", tag, false},
+		{`If-None-Match: "v1", *`, tag, false},
+		{"Accept: */*", tag, false},
+		{"If-None-Match:", "", false},
+	} {
+		if got := Named(newFields(strings.Split(tt.lines, "\n")...), tt.etag); got != tt.want {
+			t.Errorf("%s, %s: %v", tt.lines, tt.etag, got)
+		}
+	}
+}

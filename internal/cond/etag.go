@@ -22,6 +22,12 @@ func weak(tag []byte, etag string) bool {
 	return string(tag) == etag
 }
 
+// exact: equal, and of the same strength.
+func exact(tag []byte, etag string) bool { return string(tag) == etag }
+
+// none: never, so that only "*" matches.
+func none([]byte, string) bool { return false }
+
 // tags reports whether there is a field of that name, other than an empty one,
 // and whether one of its members matches.
 func tags(f direct.Fields, name, etag string, equal comparison) (present, matched bool) {

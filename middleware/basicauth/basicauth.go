@@ -34,8 +34,8 @@ type Options struct {
 	// more is good for so long.
 	CacheFor time.Duration
 	// Parallel is how many hashes are computed at a time; 0: half of GOMAXPROCS,
-	// at least one. They keep a core busy: without a limit, guessing would take
-	// the machine.
+	// at least one; negative: an error. They keep a core busy: without a limit,
+	// guessing would take the machine.
 	Parallel int
 	// Queue is how many requests may wait for that; beyond, they are answered
 	// 503; 0: 64, negative: none.
@@ -65,8 +65,12 @@ const (
 	maxField = 1024
 )
 
-// New makes an Auth. It is an error if a hash is not bcrypt's.
+// New makes an Auth. It is an error if a hash is not bcrypt's, if Parallel is
+// negative or Cost above bcrypt.MaxCost.
 func New(o Options) (*Auth, error) {
+	if o.Parallel < 0 {
+		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
+	}
 	orDefault := func(v *int, def int) {
 		if *v == 0 {
 			*v = def

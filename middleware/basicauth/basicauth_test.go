@@ -176,6 +176,17 @@ func TestCache(t *testing.T) {
 }
 
 // Guessing takes no more than its share.
+// A number that no password could be verified with is refused, not found out by
+// the first request.
+func TestParallelNegative(t *testing.T) {
+	if _, err := New(Options{Parallel: -1}); err == nil || !strings.Contains(err.Error(), "Parallel is -1") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := New(Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}); err == nil {
+		t.Error("a cost that bcrypt does not have is taken")
+	}
+}
+
 func TestParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New(Options{Lookup: func(name string) (string, bool) { return hashes[name], name == "ann" }, Cost: bcrypt.MinCost, Parallel: 2, Queue: 3})
