@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -153,15 +152,9 @@ func (s *server) generate(up *setup, r config.RateLimit, h http.Handler, files .
 		}
 		return err
 	}
-	up.gen = newGeneration(h, s.access(up.format), files...)
+	up.gen = newGeneration(h, up.format.access(s.lines), files...)
 	up.gen.limits = store
 	return nil
-}
-
-// access is the log of requests, nil for none.
-func (s *server) access(f logFormat) *slog.Logger {
-	l, _ := loggers(f, s.lines)
-	return l
 }
 
 // use makes requests go to up from now on.
@@ -301,8 +294,7 @@ func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
 	if f == logOff {
 		to = stderr
 	}
-	_, errs := loggers(f, to)
-	o.to.Store(errs)
+	o.to.Store(f.errors(to))
 }
 
 func (o *errorOutput) Write(line []byte) (int, error) {

@@ -18,7 +18,7 @@ import (
 // Config is what a file says.
 type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
-	Log             string         // "off", "text", "json", or "" if the file has none
+	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
 	RateLimit       RateLimit
 	Sites           []Site
@@ -45,6 +45,7 @@ type Redirect struct {
 // Checks are what only the command can judge. None may be nil.
 type Checks struct {
 	Listen func(string) error // an address to listen on; only its form
+	Log    func(string) error // a format of the log of requests
 	Folder func(string) error // a folder to serve
 	// The form of a store of limits, and what is done when it fails.
 	RateStore, RateFailure func(string) error
@@ -125,11 +126,10 @@ func (l *loader) config(t *table) *Config {
 		cfg.Listen = l.listen(all, t.spot.child("listen").key)
 	}
 	if s, at, ok := t.str("log"); ok {
-		switch s {
-		case "off", "text", "json":
+		if err := l.checks.Log(s); err != nil {
+			l.errorf(at, "log: %v", err)
+		} else {
 			cfg.Log = s
-		default:
-			l.errorf(at, "log wants off, text or json")
 		}
 	}
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
