@@ -69,6 +69,16 @@ func (f *wireFields) Get(name string) []byte {
 	return nil
 }
 
+// Count is as chert's.
+func (f *wireFields) Count(name string) (n int) {
+	for i := range *f {
+		if (*f)[i].name == name {
+			n++
+		}
+	}
+	return n
+}
+
 // All allocates its iterator, as any does: only what names a date asks for it.
 func (f *wireFields) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/ranges"
 )
 
@@ -108,7 +109,7 @@ func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 // navigates reports whether a browser goes to a page, and does not want a script
 // or an image: those must be 404, or a page would be taken for them.
 func navigates(x *direct.Exchange, name string) bool {
-	accept := x.Fields.Get("Accept")
+	accept := field.Joined(x.Fields, "Accept")
 	if bytes.Contains(accept, []byte("text/html")) {
 		return true
 	}
@@ -176,13 +177,4 @@ func (h *Handler) failed(x *direct.Exchange, e *entry) {
 func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
 	h.plainly(x, e, http.StatusRequestedRangeNotSatisfiable)
 	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
-}
-
-// notAcceptable is for a request that refuses every coding and the file as it is
-// (RFC 9110 section 15.5.7).
-func (h *Handler) notAcceptable(e *entry) *direct.Response {
-	head := http.Header{
-		"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Vary": {e.field("Vary")},
-	}
-	return direct.NewResponse(http.StatusNotAcceptable, head, []byte(http.StatusText(http.StatusNotAcceptable)+"\n"))
 }

@@ -50,8 +50,12 @@ var (
 		"bytes=999999999-", "bytes=0-0,-1", "bytes=10-19,0-9", "bytes=0-9,10-19", "bytes=0-9,5-14", "bytes=0-0, 2-2, 4-4", "bytes=0-9,999999999-",
 		"bytes=999999998-,999999999-", "bytes=5-2", "bytes=-0", "bytes=-", "bytes=", "bytes=a-b", "bytes=0-9,a-b", "items=0-9", "0-9", "Bytes=0-9",
 		"bytes=0-9,20-29,40-49,60-69", "bytes = 0-9", "bytes= 0-9 , 20-29", "bytes=0-,0-,0-", "bytes=1-,2-,3-,4-", "bytes=99999999999999999999-", "bytes=0-99999999999999999999",
+		twoLines,
 	}
 )
+
+// twoLines stands for two lines of Range.
+const twoLines = "bytes=0-9\r\nRange: bytes=20-29"
 
 // combinations are what is asked: every two conditions, every If-Range with
 // every Range, and some of all else, the same each time.
@@ -269,6 +273,11 @@ var contentDifferences = []*contentDifference{
 			v.part(c, 0, 20)
 		case c.heeded(v, "bytes=0-9,5-14"):
 			v.part(c, 0, 15)
+		}
+	}},
+	{id: "files-range-lines", mean: func(c *combination, v *view) {
+		if c.heeded(v, twoLines) {
+			v.whole(c)
 		}
 	}},
 	{id: "files-errors", mean: func(c *combination, v *view) {
