@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/chert-http/chert/static"
@@ -52,6 +53,7 @@ func TestCodingsOnTheWire(t *testing.T) {
 	content["noise.bin.txt"] = string(noise)
 	dir := t.TempDir()
 	makeTree(t, dir, content)
+	settle(t, time.Now())
 	h := serveDir(t, dir, nil)
 	t.Run("on", func(t *testing.T) {
 		everyWay(t, func(t *testing.T, w way) {

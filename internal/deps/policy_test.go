@@ -87,6 +87,8 @@ var policy = []rule{
 	// Tests only.
 	{pkg: "internal/deps"},
 	{pkg: "internal/redistest"},
+	{pkg: "internal/race"},
+	{pkg: "internal/leak"},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user
