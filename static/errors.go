@@ -70,6 +70,7 @@ func (h *Handler) newText(status int, name string) *direct.Response {
 func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now int64) {
 	switch {
 	case isGone(err) || err == errFolder:
+		h.noteOut(now, name, err)
 		h.absent(x, p, name, now)
 	case errors.Is(err, fs.ErrPermission):
 		x.Send(h.text(http.StatusForbidden, name))
@@ -90,6 +91,15 @@ func (h *Handler) log(now int64, name string, err error) {
 	last := h.logged.Load()
 	if now-last >= int64(time.Second) && h.logged.CompareAndSwap(last, now) {
 		h.ErrorLog.Printf("static: %q: %v", name, err)
+	}
+}
+
+// noteOut tells ErrorLog of a link that leads out, at most a line a minute: for
+// whoever made it, 404 alone would be hard to explain.
+func (h *Handler) noteOut(now int64, name string, err error) {
+	last := h.outward.Load()
+	if leadsOut(err) && now-last >= int64(time.Minute) && h.outward.CompareAndSwap(last, now) {
+		h.ErrorLog.Printf("static: %q: a link leads out of the folder; what is there is not served", name)
 	}
 }
 

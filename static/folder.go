@@ -66,6 +66,7 @@ func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
 			h.fail(x, p, name, err, now)
 			return
 		}
+		h.noteOut(now, join(name, index), err)
 	}
 	st, err := h.src.stat(name)
 	switch {

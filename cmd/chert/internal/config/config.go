@@ -1,12 +1,14 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +100,18 @@ func plain(err error) error {
 	return err
 }
 
+// Windows' editors begin a file with these.
+var (
+	utf8BOM  = []byte("\xef\xbb\xbf")
+	utf16BOM = [][]byte{[]byte("\xff\xfe"), []byte("\xfe\xff")}
+)
+
 func (d *doc) load(data []byte, checks Checks) *Config {
+	if slices.ContainsFunc(utf16BOM, func(bom []byte) bool { return bytes.HasPrefix(data, bom) }) {
+		d.errorf(Position{}, "this is UTF-16; save it as UTF-8")
+		return nil
+	}
+	data = bytes.TrimPrefix(data, utf8BOM) // UTF-8 has but one order of bytes to mark
 	var m map[string]any
 	if err := toml.Unmarshal(data, &m); err != nil {
 		var at Position

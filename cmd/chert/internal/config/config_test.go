@@ -174,6 +174,14 @@ func TestShares(t *testing.T) {
 	}
 }
 
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := load(t, "\xef\xbb\xbf"+good)
+	if err != nil || len(cfg.Sites) != 1 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
 // good is a site without fault, to put one beside.
 const good = "[[site]]\nhosts = ['*']\nroot = 'www'\n"
 
@@ -181,6 +189,9 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, want string }{
 		{"syntax", "listen = \n", "1:10: unexpected character"},
+		{"UTF-16", "\xff\xfel\x00", "this is UTF-16; save it as UTF-8"},
+		{"UTF-16, the other way", "\xfe\xff\x00l", "this is UTF-16; save it as UTF-8"},
+		{"behind a byte order mark", "\xef\xbb\xbflisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
 		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
 		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
