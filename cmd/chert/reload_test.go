@@ -28,21 +28,8 @@ func startConfig(t *testing.T, text string, files map[string]string, args ...str
 // getHost fetches a page of a site.
 func getHost(t *testing.T, c *http.Client, base, host, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest("GET", base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = host
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(body)
+	r := send(t, c, base, path, host, nil)
+	return r.status, r.body
 }
 
 // reload makes the server read its configuration again and waits until it has.
