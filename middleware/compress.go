@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
 	"github.com/chert-http/chert/internal/cond"
+	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -154,21 +155,11 @@ func weaken(h header) {
 // vary says that the answer would be another with another Accept-Encoding.
 func vary(h header) {
 	for _, v := range h.Values("Vary") {
-		if v == "*" || hasToken(v, "Accept-Encoding") {
+		if v == "*" || field.HasToken(v, "Accept-Encoding") {
 			return
 		}
 	}
 	h.Add("Vary", "Accept-Encoding")
-}
-
-// hasToken reports whether a list has a member.
-func hasToken(list, token string) bool {
-	for part := range strings.SplitSeq(list, ",") {
-		if foldEqual(trim(part), token) {
-			return true
-		}
-	}
-	return false
 }
 
 // unmodified completes a 304, whose fields must be those of the 200 (RFC 9110

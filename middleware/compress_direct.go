@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/field"
 )
 
 // exchangeHeader are the fields of an answer on the direct way, as a header.
@@ -32,7 +33,7 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 	if !next.ServeDirect(x) {
 		return false
 	}
-	chosen := c.choose(acceptEncoding(x.Fields))
+	chosen := c.choose(field.Joined(x.Fields, "Accept-Encoding"))
 	if r := x.Ready(); r != nil && !x.HasFile() {
 		c.sendDerived(x, r, chosen)
 		return true
@@ -62,20 +63,6 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 		c.code(x, chosen)
 	}
 	return true
-}
-
-// acceptEncoding is the field; several lines are one list.
-func acceptEncoding(f direct.Fields) []byte {
-	if direct.Count(f, "Accept-Encoding") < 2 {
-		return f.Get("Accept-Encoding")
-	}
-	var all [][]byte
-	for name, value := range f.All() {
-		if foldEqual(name, "Accept-Encoding") {
-			all = append(all, value)
-		}
-	}
-	return bytes.Join(all, []byte(","))
 }
 
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 )
 
 // What is answered from the cache allocates nothing.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	s := newSite(t, map[string]string{"a.js": text(5000), "index.html": "i", "big.bin": noise(big), "pre.js": text(5000), "pre.js.br": "br"}, nil)
@@ -67,6 +68,16 @@ func (f *wireFields) Get(name string) []byte {
 		}
 	}
 	return nil
+}
+
+// Count is as chert's.
+func (f *wireFields) Count(name string) (n int) {
+	for i := range *f {
+		if (*f)[i].name == name {
+			n++
+		}
+	}
+	return n
 }
 
 // All allocates its iterator, as any does: only what names a date asks for it.

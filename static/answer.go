@@ -114,11 +114,6 @@ func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error
 			e.release()
 			return err
 		}
-		if v == nil {
-			e.release()
-			x.Send(h.notAcceptable(e))
-			return nil
-		}
 		e = v
 	}
 	switch cond.Check(x.Method, x.Fields, e.etag, e.modified) {
@@ -138,7 +133,9 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 	// RFC 9110 section 14.2: Range is for GET alone. If-Range comes last of the
 	// conditions (section 13.2.2).
 	if x.Method == http.MethodGet && e.seekable {
-		if v := x.Fields.Get("Range"); v != nil && cond.RangeApplies(x.Fields, e.etag, e.modified) {
+		// Range is no list, so several lines are malformed; which of them others
+		// on the way have heeded is not known. The whole is always right.
+		if v := x.Fields.Get("Range"); v != nil && direct.Count(x.Fields, "Range") == 1 && cond.RangeApplies(x.Fields, e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

@@ -12,13 +12,19 @@ import (
 //	0-3    the file in the coding of that number
 //	4-7    the same, answered for paths that are not there (Options.SPA)
 //	8      the file as the body of 404s
-//	16-27  the folder's listing: column in bits 2-3, descending in 1, JSON in 0
+//	64-127 the folder's listing, in the coding of bits 0-1: column in bits 4-5,
+//	       descending in 3, JSON in 2
 type kind uint8
 
 const (
 	kindFallback kind = 4
 	kindNotFound kind = 8
-	kindListing  kind = 16
+	kindListing  kind = 64
+
+	// Of a listing.
+	kindJSON        kind = 4
+	kindDescending  kind = 8
+	kindColumnShift      = 4
 )
 
 // A key's name is always one that may be served: clean, possible, not hidden. So

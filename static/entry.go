@@ -7,13 +7,13 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/media"
 )
 
@@ -188,9 +188,14 @@ func (h *Handler) setNegotiable(e *entry, contentType string) {
 	if e.key.kind&^3 == kindNotFound || !coding.Compressible(contentType) {
 		return
 	}
-	size := e.stat.size
-	e.squeezable = !h.NoCompression && size >= compressMin && size <= h.CompressMax
+	e.squeezable = h.maySqueeze(e.stat.size)
 	e.negotiable = e.squeezable || !h.NoPrecompressed
+}
+
+// maySqueeze reports whether what is so long, in bytes, may be compressed on the
+// fly.
+func (c *config) maySqueeze(size int64) bool {
+	return !c.NoCompression && size >= compressMin && size <= c.CompressMax
 }
 
 // answers makes what is sent of head.
@@ -244,20 +249,10 @@ func addVary(head http.Header, name string) {
 	switch v := head.Get("Vary"); {
 	case v == "":
 		head["Vary"] = []string{name}
-	case v == "*" || hasToken(v, name):
+	case v == "*" || field.HasToken(v, name):
 	default:
 		head["Vary"] = []string{v + ", " + name}
 	}
-}
-
-// hasToken reports whether list, of names with commas, has name.
-func hasToken(list, name string) bool {
-	for part := range strings.SplitSeq(list, ",") {
-		if strings.EqualFold(strings.TrimSpace(part), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // lasting is for entries that hold as long as another does.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/ranges"
 )
 
@@ -69,6 +70,7 @@ func (h *Handler) newText(status int, name string) *direct.Response {
 func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now int64) {
 	switch {
 	case isGone(err) || err == errFolder:
+		h.noteOut(now, name, err)
 		h.absent(x, p, name, now)
 	case errors.Is(err, fs.ErrPermission):
 		x.Send(h.text(http.StatusForbidden, name))
@@ -92,6 +94,15 @@ func (h *Handler) log(now int64, name string, err error) {
 	}
 }
 
+// noteOut tells ErrorLog of a link that leads out, at most a line a minute: for
+// whoever made it, 404 alone would be hard to explain.
+func (h *Handler) noteOut(now int64, name string, err error) {
+	last := h.outward.Load()
+	if leadsOut(err) && now-last >= int64(time.Minute) && h.outward.CompareAndSwap(last, now) {
+		h.ErrorLog.Printf("static: %q: a link leads out of the folder; what is there is not served", name)
+	}
+}
+
 // absent answers for a path that is not there: with Options.SPA, with 404 and
 // Options.NotFound, or with 404 and a line of text.
 func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
@@ -108,7 +119,7 @@ func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 // navigates reports whether a browser goes to a page, and does not want a script
 // or an image: those must be 404, or a page would be taken for them.
 func navigates(x *direct.Exchange, name string) bool {
-	accept := x.Fields.Get("Accept")
+	accept := field.Joined(x.Fields, "Accept")
 	if bytes.Contains(accept, []byte("text/html")) {
 		return true
 	}
@@ -176,13 +187,4 @@ func (h *Handler) failed(x *direct.Exchange, e *entry) {
 func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
 	h.plainly(x, e, http.StatusRequestedRangeNotSatisfiable)
 	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
-}
-
-// notAcceptable is for a request that refuses every coding and the file as it is
-// (RFC 9110 section 15.5.7).
-func (h *Handler) notAcceptable(e *entry) *direct.Response {
-	head := http.Header{
-		"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Vary": {e.field("Vary")},
-	}
-	return direct.NewResponse(http.StatusNotAcceptable, head, []byte(http.StatusText(http.StatusNotAcceptable)+"\n"))
 }

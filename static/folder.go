@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/listing"
 )
 
@@ -64,6 +66,7 @@ func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
 			h.fail(x, p, name, err, now)
 			return
 		}
+		h.noteOut(now, join(name, index), err)
 	}
 	st, err := h.src.stat(name)
 	switch {
@@ -111,12 +114,12 @@ const maxListed = 100_000
 func (h *Handler) listingKind(x *direct.Exchange) kind {
 	query := viewString(x.RawQuery)
 	o := listing.ParseOrder(query)
-	k := kindListing | kind(o.By)<<2
+	k := kindListing | kind(o.By)<<kindColumnShift
 	if o.Desc {
-		k |= 2
+		k |= kindDescending
 	}
 	if wantsJSON(x, query) {
-		k |= 1
+		k |= kindJSON
 	}
 	return k
 }
@@ -131,7 +134,7 @@ func wantsJSON(x *direct.Exchange, query string) bool {
 			return format == "json"
 		}
 	}
-	accept := x.Fields.Get("Accept")
+	accept := field.Joined(x.Fields, "Accept")
 	return bytes.Contains(accept, []byte("application/json")) && !bytes.Contains(accept, []byte("text/html"))
 }
 
@@ -145,7 +148,7 @@ func (h *Handler) list(k key) (*entry, error) {
 	}
 	page := listing.Page{
 		Path: "/" + k.name + "/", Root: k.name == "", Truncated: more,
-		Order: listing.Order{By: listing.Column(k.kind >> 2 & 3), Desc: k.kind&2 != 0},
+		Order: listing.Order{By: listing.Column(k.kind >> kindColumnShift & 3), Desc: k.kind&kindDescending != 0},
 	}
 	if page.Root {
 		page.Path = "/"
@@ -157,20 +160,36 @@ func (h *Handler) list(k key) (*entry, error) {
 	}
 	e := &entry{about: about{key: k}, stat: stat{mtime: noTime}, young: true}
 	e.checked.Store(now)
-	head := http.Header{"Cache-Control": {"no-cache"}, "Vary": {"Accept"}}
-	if k.kind&1 != 0 {
+	// What is beside a folder with a suffix added is no coding of its listing.
+	e.siblings.Store(siblingsKnown)
+	if k.kind&kindJSON != 0 {
 		e.media = "application/json"
 		e.setBody(page.AppendJSON(nil))
 	} else {
 		e.media = "text/html; charset=utf-8"
-		head.Set("Content-Security-Policy", listing.ContentSecurityPolicy)
 		e.setBody(page.AppendHTML(nil))
 	}
+	h.furnishListing(e)
+	return e, nil
+}
+
+// furnishListing makes the answers of a listing.
+func (h *Handler) furnishListing(e *entry) {
+	head := http.Header{"Cache-Control": {"no-cache"}, "Vary": {"Accept"}}
+	if e.key.kind&kindJSON == 0 {
+		head.Set("Content-Security-Policy", listing.ContentSecurityPolicy)
+	}
 	head["Content-Type"] = []string{e.media}
-	h.apply(head, k.name, notContent)
+	h.apply(head, e.key.name, notContent)
+	if c := e.key.coding(); c != coding.Identity {
+		head["Content-Encoding"] = []string{c.Token()}
+		addVary(head, "Accept-Encoding")
+	} else if h.maySqueeze(int64(len(e.body))) {
+		e.squeezable, e.negotiable = true, true
+		addVary(head, "Accept-Encoding")
+	}
 	e.seekable = false
 	e.etag = e.tag
 	head["Etag"] = []string{e.tag}
 	e.answers(head)
-	return e, nil
 }

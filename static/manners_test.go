@@ -246,7 +246,7 @@ func TestListing(t *testing.T) {
 	s := newSite(t, map[string]string{"docs/b.txt": "bb", "docs/a.txt": "a", "docs/sub/x": "", "docs/.hidden": "", "with/index.html": "index"}, &Options{Listing: true})
 	r, direct := s.ask("GET", "/docs/")
 	if r.status != 200 || !direct || r.head.Get("Content-Type") != "text/html; charset=utf-8" || r.head.Get("Cache-Control") != "no-cache" ||
-		!strings.Contains(r.head.Get("Content-Security-Policy"), "default-src 'none'") || r.head.Get("Vary") != "Accept" || strings.Contains(r.body, "/.hidden") {
+		!strings.Contains(r.head.Get("Content-Security-Policy"), "default-src 'none'") || r.head.Get("Vary") != "Accept, Accept-Encoding" || strings.Contains(r.body, "/.hidden") {
 		t.Errorf("got %v", r)
 	}
 	if u, _ := s.ask("GET", "/docs/", "If-None-Match: "+r.head.Get("Etag")); u.status != 304 {

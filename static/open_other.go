@@ -27,13 +27,12 @@ const (
 )
 
 // isGone reports whether err says that there is nothing of that name, or cannot
-// be. os.Root's error for a link that leads out has neither a number nor an
-// identity; its text is all there is to know it by.
+// be.
 func isGone(err error) bool {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOut) || errors.Is(err, errOdd) {
+	if errors.Is(err, fs.ErrNotExist) || leadsOut(err) || errors.Is(err, errOdd) {
 		return true
 	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Err.Error() == "path escapes from parent" || errors.Is(err, fs.ErrInvalid) {
+	if errors.Is(err, fs.ErrInvalid) {
 		return true
 	}
 	for _, e := range []error{errorInvalidName, errorBadPathname, errorFilenameExcedRange} {

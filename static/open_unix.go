@@ -18,19 +18,17 @@ const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 func localName(name string) bool { return strings.IndexByte(name, 0) < 0 }
 
 // isGone reports whether err says that there is nothing of that name, or cannot
-// be. os.Root's error for a link that leads out has neither a number nor an
-// identity; its text is all there is to know it by.
+// be.
 func isGone(err error) bool {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOut) || errors.Is(err, errOdd) {
+	if errors.Is(err, fs.ErrNotExist) || leadsOut(err) || errors.Is(err, errOdd) {
 		return true
 	}
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
-		pe, ok := errors.AsType[*fs.PathError](err)
-		return ok && pe.Err.Error() == "path escapes from parent" || errors.Is(err, fs.ErrInvalid)
+		return errors.Is(err, fs.ErrInvalid)
 	}
 	switch errno {
-	case syscall.ENAMETOOLONG, syscall.EINVAL, syscall.ELOOP, syscall.ENOTDIR, syscall.EXDEV, syscall.ENXIO:
+	case syscall.ENAMETOOLONG, syscall.EINVAL, syscall.ELOOP, syscall.ENOTDIR, syscall.ENXIO:
 		return true
 	}
 	return false

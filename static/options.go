@@ -56,8 +56,8 @@ type Options struct {
 	// or a quarter of what the process may have, whichever is less. Negative is
 	// none.
 	OpenFiles int
-	// ErrorLog gets what the disk says, at most a line a second. Nil is the
-	// standard logger.
+	// ErrorLog gets what the disk says, at most a line a second, and of links that
+	// lead out of the folder a line a minute. Nil is the standard logger.
 	ErrorLog *log.Logger
 }
 

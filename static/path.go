@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 	"unsafe"
+
+	"github.com/chert-http/chert/internal/percent"
 )
 
 // This file is a request's path, which may be anything, made a file's name.
@@ -53,19 +55,16 @@ func appendSegment(b []byte, raw string) []byte {
 		// RFC 3986 section 4.2: else it would be a scheme.
 		b = append(b, "./"...)
 	}
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~!$&'()*+,;=:@%", c) >= 0:
-			b = append(b, c)
-		default:
-			b = append(b, '%', upperHex[c>>4], upperHex[c&15])
-		}
-	}
-	return b
+	return percent.Append(b, raw, inSegment)
 }
 
-const upperHex = "0123456789ABCDEF"
+var (
+	// inSegment is pchar, and the percent sign of what is encoded already.
+	inSegment = percent.Of("-._~!$&'()*+,;=:@%")
+	// inQuery is all that can be seen: a query is passed on as it came, but for
+	// bytes that no URI has (RFC 9110 section 10.2.2).
+	inQuery = percent.But("")
+)
 
 // location is where the request for rawTarget should have gone: with a slash
 // for a folder, without for a file. It is relative, so it is right behind
@@ -93,22 +92,9 @@ func location(rawTarget, rawQuery string, folder bool) string {
 	}
 	if rawQuery != "" {
 		b = append(b, '?')
-		b = appendQuery(b, rawQuery)
+		b = percent.Append(b, rawQuery, inQuery)
 	}
 	return string(b)
-}
-
-// appendQuery appends a query as it came, but for bytes that no URI has (RFC
-// 9110 section 10.2.2).
-func appendQuery(b []byte, raw string) []byte {
-	for i := 0; i < len(raw); i++ {
-		if c := raw[i]; c <= ' ' || c > '~' {
-			b = append(b, '%', upperHex[c>>4], upperHex[c&15])
-		} else {
-			b = append(b, c)
-		}
-	}
-	return b
 }
 
 // viewString views b without a copy, for those who do not keep it.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/listing"
@@ -53,6 +54,20 @@ var (
 	// errChanging is a file that was written to while it was read.
 	errChanging = errors.New("static: the file changes while it is read")
 )
+
+// leadsOut reports whether err says that a link leads out of the folder. That of
+// os.Root has neither a number nor an identity; its text is all there is to know
+// it by.
+func leadsOut(err error) bool {
+	if errors.Is(err, errOut) {
+		return true
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return isOut(e)
+	}
+	p, ok := errors.AsType[*fs.PathError](err)
+	return ok && p.Err.Error() == "path escapes from parent"
+}
 
 // stat is what decides whether a name still has the same content. Immutable.
 type stat struct {

@@ -30,6 +30,7 @@ type Handler struct {
 	swapped atomic.Int64 // when another folder was found in its place
 	swept   atomic.Int64 // when descriptors were last looked through
 	logged  atomic.Int64 // when ErrorLog last got a line
+	outward atomic.Int64 // when it last got one about a link that leads out
 	closed  atomic.Bool
 
 	flight  singleflight.Group
@@ -76,6 +77,7 @@ func newHandler(s source, o *Options) (*Handler, error) {
 	h.swept.Store(h.now())
 	h.swapped.Store(math.MinInt64)
 	h.logged.Store(math.MinInt64 / 2)
+	h.outward.Store(math.MinInt64 / 2)
 	return h, nil
 }
 

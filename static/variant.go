@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/field"
 )
 
 // This file is content coding (RFC 9110 sections 8.4 and 12.5.3). A file in a
@@ -25,10 +26,14 @@ var (
 const late = int64(2 * time.Second)
 
 // variant gives the form of e that the request prefers, whose use replaces e's:
-// e itself as well. It is nil if none is acceptable. With an error e's use is
-// still the caller's.
+// e itself as well. With an error e's use is still the caller's.
+//
+// It is e too if the request refuses that, as "identity;q=0" does, and there is
+// no other. 406 would be allowed as well, but tells a client nothing that it
+// could do: RFC 9110 section 12.4.1 lets a server disregard the field instead,
+// and nginx and Apache do.
 func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*entry, error) {
-	accept := x.Fields.Get("Accept-Encoding")
+	accept := field.Joined(x.Fields, "Accept-Encoding")
 	if accept == nil {
 		return e, nil
 	}
@@ -37,13 +42,10 @@ func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*e
 		if !known {
 			return nil, errLater
 		}
-		c, ok := coding.Choose(accept, siblings, prefer)
-		sibling := ok && c != coding.Identity
+		c, _ := coding.Choose(accept, siblings, prefer)
+		sibling := c != coding.Identity
 		if !sibling && e.squeezable {
-			c, ok = coding.Choose(accept, all&^coding.Set(e.useless.Load()), prefer)
-		}
-		if !ok {
-			return nil, nil
+			c, _ = coding.Choose(accept, all&^coding.Set(e.useless.Load()), prefer)
 		}
 		if c == coding.Identity {
 			return e, nil
@@ -109,7 +111,11 @@ func (h *Handler) compress(e *entry, c coding.Coding) (*entry, error) {
 	v := &entry{about: about{key: e.key.in(c), name: e.name, base: e.tag, media: e.media}, stat: e.stat}
 	v.lasting()
 	v.setBody(out)
-	h.furnish(v)
+	if e.key.kind&kindListing != 0 {
+		h.furnishListing(v)
+	} else {
+		h.furnish(v)
+	}
 	return v, nil
 }
 

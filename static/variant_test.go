@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,12 @@ func TestCodings(t *testing.T) {
 		{"/app.js", "", "", "", true, 200},
 		{"/app.js", "*", "br", "", true, 200},
 		{"/app.js", "x-gzip", "gzip", "", true, 200},
-		{"/app.js", "identity;q=0, deflate", "", "", true, 406},
+		{"/app.js", "identity;q=0, deflate", "", "", true, 200},
+		{"/app.js", "*;q=0", "", "", true, 200},
+		{"/app.js", "identity;q=0, gzip", "gzip", "", true, 200},
+		{"/small.js", "identity;q=0, gzip", "", "", true, 200},
+		{"/noise.txt", "identity;q=0, gzip", "", "", true, 200},
+		{"/pre.js", "identity;q=0, zstd", "zstd", "pre zst", true, 200},
 		{"/large.js", "br", "br", "", true, 200},
 		{"/small.js", "br", "", "", true, 200},
 		{"/noise.txt", "br", "", "", true, 200},
@@ -260,5 +266,77 @@ func TestTagsOfSiblings(t *testing.T) {
 			t.Errorf("%s: %d, the tag %s is that of %q too", accept, r.status, tag, seen[tag])
 		}
 		seen[tag] = accept
+	}
+}
+
+// Listings are compressed as files are, each form with its own tag.
+func TestListingCodings(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"docs.br": "not this", "docs/.br": "nor this"}
+	for i := range 40 {
+		files[fmt.Sprintf("docs/file-%d.txt", i)] = text(i)
+	}
+	s := newSite(t, files, &Options{Listing: true, Dotfiles: true, Rules: []Rule{{"**", map[string]string{"X-Rule": "yes"}}}})
+	targets := []string{"/docs/", "/docs/?format=json", "/docs/?sort=size", "/docs/?sort=size&order=desc", "/docs/?sort=size&order=desc&format=json"}
+	seen := map[string]string{}
+	for round := range 2 { // the second finds the coded forms of a listing that was made again
+		for _, target := range targets {
+			plain, direct := s.ask("GET", target, "Accept-Encoding: identity")
+			if plain.status != 200 || !direct || plain.head.Get("Content-Encoding") != "" || plain.head.Get("Vary") != "Accept, Accept-Encoding" {
+				t.Fatalf("%s: %v", target, plain)
+			}
+			for _, c := range []string{"", "br", "zstd", "gzip"} {
+				what, accept := target+" in "+c, "Accept-Encoding: "+c
+				r, direct := s.ask("GET", target, accept)
+				if r.status != 200 || !direct || r.head.Get("Content-Encoding") != c || decoded(t, r) != plain.body || c != "" && len(r.body) > len(plain.body)/2 {
+					t.Errorf("%s: %v", what, r)
+				}
+				tag := r.head.Get("Etag")
+				if other, ok := seen[tag]; ok && other != what {
+					t.Errorf("%s and %s have the tag %s", what, other, tag)
+				}
+				if seen[tag] = what; len(seen) > 4*len(targets) {
+					t.Errorf("%s: the same listing has another tag", what)
+				}
+				head := plain.head.Clone()
+				for _, name := range []string{"Etag", "Content-Encoding", "Content-Length"} {
+					head[name] = r.head[name]
+					if r.head[name] == nil {
+						delete(head, name)
+					}
+				}
+				if !reflect.DeepEqual(head, r.head) {
+					t.Errorf("%s: %v, as it is %v", what, r.head, plain.head)
+				}
+				if h, _ := s.ask("HEAD", target, accept); h.status != 200 || h.body != "" || !reflect.DeepEqual(h.head, r.head) {
+					t.Errorf("%s: HEAD has %v, GET %v", what, h.head, r.head)
+				}
+				if u, _ := s.ask("GET", target, accept, "If-None-Match: "+tag); u.status != 304 || u.head.Get("Etag") != tag || u.head.Get("Vary") != "Accept, Accept-Encoding" {
+					t.Errorf("%s: %v", what, u)
+				}
+				if u, _ := s.ask("GET", target, "Accept-Encoding: identity", "If-None-Match: "+tag); (u.status == 304) != (c == "") {
+					t.Errorf("%s: as it is, by the tag of the other form: %v", what, u)
+				}
+				if p, _ := s.ask("GET", target, accept, "Range: bytes=0-1"); p.status != 200 {
+					t.Errorf("%s: a range of a listing: %v", what, p)
+				}
+			}
+		}
+		if round == 0 {
+			s.later()
+		}
+	}
+	// Another file makes it another listing, in every form.
+	s.write("docs/new.txt", "new")
+	s.later()
+	for _, c := range []string{"", "br", "zstd", "gzip"} {
+		r, _ := s.ask("GET", "/docs/", "Accept-Encoding: "+c)
+		if seen[r.head.Get("Etag")] != "" || !strings.Contains(decoded(t, r), "new.txt") {
+			t.Errorf("in %s it is as before", c)
+		}
+	}
+	off := newSite(t, files, &Options{Listing: true, NoCompression: true})
+	if r, _ := off.ask("GET", "/docs/", "Accept-Encoding: br"); r.head.Get("Content-Encoding") != "" || r.head.Get("Vary") != "Accept" {
+		t.Errorf("off: %v", r)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/chertest"
+	"github.com/chert-http/chert/internal/race"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/static"
 )
@@ -28,6 +29,15 @@ import (
 // patience bounds every wait for something that must happen. Nothing passes by
 // waiting it out.
 const patience = 60 * time.Second
+
+// effort is how long a test tries what may happen or not; half as long with the
+// race detector, which sees by one time what it would see by many.
+func effort(d time.Duration) time.Duration {
+	if race.Enabled {
+		d /= 2
+	}
+	return d
+}
 
 // A way is a server that runs a handler.
 type way struct {
@@ -109,6 +119,13 @@ func makeTree(t testing.TB, dir string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// settle waits until the files that were made before made are no more taken to
+// be in the middle of being written: a large one then gets the tag that it keeps.
+func settle(t testing.TB, made time.Time) {
+	t.Helper()
+	eventually(t, "the files have settled", func() bool { return time.Since(made) > 2200*time.Millisecond })
 }
 
 // An answer is what came back.

@@ -55,7 +55,7 @@ func (w *watch) check(a *answer, partial bool, from, to int) error {
 		whole = whole[min(from, len(whole)):min(to, len(whole))]
 	}
 	if a.body != whole && !(partial && len(a.body) < len(whole) && a.body == whole[:len(a.body)]) {
-		return fmt.Errorf("mixed, %d bytes of version %d: %s, tag %s", len(a.body), v, versionsIn(a.body), a.field("Etag"))
+		return mixed{a}
 	}
 	w.seen[v] = true
 	if a.status == 200 {
@@ -66,6 +66,13 @@ func (w *watch) check(a *answer, partial bool, from, to int) error {
 		w.tags[tag] = a.body
 	}
 	return nil
+}
+
+// mixed is an answer of more than one version, or of a part of one.
+type mixed struct{ a *answer }
+
+func (m mixed) Error() string {
+	return fmt.Sprintf("mixed, %d bytes: %s, tag %s", len(m.a.body), versionsIn(m.a.body), m.a.field("Etag"))
 }
 
 // A change makes a file another version. Those that write into the file itself
@@ -146,13 +153,13 @@ func TestIntegrity(t *testing.T) {
 					delete(options, "uncached") // as large ones
 				}
 				all := serveAll(t, dir, options)
-				var mixed atomic.Int32
+				var others atomic.Int32
 				n := 0
 				stop := spin(t, func() error {
 					n++
 					return ch.make(path, w.all[n%4], n)
 				})
-				enough := time.Now().Add(2 * time.Second) // bounds the effort
+				enough := time.Now().Add(effort(2 * time.Second))
 				clients(t, all, 1, func(c *client, i int) error {
 					for k := 0; k < 60 && time.Now().Before(enough); k++ {
 						from, to := 0, 1<<30
@@ -172,13 +179,13 @@ func TestIntegrity(t *testing.T) {
 							if strict {
 								return err
 							}
-							mixed.Add(1)
+							others.Add(1)
 						}
 					}
 					return nil
 				})
 				stop()
-				t.Logf("%d changes, %d answers cut, %d mixed", n, w.cut, mixed.Load())
+				t.Logf("%d changes, %d answers cut, %d mixed", n, w.cut, others.Load())
 				// What it is in the end is seen, on all servers.
 				last := w.all[2]
 				if err := os.WriteFile(path+".new", []byte(last), 0o666); err != nil {

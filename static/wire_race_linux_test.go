@@ -41,7 +41,7 @@ func TestFolderSwappedForLink(t *testing.T) {
 	statuses := map[int]int{}
 	// The swaps hold locks of the kernel's, so lookups may take long: the effort
 	// is bounded in time too.
-	enough := time.Now().Add(5 * time.Second)
+	enough := time.Now().Add(effort(5 * time.Second))
 	clients(t, all, 3, func(c *client, n int) error {
 		for i := 0; i < 200 && time.Now().Before(enough); i++ {
 			target := fmt.Sprintf("/dir/%d.js", (i*7+n)%files)

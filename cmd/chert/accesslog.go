@@ -1,25 +1,40 @@
 package main
 
 import (
-	"context"
-	"fmt"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware"
 )
 
 // logFormat is the value of --log.
 type logFormat string
 
 const (
-	logOff  logFormat = "off"
-	logText logFormat = "text"
-	logJSON logFormat = "json"
+	logOff      logFormat = "off"
+	logCommon   logFormat = "common"
+	logCombined logFormat = "combined"
+	logText     logFormat = "text"
+	logJSON     logFormat = "json"
 )
+
+// logFormats are all that are written.
+var logFormats = map[logFormat]middleware.LogFormat{
+	logCommon: middleware.LogCommon, logCombined: middleware.LogCombined, logText: middleware.LogText, logJSON: middleware.LogJSON,
+}
+
+// logWords are for the completion of shells.
+var logWords = []string{
+	"off\tno access log",
+	"common\tthe Common Log Format",
+	"combined\tthe same with Referer and User-Agent",
+	"text\tkey=value lines",
+	"json\tone object a line",
+}
 
 func (f *logFormat) String() string { return string(*f) }
 
@@ -27,17 +42,26 @@ func (f *logFormat) String() string { return string(*f) }
 func (f *logFormat) Type() string { return "format" }
 
 func (f *logFormat) Set(s string) error {
-	switch v := logFormat(s); v {
-	case logOff, logText, logJSON:
-		*f = v
-		return nil
+	v := logFormat(s)
+	if _, ok := logFormats[v]; !ok && v != logOff {
+		return errors.New("want off, common, combined, text or json")
 	}
-	return fmt.Errorf("want off, text or json")
+	*f = v
+	return nil
 }
 
-// loggers returns what the access log goes through, nil for none, and what the server reports its errors through.
-// Errors keep the format of the access log, so that one parser can read all of stderr while the server runs.
-func loggers(f logFormat, w io.Writer) (access *slog.Logger, errs *log.Logger) {
+// access is a log of requests to w, nil for none. Each line is one Write at once: lines gathers them. So it need not
+// be closed.
+func (f logFormat) access(w io.Writer) *middleware.AccessLog {
+	if f == logOff {
+		return nil
+	}
+	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w, Buffer: -1})
+}
+
+// errors is what the server reports its errors through. They have the format of the access log if that has one for
+// them, so that one parser can read all of stderr while the server runs. The two of web servers have none.
+func (f logFormat) errors(w io.Writer) *log.Logger {
 	var h slog.Handler
 	switch f {
 	case logText:
@@ -45,24 +69,9 @@ func loggers(f logFormat, w io.Writer) (access *slog.Logger, errs *log.Logger) {
 	case logJSON:
 		h = slog.NewJSONHandler(w, nil)
 	default:
-		return nil, log.New(w, "chert: ", 0)
+		return log.New(w, "chert: ", 0)
 	}
-	return slog.New(h), slog.NewLogLogger(h, slog.LevelError)
-}
-
-// logRequest writes a line for a request. host is as the client wrote it: with many sites it tells them apart. The
-// query is left out: it may hold secrets.
-func logRequest(l *slog.Logger, method, host, path string, status int, bytes int64, took time.Duration, remote string) {
-	l.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("method", method),
-		slog.String("host", host),
-		slog.String("path", path),
-		slog.Int("status", status),
-		slog.Int64("bytes", bytes),
-		// Seconds: slog writes a Duration as bare nanoseconds in JSON and with a unit in text.
-		slog.Float64("duration", took.Seconds()),
-		slog.String("remote", remote),
-	)
+	return slog.NewLogLogger(h, slog.LevelError)
 }
 
 // countWriter counts what goes through it. Like any ResponseWriter it belongs to one handler.

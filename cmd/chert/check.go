@@ -16,6 +16,7 @@ var configChecks = config.Checks{
 		_, err := parseEndpoint(s)
 		return err
 	},
+	Log:         func(s string) error { return new(logFormat).Set(s) },
 	Folder:      checkFolder,
 	RateStore:   checkStore,
 	RateFailure: checkFailure,

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 			exitFailure, `FILE:1:11: listen: "8080": want host:port, :port or unix:/path; did you mean :8080?
 FILE:5:7: spa: there is no file "no.html" in "DIR/www"
 FILE:7:9: "[a" is not a valid pattern
-FILE:8:12: "**": the field "Content-Length" cannot be set
+FILE:8:12: the field "Content-Length" cannot be set
 `},
 		{"no folder", "[[site]]\nhosts = ['*']\nroot = 'gone'\n[[site]]\nhosts = 'a'\nroot = 'www/f'\n", exitFailure,
 			`FILE:3:8: root: no such folder: "DIR/gone"

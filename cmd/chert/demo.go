@@ -10,18 +10,8 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
-	"github.com/chert-http/chert/middleware"
 	"github.com/spf13/cobra"
 )
-
-// demoOptions is the command line of "chert demo".
-type demoOptions struct {
-	listen          endpoints
-	log             logFormat
-	quiet           bool
-	open            bool
-	shutdownTimeout time.Duration
-}
 
 const demoLong = `Serve a small service that shows what chert can do: routes, bearer tokens and
 JSON Web Tokens, limits, a stream of events, an upload and files. Its start page
@@ -39,7 +29,7 @@ good already:
 %s`
 
 func newDemoCmd() *cobra.Command {
-	o := demoOptions{log: logText}
+	o := runFlags{log: logText}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Serve a demonstration",
@@ -51,14 +41,8 @@ func newDemoCmd() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.shutdownTimeout < 0 {
-				return fmt.Errorf("--shutdown-timeout %v is negative; 0 does not wait", o.shutdownTimeout)
-			}
-			if o.quiet && cmd.Flags().Changed("log") && o.log != logOff {
-				return fmt.Errorf("--quiet and --log %s contradict each other; leave one out", o.log)
-			}
-			if o.quiet {
-				o.log = logOff
+			if err := o.check(cmd.Flags().Changed); err != nil {
+				return err
 			}
 			if err := serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
 				return failure{err}
@@ -66,7 +50,8 @@ func newDemoCmd() *cobra.Command {
 			return nil
 		},
 	}
-	o.addFlags(cmd)
+	cmd.Flags().SortFlags = false
+	o.add(cmd)
 	// Its lines are for the address that --listen says, so that they can be pasted as they are.
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -75,24 +60,6 @@ func newDemoCmd() *cobra.Command {
 		help(cmd, args)
 	})
 	return cmd
-}
-
-func (o *demoOptions) addFlags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port or unix:/path; may be repeated")
-	f.BoolVar(&o.open, "open", false, "open the browser")
-	f.Var(&o.log, "log", "log requests to stderr: off, text or json")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
-	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
-		"how long a stop waits for running requests; 0 does not wait")
-	mustComplete(cmd, "log", cobra.FixedCompletions([]string{
-		"off\tno access log",
-		"text\tkey=value lines",
-		"json\tone object a line",
-	}, cobra.ShellCompDirectiveNoFileComp))
-	mustComplete(cmd, "listen", cobra.NoFileCompletions)
-	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
 }
 
 // demoAt is where an endpoint is reached.
@@ -110,7 +77,7 @@ func demoAt(e endpoint) demo.At {
 }
 
 // serveDemo returns nil after a clean stop.
-func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
+func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -118,7 +85,7 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	defer release()
 	out := newLines(stderr)
 	defer out.close()
-	_, errs := loggers(o.log, out)
+	errs := o.log.errors(out)
 
 	srv := &chert.Server{ErrorLog: errs}
 	ls, err := openAll(srv.Listen, o.listen.orDefault())
@@ -130,11 +97,15 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, closeDemo, err := newDemo(o, demoAt(opened(ls[0])), out, errs)
+	opts := demo.Options{Errors: errs, At: demoAt(opened(ls[0]))}
+	if access := o.log.access(out); access != nil {
+		opts.Log = access.Wrap
+	}
+	d, err := demo.New(opts)
 	if err != nil {
 		return err
 	}
-	defer closeDemo()
+	defer d.Close()
 	f := &front{}
 	f.replace(newGeneration(d.Handler, nil, d.Files))
 	srv.Handler = f
@@ -157,7 +128,7 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	return err
 }
 
-func waitDemo(o *demoOptions, srv *chert.Server, failed <-chan error, stop, hangup <-chan os.Signal, stdout io.Writer, errs *log.Logger) error {
+func waitDemo(o *runFlags, srv *chert.Server, failed <-chan error, stop, hangup <-chan os.Signal, stdout io.Writer, errs *log.Logger) error {
 	for {
 		select {
 		case err := <-failed:
@@ -184,31 +155,6 @@ func openAll(open openFunc, all []endpoint) (ls []listener, err error) {
 	return ls, nil
 }
 
-// newDemo makes the service and its log of requests. What it returns beside closes both.
-func newDemo(o *demoOptions, at demo.At, out io.Writer, errs *log.Logger) (*demo.Demo, func(), error) {
-	var access *middleware.AccessLog
-	opts := demo.Options{Errors: errs, At: at}
-	if o.log != logOff {
-		format := middleware.LogText
-		if o.log == logJSON {
-			format = middleware.LogJSON
-		}
-		// Lines are gathered by out.
-		access = middleware.NewAccessLog(&middleware.AccessLogOptions{Format: format, Output: out, Buffer: -1})
-		opts.Log = access.Wrap
-	}
-	d, err := demo.New(opts)
-	if err != nil {
-		return nil, nil, err
-	}
-	return d, func() {
-		d.Close()
-		if access != nil {
-			access.Close()
-		}
-	}, nil
-}
-
 // opened is the endpoint that a listener has become: port 0 is another by now.
 func opened(l listener) endpoint {
 	network := "tcp"
@@ -218,7 +164,7 @@ func opened(l listener) endpoint {
 	return endpoint{network, l.Addr().String()}
 }
 
-func printDemo(w io.Writer, o *demoOptions, d *demo.Demo, ls []listener) error {
+func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener) error {
 	line := "chert: serving the demo at " + showAll(ls)
 	if len(o.listen) == 0 {
 		line += " (this machine only; --listen :8080 opens it to the network)"

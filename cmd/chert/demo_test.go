@@ -253,7 +253,7 @@ func TestDemoCommandLine(t *testing.T) {
 		{"demo .", exitUsage, `to serve the folder ".": "chert serve"`},
 		{"demo --shutdown-timeout -1s", exitUsage, "negative"},
 		{"demo -q --log json", exitUsage, "contradict"},
-		{"demo --log xml", exitUsage, "want off, text or json"},
+		{"demo --log xml", exitUsage, "want off, common, combined, text or json"},
 		{"demo --listen " + taken.Addr().String(), exitFailure, "already in use"},
 	} {
 		code, stdout, stderr := inProcess(t, strings.Fields(tt.args)...)

@@ -62,7 +62,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--nope"}, `chert: unknown flag: --nope` + seeServe},
 		{[]string{"serve", "a", "b"}, `chert: one folder at most, not 2; a name with spaces needs quotes` + seeServe},
 		{[]string{"serve", "--log", "xml"},
-			`chert: invalid argument "xml" for "--log" flag: want off, text or json` + seeServe},
+			`chert: invalid argument "xml" for "--log" flag: want off, common, combined, text or json` + seeServe},
 		{[]string{"serve", "--quiet", "--log", "text"},
 			`chert: --quiet and --log text contradict each other; leave one out` + seeServe},
 		{[]string{"serve", "--shutdown-timeout", "-1s"},

@@ -2,19 +2,18 @@ package main
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
 
-// front is the server's handler for as long as it runs. It counts, logs, and hands requests to the generation of the
-// moment, which reload replaces. It is as direct as what it stands before: on the direct way it allocates nothing
-// unless requests are logged.
+// front is the server's handler for as long as it runs. It counts, and hands requests to the generation of the moment,
+// which reload replaces. It is as direct as what it stands before: on the direct way it allocates nothing.
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
@@ -27,19 +26,23 @@ type front struct {
 
 // generation is what a configuration says, ready to serve. It is immutable but for its counts of users.
 type generation struct {
-	handler http.Handler
+	handler http.Handler   // with the log before it
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
-	limits  io.Closer    // the store that it shares with others; nil if there is none
-	access  *slog.Logger // nil: requests are not logged
+	limits  io.Closer // the store that it shares with others; nil if there is none
+	logged  bool      // to front.lines
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
 	}
 }
 
-func newGeneration(h http.Handler, access *slog.Logger, files ...*static.Handler) *generation {
-	g := &generation{handler: h, access: access, files: files}
+// newGeneration makes one whose requests are logged by access, if that is not nil.
+func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*static.Handler) *generation {
+	if access != nil {
+		h = access.Wrap(h)
+	}
+	g := &generation{handler: h, logged: access != nil, files: files}
 	g.direct, _ = h.(direct.Handler)
 	return g
 }
@@ -89,17 +92,8 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	shard := shardOf(x.RemoteAddr)
 	g := f.enter(shard)
 	defer g.leave(shard)
-	if g.direct == nil {
-		return false
-	}
-	var start time.Time
-	if g.access != nil {
-		if f.lines.full() {
-			return false // the plain way may wait
-		}
-		start = time.Now()
-	}
-	if !g.direct.ServeDirect(x) {
+	// The log may have to wait: on the plain way only.
+	if g.direct == nil || g.logged && f.lines.full() || !g.direct.ServeDirect(x) {
 		return false
 	}
 	status, size := x.Status(), x.Size()
@@ -107,9 +101,6 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 		size = 0
 	}
 	f.tally.count(shard, status, size)
-	if g.access != nil {
-		logRequest(g.access, x.Method, string(x.Host), string(x.Path), status, size, time.Since(start), x.RemoteAddr)
-	}
 	return true
 }
 
@@ -120,16 +111,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := f.enter(shard)
 	defer g.leave(shard)
 	start := time.Now()
-	host, path := r.Host, r.URL.Path // read now: the handler may change them
+	path := r.URL.Path // read now: the handler may change it
 	cw := &countWriter{ResponseWriter: w}
 	// Deferred, so that a request whose handler panics is seen too.
 	defer func() {
-		took := time.Since(start)
 		f.tally.count(shard, cw.status, cw.bytes)
-		f.tally.slow(r.Method, path, took)
-		if g.access != nil {
-			logRequest(g.access, r.Method, host, path, cw.status, cw.bytes, took, r.RemoteAddr)
-		}
+		f.tally.slow(r.Method, path, time.Since(start))
 	}()
 	g.handler.ServeHTTP(cw, r)
 	cw.begun() // a handler that writes nothing sends 200 as well

@@ -193,10 +193,18 @@ func newClient(t *testing.T, socket string) *http.Client {
 	return &http.Client{Transport: tr, Timeout: patience}
 }
 
-// get fetches url and returns the status and the body.
-func get(t *testing.T, c *http.Client, url string) (int, string) {
+// send sends a request, whose URL is base and path, and reads the answer whole.
+func send(t *testing.T, c *http.Client, base, path, host string, head http.Header) reply {
 	t.Helper()
-	res, err := c.Get(url)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	if head != nil {
+		req.Header = head
+	}
+	res, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +213,14 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res.StatusCode, string(body)
+	return reply{res.StatusCode, string(body), res.Header}
+}
+
+// get fetches url and returns the status and the body.
+func get(t *testing.T, c *http.Client, url string) (int, string) {
+	t.Helper()
+	r := send(t, c, url, "", "", nil)
+	return r.status, r.body
 }
 
 // inProcess calls run without a process of its own. It is for what ends by itself: nothing can stop it.

@@ -28,21 +28,8 @@ func startConfig(t *testing.T, text string, files map[string]string, args ...str
 // getHost fetches a page of a site.
 func getHost(t *testing.T, c *http.Client, base, host, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest("GET", base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = host
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(body)
+	r := send(t, c, base, path, host, nil)
+	return r.status, r.body
 }
 
 // reload makes the server read its configuration again and waits until it has.
@@ -357,5 +344,58 @@ func TestReloadLog(t *testing.T) {
 		if r, err := parse(lines[i]); err != nil || r.Status != 200 {
 			t.Errorf("%q: %v", lines[i], err)
 		}
+	}
+}
+
+// Releases are exchanged by renaming, also the folder in which chert was started: a reload takes what is at the path
+// then, neither the old folder under its new name nor nothing.
+func TestReloadOfRenamedFolder(t *testing.T) {
+	needSignals(t)
+	for _, how := range []string{"folder", "config"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			base, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			site := filepath.Join(base, "site")
+			release := func(text string) {
+				t.Helper()
+				if err := os.Mkdir(site, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(site, "f"), text)
+				write(t, filepath.Join(site, "chert.toml"), "[[site]]\nhosts = ['*']\nroot = '.'\n")
+			}
+			rename := func(from, to string) {
+				t.Helper()
+				if err := os.Rename(from, to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			release("one")
+			args := map[string][]string{"folder": {"."}, "config": {"--config", "chert.toml"}}[how]
+			p := &proc{t: t, cmd: command(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+			p.cmd.Dir = site
+			p.begin()
+			c := newClient(t, "")
+			if _, body := get(t, c, p.urls[0]+"f"); body != "one" {
+				t.Fatalf("got %q", body)
+			}
+
+			// Gone: it is said, with the whole path, and what is open is served on.
+			rename(site, filepath.Join(base, "old"))
+			if said := p.refuse(); !strings.Contains(said, site) {
+				t.Errorf("said %q", said)
+			}
+			if _, body := get(t, c, p.urls[0]+"f"); body != "one" {
+				t.Errorf("got %q", body)
+			}
+			release("two")
+			p.reload()
+			if _, body := get(t, c, p.urls[0]+"f"); body != "two" {
+				t.Errorf("got %q", body)
+			}
+		})
 	}
 }

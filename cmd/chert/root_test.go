@@ -80,7 +80,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"che"}, "check " + noFile},
 		{[]string{"de"}, "demo " + noFile},
 		{[]string{"demo", ""}, noFile},
-		{[]string{"demo", "--log", ""}, "off text json " + noFile},
+		{[]string{"demo", "--log", ""}, "off common combined text json " + noFile},
 		{[]string{"check", ""}, "toml " + filterExt},
 		{[]string{"check", "a.toml", ""}, noFile},
 		{[]string{"serve", "--config", ""}, "toml " + filterExt},
@@ -89,7 +89,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"serve", "--no-l"}, "--no-listing " + noFile},
 		{[]string{"serve", ""}, filterDirs},
 		{[]string{"serve", "dir", ""}, noFile}, // one folder is all it takes
-		{[]string{"serve", "--log", ""}, "off text json " + noFile},
+		{[]string{"serve", "--log", ""}, "off common combined text json " + noFile},
 		{[]string{"serve", "--listen", ""}, noFile},
 	}
 	for _, tt := range tests {

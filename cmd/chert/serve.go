@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
@@ -11,27 +10,22 @@ import (
 
 // serveOptions is the command line of "chert serve".
 type serveOptions struct {
-	dir             string
-	config          string // "": dir is served
-	listen          endpoints
-	log             logFormat
-	quiet           bool
-	open            bool
-	shutdownTimeout time.Duration
-	files           fileFlags
-	rates           rateFlags
-	given           func(flag string) bool
+	runFlags
+	dir    string
+	config string // "": dir is served
+	files  fileFlags
+	rates  rateFlags
+	given  func(flag string) bool
 }
 
 // check finds what each flag by itself cannot. args are what is left of the command line.
 func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	o.given = cmd.Flags().Changed
 	files := o.files.seen(o.given)
+	if err := o.runFlags.check(o.given); err != nil {
+		return err
+	}
 	switch {
-	case o.quiet && o.log != logOff:
-		return fmt.Errorf("--quiet and --log %s contradict each other; leave one out", o.log)
-	case o.shutdownTimeout < 0:
-		return fmt.Errorf("--shutdown-timeout %v is negative; 0 does not wait", o.shutdownTimeout)
 	case !o.given("config"):
 	case o.config == "":
 		return errors.New("--config wants the name of a file")
@@ -80,7 +74,7 @@ const serveExample = `  chert serve --open                     the current folde
   chert serve --config /etc/chert.toml   many sites`
 
 func newServeCmd() *cobra.Command {
-	o := serveOptions{log: logOff}
+	o := serveOptions{runFlags: runFlags{log: logOff}}
 	cmd := &cobra.Command{
 		Use:     "serve [DIR]",
 		Short:   "Serve the files of a folder",
@@ -115,30 +109,11 @@ func newServeCmd() *cobra.Command {
 func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port or unix:/path; may be repeated")
+	o.runFlags.add(cmd)
 	f.StringVarP(&o.config, "config", "c", "", "serve the sites of this `file` instead of a folder")
-	f.BoolVar(&o.open, "open", false, "open the browser")
-	f.Var(&o.log, "log", "log requests to stderr: off, text or json; duration is in seconds")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
-	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
-		"how long a stop waits for running requests; 0 does not wait")
+	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	o.files.add(cmd)
 	o.rates.add(cmd)
-
-	mustComplete(cmd, "log", cobra.FixedCompletions([]string{
-		"off\tno access log",
-		"text\tkey=value lines",
-		"json\tone object a line",
-	}, cobra.ShellCompDirectiveNoFileComp))
-	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
-	mustComplete(cmd, "listen", cobra.NoFileCompletions)
-	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
-}
-
-func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // there is no such flag
-	}
 }
 
 // startLine goes to stdout, for people and for scripts that asked for port 0.

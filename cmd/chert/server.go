@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -69,7 +68,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	stop, hangup, release := signals()
 	defer release()
 
+	// A reload means what is at these paths then, also if the current folder has been renamed.
+	dir, file := absolute(o.dir), absolute(o.config)
 	first, err := s.load()
+	o.dir, o.config = dir, file
 	if ps, ok := errors.AsType[config.Problems](err); ok {
 		fmt.Fprintln(stderr, ps)
 		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
@@ -153,15 +155,9 @@ func (s *server) generate(up *setup, r config.RateLimit, h http.Handler, files .
 		}
 		return err
 	}
-	up.gen = newGeneration(h, s.access(up.format), files...)
+	up.gen = newGeneration(h, up.format.access(s.lines), files...)
 	up.gen.limits = store
 	return nil
-}
-
-// access is the log of requests, nil for none.
-func (s *server) access(f logFormat) *slog.Logger {
-	l, _ := loggers(f, s.lines)
-	return l
 }
 
 // use makes requests go to up from now on.
@@ -301,8 +297,7 @@ func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
 	if f == logOff {
 		to = stderr
 	}
-	_, errs := loggers(f, to)
-	o.to.Store(errs)
+	o.to.Store(f.errors(to))
 }
 
 func (o *errorOutput) Write(line []byte) (int, error) {
@@ -311,11 +306,14 @@ func (o *errorOutput) Write(line []byte) (int, error) {
 }
 
 // showFolder is the whole path of a folder.
-func showFolder(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
+func showFolder(dir string) string { return quote(absolute(dir)) }
+
+// absolute is the whole path of a file or folder; "" is none.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
 	}
-	return quote(dir)
+	return path
 }
 
 // showCount is "3 sites" or "3 sites and 1 redirect".

@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/percent"
 	"github.com/chert-http/chert/static"
 )
 
@@ -123,7 +124,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 	}
 	// Last, and once: what the client sends may look like {host}.
 	if before, ok := strings.CutSuffix(to, "{uri}"); ok {
-		to = before + escape(targetURI(x))
+		to = string(percent.Append([]byte(before), targetURI(x), inTarget))
 	}
 	x.SetStatus(d.status)
 	x.SetField("Location", to)
@@ -156,27 +157,6 @@ func targetURI(x *direct.Exchange) string {
 	return "/"
 }
 
-// escape percent-encodes what cannot stand in a URL and what would end an attribute or a field; a percent sign is
-// taken to be one of the encoding.
-func escape(s string) string {
-	const hex = "0123456789ABCDEF"
-	clean := func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0 }
-	bad := 0
-	for i := range len(s) {
-		if !clean(s[i]) {
-			bad++
-		}
-	}
-	if bad == 0 {
-		return s
-	}
-	b := make([]byte, 0, len(s)+2*bad)
-	for i := range len(s) {
-		if c := s[i]; clean(c) {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return string(b)
-}
+// inTarget is what can stand in a URL and would not end an attribute or a field; a percent sign is taken to be one of the
+// encoding.
+var inTarget = percent.But("\"<>\\^`{|}")

@@ -1,5 +1,14 @@
 package coding
 
+import (
+	"bytes"
+
+	"github.com/chert-http/chert/internal/field"
+)
+
+// ows is optional whitespace (RFC 9110 section 5.6.3).
+const ows = " \t"
+
 // qUnset is the quality of what Accept-Encoding does not mention.
 const qUnset = -1
 
@@ -50,13 +59,13 @@ func qualities(accept []byte) (quality [codings]int) {
 	star := qUnset
 	for len(accept) > 0 {
 		var element []byte
-		element, accept = cut(accept, ',')
-		name, weight := cut(element, ';')
-		q, ok := parseWeight(weight, len(name) < len(element))
+		element, accept, _ = bytes.Cut(accept, []byte(","))
+		name, weight, weighed := bytes.Cut(element, []byte(";"))
+		q, ok := parseWeight(weight, weighed)
 		if !ok {
 			continue
 		}
-		name = trim(name)
+		name = bytes.Trim(name, ows)
 		if len(name) == 1 && name[0] == '*' {
 			star = max(star, q)
 		} else if c, ok := lookup(name); ok {
@@ -85,13 +94,13 @@ func qualities(accept []byte) (quality [codings]int) {
 // lookup finds a coding by its token, in any case (RFC 9110 section 8.4.1).
 func lookup(name []byte) (Coding, bool) {
 	switch {
-	case foldEqual(name, "gzip"), foldEqual(name, "x-gzip"): // section 8.4.1.3
+	case field.EqualFold(name, "gzip"), field.EqualFold(name, "x-gzip"): // section 8.4.1.3
 		return Gzip, true
-	case foldEqual(name, "br"):
+	case field.EqualFold(name, "br"):
 		return Brotli, true
-	case foldEqual(name, "zstd"):
+	case field.EqualFold(name, "zstd"):
 		return Zstd, true
-	case foldEqual(name, "identity"):
+	case field.EqualFold(name, "identity"):
 		return Identity, true
 	}
 	return 0, false
@@ -107,7 +116,7 @@ func parseWeight(b []byte, present bool) (q int, ok bool) {
 	if !present {
 		return one, true
 	}
-	b = trim(b)
+	b = bytes.Trim(b, ows)
 	if len(b) < 3 || b[0]|0x20 != 'q' || b[1] != '=' || b[2] != '0' && b[2] != '1' {
 		return 0, false
 	}
@@ -128,41 +137,4 @@ func parseWeight(b []byte, present bool) (q int, ok bool) {
 		q += int(d-'0') * unit
 	}
 	return q, q <= one
-}
-
-// cut splits b at the first sep; after is nil if there is none.
-func cut(b []byte, sep byte) (before, after []byte) {
-	for i, c := range b {
-		if c == sep {
-			return b[:i], b[i+1:]
-		}
-	}
-	return b, nil
-}
-
-// trim takes optional whitespace off (RFC 9110 section 5.6.3).
-func trim(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
-}
-
-// foldEqual reports whether b is s, which is in lower case, in any case.
-func foldEqual(b []byte, s string) bool {
-	if len(b) != len(s) {
-		return false
-	}
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != s[i] {
-			return false
-		}
-	}
-	return true
 }

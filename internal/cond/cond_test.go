@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 )
 
 // fields are lines of "Name: value".
@@ -238,7 +239,7 @@ func TestRangeApplies(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector makes sync.Pool drop things")
 	}
 	browser := []string{"User-Agent: x", "Accept: */*", "Accept-Encoding: gzip", "Accept-Language: en", "Cookie: a=b"}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/field"
 )
 
 // A reader goes through all fields of a request. It is pooled together with the
@@ -39,7 +40,7 @@ func (r *reader) free() {
 }
 
 func (r *reader) see(name, value []byte) (more bool) {
-	if !foldEqual(name, r.name) {
+	if !field.EqualFold(name, r.name) {
 		return true
 	}
 	r.count++
@@ -68,18 +69,4 @@ func single(f direct.Fields, name string) (value []byte, ok bool) {
 	value, ok = r.value, r.count == 1
 	r.free()
 	return value, ok
-}
-
-// foldEqual reports whether b is name but for the case of letters. name is in
-// canonical form: letters and hyphens.
-func foldEqual(b []byte, name string) bool {
-	if len(b) != len(name) {
-		return false
-	}
-	for i, c := range b {
-		if c != name[i] && (c|0x20 != name[i]|0x20 || c|0x20 < 'a' || c|0x20 > 'z') {
-			return false
-		}
-	}
-	return true
 }

@@ -56,22 +56,24 @@ var policy = []rule{
 	// engine or the root. What they gain on chert they gain through direct.
 	// What static files and middleware share: each knows one part of RFC 9110,
 	// or one format, and no handler.
-	{pkg: "internal/coding", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
-	{pkg: "internal/cond", may: "direct"},
+	{pkg: "internal/field", may: "direct"},
+	{pkg: "internal/percent"},
+	{pkg: "internal/coding", may: "internal/field", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
+	{pkg: "internal/cond", may: "direct internal/field"},
 	{pkg: "internal/ranges"},
 	{pkg: "internal/media"},
-	{pkg: "internal/listing"},
+	{pkg: "internal/listing", may: "internal/percent"},
 	{pkg: "router", may: "direct"},
 	{pkg: "ratelimit", may: "direct"},
 	// What needs another module is a package of its own below middleware, so that
 	// only its users get that.
 	{pkg: "middleware/internal/wrap", may: "direct"},
-	{pkg: "middleware", may: "direct ratelimit internal/coding internal/cond middleware/internal/wrap"},
+	{pkg: "middleware", may: "direct ratelimit internal/field internal/coding internal/cond middleware/internal/wrap"},
 	{pkg: "middleware/basicauth", may: "direct middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct ratelimit middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
-	{pkg: "static", may: "direct internal/sys internal/coding internal/cond internal/ranges internal/media internal/listing",
+	{pkg: "static", may: "direct internal/sys internal/field internal/percent internal/coding internal/cond internal/ranges internal/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "websocket", may: "direct internal/wsframe"},
 
@@ -85,6 +87,8 @@ var policy = []rule{
 	// Tests only.
 	{pkg: "internal/deps"},
 	{pkg: "internal/redistest"},
+	{pkg: "internal/race"},
+	{pkg: "internal/leak"},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

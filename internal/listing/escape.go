@@ -5,22 +5,15 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/chert-http/chert/internal/percent"
 )
 
 const hexDigits = "0123456789abcdef"
-const upperHex = "0123456789ABCDEF"
 
-// plain marks the bytes that stand for themselves in a segment of a path: RFC
-// 3986 section 3.3, pchar, without & and ', which HTML gives a meaning.
-var plain = func() (t [256]bool) {
-	for c := range t {
-		t[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-	}
-	for _, c := range "-._~!$()*+,;=:@" {
-		t[c] = true
-	}
-	return t
-}()
+// inURL is what stands for itself in a segment of a path: RFC 3986 section 3.3,
+// pchar, without & and ', which HTML gives a meaning.
+var inURL = percent.Of("-._~!$()*+,;=:@")
 
 // appendURL appends a relative URL for the entry.
 func appendURL(b []byte, e *Entry) []byte {
@@ -28,14 +21,7 @@ func appendURL(b []byte, e *Entry) []byte {
 	// (e.g., "this:that") cannot be used as the first segment of a
 	// relative-path reference, as it would be mistaken for a scheme name."
 	b = append(b, "./"...)
-	for i := 0; i < len(e.Name); i++ {
-		c := e.Name[i]
-		if plain[c] {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', upperHex[c>>4], upperHex[c&15])
-		}
-	}
+	b = percent.Append(b, e.Name, inURL)
 	if e.Dir {
 		b = append(b, '/')
 	}

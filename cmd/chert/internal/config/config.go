@@ -1,12 +1,14 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 // Config is what a file says.
 type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
-	Log             string         // "off", "text", "json", or "" if the file has none
+	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
 	RateLimit       RateLimit
 	Sites           []Site
@@ -45,6 +47,7 @@ type Redirect struct {
 // Checks are what only the command can judge. None may be nil.
 type Checks struct {
 	Listen func(string) error // an address to listen on; only its form
+	Log    func(string) error // a format of the log of requests
 	Folder func(string) error // a folder to serve
 	// The form of a store of limits, and what is done when it fails.
 	RateStore, RateFailure func(string) error
@@ -97,7 +100,18 @@ func plain(err error) error {
 	return err
 }
 
+// Windows' editors begin a file with these.
+var (
+	utf8BOM  = []byte("\xef\xbb\xbf")
+	utf16BOM = [][]byte{[]byte("\xff\xfe"), []byte("\xfe\xff")}
+)
+
 func (d *doc) load(data []byte, checks Checks) *Config {
+	if slices.ContainsFunc(utf16BOM, func(bom []byte) bool { return bytes.HasPrefix(data, bom) }) {
+		d.errorf(Position{}, "this is UTF-16; save it as UTF-8")
+		return nil
+	}
+	data = bytes.TrimPrefix(data, utf8BOM) // UTF-8 has but one order of bytes to mark
 	var m map[string]any
 	if err := toml.Unmarshal(data, &m); err != nil {
 		var at Position
@@ -125,11 +139,10 @@ func (l *loader) config(t *table) *Config {
 		cfg.Listen = l.listen(all, t.spot.child("listen").key)
 	}
 	if s, at, ok := t.str("log"); ok {
-		switch s {
-		case "off", "text", "json":
+		if err := l.checks.Log(s); err != nil {
+			l.errorf(at, "log: %v", err)
+		} else {
 			cfg.Log = s
-		default:
-			l.errorf(at, "log wants off, text or json")
 		}
 	}
 	if timeout, ok := t.duration("shutdown_timeout"); ok {

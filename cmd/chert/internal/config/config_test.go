@@ -23,6 +23,12 @@ var checks = Checks{
 		}
 		return nil
 	},
+	Log: func(s string) error {
+		if s == "xml" {
+			return errors.New("want another")
+		}
+		return nil
+	},
 	Folder: func(dir string) error {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return fmt.Errorf("no such folder: %q", filepath.Base(dir))
@@ -168,6 +174,14 @@ func TestShares(t *testing.T) {
 	}
 }
 
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := load(t, "\xef\xbb\xbf"+good)
+	if err != nil || len(cfg.Sites) != 1 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
 // good is a site without fault, to put one beside.
 const good = "[[site]]\nhosts = ['*']\nroot = 'www'\n"
 
@@ -175,6 +189,9 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, want string }{
 		{"syntax", "listen = \n", "1:10: unexpected character"},
+		{"UTF-16", "\xff\xfel\x00", "this is UTF-16; save it as UTF-8"},
+		{"UTF-16, the other way", "\xfe\xff\x00l", "this is UTF-16; save it as UTF-8"},
+		{"behind a byte order mark", "\xef\xbb\xbflisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
 		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
 		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
@@ -190,7 +207,7 @@ func TestProblems(t *testing.T) {
 		{"listen's form", "listen = [':80', # here\n  'x']\n" + good, `2:3: listen: "x": no address`},
 		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80" is there already`},
 		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
-		{"log", "log = 'xml'\n" + good, "1:7: log wants off, text or json"},
+		{"log", "log = 'xml'\n" + good, "1:7: log: want another"},
 		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
 		{"timeout", "shutdown_timeout = '30'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
 		{"timeout's type", "shutdown_timeout = 30\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
@@ -335,7 +352,7 @@ func FuzzLoad(f *testing.F) {
 	for _, s := range []string{good, "a.b = {c=[1,{d=2}]}\n[a.e]\n", "[[site]]\n[site.rules]\n", "site=[{rules=[{headers={a='b'}}]}]", "[[a]]\n[[a.b]]\n[a.b.c]\nd=1\n[[a]]\n"} {
 		f.Add(s)
 	}
-	nothing := Checks{Listen: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
+	nothing := Checks{Listen: func(string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
 	nothing = ofRates(nothing)
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -143,11 +143,13 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 // MatchAll is the pattern of a rule for all files.
 const MatchAll = "**"
 
-// CheckRule asks package static whether it takes a rule.
+// CheckRule asks package static whether it takes a rule. The error does not say
+// whose rule it is: that stands before it.
 func CheckRule(r static.Rule) error {
 	h, err := static.NewFS(noFiles{}, &static.Options{Rules: []static.Rule{r}, CacheBytes: -1})
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "static: Rules: "))
+		text := strings.TrimPrefix(err.Error(), "static: Rules: ")
+		return errors.New(strings.TrimPrefix(text, fmt.Sprintf("%q: ", r.Match)))
 	}
 	return h.Close()
 }

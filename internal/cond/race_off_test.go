@@ -1,5 +1,0 @@
-//go:build !race
-
-package cond
-
-const raceEnabled = false

@@ -1,0 +1,56 @@
+package field
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// EqualFold reports whether a is b but for the case of ASCII letters. Others,
+// such as the Kelvin sign, are no letters here.
+func EqualFold[A, B []byte | string](a A, b B) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i < len(b); i++ {
+		c, d := a[i], b[i]
+		if c != d && (c|0x20 != d|0x20 || c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// Joined is the value of the named field, nil if there is none. Several lines
+// are one list (RFC 9110 section 5.3), so this is for fields that are lists. It
+// allocates only if there are several. One line is the server's buffer.
+func Joined(f direct.Fields, name string) []byte {
+	first := f.Get(name)
+	if first == nil || direct.Count(f, name) < 2 {
+		return first
+	}
+	return joinAll(f, name)
+}
+
+// joinAll is apart because its closure makes what it changes move to the heap.
+func joinAll(f direct.Fields, name string) []byte {
+	var all [][]byte
+	for have, value := range f.All() {
+		if EqualFold(have, name) {
+			all = append(all, value)
+		}
+	}
+	return bytes.Join(all, []byte(","))
+}
+
+// HasToken reports whether list, of tokens with commas between them, has token,
+// in any case.
+func HasToken(list, token string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		if EqualFold(strings.Trim(part, " \t"), token) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package leak
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// module is a part of every frame of its functions.
+const module = "github.com/chert-http/chert"
+
+// A Check looks for more than Main does by itself: it describes what is left,
+// or says "". It is asked again and again.
+type Check func() string
+
+// Main runs the tests and exits, with 1 if they leave something behind. What is
+// open before, and the goroutine of TestMain, are not.
+//
+// The runtime's poller opens descriptors at its first use and keeps them: warm,
+// if not nil, uses it.
+func Main(m *testing.M, warm func(), checks ...Check) {
+	if warm != nil {
+		warm()
+	}
+	files := OpenFiles()
+	code := m.Run()
+	if code == 0 {
+		if left := wait(files, checks); left != "" {
+			fmt.Fprintln(os.Stderr, left)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// wait gives time to what ends by itself, and describes what does not.
+func wait(files []string, checks []Check) (left string) {
+	for deadline := time.Now().Add(15 * time.Second); ; {
+		left = now(files, checks)
+		if left == "" || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(10 * time.Millisecond) // polling for an end, not synchronising
+	}
+}
+
+func now(files []string, checks []Check) string {
+	if left := goroutines(); len(left) > 0 {
+		return fmt.Sprintf("%d goroutines were left behind:\n%s", len(left), strings.Join(left, "\n\n"))
+	}
+	for _, check := range checks {
+		if left := check(); left != "" {
+			return left
+		}
+	}
+	if open := OpenFiles(); len(open) > len(files) {
+		return fmt.Sprintf("descriptors were left behind:\nbefore %v\nafter  %v", files, open)
+	}
+	return ""
+}
+
+// goroutines are the stacks of those that run code of the module, but for the
+// one that asks.
+func goroutines() (left []string) {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for i, g := range strings.Split(string(stacks), "\n\n") {
+		if i > 0 && strings.Contains(g, module) { // the first is the caller's
+			left = append(left, g)
+		}
+	}
+	return left
+}
+
+// OpenFiles lists the process's descriptors; nothing where there is no /proc.
+func OpenFiles() (open []string) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		to, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err != nil || strings.Contains(to, "/proc/") {
+			continue
+		}
+		open = append(open, e.Name()+"="+to)
+	}
+	return open
+}

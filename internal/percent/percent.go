@@ -1,0 +1,41 @@
+package percent
+
+// A Set is bytes that stand for themselves. Never changed once it is made.
+type Set [256]bool
+
+// Of is the letters and digits of ASCII, and others.
+func Of(others string) *Set {
+	s := new(Set)
+	for c := range s {
+		s[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	}
+	for i := range len(others) {
+		s[others[i]] = true
+	}
+	return s
+}
+
+// But is every byte that can be seen (0x21 to 0x7e) but others.
+func But(others string) *Set {
+	s := new(Set)
+	for c := '!'; c <= '~'; c++ {
+		s[c] = true
+	}
+	for i := range len(others) {
+		s[others[i]] = false
+	}
+	return s
+}
+
+// Append appends text to b, with all bytes encoded that keep does not have.
+func Append[T []byte | string](b []byte, text T, keep *Set) []byte {
+	const hex = "0123456789ABCDEF"
+	for i := range len(text) {
+		if c := text[i]; keep[c] {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return b
+}

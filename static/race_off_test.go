@@ -1,5 +1,0 @@
-//go:build !race
-
-package static
-
-const raceEnabled = false
