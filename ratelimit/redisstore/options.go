@@ -43,7 +43,8 @@ type Options struct {
 	Prefix string
 	// Timeout is how long a decision may take in all: waiting for a connection,
 	// making one, and the round trip. Default 100 ms. What runs when it is over
-	// costs the time that the scheduler needs to see it, on top.
+	// costs the time that the scheduler needs to see it, on top. A connection
+	// that takes longer to be made is made in the background, for up to 5 s.
 	Timeout time.Duration
 	// Failure is the policy for failures. Default Local.
 	Failure Failure
