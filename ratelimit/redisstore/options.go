@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/ratelimit"
+	"github.com/sony/gobreaker/v2"
 )
 
 // A Failure is what is decided while Redis is not there.
@@ -77,6 +78,11 @@ type Event struct {
 	// Err is why the policy for failures has decided, nil if it has not. It is
 	// gobreaker's ErrOpenState or ErrTooManyRequests if Redis was not asked.
 	Err error
+	// Policy is what has decided if Err is not nil.
+	Policy Failure
+	// Breaker is how Redis is asked after this: StateClosed, always; StateOpen,
+	// not for now; StateHalfOpen, by the next one.
+	Breaker gobreaker.State
 }
 
 func (o *Options) defaults() (Options, error) {
@@ -104,9 +110,6 @@ func (o *Options) defaults() (Options, error) {
 	}
 	if d.Report == nil {
 		d.Report = func(line string) { log.Print(line) }
-	}
-	if d.Observe == nil {
-		d.Observe = func(Event) {}
 	}
 	return d, d.check()
 }

@@ -115,12 +115,12 @@ func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
 		s.giveBack(ctx, claims[:done])
 		s.notAsked(claims[done:])
 	}
-	e := Event{Took: time.Since(start), Claims: len(claims), Allowed: allowed(claims), Err: err}
+	e := Event{Claims: len(claims), Allowed: allowed(claims)}
 	if err == nil {
 		e.Time = time.Unix(0, at)
 		s.answered()
 	}
-	s.o.Observe(e)
+	s.observe(e, start, err)
 	return err
 }
 
@@ -249,8 +249,17 @@ func (s *Store) Refund(ctx context.Context, claims []ratelimit.Claim) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	err := s.giveBack(ctx, claims)
-	s.o.Observe(Event{Took: time.Since(start), Claims: len(claims), Refund: true, Allowed: true, Err: err})
+	s.observe(Event{Claims: len(claims), Refund: true, Allowed: true}, start, err)
 	return err
+}
+
+// observe fills in what every event has.
+func (s *Store) observe(e Event, start time.Time, err error) {
+	if s.o.Observe == nil {
+		return
+	}
+	e.Took, e.Err, e.Policy, e.Breaker = time.Since(start), err, s.o.Failure, s.breaker.State()
+	s.o.Observe(e)
 }
 
 func (s *Store) giveBack(ctx context.Context, claims []ratelimit.Claim) error {
