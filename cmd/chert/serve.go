@@ -20,6 +20,7 @@ type serveOptions struct {
 	shutdownTimeout time.Duration
 	files           fileFlags
 	rates           rateFlags
+	proxies         proxiesFlag
 	given           func(flag string) bool
 }
 
@@ -124,6 +125,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 		"how long a stop waits for running requests; 0 does not wait")
 	o.files.add(cmd)
 	o.rates.add(cmd)
+	f.Var(&o.proxies, "trusted-proxy", "believe this proxy's X-Forwarded-For: an address, a prefix as 10.0.0.0/8, or unix;\nmay be repeated. Limits and the log then see the client it asks for")
 
 	mustComplete(cmd, "log", cobra.FixedCompletions([]string{
 		"off\tno access log",
@@ -132,6 +134,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	}, cobra.ShellCompDirectiveNoFileComp))
 	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
+	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
 }
 
