@@ -11,7 +11,8 @@ import (
 // A Key says whose bucket a request is charged to. The zero Key is ByAddress.
 //
 // Stores do not have what clients have sent: only addresses, and what package
-// ratelimit itself has named, can be read in them. Other keys are hashed there.
+// ratelimit itself has named, can be read in them. Other keys are hashed there
+// (SHA-256): who can read the store can try out what may be guessed.
 type Key struct {
 	// of appends the key to dst. dst as it is: there is none, and the address
 	// is the key.

@@ -23,8 +23,10 @@ type Memory struct {
 	keys  atomic.Int64 // now, those not forgotten yet included
 	loans loans
 
+	share  atomic.Int64 // keys that a shard of any limit may have
 	mu     sync.Mutex
 	spaces map[string]*tenant
+	enough int // spaces, before the next sweep
 }
 
 // MemoryOptions are the options of NewMemory; nil or zero is the default.
@@ -37,7 +39,8 @@ type MemoryOptions struct {
 	// are buckets for, and who is over a limit stays so.)
 	//
 	// Of several limits each may have its equal part of MaxKeys, also when
-	// others have taken all before: then it is up to twice as many together.
+	// others have taken all before: then it is up to twice as many together. A
+	// limit takes 16 KiB besides its keys.
 	MaxKeys int
 	// Clock tells the time since some fixed moment. It must not go back.
 	// Default: the system's monotonic clock.

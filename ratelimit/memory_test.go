@@ -390,7 +390,7 @@ func TestFull(t *testing.T) {
 			got++
 		}
 	}
-	room := shardCount * l.space.share.Load()
+	room := shardCount * l.space.m.share.Load()
 	if n := int64(store.Len()); n > room || n < most*9/10 {
 		t.Errorf("%d keys are kept, want %d to %d", n, most*9/10, room)
 	}
@@ -432,7 +432,7 @@ func TestFullOfAnotherLimit(t *testing.T) {
 	if n := store.Len(); n < most*9/10 {
 		t.Fatalf("%d keys: the table is not full", n)
 	}
-	room := most + 2*shardCount*int(quick.space.share.Load()) // with so few keys the deviations are most of it
+	room := most + 2*shardCount*int(store.share.Load()) // with so few keys the deviations are most of it
 	for range 100 {
 		for i := range most / 4 {
 			if d, _ := quick.Allow(t.Context(), strconv.Itoa(i), 10); !d.Allowed {
@@ -477,7 +477,7 @@ func TestSpaces(t *testing.T) {
 		for range 100 {
 			runtime.GC()
 			store.mu.Lock()
-			store.divide(nil)
+			store.sweep()
 			n := len(store.spaces)
 			store.mu.Unlock()
 			if n == want {
@@ -490,16 +490,17 @@ func TestSpaces(t *testing.T) {
 		mustLimit(t, strconv.Itoa(i+6)+"/h", store).Allow(t.Context(), "k", 1)
 	}
 	await(51) // somebody owes something in each
-	whole := l.space.share.Load()
+	few := store.share.Load()
 	c.advance(time.Hour)
 	await(1)
-	if share := l.space.share.Load(); share < 20*whole {
-		t.Errorf("a shard may have %d keys, and %d while there were 51 limits", share, whole)
-	}
 	c.advance(24 * time.Hour)
 	await(1) // nobody owes anything, but l is used
 	if again := mustLimit(t, "1/h burst 5", store); again.space != l.space {
 		t.Error("the same limit does not share its buckets")
+	}
+	mustLimit(t, "1/h burst 6", store)
+	if share := store.share.Load(); share < 15*few {
+		t.Errorf("a shard may have %d keys, and %d while there were 51 limits", share, few)
 	}
 	if d, _ := l.Allow(t.Context(), "k", 5); !d.Allowed {
 		t.Errorf("got %+v", d)
@@ -522,7 +523,7 @@ func TestHammerFull(t *testing.T) {
 		d, _ := l.Allow(context.Background(), strconv.Itoa(i%5000), 1)
 		return d.Allowed
 	})
-	if most := 3 * shardCount * l.space.share.Load(); got > most {
+	if most := 3 * shardCount * l.space.m.share.Load(); got > most {
 		t.Errorf("%d were admitted by %d buckets of 3", got, most/3)
 	}
 }

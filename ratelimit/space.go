@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"math"
-	"sync/atomic"
 	"weak"
 )
 
@@ -11,19 +10,19 @@ import (
 type space struct {
 	m      *Memory
 	shards [shardCount]shard
-	share  atomic.Int64 // keys that a shard may have in any case
 }
 
 func (sp *space) shard(hash uint64) *shard { return &sp.shards[hash>>(64-shardBits)] }
 
 // crowded reports whether a shard with so many keys must not get more.
 func (sp *space) crowded(keys int) bool {
-	return int64(keys) >= sp.share.Load() && sp.m.keys.Load() >= int64(sp.m.most)
+	return int64(keys) >= sp.m.share.Load() && sp.m.keys.Load() >= int64(sp.m.most)
 }
 
 // A tenant is a space as a Memory knows it. It is kept while somebody owes
 // something in it, and after that while a Limit uses it. Else limits that were
-// changed by a reload would take their part of MaxKeys for good.
+// changed by a reload would take their part of MaxKeys for good. Who is gone is
+// looked for when there are twice as many.
 type tenant struct {
 	owing *space
 	used  weak.Pointer[space]
@@ -52,30 +51,29 @@ func (m *Memory) rent(l *Limit) *space {
 	for i := range sp.shards {
 		sp.shards[i].table.Store(noKeys)
 	}
-	m.spaces[id] = &tenant{owing: sp, used: weak.Make(sp)}
-	m.divide(sp)
+	if len(m.spaces) >= m.enough {
+		m.sweep()
+		m.enough = 2*len(m.spaces) + 8
+	}
+	m.spaces[id] = &tenant{owing: sp, used: weak.Make(sp)} // now: nobody owes anything in it yet
+	// Keys do not spread evenly: six standard deviations more.
+	mean := float64(m.most) / float64(len(m.spaces)) / shardCount
+	m.share.Store(int64(math.Ceil(mean + 6*math.Sqrt(mean))))
 	return sp
 }
 
-// divide gives each space its part. m.mu is held.
-func (m *Memory) divide(fresh *space) {
+// sweep forgets the spaces that nobody uses any more. m.mu is held.
+func (m *Memory) sweep() {
 	now := m.now()
-	var all []*space
 	for id, t := range m.spaces {
-		sp := t.used.Value()
-		if sp == nil {
+		switch sp := t.used.Value(); {
+		case sp == nil:
 			delete(m.spaces, id)
-			continue
-		}
-		if t.owing = sp; sp != fresh && !sp.tidy(now) {
+		case sp.tidy(now):
+			t.owing = sp
+		default:
 			t.owing = nil
 		}
-		all = append(all, sp)
-	}
-	// Keys do not spread evenly: six standard deviations more.
-	mean := float64(m.most) / float64(len(all)) / shardCount
-	for _, sp := range all {
-		sp.share.Store(int64(math.Ceil(mean + 6*math.Sqrt(mean))))
 	}
 }
 

@@ -57,7 +57,7 @@ func clean(hash uint64) uint64 {
 type shard struct {
 	table atomic.Pointer[table]
 	mu    sync.Mutex
-	_     [112]byte // shards do not share lines of memory
+	_     [48]byte // shards do not share lines of memory
 }
 
 type table struct {
