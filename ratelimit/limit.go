@@ -24,7 +24,7 @@ type Decision struct {
 	// Failed: the store did not answer, and its policy has decided.
 	Failed    bool
 	Limit     int64 // what the bucket holds
-	Remaining int64 // whole tokens that are left
+	Remaining int64 // whole tokens that are left, at least
 	// RetryAfter is the time until there are as many tokens as were asked for,
 	// if nobody takes any: 0 if Allowed, Never if the bucket is too small.
 	RetryAfter time.Duration

@@ -9,7 +9,8 @@ import (
 
 // Memory is the store of one process. The usual decision is a look into a hash
 // table and one compare-and-swap; only a key that is new takes a lock, of a part
-// of the table.
+// of the table. Where several processors charge one key they have it in turns, or
+// take loans.
 //
 // A key is its 64-bit hash, under a seed of this process. That two keys of a
 // million have the same, and share a bucket, has a chance of 1 in 40 million.
