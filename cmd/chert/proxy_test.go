@@ -124,7 +124,7 @@ func TestTrustedProxyErrors(t *testing.T) {
 		"proxy.example":      `want an address, a prefix such as "10.0.0.0/8", or "unix"`,
 		"10.0.0.0/33":        `want an address, a prefix such as "10.0.0.0/8", or "unix"`,
 		"fe80::1%eth0":       `want an address, a prefix such as "10.0.0.0/8", or "unix"`,
-		"::ffff:10.0.0.0/96": "write an IPv4 address as one, without ::ffff:",
+		"::ffff:10.0.0.0/96": "write an IPv4 address without the ::ffff: before it",
 		"0.0.0.0/0":          "that is everybody, and clients would be whoever they say they are; name the proxies",
 		"::/0":               "that is everybody, and clients would be whoever they say they are; name the proxies",
 	} {

@@ -30,7 +30,7 @@ func (p *Proxies) Add(s string) error {
 	}
 	switch {
 	case prefix.Addr().Is4In6():
-		return errors.New("write an IPv4 address as one, without ::ffff:")
+		return errors.New("write an IPv4 address without the ::ffff: before it")
 	case prefix.Bits() == 0:
 		return errors.New("that is everybody, and clients would be whoever they say they are; name the proxies")
 	}
