@@ -26,6 +26,11 @@
 // of one meanwhile, the others get theirs back. Until then, some hundred
 // nanoseconds, another request may be refused for a token that comes back.
 //
+// A bucket that several processors charge all the time is charged for some tokens
+// at once, which each spends by itself; they are called in before anybody is
+// refused. Until then Remaining and Reset of an admitted request count them as
+// taken: there may be more than they say, by a 64th for each processor.
+//
 // The package imports std and direct. It must not know servers, nor any store
 // but its own. Anything may import it.
 package ratelimit

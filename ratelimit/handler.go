@@ -41,7 +41,7 @@ type Rule struct {
 // draft-ietf-httpapi-ratelimit-headers-10, a RateLimit line for each rule.
 //
 // It is a direct.Handler if next is, the store does not wait, and no rule has
-// ByFunc or ByRoute. A request that next leaves to the plain way has its tokens
+// ByFunc. A request that next leaves to the plain way has its tokens
 // given back before it is asked again.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if o == nil || len(o.Rules) == 0 {
@@ -61,10 +61,10 @@ func Handler(next http.Handler, o *Options) (http.Handler, error) {
 		if slices.ContainsFunc(o.Rules[:i], func(p Rule) bool { return p.Name == r.Name }) {
 			return nil, fmt.Errorf("ratelimit: two rules have the name %q", r.Name)
 		}
-		if r.Key.of == nil && r.Key.plain == nil {
+		if r.Key.of == nil {
 			r.Key = ByAddress()
 		}
-		isDirect = isDirect && r.Key.plain == nil
+		isDirect = isDirect && !r.Key.plain
 		h.rules[i] = &rule{limit: l, key: r.Key, cost: r.Cost}
 		if h.policy += policy(l); i < len(o.Rules)-1 {
 			h.policy += ", "
@@ -98,6 +98,7 @@ type call struct {
 	rules  []*rule // of claims
 	buf    []byte  // the keys
 	req    direct.Request
+	who    subject
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -111,19 +112,18 @@ func (c *call) done() {
 	}
 }
 
-// ask makes a call of a request, which it has in one of both forms, or both. It
-// reports whether the request is admitted.
-func (h *handler) ask(ctx context.Context, c *call, x *direct.Request, r *http.Request) bool {
+// ask makes a call of the request c.who. It reports whether that is admitted.
+func (h *handler) ask(ctx context.Context, c *call) bool {
 	for _, rule := range h.rules {
 		cost := int64(1)
 		if rule.cost != nil {
-			if cost = rule.cost(x); cost <= 0 {
+			if cost = rule.cost(c.who.x); cost <= 0 {
 				continue
 			}
 		}
 		n := len(c.buf)
 		var secret bool
-		c.buf, secret = rule.key.append(c.buf, x, r)
+		c.buf, secret = rule.key.append(c.buf, &c.who)
 		// If buf grows, earlier keys stay in the old one.
 		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret, Cost: cost})
 		c.rules = append(c.rules, rule)
@@ -139,7 +139,8 @@ func (h *handler) ask(ctx context.Context, c *call, x *direct.Request, r *http.R
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*call)
 	c.req = request(r)
-	if !h.ask(r.Context(), c, &c.req, r) {
+	c.who = subject{&c.req, r, r.Pattern}
+	if !h.ask(r.Context(), c) {
 		direct.Respond(w, r, func(x *direct.Exchange) { h.refuse(x, c) })
 		c.done()
 		return
@@ -163,8 +164,9 @@ type directHandler struct {
 // ServeDirect implements direct.Handler.
 func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
 	c := calls.Get().(*call)
+	c.who = subject{x: &x.Request, pattern: x.Pattern}
 	// Not deferred: after a panic of next's a new one is made.
-	if !h.ask(context.Background(), c, &x.Request, nil) {
+	if !h.ask(context.Background(), c) {
 		h.refuse(x, c)
 		c.done()
 		return true

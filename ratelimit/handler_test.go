@@ -234,25 +234,33 @@ func TestKeys(t *testing.T) {
 		{"func", ByFunc(func(r *http.Request) string { return r.URL.RawQuery }), get(""), "=b"},
 		{"func without", ByFunc(func(r *http.Request) string { return "" }), get("192.0.2.1:80"), "192.0.2.1"},
 		{"route", ByRoute(), &http.Request{Pattern: "GET /{x}", RemoteAddr: "@"}, "=GET /{x}"},
-		{"zero", Key{of: ByAddress().of}, get("192.0.2.1:80"), "192.0.2.1"},
+		{"no route", ByRoute(), get("192.0.2.1:80"), "192.0.2.1"},
+		{"IPv4 in IPv6 with a zone", ByAddress(), get("[::ffff:192.0.2.1%eth0]:80"), "192.0.2.1"},
+		{"IPv4 in IPv6, a prefix", ByPrefix(24, 48), get("[::ffff:192.0.2.1]:80"), "192.0.2.0/24"},
+		{"a long header", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", strings.Repeat("k", 1<<20)), "=" + strings.Repeat("k", 1<<20)},
 	} {
 		var x direct.Request
 		if tt.r.URL != nil {
 			x = request(tt.r)
 		}
-		got, secret := tt.key.append(slices.Clone(one), &x, tt.r)
-		if string(got) != "one"+tt.want || secret != (strings.Contains(tt.name, "header") && got[3] == '=') {
-			t.Errorf("%s: got %q, %v", tt.name, got, secret)
+		got, secret := tt.key.append(slices.Clone(one), &subject{&x, tt.r, tt.r.Pattern})
+		// What a client or a function says is nobody's to read; names of routes are the server's.
+		if string(got) != "one"+tt.want || secret != (got[3] == '=' && tt.name != "route") {
+			t.Errorf("%s: got %.99q, %v", tt.name, got, secret)
 		}
 	}
-	for _, bits := range [][2]int{{-1, 64}, {33, 64}, {32, -1}, {32, 129}} {
+	for name, f := range map[string]func(){
+		"ByPrefix: lengths": func() { ByPrefix(-1, 64) }, "ByPrefix: lengths go": func() { ByPrefix(33, 64) },
+		"ByPrefix: lengths go to": func() { ByPrefix(32, -1) }, "ByPrefix: lengths go to 32": func() { ByPrefix(32, 129) },
+		"ByFunc: no function": func() { ByFunc(nil) }, "ByRequest: no function": func() { ByRequest(nil) },
+	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("ByPrefix%v: no panic", bits)
+				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: "+name) {
+					t.Errorf("%s: panics with %q", name, said)
 				}
 			}()
-			ByPrefix(bits[0], bits[1])
+			f()
 		}()
 	}
 }
@@ -275,7 +283,7 @@ func TestHandlerErrors(t *testing.T) {
 	for name, r := range map[string]Rule{"func": {Key: ByFunc(nil2)}, "route": {Key: ByRoute()}} {
 		r.Name, r.Rate = "a", good
 		h, err := Handler(hello, &Options{Rules: []Rule{r}})
-		if _, is := h.(direct.Handler); is || err != nil {
+		if _, is := h.(direct.Handler); is != (name == "route") || err != nil {
 			t.Errorf("%s: direct is %v, %v", name, is, err)
 		}
 	}

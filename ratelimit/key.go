@@ -9,13 +9,25 @@ import (
 )
 
 // A Key says whose bucket a request is charged to. The zero Key is ByAddress.
+//
+// Stores do not have what clients have sent: only addresses, and what package
+// ratelimit itself has named, can be read in them. Other keys are hashed there
+// (SHA-256): who can read the store can try out what may be guessed.
 type Key struct {
 	// of appends the key to dst. dst as it is: there is none, and the address
 	// is the key.
-	of func(dst []byte, r *direct.Request) []byte
-	// plain is instead of of, for what an exchange does not know.
-	plain  func(r *http.Request) string
+	of func(dst []byte, s *subject) []byte
+	// plain: of needs the http.Request.
+	plain  bool
 	secret bool
+}
+
+// A subject is what keys see of a request: an exchange's Request, a
+// http.Request, or both. pattern is either's.
+type subject struct {
+	x       *direct.Request
+	r       *http.Request
+	pattern string
 }
 
 // ByAddress is a bucket for each client address; for IPv6 one for each /64,
@@ -30,21 +42,20 @@ func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
 		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
 	}
-	return Key{of: func(dst []byte, r *direct.Request) []byte { return appendAddress(dst, r.RemoteAddr, v4, v6) }}
+	return Key{of: func(dst []byte, s *subject) []byte { return appendAddress(dst, s.x.RemoteAddr, v4, v6) }}
 }
 
 // Everyone is one bucket for all requests.
 func Everyone() Key {
-	return Key{of: func(dst []byte, _ *direct.Request) []byte { return append(dst, "all"...) }}
+	return Key{of: func(dst []byte, _ *subject) []byte { return append(dst, "all"...) }}
 }
 
 // ByHeader is a bucket for each value of a header field, such as an API key. A
 // request without it is charged to its address. Whoever can make up values has
-// as many buckets: ask who he is before, or have a rule for addresses too. The
-// values are not readable in a store.
+// as many buckets: ask who he is before, or have a rule for addresses too.
 func ByHeader(name string) Key {
-	return Key{secret: true, of: func(dst []byte, r *direct.Request) []byte {
-		v := r.Fields.Get(name)
+	return Key{secret: true, of: func(dst []byte, s *subject) []byte {
+		v := s.x.Fields.Get(name)
 		if len(v) == 0 {
 			return dst
 		}
@@ -53,11 +64,14 @@ func ByHeader(name string) Key {
 }
 
 // ByRequest is a bucket for each key that f appends to dst. A request for which
-// it appends nothing is charged to its address.
+// it appends nothing is charged to its address. It panics without f.
 func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
-	return Key{of: func(dst []byte, r *direct.Request) []byte {
+	if f == nil {
+		panic("ratelimit: ByRequest: no function")
+	}
+	return Key{secret: true, of: func(dst []byte, s *subject) []byte {
 		n := len(dst)
-		dst = f(append(dst, '='), r)
+		dst = f(append(dst, '='), s.x)
 		if len(dst) == n+1 {
 			return dst[:n]
 		}
@@ -67,24 +81,38 @@ func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
 
 // ByFunc is a bucket for each string that f returns: the subject of a token that
 // was checked before, for one. A request for which it is "" is charged to its
-// address. What has a rule with it is not direct; with ByRequest it is.
-func ByFunc(f func(r *http.Request) string) Key { return Key{plain: f} }
+// address. What has a rule with it is not direct; with ByRequest it is. It panics
+// without f.
+func ByFunc(f func(r *http.Request) string) Key {
+	if f == nil {
+		panic("ratelimit: ByFunc: no function")
+	}
+	return Key{plain: true, secret: true, of: func(dst []byte, s *subject) []byte {
+		if v := f(s.r); v != "" {
+			return append(append(dst, '='), v...)
+		}
+		return dst
+	}}
+}
 
 // ByRoute is a bucket for each route: the Pattern of the request. It belongs
 // inside of a router.
-func ByRoute() Key { return ByFunc(func(r *http.Request) string { return r.Pattern }) }
-
-// append appends the key of a request, of which r may be nil.
-func (k *Key) append(dst []byte, x *direct.Request, r *http.Request) (key []byte, secret bool) {
-	n := len(dst)
-	if k.plain != nil {
-		if s := k.plain(r); s != "" {
-			return append(append(dst, '='), s...), false
+func ByRoute() Key {
+	return Key{of: func(dst []byte, s *subject) []byte {
+		if s.pattern == "" {
+			return dst
 		}
-	} else if dst = k.of(dst, x); len(dst) > n {
+		return append(append(dst, '='), s.pattern...)
+	}}
+}
+
+// append appends the key of a request.
+func (k *Key) append(dst []byte, s *subject) (key []byte, secret bool) {
+	n := len(dst)
+	if dst = k.of(dst, s); len(dst) > n {
 		return dst, k.secret
 	}
-	return appendAddress(dst, x.RemoteAddr, 32, 64), false
+	return appendAddress(dst, s.x.RemoteAddr, 32, 64), false
 }
 
 // appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".

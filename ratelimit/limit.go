@@ -24,7 +24,7 @@ type Decision struct {
 	// Failed: the store did not answer, and its policy has decided.
 	Failed    bool
 	Limit     int64 // what the bucket holds
-	Remaining int64 // whole tokens that are left
+	Remaining int64 // whole tokens that are left, at least
 	// RetryAfter is the time until there are as many tokens as were asked for,
 	// if nobody takes any: 0 if Allowed, Never if the bucket is too small.
 	RetryAfter time.Duration
@@ -42,6 +42,7 @@ type Limit struct {
 	window   int64 // in which an empty bucket gets full
 	salt     uint64
 	store    Store
+	space    *space // if store is a Memory
 }
 
 // NewLimit makes a Limit. name tells the limits of a store apart: two with the
@@ -58,8 +59,12 @@ func NewLimit(name string, rate Rate, store Store) (*Limit, error) {
 		return nil, errors.New("ratelimit: " + name + ": no store")
 	}
 	rate.Burst = rate.burst()
-	return &Limit{name: name, rate: rate, interval: rate.interval(), window: rate.interval() * rate.Burst,
-		salt: maphash.String(seed, name+" "+rate.String()), store: store}, nil
+	l := &Limit{name: name, rate: rate, interval: rate.interval(), window: rate.interval() * rate.Burst,
+		salt: maphash.String(seed, name+" "+rate.String()), store: store}
+	if m, ok := store.(*Memory); ok {
+		l.space = m.rent(l)
+	}
+	return l, nil
 }
 
 func checkName(name string) error {

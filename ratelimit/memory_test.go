@@ -390,7 +390,7 @@ func TestFull(t *testing.T) {
 			got++
 		}
 	}
-	room := int64(len(store.shards) * store.most)
+	room := shardCount * l.space.m.share.Load()
 	if n := int64(store.Len()); n > room || n < most*9/10 {
 		t.Errorf("%d keys are kept, want %d to %d", n, most*9/10, room)
 	}
@@ -414,28 +414,101 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// Who is refused because the table is full of another limit's keys is not told
-// to wait longer than its own bucket takes.
+// A limit has its part of the table also when another's keys have filled it, and
+// the other has its own then still.
 func TestFullOfAnotherLimit(t *testing.T) {
 	t.Parallel()
 	var c clock
-	store := NewMemory(&MemoryOptions{MaxKeys: 1000, Clock: c.now})
-	slow, quick := mustLimit(t, "1/h burst 24", store), mustLimit(t, "10/s", store)
-	for i := range 20000 {
-		slow.Allow(t.Context(), strconv.Itoa(i), 1)
+	const most = 4000
+	store := NewMemory(&MemoryOptions{MaxKeys: most, Clock: c.now})
+	slow, err := NewLimit("slow", mustRate(t, "10/d"), store)
+	if err != nil {
+		t.Fatal(err)
 	}
-	refused := 0
-	for i := range 1000 {
-		d, _ := quick.Allow(t.Context(), strconv.Itoa(i), 3)
-		if d.Allowed {
-			continue
+	quick := mustLimit(t, "10/s", store)
+	for i := range 10 * most {
+		slow.Allow(t.Context(), strconv.Itoa(i), 10)
+	}
+	if n := store.Len(); n < most*9/10 {
+		t.Fatalf("%d keys: the table is not full", n)
+	}
+	room := most + 2*shardCount*int(store.share.Load()) // with so few keys the deviations are most of it
+	for range 100 {
+		for i := range most / 4 {
+			if d, _ := quick.Allow(t.Context(), strconv.Itoa(i), 10); !d.Allowed {
+				t.Fatalf("key %d of a limit with few keys: %+v", i, d)
+			}
 		}
-		if refused++; d.RetryAfter != 300*time.Millisecond || d.Reset != time.Second || d.Remaining != 0 {
-			t.Fatalf("%d: got %+v", i, d)
+		if c.advance(time.Second); store.Len() > room {
+			t.Fatalf("%d keys, want %d at most", store.Len(), room)
 		}
 	}
-	if refused == 0 {
-		t.Error("nobody was refused: the table was not full")
+	again := 0
+	for i := range most / 4 { // those that came first have their buckets
+		if d, _ := slow.Allow(t.Context(), strconv.Itoa(i), 1); d.Allowed {
+			again++
+		}
+	}
+	if again > 0 {
+		t.Errorf("%d of %d that were over the slow limit got a token", again, most/4)
+	}
+	// A flood of the quick one's keys is bounded too, and takes nothing from the slow one.
+	got := int64(0)
+	for i := range 100 * most {
+		if d, _ := quick.Allow(t.Context(), "flood"+strconv.Itoa(i), 1); d.Allowed {
+			got++
+		}
+	}
+	if got > int64(10*room) || store.Len() > room {
+		t.Errorf("%d were admitted, want %d at most; %d keys, want %d", got, 10*room, store.Len(), room)
+	}
+}
+
+// Limits that were changed leave nothing behind; those that stay share their
+// buckets, whenever they were made.
+func TestSpaces(t *testing.T) {
+	t.Parallel()
+	var c clock
+	store := NewMemory(&MemoryOptions{Clock: c.now})
+	l := mustLimit(t, "1/h burst 5", store)
+	l.Allow(t.Context(), "k", 3)
+	await := func(want int) {
+		t.Helper()
+		for range 100 {
+			runtime.GC()
+			store.mu.Lock()
+			store.sweep()
+			n := len(store.spaces)
+			store.mu.Unlock()
+			if n == want {
+				return
+			}
+		}
+		t.Fatalf("%d limits are kept, want %d", len(store.spaces), want)
+	}
+	for i := range 50 { // reloads
+		mustLimit(t, strconv.Itoa(i+6)+"/h", store).Allow(t.Context(), "k", 1)
+	}
+	await(51) // somebody owes something in each
+	few := store.share.Load()
+	c.advance(time.Hour)
+	await(1)
+	c.advance(24 * time.Hour)
+	await(1) // nobody owes anything, but l is used
+	if again := mustLimit(t, "1/h burst 5", store); again.space != l.space {
+		t.Error("the same limit does not share its buckets")
+	}
+	mustLimit(t, "1/h burst 6", store)
+	if share := store.share.Load(); share < 15*few {
+		t.Errorf("a shard may have %d keys, and %d while there were 51 limits", share, few)
+	}
+	if d, _ := l.Allow(t.Context(), "k", 5); !d.Allowed {
+		t.Errorf("got %+v", d)
+	}
+	elsewhere := NewMemory(&MemoryOptions{Clock: c.now})
+	claims := []Claim{{Limit: l, Key: []byte("k"), Cost: 1}}
+	if elsewhere.Take(t.Context(), claims); !claims[0].Decision.Allowed || elsewhere.Len() != 1 {
+		t.Errorf("a limit of another store: %+v", claims[0].Decision)
 	}
 }
 
@@ -450,8 +523,8 @@ func TestHammerFull(t *testing.T) {
 		d, _ := l.Allow(context.Background(), strconv.Itoa(i%5000), 1)
 		return d.Allowed
 	})
-	if most := int64(3 * shardCount * store.most); got > most {
-		t.Errorf("%d were admitted by %d buckets of 3", got, shardCount*store.most)
+	if most := 3 * shardCount * l.space.m.share.Load(); got > most {
+		t.Errorf("%d were admitted by %d buckets of 3", got, most/3)
 	}
 }
 
@@ -462,8 +535,8 @@ func TestShrinks(t *testing.T) {
 	store := NewMemory(&MemoryOptions{Clock: c.now})
 	l := mustLimit(t, "1/s", store)
 	entries := func() (n int) {
-		for i := range store.shards {
-			n += len(store.shards[i].table.Load().entries)
+		for i := range l.space.shards {
+			n += len(l.space.shards[i].table.Load().entries)
 		}
 		return n
 	}

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,51 @@ func TestNewLimit(t *testing.T) {
 	} {
 		if l, err := NewLimit(tt.name, tt.rate, tt.store); err == nil {
 			t.Errorf("%q %v: got %v", tt.name, tt.rate, l)
+		}
+	}
+}
+
+// The ends of what rates can be: nothing overflows, and a bucket holds what it
+// says.
+func TestExtremes(t *testing.T) {
+	t.Parallel()
+	for _, r := range []Rate{
+		{1, 24 * time.Hour, 1},
+		{1, 24 * time.Hour, 90},
+		{1, longest, 1},
+		{1, longest/1000 - 1, 1000},
+		{10_000_000, time.Second, 1},
+		{10_000_000, time.Second, int64(longest / shortest)},
+		{math.MaxInt64 / 100, math.MaxInt64, 1},
+	} {
+		var c clock
+		c.ns.Store(math.MaxInt64 - 3*int64(longest)) // after 291 years
+		l, err := NewLimit("l", r, NewMemory(&MemoryOptions{Clock: c.now}))
+		if err != nil {
+			t.Errorf("%+v: %v", r, err)
+			continue
+		}
+		whole, _ := l.Allow(t.Context(), "k", l.rate.Burst)
+		one, _ := l.Allow(t.Context(), "k", 1)
+		never, _ := l.Allow(t.Context(), "k", math.MaxInt64)
+		if !whole.Allowed || whole.Remaining != 0 || one.Allowed || one.RetryAfter != l.Interval() || never.RetryAfter != Never {
+			t.Errorf("%+v: got %+v, %+v, %+v", r, whole, one, never)
+		}
+		c.advance(l.Interval())
+		if one, _ = l.Allow(t.Context(), "k", 1); !one.Allowed {
+			t.Errorf("%+v: a token has come, got %+v", r, one)
+		}
+		c.ns.Store(0) // it must not, and if it does nobody gets more
+		if one, _ = l.Allow(t.Context(), "k", 1); one.Allowed || one.Remaining != 0 {
+			t.Errorf("%+v: the clock was set back: got %+v", r, one)
+		}
+	}
+	for _, r := range []Rate{
+		{1_000_000_000, time.Second, 1}, {math.MaxInt64, math.MaxInt64, 1}, {1, math.MaxInt64, 1}, {1, time.Second, math.MaxInt64},
+		{math.MinInt64, time.Second, 1}, {1, math.MinInt64, 1}, {1, time.Second, math.MinInt64}, {math.MaxInt64, 1, 0},
+	} {
+		if l, err := NewLimit("l", r, NewMemory(nil)); err == nil {
+			t.Errorf("%+v is taken as %v", r, l.rate)
 		}
 	}
 }

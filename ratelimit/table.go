@@ -6,24 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// This file is Memory's hash table: shards, each with open addressing and linear
-// probing. Readers and chargers take no lock; who adds a key, takes one away or
-// makes the table anew holds the shard's.
+// This file is the hash table of a space: shards, each with open addressing and
+// linear probing. Readers and chargers take no lock; who adds a key, takes one
+// away or makes the table anew holds the shard's.
 //
 // An entry is the key's hash and the time at which its bucket will be full
-// ("full"). It never becomes free again, only another key's: when its bucket is
-// full, or when the shard has too many keys. The one danger is a charge that
-// meets an entry which has just become another key's. It is averted so:
+// ("full"). It never becomes free again, only another key's, when its bucket is
+// full; or nobody's, when the limit has too many keys. The one danger is a charge
+// that meets an entry which has just become another key's. It is averted so:
 //
 //   - Whoever changes the owner first swaps full for moved, then sets the hash,
-//     then a new full, which is greater than any value the entry had before.
+//     then a new full, which is later than the time that it is; the one before
+//     was earlier.
 //   - A charger reads full, then the hash, then swaps the full it has read. If
-//     the hash is right and the swap succeeds, the entry was that key's all the
-//     time: had it changed hands in between, full would be another, for good.
-//   - Refunds make full less, but never less than the time that it is, nor than
-//     where the owner began, which is more than any earlier owner had. (But for
-//     a key that is charged, loses its entry to another in a table that has too
-//     many keys, comes back and has the first charge refunded.)
+//     the hash is right and full has grown only, the swap succeeds only if the
+//     entry was that key's all the time.
+//   - Refunds, and loans that are settled, make full less. So a full can come
+//     again under another owner: if a charger has stood still since before the
+//     refund, until the bucket has become full and its entry another key's, and
+//     that key's full is the one it has read, to the nanosecond. Then one charge
+//     goes to the wrong bucket. Nothing is done against that.
 //
 // A new table is made by swapping every full of the old one for moved, so that
 // the last charge is taken over or has failed; then the new one is published.
@@ -55,7 +57,7 @@ func clean(hash uint64) uint64 {
 type shard struct {
 	table atomic.Pointer[table]
 	mu    sync.Mutex
-	_     [112]byte // shards do not share lines of memory
+	_     [48]byte // shards do not share lines of memory
 }
 
 type table struct {
@@ -79,6 +81,9 @@ func newTable(keys int) *table {
 	return &table{entries: make([]entry, n)}
 }
 
+// noKeys is the table of a shard that never had one. It is never written to.
+var noKeys = &table{entries: make([]entry, 1)}
+
 // find returns the entry of a hash, nil if there is none.
 func (t *table) find(hash uint64) *entry {
 	mask := uint64(len(t.entries) - 1)
@@ -99,28 +104,56 @@ func (e *entry) read(hash uint64) (full int64, ok bool) {
 	return full, full != moved && e.hash.Load() == hash
 }
 
-// charge is the common way. ok is false if the entry is changing hands.
-func (e *entry) charge(m *Memory, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
+// charge is the common way. ok is false if the lock is needed: the entry is
+// changing hands, or loans must be settled before it can be decided.
+func (e *entry) charge(sp *space, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
+	m := sp.m
+	lane := -1
 	for wait := shortestSpin; ; {
 		full, ok := e.read(hash)
 		if !ok {
 			return Decision{}, 0, false
 		}
 		now := m.now()
+		lent := m.loans.out.Load() != 0 // after full, which a loan changes last
+		if lent {
+			if lane < 0 {
+				lane = ownLane()
+			}
+			d, what := m.loans.spend(lane, sp, l, hash, cost, full, now)
+			switch {
+			case what == spent:
+				return d, now, true
+			case what == contended:
+				lane = (lane + 1) % lanes
+				continue
+			case what == empty && cost <= leastLoan && m.loans.lend(lane, sp, l, hash):
+				continue
+			}
+		}
 		base := max(full, now)
 		d := l.decide(base-now, cost)
+		if lent && m.loans.matter(sp, hash, now, d.Allowed) {
+			return Decision{}, 0, false
+		}
 		if !d.Allowed || e.full.CompareAndSwap(full, base+cost*l.interval) {
 			return d, now, true
 		}
-		spin(wait)
-		wait = min(2*wait, longestSpin)
+		if lane < 0 {
+			lane = ownLane()
+		}
+		if cost > leastLoan || !m.loans.lend(lane, sp, l, hash) {
+			spin(wait)
+			wait = min(2*wait, longestSpin)
+		}
 	}
 }
 
-// Who has lost a race waits, some microseconds, while the winner has the line
-// of memory to itself for some decisions. Else it would wander between the
-// processors at each, and two of them would be half as fast as one. The clock is
-// read between the line's reading and the swap, so that races are lost and seen.
+// Who has lost a race and cannot have a loan waits, some microseconds, while the
+// winner has the line of memory to itself for some decisions. Else it would
+// wander between the processors at each, and two of them would be half as fast
+// as one. The clock is read between the line's reading and the swap, so that
+// races are lost and seen.
 const (
 	shortestSpin = 1 << 13
 	longestSpin  = 1 << 15
@@ -132,44 +165,39 @@ func spin(n int) {
 	}
 }
 
-// refund reports false if the entry is changing hands.
-func (e *entry) refund(l *Limit, hash uint64, cost, at, now int64) bool {
-	left := cost*l.interval - max(0, now-at)
+// refund reports false if the lock is needed, as charge does.
+func (e *entry) refund(sp *space, l *Limit, hash uint64, cost, at int64) bool {
 	for {
 		full, ok := e.read(hash)
-		if !ok {
+		if !ok || sp.m.loans.any(sp, hash) {
 			return false
 		}
+		now := sp.m.now()
+		left := cost*l.interval - max(0, now-at)
 		if left <= 0 || full <= now || e.full.CompareAndSwap(full, max(now, full-left)) {
 			return true
 		}
 	}
 }
 
-// read returns full of a key, 0 if it is not there. The lock is held.
-func (s *shard) read(hash uint64) int64 {
-	if e := s.table.Load().find(hash); e != nil {
-		return e.full.Load()
-	}
-	return 0
-}
-
-// insert charges a key that was not there.
-func (s *shard) insert(m *Memory, l *Limit, hash uint64, cost int64) (Decision, int64) {
+// insert charges a key that was not there, or could not be charged without the
+// lock.
+func (s *shard) insert(sp *space, l *Limit, hash uint64, cost int64) (Decision, int64) {
+	m := sp.m
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		t := s.table.Load()
 		// The time is read anew: a bucket of this key may have been full, and
 		// forgotten, since the caller has looked at the clock.
 		now := m.now()
-		if e := t.find(hash); e != nil {
-			if d, at, ok := e.charge(m, l, hash, cost); ok {
+		if e := sp.settle(l, hash); e != nil {
+			if d, at, ok := e.chargeLocked(m, l, hash, cost); ok {
 				return d, at
 			}
 		}
-		if t.stale(m.most) {
-			s.table.Store(t.rebuild(now))
+		t := s.table.Load()
+		if t.stale(sp) {
+			s.rebuild(sp, now, 1)
 			continue
 		}
 		e, old := t.place(hash, now)
@@ -181,25 +209,44 @@ func (s *shard) insert(m *Memory, l *Limit, hash uint64, cost int64) (Decision, 
 			continue // its bucket was charged meanwhile
 		}
 		base := now
-		if t.keys >= m.most {
+		if sp.crowded(t.keys) {
 			least, debt := t.least(hash)
-			// No bucket is emptier than empty; but the debt may be of another limit, whose window is longer.
-			base = min(max(now, debt+1), now+l.window)
+			base = max(now, debt+1)
 			if d := l.decide(base-now, cost); !d.Allowed {
-				return d, 0
+				// No bucket is emptier than empty.
+				return l.decide(min(base-now, l.window), cost), 0
 			}
 			if !least.become(removed, debt, debt+1) {
 				continue
 			}
 			t.keys--
+			m.keys.Add(-1)
 			t.waste++
 		}
 		// In this order: the entry is nobody's until it has its hash.
 		e.full.Store(base + cost*l.interval)
 		e.hash.Store(hash)
 		t.keys++
+		m.keys.Add(1)
 		t.churn++
 		return l.decide(base-now, cost), now
+	}
+}
+
+// chargeLocked is charge when there are no loans. The lock is held, so that there
+// will be none.
+func (e *entry) chargeLocked(m *Memory, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
+	for {
+		full, ok := e.read(hash)
+		if !ok {
+			return Decision{}, 0, false
+		}
+		now := m.now()
+		base := max(full, now)
+		d := l.decide(base-now, cost)
+		if !d.Allowed || e.full.CompareAndSwap(full, base+cost*l.interval) {
+			return d, now, true
+		}
 	}
 }
 
@@ -235,8 +282,7 @@ func (t *table) place(hash uint64, now int64) (e *entry, old int64) {
 const sample = 16
 
 // least finds, among some keys, the one whose bucket will be full first. There
-// are that many: a shard is never full before it has a few hundred keys, or
-// those that it has are found on the way around.
+// is one at least; where there are fewer than sample all are looked at.
 func (t *table) least(hash uint64) (e *entry, full int64) {
 	mask := uint64(len(t.entries) - 1)
 	seen := 0
@@ -256,18 +302,32 @@ func (t *table) least(hash uint64) (e *entry, full int64) {
 // stale reports whether a table is to be made anew: it is too full, or has too
 // many keys, of which some may be forgotten; or it may be larger than needed by
 // now. The cost is spread over the keys that were added since it was made.
-func (t *table) stale(most int) bool {
+func (t *table) stale(sp *space) bool {
 	n := len(t.entries)
-	return (t.keys+t.waste+1)*4 > n*3 || t.churn > n || t.keys >= most && t.churn > most/4
+	return (t.keys+t.waste+1)*4 > n*3 || t.churn > n || t.churn > t.keys/4 && sp.crowded(t.keys)
 }
 
-// rebuild makes a table of what is not forgotten by now. All of t is moved.
-func (t *table) rebuild(now int64) *table {
-	type one struct {
-		hash uint64
-		full int64
+// rebuild makes the table of what is not forgotten by now, with room for more
+// keys. All of the old one is moved. The lock is held.
+func (s *shard) rebuild(sp *space, now int64, more int) {
+	t := s.table.Load()
+	to := noKeys
+	if all := t.move(now); len(all)+more > 0 {
+		to = newTable(len(all) + more)
+		to.fill(all)
 	}
-	var all []one
+	sp.m.keys.Add(int64(to.keys - t.keys))
+	s.table.Store(to)
+}
+
+// owed is what moves from one table to the next.
+type owed struct {
+	hash uint64
+	full int64
+}
+
+// move takes all that is not forgotten out of a table.
+func (t *table) move(now int64) (all []owed) {
 	for i := range t.entries {
 		e := &t.entries[i]
 		h := e.hash.Load()
@@ -275,19 +335,21 @@ func (t *table) rebuild(now int64) *table {
 			continue
 		}
 		if full := e.full.Swap(moved); h != removed && full > now {
-			all = append(all, one{h, full})
+			all = append(all, owed{h, full})
 		}
 	}
-	to := newTable(len(all) + 1)
-	to.keys = len(all)
-	mask := uint64(len(to.entries) - 1)
-	for _, a := range all {
-		i := a.hash & mask
-		for to.entries[i].hash.Load() != free {
+	return all
+}
+
+func (t *table) fill(all []owed) {
+	t.keys = len(all)
+	mask := uint64(len(t.entries) - 1)
+	for _, o := range all {
+		i := o.hash & mask
+		for t.entries[i].hash.Load() != free {
 			i = (i + 1) & mask
 		}
-		to.entries[i].full.Store(a.full)
-		to.entries[i].hash.Store(a.hash)
+		t.entries[i].full.Store(o.full)
+		t.entries[i].hash.Store(o.hash)
 	}
-	return to
 }

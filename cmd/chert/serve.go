@@ -11,11 +11,12 @@ import (
 // serveOptions is the command line of "chert serve".
 type serveOptions struct {
 	runFlags
-	dir    string
-	config string // "": dir is served
-	files  fileFlags
-	rates  rateFlags
-	given  func(flag string) bool
+	dir     string
+	config  string // "": dir is served
+	files   fileFlags
+	rates   rateFlags
+	proxies proxiesFlag
+	given   func(flag string) bool
 }
 
 // check finds what each flag by itself cannot. args are what is left of the command line.
@@ -114,6 +115,8 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	o.files.add(cmd)
 	o.rates.add(cmd)
+	f.Var(&o.proxies, "trusted-proxy", "believe this proxy's X-Forwarded-For: an address, a prefix as 10.0.0.0/8, or unix;\nmay be repeated. Limits and the log then see the client it asks for")
+	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 }
 
 // startLine goes to stdout, for people and for scripts that asked for port 0.

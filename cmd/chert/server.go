@@ -110,7 +110,7 @@ func (s *server) load() (*setup, error) {
 			return nil, err
 		}
 		up.what = showFolder(o.dir)
-		return up, s.generate(up, config.RateLimit{}, h, h)
+		return up, s.generate(up, &config.Config{}, h, h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
@@ -136,15 +136,19 @@ func (s *server) load() (*setup, error) {
 		up.timeout = *cfg.ShutdownTimeout
 	}
 	up.what = showCount(cfg) + " of " + quote(o.config)
-	if err := s.generate(up, cfg.RateLimit, all, all.files...); err != nil {
+	if err := s.generate(up, cfg, all, all.files...); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	return up, nil
 }
 
-// generate makes up's generation of a handler and the limits before it. After an error files are closed.
-func (s *server) generate(up *setup, r config.RateLimit, h http.Handler, files ...*static.Handler) error {
-	r, err := s.o.rates.over(r, s.o.given)
+// generate makes up's generation of a handler and what cfg wants before it. After an error files are closed.
+func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files ...*static.Handler) error {
+	proxies := cfg.Proxies
+	if s.o.given("trusted-proxy") {
+		proxies = s.o.proxies.Proxies
+	}
+	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
 	var store io.Closer
 	if err == nil {
 		h, store, err = limited(h, r, s.memory, s.errs)
@@ -155,7 +159,7 @@ func (s *server) generate(up *setup, r config.RateLimit, h http.Handler, files .
 		}
 		return err
 	}
-	up.gen = newGeneration(h, up.format.access(s.lines), files...)
+	up.gen = newGeneration(behind(h, proxies), up.format.access(s.lines), files...)
 	up.gen.limits = store
 	return nil
 }

@@ -31,7 +31,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(rawURL, opt.Timeout)
+	client, err := newClient(rawURL, max(checkTime, opt.Timeout))
 	if err != nil {
 		// url.Error has the whole URL in it, and that a password.
 		if u, ok := errors.AsType[*url.Error](err); ok {
@@ -68,6 +68,9 @@ func hasLostPassword(rawURL string) bool {
 	return strings.Contains(rawURL, "@") && (err != nil || u.User == nil)
 }
 
+// newClient makes a client. timeout is for what is not a decision, and so has no
+// deadline of its own: connections are made by warm too, which may take longer
+// than a decision.
 func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	base, kind, _ := strings.Cut(scheme, "+")

@@ -23,8 +23,9 @@
 // Redis is asked once. (In a Cluster the client follows redirections, and tries
 // again when a connection breaks: that may charge twice, and never admits too
 // many.) What fails, or takes longer than Timeout, is decided by the policy for
-// failures. After some failures in a row
-// Redis is left alone for a while, and then tried by one request at a time.
+// failures. After some failures in a row Redis is left alone for a while, and
+// then tried by one request at a time. Connections that take longer than Timeout
+// are made in the background.
 //
 // Redis forgets the buckets when it is restarted without persistence, and a
 // replica that takes over may lack the last moments. Both err to the client's

@@ -11,6 +11,11 @@ import (
 	"github.com/chert-http/chert/internal/redistest"
 )
 
+// busy is what a decision may take longer than its Timeout where the machine is
+// so busy that who is woken does not run. It is less than the 5 s that the client
+// waits where no deadline tells it otherwise; TestDeadline looks at those.
+const busy = 2 * time.Second
+
 // Redis dies under load and comes back: each policy does what it says, nobody
 // waits longer than Timeout, and Redis is asked again by itself.
 func TestRedisDies(t *testing.T) {
@@ -57,7 +62,7 @@ func TestRedisDies(t *testing.T) {
 			}
 			longest := time.Duration(ld.longest.Load())
 			t.Logf("%d decisions, %d without Redis, the longest took %v", ld.asked.Load(), failed, longest)
-			if longest > timeout+2*time.Second { // the machine may be busy
+			if longest > timeout+busy {
 				t.Errorf("a decision took %v, Timeout is %v", longest, timeout)
 			}
 			mu.Lock()
@@ -96,7 +101,7 @@ func TestRedisHangs(t *testing.T) {
 	ld.end()
 	longest := time.Duration(ld.longest.Load())
 	t.Logf("the longest of %d decisions took %v", ld.asked.Load(), longest)
-	if longest > timeout+2*time.Second {
+	if longest > timeout+busy {
 		t.Errorf("a decision took %v, Timeout is %v", longest, timeout)
 	}
 }
@@ -116,7 +121,7 @@ func TestNobodyAnswers(t *testing.T) {
 	begin := time.Now()
 	d, err := lim.Allow(context.Background(), "k", 1)
 	took := time.Since(begin)
-	if d.Allowed || !d.Failed || d.RetryAfter <= 0 || err == nil || took > timeout+2*time.Second {
+	if d.Allowed || !d.Failed || d.RetryAfter <= 0 || err == nil || took > timeout+busy {
 		t.Errorf("%+v, %v after %v", d, err, took)
 	}
 	if err := s.explain(err); !strings.Contains(err.Error(), "does not answer within 50ms") {

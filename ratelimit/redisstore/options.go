@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/ratelimit"
+	"github.com/sony/gobreaker/v2"
 )
 
 // A Failure is what is decided while Redis is not there.
@@ -43,7 +44,8 @@ type Options struct {
 	Prefix string
 	// Timeout is how long a decision may take in all: waiting for a connection,
 	// making one, and the round trip. Default 100 ms. What runs when it is over
-	// costs the time that the scheduler needs to see it, on top.
+	// costs the time that the scheduler needs to see it, on top. A connection
+	// that takes longer to be made is made in the background, for up to 5 s.
 	Timeout time.Duration
 	// Failure is the policy for failures. Default Local.
 	Failure Failure
@@ -76,6 +78,11 @@ type Event struct {
 	// Err is why the policy for failures has decided, nil if it has not. It is
 	// gobreaker's ErrOpenState or ErrTooManyRequests if Redis was not asked.
 	Err error
+	// Policy is what has decided if Err is not nil.
+	Policy Failure
+	// Breaker is how Redis is asked after this: StateClosed, always; StateOpen,
+	// not for now; StateHalfOpen, by the next one.
+	Breaker gobreaker.State
 }
 
 func (o *Options) defaults() (Options, error) {
@@ -103,9 +110,6 @@ func (o *Options) defaults() (Options, error) {
 	}
 	if d.Report == nil {
 		d.Report = func(line string) { log.Print(line) }
-	}
-	if d.Observe == nil {
-		d.Observe = func(Event) {}
 	}
 	return d, d.check()
 }

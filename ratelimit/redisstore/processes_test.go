@@ -85,8 +85,11 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	long := 3 * time.Second
+	if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
+		long = 10 * time.Second // as the issue has it, and as CI runs
+	}
 	if d, err := time.ParseDuration(os.Getenv("CHERT_RATE_TIME")); err == nil {
-		long = d // the issue's ten seconds
+		long = d
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex

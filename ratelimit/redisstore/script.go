@@ -3,7 +3,8 @@ package redisstore
 import "github.com/redis/go-redis/v9"
 
 // The scripts. A time is two numbers, seconds and nanoseconds, and so is the
-// value of a key: when the bucket will be full. One number would not do: Lua's
+// value of a key: when the bucket will be full; what is no such value is as if it
+// were not there. One number would not do: Lua's
 // are float64, and nanoseconds since 1970 need more than 53 bits. The difference
 // of two times is one number: ratelimit sees to it that it fits.
 
@@ -22,9 +23,8 @@ for i, key in ipairs(KEYS) do
   local ahead = before[key]
   if not ahead then
     ahead = 0
-    local v = redis.call('GET', key)
-    if v then
-      local vs, vn = string.match(v, '^(%d+) (%d+)$')
+    local vs, vn = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
+    if vs then
       ahead = (tonumber(vs) - s) * 1e9 + tonumber(vn) - n
     end
     -- No bucket is emptier than empty; but the clock may have been set back, or the limit made smaller.
@@ -56,9 +56,8 @@ local s, n = tonumber(t[1]), tonumber(t[2]) * 1000
 for i, key in ipairs(KEYS) do
   local since = (s - tonumber(ARGV[3*i-2])) * 1e9 + n - tonumber(ARGV[3*i-1])
   local left = tonumber(ARGV[3*i]) - math.max(0, since)
-  local v = redis.call('GET', key)
-  if v and left > 0 then
-    local vs, vn = string.match(v, '^(%d+) (%d+)$')
+  local vs, vn = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
+  if vs and left > 0 then
     local ahead = (tonumber(vs) - s) * 1e9 + tonumber(vn) - n - left
     if ahead > 0 then
       local sum = n + ahead

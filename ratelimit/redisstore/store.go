@@ -26,12 +26,19 @@ type Store struct {
 	breaker *gobreaker.CircuitBreaker[[]int64]
 	shares  sync.Map // *ratelimit.Limit to that which stands in for it
 	reports reports
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+	mu      sync.Mutex     // of warming.Add and close
+	warming sync.WaitGroup // goroutines of warm
+	warmers atomic.Int32
 }
 
 // New makes a Store that uses client, which stays the caller's. Redis is not
 // asked yet; see Check. A client must have ContextTimeoutEnabled, else it waits
 // longer than Timeout, and should have MaxRetries -1: what is tried again may be
-// charged twice.
+// charged twice. Its DialTimeout, ReadTimeout and WriteTimeout may be as long as a
+// connection takes to be made; decisions end after Timeout all the same.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	opt, err := o.defaults()
 	if err != nil {
@@ -42,6 +49,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if s.where, s.split, deadlines = describe(client); !deadlines {
 		return nil, errors.New("redisstore: the client's options lack ContextTimeoutEnabled, without which it waits longer than Timeout")
 	}
+	s.closing, s.close = context.WithCancel(context.Background())
 	s.breaker = gobreaker.NewCircuitBreaker[[]int64](gobreaker.Settings{
 		Timeout:     opt.Pause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= opt.Failures },
@@ -49,12 +57,18 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the client, if OpenURL has made it.
+// Close ends what the Store does by itself, and closes the client if OpenURL has
+// made it. Decisions after that are the policy's.
 func (s *Store) Close() error {
+	s.mu.Lock()
+	s.close()
+	s.mu.Unlock()
+	var err error
 	if s.owned {
-		return s.client.Close()
+		err = s.client.Close()
 	}
-	return nil
+	s.warming.Wait()
+	return err
 }
 
 // Waits implements ratelimit.Store.
@@ -101,12 +115,12 @@ func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
 		s.giveBack(ctx, claims[:done])
 		s.notAsked(claims[done:])
 	}
-	e := Event{Took: time.Since(start), Claims: len(claims), Allowed: allowed(claims), Err: err}
+	e := Event{Claims: len(claims), Allowed: allowed(claims)}
 	if err == nil {
 		e.Time = time.Unix(0, at)
 		s.answered()
 	}
-	s.o.Observe(e)
+	s.observe(e, start, err)
 	return err
 }
 
@@ -171,10 +185,42 @@ func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFu
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]int64, error) {
 	return s.breaker.Execute(func() ([]int64, error) {
 		cmd := script.Run(ctx, s.client, keys, args...)
+		if _, said := errors.AsType[redis.Error](cmd.Err()); cmd.Err() != nil && !said {
+			s.warm()
+		}
 		if script == refund {
 			return nil, cmd.Err()
 		}
 		return cmd.Int64Slice()
+	})
+}
+
+// mostWarmers is how many connections are made at a time beside decisions.
+const mostWarmers = 8
+
+// warm makes a connection ready in the background, if none in the pool is free.
+// A decision is over after Timeout, and with it the connection that it was
+// making: where TLS or a login takes longer there would never be one.
+func (s *Store) warm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Err() != nil {
+		return
+	}
+	if s.warmers.Add(1) > mostWarmers {
+		s.warmers.Add(-1)
+		return
+	}
+	s.warming.Go(func() {
+		defer s.warmers.Add(-1)
+		ctx, cancel := context.WithTimeout(s.closing, max(checkTime, s.o.Timeout))
+		defer cancel()
+		// What fails here is reported by the next decision.
+		if c, ok := s.client.(*redis.ClusterClient); ok {
+			c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
+			return
+		}
+		s.client.Ping(ctx)
 	})
 }
 
@@ -203,8 +249,17 @@ func (s *Store) Refund(ctx context.Context, claims []ratelimit.Claim) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	err := s.giveBack(ctx, claims)
-	s.o.Observe(Event{Took: time.Since(start), Claims: len(claims), Refund: true, Allowed: true, Err: err})
+	s.observe(Event{Claims: len(claims), Refund: true, Allowed: true}, start, err)
 	return err
+}
+
+// observe fills in what every event has.
+func (s *Store) observe(e Event, start time.Time, err error) {
+	if s.o.Observe == nil {
+		return
+	}
+	e.Took, e.Err, e.Policy, e.Breaker = time.Since(start), err, s.o.Failure, s.breaker.State()
+	s.o.Observe(e)
 }
 
 func (s *Store) giveBack(ctx context.Context, claims []ratelimit.Claim) error {

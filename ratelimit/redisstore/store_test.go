@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -171,6 +172,59 @@ func TestClockSetBack(t *testing.T) {
 	if d, err := l.Allow(t.Context(), "k", 1); d.Allowed || err != nil || d.RetryAfter > time.Second {
 		t.Errorf("%+v, %v: want a token within a second", d, err)
 	}
+}
+
+// A value that is not ours costs nobody an answer.
+func TestStrangeValue(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	s := open(t, srv.URL(), Options{})
+	l := limit(t, "l", "1/h burst 2", s)
+	claims := []ratelimit.Claim{{Limit: l, Key: []byte("k"), Cost: 1}}
+	for _, value := range []string{"", "x", "1", "-1 5", "1e9 5"} {
+		srv.Must("SET", s.key(&claims[0]), value)
+		if err := s.Take(t.Context(), claims); err != nil || claims[0].Decision.Remaining != 1 {
+			t.Errorf("%q: %+v, %v", value, claims[0].Decision, err)
+		}
+		srv.Must("SET", s.key(&claims[0]), value)
+		if err := s.Refund(t.Context(), claims); err != nil {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
+// A slot goes to another node, with what is owed in it: the client is told where,
+// while it moves and after.
+func TestSlotMoves(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.Cluster(t, 3)
+	s := open(t, "redis+cluster://"+nodes[0].Addr, Options{})
+	l := limit(t, "l", "1/h burst 10", s)
+	const key = "192.0.2.1"
+	left := int64(10)
+	ask := func(what string) {
+		t.Helper()
+		left--
+		if d, err := l.Allow(t.Context(), key, 1); err != nil || d.Failed || d.Remaining != left {
+			t.Errorf("%s: %+v, %v; want %d left", what, d, err, left)
+		}
+	}
+	ask("at first")
+	name := s.key(&ratelimit.Claim{Limit: l, Key: []byte(key)})
+	slot := nodes[0].Must("CLUSTER", "KEYSLOT", name)
+	from := slices.IndexFunc(nodes, func(n *redistest.Server) bool { return n.Must("CLUSTER", "COUNTKEYSINSLOT", slot) == "1" })
+	source, target := nodes[from], nodes[(from+1)%3]
+	host, port, _ := strings.Cut(target.Addr, ":")
+	sourceID, targetID := source.Must("CLUSTER", "MYID"), target.Must("CLUSTER", "MYID")
+	target.Must("CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID)
+	source.Must("CLUSTER", "SETSLOT", slot, "MIGRATING", targetID)
+	ask("before its key moves")
+	source.Must("MIGRATE", host, port, name, "0", "10000")
+	ask("while the slot moves")
+	target.Must("CLUSTER", "SETSLOT", slot, "NODE", targetID)
+	source.Must("CLUSTER", "SETSLOT", slot, "NODE", targetID)
+	ask("after")
+	ask("and again")
 }
 
 func TestHammer(t *testing.T) {

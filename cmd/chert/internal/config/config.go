@@ -22,6 +22,7 @@ type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
+	Proxies         Proxies
 	RateLimit       RateLimit
 	Sites           []Site
 	Redirects       []Redirect
@@ -148,6 +149,7 @@ func (l *loader) config(t *table) *Config {
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
 	}
+	cfg.Proxies = l.proxies(t)
 	if limit := t.table("rate_limit"); limit != nil {
 		cfg.RateLimit = l.rateLimit(limit)
 	}

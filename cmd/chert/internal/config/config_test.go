@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -77,6 +78,7 @@ func TestLoad(t *testing.T) {
 listen = [":80", "unix:run/s"]
 log = "json"
 shutdown_timeout = "1m"
+trusted_proxies = ["10.1.2.3/8", "unix", "2001:db8::1"]
 [rate_limit]
 limit = ["20/s", "1000/h burst 50"]
 store = "redis://h"
@@ -124,6 +126,7 @@ status = 308
 	header := map[string]string{"Cache-Control": "no-cache", "Server": ""}
 	want := &Config{
 		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s")}, Log: "json", ShutdownTimeout: &timeout,
+		Proxies: Proxies{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}, Unix: true},
 		RateLimit: RateLimit{
 			Rates: []ratelimit.Rate{{Count: 20, Per: time.Second, Burst: 20}, {Count: 1000, Per: time.Hour, Burst: 50}},
 			Store: "redis://h", Failure: "open", Timeout: 50 * time.Millisecond, Instances: 4,
@@ -250,6 +253,8 @@ func TestProblems(t *testing.T) {
 		{"spaces", "[[redirect]]\nhosts = '*'\nto = 'https://x/a b'\n", "3:6: to: spaces, control characters and what is not ASCII must be percent-encoded"},
 		{"a password", "[[redirect]]\nhosts = '*'\nto = 'https://a:b@x/'\n", "3:6: to: a name or password does not belong there"},
 		{"status", "[[redirect]]\nhosts = '*'\nto = 'https://x/'\nstatus = 200\n", "4:10: status wants 301 or 308 (for good), 302 or 307 (for now), or 303"},
+		{"proxies", "trusted_proxies = ['10.0.0.1', '0.0.0.0/0']\n" + good, `1:32: trusted_proxies: "0.0.0.0/0": that is everybody`},
+		{"proxy's name", "trusted_proxies = 'proxy'\n" + good, `1:19: trusted_proxies: "proxy": want an address, a prefix such as "10.0.0.0/8", or "unix"`},
 		{"rate", "[rate_limit]\nlimit = '100/fortnight'\n" + good, `2:9: limit: rate "100/fortnight": there is no unit "fortnight"; want s, m, h or d`},
 		{"one rate of two", "[rate_limit]\nlimit = ['1/s', 'x']\n" + good, `2:17: limit: rate "x": want a rate such as "100/s"`},
 		{"rate's type", "[rate_limit]\nlimit = 100\n" + good, "2:9: limit wants a string or a list of strings, not a number"},

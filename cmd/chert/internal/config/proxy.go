@@ -1,0 +1,63 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Proxies are the peers that are believed when they say in X-Forwarded-For whom
+// they ask for. The zero value believes nobody.
+type Proxies struct {
+	Prefixes []netip.Prefix
+	Unix     bool // peers on unix sockets
+}
+
+// Add adds an address, a prefix, or "unix".
+func (p *Proxies) Add(s string) error {
+	if s == "unix" {
+		p.Unix = true
+		return nil
+	}
+	prefix, err := netip.ParsePrefix(s)
+	if err != nil {
+		addr, err := netip.ParseAddr(s)
+		if err != nil || addr.Zone() != "" {
+			return errors.New(`want an address, a prefix such as "10.0.0.0/8", or "unix"`)
+		}
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	switch {
+	case prefix.Addr().Is4In6():
+		return errors.New("write an IPv4 address without the ::ffff: before it")
+	case prefix.Bits() == 0:
+		return errors.New("that is everybody, and clients would be whoever they say they are; name the proxies")
+	}
+	if prefix = prefix.Masked(); !slices.Contains(p.Prefixes, prefix) {
+		p.Prefixes = append(p.Prefixes, prefix)
+	}
+	return nil
+}
+
+// String is a list of what Add takes.
+func (p *Proxies) String() string {
+	var all []string
+	for _, prefix := range p.Prefixes {
+		all = append(all, prefix.String())
+	}
+	if p.Unix {
+		all = append(all, "unix")
+	}
+	return strings.Join(all, ", ")
+}
+
+func (l *loader) proxies(t *table) (p Proxies) {
+	all, _ := t.list("trusted_proxies")
+	for _, it := range all {
+		if err := p.Add(it.text); err != nil {
+			l.errorf(it.at, "trusted_proxies: %q: %v", it.text, err)
+		}
+	}
+	return p
+}

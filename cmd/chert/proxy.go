@@ -1,0 +1,25 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/middleware"
+)
+
+// proxiesFlag is the value of --trusted-proxy.
+type proxiesFlag struct{ config.Proxies }
+
+func (f *proxiesFlag) Set(s string) error { return f.Add(s) }
+
+// Type is the word that stands for the value in the help.
+func (f *proxiesFlag) Type() string { return "cidr" }
+
+// behind makes h see, as the address of a request, that of the client for which trusted proxies ask. The log, which is
+// outside of it, sees it too: a request keeps it.
+func behind(h http.Handler, p config.Proxies) http.Handler {
+	if len(p.Prefixes) == 0 && !p.Unix {
+		return h
+	}
+	return middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix})(h)
+}
