@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 )
 
@@ -49,6 +50,9 @@ type Request struct {
 	Body       []byte // whole, at most MaxBody
 	RemoteAddr string
 	Fields     Fields
+	// Time is when the server has turned to the request, by Clock; 0 if it does
+	// not say. See Exchange.Now.
+	Time time.Duration
 }
 
 // Fields are a request's header fields. The slices are the server's.

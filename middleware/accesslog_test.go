@@ -19,7 +19,7 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-var moment = time.Date(2026, 11, 21, 4, 5, 6, 0, time.FixedZone("", 3600))
+var moment = time.Date(2026, 11, 21, 4, 5, 6, 5e8, time.FixedZone("", 3600))
 
 // newTestLog has a clock that stands, but for latency: 1500 us each time.
 func newTestLog(o AccessLogOptions) *AccessLog {
