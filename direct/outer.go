@@ -250,6 +250,17 @@ func Count(f Fields, name string) int {
 	return countAll(f, name)
 }
 
+// First returns the first value of the named field, its name in any case, and how
+// many lines there are of it. Fields may have it as a method.
+func First(f Fields, name string) (value []byte, n int) {
+	if c, ok := f.(interface {
+		First(name string) ([]byte, int)
+	}); ok {
+		return c.First(name)
+	}
+	return f.Get(name), Count(f, name)
+}
+
 // countAll is apart because its closure makes n move to the heap.
 func countAll(f Fields, name string) (n int) {
 	name = http.CanonicalHeaderKey(name)
@@ -262,4 +273,10 @@ func countAll(f Fields, name string) (n int) {
 }
 
 // Count is for the function of that name.
-func (h headerFields) Count(name string) int { return len(h[http.CanonicalHeaderKey(name)]) }
+func (h headerFields) Count(name string) int { return len(h.values(name)) }
+
+// First is for the function of that name.
+func (h headerFields) First(name string) ([]byte, int) {
+	v := h.values(name)
+	return firstOf(v), len(v)
+}

@@ -144,15 +144,25 @@ func (p *parsed) Get(name string) []byte {
 }
 
 // Count is for direct.Count.
-func (p *parsed) Count(name string) (n int) {
+func (p *parsed) Count(name string) int {
+	_, n := p.First(name)
+	return n
+}
+
+// First is for direct.First.
+func (p *parsed) First(name string) (value []byte, n int) {
 	id := http1.LookupField(bytesOf(name))
 	for i := range p.head.Fields {
 		f := &p.head.Fields[i]
-		if f.ID == id && id != http1.FieldHost && (id != http1.FieldUnknown || http1.FoldEqual(f.Name.Bytes(p.raw), name)) {
-			n++
+		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(p.raw), name) {
+			continue
 		}
+		if n == 0 {
+			value = f.Value.Bytes(p.raw)
+		}
+		n++
 	}
-	return n
+	return value, n
 }
 
 // All implements direct.Fields.
