@@ -42,7 +42,7 @@ type AccessLogOptions struct {
 	// line, microseconds and the answer's X-Request-Id or "-". The other formats
 	// have both always.
 	Latency, RequestID bool
-	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 64 KiB;
+	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 256 KiB;
 	// negative: each line is written at once, by one Write.
 	Buffer int
 	// Every is how long a line may stay in the buffer; 0: a second.
@@ -94,7 +94,7 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	l.clf = l.o.Logger == nil && l.o.Format <= LogCommon
 	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
-	l.lines.init(l.o.Output, or(l.o.Buffer, 64<<10), or(l.o.Every, time.Second))
+	l.lines.init(l.o.Output, or(l.o.Buffer, 256<<10), or(l.o.Every, time.Second))
 	switch {
 	case l.o.Logger != nil:
 		l.handler = l.o.Logger.Handler()

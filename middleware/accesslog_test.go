@@ -406,7 +406,7 @@ func benchmarkRequest() (*direct.Exchange, direct.Request) {
 	}
 	return new(direct.Exchange), direct.Request{
 		Method: "GET", Target: []byte("/users/17"), Path: []byte("/users/17"), Host: []byte("example.com"),
-		RemoteAddr: "192.0.2.1:1234", Fields: direct.FieldsOf(h),
+		RemoteAddr: "192.0.2.1:1234", Fields: direct.FieldsOf(h), Time: direct.Clock(), // as of a loop
 	}
 }
 

@@ -79,6 +79,7 @@ func TestChainAllocations(t *testing.T) {
 	defer l.Close()
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(2000, func() {
+		r.Time += 100 * time.Nanosecond
 		x.Reset(r)
 		if !h.ServeDirect(x) || x.Finish().Status != 200 {
 			t.Error("not let in")
@@ -100,6 +101,7 @@ func BenchmarkChain(b *testing.B) {
 			x, r := benchmarkRequest()
 			b.ReportAllocs()
 			for b.Loop() {
+				r.Time += 100 * time.Nanosecond // a loop's time stands for a turn, and goes on
 				x.Reset(r)
 				h.ServeDirect(x)
 			}

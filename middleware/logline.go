@@ -175,16 +175,20 @@ func escape(b []byte, s string, least byte) []byte {
 		return b[:n+len(s)]
 	}
 	last := len(src) - 8
-	for i := 0; ; i = min(i+8, last) { // the last eight lie over some before
+	for i := 0; i < last; i += 8 {
 		w := binary.LittleEndian.Uint64(src[i:])
 		if unsafe8(w, limit) != 0 {
 			return escapeSlowly(b, s, least)
 		}
 		binary.LittleEndian.PutUint64(dst[i:], w)
-		if i == last {
-			return b[:n+len(s)]
-		}
 	}
+	// The last eight lie over some before.
+	w := binary.LittleEndian.Uint64(src[last:])
+	if unsafe8(w, limit) != 0 {
+		return escapeSlowly(b, s, least)
+	}
+	binary.LittleEndian.PutUint64(dst[last:], w)
+	return b[:n+len(s)]
 }
 
 // escapeSlowly is escape, for what does need it.
@@ -220,7 +224,10 @@ func unsafe8(w, limit uint64) uint64 {
 
 // hostOf is an address without its port.
 func hostOf(addr string) string {
-	i := strings.LastIndexByte(addr, ':')
+	i := len(addr) - 1
+	for i >= 0 && addr[i] != ':' {
+		i--
+	}
 	if i < 0 {
 		return addr
 	}

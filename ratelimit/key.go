@@ -16,6 +16,9 @@ type Key struct {
 	// plain is instead of of, for what an exchange does not know.
 	plain  func(r *http.Request) string
 	secret bool
+	// v4 and v6 are of ByPrefix, if address.
+	address bool
+	v4, v6  int
 }
 
 // ByAddress is a bucket for each client address; for IPv6 one for each /64,
@@ -30,7 +33,9 @@ func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
 		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
 	}
-	return Key{of: func(dst []byte, r *direct.Request) []byte { return appendAddress(dst, r.RemoteAddr, v4, v6) }}
+	return Key{address: true, v4: v4, v6: v6, of: func(dst []byte, r *direct.Request) []byte {
+		return appendAddress(dst, r.RemoteAddr, v4, v6)
+	}}
 }
 
 // Everyone is one bucket for all requests.
@@ -89,6 +94,11 @@ func (k *Key) append(dst []byte, x *direct.Request, r *http.Request) (key []byte
 
 // appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".
 func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
+	if v4 == 32 {
+		if n := ipv4(remote); n > 0 {
+			return append(dst, remote[:n]...)
+		}
+	}
 	var a netip.Addr
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		a = ap.Addr()
@@ -108,6 +118,52 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 		return a.AppendTo(dst)
 	}
 	return p.AppendTo(dst)
+}
+
+// ipv4 is the length of the IPv4 address that begins remote, if it is such an
+// address and a port, the address as netip writes it; else it is 0. Most are, and this
+// is quicker than netip's parsing and writing.
+func ipv4(remote string) int {
+	i := 0
+	for part := range 4 {
+		var n, digits uint
+		for ; i < len(remote) && digits < 4; i, digits = i+1, digits+1 {
+			c := uint(remote[i] - '0')
+			if c > 9 {
+				break
+			}
+			n = 10*n + c
+		}
+		// Nothing begins with a 0 but 0.
+		if digits == 0 || n > 255 || digits > 1 && n < 10 || digits > 2 && n < 100 || digits > 3 || i == len(remote) {
+			return 0
+		}
+		if part == 3 {
+			break
+		}
+		if remote[i] != '.' {
+			return 0
+		}
+		i++
+	}
+	if remote[i] != ':' {
+		return 0
+	}
+	port := remote[i+1:]
+	if len(port) == 0 || len(port) > 5 {
+		return 0 // netip shall see
+	}
+	var n uint
+	for j := 0; j < len(port); j++ {
+		c := uint(port[j] - '0')
+		if n = 10*n + c; c > 9 {
+			return 0
+		}
+	}
+	if n > 65535 {
+		return 0
+	}
+	return i
 }
 
 // request is what keys see of r. The slices are views of its strings.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/chert-http/chert/direct"
 )
 
 // Memory is the store of one process. The usual decision is a look into a hash
@@ -20,6 +22,8 @@ type Memory struct {
 	shards [shardCount]shard
 	most   int // keys in a shard
 	clock  func() time.Duration
+	// directs: clock is direct.Clock.
+	directs bool
 }
 
 // MemoryOptions are the options of NewMemory; nil or zero is the default.
@@ -46,8 +50,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	m := &Memory{clock: o.Clock}
 	if m.clock == nil {
-		start := time.Now()
-		m.clock = func() time.Duration { return time.Since(start) }
+		m.clock, m.directs = direct.Clock, true
 	}
 	keys := o.MaxKeys
 	if keys <= 0 {

@@ -91,7 +91,7 @@ func equalFold(b []byte, lower string) bool {
 // Another scheme is as good as none.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
 	const scheme = "bearer"
-	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || !equalFold(b[:len(scheme)], scheme) {
+	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != "Bearer" && !equalFold(b[:len(scheme)], scheme) {
 		return nil, a.Missing
 	}
 	for b = b[len(scheme):]; len(b) > 0 && b[0] == ' '; b = b[1:] {
