@@ -113,7 +113,8 @@ func (s *short) set(token []byte) {
 // differs is 0 if s and t are equal. It looks at all of both and does not
 // branch.
 func (s *short) differs(t *short) uint64 {
-	return s[0] ^ t[0] | s[1] ^ t[1] | s[2] ^ t[2] | s[3] ^ t[3] | s[4] ^ t[4] | s[5] ^ t[5] | s[6] ^ t[6] | s[7] ^ t[7] | s[8] ^ t[8]
+	return (s[0] ^ t[0]) | (s[1] ^ t[1]) | (s[2] ^ t[2]) | (s[3] ^ t[3]) | (s[4] ^ t[4]) |
+		(s[5] ^ t[5]) | (s[6] ^ t[6]) | (s[7] ^ t[7]) | (s[8] ^ t[8])
 }
 
 // find is who has the token, nil for nobody.

@@ -2,6 +2,8 @@ package middleware
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,40 @@ func TestBearer(t *testing.T) {
 	}
 	if !panics(func() { Bearer(BearerOptions{Realm: "a\r\nb"}) }) {
 		t.Error("the realm is taken")
+	}
+}
+
+// Few short tokens are compared in one way, others in another; nobody can tell by
+// who is let in.
+func TestBearerWays(t *testing.T) {
+	t.Parallel()
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(User(x)) })
+	long := strings.Repeat("l", shortToken)
+	for name, tokens := range map[string][]string{
+		"one": {"a"}, "words": {"12345678", "1234567", "123456789", "1234567890123456"}, "64 bytes": {long, long[1:]}, "65 bytes": {long + "x", long, "a"},
+		"eight": strings.Split("a b c d e f g h", " "), "nine": strings.Split("a b c d e f g h i", " "), "differ in the end": {long[1:] + "1", long[1:] + "2"},
+	} {
+		o := BearerOptions{Tokens: map[string]string{}}
+		var all []string
+		for _, token := range tokens {
+			o.Tokens["of "+token] = token
+			all = append(all, token, token+"x", "x"+token, token[1:], token[:len(token)-1], strings.ToUpper(token), token+"\x00", token+"\x00\x00\x00\x00\x00\x00\x00\x00", token+"=", strings.Repeat(token, 2))
+		}
+		h := Bearer(o)(echo)
+		for _, token := range append(all, "", "\x00", strings.Repeat("z", 1000)) {
+			want := ""
+			if slices.Contains(tokens, token) {
+				want = "of " + token
+			}
+			if a, ok := directly(t, h, request("GET", "/", "", "Authorization", "Bearer "+token)); !ok || a.Status == 200 != (want != "") || want != "" && a.Body != want {
+				t.Errorf("%s: %q: got %d %q, want %q", name, token, a.Status, a.Body, want)
+			}
+		}
+	}
+	// Of two names with the same token one has it.
+	a, _ := directly(t, Bearer(BearerOptions{Tokens: map[string]string{"a": "t", "b": "t", "c": "t", "d": "t", "e": "t"}})(echo), request("GET", "/", "", "Authorization", "Bearer t"))
+	if a.Status != 200 || len(a.Body) != 1 || a.Body < "a" || a.Body > "e" {
+		t.Errorf("the same token: got %d %q", a.Status, a.Body)
 	}
 }
 
