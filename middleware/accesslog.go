@@ -194,10 +194,11 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 }
 
 func (l *AccessLog) logDirect(x *direct.Exchange, panicked bool) {
-	e := entry{
-		remote: x.RemoteAddr, user: wrap.User(x), method: x.Method, target: view(x.Target), proto: "HTTP/1.1",
-		status: x.Status(), size: x.Size(), views: true,
-	}
+	// One by one: a literal is made elsewhere and copied, and the copy waits for
+	// what was just written.
+	var e entry
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
+	e.status, e.size, e.views = x.Status(), x.Size(), true
 	if panicked {
 		e.status, e.size = http.StatusInternalServerError, 0
 	}
