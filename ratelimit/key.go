@@ -126,29 +126,32 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 func ipv4(remote string) int {
 	i := 0
 	for part := range 4 {
-		var n, digits uint
-		for ; i < len(remote) && digits < 4; i, digits = i+1, digits+1 {
-			c := uint(remote[i] - '0')
-			if c > 9 {
-				break
-			}
-			n = 10*n + c
-		}
-		// Nothing begins with a 0 but 0.
-		if digits == 0 || n > 255 || digits > 1 && n < 10 || digits > 2 && n < 100 || digits > 3 || i == len(remote) {
+		if len(remote)-i < len("1:1") {
 			return 0
 		}
-		if part == 3 {
-			break
+		n := uint(remote[i] - '0')
+		if n > 9 {
+			return 0
 		}
-		if remote[i] != '.' {
+		i++
+		if c := uint(remote[i] - '0'); c <= 9 && n > 0 { // nothing begins with a 0 but 0
+			n = 10*n + c
+			i++
+			if c := uint(remote[i] - '0'); c <= 9 {
+				n = 10*n + c
+				i++
+			}
+		}
+		end := byte('.')
+		if part == 3 {
+			end = ':'
+		}
+		if n > 255 || i == len(remote) || remote[i] != end {
 			return 0
 		}
 		i++
 	}
-	if remote[i] != ':' {
-		return 0
-	}
+	i--
 	port := remote[i+1:]
 	if len(port) == 0 || len(port) > 5 {
 		return 0 // netip shall see

@@ -15,21 +15,23 @@ import (
 // one. The bucket then seems to have fewer tokens than it has, so who is admitted
 // may be; where a bucket has none, or is changing hands, ok is false and take
 // asks the clock.
-func (m *Memory) admit(l *Limit, hash uint64, came time.Duration) (d Decision, at int64, ok bool) {
+//
+// ahead is what it is for decide, behind the charge; a Decision, which is copied
+// more than once on its way, would cost as much as the charge.
+func (m *Memory) admit(l *Limit, hash uint64, came time.Duration) (ahead, at int64, ok bool) {
 	s := m.shard(hash)
 	hash = clean(hash)
 	e := s.table.Load().find(hash)
 	if e == nil {
-		return d, 0, false
+		return 0, 0, false
 	}
 	full, ok := e.read(hash)
 	if !ok {
-		return d, 0, false
+		return 0, 0, false
 	}
 	at = max(0, int64(came)) + 1 // as now has it
-	base := max(full, at)
-	d = l.decide(base-at, 1)
-	return d, at, d.Allowed && e.full.CompareAndSwap(full, base+l.interval)
+	ahead = max(full, at) - at + l.interval
+	return ahead, at, ahead <= l.window && e.full.CompareAndSwap(full, at+ahead)
 }
 
 // serveOne is ServeDirect with h.memory and h.one.
@@ -44,12 +46,14 @@ func (h *directHandler) serveOne(x *direct.Exchange) bool {
 	}
 	hash := hashBytes(l, key)
 	var d Decision
-	var at int64
+	var ahead, at int64
 	ok := false
 	if h.memory.directs && x.Time != 0 {
-		d, at, ok = h.memory.admit(l, hash, x.Time)
+		ahead, at, ok = h.memory.admit(l, hash, x.Time)
 	}
-	if !ok {
+	if ok {
+		d.Allowed, d.Limit, d.Remaining, d.Reset = true, l.rate.Burst, (l.window-ahead)/l.interval, time.Duration(ahead)
+	} else {
 		d, at = h.memory.take(l, hash, 1)
 	}
 	if d.Allowed {
