@@ -115,3 +115,12 @@ func TestEscapeRoom(t *testing.T) {
 		}
 	}
 }
+
+func TestAppendInt(t *testing.T) {
+	t.Parallel()
+	for n := int64(-1100); n < 1100; n++ {
+		if got := string(appendInt([]byte("x"), n)); got != fmt.Sprint("x", n) {
+			t.Errorf("%d: got %q", n, got)
+		}
+	}
+}
