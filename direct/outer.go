@@ -32,6 +32,7 @@ func (x *Exchange) KeepField(name, value string) {
 
 // HasKept reports whether there are fields of KeepField.
 func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
+
 // Keep is KeepField with a name that was looked at before, which saves that.
 func (x *Exchange) Keep(name Name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})

@@ -36,7 +36,8 @@ type MemoryOptions struct {
 	// is over a limit stays so.)
 	MaxKeys int
 	// Clock tells the time since some fixed moment. It must not go back.
-	// Default: the system's monotonic clock.
+	// Default: direct.Clock; then requests on the direct way are admitted by the
+	// time that the server knows.
 	Clock func() time.Duration
 }
 
