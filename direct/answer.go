@@ -20,12 +20,28 @@ func (x *Exchange) Drop() { x.release() }
 // Reset makes x fresh for r. For servers.
 func (x *Exchange) Reset(r Request) {
 	x.release()
-	clear(x.fields) // nothing of an earlier handler's is kept alive
-	clear(x.values)
-	*x = Exchange{Request: r, values: x.values[:0], fields: x.fields[:0], body: x.body[:0], outer: x.outer.cleared()}
-	if cap(x.body) > keepBody {
+	// One by one: a new Exchange that keeps the room of the old would be made
+	// elsewhere and copied. Nothing of an earlier handler's is kept alive.
+	x.Request = r
+	x.Pattern, x.plain, x.status, x.ready = "", nil, 0, nil
+	empty(&x.values)
+	empty(&x.fields)
+	if x.body = x.body[:0]; cap(x.body) > keepBody {
 		x.body = nil
 	}
+	empty(&x.outer.kept)
+	empty(&x.outer.values)
+	x.outer.ctx = nil
+}
+
+// empty keeps the room of a slice and nothing that was in it.
+func empty[T any](s *[]T) {
+	// There are few; clear, and a loop that is taken for it, cost more for them.
+	var zero T
+	for i := len(*s) - 1; i >= 0; i-- {
+		(*s)[i] = zero
+	}
+	*s = (*s)[:0]
 }
 
 // An Answer is what a server has to send: the status line, the fields in their

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 )
 
@@ -49,6 +50,9 @@ type Request struct {
 	Body       []byte // whole, at most MaxBody
 	RemoteAddr string
 	Fields     Fields
+	// Time is when the server has turned to the request, by Clock; 0 if it does
+	// not say. See Exchange.Now.
+	Time time.Duration
 }
 
 // Fields are a request's header fields. The slices are the server's.
@@ -247,23 +251,62 @@ func (x *Exchange) SendFile(f File) {
 
 // fieldName is the canonical form of a name that may be set.
 func fieldName(name string) string {
-	name = http.CanonicalHeaderKey(name)
+	if !canonical(name) {
+		if name = http.CanonicalHeaderKey(name); !validName(name) {
+			panic("direct: " + strconv.Quote(name) + " is no field name")
+		}
+	}
 	switch name {
 	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
 		panic("direct: the field " + name + " is the server's")
 	}
-	if !validName(name) {
-		panic("direct: " + strconv.Quote(name) + " is no field name")
-	}
 	return name
+}
+
+// What a byte of a name may be.
+const (
+	tokenByte = 1 << iota // RFC 9110 section 5.6.2
+	isFirst               // at the beginning of a canonical name, and behind a "-"
+	isLater               // elsewhere in one
+)
+
+var nameByte = func() (t [256]uint8) {
+	for c := range t {
+		lower, upper := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z'
+		if !lower && !upper && !('0' <= c && c <= '9') && strings.IndexByte("!#$%&'*+-.^_`|~", byte(c)) < 0 {
+			continue
+		}
+		t[c] = tokenByte
+		if !lower {
+			t[c] |= isFirst
+		}
+		if !upper {
+			t[c] |= isLater
+		}
+	}
+	return t
+}()
+
+// canonical reports whether name is a token and is as http.CanonicalHeaderKey
+// makes it.
+func canonical(name string) bool {
+	want := uint8(isFirst)
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if nameByte[c]&want == 0 {
+			return false
+		}
+		if want = isLater; c == '-' {
+			want = isFirst
+		}
+	}
+	return name != ""
 }
 
 // validName reports whether name is a token (RFC 9110 section 5.6.2).
 func validName(name string) bool {
 	for i := 0; i < len(name); i++ {
-		c := name[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && !('0' <= c && c <= '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if nameByte[name[i]] == 0 {
 			return false
 		}
 	}

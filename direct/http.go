@@ -157,13 +157,24 @@ type headerFields http.Header
 
 // Get implements Fields.
 func (h headerFields) Get(name string) []byte {
-	if v := h[http.CanonicalHeaderKey(name)]; len(v) > 0 {
-		if v[0] == "" {
-			return []byte{} // which is not nil
-		}
-		return bytesOf(v[0])
+	return firstOf(h.values(name))
+}
+
+func (h headerFields) values(name string) []string {
+	if v, ok := h[name]; ok { // as it is written mostly
+		return v
 	}
-	return nil
+	return h[http.CanonicalHeaderKey(name)]
+}
+
+func firstOf(values []string) []byte {
+	switch {
+	case len(values) == 0:
+		return nil
+	case values[0] == "":
+		return []byte{} // which is not nil
+	}
+	return bytesOf(values[0])
 }
 
 // All implements Fields.

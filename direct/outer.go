@@ -21,13 +21,6 @@ type outer struct {
 
 type value struct{ key, value any }
 
-// cleared is an empty outer with o's room.
-func (o outer) cleared() outer {
-	clear(o.kept)
-	clear(o.values)
-	return outer{kept: o.kept[:0], values: o.values[:0]}
-}
-
 // KeepField adds a field that goes with the answer whatever it will be, also
 // with a Response given to Send, as one that is set on http.ResponseWriter's
 // Header before the handler does. A field of that name that the handler sets,
@@ -39,6 +32,17 @@ func (x *Exchange) KeepField(name, value string) {
 
 // HasKept reports whether there are fields of KeepField.
 func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
+
+// Keep is KeepField with a name that was looked at before, which saves that.
+func (x *Exchange) Keep(name Name, value string) {
+	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
+}
+
+// A Name is a field name that may be set, in canonical form.
+type Name struct{ canonical string }
+
+// NewName makes a Name. It panics where SetField does.
+func NewName(name string) Name { return Name{fieldName(name)} }
 
 // SetValue makes Value return value for key, which must be comparable and
 // should be of a type of its own, as with context.WithValue.
@@ -196,7 +200,7 @@ func settable(name string) bool {
 	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
 		return false
 	}
-	return validName(name) && http.CanonicalHeaderKey(name) == name
+	return canonical(name)
 }
 
 // derived are the Responses made of one, by what they are for.
@@ -250,6 +254,17 @@ func Count(f Fields, name string) int {
 	return countAll(f, name)
 }
 
+// First returns the first value of the named field, its name in any case, and how
+// many lines there are of it. Fields may have it as a method.
+func First(f Fields, name string) (value []byte, n int) {
+	if c, ok := f.(interface {
+		First(name string) ([]byte, int)
+	}); ok {
+		return c.First(name)
+	}
+	return f.Get(name), Count(f, name)
+}
+
 // countAll is apart because its closure makes n move to the heap.
 func countAll(f Fields, name string) (n int) {
 	name = http.CanonicalHeaderKey(name)
@@ -262,4 +277,10 @@ func countAll(f Fields, name string) (n int) {
 }
 
 // Count is for the function of that name.
-func (h headerFields) Count(name string) int { return len(h[http.CanonicalHeaderKey(name)]) }
+func (h headerFields) Count(name string) int { return len(h.values(name)) }
+
+// First is for the function of that name.
+func (h headerFields) First(name string) ([]byte, int) {
+	v := h.values(name)
+	return firstOf(v), len(v)
+}

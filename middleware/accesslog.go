@@ -42,7 +42,7 @@ type AccessLogOptions struct {
 	// line, microseconds and the answer's X-Request-Id or "-". The other formats
 	// have both always.
 	Latency, RequestID bool
-	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 64 KiB;
+	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 256 KiB;
 	// negative: each line is written at once, by one Write.
 	Buffer int
 	// Every is how long a line may stay in the buffer; 0: a second.
@@ -50,6 +50,11 @@ type AccessLogOptions struct {
 }
 
 // An AccessLog writes a line for each request, when its handler has returned.
+//
+// In LogCommon and LogCombined its time is when the request came, in a record
+// for log/slog when it was answered. Latency is the time between. On chert's
+// event loops a request comes when the loop has found it, or others with it, to
+// be there: what it waits for those others counts.
 //
 // The line has the client's address as RealIP, outside of it or inside, has
 // found it; the user's name; method, target, status; and how many bytes of body
@@ -71,29 +76,25 @@ type AccessLogOptions struct {
 type AccessLog struct {
 	o       AccessLogOptions
 	clf     bool
+	short   bool // an entry is all, and no more
 	timed   bool
 	handler slog.Handler // unless clf
 	lines   lines
 	stamp   stamp                // guarded by lines.mu
-	mono    func() time.Duration // time since some moment
+	mono    func() time.Duration // direct.Clock
 }
-
-var processStart = time.Now()
-
-// sinceStart reads the monotonic clock only, which takes half as long as
-// time.Now.
-func sinceStart() time.Duration { return time.Since(processStart) }
 
 // NewAccessLog makes an AccessLog. o may be nil.
 func NewAccessLog(o *AccessLogOptions) *AccessLog {
-	l := &AccessLog{o: options(o), mono: sinceStart}
+	l := &AccessLog{o: options(o), mono: direct.Clock}
 	l.stamp.now = time.Now
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
 	}
 	l.clf = l.o.Logger == nil && l.o.Format <= LogCommon
+	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
-	l.lines.init(l.o.Output, or(l.o.Buffer, 64<<10), or(l.o.Every, time.Second))
+	l.lines.init(l.o.Output, or(l.o.Buffer, 256<<10), or(l.o.Every, time.Second))
 	switch {
 	case l.o.Logger != nil:
 		l.handler = l.o.Logger.Handler()
@@ -124,9 +125,9 @@ func (l *AccessLog) Wrap(next http.Handler) http.Handler {
 		l.serveDirect)
 }
 
-// An entry is what a line says. Its strings may be views of buffers.
+// An entry is what every line says. Its strings may be views of buffers.
 type entry struct {
-	remote, user, method, target, proto, host, referer, agent, id string
+	remote, user, method, target, proto string
 
 	status  int
 	size    int64
@@ -134,19 +135,17 @@ type entry struct {
 	views   bool
 }
 
-func (l *AccessLog) start() time.Duration {
-	if l.timed {
-		return l.mono()
-	}
-	return 0
-}
+// more is what some lines say besides. It is apart because clearing it costs.
+type more struct{ host, referer, agent, id string }
+
+var nothingMore more
 
 func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	var rec wrap.Writer
-	start, panicked := l.start(), true
+	start, panicked := l.mono(), true
 	defer func() {
 		e := entry{
-			remote: r.RemoteAddr, user: rec.User(), method: r.Method, target: r.RequestURI, proto: r.Proto, host: r.Host,
+			remote: r.RemoteAddr, user: rec.User(), method: r.Method, target: r.RequestURI, proto: r.Proto,
 			status: rec.Status(), size: rec.Written(),
 		}
 		switch {
@@ -161,13 +160,12 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		if e.target == "" && r.URL != nil { // a request that no server has read
 			e.target = r.URL.RequestURI()
 		}
-		if l.o.Format != LogCommon || !l.clf {
-			e.referer, e.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
+		m := more{host: r.Host}
+		if !l.short {
+			m.referer, m.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
+			m.id = first(w.Header()[requestIDField])
 		}
-		if !l.clf || l.o.RequestID {
-			e.id = first(w.Header()[requestIDField])
-		}
-		l.log(&e, start)
+		l.log(&e, &m, start)
 	}()
 	next.ServeHTTP(rec.Init(w, nil), r)
 	panicked = false
@@ -181,50 +179,61 @@ func first(values []string) string {
 }
 
 func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
-	start, panicked := l.start(), true
+	if x.Time == 0 {
+		x.Time = l.mono() // for all inside too
+	}
+	panicked := true
 	defer func() {
-		if !answered && !panicked {
-			return // the plain way logs it
+		if answered || panicked { // else the plain way logs it
+			l.logDirect(x, panicked)
 		}
-		e := entry{
-			remote: x.RemoteAddr, user: wrap.User(x), method: x.Method, target: view(x.Target), proto: "HTTP/1.1", host: view(x.Host),
-			status: x.Status(), size: x.Size(), views: true,
-		}
-		if panicked {
-			e.status, e.size = http.StatusInternalServerError, 0
-		}
-		if l.o.Format != LogCommon || !l.clf {
-			e.referer, e.agent = view(x.Fields.Get("Referer")), view(x.Fields.Get("User-Agent"))
-		}
-		if !l.clf || l.o.RequestID {
-			e.id = x.GetField(requestIDField)
-		}
-		l.log(&e, start)
 	}()
 	answered = next.ServeDirect(x)
 	panicked = false
 	return answered
 }
 
+func (l *AccessLog) logDirect(x *direct.Exchange, panicked bool) {
+	// One by one: a literal is made elsewhere and copied, and the copy waits for
+	// what was just written.
+	var e entry
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
+	e.status, e.size, e.views = x.Status(), x.Size(), true
+	if panicked {
+		e.status, e.size = http.StatusInternalServerError, 0
+	}
+	if l.short {
+		l.log(&e, &nothingMore, x.Time)
+		return
+	}
+	m := more{host: view(x.Host), referer: view(x.Fields.Get("Referer")), agent: view(x.Fields.Get("User-Agent"))}
+	if !l.clf || l.o.RequestID {
+		m.id = x.GetField(requestIDField)
+	}
+	l.log(&e, &m, x.Time)
+}
+
 // view is b as a string, without a copy, for who does not keep it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func (l *AccessLog) log(e *entry, start time.Duration) {
+func (l *AccessLog) log(e *entry, m *more, start time.Duration) {
 	if e.method == http.MethodHead || e.status == http.StatusNotModified || e.status == http.StatusNoContent {
 		e.size = 0 // what was written was not sent
 	}
-	now := l.mono()
 	if l.timed {
-		e.latency = now - start
+		e.latency = l.mono() - start
 	}
 	if !l.o.Query {
-		e.target, e.referer = beforeQuery(e.target), beforeQuery(e.referer)
+		e.target = beforeQuery(e.target)
+		if m.referer != "" {
+			m.referer = beforeQuery(m.referer)
+		}
 	}
 	if !l.clf {
-		l.record(e)
+		l.record(e, m)
 		return
 	}
-	b := l.lines.begin()
-	b = l.appendLine(b, e, now)
+	b := l.lines.begin(e.room(m))
+	b = l.appendLine(b, e, m, start)
 	l.lines.end(b)
 }

@@ -3,6 +3,7 @@ package middleware
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,19 +11,22 @@ import (
 
 // lines gathers whole lines and writes them in their order. There are two
 // buffers: one is filled while the other is written. It holds no goroutine: a
-// timer is armed when a line comes into an empty buffer.
+// timer is armed when a line comes into an empty buffer, and who fills one begins
+// a goroutine that writes it.
 type lines struct {
 	out   io.Writer
 	size  int // of a buffer; not positive: each line is written at once
 	every time.Duration
 	timer *time.Timer
-	lost  atomic.Int64
+	// flusher is flush, as a value that is made once.
+	flusher func()
+	lost    atomic.Int64
 
 	mu      sync.Mutex
 	turn    sync.Cond // the buffer was changed for another, or a write has ended
 	buf     []byte
 	spare   []byte
-	armed   bool // the timer will come
+	armed   bool // the timer will come, or the flusher
 	writing bool // out is somebody's, who does not hold mu
 	direct  bool // each line is written at once
 	err     error
@@ -33,32 +37,44 @@ func (l *lines) init(out io.Writer, size int, every time.Duration) {
 	l.turn.L = &l.mu
 	if !l.direct {
 		// Room for the line that makes it full.
-		l.buf, l.spare = make([]byte, 0, size+512), make([]byte, 0, size+512)
+		l.buf, l.spare = make([]byte, 0, size+2<<10), make([]byte, 0, size+2<<10)
 	}
-	l.timer = time.AfterFunc(time.Hour, func() { l.flush() })
+	l.flusher = func() { l.flush() }
+	l.timer = time.AfterFunc(time.Hour, l.flusher)
 	l.timer.Stop()
 }
 
-// begin gives the buffer to append a line to. The caller has l until end.
-func (l *lines) begin() []byte {
+// begin gives the buffer to append a line to, of room bytes. The caller has l
+// until end.
+func (l *lines) begin(room int) []byte {
 	l.mu.Lock()
 	// A full buffer is waited for, so that memory is bounded. Whoever filled it
 	// has made the timer come.
 	for !l.direct && len(l.buf) >= l.size {
 		l.turn.Wait()
 	}
-	return l.buf
+	return slices.Grow(l.buf, room)
 }
 
 func (l *lines) end(buf []byte) {
-	defer l.mu.Unlock() // also if out panics
 	l.buf = buf
+	if !l.direct && l.armed && len(buf) < l.size {
+		l.mu.Unlock()
+		return
+	}
+	l.note()
+}
+
+// note ends end where something is to be done about the buffer.
+func (l *lines) note() {
+	defer l.mu.Unlock() // also if out panics
 	switch {
 	case l.direct:
 		l.writeOut()
 	case len(l.buf) >= l.size:
+		// Once: then begin holds up who comes.
 		l.armed = true
-		l.timer.Reset(0) // not here: the caller may be an event loop
+		go l.flusher() // not here: the caller may be an event loop
 	case !l.armed:
 		l.armed = true
 		l.timer.Reset(l.every)
@@ -67,7 +83,7 @@ func (l *lines) end(buf []byte) {
 
 // Write implements io.Writer for slog's handlers, which write whole lines.
 func (l *lines) Write(p []byte) (int, error) {
-	b := l.begin()
+	b := l.begin(len(p))
 	l.end(append(b, p...))
 	return len(p), nil
 }

@@ -16,6 +16,8 @@ const (
 	limitField  = "Ratelimit"
 )
 
+var policyName, limitName = direct.NewName(policyField), direct.NewName(limitField)
+
 // policy is a limit as RateLimit-Policy has it, q tokens in w seconds
 // (draft-ietf-httpapi-ratelimit-headers-10 section 3). A limit that fills its
 // bucket in less than a second allows more than it says there.

@@ -71,7 +71,11 @@ func Handler(next http.Handler, o *Options) (http.Handler, error) {
 		}
 	}
 	if isDirect {
-		return &directHandler{handler: h, direct: inner}, nil
+		d := &directHandler{handler: h, direct: inner}
+		if m, ok := h.store.(*Memory); ok && len(h.rules) == 1 && h.rules[0].cost == nil && h.rules[0].key.address {
+			d.memory, d.one = m, h.rules[0]
+		}
+		return d, nil
 	}
 	return h, nil
 }
@@ -104,9 +108,9 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
-	clear(c.claims)
-	clear(c.rules)
-	*c = call{claims: c.claims[:0], rules: c.rules[:0], buf: c.buf[:0]}
+	// What they point to is kept until the next garbage collection at most.
+	c.claims, c.rules, c.buf = c.claims[:0], c.rules[:0], c.buf[:0]
+	c.who = subject{}
 	if cap(c.buf) <= 4<<10 { // no longer because of a long header field
 		calls.Put(c)
 	}
@@ -142,6 +146,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.who = subject{&c.req, r, r.Pattern}
 	if !h.ask(r.Context(), c) {
 		direct.Respond(w, r, func(x *direct.Exchange) { h.refuse(x, c) })
+		c.req = direct.Request{}
 		c.done()
 		return
 	}
@@ -151,6 +156,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header[policyField] = append(slices.Clip(header[policyField]), h.policy)
 		header[limitField] = append(slices.Clip(header[limitField]), c.lines()...)
 	}
+	c.req = direct.Request{}
 	c.done()
 	h.next.ServeHTTP(w, r)
 }
@@ -159,10 +165,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type directHandler struct {
 	*handler
 	direct direct.Handler
+	memory *Memory // if serveOne can serve, else nil
+	one    *rule
 }
 
 // ServeDirect implements direct.Handler.
 func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
+	if h.memory != nil {
+		return h.serveOne(x)
+	}
 	c := calls.Get().(*call)
 	c.who = subject{x: &x.Request, pattern: x.Pattern}
 	// Not deferred: after a panic of next's a new one is made.
@@ -172,10 +183,10 @@ func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
 		return true
 	}
 	if h.fields && len(c.claims) > 0 {
-		x.KeepField(policyField, h.policy)
+		x.Keep(policyName, h.policy)
 		for i := range c.claims {
 			if d := &c.claims[i].Decision; !d.Failed {
-				x.KeepField(limitField, c.rules[i].shown.line(c.rules[i].limit, d))
+				x.Keep(limitName, c.rules[i].shown.line(c.rules[i].limit, d))
 			}
 		}
 	}

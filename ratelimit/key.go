@@ -20,6 +20,9 @@ type Key struct {
 	// plain: of needs the http.Request.
 	plain  bool
 	secret bool
+	// v4 and v6 are of ByPrefix, if address.
+	address bool
+	v4, v6  int
 }
 
 // A subject is what keys see of a request: an exchange's Request, a
@@ -42,7 +45,9 @@ func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
 		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
 	}
-	return Key{of: func(dst []byte, s *subject) []byte { return appendAddress(dst, s.x.RemoteAddr, v4, v6) }}
+	return Key{address: true, v4: v4, v6: v6, of: func(dst []byte, s *subject) []byte {
+		return appendAddress(dst, s.x.RemoteAddr, v4, v6)
+	}}
 }
 
 // Everyone is one bucket for all requests.
@@ -117,6 +122,11 @@ func (k *Key) append(dst []byte, s *subject) (key []byte, secret bool) {
 
 // appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".
 func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
+	if v4 == 32 {
+		if n := ipv4(remote); n > 0 {
+			return append(dst, remote[:n]...)
+		}
+	}
 	var a netip.Addr
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		a = ap.Addr()
@@ -136,6 +146,55 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 		return a.AppendTo(dst)
 	}
 	return p.AppendTo(dst)
+}
+
+// ipv4 is the length of the IPv4 address that begins remote, if it is such an
+// address and a port, the address as netip writes it; else it is 0. Most are, and this
+// is quicker than netip's parsing and writing.
+func ipv4(remote string) int {
+	i := 0
+	for part := range 4 {
+		if len(remote)-i < len("1:1") {
+			return 0
+		}
+		n := uint(remote[i] - '0')
+		if n > 9 {
+			return 0
+		}
+		i++
+		if c := uint(remote[i] - '0'); c <= 9 && n > 0 { // nothing begins with a 0 but 0
+			n = 10*n + c
+			i++
+			if c := uint(remote[i] - '0'); c <= 9 {
+				n = 10*n + c
+				i++
+			}
+		}
+		end := byte('.')
+		if part == 3 {
+			end = ':'
+		}
+		if n > 255 || i == len(remote) || remote[i] != end {
+			return 0
+		}
+		i++
+	}
+	i--
+	port := remote[i+1:]
+	if len(port) == 0 || len(port) > 5 {
+		return 0 // netip shall see
+	}
+	var n uint
+	for j := 0; j < len(port); j++ {
+		c := uint(port[j] - '0')
+		if n = 10*n + c; c > 9 {
+			return 0
+		}
+	}
+	if n > 65535 {
+		return 0
+	}
+	return i
 }
 
 // request is what keys see of r. The slices are views of its strings.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/chert-http/chert/direct"
 )
 
 // Memory is the store of one process. The usual decision is a look into a hash
@@ -20,9 +22,11 @@ import (
 // the room between them.
 type Memory struct {
 	clock func() time.Duration
-	most  int          // keys of all limits
-	keys  atomic.Int64 // now, those not forgotten yet included
-	loans loans
+	// directs: clock is direct.Clock.
+	directs bool
+	most    int          // keys of all limits
+	keys    atomic.Int64 // now, those not forgotten yet included
+	loans   loans
 
 	share  atomic.Int64 // keys that a shard of any limit may have
 	mu     sync.Mutex
@@ -44,7 +48,8 @@ type MemoryOptions struct {
 	// limit takes 16 KiB besides its keys.
 	MaxKeys int
 	// Clock tells the time since some fixed moment. It must not go back.
-	// Default: the system's monotonic clock.
+	// Default: direct.Clock; then requests on the direct way are admitted by the
+	// time that the server knows.
 	Clock func() time.Duration
 }
 
@@ -58,8 +63,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	m := &Memory{clock: o.Clock, most: o.MaxKeys, spaces: make(map[string]*tenant)}
 	if m.clock == nil {
-		start := time.Now()
-		m.clock = func() time.Duration { return time.Since(start) }
+		m.clock, m.directs = direct.Clock, true
 	}
 	if m.most <= 0 {
 		m.most = DefaultMaxKeys

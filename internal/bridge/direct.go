@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is the direct way: a request that is answered from the buffer it
@@ -34,6 +35,9 @@ var parseds = sync.Pool{New: func() any {
 	p.all = p.each
 	return p
 }}
+
+// clockAtZero is direct.Clock when sys.Nanotime was 0.
+var clockAtZero = direct.ClockAt(sys.Epoch())
 
 // keepOut is the largest buffer for an answer that is kept.
 const keepOut = 16 << 10
@@ -140,15 +144,25 @@ func (p *parsed) Get(name string) []byte {
 }
 
 // Count is for direct.Count.
-func (p *parsed) Count(name string) (n int) {
+func (p *parsed) Count(name string) int {
+	_, n := p.First(name)
+	return n
+}
+
+// First is for direct.First.
+func (p *parsed) First(name string) (value []byte, n int) {
 	id := http1.LookupField(bytesOf(name))
 	for i := range p.head.Fields {
 		f := &p.head.Fields[i]
-		if f.ID == id && id != http1.FieldHost && (id != http1.FieldUnknown || http1.FoldEqual(f.Name.Bytes(p.raw), name)) {
-			n++
+		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(p.raw), name) {
+			continue
 		}
+		if n == 0 {
+			value = f.Value.Bytes(p.raw)
+		}
+		n++
 	}
-	return n
+	return value, n
 }
 
 // All implements direct.Fields.
@@ -184,6 +198,11 @@ func (c *Conn) serveDirect() (v conn.Verdict) {
 			c.giveUp(p)
 		}
 	}()
+	if c.onLoop {
+		// The loop's, which is at hand: when it found the request, or the one
+		// before it, readable.
+		p.x.Time = clockAtZero + time.Duration(c.t.Now())
+	}
 	if !p.handler.ServeDirect(&p.x) {
 		answered = true
 		v = c.serveAfterAll(p)

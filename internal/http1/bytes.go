@@ -64,13 +64,20 @@ const (
 // or DEL. A borrow can mark bytes above a right mark as well, never below it,
 // so the lowest mark is right.
 func stops(x, limit uint64) uint64 {
-	del := x ^ ones*0x7f
-	return ((x-ones*limit)&^x | (del-ones)&^del) & tops
+	// The top bit of a byte is the same in x and in x ^ DEL.
+	return ((x - ones*limit) | ((x ^ ones*0x7f) - ones)) &^ x & tops
 }
 
 // valueEnd returns the index of the first byte from i on that cannot be in a
 // field value, or len(b). In a well-formed head that is the CR.
 func valueEnd(b []byte, i int) int {
+	for i+16 <= len(b) {
+		v := b[i : i+16]
+		if stops(binary.LittleEndian.Uint64(v), ' ')|stops(binary.LittleEndian.Uint64(v[8:]), ' ') != 0 {
+			break
+		}
+		i += 16
+	}
 	for i+8 <= len(b) {
 		m := stops(binary.LittleEndian.Uint64(b[i:]), ' ')
 		if m == 0 {

@@ -1,5 +1,10 @@
 package http1
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // String returns the canonical MIME form of the name, "" for FieldUnknown.
 func (id FieldID) String() string {
 	if id >= fieldCount {
@@ -45,6 +50,71 @@ func LookupField(name []byte) FieldID {
 		// Most clients send the canonical form, and that compares faster.
 		if s := fieldNames[id]; string(name) == s || FoldEqual(name, s) {
 			return id
+		}
+		h++
+	}
+}
+
+// A fieldKey is a name and the colon behind it, as words. care has the bits that
+// must be so: all of these bytes, but of a letter not its case.
+type fieldKey struct{ name, care [keyWords]uint64 }
+
+const keyWords = 4
+
+// fieldKeys has the keys of the names that fit, which are nearly all.
+var fieldKeys = func() (t [fieldCount]fieldKey) {
+	for id := FieldUnknown + 1; id < fieldCount; id++ {
+		line := fieldNames[id] + ":"
+		if len(line) > 8*keyWords {
+			t[id].name[0], t[id].care[0] = ':', 0xff // which no name begins with
+			continue
+		}
+		for i := range len(line) {
+			care := uint64(0xff)
+			if isAlpha(line[i]) {
+				care &^= 0x20
+			}
+			t[id].name[i/8] |= uint64(line[i]) << (i % 8 * 8)
+			t[id].care[i/8] |= care << (i % 8 * 8)
+		}
+	}
+	return t
+}()
+
+// knownField looks for a known name, with its colon, at the beginning of b and
+// returns it and how long it is without the colon. What it does not find, n is 0
+// then, may be a known name nonetheless. It is for speed: there is no need to
+// look whether what is found is a token.
+func knownField(b []byte) (id FieldID, n int) {
+	if len(b) < 8*keyWords {
+		return FieldUnknown, 0
+	}
+	for ; ; n += 8 {
+		if n == 8*keyWords {
+			return FieldUnknown, 0
+		}
+		// The lowest mark of a byte that is zero is right, as in stops.
+		x := binary.LittleEndian.Uint64(b[n:]) ^ ':'*ones
+		if m := (x - ones) &^ x & tops; m != 0 {
+			n += bits.TrailingZeros64(m) >> 3
+			break
+		}
+	}
+	if n == 0 {
+		return FieldUnknown, 0
+	}
+	h := fieldSlot(n, b[0], b[n/2], b[n-1])
+	for {
+		if id = fieldSlots[h]; id == FieldUnknown {
+			return FieldUnknown, 0
+		}
+		key := &fieldKeys[id]
+		diff := (binary.LittleEndian.Uint64(b) ^ key.name[0]) & key.care[0]
+		for i := 1; i <= n/8; i++ {
+			diff |= (binary.LittleEndian.Uint64(b[8*i:]) ^ key.name[i]) & key.care[i]
+		}
+		if diff == 0 {
+			return id, n
 		}
 		h++
 	}

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"bytes"
 	"net/textproto"
 	"strings"
 	"testing"
@@ -39,6 +40,65 @@ func TestFieldNames(t *testing.T) {
 	}
 	if FieldTrailer > 7 {
 		t.Error("fields up to FieldTrailer must fit the bits that finish gets")
+	}
+}
+
+// knownField finds what LookupField does, where there is a colon behind it and
+// the name is not too long, whatever comes then.
+func TestKnownField(t *testing.T) {
+	found := 0
+	check := func(name string, id FieldID) {
+		t.Helper()
+		for _, rest := range []string{strings.Repeat(" ", 32), strings.Repeat(":", 32), "\xff\xba\x3b\x3a:\r\n" + strings.Repeat("x", 32)} {
+			got, n := knownField([]byte(name + ":" + rest))
+			if n == 0 && got == FieldUnknown {
+				if id != FieldUnknown && len(name) < 8*keyWords {
+					t.Errorf("%q is not found", name)
+				}
+				continue
+			}
+			found++
+			if got != id || n != len(name) {
+				t.Errorf("%q: got %v of %d bytes, want %v", name, got, n, id)
+			}
+		}
+		if _, n := knownField([]byte(name + strings.Repeat("x", 32))); n != 0 {
+			t.Errorf("%q without a colon: got %d bytes", name, n)
+		}
+		if _, n := knownField([]byte(name + ":")); n != 0 && len(name)+1 < 8*keyWords {
+			t.Errorf("%q at the end of the buffer: got %d bytes", name, n)
+		}
+	}
+	for id := FieldUnknown + 1; id < fieldCount; id++ {
+		name := id.String()
+		check(name, id)
+		check(strings.ToLower(name), id)
+		check(strings.ToUpper(name), id)
+		for i := range name {
+			for bit := range 8 {
+				b := []byte(name)
+				if b[i] ^= 1 << bit; b[i] != ':' {
+					check(string(b), LookupField(b))
+				}
+			}
+			check(name[:i], LookupField([]byte(name[:i])))
+			check(name[i:], LookupField([]byte(name[i:])))
+			check(name[:i]+"x"+name[i:], LookupField([]byte(name[:i]+"x"+name[i:])))
+		}
+	}
+	if found == 0 {
+		t.Error("nothing is found")
+	}
+	// Those that do not fit are in the hash table too: nothing may be taken for
+	// one of them.
+	for n := 1; n < 8*keyWords; n++ {
+		for c := range 256 {
+			if c == ':' {
+				continue
+			}
+			b := bytes.Repeat([]byte{byte(c)}, n)
+			check(string(b), LookupField(b))
+		}
 	}
 }
 

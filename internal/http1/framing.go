@@ -35,6 +35,9 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 	var options connection
 	for i := range r.Fields {
 		f := &r.Fields[i]
+		if f.ID-1 >= FieldTrailer { // as most are; unknown ones wrap around
+			continue
+		}
 		switch f.ID {
 		case FieldHost:
 			if v := f.Value.Bytes(b); !validHost(v) {
@@ -163,6 +166,14 @@ func (r *Request) transferCoding(t *coding, seen uint8) *Error {
 type connection struct{ close, keepAlive, upgrade bool }
 
 func (o *connection) add(list []byte) {
+	switch string(list) { // most are one of these
+	case "keep-alive":
+		o.keepAlive = true
+		return
+	case "close":
+		o.close = true
+		return
+	}
 	var elem []byte
 	for len(list) > 0 {
 		elem, list = nextElement(list)

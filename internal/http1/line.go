@@ -126,15 +126,20 @@ func authority(uri []byte) []byte {
 // 0 means need more, or refused if there is an error.
 func (f *Field) parse(b []byte, i int) (next int, e *Error) {
 	start := i
-	i = tokenEnd(b, i)
-	if i == len(b) {
-		return 0, nil
-	}
-	if b[i] != ':' || i == start {
-		return 0, refuse(b, i, nameError(b, start, i))
+	if id, n := knownField(b[i:]); n > 0 {
+		i += n
+		f.ID = id
+	} else {
+		i = tokenEnd(b, i)
+		if i == len(b) {
+			return 0, nil
+		}
+		if b[i] != ':' || i == start {
+			return 0, refuse(b, i, nameError(b, start, i))
+		}
+		f.ID = LookupField(b[start:i])
 	}
 	f.Name = Span{uint32(start), uint32(i)}
-	f.ID = LookupField(b[start:i])
 
 	for i++; i < len(b) && isOWS(b[i]); i++ {
 	}

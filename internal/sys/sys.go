@@ -21,6 +21,9 @@ var epoch = time.Now()
 // this process's life. It never jumps when the wall clock is set.
 func Nanotime() int64 { return int64(time.Since(epoch)) }
 
+// Epoch is when Nanotime was 0.
+func Epoch() time.Time { return epoch }
+
 // TemporaryAccept reports whether an accept that failed with e may be tried
 // again at once: the connection died in the queue, or a signal came.
 // Linux passes pending network errors of the new socket through accept
