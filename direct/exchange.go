@@ -49,7 +49,9 @@ type Request struct {
 	Host       []byte
 	Body       []byte // whole, at most MaxBody
 	RemoteAddr string
-	Fields     Fields
+	// Peer is RemoteAddr, looked at beforehand; nil if the server does not.
+	Peer   *Peer
+	Fields Fields
 	// Time is when the server has turned to the request, by Clock; 0 if it does
 	// not say. See Exchange.Now.
 	Time time.Duration

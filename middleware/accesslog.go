@@ -128,6 +128,8 @@ func (l *AccessLog) Wrap(next http.Handler) http.Handler {
 // An entry is what every line says. Its strings may be views of buffers.
 type entry struct {
 	remote, user, method, target, proto string
+	// ip is the address in remote as netip writes it, if that is known.
+	ip string
 
 	status  int
 	size    int64
@@ -198,6 +200,7 @@ func (l *AccessLog) logDirect(x *direct.Exchange, panicked bool) {
 	// what was just written.
 	var e entry
 	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
+	e.ip = x.PeerIP()
 	e.status, e.size, e.views = x.Status(), x.Size(), true
 	if panicked {
 		e.status, e.size = http.StatusInternalServerError, 0

@@ -404,9 +404,11 @@ func benchmarkRequest() (*direct.Exchange, direct.Request) {
 		"User-Agent": {"Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"}, "Accept": {"text/html"},
 		"Authorization": {"Bearer 0123456789abcdef0123456789abcdef"},
 	}
+	const remote = "192.0.2.1:1234"
+	peer := direct.PeerOf(remote)
 	return new(direct.Exchange), direct.Request{
 		Method: "GET", Target: []byte("/users/17"), Path: []byte("/users/17"), Host: []byte("example.com"),
-		RemoteAddr: "192.0.2.1:1234", Fields: direct.FieldsOf(h), Time: direct.Clock(), // as of a loop
+		RemoteAddr: remote, Peer: &peer, Fields: direct.FieldsOf(h), Time: direct.Clock(), // as of a loop
 	}
 }
 

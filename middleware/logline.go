@@ -63,7 +63,11 @@ func (e *entry) room(m *more) int {
 //
 // b has room for it; if it had not, this would only be slower.
 func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []byte {
-	b = appendToken(b, hostOf(e.remote))
+	if e.ip != "" {
+		b = append(b, e.ip...) // there is nothing to escape
+	} else {
+		b = appendToken(b, hostOf(e.remote))
+	}
 	if e.user == "" {
 		b = append(b, " - - "...)
 	} else {

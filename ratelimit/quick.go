@@ -38,8 +38,8 @@ func (h *directHandler) serveOne(x *direct.Exchange) bool {
 	l := h.one.limit
 	var buf [64]byte
 	var key []byte
-	if n := ipv4(x.RemoteAddr); n > 0 && h.one.key.v4 == 32 {
-		key = bytesOf(x.RemoteAddr[:n]) // what appendAddress appends
+	if ip := x.PeerIP(); ip != "" && x.RemoteAddr[0] != '[' && h.one.key.v4 == 32 {
+		key = bytesOf(ip) // an IPv4 address, as appendAddress has it
 	} else {
 		key = appendAddress(buf[:0], x.RemoteAddr, h.one.key.v4, h.one.key.v6)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
@@ -31,6 +32,7 @@ type Conn struct {
 	headAt      int64 // when a head began, of sys.Nanotime, kept only for ReadTimeout
 	tls         *tls.ConnectionState
 	hijacked    bool
+	peer        direct.Peer
 	onLoop      bool    // immutable
 	direct      *parsed // a request for the direct way, between Feed and Serve
 	block       *block  // of the request at hand, with ReuseRequests
@@ -75,6 +77,7 @@ func (c *Conn) init(cfg *Config, t conn.Transport) {
 }
 
 func (c *Conn) started() {
+	c.peer = direct.PeerOf(c.t.Peer())
 	if f := c.cfg.ConnContext; f != nil {
 		ctx := context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer())
 		if c.ctx = f(ctx, c.t.NetConn()); c.ctx == nil {

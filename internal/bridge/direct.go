@@ -74,7 +74,7 @@ func (c *Conn) takeDirect(p *parsed, b []byte, n int) int {
 	target := h.Target.Bytes(b)
 	req := direct.Request{
 		Method: methodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
-		Body: p.raw[n:], RemoteAddr: c.t.Peer(), Fields: p,
+		Body: p.raw[n:], RemoteAddr: c.t.Peer(), Peer: &c.peer, Fields: p,
 	}
 	if p.has(http1.FieldPragma) || !splitTarget(&req) || !c.judgeDirect(req.Method, target) {
 		return 0
