@@ -23,6 +23,9 @@ import (
 // A bucket does not get fuller than full. So loans end when the true full may
 // have passed: "until", which is the true full when the loan was given. Later
 // loans, charges and spending only make it greater, and refunds settle first.
+// They end after mostTime in any case, and then any key's charge settles them:
+// while there is a loan nobody goes the quick way, and its key may never come
+// again.
 //
 // A loan is published before full is charged for it, and withdrawn after full has
 // been given back: who reads full first and then looks for loans finds those
@@ -34,6 +37,7 @@ const (
 	leastLoan = 8
 	loanPart  = 64      // of what is left, one in so many is lent
 	leastTime = 100_000 // nanoseconds that a loan is good for
+	mostTime  = 1_000_000_000
 )
 
 type loans struct {
@@ -60,6 +64,23 @@ const settled = -1
 func ownLane() int {
 	var here byte
 	return int(uint32(uintptr(unsafe.Pointer(&here))>>11)*0x9e3779b1>>16) % lanes
+}
+
+// end settles all loans of the key. No lock is held.
+func (o *loan) end() {
+	s := o.space.shard(o.hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.space.settle(o.limit, o.hash)
+}
+
+// endOld settles loans that have ended.
+func (lo *loans) endOld(now int64) {
+	for i := range lo.lanes {
+		if o := lo.lanes[i].Load(); o != nil && now > o.until.Load() {
+			o.end()
+		}
+	}
 }
 
 func (o *loan) is(sp *space, hash uint64) bool { return o != nil && o.hash == hash && o.space == sp }
@@ -90,19 +111,22 @@ const (
 	spent
 )
 
-// spend takes a cost from the loan of a lane. full was read before now.
-func (lo *loans) spend(lane int, sp *space, l *Limit, hash uint64, cost, full, now int64) (Decision, spending) {
+// spend takes a cost from the loan of a lane. e is the key's.
+func (lo *loans) spend(lane int, sp *space, l *Limit, e *entry, hash uint64, cost, now int64) (Decision, spending) {
 	o := lo.lanes[lane].Load()
 	if !o.is(sp, hash) || now > o.until.Load() {
 		return Decision{}, none
 	}
 	n := o.tokens.Load()
+	// After n, so that n is in it: else a loan that is given in between would
+	// count as left in both.
+	full, ok := e.read(hash)
 	switch {
 	case n == settled:
 		return Decision{}, none
 	case n < cost:
 		return Decision{}, empty
-	case !o.tokens.CompareAndSwap(n, n-cost):
+	case !ok || !o.tokens.CompareAndSwap(n, n-cost):
 		return Decision{}, contended
 	}
 	return l.decide(max(0, full-n*l.interval-now), cost), spent
@@ -113,10 +137,7 @@ func (lo *loans) spend(lane int, sp *space, l *Limit, hash uint64, cost, full, n
 func (lo *loans) lend(lane int, sp *space, l *Limit, hash uint64) bool {
 	// One that another key has left behind.
 	if o := lo.lanes[lane].Load(); o != nil && !o.is(sp, hash) {
-		s := o.space.shard(o.hash)
-		s.mu.Lock()
-		o.space.settle(o.limit, o.hash)
-		s.mu.Unlock()
+		o.end()
 	}
 	s := sp.shard(hash)
 	s.mu.Lock()
@@ -132,6 +153,7 @@ func (lo *loans) lend(lane int, sp *space, l *Limit, hash uint64) bool {
 		if n < leastLoan || until < now+leastTime {
 			return false
 		}
+		until = min(until, now+mostTime)
 		o := lo.lanes[lane].Load()
 		if o == nil {
 			o = &loan{space: sp, limit: l, hash: hash}

@@ -155,7 +155,9 @@ func (m *Memory) take(l *Limit, hash uint64, cost int64) (d Decision, at int64) 
 			return d, at
 		}
 	}
-	return s.insert(sp, l, hash, cost)
+	d, at = s.insert(sp, l, hash, cost)
+	sp.added()
+	return d, at
 }
 
 // giveBack takes a charge back, less the time since. In that time the bucket may

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"math"
+	"sync/atomic"
 	"weak"
 )
 
@@ -9,6 +10,9 @@ import (
 // so that a flood of one's keys takes nothing from the others.
 type space struct {
 	m      *Memory
+	tenant *tenant
+	// loose: the tenant does not keep it, as nobody owed anything.
+	loose  atomic.Bool
 	shards [shardCount]shard
 }
 
@@ -43,7 +47,7 @@ func (m *Memory) rent(l *Limit) *space {
 	defer m.mu.Unlock()
 	if t := m.spaces[id]; t != nil {
 		if sp := t.used.Value(); sp != nil {
-			t.owing = sp
+			sp.hold()
 			return sp
 		}
 	}
@@ -55,7 +59,8 @@ func (m *Memory) rent(l *Limit) *space {
 		m.sweep()
 		m.enough = 2*len(m.spaces) + 8
 	}
-	m.spaces[id] = &tenant{owing: sp, used: weak.Make(sp)} // now: nobody owes anything in it yet
+	sp.tenant = &tenant{owing: sp, used: weak.Make(sp)}
+	m.spaces[id] = sp.tenant // now: nobody owes anything in it yet
 	// Keys do not spread evenly: six standard deviations more.
 	mean := float64(m.most) / float64(len(m.spaces)) / shardCount
 	m.share.Store(int64(math.Ceil(mean + 6*math.Sqrt(mean))))
@@ -66,14 +71,32 @@ func (m *Memory) rent(l *Limit) *space {
 func (m *Memory) sweep() {
 	now := m.now()
 	for id, t := range m.spaces {
-		switch sp := t.used.Value(); {
-		case sp == nil:
+		sp := t.used.Value()
+		if sp == nil {
 			delete(m.spaces, id)
-		case sp.tidy(now):
-			t.owing = sp
-		default:
-			t.owing = nil
+			continue
 		}
+		// First, so that who adds a key behind tidy sees it.
+		sp.loose.Store(true)
+		t.owing = nil
+		if sp.tidy(now) {
+			sp.hold()
+		}
+	}
+}
+
+// hold makes the tenant keep sp. m.mu is held.
+func (sp *space) hold() {
+	sp.tenant.owing = sp
+	sp.loose.Store(false)
+}
+
+// added is called behind what adds a key, without a lock.
+func (sp *space) added() {
+	if sp.loose.Load() {
+		sp.m.mu.Lock()
+		defer sp.m.mu.Unlock()
+		sp.hold()
 	}
 }
 

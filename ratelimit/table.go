@@ -120,7 +120,7 @@ func (e *entry) charge(sp *space, l *Limit, hash uint64, cost int64) (d Decision
 			if lane < 0 {
 				lane = ownLane()
 			}
-			d, what := m.loans.spend(lane, sp, l, hash, cost, full, now)
+			d, what := m.loans.spend(lane, sp, l, e, hash, cost, now)
 			switch {
 			case what == spent:
 				return d, now, true
@@ -137,6 +137,9 @@ func (e *entry) charge(sp *space, l *Limit, hash uint64, cost int64) (d Decision
 			return Decision{}, 0, false
 		}
 		if !d.Allowed || e.full.CompareAndSwap(full, base+cost*l.interval) {
+			if lent {
+				m.loans.endOld(now)
+			}
 			return d, now, true
 		}
 		if lane < 0 {
