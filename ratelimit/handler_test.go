@@ -254,6 +254,7 @@ func TestKeys(t *testing.T) {
 		"ByPrefix: lengths": func() { ByPrefix(-1, 64) }, "ByPrefix: lengths go": func() { ByPrefix(33, 64) },
 		"ByPrefix: lengths go to": func() { ByPrefix(32, -1) }, "ByPrefix: lengths go to 32": func() { ByPrefix(32, 129) },
 		"ByFunc: no function": func() { ByFunc(nil) }, "ByRequest: no function": func() { ByRequest(nil) },
+		`ByHeader: no request has a field ""`: func() { ByHeader("") }, `ByHeader: no request has a field "host"`: func() { ByHeader("host") },
 	} {
 		func() {
 			defer func() {
