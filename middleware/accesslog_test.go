@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 )
 
 var moment = time.Date(2026, 11, 21, 4, 5, 6, 5e8, time.FixedZone("", 3600))
@@ -336,7 +337,7 @@ func TestAccessLogBackPressure(t *testing.T) {
 }
 
 func TestAccessLogAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, o := range []AccessLogOptions{{}, {Format: LogCommon}, {Latency: true, RequestID: true}} {

@@ -32,8 +32,12 @@ type BearerOptions struct {
 // SHA-256; which of the two it is can be told by the time. In the query or in a
 // form tokens are not looked for: they would stand in logs.
 func Bearer(o BearerOptions) func(http.Handler) http.Handler {
-	b := &bearer{auth: wrap.NewAuth(or(o.Realm, "api"))}
-	b.auth.Known = true
+	auth, err := wrap.NewAuth(or(o.Realm, "api"))
+	if err != nil {
+		panic("middleware: Bearer: " + err.Error())
+	}
+	auth.Known = true
+	b := &bearer{auth: auth}
 	for name, token := range o.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
 			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 	"github.com/chert-http/chert/ratelimit"
 )
 
@@ -108,7 +109,7 @@ func chain(o AccessLogOptions) (*AccessLog, direct.Handler) {
 }
 
 func TestChainAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	l, h := chain(AccessLogOptions{Output: discard{}})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 )
 
 func TestRequestID(t *testing.T) {
@@ -42,7 +43,7 @@ func TestRequestID(t *testing.T) {
 	if RequestIDOf(request("GET", "/", "").Context()) != "" {
 		t.Error("an id from nowhere")
 	}
-	if raceEnabled {
+	if race.Enabled {
 		return
 	}
 	h := RequestID(nil)(direct.HandlerFunc(func(x *direct.Exchange) {})).(direct.Handler)

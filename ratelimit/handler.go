@@ -26,7 +26,7 @@ type Options struct {
 
 // A Rule is a limit and how requests are charged to it.
 type Rule struct {
-	Name string // see NewLimit; clients see it
+	Name string // as for NewLimit, each its own; clients see it
 	Rate Rate
 	Key  Key // default: ByAddress
 	// Cost is how many tokens a request takes; 0 or less: it is free. Default:
@@ -43,6 +43,9 @@ type Rule struct {
 // It is a direct.Handler if next is, the store does not wait, and no rule has
 // ByFunc. A request that next leaves to the plain way has its tokens
 // given back before it is asked again.
+//
+// It is an error if there is no rule, if two have the same Name, or where NewLimit
+// has one.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if o == nil || len(o.Rules) == 0 {
 		return nil, errors.New("ratelimit: no rules")

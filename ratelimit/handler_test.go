@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
@@ -253,6 +254,7 @@ func TestKeys(t *testing.T) {
 		"ByPrefix: lengths": func() { ByPrefix(-1, 64) }, "ByPrefix: lengths go": func() { ByPrefix(33, 64) },
 		"ByPrefix: lengths go to": func() { ByPrefix(32, -1) }, "ByPrefix: lengths go to 32": func() { ByPrefix(32, 129) },
 		"ByFunc: no function": func() { ByFunc(nil) }, "ByRequest: no function": func() { ByRequest(nil) },
+		`ByHeader: no request has a field ""`: func() { ByHeader("") }, `ByHeader: no request has a field "host"`: func() { ByHeader("host") },
 	} {
 		func() {
 			defer func() {
@@ -395,7 +397,7 @@ func TestHandlerAllocations(t *testing.T) {
 			ask()
 		}
 		// A line a request, and that only because each is a token further.
-		if n := testing.AllocsPerRun(200, ask); n > 4 && !raceEnabled {
+		if n := testing.AllocsPerRun(200, ask); n > 4 && !race.Enabled {
 			t.Errorf("%s: %v allocations", remote, n)
 		}
 	}
@@ -406,7 +408,7 @@ func TestHandlerAllocations(t *testing.T) {
 	r := get("[2001:db8::1]:1", "X-Key", "sesame")
 	var x direct.Exchange
 	req := request(r)
-	if n := testing.AllocsPerRun(200, func() { x.Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !raceEnabled {
+	if n := testing.AllocsPerRun(200, func() { x.Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
 		t.Errorf("without fields: %v allocations", n)
 	}
 }

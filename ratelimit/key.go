@@ -1,8 +1,10 @@
 package ratelimit
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
@@ -58,7 +60,11 @@ func Everyone() Key {
 // ByHeader is a bucket for each value of a header field, such as an API key. A
 // request without it is charged to its address. Whoever can make up values has
 // as many buckets: ask who he is before, or have a rule for addresses too.
+// It panics for "" and for Host, which is not among the fields: ByRequest has it.
 func ByHeader(name string) Key {
+	if name == "" || strings.EqualFold(name, "Host") {
+		panic(fmt.Sprintf("ratelimit: ByHeader: no request has a field %q", name))
+	}
 	return Key{secret: true, of: func(dst []byte, s *subject) []byte {
 		v := s.x.Fields.Get(name)
 		if len(v) == 0 {

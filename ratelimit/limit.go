@@ -47,7 +47,8 @@ type Limit struct {
 
 // NewLimit makes a Limit. name tells the limits of a store apart: two with the
 // same name and rate share their buckets. It may have letters, digits, "-", "_"
-// and ".", and no more than 64 of them.
+// and ".", and no more than 64 of them. It is an error if name or rate is not
+// what it may be, or if there is no store.
 func NewLimit(name string, rate Rate, store Store) (*Limit, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 // now is in nanoseconds and more than 0.
 func (m *Memory) now() int64 { return max(0, int64(m.clock())) + 1 }
 
-// Waits implements Store.
+// Waits implements Store. It is false.
 func (m *Memory) Waits() bool { return false }
 
 // Len is how many keys take memory now, those not forgotten yet included.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/chert-http/chert/internal/race"
 )
 
 // clock is set by tests.
@@ -143,7 +145,7 @@ func TestDecision(t *testing.T) {
 
 // fewer is how many are enough with the race detector, which makes all slow.
 func fewer(n int) int {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		return n / 20
 	}
 	return n
@@ -152,7 +154,7 @@ func fewer(n int) int {
 // alone skips a long test of one goroutine where races are looked for.
 func alone(t *testing.T) {
 	t.Helper()
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("long, and nothing in it runs at the same time")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Mount registers h for all paths below prefix, "[HOST]/PATH", for all
-// methods. h sees the path without prefix and g's own, as with
+// Mount registers h for all paths below prefix, "[METHOD ][HOST]/PATH", and for
+// all methods without one. h sees the path without prefix and g's own, as with
 // http.StripPrefix, and the pattern and path values of the outer route until it
 // sets its own. A request for prefix without a slash at its end is redirected.
 func (g *Routes) Mount(prefix string, h http.Handler) *Route {

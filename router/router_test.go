@@ -281,6 +281,8 @@ func TestMount(t *testing.T) {
 	r := router.New()
 	r.Group("/t/{tenant}").Mount("/shop/", inner)
 	r.Mount("/plain", say("plain"))
+	r.Group("/g").Mount("GET /got", say("got"))
+	r.Group("/g").Mount("POST /posted", say("posted"))
 	r.Mount("h.com", say("host"))
 	r.Handle("/stripped/", http.StripPrefix("/stripped", inner))
 	for _, tt := range []struct {
@@ -301,6 +303,9 @@ func TestMount(t *testing.T) {
 		{"/t/x/shop/none", 404, "404", true},
 		{"/plain/", 200, "plain /", false},
 		{"/plain/a/b", 200, "plain /a/b", false},
+		{"/g/got/a", 200, "got /a", false},
+		{"/g/got", 307, "/g/got/", false},
+		{"/g/posted/a", 405, "Method Not Allowed", true},
 		{"http://h.com/a", 200, "host /a", false},
 		{"/stripped/dir", 307, "/stripped/dir/", false},
 		{"/stripped/dir/", 200, "dir /dir/", false},

@@ -23,8 +23,9 @@ type Routes struct {
 // of g's.
 //
 // The prefix "/api" makes "GET /users" the pattern "GET /api/users". It may
-// have wildcards. There is no pattern for the prefix itself, without a slash:
-// register that outside of the group.
+// have wildcards. One that begins without a slash, as "api", begins with a host.
+// There is no pattern for the prefix itself, without a slash: register that
+// outside of the group.
 func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
 	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")), middleware: middleware}
 }

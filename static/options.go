@@ -65,7 +65,8 @@ type Options struct {
 type Rule struct {
 	// Match is a pattern for the path, without its leading slash, of the file
 	// that is sent: * and ? within a segment, ** for any segments, [a-z],
-	// {one,other}. A pattern without a slash is for the last segment alone.
+	// {one,other}. A pattern without a slash is for the last segment alone, so
+	// "*" is for all files; "" is an error.
 	Match string
 	// Header are the fields to set; "" removes one. Those that frame the
 	// message cannot be set, and Content-Type cannot be removed. Answers other

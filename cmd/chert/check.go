@@ -26,8 +26,9 @@ const checkLong = `Read a configuration file and say all that is wrong in it, a 
 
   FILE:LINE:COLUMN: what is wrong
 
-Nothing is opened but the file and the folders it names. Exit codes: 0 if
-"chert serve --config FILE" would take it, 1 if not, 2 for a wrong command line.`
+Nothing is opened but the file and the folders it names: neither an address nor
+the store of rate limits. Exit codes: 0 if it is right, 1 if not, 2 for a wrong
+command line.`
 
 func newCheckCmd() *cobra.Command {
 	return &cobra.Command{

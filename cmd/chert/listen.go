@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,6 +80,10 @@ func (e *endpoints) Set(s string) error {
 	one, err := parseEndpoint(s)
 	if err != nil {
 		return err
+	}
+	// A port that the system chooses is another one each time.
+	if (one.network == "unix" || one.port() != "") && slices.Contains(*e, one) {
+		return errors.New("it is there already")
 	}
 	*e = append(*e, one)
 	return nil

@@ -81,8 +81,11 @@ func newServeCmd() *cobra.Command {
 		Short:   "Serve the files of a folder",
 		Long:    serveLong,
 		Example: serveExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1 && cmd.Flags().Changed("spa"):
+				return fmt.Errorf("one folder at most, not %d; the file of --spa is given as --spa=FILE", len(args))
+			case len(args) > 1:
 				return fmt.Errorf("one folder at most, not %d; a name with spaces needs quotes", len(args))
 			}
 			return nil

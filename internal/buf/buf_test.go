@@ -6,6 +6,8 @@ import (
 	"math/rand"
 	"sync"
 	"testing"
+
+	"github.com/chert-http/chert/internal/race"
 )
 
 func TestGetSizes(t *testing.T) {
@@ -167,7 +169,7 @@ func TestLive(t *testing.T) {
 }
 
 func TestNoAllocs(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector makes sync.Pool drop buffers")
 	}
 	for c := range classes {

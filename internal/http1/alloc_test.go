@@ -1,9 +1,13 @@
 package http1
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/chert-http/chert/internal/race"
+)
 
 func TestAllocs(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	var r Request

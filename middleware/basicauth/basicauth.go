@@ -65,11 +65,15 @@ const (
 	maxField = 1024
 )
 
-// New makes an Auth. It is an error if a hash is not bcrypt's, if Parallel is
-// negative or Cost above bcrypt.MaxCost.
+// New makes an Auth. It is an error if a hash is not bcrypt's, if a name has a
+// colon, which no client could send (RFC 7617 section 2), if Parallel is negative,
+// Cost above bcrypt.MaxCost, or Realm not printable ASCII.
 func New(o Options) (*Auth, error) {
 	if o.Parallel < 0 {
 		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
+	}
+	if o.Cost > bcrypt.MaxCost {
+		return nil, fmt.Errorf("basicauth: %w", bcrypt.InvalidCostError(o.Cost))
 	}
 	orDefault := func(v *int, def int) {
 		if *v == 0 {
@@ -90,6 +94,9 @@ func New(o Options) (*Auth, error) {
 	if o.Lookup == nil {
 		cost = bcrypt.MinCost
 		for name, hash := range o.Users {
+			if strings.Contains(name, ":") {
+				return nil, fmt.Errorf("basicauth: the name %q could never be sent: a colon ends it", name)
+			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
 				return nil, fmt.Errorf("basicauth: hash of %q: %w", name, err)
@@ -103,8 +110,12 @@ func New(o Options) (*Auth, error) {
 		return nil, fmt.Errorf("basicauth: %w", err)
 	}
 	a.cache.init(o.CacheSize, o.CacheFor)
+	realm, err := wrap.QuoteRealm(o.Realm)
+	if err != nil {
+		return nil, fmt.Errorf("basicauth: %w", err)
+	}
 	// RFC 7617 section 2.1: charset says how names and passwords are coded.
-	challenge := "Basic realm=" + wrap.QuoteRealm(o.Realm) + `, charset="UTF-8"`
+	challenge := "Basic realm=" + realm + `, charset="UTF-8"`
 	a.missing = wrap.Refusal(http.StatusUnauthorized, challenge)
 	a.several = wrap.Refusal(http.StatusBadRequest, challenge)
 	a.busy = direct.NewResponse(http.StatusServiceUnavailable,

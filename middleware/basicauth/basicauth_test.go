@@ -175,18 +175,29 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Guessing takes no more than its share.
-// A number that no password could be verified with is refused, not found out by
-// the first request.
-func TestParallelNegative(t *testing.T) {
-	if _, err := New(Options{Parallel: -1}); err == nil || !strings.Contains(err.Error(), "Parallel is -1") {
-		t.Errorf("got %v", err)
+// What could never work is an error of New, not found out by the first request,
+// and not a panic.
+func TestOptionsRefused(t *testing.T) {
+	tests := []struct {
+		o    Options
+		want string
+	}{
+		{Options{Parallel: -1}, "Parallel is -1"},
+		{Options{Cost: bcrypt.MaxCost + 1}, "cost 32 is outside"},
+		{Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}, "cost 32 is outside"},
+		{Options{Users: map[string]string{"ann": "secret"}}, `hash of "ann"`},
+		{Options{Users: map[string]string{"a:b": hash(t, "secret")}}, `the name "a:b" could never be sent`},
+		{Options{Realm: "a\r\nb"}, "is not printable ASCII"},
+		{Options{Realm: "caf\u00e9"}, "is not printable ASCII"},
 	}
-	if _, err := New(Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}); err == nil {
-		t.Error("a cost that bcrypt does not have is taken")
+	for _, tt := range tests {
+		if _, err := New(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want %q in it", err, tt.want)
+		}
 	}
 }
 
+// Guessing takes no more than its share.
 func TestParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New(Options{Lookup: func(name string) (string, bool) { return hashes[name], name == "ann" }, Cost: bcrypt.MinCost, Parallel: 2, Queue: 3})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/race"
 	"net/http"
 )
 
@@ -197,7 +198,7 @@ func TestRaces(t *testing.T) {
 
 // From the cache nothing is allocated on the direct way.
 func TestCacheAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates on its own account")
 	}
 	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, Cache: 10})

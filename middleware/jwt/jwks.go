@@ -142,7 +142,11 @@ func (s *keySet) start(regular bool) *fetch {
 	s.running.Go(func() {
 		f.err = s.fetch()
 		if f.err != nil && s.ctx.Err() == nil {
-			s.o.Logger.ErrorContext(s.ctx, "JWKS cannot be fetched; the last keys are used", "url", s.shown, "error", f.err)
+			said := "JWKS cannot be fetched; the last keys are used"
+			if s.keys.Load() == nil {
+				said = "JWKS cannot be fetched; it has never been, so tokens for its keys are answered 503"
+			}
+			s.o.Logger.ErrorContext(s.ctx, said, "url", s.shown, "error", f.err)
 		}
 		s.mu.Lock()
 		s.under = nil

@@ -145,6 +145,37 @@ func TestRetry(t *testing.T) {
 	eventually(t, "the keys are there", func() bool { return askDirect(v, signed("a")) == 200 })
 }
 
+// What is logged when the endpoint is down says what becomes of requests.
+func TestDownIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer // read after Close
+	is := newIssuer(t, "")
+	is.publish(503, "")
+	v, err := New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, v, "before any set", signed("a"), 503)
+	v.Close()
+	if !strings.Contains(log.String(), "answered 503") || strings.Contains(log.String(), "last keys are used") {
+		t.Errorf("before any set: %s", log.String())
+	}
+
+	log.Reset()
+	is.publish(200, setOf(jwkOf("a")))
+	v, err = New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is.publish(503, "")
+	expect(t, v, "a key of the last set", signed("a"), 200)
+	expect(t, v, "a key that is not in it", signed("b"), 401)
+	v.Close()
+	if !strings.Contains(log.String(), "the last keys are used") || strings.Contains(log.String(), "answered 503") {
+		t.Errorf("after one: %s", log.String())
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	is := newIssuer(t, setOf(jwkOf("a")))

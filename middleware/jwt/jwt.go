@@ -69,7 +69,11 @@ func New(o Options) (*Verifier, error) {
 	if !o.AnyAudience {
 		options = append(options, jwt.WithAudience(o.Audience...))
 	}
-	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: wrap.NewAuth(o.Realm), cache: newCache(o.Cache, o.CacheBytes)}
+	auth, err := wrap.NewAuth(o.Realm)
+	if err != nil {
+		return nil, fmt.Errorf("jwt: %w", err)
+	}
+	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.Cache, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
 		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"},
 	}, []byte("Service Unavailable\n"))

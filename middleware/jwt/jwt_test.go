@@ -73,6 +73,7 @@ func TestOptions(t *testing.T) {
 		{"none of a set", with(func(o *Options) { o.Algorithms = []string{"none"} }), false},
 		{"http", with(func(o *Options) { o.JWKS = "http://issuer.example/" }), false},
 		{"no URL", with(func(o *Options) { o.JWKS = "jwks.json" }), false},
+		{"a realm that is no field value", with(func(o *Options) { o.Realm = "a\r\nb" }), false},
 		{"a file", with(func(o *Options) { o.JWKS = "file:///etc/passwd" }), false},
 	} {
 		v, err := New(quiet(tt.o))

@@ -1,7 +1,7 @@
 // Package redisstore shares the buckets of package ratelimit between processes,
 // through Redis: one server, one behind Sentinel, or a Cluster.
 //
-//	store, err := redisstore.Open("redis://127.0.0.1:6379/0", nil)
+//	store, err := redisstore.OpenURL("redis://127.0.0.1:6379/0", nil)
 //	...
 //	if err := store.Check(ctx); err != nil {
 //		return err // one line: what is wrong

@@ -38,8 +38,13 @@ type Store struct {
 // asked yet; see Check. A client must have ContextTimeoutEnabled, else it waits
 // longer than Timeout, and should have MaxRetries -1: what is tried again may be
 // charged twice. Its DialTimeout, ReadTimeout and WriteTimeout may be as long as a
-// connection takes to be made; decisions end after Timeout all the same.
+// connection takes to be made; decisions end after Timeout all the same. It is an
+// error if client is nil or lacks ContextTimeoutEnabled, or if o makes no
+// sense.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redisstore: no client")
+	}
 	opt, err := o.defaults()
 	if err != nil {
 		return nil, err
@@ -71,7 +76,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Waits implements ratelimit.Store.
+// Waits implements ratelimit.Store. It is true.
 func (s *Store) Waits() bool { return true }
 
 // checkTime is how long Check waits; a first connection may take long.

@@ -342,6 +342,10 @@ func TestNew(t *testing.T) {
 	srv := server(t)
 	lax := redis.NewClient(&redis.Options{Addr: srv.Addr})
 	defer lax.Close()
+	if s, err := New(nil, nil); err == nil {
+		s.Close()
+		t.Error("no client is taken")
+	}
 	if s, err := New(lax, nil); err == nil || !strings.Contains(err.Error(), "ContextTimeoutEnabled") {
 		t.Errorf("got %v, %v", s, err)
 	}

@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -18,24 +19,29 @@ type Auth struct {
 	Known bool
 }
 
-// NewAuth makes the answers. It panics if realm is not printable ASCII.
-func NewAuth(realm string) *Auth {
-	challenge := "Bearer realm=" + QuoteRealm(realm)
+// NewAuth makes the answers. It is an error if realm is not printable ASCII.
+func NewAuth(realm string) (*Auth, error) {
+	quoted, err := QuoteRealm(realm)
+	if err != nil {
+		return nil, err
+	}
+	challenge := "Bearer realm=" + quoted
 	return &Auth{
 		Missing: Refusal(http.StatusUnauthorized, challenge),
 		Invalid: Refusal(http.StatusUnauthorized, challenge+`, error="invalid_token"`),
 		Several: Refusal(http.StatusBadRequest, challenge+`, error="invalid_request"`),
-	}
+	}, nil
 }
 
-// QuoteRealm is realm as a quoted-string (RFC 9110 section 5.6.4).
-func QuoteRealm(realm string) string {
+// QuoteRealm is realm as a quoted-string (RFC 9110 section 5.6.4). It is an
+// error if realm is not printable ASCII.
+func QuoteRealm(realm string) (string, error) {
 	for i := 0; i < len(realm); i++ {
 		if realm[i] < ' ' || realm[i] >= 0x7f {
-			panic("middleware: a realm must be printable ASCII")
+			return "", fmt.Errorf("the realm %q is not printable ASCII", realm)
 		}
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil
 }
 
 // Refusal is an answer with a challenge.

@@ -256,6 +256,9 @@ func (l *loader) redirect(t *table) Redirect {
 // client's, and could name any host there.
 func checkTarget(to string) error {
 	const host, uri = "host.example", "/uri"
+	if strings.ContainsAny(strings.NewReplacer("{host}", "", "{uri}", "").Replace(to), "{}") {
+		return errors.New("only {host} and {uri} can be filled in")
+	}
 	u, err := url.Parse(strings.NewReplacer("{host}", host, "{uri}", uri).Replace(to))
 	if err != nil {
 		return errors.New("this is no URL")
@@ -265,9 +268,6 @@ func checkTarget(to string) error {
 	}
 	if u.User != nil {
 		return errors.New("a name or password does not belong there")
-	}
-	if strings.ContainsAny(strings.NewReplacer("{host}", "", "{uri}", "").Replace(to), "{}") {
-		return errors.New("only {host} and {uri} can be filled in")
 	}
 	for _, c := range []byte(to) {
 		if c <= ' ' || c >= 0x7f {

@@ -249,6 +249,7 @@ func TestProblems(t *testing.T) {
 		{"uri as host", "[[redirect]]\nhosts = '*'\nto = 'https://{uri}'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
 		{"uri in the middle", "[[redirect]]\nhosts = '*'\nto = 'https://x{uri}.html'\n", "3:6: to: {uri} holds the query, so nothing can follow it"},
 		{"uri in a query", "[[redirect]]\nhosts = '*'\nto = 'https://x/?{uri}'\n", "3:6: to: {uri} holds the path, so it cannot come into a query or fragment"},
+		{"other braces in the host", "[[redirect]]\nhosts = '*'\nto = 'https://{hots}{uri}'\n", "3:6: to: only {host} and {uri} can be filled in"},
 		{"other braces", "[[redirect]]\nhosts = '*'\nto = 'https://x/{path}'\n", "3:6: to: only {host} and {uri} can be filled in"},
 		{"spaces", "[[redirect]]\nhosts = '*'\nto = 'https://x/a b'\n", "3:6: to: spaces, control characters and what is not ASCII must be percent-encoded"},
 		{"a password", "[[redirect]]\nhosts = '*'\nto = 'https://a:b@x/'\n", "3:6: to: a name or password does not belong there"},

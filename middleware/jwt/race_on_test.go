@@ -1,5 +1,0 @@
-//go:build race
-
-package jwt
-
-const raceEnabled = true
