@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert/internal/race"
 )
 
 // This file compares what looks at words with what looks at one byte after the
@@ -87,7 +89,7 @@ func compareField(t *testing.T, b []byte, i int) (whole bool) {
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	step := 1
-	if raceEnabled {
+	if race.Enabled {
 		step = 15 // nothing in it runs at the same time
 	}
 	for n := range 36 {
@@ -143,7 +145,7 @@ func TestFieldsAtRandom(t *testing.T) {
 	}
 	whole := 0
 	lines := 10000
-	if raceEnabled {
+	if race.Enabled {
 		lines = 2000
 	}
 	for range lines {
