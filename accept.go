@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
@@ -20,7 +20,7 @@ import (
 type acceptor struct {
 	s    *Server
 	sv   *serving
-	cfg  func() *bridge.Config
+	cfg  func() *h1.Config
 	free chan struct{} // a place may be free
 	// awaiting: the gate will send on free.
 	awaiting atomic.Bool
@@ -39,11 +39,11 @@ type acceptor struct {
 type job struct {
 	nc net.Conn
 	c  *stream.Conn
-	p  *bridge.Conn
+	p  *h1.Session
 }
 
 // serveAccepting accepts until the listener fails.
-func (s *Server) serveAccepting(sv *serving, cfg func() *bridge.Config, onLoops bool) error {
+func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool) error {
 	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
@@ -183,9 +183,9 @@ func (a *acceptor) admit(nc net.Conn) error {
 			a.s.makeRoom()
 		}
 	default:
-		j.c.Leave()
+		j.c.Gone()
 		refuse(nc)
-		j.p.Closed()
+		j.p.Closed(false)
 	}
 	return nil
 }

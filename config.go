@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
@@ -44,7 +45,7 @@ func (s *Server) baseContext(l net.Listener) context.Context {
 }
 
 // config makes what the connections of a Serve call need to know.
-func (s *Server) config(base context.Context) *bridge.Config {
+func (s *Server) config(base context.Context) *h1.Config {
 	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
 	if header == 0 {
 		header = max(s.ReadTimeout, 0)
@@ -56,30 +57,33 @@ func (s *Server) config(base context.Context) *bridge.Config {
 	if s.ReadTimeout > 0 && (headerTime == 0 || headerTime > int64(s.ReadTimeout)) {
 		headerTime = int64(s.ReadTimeout)
 	}
-	cfg := &bridge.Config{
-		Handler:        &s.Handler,
-		Placement:      bridge.Placement(s.Placement),
-		Places:         s.places,
-		Routes:         s.routes,
-		ReuseRequests:  s.ReuseRequests,
-		GeneralOptions: !s.DisableGeneralOptionsHandler,
-		Head:           http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},
-		ReadTimeout:    max(s.ReadTimeout, 0),
-		WriteTimeout:   max(s.WriteTimeout, 0),
-		BaseContext:    base,
-		ConnContext:    s.ConnContext,
-		ConnState:      s.ConnState,
-		HTTPServer:     s.httpServer,
-		KeepAlives:     s.keepAlives,
-		Logf:           s.logf,
-		Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
-			Header:     headerTime,
-			First:      headerTime,
-			Idle:       orDefault(idle, defaultIdleTimeout),
-			ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
-			WriteStall: orDefault(s.WriteStallTimeout, defaultStall),
-			Slots:      s.slots,
-		}},
+	cfg := &h1.Config{
+		Head:     http1.Limits{HeadBytes: s.MaxHeaderBytes, Fields: s.MaxHeaderFields},
+		HeadTime: headerTime,
+		IdleTime: orDefault(idle, defaultIdleTimeout),
+		Slice:    h1.DefaultSlice,
+		Layer:    s.layer,
+		Config: bridge.Config{
+			Handler:        &s.Handler,
+			Placement:      bridge.Placement(s.Placement),
+			Places:         s.places,
+			Routes:         s.routes,
+			ReuseRequests:  s.ReuseRequests,
+			GeneralOptions: !s.DisableGeneralOptionsHandler,
+			ReadTimeout:    max(s.ReadTimeout, 0),
+			WriteTimeout:   max(s.WriteTimeout, 0),
+			BaseContext:    base,
+			ConnContext:    s.ConnContext,
+			ConnState:      s.ConnState,
+			HTTPServer:     s.httpServer,
+			KeepAlives:     s.keepAlives,
+			Logf:           s.logf,
+			Slots:          s.slots,
+			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
+				ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
+				WriteStall: orDefault(s.WriteStallTimeout, defaultStall),
+			}},
+		},
 	}
 	if cfg.Head.HeadBytes < 0 {
 		cfg.Head.HeadBytes = 1 << 30

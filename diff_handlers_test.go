@@ -113,13 +113,19 @@ func plainAnswer(body string) string {
 // refusalOf is chert's answer to what is no request.
 func refusalOf(status int, reason string) string {
 	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	return "HTTP/1.1 " + text + "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + text + ": " + reason
+	body := text + ": " + reason
+	return "HTTP/1.1 " + text + "\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + body
 }
 
 // otherWords is for what both refuse with the same status.
 func otherWords(status int, reason string) *unlikeness {
 	return &unlikeness{id: refusalText, sight: sight{wire: refusalOf(status, reason)}}
 }
+
+// unknownCoding is the answer to a transfer coding that neither knows: the text
+// is net/http's.
+var unknownCoding = &unlikeness{id: refusalText, sight: sight{wire: "HTTP/1.1 501 Not Implemented\r\nContent-Length: 29\r\n" +
+	"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nUnsupported transfer encoding"}}
 
 // refused is for what chert refuses at once and net/http serves.
 func refused(id string, status int, reason string) *unlikeness {

@@ -61,7 +61,7 @@ func (s *Server) makeRoom() {
 
 // serve is the life of one connection.
 func (a *acceptor) serve(j job) {
-	defer j.c.Leave()
+	defer j.c.Gone()
 	p, peer := j.p, peerOf(j.nc)
 	state, err := handshake(a.cfg().BaseContext, j.nc)
 	if err != nil {
@@ -81,14 +81,14 @@ func (a *acceptor) serve(j job) {
 		a.over(j)
 		return
 	}
-	p.SetTLS(state)
+	p.Start(state)
 	j.c.Run(p)
 }
 
 // over ends a connection on which no HTTP/1 was spoken.
 func (a *acceptor) over(j job) {
 	j.nc.Close()
-	j.p.Closed()
+	j.p.Closed(false)
 }
 
 // anotherProto reports whether ALPN has agreed on something that HTTP/1 must

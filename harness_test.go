@@ -71,6 +71,7 @@ func startOn(t testing.TB, s *Server, l net.Listener) *testServer {
 		ts.startOracle(l)
 		return ts
 	}
+	ts.addr = throughLayer(t, s, l)
 	go func() { ts.errc <- s.Serve(l) }()
 	t.Cleanup(func() {
 		s.Close()

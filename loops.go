@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -88,7 +89,7 @@ func (set *loopSet) each(f func(l *loop.Loop)) {
 
 // broadcast sends mail to every connection, and to listeners, which do not
 // care.
-func (set *loopSet) broadcast(what int) {
+func (set *loopSet) broadcast(what conn.Command) {
 	set.each(func(l *loop.Loop) { l.Broadcast(what) })
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
@@ -141,7 +141,7 @@ func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
 	// With the first connection, as late as net/http looks at these fields:
 	// tests set them when the server has been started already.
-	cfg := sync.OnceValue(func() *bridge.Config {
+	cfg := sync.OnceValue(func() *h1.Config {
 		c := s.config(base)
 		if own, ok := sv.l.(*listener); ok {
 			// Not of others: IP_TRANSPARENT, for one, gives each connection
@@ -183,7 +183,7 @@ func oneAddr(a net.Addr) net.Addr {
 }
 
 // accept is what listeners on loops do with new connections.
-func (s *Server) accept(cfg func() *bridge.Config) *loop.Accept {
+func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 	return &loop.Accept{
 		Gate:    s.gate,
 		Refusal: refusal,
@@ -205,7 +205,7 @@ func (s *Server) accept(cfg func() *bridge.Config) *loop.Accept {
 }
 
 // serveOwn gives every loop a listening socket.
-func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *bridge.Config) error {
+func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error {
 	set, err := s.useLoops()
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
@@ -139,15 +140,16 @@ type Server struct {
 
 	mu         sync.Mutex
 	gate       *loop.Gate
-	places     *place.Table // of requests by their targets
-	routes     *place.Table // of those whose route a router names
-	slots      *loop.Slots  // nil without MaxHandlers
+	places     *place.Table    // of requests by their targets
+	routes     *place.Table    // of those whose route a router names
+	slots      *loop.Semaphore // nil without MaxHandlers
 	mirrorOnce sync.Once
 	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
 	current    *loopSet                    // the loops that new Serve calls use; nil when none run
 	sets       map[*loopSet]struct{}       // all whose loops have not ended
 	serving    map[*serving]struct{}       // the Serve calls under way
 	streams    map[*stream.Conn]bool       // true: somebody serves it, it does not wait for a worker
+	layer      func() conn.Layer           // what connections on loops go through; for tests
 	quiet      *sync.Cond                  // signalled when something of the above has ended
 	onShutdown []func()
 }
@@ -213,7 +215,7 @@ func (s *Server) lock() {
 		s.streams = make(map[*stream.Conn]bool)
 		s.places, s.routes = place.New(), place.NewRoutes()
 		if s.MaxHandlers > 0 {
-			s.slots = loop.NewSlots(s.MaxHandlers, s.queueLength(s.MaxHandlers))
+			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
 	}

@@ -69,7 +69,7 @@ func (s *Server) closeIdle() { s.tellAll(conn.CloseIdle, (*stream.Conn).CloseIdl
 
 // tellAll tells every connection. Those of the goroutine engine without the
 // lock: to close a net.Conn may take as long as its owner likes.
-func (s *Server) tellAll(what int, tell func(*stream.Conn)) {
+func (s *Server) tellAll(what conn.Command, tell func(*stream.Conn)) {
 	s.lock()
 	for set := range s.sets {
 		set.broadcast(what)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -26,13 +25,12 @@ type Config struct {
 	// the requests' targets, Routes by the patterns of a router that names them.
 	Placement      Placement
 	Places, Routes *place.Table
-	// directLate: a direct handler has once cost a loop its driver.
-	directLate atomic.Bool
+	// DirectLate: a direct handler has once cost a loop its driver.
+	DirectLate atomic.Bool
 	// ReuseRequests keeps what requests are made of for others.
 	ReuseRequests bool
 	// GeneralOptions answers "OPTIONS *" without the handler.
 	GeneralOptions bool
-	Head           http1.Limits
 	// ReadTimeout and WriteTimeout are http.Server's; 0 is none.
 	ReadTimeout, WriteTimeout time.Duration
 	// LocalAddr is that of all connections on loops; nil if they differ, as on
@@ -47,6 +45,8 @@ type Config struct {
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
 	Logf       func(format string, args ...any)
+	// Slots bound how many handlers run at once; nil for no bound.
+	Slots *conn.Semaphore
 	// Shared is for connections on loops.
 	Shared conn.Shared
 
@@ -63,7 +63,8 @@ type locals struct {
 // maxLocals bounds what locals keeps, should a host have very many addresses.
 const maxLocals = 1024
 
-func (cfg *Config) localAddr(fd int) net.Addr {
+// LocalAddrOf is the local address of a connection on a loop.
+func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 	if cfg.LocalAddr != nil {
 		return cfg.LocalAddr
 	}

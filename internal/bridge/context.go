@@ -14,7 +14,7 @@ import (
 // It is done when the handler has returned, when the peer is gone, or when the
 // parent is done.
 type reqContext struct {
-	x *exchange // immutable
+	x *Exchange // immutable
 
 	mu    sync.Mutex
 	err   error
@@ -31,7 +31,7 @@ type cares struct {
 type afterCall struct{ f func() }
 
 // parent is what the context derives from.
-func (c *reqContext) parent() context.Context { return c.x.c.ctx }
+func (c *reqContext) parent() context.Context { return c.x.c.context() }
 
 // care returns c.cares and whether the caller is the first to care: that one
 // calls watch. c.mu is held.
@@ -50,9 +50,9 @@ func (c *reqContext) Deadline() (time.Time, bool) { return c.parent().Deadline()
 func (c *reqContext) Value(key any) any {
 	switch key {
 	case http.ServerContextKey:
-		return c.x.c.cfg.HTTPServer()
+		return c.x.c.HTTPServer()
 	case http.LocalAddrContextKey:
-		if a := c.x.c.t.LocalAddr(); a != nil {
+		if a := c.x.c.Link.LocalAddr(); a != nil {
 			return a
 		}
 		return nil

@@ -19,9 +19,9 @@ var lastDate atomic.Pointer[date]
 // dateFor bounds the use of a date, so that it follows a clock that is set.
 const dateFor = int64(time.Second)
 
-// appendDate appends the Date field as it is at now, of sys.Nanotime, which is
+// AppendDate appends the Date field as it is at now, of sys.Nanotime, which is
 // the present or was just before.
-func appendDate(b []byte, now int64) []byte {
+func AppendDate(b []byte, now int64) []byte {
 	d := lastDate.Load()
 	if d == nil || now < d.from || now >= d.until {
 		d = newDate()

@@ -9,39 +9,36 @@ import (
 )
 
 // Hijack implements http.Hijacker.
-func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.hijacked:
+	case w.hijacked():
 		return nil, nil, http.ErrHijacked
-	case w.handlerDone:
+	case w.Done:
 		panic("net/http: Hijack called after ServeHTTP finished")
 	}
 	w.canContinue.Store(false)
 	if w.wroteHeader {
 		w.flushStage()
-		w.sendHead(nil)
+		w.complete(nil)
 	}
-	if err := w.flushWire(nil); err != nil {
+	if err := w.flush(); err != nil {
 		return nil, nil, err
 	}
-	c := w.x.c
-	c.hijacked = true
 	var hook net.Conn
-	if c.cfg.ConnState != nil {
-		hook = c.t.NetConn()
+	if w.x.c.ConnState != nil {
+		hook = w.x.c.Link.NetConn()
 	}
 	nc, rest, err := w.x.hijack()
 	if err != nil {
-		c.hijacked = false
 		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
 	}
-	w.hijacked = true
 	w.taken.Store(&nc)
+	w.x.m.Release()
 	w.end()
 	if hook != nil {
-		c.cfg.ConnState(hook, http.StateHijacked)
+		w.x.c.ConnState(hook, http.StateHijacked)
 	}
 	return nc, hijackBuffers(nc, rest), nil
 }

@@ -9,27 +9,27 @@ import (
 // NextProto gives a TLS connection to the protocol that ALPN has chosen for
 // it: an entry of http.Server's TLSNextProto. It returns when serve does. The
 // caller closes the connection and calls Closed.
-func (c *Conn) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
+func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
 	returned := false
 	defer func() {
 		if !returned {
 			if e := recover(); e != nil && e != http.ErrAbortHandler {
-				c.logPanic(e)
+				c.LogPanic(c.Link, e)
 			}
 		}
 	}()
 	ctx, cancel := context.WithCancel(context.WithValue(
-		context.WithValue(c.ctx, http.ServerContextKey, c.cfg.HTTPServer()),
+		context.WithValue(c.context(), http.ServerContextKey, c.HTTPServer()),
 		http.LocalAddrContextKey, tc.LocalAddr()))
 	defer cancel()
-	serve(c.cfg.HTTPServer(), tc, nextProtoHandler{c, ctx, tc})
+	serve(c.HTTPServer(), tc, nextProtoHandler{c, ctx, tc})
 	returned = true
 }
 
 // nextProtoHandler is the server's handler for requests that another protocol
 // has made. Users may not know what a server fills in, so it does.
 type nextProtoHandler struct {
-	c   *Conn
+	c   *Client
 	ctx context.Context
 	tc  *tls.Conn
 }
@@ -46,7 +46,7 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.NoBody
 	}
 	if r.RemoteAddr == "" {
-		r.RemoteAddr = h.c.t.Peer()
+		r.RemoteAddr = h.c.Link.Peer()
 	}
-	h.c.cfg.handler(r).ServeHTTP(w, r)
+	h.c.handler(r).ServeHTTP(w, r)
 }

@@ -5,9 +5,9 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/http1"
 )
 
 // sniffLen is how much of a body http.DetectContentType looks at.
@@ -18,7 +18,7 @@ const copySize = 32 << 10
 
 // ReadFrom implements io.ReaderFrom: where the answer is not chunked, a file
 // goes out by sendfile and what another socket sends by splice.
-func (w *response) ReadFrom(src io.Reader) (n int64, err error) {
+func (w *Response) ReadFrom(src io.Reader) (n int64, err error) {
 	if !w.headSent() {
 		// Nothing is sent before the source has given something: it may fail,
 		// and its first bytes decide the Content-Type.
@@ -27,7 +27,7 @@ func (w *response) ReadFrom(src io.Reader) (n int64, err error) {
 			return n, err
 		}
 	}
-	m, ok, err := w.direct(src)
+	m, ok, err := w.zeroCopy(src)
 	if n += m; ok || err != nil {
 		return n, err
 	}
@@ -46,8 +46,8 @@ func copyTo(dst io.Writer, src io.Reader, size int) (int64, error) {
 type writerOnly struct{ io.Writer }
 
 // upToLength is that too. Of a source that gives more than was announced it
-// writes as much as that, as direct does, so that the answer is complete.
-type upToLength struct{ w *response }
+// writes as much as that, as zeroCopy does, so that the answer is complete.
+type upToLength struct{ w *Response }
 
 func (u upToLength) Write(p []byte) (int, error) {
 	room := u.w.room()
@@ -62,29 +62,29 @@ func (u upToLength) Write(p []byte) (int, error) {
 }
 
 // room is how much of the declared length is left, -1 when there is none.
-func (w *response) room() int64 {
+func (w *Response) room() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.writing == nil || w.length == -1 {
+	if w.Progress == nil || w.Length == -1 {
 		return -1
 	}
-	return max(w.length-w.written, 0)
+	return max(w.Length-w.Written, 0)
 }
 
-func (w *response) headSent() bool {
+func (w *Response) headSent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writing != nil && w.headOut
+	return w.Progress != nil && w.HeadOut
 }
 
 // smallFile is what is rather read and sent with the head in one write: the
 // call and the packet that this saves cost more than copying that much.
 const smallFile = 16 << 10
 
-// direct sends src past the buffers, or past user space altogether, as far as
+// zeroCopy sends src past the buffers, or past user space altogether, as far as
 // the answer's declared length allows. ok is false when src or the framing is
 // not made for that.
-func (w *response) direct(src io.Reader) (sent int64, ok bool, err error) {
+func (w *Response) zeroCopy(src io.Reader) (sent int64, ok bool, err error) {
 	n := int64(math.MaxInt64)
 	lim, _ := src.(*io.LimitedReader)
 	if lim != nil {
@@ -95,7 +95,7 @@ func (w *response) direct(src io.Reader) (sent int64, ok bool, err error) {
 	if n <= 0 || file == nil && sock == nil {
 		return 0, false, nil
 	}
-	if n, err = w.beginDirect(n); n <= 0 || err != nil {
+	if n, err = w.beginZeroCopy(n); n <= 0 || err != nil {
 		return 0, false, err
 	}
 	if file == nil {
@@ -110,57 +110,54 @@ func (w *response) direct(src io.Reader) (sent int64, ok bool, err error) {
 	return sent + m, true, err
 }
 
-// beginDirect completes the head and returns how many of n bytes may then be
+// beginZeroCopy completes the head and returns how many of n bytes may then be
 // sent: none when the answer's framing wants to see them.
-func (w *response) beginDirect(n int64) (int64, error) {
+func (w *Response) beginZeroCopy(n int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.hijacked:
+	case w.hijacked():
 		return 0, http.ErrHijacked
-	case w.handlerDone:
+	case w.Done:
 		return 0, errDone
 	}
 	if !w.wroteHeader {
 		w.writeHeader(http.StatusOK)
 	}
 	w.flushStage()
-	w.sendHead(nil)
-	if w.chunking || w.x.isHEAD || !http1.BodyAllowed(w.status) {
+	w.complete(nil)
+	if w.x.IsHEAD || !BodyAllowed(w.Status) || !w.x.m.Raw() {
 		return 0, nil
 	}
-	if w.length != -1 {
+	if w.Length != -1 {
 		// Never more than was announced: what follows would be taken for the
 		// next answer.
-		n = min(n, w.length-w.written)
+		n = min(n, w.Length-w.Written)
 	}
-	return n, w.err
+	return n, w.Err
 }
 
 // passBy sends n bytes past the buffers, behind what is in them, by f.
-func (w *response) passBy(n int64, f func(t conn.Transport) (int64, error)) (int64, error) {
+func (w *Response) passBy(n int64, f func(t conn.Link) (int64, error)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Others may have used the response since beginDirect.
+	// Others may have used the response since beginZeroCopy.
 	switch {
-	case w.hijacked:
+	case w.hijacked():
 		return 0, http.ErrHijacked
-	case w.handlerDone:
+	case w.Done:
 		return 0, errDone
-	case w.length != -1 && w.written+n > w.length:
-		w.written += n // as beginWrite counts
+	case w.Length != -1 && w.Written+n > w.Length:
+		w.Written += n // as beginWrite counts
 		return 0, http.ErrContentLength
 	}
 	w.flushStage()
-	if err := w.flushWire(nil); err != nil {
+	if err := w.flush(); err != nil {
 		return 0, err
 	}
-	sent, err := f(w.x.c.t)
-	w.written += sent
-	if w.err = err; err != nil {
-		w.closeAfter.Store(true)
-		w.x.gone()
-	}
+	sent, err := f(w.x.c.Link)
+	w.Written += sent
+	w.failed(err)
 	return sent, err
 }
 
@@ -178,10 +175,58 @@ func fileOf(src io.Reader) conn.File {
 
 // sendFile sends up to n bytes of f. ok is false when the system does not do
 // that.
-func (w *response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
-	sent, err = w.passBy(n, func(t conn.Transport) (sent int64, err error) {
+func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
+	sent, err = w.passBy(n, func(t conn.Link) (sent int64, err error) {
 		sent, ok, err = t.SendFile(f, -1, n)
 		return sent, err
 	})
 	return sent, ok, err
+}
+
+// filePiece is how much of a file is sent between two of its checks where the
+// sender waits for the client, in bytes.
+const filePiece = 1 << 20
+
+// SendFile implements direct.FileSender.
+func (w *Response) SendFile(f direct.File) error {
+	if f.Len > smallFile && !w.headSent() {
+		// As in ReadFrom: the first bytes decide the Content-Type.
+		n, err := copyTo(upToLength{w}, io.NewSectionReader(f.File, f.Offset, sniffLen), sniffLen)
+		f.Offset += n
+		f.Len -= n
+		if err != nil {
+			return err
+		}
+	}
+	for begun := false; f.Len > 0; begun = true {
+		if begun && f.Check != nil {
+			if err := f.Check(); err != nil {
+				return err
+			}
+		}
+		if f.Len <= smallFile {
+			break
+		}
+		n, err := w.beginZeroCopy(min(f.Len, filePiece))
+		if err != nil || n <= 0 {
+			break // CopyTo finds out why
+		}
+		ok := false
+		sent, err := w.passBy(n, func(t conn.Link) (sent int64, err error) {
+			sent, ok, err = t.SendFile(f.File, f.Offset, n)
+			return sent, err
+		})
+		if !ok && err == nil {
+			break
+		}
+		if err == nil && sent < n {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		f.Offset += sent
+		f.Len -= sent
+	}
+	return f.CopyTo(upToLength{w})
 }

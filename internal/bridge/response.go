@@ -5,108 +5,81 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/http1"
 )
 
-const (
-	// stageSize is how much body is held back before the head must go: a
-	// handler that ends before gets a Content-Length. net/http's value, so
-	// that the same handlers get the same framing.
-	stageSize = 2 << 10
-	// wireSize is how much is gathered before it is written.
-	wireSize = 4 << 10
-)
-
-// response is the http.ResponseWriter. Bytes take this way:
+// Response is the http.ResponseWriter. Bytes take this way:
 //
-//	Write -> stage (stageSize) -> emit (head, chunk framing) -> wire (wireSize) -> Transport
+//	Write -> stage (StageSize) -> Message.Data (head, framing) -> Link
 //
 // mu makes misuse harmless: a goroutine that writes after the handler has
-// returned finds handlerDone under it and never a buffer that is somebody
-// else's by now.
-type response struct {
-	x *exchange
+// returned finds Done under it and never a buffer that is another request's by
+// now.
+type Response struct {
+	x *Exchange
 
 	mu     sync.Mutex
 	header http.Header // the handler's; nil until asked for
-	// writing is how far the response has come: nil before anything was
-	// written, and after the end; who may come then looks at handlerDone first.
-	*writing
+	// Progress is nil before anything was written, and after the end; who may
+	// come then looks at Done first.
+	*Progress
 	wroteHeader bool // WriteHeader was called, or Write in its place
-	handlerDone bool
-	hijacked    bool
-	limitHit    bool // http.MaxBytesReader asked to close
+	Done        bool // the handler has returned
+	LimitHit    bool // http.MaxBytesReader asked to close
 	broken      bool // the connection has failed; known at the end
 	missing     bool // the status is 404 or 405; known at the end
 
-	closeAfter      atomic.Bool
-	fullDuplex      atomic.Bool
+	// CloseAfter: the connection is not to be kept.
+	CloseAfter atomic.Bool
+	FullDuplex atomic.Bool
+	// expectsContinue: the client waits for 100 (Continue); canContinue: it may
+	// still get it.
 	expectsContinue bool
-	// canContinue: the client waits for 100 (Continue) and may still get it.
-	canContinue atomic.Bool
+	canContinue     atomic.Bool
 	// ownDeadline: the handler has set a read deadline.
 	ownDeadline atomic.Bool
 	// taken is the connection after Hijack.
 	taken atomic.Pointer[net.Conn]
 }
 
-// writing is a response under way and its buffers. It is pooled.
-type writing struct {
-	progress
-	wireBuf  [wireSize]byte
-	stageBuf [stageSize]byte
-}
-
-type progress struct {
-	// out is a head, then what is gathered before it is written: in wireBuf,
-	// but a head that is larger moves away.
-	out    []byte
-	staged []byte // body held back, in stageBuf
-	// head says what is in out between WriteHeader and sendHead.
-	head     encodedHead
-	status   int
-	length   int64 // declared Content-Length, -1 for none
-	written  int64
-	headOut  bool // the head is in wire or beyond
-	chunking bool
-	trailers []string
-	err      error     // of the connection; sticky
-	notify   chan bool // for CloseNotify
-}
-
-var writings = sync.Pool{New: func() any { return new(writing) }}
-
-// begin comes before the first use of writing. mu is held.
-func (w *response) begin() {
-	if w.writing == nil {
-		w.writing = writings.Get().(*writing)
-		w.out, w.staged = w.wireBuf[:0], w.stageBuf[:0]
-		w.length = -1
+// begin comes before the first use of Progress. mu is held.
+func (w *Response) begin() {
+	if w.Progress == nil {
+		w.Progress = w.x.m.Begin()
+		w.Length = -1
 	}
 }
 
-// end is behind the last use of writing. mu is held.
-func (w *response) end() {
-	if w.writing != nil {
-		w.progress = progress{}
-		writings.Put(w.writing)
-		w.writing = nil
+// end is after the last use of Progress. mu is held.
+func (w *Response) end() {
+	if w.Progress != nil {
+		w.Progress = nil
+		w.x.m.End()
 	}
 }
+
+func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 
 // usable reports whether the connection is the handler's. mu is held.
-func (w *response) usable() bool { return !w.handlerDone && !w.hijacked }
+func (w *Response) usable() bool { return !w.Done && !w.hijacked() }
+
+// SetHeaderMap gives the response an empty map to begin with.
+func (w *Response) SetHeaderMap(h http.Header) { w.header = h }
 
 // errDone is what a response gives after its handler has returned.
 var errDone = errors.New("chert: response used after its handler returned")
 
 // Header implements http.ResponseWriter.
-func (w *response) Header() http.Header {
+func (w *Response) Header() http.Header {
 	w.mu.Lock()
 	if w.header == nil {
 		w.header = make(http.Header)
@@ -117,21 +90,21 @@ func (w *response) Header() http.Header {
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(code int) {
+func (w *Response) WriteHeader(code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(code)
 }
 
-func (w *response) writeHeader(code int) {
+func (w *Response) writeHeader(code int) {
 	switch {
-	case w.hijacked:
+	case w.hijacked():
 		w.complain("http: response.WriteHeader on hijacked connection from %s")
 		return
 	case w.wroteHeader:
 		w.complain("http: superfluous response.WriteHeader call from %s")
 		return
-	case w.handlerDone:
+	case w.Done:
 		return
 	case code < 100 || code > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", code))
@@ -144,48 +117,44 @@ func (w *response) writeHeader(code int) {
 		return
 	}
 	w.begin()
-	w.wroteHeader, w.status = true, code
-	w.encodeHead()
+	w.wroteHeader, w.Status = true, code
+	w.x.m.Head(code, w.header)
 }
 
 // informational sends an interim answer at once (RFC 9110 section 15.2).
-func (w *response) informational(code int) {
-	if w.x.minor == 0 {
-		// A server MUST NOT send a 1xx response to an HTTP/1.0 client.
-		return
-	}
+func (w *Response) informational(code int) {
 	w.begin()
-	w.out = http1.AppendStatusLine(w.out, 1, code)
-	w.out = appendHeader(w.out, w.header, excludeNoBody)
-	w.out = append(w.out, "\r\n"...)
-	w.flushWire(nil)
+	if w.Err == nil {
+		w.failed(w.x.m.Interim(code, w.header))
+	}
+}
+
+// failed notes an error of the connection.
+func (w *Response) failed(err error) {
+	if err != nil {
+		w.Err = err
+		w.CloseAfter.Store(true)
+		w.x.gone()
+	}
 }
 
 // sendContinue answers the client that waits before it sends its body.
-func (w *response) sendContinue() {
+func (w *Response) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.canContinue.Swap(false) || !w.usable() {
 		return
 	}
-	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
-	switch {
-	case !w.wroteHeader:
+	// RFC 9110 section 7.8: the 100 that a body waits for comes before a 101,
+	// which the message still holds.
+	if !w.wroteHeader || w.Status == http.StatusSwitchingProtocols && w.Err == nil {
 		w.begin()
-		w.out = append(w.out, proceed...)
-		w.flushWire(nil)
-	case w.status == http.StatusSwitchingProtocols && w.err == nil:
-		// RFC 9110 section 7.8: the 100 that a body waits for comes before the
-		// 101, which stands in the buffer.
-		if w.err = w.x.c.t.Write2([]byte(proceed), nil); w.err != nil {
-			w.closeAfter.Store(true)
-			w.x.gone()
-		}
+		w.failed(w.x.m.Interim(http.StatusContinue, nil))
 	}
 }
 
 // Write implements io.Writer.
-func (w *response) Write(p []byte) (int, error) {
+func (w *Response) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.beginWrite(len(p)); err != nil || len(p) == 0 {
@@ -195,20 +164,20 @@ func (w *response) Write(p []byte) (int, error) {
 }
 
 // WriteString implements io.StringWriter.
-func (w *response) WriteString(s string) (int, error) {
+func (w *Response) WriteString(s string) (int, error) {
 	// Nothing below writes to p or keeps it.
-	return w.Write(bytesOf(s))
+	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
 // beginWrite checks that n bytes may be written now.
-func (w *response) beginWrite(n int) error {
+func (w *Response) beginWrite(n int) error {
 	switch {
-	case w.hijacked:
+	case w.hijacked():
 		if n > 0 {
 			w.complain("http: response.Write on hijacked connection from %s")
 		}
 		return http.ErrHijacked
-	case w.handlerDone:
+	case w.Done:
 		return errDone
 	}
 	w.canContinue.Store(false)
@@ -218,25 +187,25 @@ func (w *response) beginWrite(n int) error {
 	if n == 0 {
 		return nil
 	}
-	if !http1.BodyAllowed(w.status) {
+	if !BodyAllowed(w.Status) {
 		return http.ErrBodyNotAllowed
 	}
-	w.written += int64(n)
-	if w.length != -1 && w.written > w.length {
+	w.Written += int64(n)
+	if w.Length != -1 && w.Written > w.Length {
 		return http.ErrContentLength
 	}
-	return w.err
+	return w.Err
 }
 
 // stage holds small writes back; a large one goes on whole, as one chunk.
-func (w *response) stage(p []byte) (n int, err error) {
-	for room := stageSize - len(w.staged); len(p) > room; room = stageSize {
+func (w *Response) stage(p []byte) (n int, err error) {
+	for room := StageSize - len(w.Staged); len(p) > room; room = StageSize {
 		k := len(p)
-		if len(w.staged) == 0 {
+		if len(w.Staged) == 0 {
 			err = w.emit(p)
 		} else {
 			k = room
-			w.staged = append(w.staged, p[:k]...)
+			w.Staged = append(w.Staged, p[:k]...)
 			err = w.flushStage()
 		}
 		if err != nil {
@@ -245,83 +214,52 @@ func (w *response) stage(p []byte) (n int, err error) {
 		n += k
 		p = p[k:]
 	}
-	w.staged = append(w.staged, p...)
+	w.Staged = append(w.Staged, p...)
 	return n + len(p), nil
 }
 
-func (w *response) flushStage() error {
-	if len(w.staged) == 0 {
-		return w.err
+func (w *Response) flushStage() error {
+	if len(w.Staged) == 0 {
+		return w.Err
 	}
-	err := w.emit(w.staged)
-	w.staged = w.staged[:0]
+	err := w.emit(w.Staged)
+	w.Staged = w.Staged[:0]
 	return err
 }
 
-// emit sends p as the next piece of body, behind the head if that is due.
-func (w *response) emit(p []byte) error {
-	w.sendHead(p)
-	if w.x.isHEAD {
-		return w.err
+// emit sends p as the next piece of body, after the head if that is due.
+func (w *Response) emit(p []byte) error {
+	if w.complete(p); w.x.IsHEAD || w.Err != nil {
+		return w.Err
 	}
-	if !w.chunking {
-		return w.toWire(p)
-	}
-	if len(w.out) > wireSize-32 {
-		w.flushWire(nil)
-	}
-	w.out = http1.AppendChunkSize(w.out, len(p))
-	w.toWire(p)
-	w.out = append(w.out, "\r\n"...)
-	return w.err
+	w.failed(w.x.m.Data(p))
+	return w.Err
 }
 
-// toWire gathers p, or writes it with what was gathered when it is large.
-func (w *response) toWire(p []byte) error {
-	// Two bytes of room stay for the CRLF of a chunk.
-	if len(w.out)+len(p) <= wireSize-2 {
-		w.out = append(w.out, p...)
-		return w.err
+// complete completes the head once.
+func (w *Response) complete(p []byte) {
+	if !w.HeadOut {
+		w.HeadOut = true
+		w.failed(w.x.m.Complete(p))
 	}
-	return w.flushWire(p)
 }
 
-// flushWire writes what was gathered and then p.
-func (w *response) flushWire(p []byte) error {
-	if w.writing == nil {
+// flush sends what was given so far.
+func (w *Response) flush() error {
+	if w.Progress == nil {
 		return nil
 	}
-	have := w.out
-	w.out = w.out[:0]
-	if w.err != nil || len(have)+len(p) == 0 {
-		return w.err
+	if w.Err == nil {
+		w.failed(w.x.m.Flush())
 	}
-	if w.err = w.x.c.t.Write2(have, p); w.err != nil {
-		w.closeAfter.Store(true)
-		w.x.gone()
-	}
-	return w.err
-}
-
-// lastWire writes what was gathered as the last of the response.
-func (w *response) lastWire() {
-	if w.err != nil || len(w.out) == 0 {
-		return
-	}
-	t := w.x.c.t
-	if !w.x.bodyDone.Load() {
-		// Somebody may be reading the body still, and what is at hand is of it.
-		w.err = t.Write2(w.out, nil)
-		return
-	}
-	w.err = t.WriteLast(w.out)
+	return w.Err
 }
 
 // Flush implements http.Flusher.
-func (w *response) Flush() { w.FlushError() }
+func (w *Response) Flush() { w.FlushError() }
 
 // FlushError is what http.ResponseController calls.
-func (w *response) FlushError() error {
+func (w *Response) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.usable() {
@@ -331,47 +269,46 @@ func (w *response) FlushError() error {
 		w.writeHeader(http.StatusOK)
 	}
 	w.flushStage()
-	w.sendHead(nil)
-	return w.flushWire(nil)
+	w.complete(nil)
+	return w.flush()
 }
 
 // SetReadDeadline, SetWriteDeadline and EnableFullDuplex are what
 // http.ResponseController calls. They do not take mu: a Write that waits holds
 // it, and a deadline is there to end that wait.
-func (w *response) SetReadDeadline(deadline time.Time) error {
+func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
-	return w.control(func(t conn.Transport) {
+	return w.control(func(t conn.Link) {
 		w.x.readBy = &deadline
 		t.SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
 
-func (w *response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func(t conn.Transport) { t.SetWriteDeadline(deadline) },
+func (w *Response) SetWriteDeadline(deadline time.Time) error {
+	return w.control(func(t conn.Link) { t.SetWriteDeadline(deadline) },
 		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 
-func (w *response) EnableFullDuplex() error {
-	return w.control(func(conn.Transport) { w.fullDuplex.Store(true) }, func(net.Conn) error { return nil })
+func (w *Response) EnableFullDuplex() error {
+	return w.control(func(conn.Link) { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
 }
 
 // control does f while the connection is the handler's, and hijacked when it
 // is the hijacker's.
-func (w *response) control(f func(t conn.Transport), hijacked func(net.Conn) error) error {
+func (w *Response) control(f func(t conn.Link), hijacked func(net.Conn) error) error {
 	if nc := w.taken.Load(); nc != nil {
 		return hijacked(*nc)
 	}
-	w.x.deadlines.Store(true)
 	if !w.x.use(f) {
 		return errDone
 	}
 	return nil
 }
 
-// tooLarge gives the connection up because its request's body is.
-func (w *response) tooLarge() {
-	w.closeAfter.Store(true)
-	w.limitHit = true
+// TooLarge gives the connection up because its request's body is. mu is held.
+func (w *Response) TooLarge() {
+	w.CloseAfter.Store(true)
+	w.LimitHit = true
 	if !w.wroteHeader {
 		if w.header == nil {
 			w.header = make(http.Header)
@@ -381,13 +318,13 @@ func (w *response) tooLarge() {
 }
 
 // CloseNotify implements http.CloseNotifier, which frameworks still ask for.
-func (w *response) CloseNotify() <-chan bool {
+func (w *Response) CloseNotify() <-chan bool {
 	w.mu.Lock()
-	if w.handlerDone {
+	if w.Done {
 		w.mu.Unlock()
 		panic("net/http: CloseNotify called after ServeHTTP finished")
 	}
-	if w.hijacked {
+	if w.hijacked() {
 		w.mu.Unlock()
 		return make(chan bool) // nobody watches the client any more
 	}
@@ -400,10 +337,81 @@ func (w *response) CloseNotify() <-chan bool {
 	w.mu.Unlock()
 	if first {
 		w.x.ctx.AfterFunc(func() {
-			if w.x.left.Load() {
+			if w.x.is(left) {
 				ch <- true
 			}
 		})
 	}
 	return ch
 }
+
+// finish sends what is left after the handler has returned.
+func (w *Response) finish() conn.Next {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hijacked() {
+		return conn.Detached
+	}
+	w.Done = true
+	if !w.wroteHeader {
+		w.implicitHeader()
+	}
+	w.flushStage()
+	w.complete(nil)
+	next := w.x.m.Finish(w.header)
+	w.broken = w.Err != nil
+	w.missing = w.Status == http.StatusNotFound || w.Status == http.StatusMethodNotAllowed
+	w.end()
+	return next
+}
+
+// implicitHeader is the answer of a handler that wrote nothing: 200, or the
+// refusal of a body that it could not read.
+func (w *Response) implicitHeader() {
+	status := http.StatusOK
+	if w.x.Body != nil {
+		if bad := w.x.Body.refusal(); bad != 0 {
+			w.CloseAfter.Store(true)
+			status = bad
+		}
+	}
+	w.Done = false
+	w.writeHeader(status)
+	w.Done = true
+}
+
+// abort ends the response of a handler that panicked.
+func (w *Response) abort() conn.Next {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hijacked() {
+		return conn.Detached
+	}
+	w.Done = true
+	if w.Progress != nil && w.HeadOut {
+		// Else there is at most the beginning of a head, which nobody could
+		// make sense of.
+		w.flush()
+	}
+	w.end()
+	return conn.Close
+}
+
+// complain logs a handler's mistake with the place where it was made.
+func (w *Response) complain(format string) {
+	pc := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(3, pc)])
+	var at runtime.Frame
+	for {
+		f, more := frames.Next()
+		at = f
+		if !more || !strings.HasPrefix(f.Function, "net/http.") && !strings.Contains(f.Function, "chert/internal/bridge.") {
+			break
+		}
+	}
+	w.x.c.Logf(format, at.Function+" ("+path.Base(at.File)+":"+strconv.Itoa(at.Line)+")")
+}
+
+// BodyAllowed reports whether a response with this status may have content (RFC
+// 9110 section 6.4.1).
+func BodyAllowed(status int) bool { return status >= 200 && status != 204 && status != 304 }

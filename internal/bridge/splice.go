@@ -52,8 +52,8 @@ const spliceMax = 1 << 20
 // as they end a Read, and nothing else does. mu is not held meanwhile, so a
 // handler that returns while another goroutine is here does not wait for a
 // silent source.
-func (w *response) splice(src socket, n int64) (sent int64, ok bool, err error) {
-	if !sys.HaveSplice || !w.x.c.t.CanRelay() {
+func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
+	if !sys.HaveSplice || !w.x.c.Link.CanRelay() {
 		return 0, false, nil
 	}
 	raw, err := src.SyscallConn()
@@ -73,7 +73,7 @@ func (w *response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 	}
 	// What is taken and not sent, because the client is gone, is lost, as with
 	// net/http.
-	give := func(t conn.Transport) (int64, error) {
+	give := func(t conn.Link) (int64, error) {
 		n, err := t.SendRelay(&r)
 		return int64(n), err
 	}
@@ -107,7 +107,7 @@ func (w *response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 }
 
 // copyOnce sends up to n bytes that one Read gives, at once as splice does.
-func (w *response) copyOnce(src io.Reader, n int64) (int64, error) {
+func (w *Response) copyOnce(src io.Reader, n int64) (int64, error) {
 	b := buf.Get(copySize)
 	defer b.Release()
 	got, err := src.Read(b.B[:min(n, copySize)])

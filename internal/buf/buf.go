@@ -102,6 +102,13 @@ func (b *Buf) Grow(n int) *Buf {
 	return g
 }
 
+// Own makes a Buf of the caller's array, which is neither lent nor pooled. It must
+// not be released, nor grown.
+func Own(p []byte) *Buf { return &Buf{full: p, class: unpooled} }
+
+// Whole is the whole array, for an owner that is done with B.
+func (b *Buf) Whole() []byte { return b.full }
+
 // Cap is the size of the whole array, which bounds what B can hold.
 func (b *Buf) Cap() int { return len(b.full) }
 

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -11,394 +12,507 @@ import (
 	"github.com/chert-http/chert/internal/timer"
 )
 
-// Conn is a connection on a loop. See doc.go for who may touch what.
+// Conn is a Link on a loop. See doc.go for who may touch what.
 type Conn struct {
 	state atomic.Uint32
 	fd    int32
-	phase phase
-	// fresh: no request has come yet.
-	fresh bool
-	// partial: a head has begun and its time is running.
-	partial bool
-	// rest: in may begin with a whole request that was not fed.
-	rest bool
-	// whole is how much of in Serve looks at and consumes when it is done.
-	whole int32
-	// queued is how much the socket held when the answer stalled.
-	queued int32
+	// phase, ready, how and the flags behind them belong to the loop: phase is
+	// what a connection that the loop owns is doing, ready what its socket can
+	// do, how the way it ends when its queue is empty.
+	phase    phase
+	ready    poll.Ready
+	how      Next
+	refeed   bool // Data is to be called with the bytes at hand
+	draining bool // the server is shutting down: no further request after this one
+	acquired bool // the slot that phase waiting waits for has been given
+	// off and borrowed belong to the owner: it does not drive the loop; in is its
+	// driver's scratch buffer.
+	off, borrowed bool
 
-	loop   *loop.Loop // immutable
-	shared *Shared    // immutable
-	proto  Proto      // immutable
-	peer   string     // immutable
-	local  net.Addr   // immutable; shared between connections
+	loop    *loop.Loop // immutable
+	shared  *Shared    // immutable
+	session Session    // the owner's; changes with shared.switching held
+	peer    string     // immutable
+	local   net.Addr   // immutable; shared between connections
 
-	place loop.Place
-	node  timer.Node // the loop's
-	// deadline is when the present wait of the loop-owned connection ends;
-	// the timer may fire earlier and is then armed again, so that a request
-	// costs no timer operation.
+	handle loop.Handle // immutable
+	node   timer.Node  // the loop's
+	// deadline is when the present wait ends, poll.Never for none. The timer may
+	// fire earlier and is then armed again, so that a request costs no timer
+	// operation.
 	deadline int64
-	// armedAt is when the timer fires, as the loop left it at the hand-over;
-	// read by the handler, which cannot arm.
+	// armedAt is when the timer fires, as the loop left it to an owner that
+	// cannot arm it.
 	armedAt int64
 
-	in  *buf.Buf // received, not consumed; nil when there is nothing
-	out *buf.Buf // a reply the socket did not take yet; the loop's
-	// held are answers that the next write takes along; see held.go.
-	held atomic.Pointer[heldAnswers]
-	act  active // what only a running handler needs
+	in    *buf.Buf              // received, not consumed; nil when there is nothing
+	queue atomic.Pointer[queue] // nil until something has had to wait
+	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
+	lease loop.Lease            // of the user code that runs, if it began on the loop
+	layer *layered              // nil for plain text
 }
+
+var _ Link = (*Conn)(nil)
 
 // Shared is what the connections of a server have in common. It must not be
 // copied.
 type Shared struct {
 	Limits Limits
 	Gate   *loop.Gate
+
+	switching sync.Mutex  // see Conn.sessionOf and layerOf
+	layered   atomic.Bool // there has been a SetLayer
 }
 
 type phase uint8
 
 const (
-	reading phase = iota
-	flushing
-	sending // see stalled.go
-	lingering
+	reading   phase = iota
+	waiting         // for a slot
+	ending          // sends what is queued, then ends as how says
+	lingering       // has sent FIN, discards what comes
 	closed
 )
 
-// Mail that a Conn understands. Drain, CloseIdle and Kill come from the server,
-// by loop.Broadcast or Post, the rest from the connection's handler. CloseIdle
-// is Drain for connections without a request; the others go on.
-const (
-	Drain = iota
-	CloseIdle
-	Kill
-	mailBack
-	mailClose
-	mailLinger
-	mailReset
-	mailStalled
-	mailHijacked
-	mailAdmitted
+// slotAcquired is the message that a Semaphore has given the connection a slot,
+// queueStalled that the socket has not taken what was queued beside the owner.
+type (
+	slotAcquired struct{}
+	queueStalled struct{}
 )
 
-const (
-	// readsPerTurn bounds what one connection reads in a turn of its loop.
-	readsPerTurn = 16
-)
+// readsPerTurn bounds what one connection reads in a turn of its loop.
+const readsPerTurn = 16
 
-// Start takes over a connected non-blocking socket on l's goroutine. c is
-// part of the Proto's own allocation. peer and local are its addresses, as the
-// kernel will not tell them any more once it is closed. On an error nothing is
-// kept.
-func (c *Conn) Start(l *loop.Loop, fd int, peer string, local net.Addr, p Proto, s *Shared) error {
-	c.loop, c.fd, c.peer, c.local, c.proto, c.shared = l, int32(fd), peer, local, p, s
-	c.fresh = true
+// Open takes over a connected non-blocking socket on l's goroutine. c is part of
+// the Session's own allocation. peer and local are its addresses, as the kernel
+// will not tell them any more once it is closed. deadline is what SetDeadline
+// would be given. On an error nothing is kept.
+func (c *Conn) Open(l *loop.Loop, fd int, peer string, local net.Addr, s Session, shared *Shared, deadline int64) error {
+	c.loop, c.fd, c.peer, c.local, c.session, c.shared = l, int32(fd), peer, local, s, shared
+	c.SetDeadline(deadline)
 	var err error
-	if c.place, err = l.Attach(c, fd, &c.node); err != nil {
+	if c.handle, err = l.Attach(c, fd, &c.node); err != nil {
 		return err
 	}
-	c.wait(after(l.Now(), s.Limits.First))
+	c.arm()
 	return nil
 }
 
-// after is now+d, or Never when d is no limit.
-func after(now, d int64) int64 {
-	if d <= 0 {
-		return poll.Never
+// SetDeadline implements Link.
+func (c *Conn) SetDeadline(ns int64) {
+	if c.deadline = ns; ns <= 0 {
+		c.deadline = poll.Never
 	}
-	return now + d
 }
 
-// wait sets the deadline and sees to it that the timer fires by then.
-func (c *Conn) wait(deadline int64) {
-	c.deadline = deadline
-	if deadline != poll.Never && (!c.node.Armed() || c.node.When() > deadline) {
-		c.loop.Arm(&c.node, deadline)
+// arm sees to it that the timer fires at the deadline, or when the peer is given
+// up, or before. It is the loop's.
+func (c *Conn) arm() {
+	due := c.deadline
+	if q := c.queue.Load(); q != nil {
+		due = min(due, q.giveUp)
+	}
+	if due != poll.Never && (!c.node.Armed() || c.node.When() > due) {
+		c.loop.Arm(&c.node, due)
 	}
 }
 
 // Ready implements loop.Sock.
-func (c *Conn) Ready(r poll.Ready) {
-	old := c.state.Or(stateOf(r))
-	switch {
-	case old&hijacked != 0:
-	case old&owned != 0:
-		c.tell(r)
-	default:
-		c.proceed()
+func (c *Conn) Ready(r poll.Ready) (mine bool) {
+	if c.state.Load()&owned != 0 {
+		if s := c.state.Or(stateOf(r)); s&owned != 0 {
+			c.notify(r)
+			return true
+		}
+	}
+	c.collect()
+	c.ready |= r
+	return c.proceed()
+}
+
+// collect moves the events that came while another goroutine was the owner.
+func (c *Conn) collect() {
+	if s := c.state.Load(); s != 0 {
+		c.ready |= readyOf(s)
+		c.state.Store(0)
 	}
 }
 
-// tell informs the handler that owns the connection.
-func (c *Conn) tell(r poll.Ready) {
+// notify informs the goroutine that owns the connection.
+func (c *Conn) notify(r poll.Ready) {
+	if c.state.Load()&hijacked != 0 {
+		return
+	}
 	if r&poll.Readable != 0 {
 		c.wake(waitRead)
 	}
-	if r&poll.Writable != 0 {
-		c.wake(waitWrite)
-		c.writeHeld()
+	if r&poll.Writable != 0 && !c.wake(waitWrite) {
+		c.flushBeside()
 	}
 	if r&poll.Hangup != 0 {
-		c.proto.PeerGone(true)
+		c.sessionOf().PeerGone(true)
+	} else if l := c.layerOf(); l != nil {
+		if l.watch(c, false) {
+			c.sessionOf().PeerGone(false)
+		}
 	} else if r&poll.PeerClosed != 0 && c.peerDone() {
-		c.proto.PeerGone(false)
+		c.sessionOf().PeerGone(false)
 	}
 }
 
 // peerDone reports whether the peer has closed its side and all it sent has
 // been read from the socket.
 func (c *Conn) peerDone() bool {
-	if c.state.Load()&(peerClosed|hangup) == 0 {
+	if c.state.Load()&ended == 0 {
 		return false
 	}
 	n, e := sys.Peek(int(c.fd))
 	return n == 0 && !sys.Again(e)
 }
 
-// proceed does what the loop-owned connection can do now.
-func (c *Conn) proceed() {
+// WatchPeer implements Link. The loop watches all the time; what is left is an
+// end that came while the request's body was still unread.
+func (c *Conn) WatchPeer() (gone bool) {
+	switch {
+	case c.state.Load()&hijacked != 0:
+		return false
+	case c.layer != nil:
+		return c.layer.watch(c, true)
+	}
+	return c.peerDone()
+}
+
+// proceed does what the connection, which the loop owns, can do now, and reports
+// whether the loop is still the caller's.
+func (c *Conn) proceed() (mine bool) {
 	switch c.phase {
-	case reading:
-		if c.rest {
-			c.rest = false
-			if c.in != nil && !c.enact(c.feed(nil, false)) {
-				return
-			}
+	case waiting:
+		switch {
+		case c.ready&poll.Hangup != 0:
+			c.closeNow() // no answer could reach the peer
+			return true
+		case c.acquired:
+			c.acquired, c.refeed, c.phase = false, true, reading
 		}
-		c.fill()
-	case flushing:
-		c.flush()
-	case sending:
-		c.goOnSending()
 	case lingering:
 		c.discard()
-	}
-}
-
-// fill reads and feeds until the socket is drained.
-func (c *Conn) fill() {
-	for range readsPerTurn {
-		if c.state.And(^readable)&readable == 0 {
-			return
-		}
-		p := c.loop.Scratch()
-		n, e := c.loop.Poller().Read(int(c.fd), p)
-		if e != 0 {
-			if !sys.Again(e) {
-				c.closeNow()
-			}
-			return
-		}
-		c.noteRead(n, len(p))
-		if !c.enact(c.feed(p[:n], n == 0)) {
-			return
-		}
-	}
-	c.loop.Again(c.place)
-}
-
-// noteRead sets readable again when a read may have left something behind: it
-// filled its buffer, or the end of the stream comes after it (contract of
-// poll.Poller).
-func (c *Conn) noteRead(n, size int) {
-	if n > 0 && (n == size || c.state.Load()&(peerClosed|hangup) != 0) {
-		c.state.Or(readable)
-	}
-}
-
-// feed hands p, behind what is left from before, to the Proto, and keeps what
-// it does not consume.
-func (c *Conn) feed(p []byte, eof bool) (Verdict, []byte) {
-	if c.in == nil && len(p) > 0 && (!c.loop.Prompt() || c.shared.Limits.Slots != nil) {
-		// p would not last until Serve, which may have to wait for a slot.
-		c.in = buf.Get(len(p))
-	}
-	if c.in != nil && len(p) > 0 {
-		c.in = c.in.Grow(len(p))
-		c.in.B = append(c.in.B, p...)
-	}
-	if c.in != nil {
-		n, v, reply := c.proto.Feed(c.in.B, eof)
-		if v == RunWhole {
-			c.whole = int32(n)
-			return Run, reply
-		}
-		c.Discard(n)
-		return v, reply
-	}
-	n, v, reply := c.proto.Feed(p, eof)
-	if v == RunWhole {
-		c.loop.Pin()
-		v = Run
-	}
-	if rest := p[n:]; len(rest) > 0 && (v == More || v == Run) {
-		c.in = buf.Get(len(rest))
-		c.in.B = append(c.in.B, rest...)
-	}
-	return v, reply
-}
-
-// enact carries out a verdict on the loop and reports whether the loop may go
-// on reading.
-func (c *Conn) enact(v Verdict, reply []byte) bool {
-	switch v {
-	case More:
-		c.await()
 		return true
-	case Run:
-		c.handOver()
+	case closed:
+		return true
+	}
+	if goOn, mine := c.deliver(); !goOn {
+		return mine
+	}
+	if q := c.queue.Load(); q != nil && q.pending() {
+		if c.ready&(poll.Writable|poll.Hangup) != 0 {
+			if goOn, mine := c.sendOn(q); !goOn {
+				return mine
+			}
+		} else if !q.shared {
+			return true
+		}
+	}
+	if c.phase != reading {
+		return true
+	}
+	if c.refeed {
+		c.refeed = false
+		if goOn, mine := c.advance(false); !goOn {
+			return mine
+		}
+	}
+	return c.fill()
+}
+
+// fill reads and lets the session have it until the socket is drained.
+func (c *Conn) fill() (mine bool) {
+	for range readsPerTurn {
+		if c.ready&poll.Readable == 0 {
+			if c.draining {
+				c.act(c.session.Drain(c.loop.Now()))
+			}
+			return true
+		}
+		n, err := c.receive()
+		if err != nil {
+			if err != errWouldBlock {
+				c.closeNow()
+				return true
+			}
+			continue
+		}
+		if goOn, mine := c.advance(n == 0); !goOn {
+			return mine
+		}
+	}
+	c.loop.Requeue(c.handle)
+	return true
+}
+
+// advance calls Data and does what it says. goOn reports that the loop owns the
+// connection and may go on reading, mine that the loop is still the caller's.
+func (c *Conn) advance(eof bool) (goOn, mine bool) {
+	next := c.session.Data(eof)
+	if eof && next != More {
+		c.seeAgain(next)
+	}
+	return c.follow(next)
+}
+
+// seeAgain has the end of the stream read again, after next.
+func (c *Conn) seeAgain(next Next) {
+	switch {
+	case next == Detached:
+	case next == Elsewhere:
+		// The other goroutine may even have given the connection back already.
+		if c.state.Or(readable)&owned == 0 {
+			c.loop.Requeue(c.handle)
+		}
+	case c.off:
+		c.state.Or(readable)
 	default:
-		c.reply(reply, v)
+		c.ready |= poll.Readable
+	}
+}
+
+// follow does what a method of the session says that may have run user code. It
+// reports what advance does.
+func (c *Conn) follow(next Next) (goOn, mine bool) {
+	switch {
+	case next == Elsewhere:
+		return false, true
+	case next == Detached:
+		return false, !c.off // hijacking by user code has given the loop away
+	case c.off:
+		c.own(next)
+		return false, false
+	}
+	return c.act(next), true
+}
+
+// act does on the loop what a session says, and reports whether the loop may go
+// on reading.
+func (c *Conn) act(next Next) (goOn bool) {
+	c.keep()
+	q := c.queue.Load()
+	stalled := false
+	if q != nil {
+		next = c.tellWritable(q, next)
+		if c.flush(q) != nil {
+			c.closeNow()
+			return false
+		}
+		if stalled = q.pending(); !stalled {
+			q.giveUp = poll.Never
+		}
+	}
+	switch next {
+	case More:
+		if stalled {
+			return c.awaitPeer(q)
+		}
+		c.arm()
+		return true
+	case Requeue:
+		c.refeed = true
+		if !stalled || c.awaitPeer(q) {
+			c.loop.Requeue(c.handle)
+		}
+	case Wait:
+		if c.phase = waiting; c.acquired {
+			c.loop.Requeue(c.handle)
+		}
+		if stalled {
+			c.awaitPeer(q)
+		}
+		c.arm()
+	default:
+		c.end(next)
 	}
 	return false
 }
 
-// await sets the deadline for what comes next.
-func (c *Conn) await() {
-	if d, ok := c.nextDeadline(c.loop.Now()); ok {
-		c.wait(d)
+// awaitPeer waits until the peer takes more, and reports whether reading goes on
+// meanwhile.
+func (c *Conn) awaitPeer(q *queue) (goOn bool) {
+	if !q.isStalled() {
+		c.ready |= poll.Writable // it has only made room for others
 	}
+	if c.ready&poll.Writable != 0 {
+		c.loop.Requeue(c.handle)
+	}
+	if !q.shared || q.giveUp == poll.Never {
+		q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
+	}
+	c.arm()
+	return q.shared && c.phase == reading
 }
 
-// nextDeadline is when the wait that begins now ends; false when an earlier
-// one goes on. A head's time runs from its first byte, the first head's from
-// the accept.
-func (c *Conn) nextDeadline(now int64) (int64, bool) {
-	lim := &c.shared.Limits
+// sendOn goes on with the queue when the socket may take more, and reports what
+// advance does.
+func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
+	c.ready &^= poll.Writable
+	err := c.resume(q)
+	next := Requeue // the session may have waited for this
 	switch {
-	case c.in == nil && c.fresh:
-		return 0, false
-	case c.in == nil:
-		c.partial = false
-		return after(now, lim.Idle), true
-	case c.partial:
-		return 0, false
+	case err != nil:
+		next = Close
+	case c.phase == ending:
+		next = c.how
+	case c.phase == waiting:
+		next = Wait
 	}
-	c.partial = true
-	d := after(now, lim.Header)
-	if c.fresh {
-		d = min(d, c.deadline)
+	if c.off {
+		c.own(next) // the disk was slow
+		return false, false
 	}
-	return d, true
-}
-
-// handOver makes a handler's goroutine the owner: a pooled one, or for a quick
-// handler the loop's own.
-func (c *Conn) handOver() {
-	c.fresh, c.partial = false, false
-	c.lend()
-	if s := c.shared.Limits.Slots; s != nil {
-		switch s.Enter(c) {
-		case Entered:
-			c.act.slot = true
-		case Queued:
-			return
-		case Refused:
-			c.proto.Refuse()
+	q.giveUp = poll.Never // the peer has taken something, or is about to be seen to
+	switch {
+	case err != nil:
+		c.closeNow()
+		return false, true
+	case c.phase == ending && q.pending():
+		c.awaitPeer(q)
+		return false, true
+	case c.phase == ending:
+		if next == Close {
+			next = Linger // a peer that took its answer slowly may still be sending
 		}
+		c.end(next)
+		return false, true
+	case c.phase == waiting:
+		return c.act(Wait), true
+	case q.shared || q.pending():
+		return c.act(More), true
 	}
-	if c.proto.Quick() {
-		c.loop.Next(c)
-	} else {
-		c.loop.Go(c)
-	}
-}
-
-// lend makes the connection its handler's.
-func (c *Conn) lend() {
-	// The handler may give the connection back idle but cannot arm the timer:
-	// it must not fire later than the idle time from now.
-	c.wait(after(c.loop.Now(), c.shared.Limits.Idle))
-	c.armedAt = poll.Never
-	if c.node.Armed() {
-		c.armedAt = c.node.When()
-	}
-	c.act.since = c.loop.Now()
-	c.state.Or(owned)
-}
-
-// Admitted implements loop.Waiter.
-func (c *Conn) Admitted() {
-	if !c.loop.Post(c.place, mailAdmitted) {
-		c.shared.Limits.Slots.Leave() // the loop has died
-	}
+	return c.advance(false)
 }
 
 // Expire implements loop.Sock.
 func (c *Conn) Expire() {
-	for {
-		s := c.state.Load()
-		if s&owned == 0 {
-			break
-		}
-		if c.state.CompareAndSwap(s, s|noTimer) {
+	if c.state.Load()&owned != 0 {
+		if c.state.Or(recall)&owned != 0 {
 			return
 		}
+		c.state.And(^recall)
+	}
+	c.collect()
+	q := c.queue.Load()
+	stalled := q != nil && q.pending()
+	if q != nil && !stalled {
+		q.giveUp = poll.Never
+	}
+	now := c.loop.Now()
+	if stalled && q.giveUp <= now {
+		if !q.progress(int(c.fd)) {
+			sys.SetReset(int(c.fd))
+			c.closeNow()
+			return
+		}
+		q.giveUp = poll.Never
+		c.awaitPeer(q)
 	}
 	switch {
-	case c.deadline > c.loop.Now():
-		c.wait(c.deadline)
-	case c.phase == reading:
-		v, reply := c.proto.Expired(c.partial)
-		c.reply(reply, v)
-	case c.phase == flushing:
-		sys.SetReset(int(c.fd))
+	case c.deadline > now:
+		c.arm()
+	case c.phase == lingering:
 		c.closeNow()
-	case c.phase == sending:
-		c.sendingExpired()
+	case c.phase == ending || stalled && !q.shared:
+		// Time passes for the peer alone. What the session gets next is a Data.
+		c.deadline = poll.Never
+		c.arm()
 	default:
-		c.closeNow()
+		c.deadline = poll.Never
+		c.actOn(c.session.Expired())
 	}
 }
 
 // Mail implements loop.Sock.
-func (c *Conn) Mail(what int) {
-	switch what {
-	case Drain:
-		c.drain()
-	case CloseIdle:
-		if c.state.Load()&owned == 0 && c.phase == reading {
-			c.drain()
+func (c *Conn) Mail(message any) {
+	switch m := message.(type) {
+	case Command:
+		c.obey(m)
+	case Next:
+		c.takeBack(m)
+	case slotAcquired:
+		if c.acquired = true; c.phase == waiting && c.state.Load()&owned == 0 {
+			c.loop.Requeue(c.handle)
 		}
-	case Kill:
-		c.kill()
-	case mailAdmitted:
-		c.act.slot = true
-		c.loop.Go(c)
-	case mailStalled:
-		c.stalled()
-	case mailHijacked:
-		// The owner keeps a duplicate; this descriptor is the loop's to close.
-		c.leave()
-	default:
-		c.takeBack(what)
+	case queueStalled:
+		if q := c.queue.Load(); c.state.Load()&owned == 0 && c.phase <= ending && q.pending() {
+			c.awaitPeer(q)
+		}
+	case Run:
+		c.posted(m.Done)
+	case func() Next:
+		c.posted(m)
 	}
 }
 
-// takeBack makes the loop the owner again, as the handler asked by mail.
-func (c *Conn) takeBack(what int) {
-	old := c.state.And(^(owned | noTimer))
-	if old&shut != 0 {
-		c.closeNow()
+// posted notes a function that is to be called as a method of the session. That
+// is left to Ready: it may run user code.
+func (c *Conn) posted(f func() Next) {
+	w := c.theWaits()
+	w.posted = append(w.posted, f)
+	if c.state.Load()&owned != 0 && c.state.Or(recall)&owned != 0 {
+		return // when the loop is the owner again
+	}
+	c.loop.Requeue(c.handle)
+}
+
+// deliver calls what was posted, and reports what advance does.
+func (c *Conn) deliver() (goOn, mine bool) {
+	w := c.waits.Load()
+	if w == nil {
+		return true, true
+	}
+	for len(w.posted) > 0 {
+		f := w.posted[0]
+		w.posted[0] = nil
+		w.posted = w.posted[1:]
+		next := f()
+		if c.off || next == Elsewhere || next == Detached {
+			return c.follow(next)
+		}
+		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {
+			return false, true
+		}
+	}
+	w.posted = nil
+	return true, true
+}
+
+// actOn is act for what does not end the phase by itself: a connection that waits
+// for a slot, or ends, goes on doing so.
+func (c *Conn) actOn(next Next) (goOn bool) {
+	switch {
+	case c.phase == ending && next != Reset:
+		return false
+	case c.phase == waiting && next < Close:
+		next = Wait
+	case c.phase == waiting:
+		c.phase = reading
+	}
+	return c.act(next)
+}
+
+// takeBack makes the loop the owner again, as the former owner has asked.
+func (c *Conn) takeBack(next Next) {
+	s := c.state.Load()
+	if s&hijacked == 0 {
+		c.state.And(^(owned | recall))
+		c.collect()
+	}
+	if s&(shut|hijacked) != 0 {
+		c.leave(s&hijacked != 0)
 		return
 	}
-	switch what {
-	case mailClose:
-		c.end(Close)
-	case mailLinger:
-		c.end(Linger)
-	case mailReset:
-		c.end(Reset)
-	case mailBack:
-		c.wait(c.deadline)
-		if old&draining != 0 && c.in == nil {
-			c.drain()
-			return
-		}
-		if c.in == nil || c.enact(c.feed(nil, false)) {
-			c.fill()
-		}
+	goOn := c.act(next)
+	if goOn && c.draining {
+		c.ready |= poll.Readable // once more, to see that nothing has come
+	}
+	if w := c.waits.Load(); goOn && c.ready&poll.Readable != 0 || w != nil && len(w.posted) > 0 {
+		c.loop.Requeue(c.handle)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/servertest"
 )
 
 func TestLines(t *testing.T) {
@@ -19,14 +21,14 @@ func TestLines(t *testing.T) {
 	r := newRig(t, Limits{})
 	f := &fake{}
 	c := r.open(f)
-	c.send("a\n")
-	c.want("a\n")
-	c.send("b\nc\nd")
-	c.want("b\nc\n")
-	c.send("\n")
-	c.want("d\n")
-	c.closeWrite()
-	c.ended()
+	c.Send("a\n")
+	c.Want("a\n")
+	c.Send("b\nc\nd")
+	c.Want("b\nc\n")
+	c.Send("\n")
+	c.Want("d\n")
+	c.CloseWrite()
+	c.Ended()
 	await(t, f.closed, "Closed")
 	if n := r.shared.Gate.Open(); n != 0 {
 		t.Errorf("%d places are taken", n)
@@ -40,7 +42,7 @@ func TestReleaseMeetsEvent(t *testing.T) {
 	r := newRig(t, Limits{})
 	var clients sync.WaitGroup
 	for i := range 8 {
-		c := r.open(&fake{serve: func(f *fake, line string) Verdict {
+		c := r.open(&fake{serve: func(f *fake, line string) Next {
 			v := echo(f, line)
 			for range i * 10 {
 				runtime.Gosched()
@@ -52,15 +54,15 @@ func TestReleaseMeetsEvent(t *testing.T) {
 				line := fmt.Sprintf("%d-%d\n", i, j)
 				if j%3 == 0 {
 					// Half a line, for the handler or the loop to complete.
-					c.send(line[:2])
+					c.Send(line[:2])
 					runtime.Gosched()
 					line = line[2:]
-					c.send(line)
-					c.want(fmt.Sprintf("%d-%d\n", i, j))
+					c.Send(line)
+					c.Want(fmt.Sprintf("%d-%d\n", i, j))
 					continue
 				}
-				c.send(line)
-				c.want(line)
+				c.Send(line)
+				c.Want(line)
 			}
 		})
 	}
@@ -74,18 +76,18 @@ func TestReleaseMeetsEnd(t *testing.T) {
 	for i := range 500 {
 		f := &fake{}
 		c := r.open(f)
-		c.send("x\n")
+		c.Send("x\n")
 		if i%2 == 0 {
-			c.want("x\n")
+			c.Want("x\n")
 		}
 		for range i % 50 {
 			runtime.Gosched()
 		}
-		c.closeWrite()
+		c.CloseWrite()
 		if i%2 == 1 {
-			c.want("x\n")
+			c.Want("x\n")
 		}
-		c.ended()
+		c.Ended()
 		await(t, f.closed, "Closed")
 		c.Close()
 	}
@@ -95,74 +97,87 @@ func TestReleaseMeetsEnd(t *testing.T) {
 // when the connection comes back.
 func TestExpireWhileOwned(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Limits{Idle: int64(20 * time.Millisecond)})
-	f := &fake{serve: func(f *fake, line string) Verdict {
-		eventually(f.t, "the timer has fired", func() bool { return f.state.Load()&noTimer != 0 })
-		return echo(f, line)
-	}}
-	c := r.open(f)
-	c.send("a\nb\n")
-	c.want("a\nb\n")
-	if await(t, f.expired, "Expired") {
-		t.Error("an idle connection expired as a partial one")
-	}
-	c.ended()
-	await(t, f.closed, "Closed")
-}
-
-// A partial line behind the one that is served needs a shorter time than the
-// timer is set for.
-func TestPartialBehindRequestExpires(t *testing.T) {
-	t.Parallel()
-	for _, first := range []string{"a\nb", "a\n"} {
-		r := newRig(t, Limits{Header: int64(20 * time.Millisecond)})
-		entered, leave := make(chan bool, 1), make(chan bool)
-		f := &fake{serve: func(f *fake, line string) Verdict {
-			entered <- true
-			<-leave
+	for _, quick := range []bool{true, false} {
+		r := newRig(t, Limits{})
+		f := &fake{quick: quick, idle: moment, first: moment, serve: func(f *fake, line string) Next {
+			if line == "a" {
+				eventually(f.t, "the timer has fired", func() bool { return f.state.Load()&recall != 0 })
+			}
 			return echo(f, line)
 		}}
 		c := r.open(f)
-		c.send(first)
-		await(t, entered, "Serve")
-		if len(first) == 2 {
-			c.send("b")
+		c.Send("a\nb\n")
+		c.Want("a\nb\n")
+		if await(t, f.expired, "Expired") {
+			t.Error("an idle connection expired as a partial one")
 		}
-		close(leave)
-		c.want("a\n")
-		if !await(t, f.expired, "Expired") {
-			t.Error("a partial line expired as an idle connection")
-		}
-		c.want("late\n")
-		c.Close()
+		c.Ended()
 		await(t, f.closed, "Closed")
 	}
 }
 
+// A partial line after the one that is served needs a shorter time than the
+// timer is set for.
+func TestPartialAfterRequestExpires(t *testing.T) {
+	t.Parallel()
+	for _, quick := range []bool{true, false} {
+		for _, first := range []string{"a\nb", "a\n"} {
+			r := newRig(t, Limits{})
+			entered, leave := make(chan bool, 1), make(chan bool)
+			f := &fake{quick: quick, first: hour, partly: moment, idle: hour, serve: func(f *fake, line string) Next {
+				entered <- true
+				<-leave
+				return echo(f, line)
+			}}
+			c := r.open(f)
+			c.Send(first)
+			await(t, entered, "Serve")
+			if len(first) == 2 {
+				c.Send("b")
+			}
+			close(leave)
+			c.Want("a\n")
+			if !await(t, f.expired, "Expired") {
+				t.Error("a partial line expired as an idle connection")
+			}
+			c.Want("late\n")
+			c.Close()
+			await(t, f.closed, "Closed")
+		}
+	}
+}
+
+// The deadline of Open counts from the accept, whatever has come since.
 func TestFirstTimeCountsFromAccept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Limits{First: int64(500 * time.Millisecond)})
-	f := &fake{}
+	r := newRig(t, Limits{})
+	f := &fake{first: 25 * moment}
 	c := r.open(f)
 	if await(t, f.expired, "Expired") {
 		t.Error("partial without a byte")
 	}
-	c.ended()
-	f = &fake{}
+	c.Ended()
+	f = &fake{first: 25 * moment, partly: hour}
 	c = r.open(f)
-	c.send("x")
+	c.Send("x")
 	if !await(t, f.expired, "Expired") {
 		t.Error("not partial")
 	}
-	c.want("late\n")
+	c.Want("late\n")
 }
 
 // A handler waits for bytes or for room, with and without a deadline.
 func TestHandlerWaits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Limits{ReadStall: int64(20 * time.Millisecond), WriteStall: int64(20 * time.Millisecond)})
+	for _, quick := range []bool{true, false} {
+		testHandlerWaits(t, quick)
+	}
+}
+
+func testHandlerWaits(t *testing.T, quick bool) {
+	r := newRig(t, Limits{ReadStall: moment, WriteStall: moment})
 	errs := make(chan error, 1)
-	f := &fake{serve: func(f *fake, line string) Verdict {
+	f := &fake{quick: quick, serve: func(f *fake, line string) Next {
 		switch line {
 		case "read":
 			errs <- f.Fill()
@@ -183,7 +198,7 @@ func TestHandlerWaits(t *testing.T) {
 			f.SetReadDeadline(time.Time{})
 			errs <- err
 		case "write":
-			errs <- f.Write2(make([]byte, 64<<20), nil)
+			errs <- f.Write(make([]byte, 64<<20), nil)
 			return Reset
 		}
 		return echo(f, line)
@@ -196,41 +211,38 @@ func TestHandlerWaits(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"read", "deadline", "moved", "read"} {
-		c.send(line + "\n")
-		c.want(line + "\n")
+		c.Send(line + "\n")
+		c.Want(line + "\n")
 		check(line)
 	}
-	c.send("write\n")
+	c.Send("write\n")
 	check("write")
 	await(t, f.closed, "Closed")
 }
 
-// A reply that the socket does not take at once is written by the loop as the
-// client reads.
+// An answer without user code that the socket does not take at once is sent by
+// the loop as the client reads.
 func TestReplyIsFlushed(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("0123456789abcdef", 1<<18)
-	for name, open := range map[string]func(testing.TB) (int, net.Conn){"unix": pair, "tcp": tcpPair} {
+	for name, open := range pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, Limits{WriteStall: int64(time.Second)})
-			f := &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+			f := &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 			fd, nc := open(t)
 			c := r.start(f, fd, nc)
-			c.send("x\n")
-			eventually(t, "the socket is full", func() (full bool) {
-				r.on(func() { full = f.phase == flushing })
-				return full
-			})
-			c.want(big)
-			c.ended()
+			c.Send("x\n")
+			r.inPhase(f, ending)
+			c.Want(big)
+			c.Ended()
 			c.Close()
 			await(t, f.closed, "Closed")
-			// And for nobody: the time is bounded.
-			r = newRig(t, Limits{WriteStall: int64(20 * time.Millisecond)})
-			f = &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+			// For a client that does not read the time is bounded.
+			r = newRig(t, Limits{WriteStall: moment})
+			f = &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 			fd, nc = open(t)
-			r.start(f, fd, nc).send("x\n")
+			r.start(f, fd, nc).Send("x\n")
 			await(t, f.closed, "Closed")
 		})
 	}
@@ -239,17 +251,17 @@ func TestReplyIsFlushed(t *testing.T) {
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
-	refuse := func(string) (Verdict, []byte) { return Linger, []byte("no\n") }
+	refuse := func(string) ([]byte, Next, bool) { return []byte("no\n"), Linger, true }
 	// What the client still sends is read, and does not cost it the answer.
 	f := &fake{reply: refuse}
 	fd, nc := tcpPair(t)
 	c := r.start(f, fd, nc)
-	c.send("x\n")
+	c.Send("x\n")
 	for range 64 {
-		c.send(strings.Repeat("y", 64<<10))
+		c.Send(strings.Repeat("y", 64<<10))
 	}
-	c.want("no\n")
-	c.ended()
+	c.Want("no\n")
+	c.Ended()
 	select {
 	case <-f.closed:
 		t.Error("closed before the client was")
@@ -260,71 +272,75 @@ func TestLingering(t *testing.T) {
 	// A client that does not close is not waited for.
 	f = &fake{reply: refuse}
 	c = r.open(f)
-	c.send("x\n")
+	c.Send("x\n")
 	await(t, f.closed, "Closed")
-	c.want("no\n")
-	c.ended()
+	c.Want("no\n")
+	c.Ended()
 }
 
 func TestHijack(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) (int, net.Conn){"unix": pair, "tcp": tcpPair} {
+	for name, open := range pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Limits{Idle: int64(20 * time.Millisecond)})
-			hijacked := make(chan net.Conn, 1)
-			f := &fake{}
-			f.serve = func(f *fake, line string) Verdict {
-				f.leave()
-				defer f.owner.Store(1)
-				nc, rest, err := f.Hijack()
-				if err != nil || string(rest) != "rest" {
-					t.Errorf("Hijack: %q, %v", rest, err)
-					return Close
-				}
-				await(t, f.closed, "Closed, while Serve runs")
-				hijacked <- nc
-				return Detached
+			for _, quick := range []bool{true, false} {
+				testHijack(t, open, quick)
 			}
-			fd, nc := open(t)
-			c := r.start(f, fd, nc)
-			c.send("x\nrest")
-			h := await(t, hijacked, "the hijack")
-			defer h.Close()
-			if n := r.shared.Gate.Open(); n != 0 {
-				t.Errorf("%d places are taken", n)
-			}
-			r.loop.Post(f.place, Kill)
-			r.on(func() { r.loop.Broadcast(Kill) })
-			c.send("ping\n")
-			b := make([]byte, 5)
-			if _, err := io.ReadFull(h, b); err != nil || string(b) != "ping\n" {
-				t.Errorf("read %q, %v", b, err)
-			}
-			io.WriteString(h, "pong\n")
-			c.want("pong\n")
-			h.SetReadDeadline(time.Now().Add(-time.Second))
-			if _, err := h.Read(b); !os.IsTimeout(err) {
-				t.Errorf("the deadline does not work: %v", err)
-			}
-			h.Close()
-			c.ended()
 		})
 	}
+}
+
+func testHijack(t *testing.T, open servertest.Pair, quick bool) {
+	r := newRig(t, Limits{})
+	hijacked := make(chan net.Conn, 1)
+	f := &fake{quick: quick, idle: moment}
+	f.serve = func(f *fake, line string) Next {
+		nc, rest, err := f.Hijack()
+		if err != nil || string(rest) != "rest" {
+			t.Errorf("Hijack: %q, %v", rest, err)
+			return Close
+		}
+		await(t, f.closed, "Closed, while Serve runs")
+		hijacked <- nc
+		return Detached
+	}
+	fd, nc := open(t)
+	c := r.start(f, fd, nc)
+	c.Send("x\nrest")
+	h := await(t, hijacked, "the hijack")
+	defer h.Close()
+	if n := r.shared.Gate.Open(); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+	r.tell(f, Kill)
+	r.on(func() { r.loop.Broadcast(Kill) })
+	c.Send("ping\n")
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(h, b); err != nil || string(b) != "ping\n" {
+		t.Errorf("read %q, %v", b, err)
+	}
+	io.WriteString(h, "pong\n")
+	c.Want("pong\n")
+	h.SetReadDeadline(time.Now().Add(-time.Second))
+	if _, err := h.Read(b); !os.IsTimeout(err) {
+		t.Errorf("the deadline does not work: %v", err)
+	}
+	h.Close()
+	c.Ended()
 }
 
 // A handler that ends its goroutine loses its connection, no more.
 func TestGoexit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
-	for range 10 {
-		f := &fake{serve: func(f *fake, line string) Verdict {
+	for i := range 10 {
+		f := &fake{quick: i%2 == 0, serve: func(f *fake, line string) Next {
 			runtime.Goexit()
 			return More
 		}}
 		c := r.open(f)
-		c.send("x\ny\n")
-		c.ended()
+		c.Send("x\ny\n")
+		c.Ended()
 		c.Close()
 		await(t, f.closed, "Closed")
 		if f.runs.Load() != 1 {
@@ -339,17 +355,21 @@ func TestPeerGone(t *testing.T) {
 		name  string
 		leave func(c *client)
 		reset bool
+		quick bool
 	}{
-		{"end", func(c *client) { c.closeWrite() }, false},
-		{"close", func(c *client) { c.Close() }, false},
-		{"reset", func(c *client) { c.Conn.(*net.TCPConn).SetLinger(0); c.Close() }, true},
+		{"end", func(c *client) { c.CloseWrite() }, false, false},
+		{"close", func(c *client) { c.Close() }, false, false},
+		{"reset", func(c *client) { c.Reset() }, true, false},
+		{"end, on the loop", func(c *client) { c.CloseWrite() }, false, true},
+		{"close, on the loop", func(c *client) { c.Close() }, false, true},
+		{"reset, on the loop", func(c *client) { c.Reset() }, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, Limits{})
 			entered := make(chan bool, 1)
-			f := &fake{}
-			f.serve = func(f *fake, line string) Verdict {
+			f := &fake{quick: tt.quick}
+			f.serve = func(f *fake, line string) Next {
 				entered <- true
 				if got := await(f.t, f.gone, "PeerGone"); got != tt.reset {
 					t.Errorf("reset is %v", got)
@@ -358,7 +378,7 @@ func TestPeerGone(t *testing.T) {
 			}
 			fd, nc := tcpPair(t)
 			c := r.start(f, fd, nc)
-			c.send("x\n")
+			c.Send("x\n")
 			await(t, entered, "Serve")
 			tt.leave(c)
 			await(t, f.closed, "Closed")

@@ -11,146 +11,232 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Verdict is what a Proto wants done with its connection.
-type Verdict uint8
+// A Session is the protocol spoken on a Link. The Link's owner calls it, so its
+// methods never run at the same time; PeerGone and Late are the exceptions. None
+// of them may wait, but user code under Enter may, and so may Serve.
+type Session interface {
+	// Data consumes what it can of the Link's Buffered bytes, starts runs of user
+	// code and sends answers, and says what is to happen next. It is called when
+	// there are more bytes than at its last return, when the peer has sent all it
+	// will (eof), and, after Requeue, Wait or a stalled queue, with the bytes at
+	// hand, which may be none.
+	Data(eof bool) Next
+	// Serve is the run that Data has handed to Go, on the goroutine that owns the
+	// Link from now on. It says what Data would.
+	Serve() Next
+	// Writable is called on a shared Link when the queue has fallen below its
+	// low-water mark after Queue has said that it is full.
+	Writable() Next
+	// Expired is called when the time of SetDeadline has come.
+	Expired() Next
+	// Drain is called, perhaps repeatedly, when the server is shutting down, since
+	// a time of sys.Nanotime, and all that the peer has sent has been given to
+	// Data.
+	Drain(since int64) Next
+	// Late is called while user code under Enter goes on, if it has just cost a
+	// loop its driver by running for too long. Any goroutine may call it; a Leave
+	// that follows returns after it.
+	Late()
+	// PeerGone is called while user code owns the Link, when the peer is gone: by
+	// a reset, or by closing its side with all it sent already read from the
+	// socket. Any goroutine may call it.
+	PeerGone(reset bool)
+	// Closed is called once, after the connection's end, or its hijacking.
+	Closed(hijacked bool)
+}
+
+// Next is what a Session wants done with its Link.
+type Next uint8
 
 const (
-	// More: keep the connection and feed what comes.
-	More Verdict = iota
-	// Run: a request is complete enough; call Serve where it may block.
-	Run
-	// RunWhole is Run for a request that is whole in what Feed has consumed:
-	// those bytes stay where they are until Serve has returned, if Quick says
-	// so or there was an earlier Serve. Serve must read nothing then, nor call
-	// Hijack.
-	RunWhole
-	// Close: write the reply, if any, and close.
+	// More: call Data when more has come.
+	More Next = iota
+	// Requeue: call Data again after other connections have had their turn.
+	Requeue
+	// Wait: call Data when the slot that AcquireSlot waits for has been given.
+	Wait
+	// Close: close when all that was queued has been sent.
 	Close
-	// Linger: write the reply, if any, send FIN, and close when the peer has
-	// closed or a short time has passed. For when the peer may still be
-	// sending: closing over unread bytes sends a reset, and a reset can
-	// destroy an answer that the peer has not read yet (RFC 9112 section 9.6).
+	// Linger: then send FIN, and close when the peer has closed or a short time
+	// has passed. For a peer that may still be sending: closing over unread bytes
+	// sends a reset, and a reset can destroy an answer that the peer has not read
+	// yet (RFC 9112 section 9.6).
 	Linger
 	// Reset: drop what is unsent and send RST, for a peer that takes nothing.
 	Reset
-	// Detached: the connection was hijacked; forget it.
+	// Elsewhere: Go has given the Link to another goroutine; the caller must not
+	// touch it any more.
+	Elsewhere
+	// Detached: Hijack has given the connection away.
 	Detached
-	// Stalled: TryWrite or TrySendFile has not taken all, and Serve is to be
-	// called again when the socket takes more. Nothing of the request may be
-	// looked at any more. No goroutine waits meanwhile.
-	Stalled
 )
 
-// A Proto is the protocol spoken on one connection. The connection's owner
-// calls it, so its methods never run at the same time; PeerGone is the
-// exception.
-type Proto interface {
-	// Feed is given all unread bytes and says how many it has consumed. The
-	// rest comes again, with what has arrived since; b must not be kept. eof
-	// says that no more will come. It must not block.
-	Feed(b []byte, eof bool) (n int, v Verdict, reply []byte)
-	// Serve answers the request that Feed announced, using the Transport. It
-	// may block as long as it likes. It may return Run, to be called again
-	// where Quick says then, or Stalled.
-	Serve() Verdict
-	// Quick says of the request that Feed announced whether its Serve is
-	// likely to be quick, so that it may run on the loop.
-	Quick() bool
-	// Late says that Serve has cost a loop its driver by taking long, while it
-	// goes on. The loop calls it.
-	Late()
-	// Refuse says that the request which Feed announced is not to be served:
-	// Serve answers that the server is busy. Quick says true then.
-	Refuse()
-	// Expired says that the time for a request head, or for the next request,
-	// is over. partial tells the two apart.
-	Expired(partial bool) (v Verdict, reply []byte)
-	// PeerGone says, while Serve runs, that the peer is gone: by a reset, or
-	// by closing its side with all it sent already read from the socket. Any
-	// goroutine may call it.
-	PeerGone(reset bool)
-	// Closed is called once, after the connection's end or its hijacking.
-	Closed()
+// A Run is one execution of user code beside others on the same Link, while the
+// Link's owner goes on reading.
+type Run interface {
+	// Run runs the user code. It may block, and reaches the Link only by Queue
+	// and Post.
+	Run()
+	// Done is called by the Link's owner after Run has returned, unless the
+	// connection has ended.
+	Done() Next
 }
 
-// Transport is what Serve may use. All methods are for the goroutine that runs
-// Serve, or others it synchronises with, except that one may write while
-// another reads, and the deadlines may be set by any.
-type Transport interface {
-	// Buffered returns bytes that were received and not consumed; valid until
-	// the next call of another method. Discard consumes n of them.
+// A Link is the bytes of one connection, in both directions. It knows no
+// protocol. Methods are for the Link's owner (the goroutine that calls the
+// Session, or runs its Serve) and for goroutines that the owner synchronises
+// with, unless they say otherwise. One goroutine may read while another writes.
+type Link interface {
+	// Buffered returns the bytes that were received and not consumed; valid until
+	// the next call of another reading method. Discard consumes n of them.
 	Buffered() []byte
 	Discard(n int)
 	// Fill waits for at least one byte more to be Buffered.
 	Fill() error
 	// Read is io.Reader's; Buffered bytes come first.
 	Read(p []byte) (int, error)
-	// Write2 writes a and then b whole.
-	Write2(a, b []byte) error
-	// WriteLast writes the last of an answer. It may keep a copy for a moment,
-	// to write it together with the next one; then an error shows later.
-	WriteLast(p []byte) error
-	// TryWrite writes what the socket takes of a and then b, and reports how
-	// much that is. more says that other bytes follow at once; without it, and
-	// without b, it is WriteLast. Where nothing tells when the socket takes
-	// more, it writes all. After less than all, Serve should return Stalled.
-	TryWrite(a, b []byte, more bool) (n int, err error)
-	// TrySendFile is TryWrite for n bytes of a regular file from the given
-	// offset, and may stop early in favour of other connections. A file that
-	// ends before is io.ErrUnexpectedEOF. ok is false when it cannot be done
-	// here; nothing has been sent then.
-	TrySendFile(f *os.File, offset, n int64) (sent int64, ok bool, err error)
-	// SendFile sends up to n bytes of f without copying them to user space: from
-	// the given offset, or with -1 from its current one, which moves then. ok
-	// is false when that cannot be done here; nothing has been sent then.
+
+	// Send sends w, or queues what the socket does not take. It never waits on a
+	// loop. An error is the connection's end. w itself is not kept.
+	Send(w *Write) error
+	// Write sends a and then b. It returns when all has been sent or queued, and
+	// waits while the queue is above its high-water mark.
+	Write(a, b []byte) error
+	// Queue is Send for goroutines that are not the owner, on a shared Link; p is
+	// copied. It never waits, and reports that the queue is above its high-water
+	// mark, in which case Session.Writable is called later. It fails once the
+	// Session has said that the connection is to end. What Send, Write and Queue
+	// are given is never mixed.
+	Queue(p []byte) (full bool, err error)
+	// Share makes Queue usable. It is called before any other goroutine uses it.
+	Share()
+	// Stalled reports whether bytes wait for the peer to take them, or for their
+	// turn.
+	Stalled() bool
+	// SendFile sends up to n bytes of f without copying them to user space, and
+	// waits as Write does: from the given offset, or with -1 from its current
+	// one, which moves then. ok is false when that cannot be done here; nothing
+	// has been sent then.
 	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
-	// Unread ends what RunWhole began: Serve may read and hijack from now on.
-	// b, the end of what Feed has consumed, is to be read again.
-	Unread(b []byte)
 	// CanRelay reports whether SendRelay works here.
 	CanRelay() bool
-	// SendRelay sends what r holds, which is not nothing.
+	// SendRelay sends what r holds, which is not nothing, and waits as Write does.
 	SendRelay(r *Relay) (sent int, err error)
-	// SetReadDeadline and SetWriteDeadline bound the calls that wait, now
-	// and later, until the end of Serve. Zero is no deadline.
+
+	// Enter begins user code that has the Link to itself, on the caller's
+	// goroutine, which may be a loop's: then it costs that loop its driver if it
+	// waits or takes long. It reports false if the connection is being closed;
+	// Leave must not be called then. Leave ends it, and the deadlines it has set. On
+	// a loop it is called within Data, a Run's Done or what Post was given, and
+	// nowhere else.
+	Enter() bool
+	Leave()
+	// Abandon ends what Enter began for a goroutine that is about to end itself
+	// (runtime.Goexit), and closes the connection.
+	Abandon()
+	// OnLoop reports whether the caller is driving an event loop. Go then hands
+	// the Link to Session.Serve on a pooled goroutine and reports true; the
+	// caller must return Elsewhere. It reports false where the caller's goroutine
+	// may block anyway.
+	OnLoop() bool
+	Go() bool
+	// Inline reports, during Enter, whether the loop is still held.
+	Inline() bool
+	// Waited reports whether the user code of the last Enter had to wait for the
+	// peer: how long it took is the peer's doing then.
+	Waited() bool
+	// Start runs r beside others, on a goroutine.
+	Start(r Run)
+	// Post calls f on the owner's side, one call after another with the
+	// Session's methods, unless the connection ends before. Safe for concurrent
+	// use.
+	Post(f func() Next)
+	// AcquireSlot takes a slot of s for the Link. After Queued the Session
+	// returns Wait.
+	AcquireSlot(s *Semaphore) Admission
+	// WithdrawSlot ends a Queued AcquireSlot; the slot is not given any more.
+	WithdrawSlot(s *Semaphore)
+
+	// SetDeadline makes Session.Expired called at a time of sys.Nanotime, unless
+	// another deadline is set before; 0 is none.
+	SetDeadline(ns int64)
+	// SetReadDeadline and SetWriteDeadline bound the calls that wait, now and
+	// later, until Leave. Zero is no deadline. Safe for concurrent use.
 	SetReadDeadline(t time.Time)
 	SetWriteDeadline(t time.Time)
-	// Outcome says how Serve has run so far. It is for Serve's own goroutine,
-	// and not for use after Hijack.
-	Outcome() Outcome
-	// WatchPeer makes sure that PeerGone will be called. Serve calls it when
-	// somebody begins to care and the request's bytes are all read. Any
-	// goroutine may call it, but not after Serve has returned.
-	WatchPeer()
-	// Hijack gives the connection away with the bytes that were received and
-	// not consumed. Serve must then return Detached.
+	// WatchPeer makes sure that PeerGone will be called, once the peer's bytes
+	// are all read, and reports whether the peer is gone already. Any goroutine
+	// may call it between Enter and Leave. Nothing may be read from then on until
+	// Leave.
+	WatchPeer() (gone bool)
+	// Hijack gives the connection away, with the bytes that were received and not
+	// consumed. The Session's methods must then return Detached.
 	Hijack() (net.Conn, []byte, error)
-	// Now is the time, of sys.Nanotime, or a little before it if that can be
-	// told without asking the clock.
+	// Switch replaces the Session, which returns Requeue. The bytes that were not
+	// consumed are the new one's.
+	Switch(s Session)
+	// SetLayer puts a Layer between the socket and the Session. Bytes that are
+	// Buffered go through it first. What was sent before goes out without it; it is
+	// an error if the peer has not taken that yet.
+	SetLayer(l Layer) error
+
+	// Now is the time of sys.Nanotime, or a little before it if that can be told
+	// without asking the clock. Not between Enter and Leave.
 	Now() int64
 	// Peer is the remote address as Request.RemoteAddr has it.
 	Peer() string
-	// LocalAddr and RemoteAddr may be called by any goroutine during Serve.
+	// LocalAddr and RemoteAddr are safe for concurrent use.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
-	// NetConn stands for the connection in hooks. It is the same at each call.
+	// NetConn stands for the connection in hooks. It is equal at each call.
 	NetConn() net.Conn
 }
 
-// Outcome is how a Serve has run.
-type Outcome uint8
+// Write is something to be sent: A, then B, then Len bytes of File.
+type Write struct {
+	A, B        []byte
+	File        *os.File // a regular file; nil with Len 0
+	Offset, Len int64
+	// Holder owns A, B and File until it is released. Without one, bytes that
+	// have to wait are copied, and there must be no File.
+	Holder Holder
+	// Cork: another answer is likely to follow at once. On a loop these bytes may
+	// wait for it, until Data returns or the loop is lost.
+	Cork bool
+	// Deadline is when to give up on a peer that does not take the bytes, of
+	// sys.Nanotime; 0 is none. Limits.WriteStall holds too.
+	Deadline int64
+}
 
-const (
-	// RanPooled: on a goroutine of its own, without waiting for the peer.
-	RanPooled Outcome = iota
-	// RanInline: on the loop, which it still holds.
-	RanInline
-	// Waited: it had to wait for the peer at least once. How long it took is
-	// the peer's doing.
-	Waited
-	// Overstayed: it ran on the loop, and for so long that it lost it.
-	Overstayed
-)
+// A Holder owns what is being sent.
+type Holder interface {
+	// Check is called before sending goes on that had to wait for the peer. An
+	// error ends the connection.
+	Check() error
+	// Release is called once, when all has been sent or the connection has
+	// failed.
+	Release()
+}
+
+// A Layer transforms all bytes of a connection: TLS. Its methods are called by
+// one goroutine at a time, Open beside Seal.
+type Layer interface {
+	// Open appends the plaintext of the whole records at the start of src to
+	// dst, and says how many bytes of src it has used. io.EOF says that the peer
+	// will send no more.
+	Open(dst, src []byte) (out []byte, n int, err error)
+	// Seal appends records with the plaintext p to dst. p is at most MaxPlain
+	// bytes.
+	Seal(dst, p []byte) []byte
+	// Close appends what tells the peer that no more is sent.
+	Close(dst []byte) []byte
+	// Conn makes the layer a net.Conn over nc, for Hijack. raw was read from nc
+	// and not yet opened.
+	Conn(nc net.Conn, raw []byte) net.Conn
+}
+
+// MaxPlain is the most that Layer.Seal is given, in bytes: a TLS record's.
+const MaxPlain = 16 << 10
 
 // File is what SendFile needs of a file. io.Copy hands out an *os.File in a
 // wrapper without WriteTo, so the type itself must not be asked for.
@@ -159,32 +245,38 @@ type File interface {
 	SyscallConn() (syscall.RawConn, error)
 }
 
+// A Semaphore bounds how many handlers run; see package loop.
+type (
+	Semaphore = loop.Semaphore
+	Admission = loop.Admission
+)
+
+// What AcquireSlot returns.
+const (
+	Admitted = loop.Admitted
+	Queued   = loop.Queued
+	Refused  = loop.Refused
+)
+
 // Relay carries the bytes of another socket past user space.
 type Relay = sys.Relay
 
-// Limits are the times a connection may take, in nanoseconds; 0 is no limit.
-// It is shared by connections and immutable.
-type Limits struct {
-	Header int64 // from a request's first byte to the end of its head
-	First  int64 // from accept to the end of the first head
-	Idle   int64 // between requests
-	// ReadStall and WriteStall bound a wait of Serve for the peer.
-	ReadStall, WriteStall int64
-	// Slice bounds how long pipelined requests of one connection are served on
-	// the loop in one go, 200 us if 0.
-	Slice int64
-	// Slots bound how many Serves run at the same time; nil for no bound.
-	Slots *Slots
-}
+// Limits bound waits for the peer, in nanoseconds; 0 is no limit. It is shared
+// by connections and immutable.
+type Limits struct{ ReadStall, WriteStall int64 }
 
-// Slots are loop's.
-type Slots = loop.Slots
+// Command is what a server posts to its connections on loops, by
+// loop.Broadcast.
+type Command uint8
 
-// What Slots.Enter returns.
 const (
-	Entered = loop.Entered
-	Queued  = loop.Queued
-	Refused = loop.Refused
+	// Drain ends the connection after the request at hand, if there is one.
+	Drain Command = iota
+	// CloseIdle is Drain for connections that user code does not own; the others
+	// go on.
+	CloseIdle
+	// Kill ends the connection at once.
+	Kill
 )
 
 // LingerFor bounds the time between FIN and close, DrainNew the time that a

@@ -1,60 +1,67 @@
-// Package conn is one connection: who owns it, its unread and unwritten bytes,
-// its deadlines and its end.
-//
-// It knows bytes and loops; it must not know what the bytes mean. The layer
-// above is a Proto. bridge, tlsio and the root may import it; stream imports
-// the contract in contract.go to offer the same to a Proto over a net.Conn.
+// Package conn is the connections of event loops: their bytes in both
+// directions, who owns them, what they wait for, and how they end. contract.go
+// says what a connection (a Link) and its protocol (a Session) are to each other.
+package conn
+
+// It knows bytes and loops; it must not know what the bytes mean. bridge, tlsio
+// and the root may import it; stream imports the contract, to offer the same over
+// a net.Conn.
 //
 // # One owner at a time
 //
-// A connection is owned by its loop or by the goroutine of its running
-// handler, never both. The owner alone reads and writes the socket and every
-// field of Conn but the state word. The other side may only set bits in the
-// state word (the loop, for events) or post mail to the loop (the handler).
+// A connection is owned by its loop, or by one goroutine that does not drive the
+// loop. The owner alone calls the Session, and uses the socket and every field
+// but the state word and the queue, which has a lock. Another goroutine may only
+// set bits in the state word (the loop, for events) or post a message (anybody).
 //
-//	            Feed says Run: owned set, then
-//	            loop.Next (quick) or loop.Go
-//	+------+ -------------------------------------------> +---------+
-//	| loop |    back: the handler ran on the loop's       | handler |
-//	|      |    driver, which still has the loop          |         |
-//	|      | <------------------------------------------- |         |
-//	|      |    release: CAS clears owned, if no event    |         |
-//	|      | <------------------------------------------- |         |
-//	+------+    giveBack: mail; the loop clears owned     +---------+
-//	   |                                                       |
-//	   | closeNow                       Hijack: mailHijacked   |
-//	   v                                                       v
-//	closed                                                 hijacked
+//	            Enter                    Leave
+//	+------+ ----------> +-----------+ -------> +------+
+//	| loop |             | user code |          | loop |
+//	|      |             | on the    |          +------+
+//	|      |             | driver    | --+
+//	|      |             +-----------+   | Lost: it waits, or takes long
+//	|      |                             v
+//	|      |      Go             +-----------------+
+//	|      | ------------------> | a goroutine off |
+//	|      | <------------------ | the loop: own   |
+//	+------+  release: CAS, or   +-----------------+
+//	   |      post(Next)                 |
+//	   | leave                           | Hijack: post(Detached)
+//	   v                                 v
+//	closed                            hijacked
 //
-// With Limits.Slots, a request for which there is no slot is owned by nobody's
-// goroutine yet: owned is set, and Admitted posts mailAdmitted, upon which the
-// loop calls loop.Go.
+// User code on the driver costs a lease of the loop and nothing else: no event can
+// come meanwhile, so the state word stays 0. If the lease is lost (package loop),
+// Lost sets owned before the next driver starts, and leaves the timer's time in
+// armedAt; when the user code returns, Leave finds the loss, sets off, and the
+// goroutine goes on as the owner where it was: in the middle of Data, or of a
+// Ready that returns false in the end. Its loop's scratch buffer stays its own
+// until then, so Data may run user code that looks at bytes in it.
 //
-// A quick handler runs on the goroutine that drives the loop, under a ticket
-// (see package loop). It is the owner all the same, and must not touch the
-// loop before Leave has said that the loop is still its goroutine's: the next
-// driver may be at work.
+// An event that comes while a goroutine off the loop is the owner only sets bits
+// (state.go). release fails when one of them asks for something, so no event is
+// lost between the owner's last look and the change of owner.
 //
-// The state word's bits:
-//
-//	owned       the handler's goroutine is the owner
-//	readable    the socket may have unread bytes, an end or an error
-//	writable    the socket may take bytes again
-//	waitRead    the handler sleeps until readable; whoever clears it ends the sleep
-//	waitWrite   the same for writable
-//	peerClosed  the peer has sent FIN
-//	hangup      the connection is dead
-//	draining    the server is shutting down: no further request after this one
-//	shut        the server is closing: the owner must stop
-//	noTimer     the timer fired while the handler was the owner and is unarmed
-//	hijacked    the socket belongs to somebody else; ignore all
-//
-// An event that comes while the handler owns the connection only sets bits.
-// release fails when a bit it cares about is set, so no event is lost between
-// the handler's last look and the change of owner: it is the handler's to act
-// on, by reading on, or the loop's.
-//
-// Descriptors are closed by the loop alone. So the loop may look at a socket
-// that a handler owns (recv with MSG_PEEK, shutdown) without fear that its
+// Descriptors are closed by the loop alone. So the loop may look at a socket that
+// another goroutine owns (recv with MSG_PEEK, shutdown) without fear that its
 // number has gone to another.
-package conn
+//
+// # The queue
+//
+// What is to be sent goes through Send, Write or Queue, and what the socket does
+// not take is kept in one queue (queue.go):
+//
+//	nothing queued:  one system call with the caller's bytes
+//	corked:          answers of pipelined requests, until Data returns, the loop
+//	                 is lost, or more comes than highWater
+//	stalled:         the socket is full; an event makes the loop send on, and the
+//	                 Session is not called meanwhile, unless the Link is shared
+//
+// A write of user code waits while the queue is above its high-water mark; what is
+// below it goes on without a goroutine when the user code has returned.
+//
+// # The layer
+//
+// With a Layer (layer.go), what read gives goes through Open before it is
+// Buffered, and what push takes through Seal. Only read reads the socket; only
+// write, and where there is no layer the calls of sendfile and splice, write to it.

@@ -1,121 +1,90 @@
 package conn
 
 import (
-	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is how the loop ends a connection that it owns.
 
-func (c *Conn) drain() {
-	old := c.state.Or(draining)
-	if old&(owned|hijacked) != 0 || c.phase != reading {
-		return
+// obey carries out what the server has posted.
+func (c *Conn) obey(m Command) {
+	switch busy := c.state.Load()&owned != 0; {
+	case m == Kill:
+		c.kill()
+	case c.phase != reading && c.phase != waiting || m == CloseIdle && !busy && c.Stalled():
+	case !busy:
+		// A request may have come that has not been read: look once more.
+		c.draining = true
+		c.ready |= poll.Readable
+		c.loop.Requeue(c.handle)
+	case m == Drain:
+		c.draining = true
+		if c.state.Or(recall)&owned == 0 {
+			c.obey(m) // it has just been released
+		}
 	}
-	// A request may have come that nobody has read yet: look once more.
-	c.state.Or(readable)
-	c.fill()
-	if c.phase != reading || c.state.Load()&owned != 0 || c.in != nil {
-		return
-	}
-	if c.fresh {
-		c.wait(min(c.deadline, after(c.loop.Now(), int64(DrainNew))))
-		return
-	}
-	c.closeNow()
 }
 
 func (c *Conn) kill() {
-	old := c.state.Or(shut)
-	switch {
-	case old&hijacked != 0:
-		return
-	case old&owned == 0:
+	if c.state.Load()&owned == 0 || c.state.Or(shut)&owned == 0 {
 		c.closeNow()
 		return
 	}
-	// The handler's calls fail from now on; it closes when it notices.
+	if c.state.Load()&hijacked != 0 {
+		return
+	}
+	// The user code's calls fail from now on; the owner ends when it notices.
 	sys.CloseBoth(int(c.fd))
 	c.wake(waitRead)
 	c.wake(waitWrite)
-	c.proto.PeerGone(true)
+	c.sessionOf().PeerGone(true)
 }
 
-// reply writes b on the loop and ends the connection as v says.
-func (c *Conn) reply(b []byte, v Verdict) {
-	if len(b) == 0 {
-		c.end(v)
+// end ends the loop-owned connection when all that is queued has been sent.
+func (c *Conn) end(how Next) {
+	q := c.queue.Load()
+	if q != nil && how != Reset && q.finish() {
+		c.phase, c.how = ending, how
+		c.awaitPeer(q)
 		return
 	}
-	n, e := c.loop.Poller().Write2(int(c.fd), b, nil)
-	if e != 0 && !sys.Again(e) {
-		c.closeNow()
-		return
+	if how == Close && (c.in != nil || c.ready&poll.Readable != 0) {
+		// A Close over bytes that the client has sent and that were not read
+		// would be a reset too; see Linger.
+		how = Linger
 	}
-	if n == len(b) {
-		c.end(v)
-		return
+	if c.layer != nil && how != Reset {
+		q.mu.Lock()
+		c.layer.close(c)
+		q.mu.Unlock()
 	}
-	c.out = buf.Get(len(b) - n)
-	c.out.B = append(c.out.B, b[n:]...)
-	c.phase = flushing
-	c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
-	if e == 0 {
-		// Only after EAGAIN does an event follow (contract of poll.Poller).
-		c.state.Or(writable)
-		c.flush()
-	}
-}
-
-// flush writes what is left of a reply until the socket takes no more.
-func (c *Conn) flush() {
-	for c.state.And(^writable)&writable != 0 {
-		n, e := c.loop.Poller().Write2(int(c.fd), c.out.B, nil)
-		switch {
-		case sys.Again(e):
-			return
-		case e != 0:
-			c.closeNow()
-			return
-		case n == len(c.out.B):
-			c.out.Release()
-			c.out = nil
-			// Whatever end was asked for: a peer that took its answer slowly
-			// may still be sending.
-			c.end(Linger)
-			return
-		}
-		c.out.B = c.out.B[n:]
-		c.wait(after(c.loop.Now(), c.shared.Limits.WriteStall))
-		c.state.Or(writable)
-	}
-}
-
-// end closes the loop-owned connection, at once or after a linger.
-func (c *Conn) end(v Verdict) {
-	if v == Reset {
+	switch how {
+	case Reset:
 		sys.SetReset(int(c.fd))
-	}
-	if v != Linger {
 		c.closeNow()
-		return
+	case Linger:
+		sys.CloseWrite(int(c.fd))
+		c.dropBuffers()
+		c.phase = lingering
+		c.deadline = after(c.loop.Now(), int64(LingerFor))
+		c.arm()
+		c.ready |= poll.Readable
+		c.discard()
+	default:
+		c.closeNow()
 	}
-	sys.CloseWrite(int(c.fd))
-	c.dropBuffers()
-	c.phase = lingering
-	c.wait(after(c.loop.Now(), int64(LingerFor)))
-	c.state.Or(readable)
-	c.discard()
 }
 
 // discard throws away what a lingering connection still sends.
 func (c *Conn) discard() {
+	p := c.loop.Scratch().Whole()
 	for range readsPerTurn {
-		if c.state.And(^readable)&readable == 0 {
+		if c.ready&poll.Readable == 0 {
 			return
 		}
-		p := c.loop.Scratch()
-		n, e := c.loop.Poller().Read(int(c.fd), p)
+		c.ready &^= poll.Readable
+		n, e := c.read(p)
 		if sys.Again(e) {
 			return
 		}
@@ -125,40 +94,34 @@ func (c *Conn) discard() {
 		}
 		c.noteRead(n, len(p))
 	}
-	c.loop.Again(c.place)
+	c.loop.Requeue(c.handle)
 }
 
 // closeNow ends the loop-owned connection.
 func (c *Conn) closeNow() {
-	if c.phase == closed {
-		return
+	if c.phase != closed {
+		c.leave(false)
 	}
-	c.leave()
 }
 
 // leave closes the descriptor and forgets the connection.
-func (c *Conn) leave() {
+func (c *Conn) leave(hijacked bool) {
 	c.phase = closed
-	c.loop.Detach(c.place)
+	c.loop.Detach(c.handle)
+	c.dropBuffers() // before: another goroutine may be at the queue
 	c.loop.Poller().CloseFD(int(c.fd))
-	c.dropBuffers()
 	c.shared.Gate.Leave(c.peer)
-	c.proto.Closed()
+	c.session.Closed(hijacked)
 }
 
 func (c *Conn) dropBuffers() {
 	if c.in != nil {
-		c.in.Release()
-		c.in = nil
+		c.Discard(len(c.in.B))
 	}
-	if c.out != nil {
-		c.out.Release()
-		c.out = nil
+	if q := c.queue.Load(); q != nil {
+		q.drop()
 	}
-	if h := c.held.Load(); h != nil {
-		// An answer had stalled behind it. There is no handler that mu would
-		// be for.
-		c.held.Store(nil)
-		h.drop()
+	if c.layer != nil {
+		c.layer.drop() // no goroutine sends through a closed queue
 	}
 }

@@ -4,6 +4,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ type phaseCase struct {
 }
 
 // held is a Serve that waits in the given way and tells how that ended.
-func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Verdict {
-	return func(f *fake, line string) Verdict {
+func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Next {
+	return func(f *fake, line string) Next {
 		entered <- true
 		err := wait(f)
 		ended <- err
@@ -31,42 +32,29 @@ func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*f
 	}
 }
 
-func (r *rig) inPhase(f *fake, want phase) {
-	r.t.Helper()
-	eventually(r.t, "the phase is reached", func() (ok bool) {
-		r.on(func() { ok = f.phase == want })
-		return ok
-	})
-}
-
-func (f *fake) sleeps(wait uint32) {
-	f.t.Helper()
-	eventually(f.t, "the handler sleeps", func() bool { return f.state.Load()&wait != 0 })
-}
-
 func TestKillWhileLoopOwns(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 8<<20)
 	for _, tt := range []phaseCase{
 		{"fresh", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {}},
 		{"idle", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {
-			c.send("a\n")
-			c.want("a\n")
+			c.Send("a\n")
+			c.Want("a\n")
 		}},
 		{"partial", func() *fake { return &fake{} }, func(r *rig, f *fake, c *client) {
-			c.send("a\nb")
-			c.want("a\n")
+			c.Send("a\nb")
+			c.Want("a\n")
 		}},
-		{"flushing", func() *fake {
-			return &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+		{"ending", func() *fake {
+			return &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 		}, func(r *rig, f *fake, c *client) {
-			c.send("a\n")
-			r.inPhase(f, flushing)
+			c.Send("a\n")
+			r.inPhase(f, ending)
 		}},
 		{"lingering", func() *fake {
-			return &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte("no\n") }}
+			return &fake{reply: func(string) ([]byte, Next, bool) { return []byte("no\n"), Linger, true }}
 		}, func(r *rig, f *fake, c *client) {
-			c.send("a\n")
+			c.Send("a\n")
 			r.inPhase(f, lingering)
 		}},
 	} {
@@ -76,11 +64,11 @@ func TestKillWhileLoopOwns(t *testing.T) {
 			f := tt.f()
 			c := r.open(f)
 			tt.enter(r, f, c)
-			r.loop.Post(f.place, Kill)
+			r.tell(f, Kill)
 			await(t, f.closed, "Closed")
 			// Twice does not matter, nor does mail to a place that is free.
-			r.loop.Post(f.place, Kill)
-			r.loop.Post(f.place, Drain)
+			r.tell(f, Kill)
+			r.tell(f, Drain)
 		})
 	}
 }
@@ -94,33 +82,35 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 	}{
 		{"computing", func(f *fake) error {
 			await(f.t, f.gone, "PeerGone")
-			return f.Write2([]byte("x"), nil)
+			return f.Write([]byte("x"), nil)
 		}, 0},
 		{"reading", func(f *fake) error { return f.Fill() }, waitRead},
-		{"writing", func(f *fake) error { return f.Write2(make([]byte, 64<<20), nil) }, waitWrite},
+		{"writing", func(f *fake) error { return f.Write(make([]byte, 64<<20), nil) }, waitWrite},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, Limits{})
-			entered, ended := make(chan bool, 1), make(chan error, 1)
-			f := &fake{serve: held(entered, tt.wait, ended)}
-			c := r.open(f)
-			c.send("a\n")
-			await(t, entered, "Serve")
-			if tt.bit != 0 {
-				f.sleeps(tt.bit)
-			}
-			select {
-			case <-f.closed:
-				t.Error("closed under its handler")
-			default:
-			}
-			r.loop.Post(f.place, Kill)
-			if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("the handler saw %v", err)
-			}
-			await(t, f.closed, "Closed")
-		})
+		for _, quick := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, quick %v", tt.name, quick), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Limits{})
+				entered, ended := make(chan bool, 1), make(chan error, 1)
+				f := &fake{quick: quick, serve: held(entered, tt.wait, ended)}
+				c := r.open(f)
+				c.Send("a\n")
+				await(t, entered, "Serve")
+				if tt.bit != 0 {
+					f.sleeps(tt.bit)
+				}
+				select {
+				case <-f.closed:
+					t.Error("closed under its handler")
+				default:
+				}
+				r.tell(f, Kill)
+				if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("the handler saw %v", err)
+				}
+				await(t, f.closed, "Closed")
+			})
+		}
 	}
 }
 
@@ -129,7 +119,7 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 func TestKillBeforeServe(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
-	f := &fake{serve: func(f *fake, line string) Verdict {
+	f := &fake{serve: func(f *fake, line string) Next {
 		if line == "kill" {
 			f.t.Error("Serve was called after Kill")
 		}
@@ -138,12 +128,12 @@ func TestKillBeforeServe(t *testing.T) {
 	f.fed = func(f *fake, line string) {
 		// The second line is fed by the handler's goroutine.
 		if line == "kill" {
-			f.loop.Post(f.place, Kill)
+			f.loop.Post(f.handle, Kill)
 			eventually(f.t, "the kill has arrived", func() bool { return f.state.Load()&shut != 0 })
 		}
 	}
 	c := r.open(f)
-	c.send("a\nkill\n")
+	c.Send("a\nkill\n")
 	await(t, f.closed, "Closed")
 	if f.runs.Load() != 1 {
 		t.Errorf("served %d times", f.runs.Load())
@@ -158,57 +148,57 @@ func TestDrain(t *testing.T) {
 	// Fresh: it may still send its first request.
 	f := &fake{}
 	c := r.open(f)
-	r.loop.Post(f.place, Drain)
-	c.send("a\n")
-	c.want("a\n")
-	c.ended()
+	r.tell(f, Drain)
+	c.Send("a\n")
+	c.Want("a\n")
+	c.Ended()
 	await(t, f.closed, "Closed")
 
 	// Idle.
 	f = &fake{}
 	c = r.open(f)
-	c.send("a\n")
-	c.want("a\n")
-	r.loop.Post(f.place, Drain)
-	c.ended()
+	c.Send("a\n")
+	c.Want("a\n")
+	r.tell(f, Drain)
+	c.Ended()
 
 	// A partial request may be completed.
 	f = &fake{}
 	c = r.open(f)
-	c.send("a\nb")
-	c.want("a\n")
-	r.loop.Post(f.place, Drain)
+	c.Send("a\nb")
+	c.Want("a\n")
+	r.tell(f, Drain)
 	r.on(func() {})
-	c.send("c\n")
-	c.want("bc\n")
-	c.ended()
+	c.Send("c\n")
+	c.Want("bc\n")
+	c.Ended()
 
 	// The handler finishes. (Whether it serves what is pipelined is its own
 	// affair: the fake does.)
 	entered, leave := make(chan bool, 1), make(chan bool)
-	f = &fake{serve: func(f *fake, line string) Verdict {
+	f = &fake{serve: func(f *fake, line string) Next {
 		entered <- true
 		<-leave
 		return echo(f, line)
 	}}
 	c = r.open(f)
-	c.send("a\n")
+	c.Send("a\n")
 	await(t, entered, "Serve")
-	r.loop.Post(f.place, Drain)
+	r.tell(f, Drain)
 	r.on(func() {})
 	close(leave)
-	c.want("a\n")
-	c.ended()
+	c.Want("a\n")
+	c.Ended()
 
 	// A reply under way is finished.
-	f = &fake{reply: func(string) (Verdict, []byte) { return Linger, []byte(big) }}
+	f = &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 	c = r.open(f)
-	c.send("a\n")
-	r.inPhase(f, flushing)
-	r.loop.Post(f.place, Drain)
+	c.Send("a\n")
+	r.inPhase(f, ending)
+	r.tell(f, Drain)
 	r.on(func() {})
-	c.want(big)
-	c.ended()
+	c.Want(big)
+	c.Ended()
 }
 
 // A connection that is fresh when the server drains does not stay for ever.
@@ -217,7 +207,8 @@ func TestDrainFreshIsBounded(t *testing.T) {
 	r := newRig(t, Limits{})
 	f := &fake{}
 	c := r.open(f)
-	r.loop.Post(f.place, Drain)
+	r.tell(f, Drain)
+	eventually(t, "the session has been asked", func() bool { return f.drains.Load() > 0 })
 	r.on(func() {
 		if left := time.Duration(f.deadline - r.loop.Now()); left > DrainNew {
 			t.Errorf("a fresh connection has %v left", left)
@@ -234,19 +225,19 @@ func TestEndMeetsRelease(t *testing.T) {
 	for i := range 1000 {
 		f := &fake{}
 		c := r.open(f)
-		c.send("a\n")
+		c.Send("a\n")
 		if i%4 < 2 {
-			c.want("a\n")
+			c.Want("a\n")
 		}
 		mail := Drain
 		if i%2 == 0 {
 			mail = Kill
 		}
-		r.loop.Post(f.place, mail)
+		r.tell(f, mail)
 		await(t, f.closed, "Closed")
 		if mail == Drain && i%4 >= 2 {
-			c.want("a\n")
-			c.ended()
+			c.Want("a\n")
+			c.Ended()
 		}
 		c.Close()
 	}

@@ -8,12 +8,10 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Hijack implements Transport. The result is a *net.TCPConn or *net.UnixConn
-// over a duplicate of the descriptor; the original is the loop's to close.
+// Hijack implements Link. The result is a *net.TCPConn or *net.UnixConn over a
+// duplicate of the descriptor, or what the layer makes of it; the original is the
+// loop's to close.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
-	if err := c.flushHeld(); err != nil {
-		return nil, nil, err
-	}
 	dup, err := sys.Dup(int(c.fd))
 	if err != nil {
 		return nil, nil, err
@@ -21,21 +19,44 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	f := os.NewFile(uintptr(dup), "hijacked")
 	nc, err := net.FileConn(f)
 	f.Close()
+	if err == nil {
+		err = c.closeQueue()
+	}
 	if err != nil {
+		if nc != nil {
+			nc.Close()
+		}
 		return nil, nil, err
+	}
+	if c.layer != nil {
+		c.layer.unwatch()
 	}
 	c.loop.Poller().Remove(int(c.fd))
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
+	if c.layer != nil {
+		nc = c.layer.conn(nc)
+	}
+	c.yield() // the user code begins a life of its own
 	c.state.Or(hijacked)
-	c.letGo() // the handler begins a life of its own
-	// At once, not when the handler returns: until the original is closed,
-	// the new owner's Close would not end the connection.
-	c.giveBack(mailHijacked)
+	// At once, not when the user code returns: until the original is closed, the
+	// new owner's Close would not end the connection.
+	c.post(Detached)
 	return nc, rest, nil
 }
 
-// NetConn implements Transport.
+// closeQueue refuses what other goroutines queue from now on, and waits until all
+// that was queued has been sent.
+func (c *Conn) closeQueue() error {
+	q := c.queue.Load()
+	if q == nil {
+		return nil
+	}
+	q.finish()
+	return c.drained()
+}
+
+// NetConn implements Link.
 func (c *Conn) NetConn() net.Conn { return hookConn{c} }
 
 // hookConn is the net.Conn that hooks such as ConnState and ConnContext see.
@@ -47,9 +68,9 @@ func (h hookConn) Write([]byte) (int, error) { return 0, errNotYours }
 
 var errNotYours = &net.OpError{Op: "use", Net: "tcp", Err: os.ErrPermission}
 
-// Close ends the connection; a handler that runs on it sees its calls fail.
+// Close ends the connection; user code that runs on it sees its calls fail.
 func (h hookConn) Close() error {
-	if !h.c.loop.Post(h.c.place, Kill) {
+	if !h.c.loop.Post(h.c.handle, Kill) {
 		return net.ErrClosed
 	}
 	return nil

@@ -46,7 +46,7 @@ func inlineStressRound(t *testing.T, seed int64) {
 	var fakes []*fake
 	var all sync.WaitGroup
 	var checked atomic.Int64
-	var kinds [4]atomic.Int64 // by Outcome
+	var pooled, inline, waited, late atomic.Int64
 	for i := range n {
 		random := rand.New(rand.NewSource(rnd.Int63())) // the owner's
 		f := &fake{whole: rnd.Intn(2) == 0}
@@ -57,10 +57,17 @@ func inlineStressRound(t *testing.T, seed int64) {
 		}
 		f.quickly = func(line string) bool { return quick[line] }
 		ends := rnd.Intn(2) == 0 // its handlers may end the connection
-		f.serve = func(f *fake, line string) Verdict {
+		f.serve = func(f *fake, line string) Next {
 			v := inlineStressServe(f, line, random, ends)
-			if v == More {
-				kinds[f.Outcome()].Add(1)
+			switch {
+			case !f.OnLoop():
+				pooled.Add(1)
+			case f.Inline():
+				inline.Add(1)
+			case f.Waited():
+				waited.Add(1)
+			default:
+				late.Add(1)
 			}
 			return v
 		}
@@ -68,7 +75,7 @@ func inlineStressRound(t *testing.T, seed int64) {
 		fakes = append(fakes, f)
 		clientRnd := rand.New(rand.NewSource(rnd.Int63()))
 		all.Go(func() {
-			k := inlineStressClient(c, i, lines, clientRnd)
+			k := inlineStressClient(t, c, i, lines, clientRnd)
 			checked.Add(int64(k))
 			if k < lines && !ends {
 				t.Errorf("connection %d: %d of %d answers", i, k, lines)
@@ -87,21 +94,21 @@ func inlineStressRound(t *testing.T, seed int64) {
 	r.alive()
 	if testing.Verbose() {
 		t.Logf("%d answers; pooled %d, inline %d, waited %d, overstayed %d", checked.Load(),
-			kinds[RanPooled].Load(), kinds[RanInline].Load(), kinds[Waited].Load(), kinds[Overstayed].Load())
+			pooled.Load(), inline.Load(), waited.Load(), late.Load())
 	}
 }
 
 // inlineStressServe answers "<line>" with "<line> <n>\n" and n bytes. A line
 // "<id> <n>" has a body of n bytes behind it, which is part of the answer's line.
-func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Verdict {
+func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 	raw := string(f.raw)
 	body := 0
 	if _, b, ok := strings.Cut(line, " "); ok {
 		fmt.Sscan(b, &body)
 	}
 	if f.raw != nil && body > 0 {
-		// It is not whole after all; it may be tried where it may wait.
-		f.Unread(nil)
+		// Its body comes after what is served where it lies.
+		f.Discard(len(f.raw))
 		f.raw = nil
 	}
 	got := make([]byte, body)
@@ -116,7 +123,7 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Verdict 
 		for end := sys.Nanotime() + int64(2*time.Millisecond); sys.Nanotime() < end; {
 		}
 	case k < 2:
-		for f.Outcome() == RanInline { // whatever 2 ms are today
+		for f.Inline() { // whatever 2 ms are today
 			runtime.Gosched()
 		}
 	case k < 4:
@@ -138,11 +145,9 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Verdict 
 	case k < 11:
 		runtime.Goexit()
 	case k < 12:
-		return []Verdict{Close, Linger}[rnd.Intn(2)]
+		return []Next{Close, Linger}[rnd.Intn(2)]
 	case k < 13 && f.raw == nil:
-		f.leave()
 		nc, _, err := f.Hijack()
-		f.owner.Store(1)
 		if err == nil {
 			nc.Close()
 			return Detached
@@ -159,40 +164,37 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Verdict 
 	out := append(fmt.Appendf(nil, "%s%s %d\n", strings.ReplaceAll(line, " ", "+"), got, n), stressBody(line, n)...)
 	switch rnd.Intn(8) {
 	case 0:
-		if f.Write2(out[:1], out[1:]) != nil {
+		if f.Write(out[:1], out[1:]) != nil {
 			return Close
 		}
 		return More
 	case 1:
-		if f.Write2(out[:2], nil) != nil {
+		if f.Write(out[:2], nil) != nil {
 			return Close
 		}
 		out = out[2:]
 	}
-	if f.WriteLast(out) != nil {
-		return Close
-	}
-	return More
+	return f.answer(string(out))
 }
 
 // inlineStressClient sends lines, some of them together, and returns how many
 // answers came whole and in order before the end.
-func inlineStressClient(c *client, id, lines int, rnd *rand.Rand) (checked int) {
+func inlineStressClient(t testing.TB, c *client, id, lines int, rnd *rand.Rand) (checked int) {
 	var want []string // the answers' lines
 	var wants []string
 	read := func(left int) bool {
 		for len(want) > left {
 			var head string
 			var n int
-			if _, err := fmt.Fscanf(c.r, "%s %d\n", &head, &n); err != nil {
+			if _, err := fmt.Fscanf(c.R, "%s %d\n", &head, &n); err != nil {
 				return false
 			}
 			b := make([]byte, n)
-			if _, err := io.ReadFull(c.r, b); err != nil {
+			if _, err := io.ReadFull(c.R, b); err != nil {
 				return false // cut by the end
 			}
 			if head != want[0] || string(b) != string(stressBody(wants[0], n)) {
-				c.t.Errorf("got the answer %.100q, want %q, or its bytes are wrong", head, want[0])
+				t.Errorf("got the answer %.100q, want %q, or its bytes are wrong", head, want[0])
 				return false
 			}
 			checked++

@@ -5,7 +5,6 @@ package conn
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -14,39 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chert-http/chert/internal/servertest"
 	"github.com/chert-http/chert/internal/sys"
 )
-
-// packets is pair where each write is read by itself.
-func packets(t testing.TB) (int, net.Conn) {
-	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET, 0)
-	if err != nil {
-		t.Skip("this system has no pairs of packet sockets")
-	}
-	for _, fd := range fds {
-		syscall.CloseOnExec(fd)
-		syscall.SetNonblock(fd, true)
-	}
-	file := os.NewFile(uintptr(fds[1]), "client")
-	defer file.Close()
-	nc, err := net.FileConn(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fds[0], nc
-}
-
-// alive checks that the loop serves others.
-func (r *rig) alive() {
-	r.t.Helper()
-	for _, quick := range []bool{true, false} {
-		c := r.open(&fake{quick: quick, serve: last})
-		c.send("alive\n")
-		c.want("alive\n")
-		c.Close()
-	}
-}
 
 // A quick request is served on the loop and the connection given back.
 func TestQuickOnLoop(t *testing.T) {
@@ -55,15 +24,15 @@ func TestQuickOnLoop(t *testing.T) {
 	var quick, slow atomic.Int64
 	f := &fake{
 		quickly: func(line string) bool { return line[0] == 'q' },
-		serve: func(f *fake, line string) Verdict {
-			switch o := f.Outcome(); {
-			case o == RanInline && line[0] == 'q':
-				quick.Add(1)
-			case o == RanPooled && line[0] == 's':
+		serve: func(f *fake, line string) Next {
+			switch {
+			case line[0] == 's' && !f.OnLoop() && !f.Inline():
 				slow.Add(1)
-			case o == Overstayed: // on a busy machine
+			case line[0] == 'q' && f.OnLoop() && f.Inline():
+				quick.Add(1)
+			case line[0] == 'q' && f.OnLoop(): // late, on a busy machine
 			default:
-				t.Errorf("%s has run as %d", line, o)
+				t.Errorf("%s: on the loop %v, inline %v", line, f.OnLoop(), f.Inline())
 			}
 			return last(f, line)
 		},
@@ -71,15 +40,15 @@ func TestQuickOnLoop(t *testing.T) {
 	c := r.open(f)
 	for i := range 50 {
 		line := fmt.Sprintf("%c%d\n", "qs"[i%2], i)
-		c.send(line)
-		c.want(line)
-		eventually(t, "the loop owns it", func() bool { return f.state.Load()&owned == 0 })
+		c.Send(line)
+		c.Want(line)
+		r.loopOwns(f)
 	}
 	if quick.Load() == 0 || slow.Load() != 25 {
 		t.Errorf("%d ran on the loop, %d on a goroutine", quick.Load(), slow.Load())
 	}
-	c.closeWrite()
-	c.ended()
+	c.CloseWrite()
+	c.Ended()
 	await(t, f.closed, "Closed")
 }
 
@@ -93,50 +62,40 @@ func TestOneWrite(t *testing.T) {
 	}{
 		{"one", "a\n", []string{"a\n"}},
 		{"three", "a\nb\nc\n", []string{"a\nb\nc\n"}},
-		{"a partial one behind", "a\nb\nc", []string{"a\nb\n"}},
+		{"a partial one after them", "a\nb\nc", []string{"a\nb\n"}},
 		{"as many as a batch", strings.Repeat("a\n", batch), []string{strings.Repeat("a\n", batch)}},
-		{"a large one behind", "a\n" + big, []string{"a\n" + big}},
-		{"large ones", big + "a\n", []string{big + "a\n"}},
+		{"a large one at the end", "a\n" + big, []string{"a\n" + big}},
+		{"a large one first", big + "a\n", []string{big, "a\n"}},
 	} {
 		for _, whole := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, whole %v", tt.name, whole), func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Limits{})
-				// One that overstays on a busy machine may cost a write more.
-				var overstayed atomic.Bool
-				f := &fake{quick: true, whole: whole, serve: func(f *fake, line string) Verdict {
-					v := last(f, line)
-					if f.Outcome() != RanInline {
-						overstayed.Store(true)
-					}
-					return v
-				}}
-				fd, nc := packets(t)
-				c := r.start(f, fd, nc)
+				f := &fake{quick: true, whole: whole, serve: last}
+				var c *client
 				for good, tries := 0, 0; good < 3; tries++ {
 					if tries == 50 {
 						t.Fatal("in every round one overstays")
 					}
-					if overstayed.Swap(false) {
-						fd, nc := packets(t)
+					if tries == 0 || f.lates.Load() > 0 {
+						// One that overstays, on a busy machine, may cost a write more.
+						f = &fake{quick: true, whole: whole, serve: last}
+						fd, nc := servertest.Packets(t)
 						c = r.start(f, fd, nc)
 					}
-					c.send(tt.in)
+					c.Send(tt.in)
 					for _, w := range tt.out {
 						b := make([]byte, 1<<20)
 						n, err := c.Read(b)
 						if string(b[:n]) == w {
 							continue
 						}
-						eventually(t, "all are served", func() bool {
-							return int(f.runs.Load())%strings.Count(tt.in, "\n") == 0 && f.state.Load()&owned == 0
-						})
-						if !overstayed.Load() {
+						if r.loopOwns(f); f.lates.Load() == 0 {
 							t.Fatalf("got %.100q (%d, %v), want %.100q (%d)", b[:n], n, err, w, len(w))
 						}
 						break
 					}
-					if !overstayed.Load() {
+					if r.loopOwns(f); f.lates.Load() == 0 {
 						good++
 					}
 					if strings.HasSuffix(tt.in, "c") {
@@ -161,14 +120,14 @@ func TestPipelineOrder(t *testing.T) {
 				f := &fake{
 					whole:   whole,
 					quickly: func(line string) bool { return line[len(line)-1] != '7' },
-					serve: func(f *fake, line string) Verdict {
+					serve: func(f *fake, line string) Next {
 						v := last(f, line+pad)
-						if h := f.held.Load(); h != nil {
-							h.mu.Lock()
-							if h.b != nil && len(h.b.B) > holdMax {
-								t.Errorf("%d bytes are held", len(h.b.B))
+						if q := f.queue.Load(); q != nil {
+							q.mu.Lock()
+							if q.held > highWater+len(line)+len(pad)+1 {
+								t.Errorf("%d bytes are held", q.held)
 							}
-							h.mu.Unlock()
+							q.mu.Unlock()
 						}
 						return v
 					},
@@ -180,15 +139,15 @@ func TestPipelineOrder(t *testing.T) {
 					fmt.Fprintf(&in, "%d\n", i)
 					fmt.Fprintf(&out, "%d%s\n", i, pad)
 				}
-				c.send(in.String())
+				c.Send(in.String())
 				if size > 10_000 {
-					// Nobody reads: the handler waits for room and leaves the loop.
-					f.sleeps(waitWrite)
+					// The client does not read: the lines wait with the answers.
+					r.stuck(f)
 					r.alive()
 				}
-				c.want(out.String())
-				c.send("x\n")
-				c.want("x" + pad + "\n")
+				c.Want(out.String())
+				c.Send("x\n")
+				c.Want("x" + pad + "\n")
 			})
 		}
 	}
@@ -202,7 +161,7 @@ func TestHeldIsWritten(t *testing.T) {
 		name string
 		// b is the second's Serve. It may wait for release, which comes when
 		// the first answer has.
-		b func(f *fake, release <-chan bool) Verdict
+		b func(f *fake, release <-chan bool) Next
 		// then is what the client sends at the release, and gets.
 		then, want string
 		slow, ends bool
@@ -214,15 +173,15 @@ func TestHeldIsWritten(t *testing.T) {
 	t.Cleanup(func() { file.Close() })
 	file.WriteString("file\n")
 	for _, tt := range []test{
-		{name: "waits", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "waits", b: func(f *fake, release <-chan bool) Next {
 			<-release
 			return last(f, "b")
 		}, want: "b\n"},
-		{name: "waits, not quick", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "waits, not quick", b: func(f *fake, release <-chan bool) Next {
 			<-release
 			return last(f, "b")
 		}, want: "b\n", slow: true},
-		{name: "computes", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "computes", b: func(f *fake, release <-chan bool) Next {
 			for computing := true; computing; {
 				select {
 				case <-release:
@@ -231,20 +190,20 @@ func TestHeldIsWritten(t *testing.T) {
 					runtime.KeepAlive(f) // anything but waiting
 				}
 			}
-			if f.Outcome() != Overstayed {
-				t.Errorf("the outcome is %d", f.Outcome())
+			if f.Inline() || f.lates.Load() == 0 {
+				t.Errorf("inline %v, late %d times", f.Inline(), f.lates.Load())
 			}
 			return last(f, "b")
 		}, want: "b\n"},
-		{name: "waits for a body", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "waits for a body", b: func(f *fake, release <-chan bool) Next {
 			b := make([]byte, 10)
 			n, err := f.Read(b)
-			if err != nil || f.Outcome() != Waited {
-				t.Errorf("read %q, %v; outcome %d", b[:n], err, f.Outcome())
+			if err != nil || !f.Waited() {
+				t.Errorf("read %q, %v; waited %v", b[:n], err, f.Waited())
 			}
 			return last(f, "b:"+string(b[:n]))
 		}, then: "body", want: "b:body\n"},
-		{name: "fills", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "fills", b: func(f *fake, release <-chan bool) Next {
 			err := f.Fill()
 			b := string(f.Buffered())
 			if err != nil {
@@ -253,25 +212,23 @@ func TestHeldIsWritten(t *testing.T) {
 			f.Discard(len(b))
 			return last(f, "b:"+b)
 		}, then: "body", want: "b:body\n"},
-		{name: "writes a part", b: func(f *fake, release <-chan bool) Verdict {
-			f.Write2([]byte("b"), []byte("1"))
+		{name: "writes a part", b: func(f *fake, release <-chan bool) Next {
+			f.Write([]byte("b"), []byte("1"))
 			<-release
 			return last(f, "2")
 		}, want: "b12\n"},
-		{name: "sends a file", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "sends a file", b: func(f *fake, release <-chan bool) Next {
 			_, ok, err := f.SendFile(file, 0, 5)
 			if err != nil {
 				t.Error(err)
 			}
 			if !ok {
-				f.Write2([]byte("file\n"), nil)
+				f.Write([]byte("file\n"), nil)
 			}
 			<-release
 			return last(f, "b")
 		}, want: "file\nb\n"},
-		{name: "hijacks", b: func(f *fake, release <-chan bool) Verdict {
-			f.leave()
-			defer f.owner.Store(1)
+		{name: "hijacks", b: func(f *fake, release <-chan bool) Next {
 			nc, _, err := f.Hijack()
 			if err != nil {
 				t.Error(err)
@@ -282,27 +239,27 @@ func TestHeldIsWritten(t *testing.T) {
 			io.WriteString(nc, "hijacked\n")
 			return Detached
 		}, want: "hijacked\n", ends: true},
-		{name: "ends its goroutine", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "ends its goroutine", b: func(f *fake, release <-chan bool) Next {
 			runtime.Goexit()
 			return More
 		}, ends: true},
-		{name: "waits and ends its goroutine", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "waits and ends its goroutine", b: func(f *fake, release <-chan bool) Next {
 			<-release
 			runtime.Goexit()
 			return More
 		}, ends: true},
-		{name: "closes", b: func(f *fake, release <-chan bool) Verdict { return Close }, ends: true},
-		{name: "lingers", b: func(f *fake, release <-chan bool) Verdict { return Linger }, ends: true},
-		{name: "answers and closes", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "closes", b: func(f *fake, release <-chan bool) Next { return Close }, ends: true},
+		{name: "lingers", b: func(f *fake, release <-chan bool) Next { return Linger }, ends: true},
+		{name: "answers and closes", b: func(f *fake, release <-chan bool) Next {
 			last(f, "b")
 			return Close
 		}, want: "b\n", ends: true},
-		{name: "waits and closes", b: func(f *fake, release <-chan bool) Verdict {
+		{name: "waits and closes", b: func(f *fake, release <-chan bool) Next {
 			<-release
 			last(f, "b")
 			return Close
 		}, want: "b\n", ends: true},
-		{name: "says nothing", b: func(f *fake, release <-chan bool) Verdict { return More }},
+		{name: "says nothing", b: func(f *fake, release <-chan bool) Next { return More }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -310,7 +267,7 @@ func TestHeldIsWritten(t *testing.T) {
 			release := make(chan bool)
 			f := &fake{
 				quickly: func(line string) bool { return !tt.slow || line != "b" },
-				serve: func(f *fake, line string) Verdict {
+				serve: func(f *fake, line string) Next {
 					if line == "b" {
 						return tt.b(f, release)
 					}
@@ -318,22 +275,22 @@ func TestHeldIsWritten(t *testing.T) {
 				},
 			}
 			c := r.open(f)
-			c.send("a\nb\n")
-			c.want("a\n")
+			c.Send("a\nb\n")
+			c.Want("a\n")
 			r.alive()
 			if tt.then != "" {
-				c.send(tt.then)
+				c.Send(tt.then)
 			}
 			close(release)
-			c.want(tt.want)
+			c.Want(tt.want)
 			if tt.ends {
-				c.ended()
+				c.Ended()
 				c.Close()
 				await(t, f.closed, "Closed")
 				return
 			}
-			c.send("c\nd\n")
-			c.want("c\nd\n")
+			c.Send("c\nd\n")
+			c.Want("c\nd\n")
 		})
 	}
 }
@@ -345,7 +302,7 @@ func TestHeldIsWrittenInParts(t *testing.T) {
 	r := newRig(t, Limits{})
 	release := make(chan bool)
 	answer := strings.Repeat("x", 60_000)
-	f := &fake{quick: true, serve: func(f *fake, line string) Verdict {
+	f := &fake{quick: true, serve: func(f *fake, line string) Next {
 		if line == "b" {
 			<-release
 			return last(f, line)
@@ -358,8 +315,8 @@ func TestHeldIsWrittenInParts(t *testing.T) {
 	}
 	c := r.start(f, fd, nc)
 	defer close(release)
-	c.send("a\nb\n")
-	c.want(answer + "\n")
+	c.Send("a\nb\n")
+	c.Want(answer + "\n")
 }
 
 // A held answer does not outlive a connection that is killed; the buffers are
@@ -368,9 +325,9 @@ func TestKillWhileHeld(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []bool{true, false} {
 		r := newRig(t, Limits{})
-		f := &fake{quick: true, serve: func(f *fake, line string) Verdict {
+		f := &fake{quick: true, serve: func(f *fake, line string) Next {
 			if line == "b" {
-				f.loop.Post(f.place, Kill)
+				f.loop.Post(f.handle, Kill)
 				if wait {
 					await(f.t, f.gone, "PeerGone")
 				}
@@ -378,7 +335,7 @@ func TestKillWhileHeld(t *testing.T) {
 			return last(f, line)
 		}}
 		c := r.open(f)
-		c.send("a\nb\nc\n")
+		c.Send("a\nb\nc\n")
 		await(t, f.closed, "Closed")
 		c.Close()
 		r.alive()
@@ -390,13 +347,13 @@ func TestGoexitOnLoop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	for range 10 {
-		f := &fake{quick: true, whole: true, serve: func(f *fake, line string) Verdict {
+		f := &fake{quick: true, whole: true, serve: func(f *fake, line string) Next {
 			runtime.Goexit()
 			return More
 		}}
 		c := r.open(f)
-		c.send("x\ny\n")
-		c.ended()
+		c.Send("x\ny\n")
+		c.Ended()
 		c.Close()
 		await(t, f.closed, "Closed")
 		if f.runs.Load() != 1 {
@@ -409,36 +366,37 @@ func TestGoexitOnLoop(t *testing.T) {
 // Drain and Kill while a handler that began on the loop waits.
 func TestEndWhileFormerDriver(t *testing.T) {
 	t.Parallel()
-	for _, mail := range []int{Drain, CloseIdle, Kill} {
+	for _, mail := range []Command{Drain, CloseIdle, Kill} {
 		r := newRig(t, Limits{})
 		entered, release := make(chan bool, 2), make(chan bool)
-		f := &fake{quick: true, serve: func(f *fake, line string) Verdict {
+		f := &fake{quick: true, serve: func(f *fake, line string) Next {
 			entered <- true
 			<-release
 			return last(f, line)
 		}}
 		c := r.open(f)
-		c.send("a\n")
+		c.Send("a\n")
 		await(t, entered, "Serve")
-		r.loop.Post(f.place, mail)
+		r.tell(f, mail)
 		r.on(func() {})
 		close(release)
 		if mail != Kill {
-			c.want("a\n")
+			c.Want("a\n")
 		}
 		if mail == CloseIdle {
-			c.send("b\n")
-			c.want("b\n")
+			c.Send("b\n")
+			c.Want("b\n")
 			c.Close()
 		}
-		c.ended()
+		c.Ended()
 		c.Close()
 		await(t, f.closed, "Closed")
 	}
 }
 
-// The bytes of a whole request stay until Serve has returned, from wherever
-// they were fed, also when the loop is lost and reads on for others.
+// The bytes that a handler is given where they lie stay until it returns, from
+// wherever they were read, also when the loop is lost and reads on for others.
+// What came after them is served next.
 func TestWholeStays(t *testing.T) {
 	t.Parallel()
 	const line = "a line that is whole"
@@ -447,160 +405,168 @@ func TestWholeStays(t *testing.T) {
 		parts []string
 	}{
 		{"at once", []string{line + "\n"}},
-		{"with more behind", []string{line + "\nnext"}},
+		{"with more after it", []string{line + "\nnext"}},
 		{"two", []string{line + "\n" + line + "\n"}},
 		{"three and a half", []string{line + "\n" + line + "\n" + line + "\na l"}},
 		{"in two", []string{line[:5], line[5:] + "\n"}},
 		{"in two, with more", []string{line[:5], line[5:] + "\nnext"}},
 		{"byte by byte", strings.Split(line+"\n"+line+"\n", "")},
 	} {
-		for _, lose := range []string{"", "wait", "fill"} {
+		for _, lose := range []string{"", "wait", "compute", "write"} {
 			t.Run(feed.name+" "+lose, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, Limits{})
-				entered, release := make(chan bool, 10), make(chan bool)
-				f := &fake{quick: true, whole: true}
-				f.serve = func(f *fake, l string) Verdict {
-					check := func(when string) {
-						if string(f.raw) != line+"\n" {
-							t.Errorf("%s the bytes are %q", when, f.raw)
-						}
-					}
-					check("at first")
-					entered <- true
-					if lose == "wait" {
-						<-release
-					}
-					check("after waiting")
-					if err := last(f, l); err != More {
-						return err
-					}
-					check("after writing")
-					return More
-				}
-				c := r.open(f)
-				for i, p := range feed.parts {
-					c.send(p)
-					if i < len(feed.parts)-1 && len(entered) == 0 {
-						r.taken(f, len(strings.Join(feed.parts[:i+1], "")))
-					}
-				}
-				await(t, entered, "Serve")
-				// Others overwrite what they can.
-				for range 3 {
-					o := r.open(&fake{quick: true, serve: last})
-					junk := strings.Repeat("#", 30_000) + "\n"
-					o.send(junk)
-					o.want(junk)
-				}
-				close(release)
-				n := strings.Count(strings.Join(feed.parts, ""), "\n")
-				for range n {
-					c.want(line + "\n")
-				}
-				eventually(t, "the loop owns it", func() bool { return f.state.Load()&owned == 0 })
-				rest := strings.Join(feed.parts, "")
-				rest = rest[strings.LastIndexByte(rest, '\n')+1:]
-				r.on(func() {
-					got := ""
-					if f.in != nil {
-						got = string(f.in.B)
-					}
-					if got != rest || f.whole && f.Conn.whole != 0 {
-						t.Errorf("left %q, %d whole, want %q", got, f.Conn.whole, rest)
-					}
-				})
+				testWholeStays(t, line, feed.parts, lose)
 			})
 		}
 	}
 }
 
-// Unread makes the end of a whole request its body, in front of what came
-// behind it.
-func TestUnread(t *testing.T) {
+func testWholeStays(t *testing.T, line string, parts []string, lose string) {
+	r := newRig(t, Limits{})
+	entered, release := make(chan bool, 10), make(chan bool)
+	f := &fake{quick: true, whole: true}
+	f.serve = func(f *fake, l string) Next {
+		check := func(when string) {
+			if string(f.raw) != line+"\n" {
+				t.Errorf("%s the bytes are %q", when, f.raw)
+			}
+		}
+		check("at first")
+		entered <- true
+		switch lose {
+		case "wait":
+			<-release
+		case "compute":
+			for f.Inline() || f.lates.Load() == 0 {
+				runtime.Gosched()
+			}
+			<-release
+		case "write":
+			f.yield()
+			<-release
+			f.Write([]byte("written: "), nil)
+		}
+		check("after waiting")
+		if next := last(f, l); next != More {
+			return next
+		}
+		check("after writing")
+		return More
+	}
+	c := r.open(f)
+	for i, p := range parts {
+		c.Send(p)
+		if i < len(parts)-1 && len(entered) == 0 {
+			r.taken(f, len(strings.Join(parts[:i+1], "")))
+		}
+	}
+	await(t, entered, "Serve")
+	// Others overwrite what they can.
+	for range 3 {
+		o := r.open(&fake{quick: true, serve: last})
+		junk := strings.Repeat("#", 30_000) + "\n"
+		o.Send(junk)
+		o.Want(junk)
+	}
+	close(release)
+	all := strings.Join(parts, "")
+	for range strings.Count(all, "\n") {
+		if lose == "write" {
+			c.Want("written: ")
+		}
+		c.Want(line + "\n")
+	}
+	r.loopOwns(f)
+	rest := all[strings.LastIndexByte(all, '\n')+1:]
+	r.on(func() {
+		if got := string(f.Buffered()); got != rest || f.borrowed {
+			t.Errorf("left %q, borrowed %v, want %q", got, f.borrowed, rest)
+		}
+	})
+}
+
+// A request whose first line alone is given to the handler leaves its body, and
+// what came after that, to be read by user code: on the loop, on a goroutine,
+// after the loop was lost, or by the owner of a hijacked connection.
+func TestBodyAfterLine(t *testing.T) {
 	t.Parallel()
 	for _, feed := range []struct {
 		name  string
 		parts []string
 	}{
-		{"at once", []string{"head:body\n"}},
-		{"with more behind", []string{"head:body\nnext\n"}},
-		{"behind another", []string{"first:\nhead:body\nnext\n"}},
-		{"byte by byte", strings.Split("head:body\n", "")},
-		{"byte by byte, with more", append(strings.Split("head:body", ""), "\nnext\n")},
+		{"at once", []string{"head\nbody\n"}},
+		{"with more after it", []string{"head\nbody\nnext\n"}},
+		{"after another", []string{"first\nhead\nbody\nnext\n"}},
+		{"byte by byte", strings.Split("head\nbody\n", "")},
+		{"byte by byte, with more", append(strings.Split("head\nbody", ""), "\nnext\n")},
 	} {
-		for _, how := range []string{"inline", "run again", "run again, quick", "hijack", "lost", "nothing"} {
+		for _, how := range []string{"inline", "pooled", "hijack", "lost"} {
 			t.Run(feed.name+", "+how, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, Limits{})
-				rest := make(chan string, 1)
-				begun, release := make(chan bool, 1), make(chan bool)
-				again, slow := false, false
-				f := &fake{whole: true, quickly: func(string) bool { return !slow }}
-				f.serve = func(f *fake, l string) Verdict {
-					switch {
-					case again:
-						again = false
-						slow = false
-					case !strings.HasPrefix(l, "head:"):
-						return last(f, l)
-					default:
-						begun <- true
-						if how == "lost" {
-							<-release
-						}
-						if how == "nothing" {
-							f.Unread(f.raw[len(f.raw):])
-							return last(f, "head:body")
-						}
-						f.Unread(f.raw[len("head:"):])
-						if strings.HasPrefix(how, "run again") {
-							again = true
-							slow = how == "run again"
-							return Run
-						}
-					}
-					if how == "hijack" {
-						f.leave()
-						nc, b, err := f.Hijack()
-						f.owner.Store(1)
-						if err != nil {
-							t.Error(err)
-							return Close
-						}
-						defer nc.Close()
-						rest <- string(b)
-						return Detached
-					}
-					b := make([]byte, len("body\n"))
-					if _, err := io.ReadFull(readerOf{f}, b); string(b) != "body\n" {
-						t.Errorf("read %q, %v", b, err)
-					}
-					return last(f, "head:body")
-				}
-				c := r.open(f)
-				for i, p := range feed.parts {
-					c.send(p)
-					if i < len(feed.parts)-1 {
-						r.taken(f, len(strings.Join(feed.parts[:i+1], "")))
-					}
-				}
-				await(t, begun, "Serve")
-				r.on(func() {})
-				close(release)
-				all := strings.Join(feed.parts, "")
-				if how == "hijack" {
-					if want := all[strings.Index(all, "body"):]; await(t, rest, "the hijack") != want {
-						t.Errorf("the rest is not %q", want)
-					}
-					return
-				}
-				c.want(all)
-				c.send("more\n")
-				c.want("more\n")
+				testBodyAfterLine(t, feed.parts, how)
 			})
 		}
 	}
+}
+
+func testBodyAfterLine(t *testing.T, parts []string, how string) {
+	r := newRig(t, Limits{})
+	rest := make(chan string, 1)
+	begun, release := make(chan bool, 1), make(chan bool)
+	f := &fake{quickly: func(line string) bool { return line != "head" || how != "pooled" }}
+	f.serve = func(f *fake, line string) Next {
+		if line != "head" {
+			return last(f, line)
+		}
+		begun <- true
+		switch how {
+		case "lost":
+			f.yield()
+			<-release
+		case "hijack":
+			nc, b, err := f.Hijack()
+			if err != nil {
+				t.Error(err)
+				return Close
+			}
+			defer nc.Close()
+			for !strings.HasSuffix(string(b), "body\n") && !strings.HasSuffix(string(b), "next\n") {
+				p := make([]byte, 100)
+				n, err := nc.Read(p)
+				if b = append(b, p[:n]...); err != nil {
+					t.Error(err)
+					break
+				}
+			}
+			rest <- string(b)
+			return Detached
+		}
+		b := make([]byte, len("body\n"))
+		if _, err := io.ReadFull(readerOf{f}, b); string(b) != "body\n" {
+			t.Errorf("read %q, %v", b, err)
+		}
+		return last(f, "head\nbody")
+	}
+	c := r.open(f)
+	for i, p := range parts {
+		c.Send(p)
+		if i < len(parts)-1 {
+			r.taken(f, len(strings.Join(parts[:i+1], "")))
+		}
+	}
+	await(t, begun, "Serve")
+	r.on(func() {})
+	close(release)
+	all := strings.Join(parts, "")
+	if how == "hijack" {
+		if got, want := await(t, rest, "the hijack"), all[strings.Index(all, "body"):]; got != want && got != "body\n" {
+			t.Errorf("the rest is %q, want %q", got, want)
+		}
+		return
+	}
+	c.Want(all)
+	c.Send("more\n")
+	c.Want("more\n")
 }
 
 // readerOf is a fake as io.Reader.
@@ -608,35 +574,29 @@ type readerOf struct{ f *fake }
 
 func (r readerOf) Read(p []byte) (int, error) { return r.f.Read(p) }
 
-// taken waits until f has read n bytes in all, or serves a request, so that
-// the next bytes come by themselves.
-func (r *rig) taken(f *fake, n int) {
-	r.t.Helper()
-	eventually(r.t, "the bytes have been read", func() (ok bool) {
-		r.on(func() {
-			ok = f.runs.Load() > 0 || f.state.Load()&owned != 0 || f.in != nil && len(f.in.B) == n
-		})
-		return ok
-	})
-}
-
 // Now does not stand still when the loop has been lost.
 func TestNowAfterLoss(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
-	f := &fake{quick: true, serve: func(f *fake, line string) Verdict {
-		began := sys.Nanotime()
-		for f.Outcome() != Overstayed {
-			runtime.Gosched()
-		}
-		if f.Now() < began {
-			t.Errorf("Now is %d ns before Serve began", began-f.Now())
+	var began atomic.Int64
+	f := &fake{quick: true, serve: func(f *fake, line string) Next {
+		if line == "a" {
+			began.Store(sys.Nanotime())
+			for f.Inline() {
+				runtime.Gosched()
+			}
 		}
 		return last(f, line)
 	}}
+	// Between the two, as the session of the second asks.
+	f.fed = func(f *fake, line string) {
+		if now := f.Now(); line == "b" && now < began.Load() {
+			t.Errorf("Now is %d ns before the user code began", began.Load()-now)
+		}
+	}
 	c := r.open(f)
-	c.send("a\n")
-	c.want("a\n")
+	c.Send("a\nb\n")
+	c.Want("a\nb\n")
 }
 
 // Many connections whose quick handlers wait all at the same time on one loop.
@@ -648,16 +608,16 @@ func TestManyWaitOnLoop(t *testing.T) {
 	inside.Add(n)
 	var clients []*client
 	for range n {
-		clients = append(clients, r.open(&fake{quick: true, serve: func(f *fake, line string) Verdict {
+		clients = append(clients, r.open(&fake{quick: true, serve: func(f *fake, line string) Next {
 			inside.Done()
 			inside.Wait()
 			return last(f, line)
 		}}))
 	}
 	for _, c := range clients {
-		c.send("x\n")
+		c.Send("x\n")
 	}
 	for _, c := range clients {
-		c.want("x\n")
+		c.Want("x\n")
 	}
 }

@@ -12,22 +12,36 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/servertest"
 )
 
 // crowd is a rig whose handlers wait to be let go, one after another.
 type crowd struct {
 	*rig
-	slots   *Slots
+	slots   *loop.Semaphore
 	entered chan string // gets the line of each handler that runs
 	release chan bool
 }
 
 func newCrowd(t testing.TB, max, queue int) *crowd {
-	s := loop.NewSlots(max, queue)
-	return &crowd{newRig(t, Limits{Slots: s}), s, make(chan string, 100), make(chan bool)}
+	s := loop.NewSemaphore(max, queue)
+	return &crowd{newRig(t, Limits{}), s, make(chan string, 100), make(chan bool)}
 }
 
-func (cr *crowd) serve(f *fake, line string) Verdict {
+// open starts f, whose user code needs a slot.
+func (cr *crowd) open(f *fake) *client {
+	cr.t.Helper()
+	f.slots = cr.slots
+	return cr.rig.open(f)
+}
+
+func (cr *crowd) start(f *fake, fd int, nc net.Conn) *client {
+	cr.t.Helper()
+	f.slots = cr.slots
+	return cr.rig.start(f, fd, nc)
+}
+
+func (cr *crowd) serve(f *fake, line string) Next {
 	cr.entered <- line
 	<-cr.release
 	return last(f, line)
@@ -41,13 +55,18 @@ func (cr *crowd) runs(line string) {
 	}
 }
 
+// waits waits until f waits for a slot.
+func (cr *crowd) waits(f *fake) {
+	cr.t.Helper()
+	cr.inPhase(f, waiting)
+}
+
 // queues has a request sent that waits for a slot then.
 func (cr *crowd) queues(f *fake, what string) *client {
 	cr.t.Helper()
 	c := cr.open(f)
-	c.send(what)
-	eventually(cr.t, "the request is queued", func() bool { return f.state.Load()&owned != 0 })
-	cr.on(func() {})
+	c.Send(what)
+	cr.waits(f)
 	return c
 }
 
@@ -56,20 +75,20 @@ func (cr *crowd) empty(max int) {
 	cr.t.Helper()
 	eventually(cr.t, "the slots are free", func() bool {
 		n := 0
-		for n < max && cr.slots.Enter(passer{cr.slots}) == Entered {
+		for n < max && cr.slots.Acquire(passer{cr.slots}) == loop.Admitted {
 			n++
 		}
 		for range n {
-			cr.slots.Leave()
+			cr.slots.Release()
 		}
 		return n == max
 	})
 }
 
-// passer is a Waiter who wants no slot.
-type passer struct{ slots *Slots }
+// passer is a Waiter that wants no slot.
+type passer struct{ slots *loop.Semaphore }
 
-func (p passer) Admitted() { p.slots.Leave() }
+func (p passer) Acquired() { p.slots.Release() }
 
 func TestSlotsQueue(t *testing.T) {
 	t.Parallel()
@@ -80,7 +99,8 @@ func TestSlotsQueue(t *testing.T) {
 			one := func() *fake { return &fake{quick: quick, serve: cr.serve} }
 			clients := map[string]*client{}
 			for _, line := range []string{"0", "1"} {
-				clients[line] = cr.queues(one(), line+"\n")
+				clients[line] = cr.open(one())
+				clients[line].Send(line + "\n")
 				cr.runs(line)
 			}
 			for _, line := range []string{"2", "3", "4"} {
@@ -91,8 +111,8 @@ func TestSlotsQueue(t *testing.T) {
 				f := one()
 				c := cr.open(f)
 				for range 2 {
-					c.send("5\n")
-					c.want("busy\n")
+					c.Send("5\n")
+					c.Want("busy\n")
 				}
 				c.Close()
 				await(t, f.closed, "Closed")
@@ -110,7 +130,7 @@ func TestSlotsQueue(t *testing.T) {
 			}
 			close(cr.release)
 			for line, c := range clients {
-				c.want(line + "\n")
+				c.Want(line + "\n")
 			}
 			cr.empty(2)
 		})
@@ -123,20 +143,20 @@ func TestRefusedPipeline(t *testing.T) {
 	for _, quick := range []bool{true, false} {
 		cr := newCrowd(t, 1, 0)
 		c := cr.open(&fake{quick: quick, serve: cr.serve})
-		c.send("a\n")
+		c.Send("a\n")
 		cr.runs("a")
 		f := &fake{quick: quick, serve: last}
 		d := cr.open(f)
-		d.send("b\nc\nd\n")
-		d.want("busy\nbusy\nbusy\n")
+		d.Send("b\nc\nd\n")
+		d.Want("busy\nbusy\nbusy\n")
 		if n := f.runs.Load(); n != 0 {
 			t.Errorf("quick %v: %d were served without a slot", quick, n)
 		}
 		close(cr.release)
-		c.want("a\n")
+		c.Want("a\n")
 		cr.empty(1) // the slot is given back behind the answer
-		d.send("e\n")
-		d.want("e\n")
+		d.Send("e\n")
+		d.Want("e\n")
 	}
 }
 
@@ -145,18 +165,16 @@ func TestSlotIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		end  func(f *fake) Verdict
+		end  func(f *fake) Next
 	}{
-		{"answer", func(f *fake) Verdict { return last(f, "x") }},
-		{"nothing", func(f *fake) Verdict { return More }},
-		{"close", func(f *fake) Verdict { return Close }},
-		{"linger", func(f *fake) Verdict { return Linger }},
-		{"reset", func(f *fake) Verdict { return Reset }},
-		{"Goexit", func(f *fake) Verdict { runtime.Goexit(); return More }},
-		{"hijack", func(f *fake) Verdict {
-			f.leave()
+		{"answer", func(f *fake) Next { return last(f, "x") }},
+		{"nothing", func(f *fake) Next { return More }},
+		{"close", func(f *fake) Next { return Close }},
+		{"linger", func(f *fake) Next { return Linger }},
+		{"reset", func(f *fake) Next { return Reset }},
+		{"Goexit", func(f *fake) Next { runtime.Goexit(); return More }},
+		{"hijack", func(f *fake) Next {
 			nc, _, err := f.Hijack()
-			f.owner.Store(1)
 			if err != nil {
 				f.t.Error(err)
 				return Close
@@ -164,14 +182,14 @@ func TestSlotIsGivenBack(t *testing.T) {
 			f.t.Cleanup(func() { nc.Close() })
 			return Detached
 		}},
-		{"killed", func(f *fake) Verdict {
-			f.loop.Post(f.place, Kill)
+		{"killed", func(f *fake) Next {
+			f.loop.Post(f.handle, Kill)
 			await(f.t, f.gone, "PeerGone")
 			return Close
 		}},
-		{"drained", func(f *fake) Verdict {
-			f.loop.Post(f.place, Drain)
-			eventually(f.t, "the mail has come", func() bool { return f.state.Load()&draining != 0 })
+		{"drained", func(f *fake) Next {
+			f.loop.Post(f.handle, Drain)
+			eventually(f.t, "the mail has come", func() bool { return f.state.Load()&recall != 0 })
 			return last(f, "x")
 		}},
 	} {
@@ -180,7 +198,7 @@ func TestSlotIsGivenBack(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, quick %v, wait %v", tt.name, quick, wait), func(t *testing.T) {
 					t.Parallel()
 					cr := newCrowd(t, 1, 1)
-					first := &fake{quick: quick, serve: func(f *fake, line string) Verdict {
+					first := &fake{quick: quick, serve: func(f *fake, line string) Next {
 						cr.entered <- line
 						if wait {
 							<-cr.release
@@ -188,12 +206,12 @@ func TestSlotIsGivenBack(t *testing.T) {
 						return tt.end(f)
 					}}
 					c := cr.open(first)
-					c.send("first\n")
+					c.Send("first\n")
 					cr.runs("first")
 					next := cr.open(&fake{quick: quick, serve: last})
-					next.send("next\n")
+					next.Send("next\n")
 					close(cr.release)
-					next.want("next\n")
+					next.Want("next\n")
 					c.Close()
 					await(t, first.closed, "Closed")
 					cr.empty(1)
@@ -209,24 +227,23 @@ func TestHijackerKeepsNoSlot(t *testing.T) {
 	for _, quick := range []bool{true, false} {
 		cr := newCrowd(t, 1, 1)
 		f := &fake{quick: quick}
-		f.serve = func(f *fake, line string) Verdict {
-			f.leave()
-			defer f.owner.Store(1)
+		f.serve = func(f *fake, line string) Next {
 			nc, _, err := f.Hijack()
 			if err != nil {
 				t.Error(err)
 				return Close
 			}
 			defer nc.Close()
+			f.release() // the session's affair
 			cr.entered <- line
 			<-cr.release
 			return Detached
 		}
-		cr.open(f).send("x\n")
+		cr.open(f).Send("x\n")
 		cr.runs("x")
 		c := cr.open(&fake{quick: quick, serve: last})
-		c.send("next\n")
-		c.want("next\n")
+		c.Send("next\n")
+		c.Want("next\n")
 		close(cr.release)
 	}
 }
@@ -236,38 +253,36 @@ func TestHijackerKeepsNoSlot(t *testing.T) {
 func TestEndWhileQueued(t *testing.T) {
 	t.Parallel()
 	for _, quick := range []bool{true, false} {
-		for _, mail := range []int{Kill, Drain} {
+		for _, mail := range []Command{Kill, Drain} {
 			t.Run(fmt.Sprintf("quick %v, mail %d", quick, mail), func(t *testing.T) {
 				t.Parallel()
 				cr := newCrowd(t, 1, 2)
 				a := cr.open(&fake{quick: quick, serve: cr.serve})
-				a.send("a\n")
+				a.Send("a\n")
 				cr.runs("a")
 				fb := &fake{quick: quick, serve: cr.serve}
 				b := cr.queues(fb, "b\n")
 				fc := &fake{quick: quick, serve: cr.serve}
 				c := cr.queues(fc, "c\n")
-				cr.loop.Post(fb.place, mail)
+				cr.loop.Post(fb.handle, mail)
 				cr.on(func() {})
 				if mail == Kill {
-					if !await(t, fb.gone, "PeerGone") {
-						t.Error("it was not told that the connection is dead")
-					}
-					b.ended()
+					b.Ended()
+					await(t, fb.closed, "Closed")
 				}
 				cr.release <- true
-				a.want("a\n")
+				a.Want("a\n")
 				if mail == Drain {
 					cr.runs("b")
 					cr.release <- true
-					b.want("b\n")
-					b.ended()
+					b.Want("b\n")
+					b.Ended()
 				}
 				b.Close()
 				await(t, fb.closed, "Closed")
 				cr.runs("c")
 				cr.release <- true
-				c.want("c\n")
+				c.Want("c\n")
 				if mail == Kill && fb.runs.Load() != 0 {
 					t.Error("served after Kill")
 				}
@@ -277,25 +292,48 @@ func TestEndWhileQueued(t *testing.T) {
 	}
 }
 
-// The peer leaves while its request waits for a slot.
+// The peer leaves while its request waits for a slot: by a reset, which ends the
+// connection at once, or by closing its side, after which the request is served.
 func TestPeerLeavesWhileQueued(t *testing.T) {
 	t.Parallel()
-	for _, open := range []func(testing.TB) (int, net.Conn){pair, tcpPair} {
-		cr := newCrowd(t, 1, 1)
-		a := cr.open(&fake{serve: cr.serve})
-		a.send("a\n")
-		cr.runs("a")
-		f := &fake{serve: last}
-		fd, nc := open(t)
-		c := cr.start(f, fd, nc)
-		c.send("b\n")
-		eventually(t, "the request is queued", func() bool { return f.state.Load()&owned != 0 })
-		c.Close()
-		await(t, f.gone, "PeerGone")
-		close(cr.release)
-		a.want("a\n")
-		await(t, f.closed, "Closed")
-		cr.empty(1)
+	for _, tt := range []struct {
+		name   string
+		open   servertest.Pair
+		leave  func(*client)
+		served bool
+	}{
+		{"unix, close", pair, func(c *client) { c.Close() }, false},
+		{"tcp, reset", tcpPair, func(c *client) { c.Reset() }, false},
+		{"unix, FIN", pair, func(c *client) { c.CloseWrite() }, true},
+		{"tcp, FIN", tcpPair, func(c *client) { c.CloseWrite() }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cr := newCrowd(t, 1, 1)
+			a := cr.open(&fake{serve: cr.serve})
+			a.Send("a\n")
+			cr.runs("a")
+			f := &fake{serve: last}
+			fd, nc := tt.open(t)
+			c := cr.start(f, fd, nc)
+			c.Send("b\n")
+			cr.waits(f)
+			tt.leave(c)
+			if !tt.served {
+				await(t, f.closed, "Closed")
+			}
+			close(cr.release)
+			a.Want("a\n")
+			if tt.served {
+				c.Want("b\n")
+				c.Ended()
+			}
+			await(t, f.closed, "Closed")
+			if n := f.runs.Load(); n != 0 != tt.served {
+				t.Errorf("served %d times", n)
+			}
+			cr.empty(1)
+		})
 	}
 }
 
@@ -305,9 +343,9 @@ func TestWholeWhileQueued(t *testing.T) {
 	for _, in := range []string{"b line\n", "b line\nanother\n"} {
 		cr := newCrowd(t, 1, 1)
 		a := cr.open(&fake{serve: cr.serve})
-		a.send("a\n")
+		a.Send("a\n")
 		cr.runs("a")
-		f := &fake{quick: true, whole: true, serve: func(f *fake, line string) Verdict {
+		f := &fake{quick: true, whole: true, serve: func(f *fake, line string) Next {
 			if string(f.raw) != line+"\n" {
 				t.Errorf("the bytes of %q are %q", line, f.raw)
 			}
@@ -315,12 +353,12 @@ func TestWholeWhileQueued(t *testing.T) {
 		}}
 		b := cr.queues(f, in)
 		// Others use the loop.
-		c := cr.open(&fake{reply: func(string) (Verdict, []byte) { return Linger, []byte("no\n") }})
-		c.send(strings.Repeat("#", 1000) + "\n")
-		c.want("no\n")
+		c := cr.open(&fake{reply: func(string) ([]byte, Next, bool) { return []byte("no\n"), Linger, true }})
+		c.Send(strings.Repeat("#", 1000) + "\n")
+		c.Want("no\n")
 		close(cr.release)
-		a.want("a\n")
-		b.want(in)
+		a.Want("a\n")
+		b.Want(in)
 	}
 }
 
@@ -334,7 +372,7 @@ func TestSlotIsShared(t *testing.T) {
 			const n = 20 * batch
 			var served, before atomic.Int64
 			greedy := &fake{quick: quick}
-			greedy.serve = func(f *fake, line string) Verdict {
+			greedy.serve = func(f *fake, line string) Next {
 				if served.Add(1) == 1 {
 					cr.entered <- line
 					<-cr.release
@@ -342,15 +380,15 @@ func TestSlotIsShared(t *testing.T) {
 				return last(f, line)
 			}
 			c := cr.open(greedy)
-			c.send(strings.Repeat("x\n", n))
+			c.Send(strings.Repeat("x\n", n))
 			cr.runs("x")
-			other := cr.queues(&fake{quick: quick, serve: func(f *fake, line string) Verdict {
+			other := cr.queues(&fake{quick: quick, serve: func(f *fake, line string) Next {
 				before.Store(served.Load())
 				return last(f, line)
 			}}, "other\n")
 			close(cr.release)
-			other.want("other\n")
-			c.want(strings.Repeat("x\n", n))
+			other.Want("other\n")
+			c.Want(strings.Repeat("x\n", n))
 			if k := before.Load(); k > 3*batch {
 				t.Errorf("%d requests of one client were served before the other's", k)
 			}
@@ -369,8 +407,8 @@ func TestSlotIsLeftFirst(t *testing.T) {
 		cr := newCrowd(t, 1, 0)
 		c := cr.open(&fake{quick: quick, serve: last})
 		for i := range 2000 {
-			c.send("x\n")
-			if got, err := c.r.ReadString('\n'); got != "x\n" {
+			c.Send("x\n")
+			if got, err := c.R.ReadString('\n'); got != "x\n" {
 				t.Fatalf("quick %v, request %d: got %q, %v", quick, i, got, err)
 			}
 		}
@@ -379,7 +417,7 @@ func TestSlotIsLeftFirst(t *testing.T) {
 	for range 50 {
 		cr := newCrowd(t, 1, 1)
 		const n = 20 * batch
-		greedy := &fake{serve: func(f *fake, line string) Verdict {
+		greedy := &fake{serve: func(f *fake, line string) Next {
 			if line == "first" {
 				cr.entered <- line
 				<-cr.release
@@ -387,14 +425,14 @@ func TestSlotIsLeftFirst(t *testing.T) {
 			return last(f, line)
 		}}
 		c := cr.open(greedy)
-		c.send("first\n" + strings.Repeat("x\n", n))
+		c.Send("first\n" + strings.Repeat("x\n", n))
 		cr.runs("first")
 		other := cr.queues(&fake{serve: last}, "other\n")
 		close(cr.release)
-		other.want("other\n")
-		c.want("first\n")
+		other.Want("other\n")
+		c.Want("first\n")
 		for i := range n {
-			if got, err := c.r.ReadString('\n'); got != "x\n" {
+			if got, err := c.R.ReadString('\n'); got != "x\n" {
 				t.Fatalf("pipelined request %d: got %q, %v", i, got, err)
 			}
 		}
@@ -406,14 +444,14 @@ func TestSlotIsLeftFirst(t *testing.T) {
 func TestSlotsStress(t *testing.T) {
 	t.Parallel()
 	const max, loops, each, lines = 3, 2, 8, 40
-	slots := loop.NewSlots(max, 6)
+	slots := loop.NewSemaphore(max, 6)
 	var inside, refused atomic.Int64
 	var all sync.WaitGroup
 	for range loops {
-		r := newRig(t, Limits{Slots: slots})
+		r := newRig(t, Limits{})
 		for i := range each {
-			f := &fake{quickly: func(line string) bool { return len(line)%2 == 0 }}
-			f.serve = func(f *fake, line string) Verdict {
+			f := &fake{slots: slots, quickly: func(line string) bool { return len(line)%2 == 0 }}
+			f.serve = func(f *fake, line string) Next {
 				if n := inside.Add(1); n > max {
 					t.Errorf("%d run", n)
 				}
@@ -431,7 +469,7 @@ func TestSlotsStress(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					switch got, err := c.r.ReadString('\n'); got {
+					switch got, err := c.R.ReadString('\n'); got {
 					case line + "\n":
 					case "busy\n":
 						refused.Add(1)

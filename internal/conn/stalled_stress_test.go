@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
@@ -35,13 +36,13 @@ func TestStalledStress(t *testing.T) {
 
 // stalledStress is the owner's part of one connection.
 type stalledStress struct {
-	answer answer
-	rnd    *rand.Rand
-	// file gets the answers one behind another: what is on its way to the
-	// client must stay as it is.
+	rnd *rand.Rand
+	// file gets the answers one after another: what is on its way to the client
+	// must stay as it is.
 	file *os.File
 	end  int64
 	ends bool // its handlers may end the connection
+	held atomic.Int32
 }
 
 func stalledStressRound(t *testing.T, seed int64, slots bool) {
@@ -51,11 +52,11 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 		}
 	}()
 	rnd := rand.New(rand.NewSource(seed))
-	var lim Limits
+	var three *loop.Semaphore
 	if slots {
-		lim.Slots = loop.NewSlots(3, 1000)
+		three = loop.NewSemaphore(3, 1000)
 	}
-	r := newRig(t, lim)
+	r := newRig(t, Limits{})
 	const n, lines = 20, 100
 	var fakes []*fake
 	var all sync.WaitGroup
@@ -67,23 +68,23 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 			t.Fatal(err)
 		}
 		s := &stalledStress{rnd: rand.New(rand.NewSource(rnd.Int63())), file: file, ends: rnd.Intn(2) == 0}
-		f := &fake{whole: rnd.Intn(2) == 0}
+		f := &fake{whole: rnd.Intn(2) == 0, slots: three}
 		quick := map[string]bool{} // Feed and Quick must agree
 		f.fed = func(f *fake, line string) {
-			if s.answer.under {
+			if f.unsent() {
 				t.Errorf("%q is fed before the answer to the last is out", line)
 			}
 			clear(quick)
 			quick[line] = s.rnd.Intn(12) > 0
 		}
 		f.quickly = func(line string) bool { return quick[line] }
-		what, at := []int{Kill, Drain, -1}[rnd.Intn(3)], int32(rnd.Intn(lines))
-		f.serve = func(f *fake, line string) Verdict {
+		what, at := []Command{Kill, Drain, expire}[rnd.Intn(3)], int32(rnd.Intn(lines))
+		f.serve = func(f *fake, line string) Next {
 			if s.ends && f.runs.Load() == at {
 				endSoon(r, f, what)
 			}
 			v := s.serve(f, line)
-			if v == Stalled {
+			if f.unsent() {
 				stalls.Add(1)
 			}
 			return v
@@ -101,13 +102,14 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 		fakes = append(fakes, f)
 		clientRnd := rand.New(rand.NewSource(rnd.Int63()))
 		all.Go(func() {
-			k := inlineStressClient(c, i, lines, clientRnd)
+			k := inlineStressClient(t, c, i, lines, clientRnd)
 			checked.Add(int64(k))
 			if k < lines && !s.ends {
 				t.Errorf("connection %d: %d of %d answers", i, k, lines)
 			}
 			c.Close()
 			<-f.closed
+			eventually(t, "all holders are released", func() bool { return s.held.Load() == 0 })
 			file.Close()
 		})
 	}
@@ -121,52 +123,39 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 	}
 	r.alive()
 	if slots {
-		(&crowd{rig: r, slots: lim.Slots}).empty(3)
+		(&crowd{rig: r, slots: three}).empty(3)
 	}
 	if testing.Verbose() {
 		t.Logf("%d answers; %d stalls", checked.Load(), stalls.Load())
 	}
 }
 
-// endSoon has somebody else end f, at whatever it is then: by mail or, if what
-// is -1, as if the time of a stalled answer were over.
-func endSoon(r *rig, f *fake, what int) {
-	if what >= 0 {
-		r.loop.Post(f.place, what)
+// expire stands among Commands for what endSoon does else.
+const expire Command = 255
+
+// endSoon has the loop end f, at whatever it is then: by mail or, for expire, as
+// if the time of a stalled answer were over.
+func endSoon(r *rig, f *fake, what Command) {
+	if what != expire {
+		r.tell(f, what)
 		return
 	}
 	r.loop.Do(func() {
-		if f.phase == sending && f.state.Load()&owned == 0 {
-			f.queued, f.deadline = 0, 0
+		if f.isStuck() {
+			q := f.queue.Load()
+			q.mu.Lock()
+			q.outq = 0
+			q.mu.Unlock()
+			q.giveUp = 0
 			f.Expire()
 		}
 	})
 }
 
 // serve is inlineStressServe, or an answer that may stall.
-func (s *stalledStress) serve(f *fake, line string) Verdict {
-	if !s.answer.under && (s.rnd.Intn(2) == 0 || strings.Contains(line, " ")) {
+func (s *stalledStress) serve(f *fake, line string) Next {
+	if s.rnd.Intn(2) == 0 || strings.Contains(line, " ") {
 		return inlineStressServe(f, line, s.rnd, s.ends)
-	}
-	switch k := s.rnd.Intn(60); {
-	case k < 1:
-		for f.Outcome() == RanInline { // it overstays
-			runtime.Gosched()
-		}
-	case k < 2:
-		// Only the loop ends it: who holds the loop must lose it.
-		ch := make(chan bool)
-		if f.loop.Do(func() { close(ch) }) {
-			<-ch
-		}
-	case k < 3 && s.ends:
-		runtime.Goexit()
-	case k < 4 && s.ends:
-		return Close
-	}
-	a := &s.answer
-	if a.under {
-		return a.serve(f)
 	}
 	n := s.rnd.Intn(50)
 	switch s.rnd.Intn(8) {
@@ -175,17 +164,51 @@ func (s *stalledStress) serve(f *fake, line string) Verdict {
 	case 1:
 		n = s.rnd.Intn(100_000)
 	}
-	a.bytes = fmt.Appendf(nil, "%s %d\n", line, n)
 	body := stressBody(line, n)
-	if k := s.rnd.Intn(2) * n; k > 0 {
+	s.held.Add(1)
+	w := Write{
+		A:      fmt.Appendf(nil, "%s %d\n", line, n),
+		Holder: &holder{t: f.t, check: s.checker(f), sent: func() { s.held.Add(-1) }},
+		Cork:   len(f.Buffered()) > len(f.raw),
+	}
+	if s.rnd.Intn(2) == 0 && n > 0 {
 		if _, err := s.file.WriteAt(body, s.end); err != nil {
 			f.t.Error(err)
 		}
-		a.file, a.offset, a.left = s.file, s.end, int64(n)
-		a.copying = s.rnd.Intn(4) == 0
+		w.File, w.Offset, w.Len = s.file, s.end, int64(n)
 		s.end += int64(n)
 	} else {
-		a.bytes = append(a.bytes, body...)
+		w.B = body
 	}
-	return a.serve(f)
+	if f.Send(&w) != nil {
+		return Close
+	}
+	return More
+}
+
+// checker makes a Check that does one thing or another, once: it overstays, waits
+// for the loop, or ends the connection.
+func (s *stalledStress) checker(f *fake) func() error {
+	k := s.rnd.Intn(12)
+	return func() error {
+		what := k
+		k = -1
+		switch {
+		case what == 0:
+			for f.state.Load()&owned == 0 { // it overstays
+				runtime.Gosched()
+			}
+		case what == 1:
+			// Only the loop ends it: a goroutine that holds the loop must lose it.
+			ch := make(chan bool)
+			if f.loop.Do(func() { close(ch) }) {
+				<-ch
+			}
+		case what == 2 && s.ends:
+			runtime.Goexit()
+		case what == 3 && s.ends:
+			return errors.New("no")
+		}
+		return nil
+	}
 }

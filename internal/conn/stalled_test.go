@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -17,177 +14,9 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
-
-// answer is one that may stall: bytes, and then a part of a file. It belongs to
-// the owner, as the Proto's part of the connection does.
-type answer struct {
-	bytes        []byte
-	file         *os.File
-	offset, left int64
-	copying      bool
-	verdict      Verdict // at its end
-	under        bool    // Serve has begun with it
-	// resumed, when not nil, is called when Serve is called again for it.
-	resumed func(f *fake)
-	turns   int // how often Serve was called
-}
-
-// serve is Serve once the answer is there.
-func (a *answer) serve(f *fake) Verdict {
-	if a.turns++; a.turns > 1 && a.resumed != nil {
-		a.resumed(f)
-	}
-	a.under = true
-	v := a.send(f)
-	if v != Stalled {
-		*a = answer{}
-	}
-	return v
-}
-
-func (a *answer) send(f *fake) Verdict {
-	for {
-		if len(a.bytes) > 0 {
-			n, err := f.TryWrite(a.bytes, nil, a.left > 0)
-			if a.bytes = a.bytes[n:]; err != nil {
-				return failed(err)
-			}
-			if len(a.bytes) > 0 {
-				return Stalled
-			}
-		}
-		if a.left == 0 {
-			return a.verdict
-		}
-		if a.copying {
-			a.bytes = make([]byte, min(a.left, 10_000))
-			if _, err := a.file.ReadAt(a.bytes, a.offset); err != nil {
-				return Close
-			}
-			a.offset += int64(len(a.bytes))
-			a.left -= int64(len(a.bytes))
-			continue
-		}
-		sent, ok, err := f.TrySendFile(a.file, a.offset, a.left)
-		a.offset += sent
-		a.left -= sent
-		switch {
-		case err != nil:
-			return failed(err)
-		case !ok:
-			a.copying = true
-		case a.left > 0:
-			return Stalled
-		}
-	}
-}
-
-// failed is how a connection ends that would not take its answer.
-func failed(err error) Verdict {
-	var ne net.Error
-	if errors.As(err, &ne) && ne.Timeout() {
-		return Reset
-	}
-	return Close
-}
-
-// stalling is a fake whose answers may stall. A line "bytes N" is answered with
-// N bytes, "file N" with N bytes of a file, "full" with as many as the socket
-// takes and "end N" as "bytes N" with the end behind it, other lines by last.
-type stalling struct {
-	*fake
-	answer answer
-	filled atomic.Int64 // how many bytes the answer to "full" had
-}
-
-const stalledSize = 8 << 20
-
-// stalledBytes are what the answers begin with, and the file.
-var stalledBytes = bytes.Repeat([]byte("0123456789abcdef, 10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f\n-"), stalledSize/67+1)[:stalledSize]
-
-// stalledFile is one of stalledSize bytes.
-func stalledFile(t testing.TB) *os.File {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, stalledBytes, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
-func newStalling(t testing.TB) *stalling {
-	file := stalledFile(t)
-	s := &stalling{fake: &fake{quick: true}}
-	s.fed = func(f *fake, line string) {
-		if s.answer.under {
-			t.Errorf("%q is fed before the answer to the last is out", line)
-		}
-	}
-	s.serve = func(f *fake, line string) Verdict {
-		if s.answer.under {
-			return s.answer.serve(f)
-		}
-		a := &s.answer
-		n := int64(0)
-		what, number, _ := strings.Cut(line, " ")
-		fmt.Sscan(number, &n)
-		switch what {
-		case "bytes":
-			a.bytes = stalledBytes[:n]
-		case "end":
-			a.bytes, a.verdict = stalledBytes[:n], Close
-		case "file":
-			a.bytes, a.file, a.left = []byte("a file: "), file, n
-		case "full":
-			for {
-				n, err := f.TryWrite(stalledBytes[:64<<10], nil, true)
-				s.filled.Add(int64(n))
-				if err != nil {
-					return Close
-				}
-				if n < 64<<10 {
-					return More
-				}
-			}
-		default:
-			return last(f, line)
-		}
-		return a.serve(f)
-	}
-	return s
-}
-
-// wantAnswer reads the answer to a line.
-func (c *client) wantAnswer(line string) {
-	c.t.Helper()
-	n := 0
-	what, number, _ := strings.Cut(line, " ")
-	fmt.Sscan(number, &n)
-	switch what {
-	case "bytes", "end":
-		c.want(string(stalledBytes[:n]))
-	case "file":
-		c.want("a file: " + string(stalledBytes[:n]))
-	default:
-		c.want(line + "\n")
-	}
-}
-
-// stuck waits until the loop has f, which waits for its client.
-func (r *rig) stuck(f *fake) {
-	r.t.Helper()
-	eventually(r.t, "the answer has stalled", func() (ok bool) {
-		r.on(func() { ok = f.phase == sending && f.state.Load()&(owned|writable) == 0 })
-		return ok
-	})
-}
 
 // Answers that the socket does not take wait without a handler, and come whole
 // and in order.
@@ -214,20 +43,22 @@ func TestStalled(t *testing.T) {
 					s.quick, s.whole = quick, whole
 					c := r.open(s.fake)
 					for range 2 {
-						c.send(strings.Join(tt.lines, "\n") + "\n")
+						c.Send(strings.Join(tt.lines, "\n") + "\n")
 						r.stuck(s.fake)
 						r.alive()
 						for _, line := range tt.lines {
-							c.wantAnswer(line)
+							wantAnswer(c, line)
 						}
 						if strings.HasPrefix(tt.lines[len(tt.lines)-1], "end") {
-							c.ended()
+							c.Ended()
+							s.released()
 							return
 						}
 					}
-					c.closeWrite()
-					c.ended()
+					c.CloseWrite()
+					c.Ended()
 					await(t, s.closed, "Closed")
+					s.released()
 				})
 			}
 		}
@@ -241,14 +72,14 @@ func TestStalledPieces(t *testing.T) {
 	s := newStalling(t)
 	c := r.open(s.fake)
 	for _, b := range []byte("x\nfile 1000000\ny\n") {
-		c.send(string(b))
+		c.Send(string(b))
 	}
-	c.want("x\na file: ")
+	c.Want("x\na file: ")
 	r.stuck(s.fake)
 	for rest := stalledBytes[:1_000_000]; len(rest) > 0; rest = rest[min(len(rest), 997):] {
-		c.want(string(rest[:min(len(rest), 997)]))
+		c.Want(string(rest[:min(len(rest), 997)]))
 	}
-	c.want("y\n")
+	c.Want("y\n")
 }
 
 // An answer that is held when the socket is full waits with the one behind it.
@@ -262,29 +93,27 @@ func TestStalledHeld(t *testing.T) {
 				s := newStalling(t)
 				// Not TCP, which would take more behind "full" and not stall.
 				c := r.open(s.fake)
-				c.send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
-				// On a busy machine "full" may take so long that the loop is taken
-				// from it. Then a goroutine waits with what is held.
+				c.Send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
 				eventually(t, "the answer waits", func() (ok bool) {
 					r.on(func() {
-						state := s.state.Load()
-						ok = s.phase == sending && state&(owned|writable) == 0 || state&(owned|waitWrite) == owned|waitWrite
+						ok = s.isStuck()
 					})
 					return ok
 				})
 				switch end {
 				case "read":
-					c.want(string(fullOf(int(s.filled.Load()))))
-					c.want("held\n")
-					c.wantAnswer(next)
+					c.Want(string(fullOf(int(s.filled.Load()))))
+					c.Want("held\n")
+					wantAnswer(c, next)
 				case "kill":
-					r.loop.Post(s.place, Kill)
+					r.tell(s.fake, Kill)
 				case "close":
 					c.Close()
 				}
 				if end != "read" {
 					await(t, s.closed, "Closed")
 				}
+				s.released()
 			})
 		}
 	}
@@ -304,56 +133,67 @@ func TestStalledEnds(t *testing.T) {
 		do   func(r *rig, s *stalling, c *client)
 	}{
 		{"kill", func(r *rig, s *stalling, c *client) {
-			r.loop.Post(s.place, Kill)
-			r.loop.Post(s.place, Kill)
+			r.tell(s.fake, Kill)
+			r.tell(s.fake, Kill)
 		}},
-		{"kill behind a turn", func(r *rig, s *stalling, c *client) {
+		{"kill before a turn", func(r *rig, s *stalling, c *client) {
 			r.on(func() {
-				s.Ready(2) // Writable, so to speak: Serve is queued
+				s.ready |= poll.Writable // so to speak: it is to go on in this turn
+				r.loop.Requeue(s.handle)
 				s.Mail(Kill)
 			})
 		}},
 		{"drain", func(r *rig, s *stalling, c *client) {
-			r.loop.Post(s.place, Drain)
+			r.tell(s.fake, Drain)
 			r.stuck(s.fake)
-			c.wantAnswer(line)
-			c.ended()
+			wantAnswer(c, line)
+			c.Ended()
 		}},
-		{"drain with a request behind", func(r *rig, s *stalling, c *client) {
-			c.send("next\n")
-			r.loop.Post(s.place, Drain)
-			c.wantAnswer(line)
-			c.want("next\n")
-			c.ended()
+		{"drain with a request after it", func(r *rig, s *stalling, c *client) {
+			c.Send("next\n")
+			r.tell(s.fake, Drain)
+			wantAnswer(c, line)
+			c.Want("next\n")
+			c.Ended()
 		}},
 		{"reset", func(r *rig, s *stalling, c *client) {
-			c.Conn.(*net.TCPConn).SetLinger(0)
-			c.Close()
+			c.Reset()
 		}},
 		{"close over unread bytes", func(r *rig, s *stalling, c *client) { c.Close() }},
 		{"half-close", func(r *rig, s *stalling, c *client) {
-			c.closeWrite()
-			eventually(r.t, "the FIN is seen", func() bool { return s.state.Load()&peerClosed != 0 })
+			c.CloseWrite()
+			eventually(r.t, "the FIN is seen", func() (ok bool) {
+				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
+				return ok
+			})
 			r.stuck(s.fake)
-			c.wantAnswer(line)
-			c.ended()
+			wantAnswer(c, line)
+			c.Ended()
 		}},
 		{"half-close with a request before", func(r *rig, s *stalling, c *client) {
-			c.send("next\nnot whole")
-			c.closeWrite()
-			c.wantAnswer(line)
-			c.want("next\ncut\n")
-			c.ended()
+			c.Send("next\nnot whole")
+			c.CloseWrite()
+			wantAnswer(c, line)
+			c.Want("next\ncut\n")
+			c.Ended()
 		}},
 		{"half-close, then a reset", func(r *rig, s *stalling, c *client) {
-			c.closeWrite()
-			eventually(r.t, "the FIN is seen", func() bool { return s.state.Load()&peerClosed != 0 })
-			c.Conn.(*net.TCPConn).SetLinger(0)
-			c.Close()
+			c.CloseWrite()
+			eventually(r.t, "the FIN is seen", func() (ok bool) {
+				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
+				return ok
+			})
+			c.Reset()
 		}},
-		{"the handler ends its goroutine", func(r *rig, s *stalling, c *client) {
-			r.on(func() { s.answer.resumed = func(*fake) { runtime.Goexit() } })
-			io.Copy(io.Discard, c.r)
+		{"Check fails", func(r *rig, s *stalling, c *client) {
+			fail := func() error { return errors.New("the file has changed") }
+			s.check.Store(&fail)
+			io.Copy(io.Discard, c.R)
+		}},
+		{"Check ends its goroutine", func(r *rig, s *stalling, c *client) {
+			end := func() error { runtime.Goexit(); return nil }
+			s.check.Store(&end)
+			io.Copy(io.Discard, c.R)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -362,10 +202,11 @@ func TestStalledEnds(t *testing.T) {
 			s := newStalling(t)
 			fd, nc := tcpPair(t)
 			c := r.start(s.fake, fd, nc)
-			c.send(line + "\n")
+			c.Send(line + "\n")
 			r.stuck(s.fake)
 			tt.do(r, s, c)
 			await(t, s.closed, "Closed")
+			s.released()
 			r.alive()
 		})
 	}
@@ -377,39 +218,42 @@ func TestStalledIsNotIdle(t *testing.T) {
 	r := newRig(t, Limits{})
 	s := newStalling(t)
 	c := r.open(s.fake)
-	c.send("file 8388608\n")
+	c.Send("file 8388608\n")
 	r.stuck(s.fake)
 	r.on(func() { r.loop.Broadcast(CloseIdle) })
-	c.wantAnswer("file 8388608")
-	c.send("next\n")
-	c.want("next\n")
+	wantAnswer(c, "file 8388608")
+	c.Send("next\n")
+	c.Want("next\n")
 }
 
-// An answer that goes on may take long, and loses the loop like any other.
+// An answer that goes on may wait for its file, and loses the loop like any
+// other.
 func TestStalledOverstays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	s := newStalling(t)
 	c := r.open(s.fake)
 	for range 3 {
-		c.send("file 8388608\nnext\n")
+		c.Send("file 8388608\nnext\n")
 		r.stuck(s.fake)
 		var lost atomic.Int32
-		r.on(func() {
-			s.answer.resumed = func(f *fake) {
-				for f.Outcome() == RanInline {
-					runtime.Gosched()
-				}
-				lost.Add(1)
+		check := func() error {
+			for s.state.Load()&owned == 0 { // until it is
+				runtime.Gosched()
 			}
-		})
-		c.wantAnswer("file 8388608")
-		c.want("next\n")
-		if lost.Load() == 0 {
-			t.Error("Serve was not called again")
+			lost.Add(1)
+			return nil
 		}
+		s.check.Store(&check)
+		wantAnswer(c, "file 8388608")
+		c.Want("next\n")
+		if lost.Load() == 0 {
+			t.Error("Check was not called")
+		}
+		s.check.Store(nil)
 		r.alive()
 	}
+	s.released()
 }
 
 // A client that takes nothing is cut off, one that takes something is not. The
@@ -419,31 +263,31 @@ func TestStalledExpires(t *testing.T) {
 	r := newRig(t, Limits{})
 	s := newStalling(t)
 	c := r.open(s.fake)
-	c.send("file 8388608\n")
+	c.Send("file 8388608\n")
 	r.stuck(s.fake)
 	expire := func() (is phase) {
 		r.on(func() {
-			if s.state.Load()&owned != 0 || s.phase != sending {
+			if !s.isStuck() {
 				t.Error("the answer goes on")
 				return
 			}
-			s.deadline = 0
+			s.queue.Load().giveUp = 0
 			s.Expire()
 			is = s.phase
 		})
 		return is
 	}
-	c.want("a file: ")
+	c.Want("a file: ")
 	rest := stalledBytes
 	for range 3 {
 		// Less than makes the socket writable.
 		var before, now int32
-		r.on(func() { before = s.queued })
+		r.on(func() { before = int32(s.queue.Load().outq) })
 		for now = before; now >= before; r.on(func() { now = int32(sys.Queued(int(s.fd))) }) {
-			c.want(string(rest[:1000]))
+			c.Want(string(rest[:1000]))
 			rest = rest[1000:]
 		}
-		if is := expire(); is != sending {
+		if is := expire(); is != reading {
 			t.Fatalf("a client that drips is cut off: phase %d", is)
 		}
 	}
@@ -456,36 +300,43 @@ func TestStalledExpires(t *testing.T) {
 // The timer does end a stalled answer, by a reset.
 func TestStalledTimes(t *testing.T) {
 	t.Parallel()
-	moment := int64(30 * time.Millisecond)
 	for _, tt := range []struct {
 		name     string
 		lim      Limits
-		deadline bool
+		deadline string // which
 	}{
-		{"stall", Limits{WriteStall: moment}, false},
-		{"deadline", Limits{}, true},
-		{"deadline without a stall time", Limits{WriteStall: -1}, true},
-		{"deadline beyond the stall time", Limits{WriteStall: moment}, true},
+		{"stall", Limits{WriteStall: moment}, ""},
+		{"Write.Deadline", Limits{}, "write's"},
+		{"Write.Deadline without a stall time", Limits{WriteStall: -1}, "write's"},
+		{"Write.Deadline beyond the stall time", Limits{WriteStall: moment}, "write's"},
+		{"SetWriteDeadline", Limits{}, "user's"},
+		{"SetWriteDeadline without a stall time", Limits{WriteStall: -1}, "user's"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, tt.lim)
-			s := newStalling(t)
-			serve := s.serve
-			s.serve = func(f *fake, line string) Verdict {
-				if tt.deadline && !s.answer.under {
-					f.SetWriteDeadline(time.Now().Add(time.Duration(2 * moment)))
+		for _, line := range []string{"file 8388608", "bytes 8388608", "end 8388608"} {
+			t.Run(tt.name+", "+line, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, tt.lim)
+				s := newStalling(t)
+				serve := s.serve
+				s.serve = func(f *fake, line string) Next {
+					switch tt.deadline {
+					case "write's":
+						s.deadline = sys.Nanotime() + 2*moment
+					case "user's":
+						f.SetWriteDeadline(time.Now().Add(time.Duration(2 * moment)))
+					}
+					return serve(f, line)
 				}
-				return serve(f, line)
-			}
-			fd, nc := tcpPair(t)
-			c := r.start(s.fake, fd, nc)
-			c.send("file 8388608\n")
-			await(t, s.closed, "Closed")
-			if n, err := io.Copy(io.Discard, c); n >= stalledSize || err == nil {
-				t.Errorf("got %d bytes and %v, want fewer and a reset", n, err)
-			}
-		})
+				fd, nc := tcpPair(t)
+				c := r.start(s.fake, fd, nc)
+				c.Send(line + "\n")
+				await(t, s.closed, "Closed")
+				if n, err := io.Copy(io.Discard, c); n >= stalledSize || err == nil {
+					t.Errorf("got %d bytes and %v, want fewer and a reset", n, err)
+				}
+				s.released()
+			})
+		}
 	}
 }
 
@@ -495,10 +346,10 @@ func TestStalledDeadlineOver(t *testing.T) {
 	r := newRig(t, Limits{})
 	s := newStalling(t)
 	c := r.open(s.fake)
-	c.send("file 8388608\n")
+	c.Send("file 8388608\n")
 	r.stuck(s.fake)
-	r.on(func() { s.SetWriteDeadline(time.Now().Add(-time.Second)) })
-	n, _ := io.Copy(io.Discard, c.r)
+	r.on(func() { s.queue.Load().keepDeadline(sys.Nanotime() - int64(time.Second)) })
+	n, _ := io.Copy(io.Discard, c.R)
 	if n >= stalledSize {
 		t.Errorf("all %d bytes came", n)
 	}
@@ -509,113 +360,39 @@ func TestStalledDeadlineOver(t *testing.T) {
 // does.
 func TestStalledSlots(t *testing.T) {
 	t.Parallel()
-	slots := loop.NewSlots(1, 10)
-	r := newRig(t, Limits{Slots: slots})
+	slots := loop.NewSemaphore(1, 10)
+	r := newRig(t, Limits{})
 	cr := &crowd{r, slots, make(chan string, 10), make(chan bool)}
 	var all []*stalling
 	var clients []*client
 	for range 5 {
 		s := newStalling(t)
+		s.slots = slots
 		all, clients = append(all, s), append(clients, r.open(s.fake))
-		clients[len(all)-1].send("file 8388608\nnext\n")
+		clients[len(all)-1].Send("file 8388608\nnext\n")
 		r.stuck(s.fake)
 	}
 	cr.empty(1)
 	r.alive()
-	blocker := r.open(&fake{serve: cr.serve})
-	blocker.send("blocker\n")
+	blocker := cr.open(&fake{serve: cr.serve})
+	blocker.Send("blocker\n")
 	cr.runs("blocker")
 	for i, s := range all {
-		clients[i].wantAnswer("file 8388608")
-		eventually(t, "the next one waits for a slot", func() (ok bool) {
-			r.on(func() { ok = s.phase == reading && s.state.Load()&owned != 0 && !s.act.slot })
-			return ok
-		})
+		wantAnswer(clients[i], "file 8388608")
+		cr.waits(s.fake)
 	}
 	close(cr.release)
-	blocker.want("blocker\n")
+	blocker.Want("blocker\n")
 	for _, c := range clients {
-		c.want("next\n")
+		c.Want("next\n")
 	}
 	cr.empty(1)
 	// Those that are killed have none to give back.
 	for i, s := range all {
-		clients[i].send("file 8388608\n")
+		clients[i].Send("file 8388608\n")
 		r.stuck(s.fake)
-		r.loop.Post(s.place, Kill)
+		r.tell(s.fake, Kill)
 		await(t, s.closed, "Closed")
 	}
 	cr.empty(1)
-}
-
-// A file that ends early, and one that is none.
-func TestTrySendFileErrors(t *testing.T) {
-	t.Parallel()
-	if !sys.HaveSendfile {
-		t.Skip("no sendfile here")
-	}
-	file := stalledFile(t)
-	folder, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
-	gone := stalledFile(t)
-	gone.Close()
-	for _, tt := range []struct {
-		why       string
-		file      *os.File
-		offset, n int64
-		sent      int64
-		ok        bool
-		err       error
-	}{
-		{"whole", file, 0, 100, 100, true, nil},
-		{"the end", file, stalledSize - 10, 10, 10, true, nil},
-		{"beyond the end", file, stalledSize - 10, 11, 10, true, io.ErrUnexpectedEOF},
-		{"behind the end", file, stalledSize + 1, 1, 0, true, io.ErrUnexpectedEOF},
-		{"far behind the end", file, 1 << 40, 1, 0, true, io.ErrUnexpectedEOF},
-		{"a folder", folder, 0, 100, 0, false, nil},
-		{"closed", gone, 0, 100, 0, true, sys.Errno(9)},
-	} {
-		r := newRig(t, Limits{})
-		c := r.open(&fake{quick: true, serve: func(f *fake, line string) Verdict {
-			sent, ok, err := f.TrySendFile(tt.file, tt.offset, tt.n)
-			if sent != tt.sent || ok != tt.ok || !errors.Is(err, tt.err) {
-				t.Errorf("%s: got %d, %v, %v", tt.why, sent, ok, err)
-			}
-			return Close
-		}})
-		c.send("x\n")
-		if b, err := io.ReadAll(c); int64(len(b)) != tt.sent {
-			t.Errorf("%s: %d bytes came, %v", tt.why, len(b), err)
-		}
-	}
-}
-
-// No more than sendTurn goes out in one go, so that others have their turn.
-func TestSendTurn(t *testing.T) {
-	t.Parallel()
-	if !sys.HaveSendfile {
-		t.Skip("no sendfile here")
-	}
-	r := newRig(t, Limits{})
-	s := newStalling(t)
-	var most atomic.Int64
-	serve := s.serve
-	s.serve = func(f *fake, line string) Verdict {
-		v := serve(f, line)
-		if n := stalledSize - s.answer.left; v == Stalled && n-most.Load() > sendTurn {
-			t.Errorf("%d bytes in one go", n-most.Load())
-		} else if v == Stalled {
-			most.Store(n)
-		}
-		return v
-	}
-	c := r.open(s.fake)
-	c.send("file 8388608\n")
-	c.wantAnswer("file 8388608")
-	if n := s.runs.Load(); n < stalledSize/sendTurn {
-		t.Errorf("it took %d goes", n)
-	}
 }

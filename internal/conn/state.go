@@ -2,22 +2,21 @@ package conn
 
 import "github.com/chert-http/chert/internal/poll"
 
-// The state word; doc.go says what each bit means.
+// The state word. While the loop owns the connection and runs no user code it
+// is 0, and events are in Conn.ready.
 const (
-	owned uint32 = 1 << iota
-	readable
-	writable
-	waitRead
-	waitWrite
-	peerClosed
-	hangup
-	draining
-	shut
-	noTimer
-	hijacked
+	owned     uint32 = 1 << iota // a goroutine that does not drive the loop is the owner
+	readable                     // the socket may have unread bytes, an end or an error
+	writable                     // the socket may take bytes again
+	ended                        // the peer has sent FIN, or the connection is dead
+	waitRead                     // the owner sleeps until readable; whoever clears it ends the sleep
+	waitWrite                    // the same for writable
+	recall                       // the loop wants the connection back by mail
+	shut                         // the server is closing: the owner must stop
+	hijacked                     // the socket is not the server's any more; ignore all
 )
 
-// stateOf translates an event into bits.
+// stateOf translates readiness into bits.
 func stateOf(r poll.Ready) (s uint32) {
 	if r&poll.Readable != 0 {
 		s |= readable
@@ -25,28 +24,35 @@ func stateOf(r poll.Ready) (s uint32) {
 	if r&poll.Writable != 0 {
 		s |= writable
 	}
-	if r&poll.PeerClosed != 0 {
-		s |= peerClosed
-	}
-	if r&poll.Hangup != 0 {
-		s |= hangup
+	if r&(poll.PeerClosed|poll.Hangup) != 0 {
+		s |= ended
 	}
 	return s
 }
 
-// claim clears a wait bit and reports whether this call did. The one who
+// readyOf is the other way round.
+func readyOf(s uint32) (r poll.Ready) {
+	if s&readable != 0 {
+		r |= poll.Readable
+	}
+	if s&writable != 0 {
+		r |= poll.Writable
+	}
+	if s&ended != 0 {
+		r |= poll.PeerClosed
+	}
+	return r
+}
+
+// claim clears a wait bit and reports whether this call did. The goroutine that
 // clears it from outside owes the sleeper one send on its channel.
 func (c *Conn) claim(wait uint32) bool { return c.state.And(^wait)&wait != 0 }
 
-// wake ends a sleep of the handler, if there is one.
-func (c *Conn) wake(wait uint32) {
+// wake ends a sleep of the owner, if there is one, and reports whether it did.
+func (c *Conn) wake(wait uint32) bool {
 	if c.state.Load()&wait == 0 || !c.claim(wait) {
-		return
+		return false
 	}
-	// The sleeper cannot end without this send, so act is still its.
-	if wait == waitRead {
-		c.act.read.ch <- struct{}{}
-	} else {
-		c.act.write.ch <- struct{}{}
-	}
+	c.waits.Load().side(wait).ch <- struct{}{}
+	return true
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -37,34 +36,34 @@ func stressRound(t *testing.T, seed int64) {
 		}
 	}()
 	rnd := rand.New(rand.NewSource(seed))
-	r := newRig(t, Limits{
-		Header: int64(50 * time.Millisecond), First: int64(50 * time.Millisecond), Idle: int64(50 * time.Millisecond),
-		ReadStall: int64(20 * time.Millisecond), WriteStall: int64(50 * time.Millisecond),
-	})
+	r := newRig(t, Limits{ReadStall: moment, WriteStall: 5 * moment / 2})
 	const n = 60
 	var fakes []*fake
 	var clients sync.WaitGroup
 	var served, checked atomic.Int64
 	for i := range n {
 		serveSeed, clientSeed := rnd.Int63(), rnd.Int63()
-		f := &fake{}
+		f := &fake{first: 5 * moment / 2, partly: 5 * moment / 2, idle: 5 * moment / 2}
 		random := rand.New(rand.NewSource(serveSeed)) // the owner's, as it should be
-		f.serve = func(f *fake, line string) Verdict {
+		switch i % 3 {
+		case 0:
+			f.quickly = func(line string) bool { return len(line)%2 == 0 }
+		case 1:
+			f.quick, f.whole = true, i%2 == 0
+		}
+		f.serve = func(f *fake, line string) Next {
 			served.Add(1)
 			return stressServe(f, line, random)
 		}
 		if rnd.Intn(8) == 0 {
-			f.reply = func(line string) (Verdict, []byte) {
-				if len(line)%7 == 0 {
-					return Linger, bytes.Repeat([]byte("no\n"), 1<<16)
-				}
-				return Run, nil
+			f.reply = func(line string) ([]byte, Next, bool) {
+				return bytes.Repeat([]byte("no\n"), 1<<16), Linger, len(line)%7 == 0
 			}
 		}
 		fd, nc := tcpPair(t)
 		c := r.start(f, fd, nc)
 		fakes = append(fakes, f)
-		clients.Go(func() { checked.Add(stressClient(c, i, rand.New(rand.NewSource(clientSeed)))) })
+		clients.Go(func() { checked.Add(stressClient(t, c, i, rand.New(rand.NewSource(clientSeed)))) })
 	}
 	// At a random moment the server ends.
 	many := int64(rnd.Intn(400))
@@ -92,7 +91,7 @@ func stressRound(t *testing.T, seed int64) {
 
 // stressServe answers a line with "<line> <n>\n" and n bytes that are made from
 // the line, after having done something else, or ends badly.
-func stressServe(f *fake, line string, rnd *rand.Rand) Verdict {
+func stressServe(f *fake, line string, rnd *rand.Rand) Next {
 	switch rnd.Intn(12) {
 	case 0:
 		time.Sleep(time.Duration(rnd.Intn(2000)) * time.Microsecond)
@@ -126,7 +125,7 @@ func stressServe(f *fake, line string, rnd *rand.Rand) Verdict {
 		}
 	case 6:
 		if rnd.Intn(4) == 0 {
-			return []Verdict{Close, Linger, Reset}[rnd.Intn(3)]
+			return []Next{Close, Linger, Reset}[rnd.Intn(3)]
 		}
 	}
 	n := rnd.Intn(200)
@@ -134,7 +133,7 @@ func stressServe(f *fake, line string, rnd *rand.Rand) Verdict {
 		n = rnd.Intn(1 << 20)
 	}
 	head := fmt.Appendf(nil, "%s %d\n", line, n)
-	if f.Write2(head, stressBody(line, n)) != nil {
+	if f.Write(head, stressBody(line, n)) != nil {
 		return Close
 	}
 	return More
@@ -144,10 +143,8 @@ func stressBody(line string, n int) []byte {
 	return bytes.Repeat([]byte(line+"|"), n/(len(line)+1)+1)[:n]
 }
 
-func stressHijack(f *fake, rnd *rand.Rand) Verdict {
-	f.leave()
+func stressHijack(f *fake, rnd *rand.Rand) Next {
 	nc, _, err := f.Hijack()
-	f.enter("the end of Serve")
 	if err != nil {
 		return Close
 	}
@@ -161,25 +158,25 @@ func stressHijack(f *fake, rnd *rand.Rand) Verdict {
 
 // stressClient does anything until the connection ends, and returns how many
 // answers it has checked.
-func stressClient(c *client, id int, rnd *rand.Rand) (checked int64) {
+func stressClient(t testing.TB, c *client, id int, rnd *rand.Rand) (checked int64) {
 	defer c.Close()
 	var want []string
 	read := func() bool {
 		for len(want) > 0 {
 			var line string
 			var n int
-			if _, err := fmt.Fscanf(c.r, "%s %d\n", &line, &n); err != nil {
+			if _, err := fmt.Fscanf(c.R, "%s %d\n", &line, &n); err != nil {
 				return false
 			}
 			if line != want[0] {
 				return false // hijacked, refused, or read by a Fill
 			}
 			b := make([]byte, n)
-			if _, err := io.ReadFull(c.r, b); err != nil {
+			if _, err := io.ReadFull(c.R, b); err != nil {
 				return false
 			}
 			if !bytes.Equal(b, stressBody(line, n)) {
-				c.t.Errorf("the answer to %s is wrong", line)
+				t.Errorf("the answer to %s is wrong", line)
 			}
 			checked++
 			want = want[1:]
@@ -201,10 +198,10 @@ func stressClient(c *client, id int, rnd *rand.Rand) (checked int64) {
 		}
 		switch rnd.Intn(60) {
 		case 0:
-			c.Conn.(*net.TCPConn).SetLinger(0)
+			c.Reset()
 			return checked
 		case 1:
-			c.closeWrite()
+			c.CloseWrite()
 			read()
 			return checked
 		case 2:

@@ -35,7 +35,7 @@ var policy = []rule{
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
-	{pkg: "internal/loop", may: "internal/sys internal/poll internal/timer"},
+	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer"},
 	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
 
@@ -45,11 +45,12 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct internal/http1 internal/http2 internal/wsframe " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
+	{pkg: "internal/bridge", may: "direct internal/sys internal/loop internal/conn internal/place internal/buf"},
+	{pkg: "internal/bridge/h1", may: "direct internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+	{pkg: "internal/bridge/h2", may: "direct internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
 
 	// The root wires the parts together.
-	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge " +
+	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
 		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
 
 	// These run on a stock net/http server too, so they must not see the
@@ -63,14 +64,17 @@ var policy = []rule{
 	{pkg: "internal/ranges"},
 	{pkg: "internal/media"},
 	{pkg: "internal/listing", may: "internal/percent"},
+	// How all that refuses requests finds the one hook for that: ratelimit, which
+	// knows no middleware, too.
+	{pkg: "internal/refusal", may: "direct"},
 	{pkg: "router", may: "direct"},
-	{pkg: "ratelimit", may: "direct"},
+	{pkg: "ratelimit", may: "direct internal/refusal"},
 	// What needs another module is a package of its own below middleware, so that
 	// only its users get that.
 	{pkg: "middleware/internal/wrap", may: "direct"},
-	{pkg: "middleware", may: "direct ratelimit internal/field internal/coding internal/cond middleware/internal/wrap"},
-	{pkg: "middleware/basicauth", may: "direct middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
-	{pkg: "middleware/jwt", may: "direct ratelimit middleware/internal/wrap",
+	{pkg: "middleware", may: "direct ratelimit internal/field internal/coding internal/cond internal/refusal middleware/internal/wrap"},
+	{pkg: "middleware/basicauth", may: "direct internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
+	{pkg: "middleware/jwt", may: "direct ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct internal/sys internal/field internal/percent internal/coding internal/cond internal/ranges internal/media internal/listing",
@@ -89,6 +93,8 @@ var policy = []rule{
 	{pkg: "internal/redistest"},
 	{pkg: "internal/race"},
 	{pkg: "internal/leak"},
+	{pkg: "internal/servertest", may: "internal/leak internal/buf"},
+	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/servertest"},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

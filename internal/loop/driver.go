@@ -3,109 +3,126 @@ package loop
 import (
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/internal/buf"
 )
 
-// This file is who drives a loop, and how it changes hands.
+// This file is who drives a loop, and how the loop changes hands.
 //
-// A loop is driven by one goroutine at a time. That runs quick tasks itself,
-// and one of them may turn out not to be quick. So the driver marks when it
-// enters and leaves a task, and a task that overstays costs it the loop:
+// One goroutine at a time drives a loop. It runs user code that is known to be
+// quick itself, under a lease, and code that turns out not to be quick costs it
+// the loop:
 //
-//	            enter                          leave
-//	driving -------------> inside a task -------------> driving
+//	            Enter                          Leave
+//	driving -------------> under a lease -------------> driving
 //	                            |
-//	                            | HandOff: the task is about to wait
+//	                            | Yield: the code is about to wait
 //	                            | watch: it has overstayed
 //	                            v
-//	      a spare drives on; this goroutine finishes the task
-//	      and is a pooled goroutine among others then
+//	      the holder's Lost; then a spare goroutine drives on. The former
+//	      driver finishes the code, returns false from Ready, and becomes a
+//	      pooled goroutine among others.
 //
-// The mark is one word, seq<<1 | inside. Each entry has its own seq, so a
-// Ticket, which is the mark of one entry, tells whether the loop is still the
-// driver's: it is while the mark equals it. Who changes the mark away from a
-// ticket, by compare-and-swap, decides who drives on.
+// The mark is one word, seq<<1 | inside. Each lease has its own seq, so a Lease,
+// which is the mark at its Enter, tells whether the loop is still the driver's:
+// it is while the mark equals it. The goroutine that changes the mark away from
+// a lease, by compare-and-swap, decides who drives on. Between that and the
+// start of the next driver the loop is its own: no goroutine drives it.
 
-// A Ticket is a driver's right to its loop while it runs a task. 0 is none:
-// the task runs on a pooled goroutine.
-type Ticket uint64
+// A Lease is a driver's right to its loop while it runs user code. The zero
+// Lease is none.
+type Lease uint64
 
-const insideTask = 1
+// A Holder runs user code under a lease.
+type Holder interface {
+	// Lost is called once if the lease is taken away, by the goroutine that
+	// takes it and before the next driver starts: it may use the loop as the
+	// driver may, and must not wait. The user code goes on meanwhile, but a
+	// Leave that follows it returns after Lost. overstayed reports that the code
+	// ran for too long; it is false if the code was about to wait.
+	Lost(overstayed bool)
+}
+
+const insideLease = 1
 
 const (
-	// overstay is how long a task may run on the driver: between one and two
+	// overstay is how long user code may run on the driver: between one and two
 	// of these.
 	overstay = time.Millisecond
-	// quietTicks is after how many of these without a task the watch sleeps.
+	// quietTicks is after how many of these without a lease the watch sleeps.
 	quietTicks = 50
 )
 
-// enter begins an inline task.
-func (l *Loop) enter() Ticket {
-	t := l.mark.Load() + 2 | insideTask
+// Enter begins a lease. It is for the loop's goroutine, inside a Sock's Ready.
+func (l *Loop) Enter(h Holder) Lease {
+	l.holder = h
+	t := l.mark.Load() + 2 | insideLease
 	l.mark.Store(t)
 	if !l.watched.Load() {
-		l.watched.Store(true)
-		select {
-		case l.alarm <- struct{}{}:
-		default:
-		}
+		l.callWatch()
 	}
-	return Ticket(t)
+	return Lease(t)
 }
 
-// Leave ends the task's time on the loop and reports whether that is still the
-// caller's. If so, the caller is an ordinary part of the loop again: it may use
-// the loop, and must not wait.
-func (l *Loop) Leave(t Ticket) bool {
-	return t != 0 && l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideTask)
-}
-
-// Renew is a Leave and an enter: the task goes on to something that has a time
-// of its own. The result is 0 when the loop is not the caller's any more.
-func (l *Loop) Renew(t Ticket) Ticket {
-	if t == 0 || !l.mark.CompareAndSwap(uint64(t), uint64(t)+2) {
-		return 0
+func (l *Loop) callWatch() {
+	l.watched.Store(true)
+	select {
+	case l.alarm <- struct{}{}:
+	default:
 	}
-	return t + 2
 }
 
-// Held reports whether the loop is still held by t.
-func (l *Loop) Held(t Ticket) bool { return l.mark.Load() == uint64(t) }
+// Leave ends the lease and reports whether the loop is still the caller's. If
+// so, the caller is an ordinary part of the loop again: it may use the loop, and
+// must not wait. If not, the Holder's Lost has returned.
+func (l *Loop) Leave(t Lease) bool {
+	if l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideLease) {
+		return true
+	}
+	l.taking.Lock() // the goroutine that took the lease has told the Holder
+	defer l.taking.Unlock()
+	return false
+}
 
-// HandOff gives the loop to a spare driver if it is still held by t, since the
-// task is about to wait. Any goroutine may call it.
-func (l *Loop) HandOff(t Ticket) {
-	if t != 0 && l.take(t) {
+// Held reports whether the lease has neither ended nor been taken. Safe for
+// concurrent use.
+func (l *Loop) Held(t Lease) bool { return l.mark.Load() == uint64(t) }
+
+// Yield gives the loop to a spare driver if t is still held, since the user code
+// is about to wait. Safe for concurrent use.
+func (l *Loop) Yield(t Lease) {
+	if t != 0 && l.Held(t) {
+		l.take(t, false)
+	}
+}
+
+// take ends a lease that has not ended yet, and starts another driver.
+func (l *Loop) take(t Lease, overstayed bool) {
+	l.taking.Lock()
+	defer l.taking.Unlock()
+	if l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideLease+2) {
+		l.holder.Lost(overstayed)
 		l.startDriver()
 	}
-}
-
-// take ends a ticket. The caller must start a driver if it reports true.
-func (l *Loop) take(t Ticket) bool {
-	return l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideTask+2)
 }
 
 // driverTask is a driver's life as a task of the pool, whose goroutines are
 // the spares.
 type driverTask struct{ l *Loop }
 
-func (d driverTask) Run(Ticket) bool {
+func (d driverTask) Run() {
 	p := &d.l.pool
 	p.borrow(1)
 	defer p.borrow(-1)
-	p.atWork.Add(-1) // to drive is not the work of a pooled goroutine
+	p.atWork.Add(-1) // driving is not the work of a pooled goroutine
 	d.l.armTrim()
 	d.l.drive()
-	return false
 }
 
 func (l *Loop) startDriver() {
-	l.pool.atWork.Add(1) // what the former driver still does is
+	l.pool.atWork.Add(1) // the former driver's work counts from now on
 	l.pool.run(driverTask{l})
 }
-
-// scratches are loops' read buffers.
-var scratches = sync.Pool{New: func() any { return new([scratchSize]byte) }}
 
 // driveFirst is the life of the first driver, who is no goroutine of the pool.
 func (l *Loop) driveFirst() {
@@ -113,17 +130,16 @@ func (l *Loop) driveFirst() {
 	l.drive()
 }
 
-// drive is the loop's life until it ends or is taken by another driver.
+// scratches are drivers' read buffers.
+var scratches = sync.Pool{New: func() any { return buf.Own(make([]byte, scratchSize)) }}
+
+// drive is the loop's life until it ends or is taken by another driver. Each
+// driver has a scratch buffer of its own, so that a former one may go on using
+// the bytes in it.
 func (l *Loop) drive() {
-	if t := l.current; t != nil {
-		l.current = nil
-		if l.pinned {
-			// The task may be looking at it; runReady puts it back.
-			l.scratch = scratches.Get().(*[scratchSize]byte)
-			l.pinned = false
-		}
-		t.Lost()
-	}
+	scratch := scratches.Get().(*buf.Buf)
+	defer scratches.Put(scratch)
+	l.scratch = scratch
 	for l.turn() {
 		retired := l.retiring && l.attached == 0 && l.finish()
 		var err error
@@ -138,30 +154,8 @@ func (l *Loop) drive() {
 	}
 }
 
-// runReady runs the tasks that were queued and reports whether the loop is
-// still the caller's. If not, the rest is for who has it now.
-func (l *Loop) runReady() bool {
-	for l.head < len(l.ready) {
-		task := l.ready[l.head]
-		l.ready[l.head] = nil
-		l.head++
-		l.current = task
-		scratch, pinned := l.scratch, l.pinned
-		if !task.Run(l.enter()) {
-			if pinned {
-				scratches.Put(scratch)
-			}
-			return false
-		}
-		l.current = nil
-		l.pinned = false
-	}
-	l.ready, l.head = l.ready[:0], 0
-	return true
-}
-
-// watch takes the loop from a driver whose task overstays. It sleeps while no
-// tasks run.
+// watch takes the loop from a driver whose user code overstays. It sleeps while
+// none runs.
 func (l *Loop) watch() {
 	for {
 		select {
@@ -182,8 +176,8 @@ func (l *Loop) watch() {
 			switch {
 			case mark != last:
 				quiet = 0
-			case mark&insideTask != 0:
-				l.HandOff(Ticket(mark))
+			case mark&insideLease != 0:
+				l.take(Lease(mark), true)
 			default:
 				quiet++
 			}
@@ -191,7 +185,7 @@ func (l *Loop) watch() {
 			if quiet < quietTicks {
 				continue
 			}
-			// Before the last look: a driver that enters behind it finds the
+			// Before the last look: a driver that enters after it finds the
 			// watch asleep and wakes it.
 			l.watched.Store(false)
 			if l.mark.Load() == last || l.watched.Swap(true) {

@@ -3,7 +3,6 @@
 package loop
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand"
 	"runtime"
@@ -17,18 +16,29 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// inlineTask is an InlineTask made of functions.
-type inlineTask struct {
-	run  func(Ticket) bool
-	lost func()
+// lease is user code that a runner runs under a lease, and its Holder. run ends
+// with Leave, or after the lease is lost, and returns what Ready does. begin, if
+// not nil, is called before Enter: after it the lease may be lost at any time on
+// a busy machine.
+type lease struct {
+	begin func()
+	run   func(Lease) bool
+	lost  func(overstayed bool)
 }
 
-func (i *inlineTask) Run(t Ticket) bool { return i.run(t) }
-
-func (i *inlineTask) Lost() {
-	if i.lost != nil {
-		i.lost()
+func (c *lease) Lost(overstayed bool) {
+	if c.lost != nil {
+		c.lost(overstayed)
 	}
+}
+
+// runner is a Sock that runs one lease after another, each in a Ready of its
+// own. Its fields are the loop's.
+type runner struct {
+	sock
+	l     *Loop
+	fd    int
+	queue []*lease
 }
 
 // running is a loop that runs until the test's end.
@@ -49,6 +59,51 @@ func running(t *testing.T) *Loop {
 	return l
 }
 
+func newRunner(t *testing.T, l *Loop) *runner {
+	t.Helper()
+	fd, peer := ends(t)
+	r := &runner{l: l, fd: fd}
+	r.lease = func(e poll.Ready) bool {
+		if e != 0 || len(r.queue) == 0 {
+			return true
+		}
+		c := r.queue[0]
+		r.queue = r.queue[1:]
+		if c.begin != nil {
+			c.begin()
+		}
+		return c.run(l.Enter(c))
+	}
+	t.Cleanup(func() { sys.Close(peer) })
+	return r
+}
+
+// runner attaches one until the test's end.
+func (l *Loop) runner(t *testing.T) *runner {
+	t.Helper()
+	r := newRunner(t, l)
+	l.on(t, func() { l.attach(t, &r.sock, r.fd) })
+	t.Cleanup(r.detach)
+	return r
+}
+
+func (r *runner) detach() {
+	r.l.Do(func() {
+		if r.fd >= 0 {
+			r.l.Detach(r.handle)
+			r.l.Poller().CloseFD(r.fd)
+			r.fd = -1
+		}
+	})
+}
+
+// next has c run in a Ready that follows the present call. It is for the loop's
+// goroutine.
+func (r *runner) next(c *lease) {
+	r.queue = append(r.queue, c)
+	r.l.Requeue(r.handle)
+}
+
 // on runs f on the loop and waits for it. So it does not return before the loop
 // has a driver.
 func (l *Loop) on(t *testing.T, f func()) {
@@ -60,17 +115,11 @@ func (l *Loop) on(t *testing.T, f func()) {
 	await(t, done, "the loop")
 }
 
-// overstays computes until t is lost.
-func (l *Loop) overstays(t Ticket) {
-	for l.Held(t) {
+// overstays computes until k is lost.
+func (l *Loop) overstays(k Lease) {
+	for l.Held(k) {
 		runtime.Gosched()
 	}
-}
-
-// goid tells goroutines apart.
-func goid() string {
-	b := make([]byte, 64)
-	return string(bytes.Fields(b[:runtime.Stack(b, false)])[1])
 }
 
 // journal is what happened, in order.
@@ -85,6 +134,12 @@ func (j *journal) add(format string, args ...any) {
 	j.is = append(j.is, fmt.Sprintf(format, args...))
 }
 
+func (j *journal) has(what string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Contains(j.is, what)
+}
+
 func (j *journal) want(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()
@@ -94,240 +149,277 @@ func (j *journal) want(t *testing.T, want ...string) {
 	}
 }
 
-// Every transition of a ticket; nobody else has a hand in it.
-func TestTicket(t *testing.T) {
+// Every transition of a lease that no other goroutine has a hand in.
+func TestLease(t *testing.T) {
 	t.Parallel()
 	l := turns(t)
-	void := func(x Ticket, what string) {
+	void := func(k Lease, what string) {
 		t.Helper()
 		mark := l.mark.Load()
-		l.HandOff(x) // would start a driver, and change the mark
-		if x != 0 && l.Held(x) || l.Leave(x) || l.Renew(x) != 0 || l.mark.Load() != mark {
-			t.Errorf("%s: the ticket is good", what)
+		l.Yield(k) // would start a driver, and change the mark
+		if k != 0 && l.Held(k) || l.Leave(k) || l.mark.Load() != mark {
+			t.Errorf("%s: the lease is good", what)
 		}
 	}
-	void(0, "none")
-	first := l.enter()
+	holder := &lease{lost: func(bool) { t.Error("Lost, though nothing was lost") }}
+	first := l.Enter(holder)
 	if first == 0 || !l.Held(first) {
-		t.Error("a ticket is not held by who entered")
+		t.Error("a lease is not held after Enter")
 	}
 	if !l.watched.Load() || len(l.alarm) != 1 {
 		t.Error("the watch was not called")
 	}
-	void(0, "none, during a task")
+	void(0, "none, during a lease")
 	if !l.Leave(first) {
-		t.Error("a ticket was lost to nobody")
+		t.Error("a lease was lost to no goroutine")
 	}
 	void(first, "left")
-	second := l.enter()
+	second := l.Enter(holder)
 	void(first, "the one before")
-	third := l.Renew(second)
-	if third == 0 || third == second || !l.Held(third) {
-		t.Errorf("%d was renewed to %d, held %v", second, third, l.Held(third))
+	if second == first || !l.Leave(second) {
+		t.Errorf("the second lease is %d after %d, or is lost", second, first)
 	}
-	void(second, "renewed")
-	if !l.take(third) || l.take(third) {
-		t.Error("a ticket is taken once")
-	}
-	void(third, "taken")
-	fourth := l.enter()
-	for _, old := range []Ticket{first, second, third} {
-		void(old, "an old one")
-		if fourth == old {
-			t.Error("a ticket came again")
+	for range 100 {
+		k := l.Enter(holder)
+		for _, old := range []Lease{first, second} {
+			void(old, "an old one")
+			if k == old {
+				t.Error("a lease came again")
+			}
 		}
-	}
-	if !l.Leave(fourth) {
-		t.Error("the last ticket was lost")
+		if !l.Leave(k) {
+			t.Error("a lease was lost")
+		}
 	}
 }
 
-// What is quick stays on the driver, in order, behind one another.
-func TestInlineTasks(t *testing.T) {
+// What is quick stays on the driver, one after another. The loop is driven by
+// hand, without a watch, so that a busy machine makes nothing late.
+func TestQuickLeases(t *testing.T) {
 	t.Parallel()
-	l := running(t)
+	l := turns(t)
+	r := newRunner(t, l)
+	defer sys.Close(r.fd)
+	l.attach(t, &r.sock, r.fd)
 	var did journal
-	var driver string
-	task := func(i int, leave func(Ticket) bool) *inlineTask {
-		return &inlineTask{
-			run: func(k Ticket) bool {
+	code := func(i int, then func()) *lease {
+		return &lease{
+			run: func(k Lease) bool {
 				did.add("%d", i)
-				if !l.Held(k) || goid() != driver || l.Prompt() {
-					t.Errorf("task %d: held %v, on the driver %v, prompt %v", i, l.Held(k), goid() == driver, l.Prompt())
+				if !l.Held(k) {
+					t.Errorf("lease %d is not held", i)
 				}
-				if !leave(k) {
-					t.Errorf("task %d lost the loop", i)
+				mine := l.Leave(k)
+				if !mine {
+					t.Errorf("lease %d lost the loop", i)
 				}
-				return true
+				then()
+				return mine
 			},
-			lost: func() { t.Errorf("Lost of task %d", i) },
+			lost: func(bool) { t.Errorf("Lost of %d", i) },
 		}
 	}
-	l.on(t, func() {
-		driver = goid()
-		l.Next(task(1, l.Leave))
-		l.Next(task(2, func(k Ticket) bool { return l.Leave(l.Renew(l.Renew(k))) }))
-		l.Next(task(3, func(k Ticket) bool {
-			ok := l.Leave(k)
-			l.Next(task(4, l.Leave)) // it is the loop again
-			return ok
-		}))
-		did.add("0")
-	})
-	l.on(t, func() {
-		if goid() != driver {
-			t.Error("the driver has changed")
-		}
-	})
-	did.want(t, "0", "1", "2", "3", "4")
-	if l.current != nil {
-		t.Error("a task that has ended is the current one")
+	nothing := func() {}
+	r.next(code(1, nothing))
+	r.next(code(2, func() {
+		r.next(code(4, nothing)) // it is the loop again
+	}))
+	r.next(code(3, nothing))
+	for range 2 {
+		l.mustTurn(t)
 	}
+	did.want(t, "1", "2", "3", "4")
+	l.Detach(r.handle)
 }
 
-// A task that loses the loop, in each way, while it waits for what only the
-// loop's next driver does. That calls Lost before all else.
+// User code that loses the loop, in each way, while it waits for what only the
+// loop's next driver does. Lost is called before that driver does anything, and
+// before a Leave that fails returns.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name string
-		lose func(l *Loop, k Ticket) Ticket
+		name       string
+		overstayed bool
+		lose       func(l *Loop, k Lease)
 	}{
-		{"HandOff", func(l *Loop, k Ticket) Ticket { l.HandOff(k); return k }},
-		{"HandOff twice", func(l *Loop, k Ticket) Ticket { l.HandOff(k); l.HandOff(k); return k }},
-		{"HandOff of a renewed one", func(l *Loop, k Ticket) Ticket { k = l.Renew(k); l.HandOff(k); return k }},
-		{"HandOff by another", func(l *Loop, k Ticket) Ticket {
+		{"Yield", false, func(l *Loop, k Lease) { l.Yield(k) }},
+		{"Yield twice", false, func(l *Loop, k Lease) { l.Yield(k); l.Yield(k) }},
+		{"Yield by others", false, func(l *Loop, k Lease) {
 			var all sync.WaitGroup
 			for range 4 {
-				all.Go(func() { l.HandOff(k) })
+				all.Go(func() { l.Yield(k) })
 			}
 			all.Wait()
-			return k
 		}},
-		{"waits", func(l *Loop, k Ticket) Ticket { return k }},
-		{"computes", func(l *Loop, k Ticket) Ticket { l.overstays(k); return k }},
-		{"computes, renewed", func(l *Loop, k Ticket) Ticket { k = l.Renew(k); l.overstays(k); return k }},
+		{"waits", true, func(*Loop, Lease) {}},
+		{"computes", true, func(l *Loop, k Lease) { l.overstays(k) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := running(t)
+			r := l.runner(t)
 			var did journal
-			var driver string
+			var lost atomic.Bool
 			release, ended := make(chan bool), make(chan bool)
-			task := &inlineTask{
-				run: func(k Ticket) bool {
-					did.add("run")
-					k = tt.lose(l, k)
+			code := &lease{
+				begin: func() { did.add("run") },
+				run: func(k Lease) bool {
+					tt.lose(l, k)
 					<-release
-					if l.Held(k) || l.Leave(k) || l.Renew(k) != 0 {
-						t.Error("a lost ticket is good")
+					if l.Held(k) || l.Leave(k) || !lost.Load() {
+						t.Error("a lost lease is good, or Lost has not returned")
 					}
-					l.HandOff(k)
+					l.Yield(k)
 					close(ended)
 					return false
 				},
-				lost: func() {
-					if goid() == driver {
-						t.Error("Lost by the one who has lost")
-					}
+				lost: func(overstayed bool) {
 					did.add("lost")
+					// On a busy machine a Yield may come after the watch.
+					if tt.overstayed && !overstayed {
+						t.Error("an overstay is taken for a Yield")
+					}
+					lost.Store(true)
 				},
 			}
-			quick := func(name string) *inlineTask {
-				return &inlineTask{
-					run:  func(k Ticket) bool { did.add("%s", name); return l.Leave(k) },
-					lost: func() { t.Errorf("Lost of %s", name) },
-				}
+			quick := func(name string) *lease {
+				return &lease{begin: func() { did.add("%s", name) }, run: l.Leave}
 			}
 			l.on(t, func() {
-				driver = goid()
-				l.Next(quick("before"))
-				l.Next(task)
-				l.Next(quick("behind"))
-				l.Next(quick("last"))
+				r.next(quick("before"))
+				r.next(code)
+				r.next(quick("after"))
+				r.next(quick("last"))
 				l.Do(func() {
-					if did.mu.Lock(); !slices.Contains(did.is, "lost") {
+					if !did.has("lost") {
 						t.Error("mail came before Lost")
 					}
-					did.mu.Unlock()
 					close(release)
 				})
 			})
-			await(t, ended, "the task's end")
+			await(t, ended, "the end of the user code")
 			l.on(t, func() {})
 			l.on(t, func() {})
-			did.want(t, "before", "run", "lost", "behind", "last")
+			did.want(t, "before", "run", "lost", "after", "last")
 		})
 	}
 }
 
-// Tasks that do all of this at random: each runs once and in order, and Lost
-// comes once for each that has lost, before the next begins.
+// Leave fails at the moment at which the lease is taken: it must not return
+// before Lost has.
+func TestLeaveMeetsLost(t *testing.T) {
+	t.Parallel()
+	l := running(t)
+	r := l.runner(t)
+	for range 2000 {
+		done := make(chan bool)
+		begun, ended := false, false // not atomic: Leave orders them
+		var k Lease
+		go func() {
+			<-done
+			l.Yield(k)
+		}()
+		again := make(chan bool)
+		c := &lease{lost: func(bool) {
+			begun = true
+			runtime.Gosched()
+			ended = true
+		}}
+		c.run = func(lease Lease) bool {
+			k = lease
+			close(done)
+			runtime.Gosched()
+			mine := l.Leave(k)
+			if !mine && (!begun || !ended) {
+				t.Errorf("Leave returned before Lost did: begun %v, ended %v", begun, ended)
+			}
+			if mine && begun {
+				t.Error("Lost was called for a lease that was left")
+			}
+			close(again)
+			return mine
+		}
+		l.on(t, func() { r.next(c) })
+		await(t, again, "the user code")
+	}
+}
+
+// User code that does all of this at random: each runs once and in order, and
+// Lost comes once for each that has lost, before the next begins.
 func TestDriversModel(t *testing.T) {
 	t.Parallel()
 	l := running(t)
+	r := l.runner(t)
 	const n = 150
 	rnd := rand.New(rand.NewSource(1))
 	var did journal
-	var want []string
-	var tasks []*inlineTask
+	var lost [n]atomic.Int32
+	var codes []*lease
 	var all sync.WaitGroup
 	last := make(chan bool)
+	loses := func(kind int) bool { return kind < 4 }
+	kinds := make([]int, n)
 	for i := range n {
 		kind := rnd.Intn(8)
-		task := &inlineTask{lost: func() { did.add("lost %d", i) }}
-		want = append(want, fmt.Sprintf("run %d", i))
-		if kind < 4 {
-			want = append(want, fmt.Sprintf("lost %d", i))
+		kinds[i] = kind
+		c := &lease{
+			begin: func() { did.add("run %d", i) },
+			lost:  func(bool) { lost[i].Add(1); did.add("lost %d", i) },
 		}
 		all.Add(1)
-		task.run = func(k Ticket) bool {
+		c.run = func(k Lease) bool {
 			defer all.Done()
-			did.add("run %d", i)
 			if i == n-1 {
 				close(last)
 			}
 			switch kind {
 			case 0:
-				l.HandOff(k)
+				l.Yield(k)
 			case 1:
 				l.overstays(k)
 			case 2:
-				go l.HandOff(k)
+				go l.Yield(k)
 				l.overstays(k)
 			case 3:
-				l.HandOff(k)
+				l.Yield(k)
 				runtime.Goexit()
-			case 4, 5:
-				// Renewed, it may compute for longer than one alone may.
-				k = l.Renew(k)
 			}
 			return l.Leave(k)
 		}
-		tasks = append(tasks, task)
+		codes = append(codes, c)
 	}
 	l.on(t, func() {
-		for _, task := range tasks[:n/2] {
-			l.Next(task)
+		for _, c := range codes[:n/2] {
+			r.next(c)
 		}
 	})
 	// And some come one by one.
-	for _, task := range tasks[n/2:] {
-		l.Do(func() { l.Next(task) })
+	for _, c := range codes[n/2:] {
+		l.Do(func() { r.next(c) })
 	}
-	await(t, last, "the last task")
+	await(t, last, "the last one")
 	all.Wait()
 	l.on(t, func() {})
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprintf("run %d", i))
+		switch k := lost[i].Load(); {
+		case k > 1 || k == 0 && loses(kinds[i]):
+			t.Errorf("Lost of %d was called %d times", i, k)
+		case k == 1:
+			want = append(want, fmt.Sprintf("lost %d", i)) // a quick one may, on a busy machine
+		}
+	}
 	did.want(t, want...)
 	eventually(t, "only the driver is left of the pool", func() bool {
-		l.pool.mu.Lock()
-		defer l.pool.mu.Unlock()
-		return l.pool.workers == len(l.pool.idle) // the driver is not counted
+		workers, idle := l.pool.counts()
+		return workers == idle // the driver is not counted
 	})
 }
 
-// Many are ready in one batch, and the task of each costs the loop its driver:
-// every event is dealt with once, and its task runs before the next event.
+// Many are ready in one batch, and the user code of each costs the loop its
+// driver: every event is dealt with once, and its user code begins before the
+// next event.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	l := running(t)
@@ -337,66 +429,49 @@ func TestEventsGoOn(t *testing.T) {
 	seen := map[int]int{}
 	all := make(chan bool)
 	release := make(chan bool)
-	var tasks sync.WaitGroup
-	inTask := false // the loop's: nobody drives while it is set
+	var codes sync.WaitGroup
 	l.on(t, func() {
 		for i := range n {
 			fd, peer := ends(t)
 			fds = append(fds, fd, peer)
 			sys.Write(peer, []byte("x"))
 			s := &sock{}
-			s.ready = func(r poll.Ready) {
+			s.lease = func(r poll.Ready) bool {
 				if r&poll.Readable == 0 {
-					return
+					return true
 				}
 				if seen[i]++; seen[i] > 1 {
 					t.Errorf("event %d came %d times", i, seen[i])
 				}
-				if !l.Prompt() || inTask {
-					t.Errorf("event %d: prompt %v, before the task of another: %v", i, l.Prompt(), inTask)
-				}
-				inTask = true
-				tasks.Add(1)
-				task := &inlineTask{}
-				task.run = func(k Ticket) bool {
-					defer tasks.Done()
-					inTask = false
-					if l.Prompt() {
-						t.Error("prompt in a task")
-					}
-					did.add("run %d", i)
-					count := len(seen)
-					if i%3 == 0 {
-						return l.Leave(k)
-					}
-					l.HandOff(k)
-					if count == n {
-						close(all)
-					}
-					if i%3 == 1 {
-						<-release
-					}
-					return l.Leave(k)
-				}
-				task.lost = func() { did.add("lost %d", i) }
-				l.Next(task)
-				if len(seen) == n && i%3 == 0 {
+				if len(seen) == n {
 					l.Do(func() { close(all) })
 				}
+				codes.Add(1)
+				defer codes.Done()
+				did.add("run %d", i)
+				k := l.Enter(&lease{lost: func(bool) { did.add("lost %d", i) }})
+				switch i % 3 {
+				case 1:
+					l.Yield(k)
+					<-release
+				case 2:
+					l.Yield(k)
+				}
+				return l.Leave(k)
 			}
 			l.attach(t, s, fd)
 		}
 	})
 	await(t, all, "all events")
 	close(release)
-	tasks.Wait()
+	codes.Wait()
 	l.on(t, func() {
 		if len(seen) != n {
 			t.Errorf("%d of %d events were seen", len(seen), n)
 		}
 		for i := range l.slots {
 			if l.slots[i].sock != nil {
-				l.Detach(Place{uint32(i), l.slots[i].gen})
+				l.Detach(Handle{uint32(i), l.slots[i].gen})
 			}
 		}
 	})
@@ -415,300 +490,96 @@ func TestEventsGoOn(t *testing.T) {
 	}
 }
 
-// Two tasks of one event: the second too runs before any other Sock is called,
-// also when the first has cost the loop its driver.
-func TestTasksOfOneEvent(t *testing.T) {
+// A turn is lost in the middle of its events, or of its requeued Socks: the next
+// driver goes on exactly where it stopped, with nothing left out or done twice.
+func TestTurnGoesOn(t *testing.T) {
 	t.Parallel()
-	l := running(t)
-	var did journal
-	var fds []int
-	all := make(chan bool)
-	seen := 0
-	l.on(t, func() {
-		for range 2 {
-			fd, peer := ends(t)
-			fds = append(fds, fd, peer)
-			sys.Write(peer, []byte("x"))
-			s := &sock{}
-			s.ready = func(r poll.Ready) {
-				if r&poll.Readable == 0 {
-					return
-				}
-				did.add("event")
-				l.Next(&inlineTask{run: func(k Ticket) bool {
-					did.add("first")
-					l.HandOff(k)
-					return false
-				}})
-				l.Next(&inlineTask{run: func(k Ticket) bool {
-					did.add("second")
-					if seen++; seen == 2 {
-						defer close(all)
+	for _, lose := range []string{"event", "requeued"} {
+		t.Run(lose, func(t *testing.T) {
+			t.Parallel()
+			l, err := New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var did journal
+			var fds []int
+			var socks []*sock
+			end := make(chan bool)
+			for i := range 3 {
+				fd, peer := ends(t)
+				fds = append(fds, fd, peer)
+				s := &sock{}
+				s.lease = func(r poll.Ready) bool {
+					what := "requeued"
+					if r != 0 {
+						what = "event"
 					}
-					return l.Leave(k)
-				}})
-				l.Detach(s.place)
-			}
-			l.attach(t, s, fd)
-		}
-	})
-	await(t, all, "both events")
-	did.want(t, "event", "first", "second", "event", "first", "second")
-	for _, fd := range fds {
-		sys.Close(fd)
-	}
-}
-
-// Prompt is true in the Ready of an event and nowhere else.
-func TestPrompt(t *testing.T) {
-	t.Parallel()
-	l := turns(t)
-	fd, peer := ends(t)
-	defer sys.Close(fd)
-	defer sys.Close(peer)
-	var did journal
-	note := func(what string) { did.add("%s %v", what, l.Prompt()) }
-	s := &sock{}
-	s.ready = func(r poll.Ready) {
-		if r == 0 {
-			note("again")
-			return
-		}
-		note("event")
-		l.Again(s.place)
-		l.Arm(&s.node, l.Now())
-		l.Post(s.place, 0)
-		l.Do(func() { note("do") })
-		l.Next(&inlineTask{run: func(k Ticket) bool {
-			note("task")
-			ok := l.Leave(k)
-			note("left")
-			return ok
-		}})
-	}
-	s.mail = func(int) { note("mail") }
-	s.expire = func() { note("timer") }
-	l.attach(t, s, fd)
-	l.mustTurn(t)
-	for len(did.is) < 7 {
-		l.mustTurn(t) // the timer is still to come
-	}
-	did.want(t, "event true", "task false", "left false", "mail false", "do false", "again false", "timer false")
-	note("after")
-	if l.Prompt() {
-		t.Error("prompt outside")
-	}
-	l.Detach(s.place)
-}
-
-// A task that ends its goroutine after HandOff ends neither the loop nor the
-// pool, be its goroutine the loop's first or a spare.
-func TestGoexitAfterHandOff(t *testing.T) {
-	t.Parallel()
-	l := running(t)
-	var lost atomic.Int64
-	for range 10 {
-		l.on(t, func() {
-			l.Next(&inlineTask{
-				run: func(k Ticket) bool {
-					l.HandOff(k)
-					runtime.Goexit()
+					did.add("%s %d", what, i)
+					if what != lose || i == 2 {
+						return true
+					}
+					k := l.Enter(&lease{lost: func(bool) { did.add("lost") }})
+					l.Yield(k)
+					if l.Leave(k) {
+						t.Error("it is not lost")
+					}
 					return false
-				},
-				lost: func() { lost.Add(1) },
+				}
+				s.mail = func(any) { did.add("mail %d", i) }
+				s.expire = func() {
+					if did.add("timer %d", i); i == 2 {
+						close(end)
+					}
+				}
+				l.attach(t, s, fd)
+				socks = append(socks, s)
+			}
+			// All of this is of one turn: the first events say that the sockets are
+			// writable.
+			if err := l.wait(); err != nil || l.got != 3 {
+				t.Fatalf("%d events, %v", l.got, err)
+			}
+			for i, s := range socks {
+				l.Post(s.handle, 0)
+				l.Requeue(s.handle)
+				l.Arm(&s.node, l.now-int64(3-i)*int64(time.Millisecond))
+			}
+			order := []int{}
+			for _, ev := range l.events[:3] {
+				order = append(order, slices.IndexFunc(socks, func(s *sock) bool { return s.handle == handleOf(ev.Key) }))
+			}
+			if l.turn() {
+				t.Error("the loop is still the caller's")
+			}
+			await(t, end, "the last timer")
+			var want []string
+			add := func(what string, i int) {
+				want = append(want, fmt.Sprintf("%s %d", what, i))
+				if what == lose && i < 2 {
+					want = append(want, "lost")
+				}
+			}
+			for _, i := range order {
+				add("event", i)
+			}
+			for _, what := range []string{"mail", "requeued", "timer"} {
+				for i := range 3 {
+					add(what, i)
+				}
+			}
+			did.want(t, want...)
+			l.on(t, func() {
+				for _, s := range socks {
+					l.Detach(s.handle)
+				}
+				l.Retire()
 			})
-		})
-	}
-	l.on(t, func() {})
-	if lost.Load() != 10 {
-		t.Errorf("Lost was called %d times", lost.Load())
-	}
-	eventually(t, "their goroutines are gone", func() bool {
-		workers, idle := l.pool.counts()
-		return workers == 0 && idle == 0
-	})
-	ran := make(chan bool)
-	l.on(t, func() { l.Go(taskFunc(func() { close(ran) })) })
-	await(t, ran, "a task of the pool")
-}
-
-// The loop ends while those who drove it before are still at their tasks.
-func TestRetireWithFormerDrivers(t *testing.T) {
-	t.Parallel()
-	l, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- l.Run() }()
-	release := make(chan bool)
-	var tasks sync.WaitGroup
-	const n = 5
-	tasks.Add(n)
-	for i := range n {
-		l.on(t, func() {
-			l.Next(&inlineTask{run: func(k Ticket) bool {
-				defer tasks.Done()
-				if i%2 == 0 {
-					l.HandOff(k)
-				}
-				<-release
-				if i == 0 {
-					defer runtime.Goexit()
-				}
-				if l.Do(func() {}) {
-					t.Error("the loop has not ended")
-				}
-				l.HandOff(k)
-				return l.Leave(k)
-			}})
-		})
-	}
-	l.on(t, l.Retire)
-	if err := await(t, done, "the loop's end"); err != nil {
-		t.Error(err)
-	}
-	if len(l.ready) != 0 || l.current != nil {
-		t.Errorf("left: %v, %v", l.ready, l.current)
-	}
-	close(release)
-	tasks.Wait()
-	eventually(t, "all goroutines have ended", func() bool {
-		workers, idle := l.pool.counts()
-		return workers == 0 && idle == 0
-	})
-}
-
-// The watch sleeps when no tasks run, and is there again for the next.
-func TestWatchSleeps(t *testing.T) {
-	t.Parallel()
-	l := running(t)
-	if l.watched.Load() {
-		t.Error("awake at first")
-	}
-	for range 3 {
-		// A quick one wakes it.
-		l.on(t, func() { l.Next(&inlineTask{run: l.Leave}) })
-		l.on(t, func() {})
-		eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() && len(l.alarm) == 0 })
-		// It takes the loop from one that waits for the loop.
-		release, ended := make(chan bool), make(chan bool)
-		l.on(t, func() {
-			l.Next(&inlineTask{run: func(k Ticket) bool {
-				<-release
-				close(ended)
-				return l.Leave(k)
-			}})
-		})
-		l.on(t, func() { close(release) })
-		await(t, ended, "the task's end")
-		eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() })
-	}
-}
-
-// Quick tasks begin at the moment at which the watch goes to sleep, again and
-// again; the one that stays afterwards must find it awake.
-func TestWatchMeetsTask(t *testing.T) {
-	t.Parallel()
-	var all sync.WaitGroup
-	for range 8 {
-		l := running(t)
-		all.Go(func() {
-			for range 2 {
-				l.Do(func() { l.Next(&inlineTask{run: l.Leave}) })
-				for l.mark.Load() == 0 || l.watched.Load() {
-					runtime.Gosched()
-				}
-				entered, release, ended := make(chan bool), make(chan bool), make(chan bool)
-				l.Do(func() {
-					l.Next(&inlineTask{run: func(k Ticket) bool {
-						close(entered)
-						<-release
-						close(ended)
-						return l.Leave(k)
-					}})
-				})
-				<-entered
-				l.Do(func() { close(release) })
-				select {
-				case <-ended:
-				case <-time.After(patience):
-					t.Error("the watch sleeps while a task stays")
-					close(release)
-				}
+			if err := await(t, l.ended, "the loop's end"); err != nil {
+				t.Error(err)
+			}
+			for _, fd := range fds {
+				sys.Close(fd)
 			}
 		})
 	}
-	all.Wait()
-}
-
-// Who has lost the loop keeps the bytes that it has pinned in the scratch buffer
-// until its task has ended.
-func TestScratchIsNotShared(t *testing.T) {
-	t.Parallel()
-	l := running(t)
-	const n = 6
-	release := make(chan bool)
-	var tasks sync.WaitGroup
-	buffers := map[*byte]int{}
-	for i := range n {
-		tasks.Add(1)
-		l.on(t, func() {
-			p := l.Scratch()
-			if len(p) != scratchSize {
-				t.Errorf("%d bytes", len(p))
-			}
-			if j, ok := buffers[&p[0]]; ok {
-				t.Errorf("drivers %d and %d have the same buffer", j, i)
-			}
-			buffers[&p[0]] = i
-			for j := range p {
-				p[j] = byte(i)
-			}
-			l.Pin()
-			l.Next(&inlineTask{run: func(k Ticket) bool {
-				defer tasks.Done()
-				if i%2 == 0 {
-					l.HandOff(k)
-				}
-				<-release
-				if bytes.Count(p, []byte{byte(i)}) != len(p) {
-					t.Errorf("the bytes of driver %d have changed", i)
-				}
-				return l.Leave(k)
-			}})
-		})
-	}
-	l.on(t, func() {
-		if p := l.Scratch(); buffers[&p[0]] != 0 {
-			t.Error("the present driver has the buffer of a former one")
-		}
-	})
-	close(release)
-	tasks.Wait()
-}
-
-// Spare drivers that are not needed any more end as other workers do.
-func TestSparesEnd(t *testing.T) {
-	t.Parallel()
-	l := running(t)
-	release := make(chan bool)
-	var tasks sync.WaitGroup
-	for range 10 {
-		tasks.Add(1)
-		l.on(t, func() {
-			l.Next(&inlineTask{run: func(k Ticket) bool {
-				defer tasks.Done()
-				l.HandOff(k)
-				<-release
-				return l.Leave(k)
-			}})
-		})
-	}
-	close(release)
-	tasks.Wait()
-	eventually(t, "the spares have ended", func() bool {
-		workers, idle := l.pool.counts()
-		return workers == 0 && idle == 0
-	})
 }

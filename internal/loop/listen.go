@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/timer"
@@ -52,28 +53,28 @@ type Listener struct {
 	*Accept
 	loop   *Loop
 	fd     int
-	place  Place
+	handle Handle
 	node   timer.Node
 	paused bool
 	// awaiting: the gate will send mail when a place is free.
 	awaiting bool
 }
 
-// mailResume says that a place may be free. Negative, since what Broadcast
-// sends to all Socks is not meant for a Listener.
-const mailResume = -1
+// resume is the message that a connection has ended, so that another may be
+// accepted.
+type resume struct{}
 
 // Listen starts to accept on fd, which becomes the listener's.
 func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	ln := &Listener{Accept: a, loop: l, fd: fd}
 	a.enlist()
 	var err error
-	if ln.place, err = l.Attach(ln, fd, &ln.node); err != nil {
+	if ln.handle, err = l.Attach(ln, fd, &ln.node); err != nil {
 		a.leave()
 		return nil, err
 	}
 	// Connections may have come before the poller watched.
-	l.Again(ln.place)
+	l.Requeue(ln.handle)
 	return ln, nil
 }
 
@@ -85,22 +86,23 @@ func (ln *Listener) Close() {
 	}
 	for !ln.paused && ln.accept() {
 	}
-	ln.loop.Detach(ln.place)
+	ln.loop.Detach(ln.handle)
 	ln.loop.poller.CloseFD(ln.fd)
 	ln.leave()
 	ln.fd = -1
 }
 
 // Ready implements Sock.
-func (ln *Listener) Ready(poll.Ready) {
+func (ln *Listener) Ready(poll.Ready) bool {
 	if !ln.paused && ln.accept() {
-		ln.loop.Again(ln.place)
+		ln.loop.Requeue(ln.handle)
 	}
+	return true
 }
 
-// Mail implements Sock.
-func (ln *Listener) Mail(what int) {
-	if what == mailResume {
+// Mail implements Sock. What is broadcast is not meant for a Listener.
+func (ln *Listener) Mail(message any) {
+	if _, ok := message.(resume); ok {
 		ln.awaiting = false
 		ln.resume()
 	}
@@ -159,8 +161,8 @@ func (ln *Listener) pause() {
 func (ln *Listener) await() {
 	if !ln.awaiting {
 		ln.awaiting = true
-		l, place := ln.loop, ln.place
-		ln.Gate.Await(func() { l.Post(place, mailResume) })
+		l, h := ln.loop, ln.handle
+		ln.Gate.Await(func() { l.Post(h, resume{}) })
 	}
 }
 
@@ -215,12 +217,7 @@ func (a *Accept) admit(l *Loop, fd int, peer string) {
 		a.Gate.Leave("")
 		return
 	}
-	// The connection may read at once, and others follow before its task runs.
-	prompt := l.prompt
-	l.prompt = false
-	err := a.Open(l, fd, peer)
-	l.prompt = prompt
-	if err != nil {
+	if err := a.Open(l, fd, peer); err != nil {
 		a.Log("chert: a new connection was dropped: %v", err)
 		sys.Close(fd)
 		a.Gate.Leave(peer)
@@ -244,11 +241,12 @@ func (a *Accept) Complain(err error) {
 // answerAndClose refuses a connection. What the client has sent so far is read
 // first: closing over unread bytes sends a reset, which can overtake the
 // answer.
-func answerAndClose(fd int, answer, scratch []byte) {
+func answerAndClose(fd int, answer []byte, scratch *buf.Buf) {
 	sys.Write(fd, answer)
 	sys.CloseWrite(fd)
+	p := scratch.Whole()
 	for range 4 {
-		if n, e := sys.Read(fd, scratch); n < len(scratch) || e != 0 {
+		if n, e := sys.Read(fd, p); n < len(p) || e != 0 {
 			break
 		}
 	}

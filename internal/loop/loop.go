@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/timer"
@@ -24,17 +25,18 @@ const (
 // A Sock is what a loop drives. Its methods are called on the loop's goroutine
 // only.
 type Sock interface {
-	// Ready says what the descriptor can do. It may be spurious.
-	Ready(r poll.Ready)
+	// Ready says what the descriptor can do. It may be spurious. It may run user
+	// code under a lease, and reports whether the loop is still the caller's.
+	Ready(r poll.Ready) (mine bool)
 	// Expire says that the timer given to Arm has fired.
 	Expire()
 	// Mail delivers what Post was given. A Sock that has since been detached
 	// gets none.
-	Mail(what int)
+	Mail(message any)
 }
 
-// Place is where a Sock sits in its loop; zero until Attach.
-type Place struct {
+// Handle names a Sock in its loop; zero until Attach.
+type Handle struct {
 	slot, gen uint32
 }
 
@@ -47,27 +49,21 @@ type Loop struct {
 	events  []poll.Event // of which next up to got are not dealt with yet
 	next    int
 	got     int
-	scratch *[scratchSize]byte
-	// pinned: the task that is given to Next looks into scratch.
-	pinned bool
-	slots  []slot
-	free   []uint32
+	scratch *buf.Buf
+	slots   []slot
+	free    []uint32
 	// attached counts Socks; a retiring loop ends when it falls to zero.
 	attached int
-	again    []Place
-	spare    []Place
+	// requeued are Socks that asked to be called again, from head on.
+	requeued []Handle
+	head     int
 	retiring bool
 	pool     pool
-	// ready are the tasks for the driver, from head on; current is the one
-	// that runs.
-	ready   []InlineTask
-	head    int
-	current InlineTask
-	// prompt: what is given to Next now runs before any other Sock is called.
-	prompt bool
 	// dispatched is how many tasks this turn gave to the pool.
 	dispatched int
 
+	holder  Holder        // of the present lease, or the last one
+	taking  sync.Mutex    // held while a lease is taken away
 	mark    atomic.Uint64 // see driver.go
 	watched atomic.Bool   // the watch is awake, or has been called
 	alarm   chan struct{} // wakes it; capacity 1
@@ -89,9 +85,9 @@ type slot struct {
 }
 
 type mail struct {
-	to   Place
-	what int
-	fn   func()
+	to      Handle
+	message any
+	fn      func()
 }
 
 // New makes a loop with its poller. Run must be called for it to live and
@@ -102,14 +98,13 @@ func New() (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{
-		poller:  p,
-		scratch: scratches.Get().(*[scratchSize]byte),
-		now:     sys.Nanotime(),
-		events:  make([]poll.Event, eventBatch),
-		slots:   make([]slot, 1, 64), // slot 0 stays empty: Place{} is nowhere
-		alarm:   make(chan struct{}, 1),
-		dead:    make(chan struct{}),
-		ended:   make(chan error, 1),
+		poller: p,
+		now:    sys.Nanotime(),
+		events: make([]poll.Event, eventBatch),
+		slots:  make([]slot, 1, 64), // slot 0 stays empty: Handle{} is nowhere
+		alarm:  make(chan struct{}, 1),
+		dead:   make(chan struct{}),
+		ended:  make(chan error, 1),
 	}
 	l.wheel = timer.New(l.now)
 	return l, nil
@@ -118,25 +113,16 @@ func New() (*Loop, error) {
 // Now is the clock of this turn, in sys.Nanotime's nanoseconds.
 func (l *Loop) Now() int64 { return l.now }
 
-// Scratch is a buffer that any Sock may use until its method returns, and, if
-// Prompt says so and Pin is called, until the task that it gives to Next
-// meanwhile has ended.
-func (l *Loop) Scratch() []byte { return l.scratch[:] }
-
-// Prompt reports whether a task that is given to Next now runs before any
-// other Sock is called.
-func (l *Loop) Prompt() bool { return l.prompt }
-
-// Pin says that the task which the Sock is about to give to Next looks into
-// Scratch.
-func (l *Loop) Pin() { l.pinned = true }
+// Scratch is the driver's read buffer. Its bytes are the caller's until its
+// goroutine returns from Ready, also when the loop has been lost meanwhile.
+func (l *Loop) Scratch() *buf.Buf { return l.scratch }
 
 // Poller gives the operations on descriptors.
 func (l *Loop) Poller() poll.Poller { return l.poller }
 
-// Attach gives s a place and has fd watched. node is s's timer; the loop sets
-// its Key. On error nothing is kept and fd is still the caller's.
-func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Place, error) {
+// Attach registers s and has fd watched. node is s's timer; the loop sets its
+// Key. On error nothing is kept and fd is still the caller's.
+func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 	var i uint32
 	if n := len(l.free); n > 0 {
 		i = l.free[n-1]
@@ -147,24 +133,24 @@ func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Place, error) {
 	}
 	sl := &l.slots[i]
 	sl.gen++
-	p := Place{i, sl.gen}
-	if err := l.poller.Add(fd, p.key()); err != nil {
+	h := Handle{i, sl.gen}
+	if err := l.poller.Add(fd, h.key()); err != nil {
 		l.free = append(l.free, i)
-		return Place{}, err
+		return Handle{}, err
 	}
 	node.Key = i
 	sl.sock, sl.node = s, node
 	l.attached++
-	return p, nil
+	return h, nil
 }
 
 // Detach forgets a Sock: its events, mail and timer. The descriptor stays open.
-func (l *Loop) Detach(p Place) {
-	if sl := l.at(p); sl != nil {
+func (l *Loop) Detach(h Handle) {
+	if sl := l.at(h); sl != nil {
 		l.wheel.Stop(sl.node)
 		sl.sock, sl.node = nil, nil
 		sl.gen++
-		l.free = append(l.free, p.slot)
+		l.free = append(l.free, h.slot)
 		l.attached--
 	}
 }
@@ -176,20 +162,21 @@ func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
 // Stop disarms a timer.
 func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
 
-// Again calls the Sock's Ready with nothing set in the next turn, for one that
+// Requeue calls the Sock's Ready with nothing set in the next turn, for one that
 // stopped halfway so that others get their share.
-func (l *Loop) Again(p Place) { l.again = append(l.again, p) }
-
-// Next runs t on the goroutine that drives the loop, behind what has been
-// queued so. A task that takes long, or calls HandOff, costs that goroutine
-// the loop and nothing else.
-func (l *Loop) Next(t InlineTask) { l.ready = append(l.ready, t) }
+func (l *Loop) Requeue(h Handle) { l.requeued = append(l.requeued, h) }
 
 // Go runs t on a pooled goroutine.
 func (l *Loop) Go(t Task) {
 	l.dispatched++
 	l.pool.run(t)
 	l.armTrim()
+}
+
+// GoBeside is Go for other goroutines than the loop's.
+func (l *Loop) GoBeside(t Task) {
+	l.pool.run(t)
+	l.Do(l.armTrim)
 }
 
 // armTrim sees to it that idle goroutines of the pool are looked at.
@@ -199,9 +186,9 @@ func (l *Loop) armTrim() {
 	}
 }
 
-// Post delivers what to the Sock at p on the loop's goroutine. Any goroutine
-// may call it. It reports false when the loop has ended.
-func (l *Loop) Post(p Place, what int) bool { return l.post(mail{to: p, what: what}) }
+// Post delivers a message to the Sock at h on the loop's goroutine. It reports
+// false when the loop has ended. Safe for concurrent use.
+func (l *Loop) Post(h Handle, message any) bool { return l.post(mail{to: h, message: message}) }
 
 // Do runs fn on the loop's goroutine. Any goroutine may call it. It reports
 // false, without running fn ever, when the loop has ended.
@@ -223,11 +210,11 @@ func (l *Loop) post(m mail) bool {
 	return true
 }
 
-// Broadcast delivers what to every Sock now attached.
-func (l *Loop) Broadcast(what int) {
+// Broadcast delivers a message to every Sock now attached.
+func (l *Loop) Broadcast(message any) {
 	for i := range l.slots {
 		if s := l.slots[i].sock; s != nil {
-			s.Mail(what)
+			s.Mail(message)
 		}
 	}
 }
@@ -244,30 +231,31 @@ func (l *Loop) Run() error {
 	return <-l.ended
 }
 
-// turn deals with events, mail and timers and reports whether the loop is
-// still the caller's. Each event's task runs before the next event.
+// turn deals with events, mail, requeued Socks and timers, and reports whether
+// the loop is still the caller's. If not, the next driver's turn goes on where
+// this one stopped.
 func (l *Loop) turn() bool {
-	// What a former driver left: before any Sock may queue something behind it.
-	if !l.runReady() {
-		return false
-	}
 	for l.next < l.got {
 		ev := &l.events[l.next]
 		l.next++
 		// An earlier event of this batch may have detached this one.
-		if sl := l.at(placeOf(ev.Key)); sl != nil {
-			l.prompt = true
-			sl.sock.Ready(ev.Ready)
-			l.prompt = false
-			if l.head < len(l.ready) && !l.runReady() {
-				return false
-			}
+		if sl := l.at(handleOf(ev.Key)); sl != nil && !sl.sock.Ready(ev.Ready) {
+			return false
 		}
 	}
 	l.deliver()
-	l.continueAgain()
+	// Those that are requeued while this runs wait for the next turn.
+	for n := len(l.requeued) - l.head; n > 0; n-- {
+		h := l.requeued[l.head]
+		if l.head++; l.head == len(l.requeued) {
+			l.requeued, l.head = l.requeued[:0], 0
+		}
+		if sl := l.at(h); sl != nil && !sl.sock.Ready(0) {
+			return false
+		}
+	}
 	l.wheel.Advance(l.now, l.fire)
-	return l.runReady()
+	return true
 }
 
 // wait fetches events.
@@ -279,7 +267,7 @@ func (l *Loop) wait() error {
 		runtime.Gosched()
 	}
 	until := poll.Never
-	if len(l.again) > 0 {
+	if l.head < len(l.requeued) {
 		until = poll.Now
 	} else if when, ok := l.wheel.Next(); ok {
 		until = when
@@ -315,22 +303,10 @@ func (l *Loop) deliver() {
 		if m.fn != nil {
 			m.fn()
 		} else if sl := l.at(m.to); sl != nil {
-			sl.sock.Mail(m.what)
+			sl.sock.Mail(m.message)
 		}
 	}
 	l.delivered = in
-}
-
-func (l *Loop) continueAgain() {
-	// Those that ask again while this runs wait for the next turn.
-	now := l.again
-	l.again = l.spare[:0]
-	for _, p := range now {
-		if sl := l.at(p); sl != nil {
-			sl.sock.Ready(0)
-		}
-	}
-	l.spare = now
 }
 
 func (l *Loop) fire(n *timer.Node) {
@@ -366,20 +342,19 @@ func (l *Loop) end() {
 	l.mail = nil
 	l.mu.Unlock()
 	close(l.dead)
-	scratches.Put(l.scratch)
 	l.pool.stop()
 	l.poller.Close()
 }
 
-func (l *Loop) at(p Place) *slot {
-	if int(p.slot) < len(l.slots) {
-		if sl := &l.slots[p.slot]; sl.gen == p.gen && sl.sock != nil {
+func (l *Loop) at(h Handle) *slot {
+	if int(h.slot) < len(l.slots) {
+		if sl := &l.slots[h.slot]; sl.gen == h.gen && sl.sock != nil {
 			return sl
 		}
 	}
 	return nil
 }
 
-func (p Place) key() poll.Key { return poll.Key(p.slot) | poll.Key(p.gen)<<32 }
+func (h Handle) key() poll.Key { return poll.Key(h.slot) | poll.Key(h.gen)<<32 }
 
-func placeOf(k poll.Key) Place { return Place{uint32(k), uint32(k >> 32)} }
+func handleOf(k poll.Key) Handle { return Handle{uint32(k), uint32(k >> 32)} }

@@ -21,21 +21,25 @@ const patience = 30 * time.Second
 // sock is a Sock made of functions.
 type sock struct {
 	node   timer.Node
-	place  Place
+	handle Handle
 	ready  func(poll.Ready)
-	mail   func(int)
+	// lease, when not nil, is called after ready, with the same, and returns
+	// what Ready does.
+	lease  func(poll.Ready) bool
+	mail   func(any)
 	expire func()
 }
 
-func (s *sock) Ready(r poll.Ready) {
+func (s *sock) Ready(r poll.Ready) bool {
 	if s.ready != nil {
 		s.ready(r)
 	}
+	return s.lease == nil || s.lease(r)
 }
 
-func (s *sock) Mail(what int) {
+func (s *sock) Mail(message any) {
 	if s.mail != nil {
-		s.mail(what)
+		s.mail(message)
 	}
 }
 
@@ -83,7 +87,7 @@ func ends(t *testing.T) (a, b int) {
 func (l *Loop) attach(t *testing.T, s *sock, fd int) {
 	t.Helper()
 	var err error
-	if s.place, err = l.Attach(s, fd, &s.node); err != nil {
+	if s.handle, err = l.Attach(s, fd, &s.node); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,17 +123,17 @@ func TestStaleEvent(t *testing.T) {
 				return
 			}
 			heard++
-			old := other.place
+			old := other.handle
 			l.Detach(old)
 			l.Poller().CloseFD(fds[other])
 			fd, peer := ends(t)
 			peers = append(peers, fd, peer)
 			l.attach(t, third, fd)
-			if third.place.slot != old.slot {
-				t.Errorf("the slot was not used again: %v, %v", third.place, old)
+			if third.handle.slot != old.slot {
+				t.Errorf("the slot was not used again: %v, %v", third.handle, old)
 			}
 			if l.at(old) != nil {
-				t.Error("the old place still leads somewhere")
+				t.Error("the old handle still leads somewhere")
 			}
 		}
 	}
@@ -146,15 +150,15 @@ func TestStaleEvent(t *testing.T) {
 		t.Errorf("%d heard of their event, want 1", heard)
 	}
 	// Mail and timers of the one that is gone are gone too.
-	third.mail = func(int) { t.Error("mail for another arrived") }
+	third.mail = func(any) { t.Error("mail for another arrived") }
 	third.expire = func() { t.Error("somebody else's timer fired") }
 	gone := &a
-	if l.at(a.place) != nil {
+	if l.at(a.handle) != nil {
 		gone = &b
 	}
-	l.Post(gone.place, 1)
-	l.Detach(gone.place) // nothing
-	if l.at(third.place) == nil || l.attached != 2 {
+	l.Post(gone.handle, 1)
+	l.Detach(gone.handle) // nothing
+	if l.at(third.handle) == nil || l.attached != 2 {
 		t.Errorf("a stale Detach did something: %d are attached", l.attached)
 	}
 	l.mustTurn(t)
@@ -177,14 +181,14 @@ func TestMailbox(t *testing.T) {
 	next := make([]int, senders)
 	got := 0
 	all := make(chan bool)
-	s.mail = func(what int) {
-		from, i := what/each, what%each
+	s.mail = func(message any) {
+		from, i := message.(int)/each, message.(int)%each
 		if next[from] != i {
 			t.Errorf("sender %d: got %d, want %d", from, i, next[from])
 		}
 		next[from] = i + 1
 		if got++; got == senders*each {
-			l.Detach(s.place)
+			l.Detach(s.handle)
 			l.Poller().CloseFD(fd)
 			close(all)
 		}
@@ -197,7 +201,7 @@ func TestMailbox(t *testing.T) {
 	for from := range senders {
 		sending.Go(func() {
 			for i := range each {
-				l.Post(s.place, from*each+i)
+				l.Post(s.handle, from*each+i)
 				if i%7 == 0 {
 					l.Do(func() { did.Add(1) })
 				}
@@ -216,35 +220,35 @@ func TestMailbox(t *testing.T) {
 	if want := int64(senders * ((each + 6) / 7)); did.Load() != want {
 		t.Errorf("%d functions ran, want %d", did.Load(), want)
 	}
-	if l.Post(s.place, 0) || l.Do(func() { t.Error("ran after the end") }) {
+	if l.Post(s.handle, 0) || l.Do(func() { t.Error("ran after the end") }) {
 		t.Error("an ended loop takes mail")
 	}
 }
 
-// A Sock that asks again gets one call in each turn, and the others theirs.
-func TestAgainIsFair(t *testing.T) {
+// A Sock that requeues itself gets one call in each turn, and the others theirs.
+func TestRequeueIsFair(t *testing.T) {
 	t.Parallel()
 	l := turns(t)
 	var busy, other sock
 	calls, heard, mailed, fired := 0, 0, 0, 0
-	busy.ready = func(poll.Ready) { calls++; l.Again(busy.place) }
+	busy.ready = func(poll.Ready) { calls++; l.Requeue(busy.handle) }
 	other.ready = func(r poll.Ready) {
 		if r&poll.Readable != 0 {
 			heard++
 		}
 	}
-	other.mail = func(int) { mailed++ }
+	other.mail = func(any) { mailed++ }
 	other.expire = func() { fired++ }
 	a, pa := ends(t)
 	b, pb := ends(t)
 	l.attach(t, &busy, a)
 	l.attach(t, &other, b)
 	l.mustTurn(t) // the first events: both are writable
-	l.Again(busy.place)
+	l.Requeue(busy.handle)
 	calls = 0
 	for i := range 100 {
 		sys.Write(pb, []byte("x"))
-		l.Post(other.place, 0)
+		l.Post(other.handle, 0)
 		l.Arm(&other.node, l.Now())
 		before := calls
 		l.mustTurn(t)
@@ -256,7 +260,7 @@ func TestAgainIsFair(t *testing.T) {
 		t.Errorf("in 100 turns: %d events, %d mails, %d timers", heard, mailed, fired)
 	}
 	// Detached while it waits for its turn.
-	l.Detach(busy.place)
+	l.Detach(busy.handle)
 	before := calls
 	l.mustTurn(t)
 	if calls != before {
@@ -290,7 +294,7 @@ func TestTimers(t *testing.T) {
 				l.Arm(&s.node, sys.Nanotime()+int64(time.Millisecond))
 				return
 			}
-			l.Detach(s.place)
+			l.Detach(s.handle)
 		}
 		l.Do(func() {
 			l.attach(t, s, fd)
@@ -308,7 +312,7 @@ func TestTimers(t *testing.T) {
 			if i == 0 {
 				l.Stop(&s.node)
 			}
-			l.Detach(s.place)
+			l.Detach(s.handle)
 		})
 	}
 	for range 27 {
@@ -339,19 +343,19 @@ func TestRetire(t *testing.T) {
 	l.Retire()
 	done := make(chan error, 1)
 	go func() { done <- l.Run() }()
-	s.mail = func(int) {
-		l.Detach(s.place)
+	s.mail = func(any) {
+		l.Detach(s.handle)
 		l.Do(func() { l.attach(t, later, late) })
 	}
-	l.Post(s.place, 0)
-	later.mail = func(int) { l.Detach(later.place) }
+	l.Post(s.handle, 0)
+	later.mail = func(any) { l.Detach(later.handle) }
 	for {
-		var place Place
+		var h Handle
 		asked := make(chan bool)
-		l.Do(func() { place = later.place; close(asked) })
+		l.Do(func() { h = later.handle; close(asked) })
 		await(t, asked, "the loop")
-		if place != (Place{}) {
-			l.Post(place, 0)
+		if h != (Handle{}) {
+			l.Post(h, 0)
 			break
 		}
 	}

@@ -18,21 +18,7 @@ const (
 )
 
 // A Task is work that may block.
-type Task interface {
-	// Run does the work. The ticket is 0 on a pooled goroutine. Else it runs on
-	// the loop's driver: it must call HandOff with the ticket, or what Renew
-	// made of it, before it waits for anything or ends its goroutine. It ends
-	// by calling Leave and returns what that says.
-	Run(t Ticket) bool
-}
-
-// An InlineTask is one that can run on a loop's driver.
-type InlineTask interface {
-	Task
-	// Lost is called once if the task has lost its loop, by the loop's next
-	// driver before it does anything else, while Run may go on.
-	Lost()
-}
+type Task interface{ Run() }
 
 // pool keeps goroutines that wait for tasks. The one that waited least is
 // taken first: its stack is warm, and the others grow old and end. Any
@@ -83,7 +69,7 @@ func (p *pool) work(w *worker, t Task) {
 		p.mu.Unlock()
 	}()
 	for t != nil {
-		t.Run(0)
+		t.Run()
 		working = false
 		p.atWork.Add(-1)
 		if !p.wait(w) {

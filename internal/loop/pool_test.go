@@ -11,7 +11,7 @@ import (
 
 type taskFunc func()
 
-func (f taskFunc) Run(Ticket) bool { f(); return false }
+func (f taskFunc) Run() { f() }
 
 func (p *pool) counts() (workers, idle int) {
 	p.mu.Lock()

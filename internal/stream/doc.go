@@ -1,8 +1,7 @@
-// Package stream is the other engine: a conn.Proto driven by one goroutine
-// over any net.Conn, for listeners that are not sockets and for systems
-// without a poller.
-//
-// It offers the same conn.Transport as internal/conn, so everything above
-// behaves the same. It must not know HTTP, loops or descriptors. Only the root
-// may import it.
+// Package stream is the other engine: connections driven by one goroutine each,
+// over any net.Conn, for listeners that are not sockets and for systems without a
+// poller. It offers the same conn.Link as internal/conn, so all sessions behave
+// the same on both.
 package stream
+
+// It must not know HTTP, loops or descriptors. Only the root may import it.

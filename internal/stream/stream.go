@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 const (
@@ -23,232 +24,233 @@ const (
 // longAgo is a deadline that ends a Read at once.
 var longAgo = time.Unix(1, 0)
 
-// Conn is one connection. Run owns it; Drain and Kill may be called by any
-// goroutine.
+// Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle and Kill
+// are safe for concurrent use.
 type Conn struct {
-	nc     net.Conn     // immutable
-	limits *conn.Limits // immutable
-	left   func()       // immutable; for Leave
-	proto  conn.Proto   // set by Run, under mu
-	peer   string       // set before Run
-
-	gone     sync.Once
+	base     net.Conn      // immutable; nc without a Layer
+	nc       net.Conn      // the owner's; changes with mu held
+	limits   *conn.Limits  // immutable
+	left     func()        // immutable; for Leave
+	peer     string        // set before Run
 	in       *buf.Buf      // received, not consumed
-	whole    int           // how much of in Serve looks at and consumes when it is done
-	slot     bool          // it has one of Limits.Slots
-	admitted chan struct{} // says so; nil without Slots
-	fresh    bool          // no request yet
-	partial  bool          // a head has begun
-	until    time.Time
+	deadline time.Time     // of SetDeadline; the owner's
+	drained  conn.Next     // what Drain has said; the owner's
+	slot     chan struct{} // a slot has been given; made by the first AcquireSlot
+
+	eof  bool          // the session knows of the peer's end; the owner's
+	dead chan struct{} // closed by Kill
+	wake chan struct{} // ends a wait without a read; capacity 1
+
+	gone  sync.Once
+	queue queue
 
 	mu       sync.Mutex
 	cond     *sync.Cond
-	idle     bool // Run waits for a request's first byte
+	session  conn.Session       // set by Run; changes by the owner
+	posts    []func() conn.Next // to be called by Run
+	reading  bool               // Run reads, and can be woken by a deadline
+	over     bool               // Run has ended
+	idle     bool               // Run waits for the peer with nothing at hand
 	draining bool
-	drainBy  time.Time // until when a connection without a request may stay then
-	lent     bool      // another protocol runs on it
-	serving  bool      // the handler runs and the connection is its
-	watching bool      // a goroutine reads for the sake of PeerGone
-	aborted  bool      // that read is being ended
+	since    int64 // when the first Drain came, of sys.Nanotime
+	lent     bool  // another protocol runs on it
+	serving  bool  // user code owns it
+	watching bool  // a goroutine reads for the sake of PeerGone
+	aborted  bool  // that read is being ended
 	hijacked bool
 	killed   bool
-	peerErr  error     // what the watch met; the next read gives it
-	stall    stall     // of a write; has its own lock
-	readBy   time.Time // the handler's deadlines
+	peerErr  error // what the watch met; the next read gives it
+	stall    stall // of a write; has its own lock
+	waited   bool
+	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
 }
 
-var _ conn.Transport = (*Conn)(nil)
+var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc. Its Proto is made for it and given to Run.
+// New makes a connection over nc. Its Session is made for it and given to Run.
 // left is called once, when the connection is no longer the server's: at a
-// hijack, although the handler goes on, or when the owner calls Leave.
+// hijack, although the handler goes on, or when the owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
-	c := &Conn{nc: nc, limits: limits, fresh: true}
+	c := &Conn{base: nc, nc: nc, limits: limits, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.left = func() {
 		if left != nil {
 			left(c)
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
+	c.queue.c = c
+	c.queue.less = sync.NewCond(&c.queue.mu)
 	c.stall.after = time.Duration(limits.WriteStall)
 	c.stall.cut = func() { nc.SetWriteDeadline(longAgo) }
 	return c
 }
 
-// Leave says that the connection has ended. It may be called more than once.
-func (c *Conn) Leave() { c.gone.Do(c.left) }
+// Gone says that the connection has ended. It may be called more than once.
+func (c *Conn) Gone() { c.gone.Do(c.left) }
 
-// Run drives p until the connection ends or is hijacked.
-func (c *Conn) Run(p conn.Proto) {
+// Run drives s until the connection ends or is hijacked.
+func (c *Conn) Run(s conn.Session) {
 	c.mu.Lock()
-	c.proto = p
+	c.session = s
 	c.mu.Unlock()
-	settled := false
+	next := conn.Close
 	defer func() {
-		// A handler that ends its goroutine (runtime.Goexit) ends here too.
-		if settled {
-			return
-		}
+		// User code that ends its goroutine (runtime.Goexit) ends here too.
 		if c.isHijacked() {
-			c.end(conn.Detached)
-		} else {
-			c.end(conn.Close)
+			next = conn.Detached
 		}
+		c.end(next)
 	}()
-	c.until = after(c.limits.First)
-	v := c.drive(p)
-	settled = true
-	c.end(v)
+	next = c.drive()
 }
 
-// drive is the life of a connection; it returns how it ends.
-func (c *Conn) drive(p conn.Proto) conn.Verdict {
-	eof := false
-	for {
-		if c.in != nil || eof {
-			n, v, reply := p.Feed(c.Buffered(), eof)
-			if v == conn.RunWhole {
-				c.whole, v = n, conn.Run
-			} else {
-				c.Discard(n)
-			}
-			if v == conn.Run {
-				if v = c.serveAll(p); v == conn.More {
-					continue
-				}
-			}
-			if v != conn.More {
-				return c.reply(v, reply)
-			}
-		}
-		err := c.await()
+// errPosted is that there is something else to do than to wait for the peer.
+var errPosted = errors.New("stream: posted")
+
+// drive is the life of a connection; it returns how it ends. All methods of the
+// session are called here.
+func (c *Conn) drive() conn.Next {
+	next := conn.More
+	for eof := false; ; {
+		next = c.deliver(next)
 		switch {
-		case err == nil:
-		case err == io.EOF:
-			eof = true
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if c.isDraining() && !c.partial {
-				return conn.Close
-			}
-			return c.reply(p.Expired(c.partial))
-		default:
+		case c.isKilled():
 			return conn.Close
+		case next == conn.Requeue || next == conn.Wait:
+		case next != conn.More:
+			return next
+		default:
+			c.askDrain()
+			switch err := c.await(); {
+			case err == nil:
+			case err == errPosted:
+				continue
+			case err == io.EOF:
+				eof, c.eof = true, true
+			case !errors.Is(err, os.ErrDeadlineExceeded):
+				return conn.Close
+			default:
+				next = c.expired()
+				continue
+			}
 		}
+		next = c.session.Data(eof)
 	}
 }
 
-// serveAll serves one request, as often as p wants to be called for it.
-func (c *Conn) serveAll(p conn.Proto) conn.Verdict {
-	v := c.serve(p)
-	c.Discard(c.whole)
-	c.whole = 0
-	for v == conn.Run {
-		v = c.serve(p)
-	}
-	return v
-}
-
-func (c *Conn) serve(p conn.Proto) conn.Verdict {
-	c.fresh, c.partial = false, false
-	c.mu.Lock()
-	if c.killed {
-		// PeerGone came before Feed made a request that it could tell: a
-		// handler that waits for its context would wait for ever.
+// deliver calls what was posted, and returns what comes next.
+func (c *Conn) deliver(next conn.Next) conn.Next {
+	for next < conn.Close {
+		c.mu.Lock()
+		if len(c.posts) == 0 {
+			c.posts = nil
+			c.mu.Unlock()
+			break
+		}
+		f := c.posts[0]
+		c.posts[0] = nil
+		c.posts = c.posts[1:]
 		c.mu.Unlock()
-		return conn.Close
-	}
-	c.serving = true
-	c.mu.Unlock()
-	defer c.endServe()
-	c.takeSlot(p)
-	v := p.Serve()
-	for v == conn.Stalled {
-		v = p.Serve() // TrySendFile has waited already
-	}
-	return v
-}
-
-// takeSlot waits until Serve may run.
-func (c *Conn) takeSlot(p conn.Proto) {
-	s := c.limits.Slots
-	if s == nil {
-		return
-	}
-	if c.admitted == nil {
-		c.admitted = make(chan struct{}, 1)
-	}
-	switch s.Enter(c) {
-	case conn.Refused:
-		p.Refuse()
-		return
-	case conn.Queued:
-		<-c.admitted
-	}
-	c.slot = true
-}
-
-// Admitted implements loop.Waiter.
-func (c *Conn) Admitted() { c.admitted <- struct{}{} }
-
-// leaveSlot gives the slot back, if there is one.
-func (c *Conn) leaveSlot() {
-	if c.slot {
-		c.slot = false
-		c.limits.Slots.Leave()
-	}
-}
-
-func (c *Conn) endServe() {
-	c.leaveSlot()
-	c.stopWatch()
-	c.mu.Lock()
-	c.serving = false
-	if !c.writeBy.IsZero() && !c.hijacked {
-		c.nc.SetWriteDeadline(time.Time{})
-	}
-	c.readBy, c.writeBy = time.Time{}, time.Time{}
-	c.mu.Unlock()
-	c.until = after(c.limits.Idle)
-}
-
-// await reads more of what Feed wants.
-func (c *Conn) await() error {
-	if c.in != nil && !c.partial {
-		c.partial = true
-		if d := after(c.limits.Header); !c.fresh || !d.IsZero() && (c.until.IsZero() || d.Before(c.until)) {
-			c.until = d
+		if n := f(); n != conn.More {
+			next = n
 		}
 	}
+	return next
+}
+
+// askDrain asks the session what becomes of a connection that is idle while the
+// server shuts down. One that ends is read from once more: a request that has
+// arrived is not lost.
+func (c *Conn) askDrain() {
 	c.mu.Lock()
-	if c.peerErr != nil {
+	draining := c.draining && c.in == nil
+	c.draining = c.draining && !draining
+	c.mu.Unlock()
+	if draining {
+		c.drained = c.session.Drain(c.since)
+	}
+}
+
+// expired is what to do when a read has been ended by its deadline: of SetDeadline,
+// of askDrain, one that Drain has set to be asked, or one of somebody else who has
+// the net.Conn.
+func (c *Conn) expired() conn.Next {
+	c.mu.Lock()
+	other := c.draining && c.in == nil || len(c.posts) > 0
+	c.mu.Unlock()
+	switch {
+	case other:
+		return conn.More
+	case c.drained != conn.More && c.in == nil:
+		return c.drained
+	}
+	c.deadline = time.Time{}
+	return c.session.Expired()
+}
+
+// await reads more for the session. After the peer's end it waits for a deadline, or
+// for what is posted.
+func (c *Conn) await() error {
+	c.mu.Lock()
+	switch {
+	case len(c.posts) > 0:
+		c.mu.Unlock()
+		return errPosted
+	case c.peerErr != nil && !c.eof:
 		defer c.mu.Unlock()
 		return c.peerErr
 	}
-	until := c.until
-	c.idle = c.in == nil
-	if c.idle && c.draining {
-		until = c.drainUntil()
+	until := c.deadline
+	if c.idle = c.in == nil; c.idle && c.drained != conn.More {
+		until = sooner(until, time.Now().Add(drainGrace))
 	}
-	c.nc.SetReadDeadline(until)
+	if c.idle && c.draining {
+		until = longAgo // it has come since askDrain
+	}
+	if c.reading = !c.eof; c.reading {
+		c.nc.SetReadDeadline(until)
+	}
 	c.mu.Unlock()
-	err := c.readMore()
+	var err error
+	if c.eof {
+		err = c.rest(until)
+	} else {
+		err = c.readMore()
+	}
 	c.mu.Lock()
-	c.idle = false
+	c.idle, c.reading = false, false
 	c.mu.Unlock()
 	return err
 }
 
-// drainUntil is how long a connection without a request may stay when the
-// server shuts down. mu is held.
-func (c *Conn) drainUntil() time.Time {
-	if c.fresh {
-		if c.until.IsZero() || c.drainBy.Before(c.until) {
-			return c.drainBy
-		}
-		return c.until
+// rest waits without reading.
+func (c *Conn) rest(until time.Time) error {
+	var over <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		over = t.C
 	}
-	return time.Now().Add(drainGrace)
+	select {
+	case <-c.wake:
+		return errPosted
+	case <-c.dead:
+		return net.ErrClosed
+	case <-over:
+		return os.ErrDeadlineExceeded
+	}
+}
+
+// rouse ends the wait of Run. mu is held.
+func (c *Conn) rouse() {
+	if c.reading {
+		c.nc.SetReadDeadline(longAgo)
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // readMore appends one read to in, whatever deadline is set.
@@ -261,10 +263,8 @@ func (c *Conn) readMore() error {
 	have := len(b.B)
 	n, err := c.nc.Read(b.B[have:cap(b.B)])
 	b.B = b.B[:have+n]
-	if c.in = b; len(b.B) == 0 {
-		b.Release()
-		c.in = nil
-	}
+	c.in = b
+	c.Discard(0)
 	if n > 0 {
 		return nil
 	}
@@ -276,12 +276,15 @@ func (c *Conn) readMore() error {
 func (c *Conn) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.draining = true; c.drainBy.IsZero() {
-		c.drainBy = time.Now().Add(conn.DrainNew)
+	if c.draining = true; c.since == 0 {
+		c.since = sys.Nanotime()
 	}
-	// Without a proto it waits for a worker or shakes hands.
-	if c.idle || c.proto == nil && !c.lent {
-		c.nc.SetReadDeadline(c.drainUntil())
+	switch {
+	case c.idle:
+		c.rouse()
+	case c.session == nil && !c.lent:
+		// It waits for a worker or shakes hands.
+		c.nc.SetReadDeadline(time.Now().Add(conn.DrainNew))
 	}
 }
 
@@ -304,20 +307,29 @@ func (c *Conn) Lend() {
 	c.nc.SetReadDeadline(time.Time{})
 }
 
-// Kill ends the connection at once; a handler that runs on it sees its calls
+// Kill ends the connection at once; user code that runs on it sees its calls
 // fail.
 func (c *Conn) Kill() {
 	c.mu.Lock()
-	hijacked, p := c.hijacked, c.proto
+	hijacked, s, nc := c.hijacked, c.session, c.nc
+	if !c.killed {
+		close(c.dead)
+	}
 	c.killed = true
 	c.mu.Unlock()
 	if hijacked {
 		return
 	}
-	c.nc.Close()
-	if p != nil {
-		p.PeerGone(true)
+	nc.Close()
+	if s != nil {
+		s.PeerGone(true)
 	}
+}
+
+func (c *Conn) isKilled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
 }
 
 func (c *Conn) isHijacked() bool {
@@ -326,45 +338,35 @@ func (c *Conn) isHijacked() bool {
 	return c.hijacked
 }
 
-func (c *Conn) isDraining() bool {
+// end closes as next says.
+func (c *Conn) end(next conn.Next) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.draining
-}
-
-// reply writes b and returns v.
-func (c *Conn) reply(v conn.Verdict, b []byte) conn.Verdict {
-	if len(b) > 0 && c.Write2(b, nil) != nil {
-		return conn.Close
+	c.over, c.posts = true, nil
+	c.mu.Unlock()
+	if next == conn.Close && c.in != nil {
+		next = conn.Linger // the peer is likely to send more
 	}
-	return v
-}
-
-// end closes as v says.
-func (c *Conn) end(v conn.Verdict) {
 	if c.in != nil {
-		if v == conn.Close {
-			// The peer is likely to send more; see conn.Linger.
-			v = conn.Linger
-		}
-		c.in.Release()
-		c.in = nil
+		c.Discard(len(c.in.B))
+	}
+	if next != conn.Detached {
+		c.queue.close(next != conn.Reset)
 	}
 	c.stall.end()
-	if v == conn.Detached {
-		c.proto.Closed()
+	switch next {
+	case conn.Detached:
+		c.session.Closed(true)
 		return
-	}
-	switch v {
 	case conn.Linger:
 		c.linger()
 	case conn.Reset:
-		if t, ok := c.nc.(interface{ SetLinger(int) error }); ok {
+		if t, ok := c.base.(interface{ SetLinger(int) error }); ok {
 			t.SetLinger(0)
 		}
 	}
 	c.nc.Close()
-	c.proto.Closed()
+	c.queue.wait()
+	c.session.Closed(false)
 }
 
 // linger sends FIN and reads until the peer has closed too, for a short time.
@@ -377,7 +379,7 @@ func (c *Conn) linger() {
 	b := buf.Get(readSize)
 	defer b.Release()
 	for {
-		if _, err := c.nc.Read(b.B[:cap(b.B)]); err != nil {
+		if _, err := c.nc.Read(b.Whole()); err != nil {
 			return
 		}
 	}
@@ -390,3 +392,45 @@ func after(d int64) time.Time {
 	}
 	return time.Now().Add(time.Duration(d))
 }
+
+// sooner is the earlier of two deadlines, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// SetDeadline implements conn.Link.
+func (c *Conn) SetDeadline(ns int64) {
+	if c.deadline = (time.Time{}); ns != 0 {
+		c.deadline = time.Now().Add(time.Duration(ns - sys.Nanotime()))
+	}
+}
+
+// AcquireSlot implements conn.Link: it waits where a loop's would be queued.
+func (c *Conn) AcquireSlot(s *conn.Semaphore) conn.Admission {
+	if c.slot == nil {
+		c.slot = make(chan struct{}, 1)
+	}
+	a := s.Acquire(c)
+	if a != conn.Queued {
+		return a
+	}
+	select {
+	case <-c.slot:
+		return conn.Admitted
+	case <-c.dead:
+	}
+	if s.Withdraw(c) {
+		return conn.Refused
+	}
+	<-c.slot
+	return conn.Admitted
+}
+
+// Acquired implements loop.Waiter.
+func (c *Conn) Acquired() { c.slot <- struct{}{} }
+
+// WithdrawSlot implements conn.Link; AcquireSlot has never queued.
+func (c *Conn) WithdrawSlot(*conn.Semaphore) {}

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -14,79 +13,112 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
 )
 
-const patience = 30 * time.Second
-
-// TestMain fails the package if a test leaves buffers behind.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if n := buf.Live(); code == 0 && n != 0 {
-		println(n, "buffers were left behind")
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// fake is a Proto whose requests are lines; it checks that it has one owner.
+// fake is a Session whose requests are lines; it checks that it has one owner.
 type fake struct {
 	*Conn
-	t       *testing.T
-	line    string
-	owner   atomic.Int32
-	serve   func(f *fake, line string) conn.Verdict
-	expired chan bool
-	gone    chan bool
-	ended   chan bool // Run has returned
-	closed  atomic.Int32
-	lefts   atomic.Int32
+	t *testing.T
+	// The times of a connection: to its first request, of a partial line, and
+	// between lines.
+	first, partly, idle time.Duration
+	serve               func(f *fake, line string) conn.Next // user code
+	begun, partial      bool
+	owner               atomic.Int32
+	expired             chan bool // gets partial
+	gone                chan bool
+	ended               chan bool // Run has returned
+	closed              atomic.Int32
+	lefts               atomic.Int32
 }
-
-func (f *fake) Quick() bool { return false }
-func (f *fake) Refuse()     {}
-func (f *fake) Late()       {}
 
 func (f *fake) enter(who string) {
 	if !f.owner.CompareAndSwap(0, 1) {
-		f.t.Errorf("%s while somebody else is the owner", who)
+		f.t.Errorf("%s while another goroutine is the owner", who)
 	}
 }
 
 func (f *fake) leave() { f.owner.Store(0) }
 
-func (f *fake) Feed(b []byte, eof bool) (int, conn.Verdict, []byte) {
-	f.enter("Feed")
+// Data implements conn.Session.
+func (f *fake) Data(eof bool) conn.Next {
+	f.enter("Data")
 	defer f.leave()
-	i := bytes.IndexByte(b, '\n')
-	if bytes.HasPrefix(b, []byte("kill\n")) {
-		f.Kill()
+	for {
+		b := f.Buffered()
+		i := bytes.IndexByte(b, '\n')
+		switch {
+		case i < 0 && eof && len(b) > 0:
+			f.Send(&conn.Write{A: []byte("cut\n")})
+			return conn.Linger
+		case i < 0 && eof:
+			return conn.Close
+		case i < 0:
+			f.awaits(len(b) > 0)
+			return conn.More
+		}
+		line := string(b[:i])
+		if line == "kill" {
+			f.Kill()
+		}
+		f.Discard(i + 1)
+		f.begun, f.partial = true, false
+		if !f.Enter() {
+			return conn.Close
+		}
+		next := f.serve(f, line)
+		if f.Leave(); next != conn.More {
+			return next
+		}
 	}
-	switch {
-	case i < 0 && eof && len(b) > 0:
-		return 0, conn.Linger, []byte("cut\n")
-	case i < 0 && eof:
-		return 0, conn.Close, nil
-	case i < 0:
-		return 0, conn.More, nil
-	}
-	f.line = string(b[:i])
-	return i + 1, conn.Run, nil
 }
 
-func (f *fake) Serve() conn.Verdict {
-	f.enter("Serve")
-	defer f.leave()
-	return f.serve(f, f.line)
-}
-
-func (f *fake) Expired(partial bool) (conn.Verdict, []byte) {
-	f.expired <- partial
+func (f *fake) awaits(partial bool) {
+	d := f.idle
 	if partial {
-		return conn.Linger, []byte("late\n")
+		if f.partial {
+			return
+		}
+		d = f.partly
 	}
-	return conn.Close, nil
+	if f.partial = partial; !f.begun {
+		return
+	}
+	by := int64(0)
+	if d > 0 {
+		by = f.Now() + int64(d)
+	}
+	f.SetDeadline(by)
+}
+
+func (f *fake) Serve() conn.Next { f.t.Error("Serve, where there is no loop"); return conn.Close }
+func (f *fake) Writable() conn.Next {
+	f.t.Error("Writable of a link that is not shared")
+	return conn.More
+}
+func (f *fake) Late() { f.t.Error("Late, where there is no loop") }
+
+func (f *fake) Expired() conn.Next {
+	f.enter("Expired")
+	defer f.leave()
+	f.expired <- f.partial
+	if f.partial {
+		f.Send(&conn.Write{A: []byte("late\n")})
+		return conn.Linger
+	}
+	return conn.Close
+}
+
+func (f *fake) Drain(since int64) conn.Next {
+	f.enter("Drain")
+	defer f.leave()
+	if f.begun {
+		return conn.Close
+	}
+	f.SetDeadline(since + int64(conn.DrainNew))
+	return conn.More
 }
 
 func (f *fake) PeerGone(reset bool) {
@@ -96,57 +128,41 @@ func (f *fake) PeerGone(reset bool) {
 	}
 }
 
-func (f *fake) Closed() { f.closed.Add(1) }
+func (f *fake) Closed(bool) { f.closed.Add(1) }
 
-func echo(f *fake, line string) conn.Verdict {
-	if f.Write2([]byte(line), []byte("\n")) != nil {
+func echo(f *fake, line string) conn.Next {
+	if f.Write([]byte(line), []byte("\n")) != nil {
 		return conn.Close
 	}
 	return conn.More
 }
 
-// client is the other end.
-type client struct {
-	net.Conn
-	t *testing.T
-	r *bufio.Reader
-}
+// short is a time that is to pass.
+const short = 20 * time.Millisecond
 
-// hour stands for a limit that does not matter.
-const hour = int64(time.Hour)
-
-func open(t *testing.T, lim conn.Limits, serve func(*fake, string) conn.Verdict) (*fake, *client) {
+// open runs f over TCP. Limits that are 0 do not matter.
+func open(t *testing.T, lim conn.Limits, f *fake) *servertest.Client {
 	t.Helper()
-	for _, l := range []*int64{&lim.Header, &lim.First, &lim.Idle, &lim.ReadStall, &lim.WriteStall} {
+	for _, l := range []*int64{&lim.ReadStall, &lim.WriteStall} {
 		if *l == 0 {
-			*l = hour
+			*l = int64(time.Hour)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fake{t: t, serve: serve, expired: make(chan bool, 4), gone: make(chan bool, 4), ended: make(chan bool)}
+	s, nc := servertest.TCPConns(t)
+	f.t, f.expired, f.gone, f.ended = t, make(chan bool, 4), make(chan bool, 4), make(chan bool)
 	f.Conn = New(s, &lim, func(*Conn) { f.lefts.Add(1) })
+	if f.first > 0 {
+		f.SetDeadline(f.Now() + int64(f.first))
+	}
 	go func() {
-		defer close(f.ended) // deferred for a handler that calls Goexit
-		defer f.Leave()
+		defer close(f.ended) // deferred for user code that calls Goexit
+		defer f.Gone()
 		f.Run(f)
 	}()
-	nc.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() {
 		nc.Close()
 		f.Kill()
-		await(t, f.ended, "the end of Run")
+		servertest.Await(t, f.ended, "the end of Run")
 		if n := f.closed.Load(); n != 1 {
 			t.Errorf("Closed was called %d times", n)
 		}
@@ -154,66 +170,39 @@ func open(t *testing.T, lim conn.Limits, serve func(*fake, string) conn.Verdict)
 			t.Errorf("the connection left %d times", n)
 		}
 	})
-	return f, &client{nc, t, bufio.NewReader(nc)}
+	return servertest.NewClient(t, nc)
 }
 
-func (c *client) send(s string) {
-	c.t.Helper()
-	if _, err := io.WriteString(c, s); err != nil {
-		c.t.Fatalf("send: %v", err)
-	}
-}
-
-func (c *client) want(s string) {
-	c.t.Helper()
-	b := make([]byte, len(s))
-	if n, err := io.ReadFull(c.r, b); string(b) != s {
-		c.t.Fatalf("got %.100q (%v), want %.100q", b[:n], err, s)
-	}
-}
-
-func (c *client) end() {
-	c.t.Helper()
-	b, err := io.ReadAll(c.r)
-	if ne, ok := err.(net.Error); ok && ne.Timeout() || len(b) > 0 {
-		c.t.Fatalf("got %.100q (%v), want the end", b, err)
-	}
-}
-
-func await[T any](t *testing.T, ch <-chan T, what string) (v T) {
+// serving is open of a fake with user code only.
+func serving(t *testing.T, lim conn.Limits, serve func(f *fake, line string) conn.Next) (*fake, *servertest.Client) {
 	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(patience):
-		t.Fatalf("waited too long for %s", what)
-	}
-	return v
+	f := &fake{serve: serve}
+	return f, open(t, lim, f)
 }
-
-const short = int64(20 * time.Millisecond)
 
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		lim     conn.Limits
+		f       *fake
 		in, out string
 		partial bool
 	}{
-		{"first", conn.Limits{First: short}, "", "", false},
-		{"first, partial", conn.Limits{First: 25 * short}, "x", "late\n", true},
-		{"idle", conn.Limits{Idle: short}, "a\n", "a\n", false},
-		{"partial", conn.Limits{Header: short}, "a\nb", "a\nlate\n", true},
+		{"first", &fake{first: short}, "", "", false},
+		{"first, partial", &fake{first: 25 * short}, "x", "late\n", true},
+		{"idle", &fake{idle: short}, "a\n", "a\n", false},
+		{"partial", &fake{partly: short}, "a\nb", "a\nlate\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, c := open(t, tt.lim, echo)
-			c.send(tt.in)
-			if await(t, f.expired, "Expired") != tt.partial {
+			tt.f.serve = echo
+			c := open(t, conn.Limits{}, tt.f)
+			c.Send(tt.in)
+			if servertest.Await(t, tt.f.expired, "Expired") != tt.partial {
 				t.Errorf("partial is %v", !tt.partial)
 			}
-			c.want(tt.out)
-			c.end()
+			c.Want(tt.out)
+			c.Ended()
 		})
 	}
 }
@@ -221,75 +210,75 @@ func TestTimes(t *testing.T) {
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	errs := make(chan error, 1)
-	_, c := open(t, conn.Limits{ReadStall: short, WriteStall: short}, func(f *fake, line string) conn.Verdict {
+	_, c := serving(t, conn.Limits{ReadStall: int64(short), WriteStall: int64(short)}, func(f *fake, line string) conn.Next {
 		if line == "read" {
 			errs <- f.Fill()
 			return echo(f, line)
 		}
-		errs <- f.Write2(make([]byte, 64<<20), nil)
+		errs <- f.Write(make([]byte, 64<<20), nil)
 		return conn.Reset
 	})
 	for _, line := range []string{"read", "read", "write"} {
-		c.send(line + "\n")
-		if err := await(t, errs, line); !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Send(line + "\n")
+		if err := servertest.Await(t, errs, line); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v", line, err)
 		}
 		if line == "read" {
-			c.want("read\n")
+			c.Want("read\n")
 		}
 	}
 }
 
 func TestDrainAndKill(t *testing.T) {
 	t.Parallel()
-	f, c := open(t, conn.Limits{}, echo)
-	c.send("a\n")
-	c.want("a\n")
-	f.Drain()
-	c.end()
+	f, c := serving(t, conn.Limits{}, echo)
+	c.Send("a\n")
+	c.Want("a\n")
+	f.Conn.Drain()
+	c.Ended()
 	// In the middle of a request: it is finished.
 	entered, leave := make(chan bool, 1), make(chan bool)
-	held := func(f *fake, line string) conn.Verdict {
+	held := func(f *fake, line string) conn.Next {
 		entered <- true
 		<-leave
 		return echo(f, line)
 	}
-	f, c = open(t, conn.Limits{}, held)
-	c.send("a\n")
-	await(t, entered, "Serve")
-	f.Drain()
+	f, c = serving(t, conn.Limits{}, held)
+	c.Send("a\n")
+	servertest.Await(t, entered, "the user code")
+	f.Conn.Drain()
 	close(leave)
-	c.want("a\n")
-	c.end()
+	c.Want("a\n")
+	c.Ended()
 	// Killed: what the handler does fails.
 	errs := make(chan error, 1)
-	f, c = open(t, conn.Limits{}, func(f *fake, line string) conn.Verdict {
+	f, c = serving(t, conn.Limits{}, func(f *fake, line string) conn.Next {
 		entered <- true
 		errs <- f.Fill()
 		return conn.More
 	})
-	c.send("a\n")
-	await(t, entered, "Serve")
+	c.Send("a\n")
+	servertest.Await(t, entered, "the user code")
 	f.Kill()
-	if err := await(t, errs, "the read"); err == nil {
+	if err := servertest.Await(t, errs, "the read"); err == nil {
 		t.Error("no error")
 	}
-	c.end()
+	c.Ended()
 }
 
-// Killed between a request's Feed and its Serve: PeerGone found no handler
-// that it could tell, so none may begin.
-func TestKillBeforeServe(t *testing.T) {
+// Killed between the end of a line and its user code: PeerGone found none that it
+// could tell, so none may begin.
+func TestKillBeforeUserCode(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"kill\n", "a\nkill\n"} {
-		f, c := open(t, conn.Limits{}, func(f *fake, line string) conn.Verdict {
+		f, c := serving(t, conn.Limits{}, func(f *fake, line string) conn.Next {
 			if line == "kill" {
-				f.t.Error("Serve was called after Kill")
+				f.t.Error("user code began after Kill")
 			}
 			return conn.More
 		})
-		c.send(in)
-		await(t, f.ended, "the end of Run")
+		c.Send(in)
+		servertest.Await(t, f.ended, "the end of Run")
 	}
 }
 
@@ -297,11 +286,11 @@ func TestKillBeforeServe(t *testing.T) {
 // on as if it had not.
 func TestWatchPeer(t *testing.T) {
 	t.Parallel()
-	f, c := open(t, conn.Limits{ReadStall: short}, func(f *fake, line string) conn.Verdict {
+	f, c := serving(t, conn.Limits{ReadStall: int64(short)}, func(f *fake, line string) conn.Next {
 		f.WatchPeer()
 		f.WatchPeer()
 		if strings.HasPrefix(line, "wait") {
-			if await(f.t, f.gone, "PeerGone") {
+			if servertest.Await(f.t, f.gone, "PeerGone") {
 				f.t.Error("an end is a reset")
 			}
 		}
@@ -313,25 +302,25 @@ func TestWatchPeer(t *testing.T) {
 	for i := range 500 {
 		line := fmt.Sprintf("%d%s\n", i, strings.Repeat("x", i%40))
 		if i%2 == 0 {
-			c.send(line)
-			c.want(line)
+			c.Send(line)
+			c.Want(line)
 			continue
 		}
-		c.send(line + line)
-		c.want(line + line)
+		c.Send(line + line)
+		c.Want(line + line)
 	}
-	c.send("wait\n")
-	c.Conn.(*net.TCPConn).CloseWrite()
-	c.want("wait\n")
-	c.end()
-	await(t, f.ended, "the end of Run")
+	c.Send("wait\n")
+	c.CloseWrite()
+	c.Want("wait\n")
+	c.Ended()
+	servertest.Await(t, f.ended, "the end of Run")
 }
 
 func TestHijack(t *testing.T) {
 	t.Parallel()
 	for _, watch := range []bool{false, true} {
 		hijacked := make(chan net.Conn, 1)
-		f, c := open(t, conn.Limits{Idle: short}, func(f *fake, line string) conn.Verdict {
+		f, c := serving(t, conn.Limits{}, func(f *fake, line string) conn.Next {
 			if watch {
 				f.WatchPeer()
 			}
@@ -343,32 +332,32 @@ func TestHijack(t *testing.T) {
 			hijacked <- nc
 			return conn.Detached
 		})
-		c.send("x\nrest")
-		h := await(t, hijacked, "the hijack")
-		await(t, f.ended, "the end of Run")
+		c.Send("x\nrest")
+		h := servertest.Await(t, hijacked, "the hijack")
+		servertest.Await(t, f.ended, "the end of Run")
 		f.Kill()
-		f.Drain()
-		if s, err := c.r.ReadString('\n'); err != nil {
+		f.Conn.Drain()
+		if s, err := c.R.ReadString('\n'); err != nil {
 			t.Errorf("got %q, %v", s, err)
 		}
-		c.send("!")
+		c.Send("!")
 		for b := []byte{0}; b[0] != '!'; {
 			if _, err := h.Read(b); err != nil {
 				t.Fatalf("the hijacker: %v", err)
 			}
 		}
 		h.Close()
-		c.end()
+		c.Ended()
 	}
 }
 
 func TestGoexit(t *testing.T) {
 	t.Parallel()
-	_, c := open(t, conn.Limits{}, func(f *fake, line string) conn.Verdict {
+	_, c := serving(t, conn.Limits{}, func(f *fake, line string) conn.Next {
 		f.WatchPeer()
 		runtime.Goexit()
 		return conn.More
 	})
-	c.send("a\nb\n")
-	c.end()
+	c.Send("a\nb\n")
+	c.Ended()
 }

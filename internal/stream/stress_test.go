@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
-	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -26,7 +25,7 @@ func TestStress(t *testing.T) {
 	for i := range 40 {
 		mine := rand.New(rand.NewSource(seed + int64(i)))
 		theirs := rand.New(rand.NewSource(seed - int64(i) - 1))
-		f, c := open(t, conn.Limits{Idle: 2 * short, ReadStall: short, WriteStall: short, Header: short}, func(f *fake, line string) conn.Verdict {
+		f := &fake{idle: 2 * short, partly: short, serve: func(f *fake, line string) conn.Next {
 			switch mine.Intn(12) {
 			case 0, 1, 2:
 				f.WatchPeer()
@@ -42,11 +41,12 @@ func TestStress(t *testing.T) {
 				}
 			case 7:
 				if mine.Intn(3) == 0 {
-					return []conn.Verdict{conn.Close, conn.Linger, conn.Reset}[mine.Intn(3)]
+					return []conn.Next{conn.Close, conn.Linger, conn.Reset}[mine.Intn(3)]
 				}
 			}
 			return echo(f, line)
-		})
+		}}
+		c := open(t, conn.Limits{ReadStall: int64(short), WriteStall: int64(short)}, f)
 		clients.Go(func() {
 			defer c.Close()
 			for j := range 40 {
@@ -60,16 +60,16 @@ func TestStress(t *testing.T) {
 				}
 				switch theirs.Intn(50) {
 				case 0:
-					c.Conn.(*net.TCPConn).SetLinger(0)
+					c.Reset()
 					return
 				case 1:
-					c.Conn.(*net.TCPConn).CloseWrite()
+					c.CloseWrite()
 				case 2:
-					f.Drain()
+					f.Conn.Drain()
 				case 3:
 					f.Kill()
 				}
-				if got, err := c.r.ReadString('\n'); err != nil {
+				if got, err := c.R.ReadString('\n'); err != nil {
 					return
 				} else if got != line && got != "late\n" {
 					t.Errorf("got %q, want %q", got, line)

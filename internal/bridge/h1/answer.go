@@ -1,0 +1,163 @@
+package h1
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// This file is an answer's body and end, and what is sent of it when. The head
+// and small bodies gather in the wire buffer.
+
+// wireSize is how much is gathered before it is written.
+const wireSize = 4 << 10
+
+// writing is an answer under way and its buffers. It is pooled.
+type writing struct {
+	progress
+	wireBuf  [wireSize]byte
+	stageBuf [bridge.StageSize]byte
+}
+
+type progress struct {
+	bridge.Progress
+	// out is a head, then what is gathered before it is written: in wireBuf,
+	// but a head that is larger moves away.
+	out      []byte
+	head     head // what is in out between Head and Complete
+	chunking bool
+	last     conn.Write
+}
+
+var writings = sync.Pool{New: func() any { return new(writing) }}
+
+// Begin implements bridge.Message.
+func (x *exchange) Begin() *bridge.Progress {
+	w := writings.Get().(*writing)
+	w.out, w.Staged = w.wireBuf[:0], w.stageBuf[:0]
+	x.writing = w
+	return &w.Progress
+}
+
+// End implements bridge.Message.
+func (x *exchange) End() {
+	x.writing.progress = progress{}
+	writings.Put(x.writing)
+	x.writing = nil
+}
+
+// Interim implements bridge.Message.
+func (x *exchange) Interim(status int, h http.Header) error {
+	w := x.writing
+	if x.minor == 0 {
+		// RFC 9110 section 15.2: a server MUST NOT send a 1xx response to an
+		// HTTP/1.0 client.
+		return nil
+	}
+	if status == http.StatusContinue && h == nil {
+		// What is gathered is a 101, which comes after (RFC 9110 section 7.8).
+		return x.s.Link.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"), nil)
+	}
+	w.out = http1.AppendStatusLine(w.out, 1, status)
+	w.out = appendHeader(w.out, h, []string{"Content-Length", "Transfer-Encoding"})
+	w.out = append(w.out, "\r\n"...)
+	return x.Flush()
+}
+
+// Data implements bridge.Message.
+func (x *exchange) Data(p []byte) error {
+	w := x.writing
+	if !w.chunking {
+		return x.gather(p)
+	}
+	if len(w.out) > wireSize-32 {
+		if err := x.Flush(); err != nil {
+			return err
+		}
+	}
+	w.out = http1.AppendChunkSize(w.out, len(p))
+	err := x.gather(p)
+	w.out = append(w.out, "\r\n"...)
+	return err
+}
+
+// gather keeps p, or writes it with what was gathered when it is large.
+func (x *exchange) gather(p []byte) error {
+	w := x.writing
+	// Two bytes of room stay for the CRLF of a chunk.
+	if len(w.out)+len(p) <= wireSize-2 {
+		w.out = append(w.out, p...)
+		return nil
+	}
+	have := w.out
+	w.out = w.out[:0]
+	return x.s.Link.Write(have, p)
+}
+
+// Flush implements bridge.Message.
+func (x *exchange) Flush() error {
+	w := x.writing
+	have := w.out
+	if w.out = w.out[:0]; len(have) == 0 {
+		return nil
+	}
+	return x.s.Link.Write(have, nil)
+}
+
+// Raw implements bridge.Message.
+func (x *exchange) Raw() bool { return !x.writing.chunking }
+
+// Release implements bridge.Message.
+func (x *exchange) Release() { x.s.release() }
+
+// Finish implements bridge.Message.
+func (x *exchange) Finish(h http.Header) conn.Next {
+	w := x.writing
+	if w.chunking && !x.IsHEAD {
+		w.endChunks(h)
+	}
+	if w.Err == nil && len(w.out) > 0 {
+		w.last = conn.Write{A: w.out, Cork: x.more}
+		w.Err = x.s.Link.Send(&w.last)
+	}
+	switch {
+	case w.Err != nil:
+		return bridge.Failure(w.Err)
+	case x.Res.LimitHit:
+		return conn.Linger
+	case x.Res.CloseAfter.Load():
+		return conn.Close
+	case !x.IsHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written:
+		// RFC 9112 section 8: the client counts on Content-Length; only the
+		// end of the connection can tell it that less came.
+		return conn.Close
+	}
+	return conn.More
+}
+
+// endChunks writes the last chunk and the trailer section.
+func (w *writing) endChunks(h http.Header) {
+	w.out = append(w.out, "0\r\n"...)
+	var t http.Header // most responses have none
+	add := func(name string, vv []string) {
+		if t == nil {
+			t = make(http.Header)
+		}
+		t[name] = append(t[name], vv...)
+	}
+	for k, vv := range h {
+		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok {
+			add(name, vv)
+		}
+	}
+	for _, k := range w.Trailers {
+		if vv, ok := h[k]; ok {
+			add(k, vv)
+		}
+	}
+	w.out = append(appendHeader(w.out, t, nil), "\r\n"...)
+}

@@ -1,0 +1,150 @@
+package h1
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// body is a request's body and how it is framed (RFC 9112 section 6).
+type body struct {
+	bridge.Body
+	te      [1]string // what Request.TransferEncoding points to
+	chunked bool
+	remain  int64 // of a body with a length
+	dec     http1.Chunked
+	inTail  bool // the last chunk was read, the trailer section follows
+}
+
+// initBody sets Req.Body as the head's framing says (RFC 9112 section 6.3).
+func (x *exchange) initBody(h *http1.Request) {
+	if !h.Chunked && h.ContentLength <= 0 {
+		x.SetBody(nil, false, false, false)
+		return
+	}
+	if x.block != nil {
+		x.body = &x.block.body
+	} else {
+		x.body = new(body)
+	}
+	b, r := x.body, &x.Req
+	if b.chunked = h.Chunked; h.Chunked {
+		b.te[0] = "chunked"
+		r.TransferEncoding = b.te[:]
+		r.ContentLength = -1
+		r.Header.Del("Content-Length")
+	} else {
+		r.ContentLength, b.remain = h.ContentLength, h.ContentLength
+	}
+	x.SetBody(&b.Body, h.Chunked, !h.Chunked && !x.keepAlive, h.ExpectContinue)
+}
+
+// BodyLeft implements bridge.Message.
+func (x *exchange) BodyLeft() int64 { return x.body.remain }
+
+// ReadBody implements bridge.Message.
+func (x *exchange) ReadBody(p []byte) (int, error) {
+	b := x.body
+	if b.chunked {
+		return x.readChunked(b, p)
+	}
+	if int64(len(p)) > b.remain {
+		p = p[:b.remain]
+	}
+	n, err := x.s.Link.Read(p)
+	b.remain -= int64(n)
+	if b.remain == 0 {
+		return n, io.EOF
+	}
+	// RFC 9112 section 8: a body shorter than its Content-Length is incomplete.
+	return n, cutShort(err)
+}
+
+// readChunked fills p as far as that needs no waiting, and says with the last
+// data that the end has come, if it has: many readers never ask again.
+func (x *exchange) readChunked(b *body, p []byte) (n int, err error) {
+	l := x.s.Link
+	for !b.inTail {
+		src := l.Buffered()
+		if len(src) == 0 {
+			if n > 0 {
+				return n, nil
+			}
+			if err := cutShort(l.Fill()); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		before := b.dec
+		data, used, done, err := b.dec.Decode(src)
+		switch err {
+		case nil:
+		case http1.ErrChunkLine:
+			return n, http.ErrLineTooLong // net/http's, which programs test for
+		default:
+			return n, bridge.ErrFraming
+		}
+		full := len(data) > len(p)-n
+		if full {
+			// data is at the end of the bytes used: read again only as far as p.
+			b.dec = before
+			data, used, done, _ = b.dec.Decode(src[:used-len(data)+len(p)-n])
+		}
+		n += copy(p[n:], data)
+		l.Discard(used)
+		if b.inTail = done; full {
+			return n, nil
+		}
+	}
+	if done, err := x.readTrailer(n == 0); !done {
+		return n, err
+	}
+	return n, io.EOF
+}
+
+// cutShort makes an end of stream inside a body an error.
+func cutShort(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readTrailer reads the section after the last chunk into Req.Trailer. If it has
+// not come and may not be waited for, done is false without an error.
+func (x *exchange) readTrailer(wait bool) (done bool, err error) {
+	l := x.s.Link
+	var p http1.Progress
+	for {
+		src := l.Buffered()
+		n, fields, err := http1.ParseTrailer(src, nil, &p, &x.s.cfg.Head)
+		if err != nil {
+			return false, bridge.ErrTrailer
+		}
+		if n > 0 {
+			x.addTrailer(string(src[:n]), fields)
+			l.Discard(n)
+			return true, nil
+		}
+		if !wait {
+			return false, nil
+		}
+		if err := cutShort(l.Fill()); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (x *exchange) addTrailer(s string, fields []http1.Field) {
+	r := &x.Req
+	for i := range fields {
+		f := &fields[i]
+		if r.Trailer == nil {
+			r.Trailer = make(http.Header)
+		}
+		key := http1.CanonicalName([]byte(s[f.Name.Start:f.Name.End]), f.ID)
+		r.Trailer[key] = append(r.Trailer[key], s[f.Value.Start:f.Value.End])
+	}
+}

@@ -1,0 +1,367 @@
+package h1
+
+import (
+	"iter"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is the direct way: a request that is answered from the buffer it
+// was read into, inside the call that owns the buffer, and an answer that is
+// sent in one piece.
+
+// request is a request head and what the direct way makes of it. It is taken
+// when a head is parsed and goes back at once, or when the direct answer has been
+// sent.
+type request struct {
+	head    http1.Request
+	raw     []byte // head and body, the Link's; valid until serveDirect returns
+	body    int    // how much of raw is body
+	handler direct.Handler
+	x       direct.Exchange
+	s       *Session // of the answer that is being sent
+	out     []byte
+	file    direct.File               // that is being sent
+	w       conn.Write                // the answer, for Send
+	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
+}
+
+var requests = sync.Pool{New: func() any {
+	r := new(request)
+	r.all = r.each
+	return r
+}}
+
+// clockAtZero is direct.Clock when sys.Nanotime was 0.
+var clockAtZero = direct.ClockAt(sys.Epoch())
+
+const (
+	// keepOut is the largest buffer for an answer that is kept.
+	keepOut = 16 << 10
+	// joinBody is the largest body that is copied behind its head.
+	joinBody = 4 << 10
+)
+
+// free gives r back. Nothing of the request may be used any more.
+func (r *request) free() {
+	if r.handler != nil {
+		r.raw, r.handler, r.s, r.w.B, r.w.File = nil, nil, nil, nil, nil
+		r.x.Reset(direct.Request{})
+		if cap(r.out) > keepOut {
+			r.out = nil
+		}
+	}
+	requests.Put(r)
+}
+
+// takeDirect reports whether the request that begins b, with a head of n bytes,
+// goes the direct way.
+//
+// That needs a body that has come whole, and a head that asks for nothing else
+// than an answer: the rest is left to the plain way, and so is Pragma, of which
+// buildHeader makes another field.
+func (s *Session) takeDirect(r *request, b []byte, n int) bool {
+	dh, ok := s.UserHandler().(direct.Handler)
+	h := &r.head
+	if !ok || h.Form != http1.FormOrigin || h.Minor == 0 || h.Chunked || h.ExpectContinue || h.ExpectOther || h.Upgrade || h.Preface {
+		return false
+	}
+	body := max(h.ContentLength, 0)
+	if body > direct.MaxBody || int64(len(b)-n) < body {
+		return false
+	}
+	r.body = int(body)
+	r.raw = b[:n+r.body]
+	target := h.Target.Bytes(b)
+	req := direct.Request{
+		Method: methodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
+		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
+	}
+	if r.has(http1.FieldPragma) || !splitTarget(&req) || !s.placeDirect(req.Method, target) {
+		return false
+	}
+	r.handler = dh
+	r.x.Reset(req)
+	return true
+}
+
+// placeDirect decides whether a request may go the direct way: on a loop, whether
+// its handler may run there. A direct handler promises to be quick, so it needs
+// no proof, until it has been late.
+func (s *Session) placeDirect(method string, target []byte) bool {
+	if !s.onLoops || s.Placement == bridge.Inline {
+		return true
+	}
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+}
+
+// late notes that the handler has cost a loop its driver.
+func (r *request) late(s *Session) {
+	if s.Placement == bridge.Adaptive {
+		s.DirectLate.Store(true)
+		s.Places.Late(r.x.Method, stringOf(r.x.Target))
+	}
+}
+
+// splitTarget sets Path and RawQuery. It reports false for a target that
+// net/url does not take, so that there is one place which refuses those.
+func splitTarget(r *direct.Request) bool {
+	t := r.Target
+	for i, b := range t {
+		if b == '?' {
+			r.Path, r.RawQuery = t[:i], t[i+1:]
+			return true
+		}
+		if !plainPath[b] {
+			u, err := url.ParseRequestURI(string(t))
+			if err != nil {
+				return false
+			}
+			r.Path, r.RawQuery = []byte(u.Path), []byte(u.RawQuery)
+			return true
+		}
+	}
+	r.Path = t
+	return true
+}
+
+func (r *request) has(id http1.FieldID) bool {
+	for i := range r.head.Fields {
+		if r.head.Fields[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Get implements direct.Fields.
+func (r *request) Get(name string) []byte {
+	id := http1.LookupField(bytesOf(name))
+	for i := range r.head.Fields {
+		f := &r.head.Fields[i]
+		if f.ID != id || id == http1.FieldHost {
+			continue
+		}
+		if id != http1.FieldUnknown || http1.FoldEqual(f.Name.Bytes(r.raw), name) {
+			return f.Value.Bytes(r.raw)
+		}
+	}
+	return nil
+}
+
+// Count is for direct.Count.
+func (r *request) Count(name string) int {
+	_, n := r.First(name)
+	return n
+}
+
+// First is for direct.First.
+func (r *request) First(name string) (value []byte, n int) {
+	id := http1.LookupField(bytesOf(name))
+	for i := range r.head.Fields {
+		f := &r.head.Fields[i]
+		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(r.raw), name) {
+			continue
+		}
+		if n == 0 {
+			value = f.Value.Bytes(r.raw)
+		}
+		n++
+	}
+	return value, n
+}
+
+// All implements direct.Fields.
+func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
+
+func (r *request) each(yield func(name, value []byte) bool) {
+	for i := range r.head.Fields {
+		f := &r.head.Fields[i]
+		if f.ID != http1.FieldHost && !yield(f.Name.Bytes(r.raw), f.Value.Bytes(r.raw)) {
+			return
+		}
+	}
+}
+
+// serveDirect answers r, or has the plain way answer it.
+func (s *Session) serveDirect(r *request, busy bool) conn.Next {
+	now := int64(0)
+	if s.onLoops && s.Link.OnLoop() {
+		// The loop's, which is at hand: when it found the request, or the one
+		// before it, readable.
+		now = s.Link.Now()
+		r.x.Time = clockAtZero + time.Duration(now)
+	}
+	if busy {
+		r.handler = bridge.Busy
+	}
+	s.direct = r
+	if !s.Link.Enter() {
+		s.direct = nil
+		s.release()
+		return conn.Close
+	}
+	answered, next := s.runDirect(r)
+	s.Link.Leave()
+	s.direct = nil
+	switch {
+	case next != conn.More: // a panic; r may still be in use, so it is not kept
+		s.release()
+		r.x.Drop()
+		s.Link.Discard(len(r.raw))
+		return next
+	case !answered:
+		return s.serveAfterAll(r, busy)
+	}
+	s.release()
+	n := len(r.raw)
+	next = s.sendDirect(r, now, len(s.Link.Buffered()) > n)
+	s.Link.Discard(n)
+	return s.settle(next)
+}
+
+// runDirect calls the handler.
+func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		next = conn.Close
+		e := recover()
+		if e != nil && e != http.ErrAbortHandler {
+			s.LogPanic(s.Link, e)
+		}
+		if e == nil { // runtime.Goexit
+			r.x.Drop()
+			s.release()
+			s.direct = nil
+			s.Link.Abandon()
+		}
+	}()
+	answered = r.handler.ServeDirect(&r.x)
+	returned = true
+	return answered, conn.More
+}
+
+// serveAfterAll gives a request the plain way that ServeDirect has left.
+func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
+	route := r.x.Pattern
+	n := len(r.raw) - r.body
+	x, err := s.newExchange(&r.head, r.raw[:n])
+	r.free()
+	if err != nil {
+		s.release()
+		return s.refuse(err)
+	}
+	x.more = x.body == nil && len(s.Link.Buffered()) > n
+	s.Link.Discard(n)
+	return s.start(x, route, busy)
+}
+
+// sendDirect sends the answer that the handler of r has made. more says that
+// another request is at hand.
+func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) {
+	next, r.s = conn.Close, s
+	defer r.recover() // of a panic in the file's Done
+	a := r.x.Finish()
+	out := r.out[:0]
+	if a.Ready != nil {
+		out = append(out, a.Ready.Head(encodeAnswer)...)
+	} else {
+		out = appendAnswer(out, a.Status, a.Fields)
+	}
+	if !a.HasDate {
+		if now == 0 || !s.Link.OnLoop() {
+			now = sys.Nanotime()
+		}
+		out = bridge.AppendDate(out, now)
+	}
+	then := conn.More
+	if !r.head.KeepAlive || !s.KeepAlives() {
+		out = append(out, "Connection: close\r\n"...)
+		then = conn.Close
+	}
+	out = append(out, "\r\n"...)
+	w := &r.w
+	*w = conn.Write{Holder: r, Cork: more}
+	if a.File.File != nil {
+		r.file = a.File
+		w.File, w.Offset, w.Len = a.File.File, a.File.Offset, a.File.Len
+	}
+	if len(a.Body) <= joinBody {
+		out = append(out, a.Body...)
+	} else {
+		w.B = a.Body
+	}
+	r.out, w.A = out, out
+	if d := s.WriteTimeout; d > 0 {
+		w.Deadline = sys.Nanotime() + int64(d)
+	}
+	if err := s.Link.Send(w); err != nil {
+		return bridge.Failure(err)
+	}
+	return then
+}
+
+// Check implements conn.Holder.
+func (r *request) Check() (err error) {
+	if r.file.Check == nil {
+		return nil
+	}
+	err = http.ErrAbortHandler // if it panics
+	defer r.recover()
+	err = r.file.Check()
+	return err
+}
+
+// Release implements conn.Holder.
+func (r *request) Release() {
+	if done := r.file.Done; r.file.File != nil {
+		r.file = direct.File{}
+		if done != nil {
+			defer r.recover()
+			done()
+		}
+	}
+	r.free()
+}
+
+// recover logs a panic of the file's Check or Done, which ends the connection.
+func (r *request) recover() {
+	e := recover()
+	if e == nil {
+		return
+	}
+	if r.s.broken = true; e != http.ErrAbortHandler {
+		r.s.LogPanic(r.s.Link, e)
+	}
+}
+
+// encodeAnswer is the status line and the fields as HTTP/1.1 writes them.
+func encodeAnswer(status int, fields []direct.Field) []byte {
+	return appendAnswer(nil, status, fields)
+}
+
+func appendAnswer(b []byte, status int, fields []direct.Field) []byte {
+	b = http1.AppendStatusLine(b, 1, status)
+	for i := range fields {
+		b = http1.AppendField(b, fields[i].Name, fields[i].Value)
+	}
+	return b
+}
+
+// stringOf views b without a copy, for those who do not keep it.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf views s without a copy; what looks at it must not write.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

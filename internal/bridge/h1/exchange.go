@@ -1,0 +1,258 @@
+package h1
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// exchange is one request and its answer as HTTP/1 has them: one allocation, not
+// reused but with Server.ReuseRequests. It is the bridge.Message of its Exchange.
+type exchange struct {
+	bridge.Exchange
+	s *Session
+	// writing is nil before anything of the answer was written, and after it.
+	writing   *writing
+	body      *body // nil when there is none
+	block     *block
+	minor     uint8
+	keepAlive bool // the request allows it
+	more      bool // another request was at hand when this one was parsed
+}
+
+// block is an exchange and what else of it is kept with ReuseRequests.
+type block struct {
+	x         exchange
+	body      body
+	head      []byte // what the request's strings are parts of
+	header    http.Header
+	resHeader http.Header
+	values    []string
+}
+
+var blocks = sync.Pool{New: func() any {
+	b := &block{header: make(http.Header), resHeader: make(http.Header)}
+	b.x.block = b
+	return b
+}}
+
+const (
+	// keepHead and keepFields bound what a block keeps.
+	keepHead   = 8 << 10
+	keepFields = 64
+)
+
+// free keeps the block, unless somebody may still hold on to it: who has asked
+// for the context's end may be told of it later.
+func (x *exchange) free() {
+	b := x.block
+	if b == nil || x.Watched() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
+		return
+	}
+	clear(b.header)
+	clear(b.resHeader)
+	clear(b.values)
+	x.Reset()
+	x.s, x.body, x.more, b.body = nil, nil, false, body{}
+	blocks.Put(b)
+}
+
+// newExchange makes the request of a parsed head. It copies head once; all
+// strings of the request are parts of that copy.
+func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) {
+	var x *exchange
+	var str string
+	if s.ReuseRequests {
+		b := blocks.Get().(*block)
+		x = &b.x
+		b.head = append(b.head[:0], head...)
+		str = unsafe.String(unsafe.SliceData(b.head), len(b.head))
+		x.Res.SetHeaderMap(b.resHeader)
+	} else {
+		x, str = new(exchange), string(head)
+	}
+	x.s = s
+	x.Init(&s.Client, x, x.block != nil)
+	r := &x.Req
+	r.Method = methodOf(str[h.Method.Start:h.Method.End])
+	r.RequestURI = str[h.Target.Start:h.Target.End]
+	r.Proto, r.ProtoMajor, r.ProtoMinor = protoOf(str, h), 1, int(h.Minor)
+	r.URL = &x.URL
+	if err := parseTarget(r, h.Form); err != nil {
+		return nil, err
+	}
+	if r.Host = x.URL.Host; r.Host == "" && h.HasHost {
+		// RFC 9112 section 3.2.2: the host of an absolute target wins.
+		r.Host = str[h.Host.Start:h.Host.End]
+	}
+	r.Close = !h.KeepAlive
+	x.minor, x.keepAlive, x.ExpectOther = h.Minor, h.KeepAlive, h.ExpectOther
+	x.IsHEAD = r.Method == http.MethodHead
+	if err := x.buildHeader(h, head, str); err != nil {
+		return nil, err
+	}
+	x.initBody(h)
+	if h.Preface {
+		// As net/http gives it to handlers that take the connection over
+		// (x/net/http2/h2c); one that does not must not keep it.
+		r.ProtoMajor, r.ProtoMinor, r.Proto = 2, 0, "HTTP/2.0"
+		r.ContentLength, r.Close = -1, true
+	}
+	return x, nil
+}
+
+// buildHeader fills r.Header: all fields but those that net/http moves
+// elsewhere (Host, and with chunked coding Transfer-Encoding and Trailer).
+//
+// The values are one array, a slice of it for each field. Go makes a map of up
+// to eight entries in two allocations, a larger one in four.
+func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
+	r := &x.Req
+	var values []string
+	if b := x.block; b != nil {
+		r.Header, values = b.header, b.values[:0]
+	} else {
+		r.Header = make(http.Header, max(len(h.Fields)-1, 0))
+	}
+	header := r.Header
+	for i := range h.Fields {
+		f := &h.Fields[i]
+		if f.ID == http1.FieldHost || f.ID == http1.FieldTransferEncoding {
+			continue
+		}
+		key := f.ID.String()
+		if key == "" {
+			key = http1.CanonicalName(f.Name.Bytes(head), f.ID)
+		}
+		value := s[f.Value.Start:f.Value.End]
+		if have, ok := header[key]; ok {
+			header[key] = append(have, value)
+			continue
+		}
+		if values == nil {
+			values = make([]string, 0, len(h.Fields)-i)
+		}
+		// After a reused array that was too small, append moves: the earlier
+		// fields keep the old one.
+		n := len(values)
+		values = append(values, value)
+		header[key] = values[n : n+1 : n+1]
+	}
+	if b := x.block; b != nil {
+		b.values = values
+	}
+	if p, ok := header["Pragma"]; ok && p[0] == "no-cache" {
+		// RFC 7234 section 5.4, as net/http does it.
+		if _, ok := header["Cache-Control"]; !ok {
+			header["Cache-Control"] = []string{"no-cache"}
+		}
+	}
+	if h.Chunked && h.HasTrailer {
+		return declareRequestTrailers(r)
+	}
+	return nil
+}
+
+var errTrailerName = &http1.Error{Status: http.StatusBadRequest, Reason: "a field that trailers must not have is announced in Trailer"}
+
+// declareRequestTrailers turns the Trailer field into the keys of r.Trailer.
+func declareRequestTrailers(r *http.Request) error {
+	for _, v := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(v, ",") {
+			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
+			switch name {
+			case "":
+				continue
+			case "Transfer-Encoding", "Trailer", "Content-Length":
+				// RFC 9110 section 6.5.1: framing must not be in trailers.
+				return errTrailerName
+			}
+			if r.Trailer == nil {
+				r.Trailer = make(http.Header)
+			}
+			r.Trailer[name] = nil
+		}
+	}
+	delete(r.Header, "Trailer")
+	return nil
+}
+
+// parseTarget fills r.URL from r.RequestURI.
+func parseTarget(r *http.Request, form http1.Form) error {
+	target := r.RequestURI
+	if form == http1.FormOrigin && plainTarget(r.URL, target) {
+		return nil
+	}
+	authority := form == http1.FormAuthority
+	if authority {
+		target = "http://" + target
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return errTarget
+	}
+	*r.URL = *u
+	if authority {
+		r.URL.Scheme = ""
+	}
+	return nil
+}
+
+var errTarget = &http1.Error{Status: http.StatusBadRequest, Reason: "the request target is not a URL"}
+
+// plainTarget parses a target whose path needs no decoding, as nearly all do.
+// Others are left to net/url.
+func plainTarget(u *url.URL, target string) bool {
+	for i := 0; i < len(target); i++ {
+		b := target[i]
+		if b == '?' {
+			u.Path, u.RawQuery = target[:i], target[i+1:]
+			u.ForceQuery = u.RawQuery == ""
+			return true
+		}
+		if !plainPath[b] {
+			return false
+		}
+	}
+	u.Path = target
+	return true
+}
+
+// plainPath are the bytes that mean themselves in a path and that net/url
+// would write the same way, so that RawPath stays empty.
+var plainPath = func() (t [256]bool) {
+	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~$&+,/:;=@") {
+		t[b] = true
+	}
+	return t
+}()
+
+// methodOf is m, without keeping what it is a part of if it is usual.
+func methodOf[T string | []byte](m T) string {
+	switch string(m) {
+	case http.MethodGet:
+		return http.MethodGet
+	case http.MethodPost:
+		return http.MethodPost
+	case http.MethodHead:
+		return http.MethodHead
+	}
+	return string(m)
+}
+
+func protoOf(s string, h *http1.Request) string {
+	switch h.Minor {
+	case 1:
+		return "HTTP/1.1"
+	case 0:
+		return "HTTP/1.0"
+	}
+	// One space follows the target, eight bytes are the version.
+	return s[h.Target.End+1 : h.Target.End+9]
+}

@@ -1,0 +1,340 @@
+package h1
+
+import (
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is an answer's head.
+
+// head describes the status line and the handler's fields that WriteHeader has
+// put in the wire buffer. Encoding them at once is the snapshot that WriteHeader
+// promises, without a copy of the map. The fields that the server may still take
+// back are noted with their places.
+type head struct {
+	connection, encoding, length, contentType noted
+	hasDate, coded, trailers                  bool
+	upgrading, upgrade                        bool // Connection has "upgrade"; Upgrade is there
+}
+
+// noted is a field that Complete inspects and may take back.
+type noted struct {
+	value      string // the first one
+	start, end int    // of its lines in out; empty when the handler did not set it
+	cut        bool
+}
+
+func (f *noted) set() bool { return f.end > f.start }
+
+// extra are the fields that the server adds, in the order in which they are
+// written after the handler's own.
+type extra struct {
+	date        bool
+	now         int64 // of sys.Nanotime
+	length      int64 // -1 for none
+	contentType string
+	connection  string
+	encoding    string
+}
+
+// Head implements bridge.Message.
+func (x *exchange) Head(status int, h http.Header) {
+	w := x.writing
+	w.out = http1.AppendStatusLine(w.out, min(x.minor, 1), status)
+	if len(h) == 0 {
+		return
+	}
+	var few [16]string
+	keys, trailers := sortedKeys(few[:0], h, nil)
+	w.head.trailers = trailers
+	for _, k := range keys {
+		start := len(w.out)
+		for _, v := range h[k] {
+			w.out = http1.AppendField(w.out, k, v)
+		}
+		if !x.note(k, h[k], start) {
+			w.out = w.out[:start]
+			h.Del(k)
+		}
+	}
+}
+
+// note remembers what Complete must know of the field k, whose lines begin at
+// start. It reports false for a length that is none.
+func (x *exchange) note(k string, vv []string, start int) bool {
+	w := x.writing
+	h := &w.head
+	var f *noted
+	switch k {
+	case "Connection":
+		f = &h.connection
+		for _, v := range vv {
+			h.upgrading = h.upgrading || http1.HasToken([]byte(v), "upgrade")
+		}
+	case "Upgrade":
+		h.upgrade = len(vv) > 0 && vv[0] != ""
+		return true
+	case "Transfer-Encoding":
+		f = &h.encoding
+	case "Content-Length":
+		f = &h.length
+		if len(vv) > 0 && vv[0] != "" {
+			n, err := strconv.ParseInt(vv[0], 10, 64)
+			if err != nil || n < 0 {
+				x.s.Logf("http: invalid Content-Length of %q", vv[0])
+				return false
+			}
+			w.Length = n
+		}
+	case "Content-Type":
+		f = &h.contentType
+	case "Date":
+		h.hasDate = true
+		return true
+	case "Content-Encoding":
+		h.coded = len(vv) > 0 && vv[0] != ""
+		return true
+	case "Trailer":
+		w.declareTrailers(vv)
+		return true
+	default:
+		return true
+	}
+	f.start, f.end = start, len(w.out)
+	if len(vv) > 0 {
+		f.value = vv[0]
+	} else {
+		// A key without values means that none is wanted: no length, no sniffing,
+		// as with net/http.
+		f.cut = f != &h.encoding
+	}
+	return true
+}
+
+// declareTrailers notes the trailers that the head announces.
+func (w *writing) declareTrailers(vv []string) {
+	w.head.trailers = w.head.trailers || len(vv) > 0
+	for _, v := range vv {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); trailerAllowed(name) {
+				w.Trailers = append(w.Trailers, name)
+			}
+		}
+	}
+}
+
+// trailerAllowed refuses fields that frame, route or authenticate a message;
+// they must not follow its body (RFC 9110 section 6.5.1).
+func trailerAllowed(name string) bool {
+	if strings.HasPrefix(name, "If-") {
+		return false
+	}
+	switch name {
+	case "", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length",
+		"Content-Range", "Content-Type", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Pragma",
+		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Range", "Realm", "Te",
+		"Trailer", "Transfer-Encoding", "Www-Authenticate":
+		return false
+	}
+	return true
+}
+
+// takeBack removes the cut fields' lines from the buffer.
+func (w *writing) takeBack() {
+	h := &w.head
+	cut := func(f *noted) bool { return f.cut && f.set() }
+	if !cut(&h.connection) && !cut(&h.encoding) && !cut(&h.length) && !cut(&h.contentType) {
+		return
+	}
+	fields := [...]*noted{&h.connection, &h.encoding, &h.length, &h.contentType}
+	// From the last to the first, so that the places of the others stay right.
+	slices.SortFunc(fields[:], func(a, b *noted) int { return b.start - a.start })
+	for _, f := range fields {
+		if cut(f) {
+			w.out = slices.Delete(w.out, f.start, f.end)
+		}
+	}
+}
+
+// Complete implements bridge.Message: it decides the framing, and completes the
+// head in the wire buffer.
+func (x *exchange) Complete(p []byte) error {
+	w := x.writing
+	h := &w.head
+	add := extra{length: -1, date: !h.hasDate}
+	if add.date {
+		add.now = x.now()
+	}
+	keepAlives := x.s.KeepAlives()
+	// A handler that is done without a length and without trailers has shown
+	// all of its body: p. Not for HEAD without bytes, where nobody knows what
+	// GET would give, nor where no length may be (RFC 9110 section 8.6).
+	if x.Res.Done && !h.trailers && h.encoding.value == "" && bridge.BodyAllowed(w.Status) && !h.length.set() && !h.length.cut && (!x.IsHEAD || len(p) > 0) {
+		w.Length = int64(len(p))
+		add.length = w.Length
+	}
+	x.decideKeepAlive(&add, keepAlives)
+	x.drainBody(&add)
+	x.decideType(&add, p)
+	x.decideFraming(&add)
+	switching := w.Status == http.StatusSwitchingProtocols && h.upgrading && h.upgrade
+	if x.Res.CloseAfter.Load() && (!keepAlives || !http1.HasToken([]byte(h.connection.value), "close")) && !switching {
+		h.connection.cut = true
+		if x.minor >= 1 {
+			add.connection = "close"
+		}
+	}
+	w.takeBack()
+	w.out = append(add.append(w.out), "\r\n"...)
+	if len(w.out) > wireSize {
+		return x.Flush()
+	}
+	return nil
+}
+
+// now is the time for the Date field: the loop's, if the handler still has it.
+func (x *exchange) now() int64 {
+	if x.Now != 0 && x.s.Link.Inline() {
+		return x.Now
+	}
+	return sys.Nanotime()
+}
+
+func (x *exchange) decideKeepAlive(add *extra, keepAlives bool) {
+	w := x.writing
+	old := x.minor == 0
+	switch {
+	case old && x.keepAlive && (x.IsHEAD || w.Length != -1 || !bridge.BodyAllowed(w.Status)):
+		if !w.head.connection.set() && !w.head.connection.cut {
+			add.connection = "keep-alive"
+		}
+	case old || !x.keepAlive:
+		x.Res.CloseAfter.Store(true)
+	}
+	if w.head.connection.value == "close" || !keepAlives || x.Awaited() {
+		// If the body is awaited, the client may or may not send it now; the next
+		// bytes could be either that or a request.
+		x.Res.CloseAfter.Store(true)
+	}
+}
+
+func (x *exchange) drainBody(add *extra) {
+	if x.body == nil || x.Res.CloseAfter.Load() || x.Res.FullDuplex.Load() {
+		return
+	}
+	keep, tooBig := x.body.DrainBeforeHead()
+	if tooBig {
+		x.Res.TooLarge()
+		x.writing.head.connection.cut = true
+		add.connection = "close"
+	} else if !keep {
+		x.Res.CloseAfter.Store(true)
+	}
+}
+
+func (x *exchange) decideType(add *extra, p []byte) {
+	h := &x.writing.head
+	switch {
+	case x.writing.Status == http.StatusNotModified:
+		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to
+		// choose is left out.
+		h.contentType.cut, h.length.cut, h.encoding.cut = true, true, true
+	case !bridge.BodyAllowed(x.writing.Status):
+		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
+		h.length.cut, h.encoding.cut = true, true
+	case !h.coded && !h.contentType.set() && !h.contentType.cut && h.encoding.value == "" && len(p) > 0:
+		add.contentType = http.DetectContentType(p)
+	}
+}
+
+// decideFraming is RFC 9112 section 6.3 from the server's side.
+func (x *exchange) decideFraming(add *extra) {
+	w := x.writing
+	h := &w.head
+	te := h.encoding.value
+	hasLength := w.Length != -1
+	if hasLength && te != "" && te != "identity" {
+		x.s.Logf("http: WriteHeader called with both Transfer-Encoding of %q and a Content-Length of %d", te, w.Length)
+		h.length.cut = true
+		hasLength = false
+	}
+	switch {
+	case x.IsHEAD || !bridge.BodyAllowed(w.Status) || hasLength:
+		h.encoding.cut = true
+	case x.minor == 0 || te == "identity":
+		// No chunks in HTTP/1.0, and none wanted with identity: the end of the
+		// connection ends the body.
+		x.Res.CloseAfter.Store(true)
+		h.encoding.cut = true
+	default:
+		w.chunking = true
+		add.encoding = "chunked"
+		if te == "chunked" {
+			h.encoding.cut = true
+		}
+		h.length.cut = true
+	}
+}
+
+func (e *extra) append(b []byte) []byte {
+	if e.date {
+		b = bridge.AppendDate(b, e.now)
+	}
+	if e.length >= 0 {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, e.length, 10)
+		b = append(b, "\r\n"...)
+	}
+	if e.contentType != "" {
+		b = http1.AppendField(b, "Content-Type", e.contentType)
+	}
+	if e.connection != "" {
+		b = http1.AppendField(b, "Connection", e.connection)
+	}
+	if e.encoding != "" {
+		b = http1.AppendField(b, "Transfer-Encoding", e.encoding)
+	}
+	return b
+}
+
+// appendHeader writes h sorted by name, without the excluded keys and those
+// that are not field names.
+func appendHeader(b []byte, h http.Header, exclude []string) []byte {
+	if len(h) == 0 {
+		return b
+	}
+	var few [16]string
+	keys, _ := sortedKeys(few[:0], h, exclude)
+	for _, k := range keys {
+		for _, v := range h[k] {
+			b = http1.AppendField(b, k, v)
+		}
+	}
+	return b
+}
+
+// sortedKeys appends to keys those of h that are field names, and reports
+// whether there are keys with http.TrailerPrefix, which are not.
+func sortedKeys(keys []string, h http.Header, exclude []string) (_ []string, trailers bool) {
+	for k := range h {
+		switch {
+		case http1.ValidFieldName(k):
+			if !slices.Contains(exclude, k) {
+				keys = append(keys, k)
+			}
+		case strings.HasPrefix(k, http.TrailerPrefix):
+			trailers = true
+		}
+	}
+	if len(keys) > 1 {
+		slices.Sort(keys)
+	}
+	return keys, trailers
+}

@@ -1,0 +1,153 @@
+package h1
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+const wrkGET = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
+
+const browserGET = "GET /articles/2026/stone?page=2 HTTP/1.1\r\n" +
+	"Host: www.example.com\r\n" +
+	"User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n" +
+	"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n" +
+	"Accept-Language: en-GB,en;q=0.5\r\n" +
+	"Accept-Encoding: gzip, deflate, br, zstd\r\n" +
+	"Referer: https://www.example.com/articles\r\n" +
+	"Connection: keep-alive\r\n" +
+	"Cookie: session=0123456789abcdef; theme=dark\r\n" +
+	"Upgrade-Insecure-Requests: 1\r\n" +
+	"Sec-Fetch-Dest: document\r\n" +
+	"Sec-Fetch-Mode: navigate\r\n" +
+	"Sec-Fetch-Site: same-origin\r\n" +
+	"Priority: u=0, i\r\n\r\n"
+
+// fakeLink is a conn.Link on a loop that is never lost. Its peer takes everything
+// and sends what is in.
+type fakeLink struct {
+	in   []byte
+	now  int64
+	sent int
+	most int64 // of an answer in one go, if not 0: the rest waits for resume
+	held conn.Holder
+	left int64
+	off  bool // it is not on a loop after all
+}
+
+func (l *fakeLink) Buffered() []byte         { return l.in }
+func (l *fakeLink) Discard(n int)            { l.in = l.in[n:] }
+func (l *fakeLink) Fill() error              { return io.EOF }
+func (l *fakeLink) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (l *fakeLink) Write(a, b []byte) error {
+	l.sent += len(a) + len(b)
+	return nil
+}
+
+func (l *fakeLink) Send(w *conn.Write) error {
+	n := int64(len(w.A)+len(w.B)) + w.Len
+	if l.most > 0 && n > l.most {
+		l.held, l.left = w.Holder, n-l.most
+		return nil
+	}
+	l.sent += int(n)
+	if w.Holder != nil {
+		w.Holder.Release()
+	}
+	return nil
+}
+
+// resume sends on, as a loop does when the peer takes more.
+func (l *fakeLink) resume() {
+	if err := l.held.Check(); err != nil {
+		panic(err)
+	}
+	if l.left -= min(l.left, l.most); l.left == 0 {
+		l.held.Release()
+		l.held = nil
+	}
+}
+
+func (l *fakeLink) Stalled() bool                              { return l.held != nil }
+func (l *fakeLink) Queue([]byte) (bool, error)                 { return false, net.ErrClosed }
+func (l *fakeLink) Share()                                     {}
+func (l *fakeLink) CanRelay() bool                             { return false }
+func (l *fakeLink) SendRelay(*conn.Relay) (int, error)         { return 0, net.ErrClosed }
+func (l *fakeLink) Enter() bool                                { return true }
+func (l *fakeLink) Leave()                                     {}
+func (l *fakeLink) Abandon()                                   {}
+func (l *fakeLink) OnLoop() bool                               { return !l.off }
+func (l *fakeLink) Go() bool                                   { return false }
+func (l *fakeLink) Inline() bool                               { return true }
+func (l *fakeLink) Waited() bool                               { return false }
+func (l *fakeLink) Start(conn.Run)                             {}
+func (l *fakeLink) Post(func() conn.Next)                      {}
+func (l *fakeLink) WithdrawSlot(*conn.Semaphore)               {}
+func (l *fakeLink) SetDeadline(int64)                          {}
+func (l *fakeLink) SetReadDeadline(time.Time)                  {}
+func (l *fakeLink) SetWriteDeadline(time.Time)                 {}
+func (l *fakeLink) WatchPeer() bool                            { return false }
+func (l *fakeLink) Hijack() (net.Conn, []byte, error)          { return nil, nil, net.ErrClosed }
+func (l *fakeLink) Switch(conn.Session)                        {}
+func (l *fakeLink) SetLayer(conn.Layer) error                  { return nil }
+func (l *fakeLink) Now() int64                                 { return l.now }
+func (l *fakeLink) Peer() string                               { return "127.0.0.1:1" }
+func (l *fakeLink) LocalAddr() net.Addr                        { return nil }
+func (l *fakeLink) RemoteAddr() net.Addr                       { return nil }
+func (l *fakeLink) NetConn() net.Conn                          { return nil }
+func (l *fakeLink) AcquireSlot(*conn.Semaphore) conn.Admission { return conn.Admitted }
+
+func (l *fakeLink) SendFile(conn.File, int64, int64) (int64, bool, error) { return 0, false, nil }
+
+var _ conn.Link = (*fakeLink)(nil)
+
+// testConfig is that of a server with handler h.
+func testConfig(h http.Handler) *Config {
+	return &Config{
+		Config: bridge.Config{
+			Handler:     &h,
+			Places:      place.New(),
+			Routes:      place.NewRoutes(),
+			BaseContext: context.Background(),
+			KeepAlives:  func() bool { return true },
+			Logf:        func(string, ...any) {},
+		},
+		Slice: DefaultSlice,
+	}
+}
+
+// exchangeOf makes a function that has h answer the given head once, as a handler
+// on a loop.
+func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(), l *fakeLink) {
+	cfg := testConfig(h)
+	for _, o := range opts {
+		o(cfg)
+	}
+	l = &fakeLink{now: sys.Nanotime()}
+	s := cfg.New(l)
+	s.onLoops = true
+	b := []byte(head)
+	return func() {
+		l.in = b
+		next := s.Data(false)
+		for l.Stalled() {
+			if next != conn.More && next != conn.Requeue {
+				panic("the connection does not wait for its answer")
+			}
+			if l.resume(); !l.Stalled() {
+				next = s.Data(false)
+			}
+		}
+		if next != conn.More || len(l.in) > 0 {
+			panic("the connection was not kept, or not all was served")
+		}
+	}, l
+}

@@ -1,0 +1,42 @@
+package h1
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+var (
+	errTruncated = &http1.Error{Status: http.StatusBadRequest, Reason: "the request ends before its head does"}
+	errTimeout   = &http1.Error{Status: http.StatusRequestTimeout, Reason: "the request's head did not come in time"}
+)
+
+// refuse answers what is not a request that can be served. The connection
+// cannot go on: nobody knows where the next request would begin.
+func (s *Session) refuse(err error) conn.Next {
+	if s.Link.Send(&conn.Write{A: refusal(err)}) != nil {
+		return conn.Close
+	}
+	return conn.Linger
+}
+
+func refusal(err error) []byte {
+	status, reason := http.StatusBadRequest, ""
+	if e, ok := err.(*http1.Error); ok {
+		status, reason = e.Status, ": "+e.Reason
+	}
+	text := strconv.Itoa(status) + " " + http.StatusText(status) + reason
+	if status == http.StatusNotImplemented {
+		text = "Unsupported transfer encoding" // programs look for this one
+	}
+	b := http1.AppendStatusLine(nil, 1, status)
+	b = bridge.AppendDate(b, sys.Nanotime())
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(text)), 10)
+	b = append(b, "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"...)
+	return append(b, text...)
+}

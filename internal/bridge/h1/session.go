@@ -1,0 +1,342 @@
+package h1
+
+import (
+	"crypto/tls"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// Config is what the sessions of a server have in common. It is immutable once
+// there is one.
+type Config struct {
+	bridge.Config
+	Head http1.Limits
+	// The times of a connection, in nanoseconds; 0 is no limit. HeadTime is from a
+	// request's first byte, or the accept, to the end of its head, IdleTime between
+	// requests.
+	HeadTime, IdleTime int64
+	// Slice bounds how long pipelined requests of one connection are served on a
+	// loop in one go, in nanoseconds.
+	Slice int64
+	// Layer, if not nil, makes what stands between socket and session.
+	Layer func() conn.Layer
+}
+
+// batch bounds how many pipelined requests of one connection are served on a loop
+// in one go.
+const batch = 64
+
+// DefaultSlice is Config.Slice as a rule.
+const DefaultSlice = int64(200 * time.Microsecond)
+
+// Session speaks HTTP/1 on one connection.
+type Session struct {
+	bridge.Client
+	cfg *Config // immutable
+	// cur is the exchange that user code has or is about to have.
+	cur      atomic.Pointer[exchange]
+	direct   *request // that a direct handler has
+	progress http1.Progress
+	memo     place.Memo
+	peer     direct.Peer
+	onLoops  bool // immutable
+	begun    bool // there has been a request
+	partial  bool // a head has begun and its time is running
+	draining bool
+	sending  bool // an answer that the peer has not yet taken
+	broken   bool // a function of the caller's has panicked after its handler
+	waiting  bool // for a slot
+	slot     bool // it has one
+}
+
+// connection is a session and its link on a loop, in one allocation.
+type connection struct {
+	link    conn.Conn
+	session Session
+}
+
+// Open starts HTTP/1 on a socket that loop l has accepted.
+func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
+	c := new(connection)
+	s := &c.session
+	s.init(cfg, &c.link, peer)
+	s.onLoops = true
+	first := int64(0)
+	if cfg.HeadTime > 0 {
+		first = l.Now() + cfg.HeadTime
+	}
+	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), s, &cfg.Shared, first); err != nil {
+		return nil, err
+	}
+	if cfg.Layer != nil {
+		c.link.SetLayer(cfg.Layer())
+	}
+	s.Begin()
+	return &c.link, nil
+}
+
+// New makes the session of a link that is driven some other way. Its Start is
+// called before the first byte of HTTP.
+func (cfg *Config) New(l conn.Link) *Session {
+	s := new(Session)
+	s.init(cfg, l, l.Peer())
+	s.Begin()
+	return s
+}
+
+// Start says what TLS has negotiated, if there is TLS, and that the time of the
+// first request begins.
+func (s *Session) Start(state *tls.ConnectionState) {
+	if s.SetTLS(state); s.cfg.Layer != nil {
+		s.Link.SetLayer(s.cfg.Layer())
+	}
+	s.limit(s.cfg.HeadTime)
+}
+
+func (s *Session) init(cfg *Config, l conn.Link, peer string) {
+	s.cfg, s.Config, s.Link = cfg, &cfg.Config, l
+	s.peer = direct.PeerOf(peer)
+}
+
+// Data implements conn.Session.
+func (s *Session) Data(eof bool) conn.Next {
+	began := int64(0)
+	for n := 1; ; n++ {
+		next, served := s.request(eof)
+		switch {
+		case !served || next != conn.More:
+			return next
+		case len(s.Link.Buffered()) == 0:
+			continue
+		case s.Link.Stalled():
+			return conn.Requeue // else a client that only sends would fill the queue
+		case !s.Link.OnLoop():
+			continue
+		}
+		now := sys.Nanotime()
+		if began == 0 {
+			began = now
+		}
+		if n >= batch || now-began >= s.cfg.Slice {
+			return conn.Requeue
+		}
+	}
+}
+
+// request serves the request at hand, if its head has come whole.
+func (s *Session) request(eof bool) (next conn.Next, served bool) {
+	if s.sending { // it has been sent
+		if next := s.settle(conn.More); next != conn.More {
+			return next, false
+		}
+	}
+	b := s.Link.Buffered()
+	if len(b) == 0 {
+		if eof {
+			return conn.Close, false
+		}
+		if s.partial = false; s.begun { // that for the first counts from the accept
+			s.limit(s.cfg.IdleTime)
+		}
+		return conn.More, false
+	}
+	r := requests.Get().(*request)
+	n, err := r.head.Parse(b, &s.progress, &s.cfg.Head)
+	if err == nil && n == 0 && !eof {
+		r.free()
+		s.awaitHead()
+		return conn.More, false
+	}
+	if !s.waiting {
+		s.SetState(http.StateActive)
+	}
+	if err != nil || n == 0 {
+		r.free()
+		if err == nil {
+			err = errTruncated
+		}
+		return s.refuse(err), false
+	}
+	busy := false
+	if s.Slots != nil {
+		switch s.acquire() {
+		case conn.Queued:
+			r.free()
+			s.Link.SetDeadline(0)
+			return conn.Wait, false
+		case conn.Refused:
+			busy = true
+		}
+	}
+	s.begun, s.partial = true, false
+	if s.takeDirect(r, b, n) {
+		return s.serveDirect(r, busy), true
+	}
+	x, err := s.newExchange(&r.head, b[:n])
+	if r.free(); err != nil {
+		s.release()
+		return s.refuse(err), false
+	}
+	x.more = x.body == nil && len(b) > n
+	s.Link.Discard(n)
+	return s.start(x, "", busy), true
+}
+
+// start runs the handler of x, on the loop if it is likely to be quick. route is
+// the pattern that a router has found.
+func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
+	if s.onLoops {
+		quick := x.Place(route, &s.memo) || busy
+		s.cur.Store(x)
+		if s.Link.OnLoop() {
+			if x.Now = s.Link.Now(); !quick && s.Link.Go() {
+				return conn.Elsewhere
+			}
+		}
+	} else {
+		s.cur.Store(x)
+	}
+	return s.serve(x, busy)
+}
+
+// Serve implements conn.Session.
+func (s *Session) Serve() conn.Next {
+	return s.serve(s.cur.Load(), false)
+}
+
+// serve runs the handler of x on this goroutine.
+func (s *Session) serve(x *exchange, busy bool) conn.Next {
+	next := conn.Close
+	if s.Link.Enter() {
+		next = x.Serve(busy)
+		s.Link.Leave()
+	}
+	s.cur.Store(nil)
+	if next != conn.Detached {
+		if s.onLoops {
+			x.Learn(s.Link)
+		}
+		x.free()
+	}
+	s.release()
+	return s.settle(next)
+}
+
+// settle ends an exchange whose answer says next, or puts that off until the peer
+// has taken the answer.
+func (s *Session) settle(next conn.Next) conn.Next {
+	if s.broken {
+		return conn.Close
+	}
+	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
+		return conn.More
+	}
+	if next == conn.More {
+		s.SetState(http.StateIdle)
+		if !s.KeepAlives() {
+			next = conn.Close
+		}
+	}
+	return next
+}
+
+// acquire takes a slot for a handler. After Queued, Data is called when there is
+// one.
+func (s *Session) acquire() conn.Admission {
+	if s.waiting {
+		s.waiting, s.slot = false, true
+		return conn.Admitted
+	}
+	a := s.Link.AcquireSlot(s.Slots)
+	s.waiting, s.slot = a == conn.Queued, a == conn.Admitted
+	return a
+}
+
+// release gives the slot back, if there is one.
+func (s *Session) release() {
+	if s.slot {
+		s.slot = false
+		s.Slots.Release()
+	}
+}
+
+// awaitHead sets the deadline for the rest of a head, once.
+func (s *Session) awaitHead() {
+	if s.partial {
+		return
+	}
+	s.partial = true
+	s.HeadBegins()
+	if s.begun {
+		s.limit(s.cfg.HeadTime)
+	}
+}
+
+func (s *Session) limit(d int64) {
+	if d > 0 {
+		d += s.Link.Now()
+	}
+	s.Link.SetDeadline(d)
+}
+
+// Expired implements conn.Session.
+func (s *Session) Expired() conn.Next {
+	if !s.partial {
+		return conn.Close
+	}
+	s.SetState(http.StateActive)
+	return s.refuse(errTimeout)
+}
+
+// Drain implements conn.Session.
+func (s *Session) Drain(since int64) conn.Next {
+	switch {
+	case len(s.Link.Buffered()) > 0:
+		return conn.More
+	case s.begun:
+		return conn.Close
+	}
+	if !s.draining {
+		s.draining = true
+		s.Link.SetDeadline(since + int64(conn.DrainNew))
+	}
+	return conn.More
+}
+
+// Late implements conn.Session.
+func (s *Session) Late() {
+	if r := s.direct; r != nil {
+		r.late(s)
+	} else if x := s.cur.Load(); x != nil {
+		x.Late()
+	}
+}
+
+// PeerGone implements conn.Session.
+func (s *Session) PeerGone(reset bool) {
+	if x := s.cur.Load(); x != nil {
+		x.Gone(&s.Client, reset)
+	}
+}
+
+// Writable implements conn.Session; the link is not shared.
+func (s *Session) Writable() conn.Next { return conn.More }
+
+// Closed implements conn.Session.
+func (s *Session) Closed(hijacked bool) {
+	if s.waiting {
+		s.Link.WithdrawSlot(s.Slots)
+	}
+	if !hijacked {
+		s.SetState(http.StateClosed)
+	}
+}

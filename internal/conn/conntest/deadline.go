@@ -1,0 +1,323 @@
+package conntest
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// later is a time of sys.Nanotime.
+func later(moments int) int64 { return sys.Nanotime() + int64(moments)*int64(moment) }
+
+// testExpired: Expired is called once for a deadline, at its time or after it,
+// unless another is set before.
+func testExpired(x *suite) {
+	by := int64(0) // the owner's
+	late := func(s *script) conn.Next {
+		if now := sys.Nanotime(); now < by {
+			x.Errorf("expired %v too early", time.Duration(by-now))
+		}
+		s.send("late\n")
+		return conn.More
+	}
+	s := &script{onExpired: late}
+	s.line = func(s *script, line string) conn.Next {
+		switch line {
+		case "set":
+			by = later(1)
+			s.SetDeadline(by)
+		case "later": // than the one that is set
+			s.SetDeadline(later(1))
+			by = later(3)
+			s.SetDeadline(by)
+		case "sooner":
+			by = later(1)
+			s.SetDeadline(later(1000))
+			s.SetDeadline(by)
+		case "none", "close":
+			s.SetDeadline(later(1))
+			s.SetDeadline(0)
+			by = later(1000)
+		case "user", "pool":
+			// It passes while user code has the link.
+			by = later(1)
+			s.SetDeadline(by)
+			return s.either(line == "pool", func() conn.Next {
+				for sys.Nanotime() < by+int64(moment) {
+					time.Sleep(moment / 4)
+				}
+				s.Write([]byte("done\n"), nil)
+				return conn.More
+			})
+		}
+		if line == "close" {
+			return conn.Close
+		}
+		return s.send(line + "\n")
+	}
+	by = later(1)
+	c := x.open(Options{Deadline: int64(moment)}, s)
+	c.Want("late\n") // before the first line
+	for i, line := range []string{"set", "later", "sooner", "user", "pool", "none", "set", "none", "later", "pool"} {
+		c.Send(line + "\n")
+		switch line {
+		case "none":
+			c.Want("none\n")
+			continue
+		case "user", "pool":
+			c.Want("done\nlate\n")
+		default:
+			c.Want(line + "\nlate\n")
+		}
+		if i == 2 {
+			c.Send("a partial ") // is no reason not to
+		}
+		if i == 2 {
+			c.Send("line\n")
+			c.Want("a partial line\n")
+		}
+	}
+	c.Send("close\n")
+	c.Ended()
+	servertest.Await(x.T, s.closed, "Closed")
+	if n := s.expired.Load(); n != 9 {
+		x.Errorf("expired %d times", n)
+	}
+	// And it may end the connection.
+	s = &script{onExpired: func(s *script) conn.Next {
+		s.send("bye\n")
+		return conn.Close
+	}}
+	c = x.open(Options{Deadline: int64(moment)}, s)
+	c.Want("bye\n")
+	c.Ended()
+	servertest.Await(x.T, s.closed, "Closed")
+}
+
+// testExpiredBeside: the deadline of a shared link passes while runs go on, and
+// may be set by what is posted.
+func testExpiredBeside(x *suite) {
+	for _, how := range []string{"data", "post", "done"} {
+		release := make(chan bool)
+		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s.onExpired = func(s *script) conn.Next {
+			s.send("late\n")
+			return conn.Close
+		}
+		s.line = func(s *script, line string) conn.Next {
+			s.Share()
+			s.start(func() { <-release }, func() conn.Next { return conn.More })
+			s.SetDeadline(later(100_000))
+			soon := func() conn.Next { s.SetDeadline(later(1)); return conn.More }
+			switch how {
+			case "data":
+				return soon()
+			case "post":
+				s.start(func() { s.post(soon) }, func() conn.Next { return conn.More })
+			case "done":
+				s.start(func() {}, soon)
+			}
+			return conn.More
+		}
+		c := x.open(Options{}, s)
+		c.Send("go\n")
+		c.Want("late\n")
+		c.Ended()
+		servertest.Await(x.T, s.closed, "Closed")
+		close(release)
+	}
+}
+
+// timeout checks that err is one.
+func timeout(x *suite, what string, err error) {
+	x.Helper()
+	var ne net.Error
+	if !errors.As(err, &ne) || !ne.Timeout() {
+		x.Errorf("%s: %v is no timeout", what, err)
+	}
+}
+
+// testReadDeadlines: those of user code bound its reads and no others.
+func testReadDeadlines(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			return s.either(pooled, func() conn.Next {
+				switch line {
+				case "past":
+					s.SetReadDeadline(time.Now().Add(-time.Second))
+					timeout(x, line, s.Fill())
+					_, err := s.Read(make([]byte, 1))
+					timeout(x, line, err)
+				case "soon":
+					s.SetReadDeadline(time.Now().Add(moment))
+					timeout(x, line, s.Fill())
+				case "moved":
+					s.SetReadDeadline(time.Now().Add(time.Hour))
+					moved := make(chan bool)
+					go func() {
+						s.SetReadDeadline(time.Now().Add(-time.Second))
+						close(moved)
+					}()
+					timeout(x, line, s.Fill())
+					<-moved
+				case "taken back":
+					s.SetReadDeadline(time.Now().Add(-time.Second))
+					timeout(x, line, s.Fill())
+					s.SetReadDeadline(time.Time{})
+					fallthrough
+				case "none":
+					// The last one's deadline has ended with it.
+					s.Write([]byte("reading\n"), nil)
+					if err := s.Fill(); err != nil {
+						x.Errorf("%s: %v", line, err)
+					}
+				}
+				s.Write([]byte(line+"\n"), nil)
+				return conn.More
+			})
+		}
+		c := x.open(Options{}, s)
+		for _, line := range []string{"past", "none", "soon", "none", "moved", "none", "taken back", "past", "past"} {
+			c.Send(line + "\n")
+			if line == "none" || line == "taken back" {
+				c.Want("reading\n")
+				c.Send("more\n")
+				c.Want(line + "\nmore\n")
+			} else {
+				c.Want(line + "\n")
+			}
+		}
+	}
+}
+
+// testWriteDeadlines: those of user code bound its writes, and what it has left to
+// be sent; a Write's own bounds that.
+func testWriteDeadlines(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		for _, line := range []string{"past", "soon", "moved", "left", "send", "close"} {
+			s := &script{}
+			h := &holder{t: x.T}
+			s.line = func(s *script, line string) conn.Next {
+				return s.either(pooled, func() conn.Next {
+					switch line {
+					case "past":
+						s.SetWriteDeadline(time.Now().Add(-time.Second))
+						timeout(x, line, s.Write([]byte("x"), nil))
+					case "soon":
+						s.SetWriteDeadline(time.Now().Add(moment))
+						timeout(x, line, s.Write(pattern(), nil))
+					case "moved":
+						s.SetWriteDeadline(time.Now().Add(time.Hour))
+						moved := make(chan bool)
+						go func() {
+							s.SetWriteDeadline(time.Now().Add(moment))
+							close(moved)
+						}()
+						timeout(x, line, s.Write(pattern(), nil))
+						<-moved
+					case "left":
+						s.SetWriteDeadline(time.Now().Add(moment))
+						s.Send(&conn.Write{A: pattern(), Holder: h})
+						return conn.More
+					case "send":
+						s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
+						return conn.More
+					case "close":
+						s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
+						return conn.Close
+					}
+					return conn.Reset
+				})
+			}
+			c := x.open(Options{Small: true}, s)
+			c.Send(line + "\n")
+			if line == "left" || line == "send" || line == "close" {
+				h.gone()
+			}
+			if line == "left" || line == "send" {
+				// A link that waits in Send goes on after it.
+				c.vanish()
+			}
+			servertest.Await(x.T, s.closed, "Closed")
+		}
+	}
+}
+
+// testStalls: Limits bound what a silent peer makes wait, by whatever it was
+// begun.
+func testStalls(x *suite) {
+	stall := conn.Limits{ReadStall: int64(moment), WriteStall: int64(moment)}
+	for _, tt := range []struct {
+		name  string
+		line  func(s *script, h *holder) conn.Next
+		holds bool
+	}{
+		{"read", func(s *script, _ *holder) conn.Next {
+			return s.user(func() conn.Next { timeout(x, "read", s.Fill()); return conn.Close })
+		}, false},
+		{"read, pooled", func(s *script, _ *holder) conn.Next {
+			return s.pool(func() conn.Next {
+				_, err := s.Read(make([]byte, 10))
+				timeout(x, "read", err)
+				return conn.Close
+			})
+		}, false},
+		{"write", func(s *script, _ *holder) conn.Next {
+			return s.user(func() conn.Next { timeout(x, "write", s.Write(pattern(), nil)); return conn.Reset })
+		}, false},
+		{"write, pooled", func(s *script, _ *holder) conn.Next {
+			return s.pool(func() conn.Next { timeout(x, "write", s.Write(pattern(), nil)); return conn.Close })
+		}, false},
+		{"send", func(s *script, h *holder) conn.Next {
+			if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil {
+				return conn.Reset
+			}
+			return conn.More
+		}, true},
+		{"send and close", func(s *script, h *holder) conn.Next {
+			s.Send(&conn.Write{A: pattern(), Holder: h})
+			return conn.Close
+		}, true},
+		{"send and linger", func(s *script, h *holder) conn.Next {
+			s.Send(&conn.Write{A: pattern(), Holder: h})
+			return conn.Linger
+		}, true},
+		{"send, shared", func(s *script, h *holder) conn.Next {
+			s.Share()
+			if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil {
+				return conn.Reset
+			}
+			return conn.More
+		}, true},
+		{"send and close, shared", func(s *script, h *holder) conn.Next {
+			s.Share()
+			s.Send(&conn.Write{A: pattern(), Holder: h})
+			return conn.Close
+		}, true},
+		{"queue", func(s *script, _ *holder) conn.Next {
+			s.Share()
+			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.More })
+			return conn.More
+		}, false},
+		{"queue and close", func(s *script, _ *holder) conn.Next {
+			s.Share()
+			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.Close })
+			return conn.More
+		}, false},
+	} {
+		h := &holder{t: x.T}
+		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s.line = func(s *script, _ string) conn.Next { return tt.line(s, h) }
+		c := x.open(Options{Small: true, Limits: stall}, s)
+		c.Send("go\n")
+		servertest.Await(x.T, s.closed, "Closed, after "+tt.name)
+		if tt.holds {
+			h.gone()
+		}
+	}
+}

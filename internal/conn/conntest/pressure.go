@@ -1,0 +1,275 @@
+package conntest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// large is more than any queue and sockets with small buffers take.
+const large = patternSize
+
+// testWriteWaits: Write goes on without the peer until the queue is full, then
+// waits, and is woken as the peer reads.
+func testWriteWaits(x *suite) {
+	const piece = 10_000
+	for _, pooled := range []bool{false, true} {
+		var written atomic.Int64
+		done := make(chan error, 1)
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			return s.either(pooled, func() conn.Next {
+				for p := pattern(); len(p) > 0; p = p[min(piece, len(p)):] {
+					q := p[:min(piece, len(p))]
+					if err := s.Write(q[:len(q)/2], q[len(q)/2:]); err != nil {
+						done <- err
+						return conn.Close
+					}
+					written.Add(int64(len(q)))
+				}
+				done <- nil
+				return conn.More
+			})
+		}
+		c := x.open(Options{Small: true}, s)
+		c.Send("go\n")
+		still(x, &written)
+		if n := written.Load(); n > large/2 {
+			x.Errorf("%d bytes were taken for a peer that does not read", n)
+		}
+		same(x.T, c.slowly(x.T, large), pattern())
+		if err := servertest.Await(x.T, done, "the user code"); err != nil {
+			x.Error(err)
+		}
+	}
+}
+
+// still waits until n does not change any more, as far as can be told.
+func still(x *suite, n *atomic.Int64) {
+	last, same := int64(-1), 0
+	servertest.Eventually(x.T, "it waits", func() bool {
+		if v := n.Load(); v != last {
+			last, same = v, 0
+		}
+		same++
+		return same > 50
+	})
+}
+
+// testQueueFull: Queue says when it is full, and Writable follows.
+func testQueueFull(x *suite) {
+	var queued, fulls atomic.Int64
+	writable := make(chan bool, 100)
+	done := make(chan error, 1)
+	s := &script{onWritable: func(*script) conn.Next { writable <- true; return conn.More }}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		s.start(func() {
+			for p := pattern(); len(p) > 0; p = p[min(7000, len(p)):] {
+				full, err := s.Queue(p[:min(7000, len(p))])
+				if err != nil {
+					done <- err
+					return
+				}
+				queued.Add(7000)
+				if full {
+					fulls.Add(1)
+					<-writable
+				}
+			}
+			done <- nil
+		}, func() conn.Next { return conn.More })
+		return conn.More
+	}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	still(x, &queued)
+	if n := queued.Load(); n > large/2 {
+		x.Errorf("%d bytes were taken for a peer that does not read", n)
+	}
+	same(x.T, c.slowly(x.T, large), pattern())
+	if err := servertest.Await(x.T, done, "the run"); err != nil {
+		x.Error(err)
+	}
+	servertest.Eventually(x.T, "each full queue is followed by Writable", func() bool {
+		return fulls.Load() > 0 && int64(s.writables.Load()) == fulls.Load()
+	})
+}
+
+// testFiles: parts of files between answers, sent from the session and by user
+// code.
+func testFiles(x *suite) {
+	parts := []struct{ offset, n int }{{0, 0}, {0, 1}, {5, 1000}, {100, large - 100}, {large, 0}, {large - 3, 3}, {7, 300_000}}
+	for where := range 3 {
+		file := patternFile(x.T)
+		var holders []*holder
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			var i int
+			fmt.Sscan(line, &i)
+			h := &holder{t: x.T}
+			holders = append(holders, h)
+			send := func() conn.Next {
+				w := &conn.Write{A: []byte("file "), B: []byte(line + "\n"), File: file, Holder: h}
+				w.Offset, w.Len = int64(parts[i].offset), int64(parts[i].n)
+				if err := s.Send(w); err != nil {
+					x.Errorf("part %d: %v", i, err)
+					return conn.Close
+				}
+				return conn.More
+			}
+			if where == 0 {
+				return send()
+			}
+			return s.either(where == 2, send)
+		}
+		c := x.open(Options{Small: where != 1}, s)
+		go func() {
+			for i := range parts {
+				fmt.Fprintf(c.Conn, "%d\n", i)
+			}
+		}()
+		for i, p := range parts {
+			c.Want(fmt.Sprintf("file %d\n", i))
+			same(x.T, c.slowly(x.T, p.n), pattern()[p.offset:p.offset+p.n])
+		}
+		c.Close()
+		servertest.Await(x.T, s.closed, "Closed")
+		for _, h := range holders {
+			h.gone()
+		}
+	}
+}
+
+// cutShort opens a link whose session sends the whole file to a client that reads
+// a little, calls then, and expects no more than a part of it and the end.
+func (x *suite) cutShort(h *holder, file *os.File, then func()) {
+	x.Helper()
+	s := &script{line: func(s *script, line string) conn.Next {
+		if s.Send(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h}) != nil {
+			return conn.Close
+		}
+		return conn.More
+	}}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	c.Want("x")
+	same(x.T, c.slowly(x.T, 1000), pattern()[:1000])
+	then()
+	got := c.rest()
+	if len(got) >= large-1000 {
+		x.Errorf("%d bytes came", len(got))
+	} else {
+		same(x.T, got, pattern()[1000:][:len(got)])
+	}
+	c.Close()
+	servertest.Await(x.T, s.closed, "Closed")
+	h.gone()
+}
+
+// testFileShrinks: the peer of a file that has become shorter sees the end early.
+func testFileShrinks(x *suite) {
+	file := patternFile(x.T)
+	x.cutShort(&holder{t: x.T}, file, func() {
+		if err := file.Truncate(large * 3 / 4); err != nil {
+			x.Fatal(err)
+		}
+	})
+}
+
+// testCheckFails: a file that its holder does not want sent any more ends the
+// connection.
+func testCheckFails(x *suite) {
+	var failing atomic.Bool
+	h := &holder{t: x.T, check: func() error {
+		if failing.Load() {
+			return os.ErrInvalid
+		}
+		return nil
+	}}
+	x.cutShort(h, patternFile(x.T), func() { failing.Store(true) })
+}
+
+// testSendFile: Link.SendFile from an offset and from the file's own, up to its
+// end.
+func testSendFile(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			var from, n, want int64
+			fmt.Sscan(line, &from, &n, &want)
+			return s.either(pooled, func() conn.Next {
+				file := patternFile(x.T)
+				at := from
+				if from < 0 {
+					at = -from
+					file.Seek(at, io.SeekStart)
+				}
+				sent, ok, err := s.SendFile(file, max(from, -1), n)
+				if !ok && sent == 0 && err == nil {
+					// It cannot be done here.
+					s.Write(pattern()[at:at+want], []byte("."))
+					return conn.More
+				}
+				defer s.Write([]byte("."), nil)
+				if sent != want || err != nil {
+					x.Errorf("%s: %d bytes were sent, %v", line, sent, err)
+				}
+				if now, _ := file.Seek(0, io.SeekCurrent); from < 0 && now != at+want || from >= 0 && now != 0 {
+					x.Errorf("%s: the file is at %d", line, now)
+				}
+				return conn.More
+			})
+		}
+		c := x.open(Options{Small: true}, s)
+		for _, p := range []struct{ from, n, want int }{
+			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10}, {-10, 100, 100}, {-1000, 1 << 20, 1 << 20}, {-large + 10, 100, 10},
+		} {
+			c.Send(fmt.Sprintln(p.from, p.n, p.want))
+			at := max(p.from, -p.from)
+			same(x.T, c.slowly(x.T, p.want), pattern()[at:at+p.want])
+			c.Want(".")
+		}
+	}
+}
+
+// testSteady: a peer that reads slowly but steadily gets all, though it takes
+// longer than Limits.WriteStall.
+func testSteady(x *suite) {
+	const stall = 3 * time.Second // a busy machine must not look like a stall
+	s := &script{}
+	s.line = func(s *script, line string) conn.Next {
+		if line == "user" {
+			return s.user(func() conn.Next {
+				if err := s.Write(pattern(), nil); err != nil {
+					x.Error(err)
+				}
+				return conn.Close
+			})
+		}
+		s.Send(&conn.Write{A: pattern(), Holder: &holder{t: x.T}})
+		return conn.Close
+	}
+	for _, line := range []string{"user\n", "session\n"} {
+		c := x.open(Options{Small: true, Limits: conn.Limits{WriteStall: int64(stall)}}, s)
+		c.Send(line)
+		var got []byte
+		for begun := time.Now(); time.Since(begun) < 2*stall; time.Sleep(stall / 60) {
+			p := make([]byte, 16<<10)
+			// As much each time with a layer as without: a receiver's buffer hides
+			// what is less.
+			n, err := io.ReadFull(c.R, p)
+			if got = append(got, p[:n]...); err != nil {
+				x.Fatalf("after %d bytes: %v", len(got), err)
+			}
+		}
+		same(x.T, append(got, c.rest()...), pattern())
+		servertest.Await(x.T, s.closed, "Closed")
+		s = &script{line: s.line}
+	}
+}

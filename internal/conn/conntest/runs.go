@@ -1,0 +1,401 @@
+package conntest
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+func ignore(*script) conn.Next { return conn.More }
+
+// answers reads n lines and returns them, sorted.
+func (c *client) answers(x *suite, n int) (got []string) {
+	x.Helper()
+	for range n {
+		line, err := c.R.ReadString('\n')
+		if err != nil {
+			x.Fatalf("after %d of %d lines: %v", len(got), n, err)
+		}
+		got = append(got, strings.TrimSuffix(line, "\n"))
+	}
+	slices.Sort(got)
+	return got
+}
+
+// testRuns: a hundred runs at once, which answer out of order while the session
+// goes on reading. Some end their goroutine.
+func testRuns(x *suite) {
+	const n = 100
+	var running, done atomic.Int32
+	release := make(chan bool)
+	s := &script{onWritable: ignore}
+	s.line = func(s *script, line string) conn.Next {
+		if line != "go" {
+			return s.send(line + "\n")
+		}
+		s.Share()
+		for i := range n {
+			running.Add(1)
+			s.start(func() {
+				defer running.Add(-1)
+				if i%10 == 0 {
+					<-release // slow
+				}
+				for range i * 7 % 13 {
+					runtime.Gosched()
+				}
+				if i%10 == 7 {
+					runtime.Goexit()
+				}
+				if i%10 == 3 {
+					defer func() { recover() }()
+				}
+				if _, err := s.Queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
+					x.Errorf("Queue: %v", err)
+				}
+				if i%10 == 3 {
+					panic("a run's own affair")
+				}
+			}, func() conn.Next {
+				if done.Add(1) == n {
+					return s.send("all done\n")
+				}
+				return conn.More
+			})
+		}
+		return conn.More
+	}
+	c := x.open(Options{}, s)
+	c.Send("go\n")
+	// The slow ones are still running, and the session reads.
+	var want []string
+	for i := range n {
+		if i%10 != 7 && i%10 != 0 {
+			want = append(want, fmt.Sprintf("run %02d", i))
+		}
+	}
+	for i := range 20 {
+		c.Send(fmt.Sprintf("ping %02d\n", i))
+		want = append(want, fmt.Sprintf("ping %02d", i))
+	}
+	slices.Sort(want)
+	if got := c.answers(x, len(want)); !slices.Equal(got, want) {
+		x.Errorf("got %q", got)
+	}
+	close(release)
+	want = nil
+	for i := 0; i < n; i += 10 {
+		want = append(want, fmt.Sprintf("run %02d", i))
+	}
+	if got := c.answers(x, n/10+1); !slices.Equal(got, append([]string{"all done"}, want...)) {
+		x.Errorf("got %q", got)
+	}
+	if n := running.Load(); n != 0 {
+		x.Errorf("%d are running", n)
+	}
+	// And once more, on the same link.
+	c.Send("end\n")
+	c.Want("end\n")
+}
+
+// testRunsBesideUser: runs end, and functions are posted, while other user code
+// has the link: they are for later. Some are started there.
+func testRunsBesideUser(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		const n = 10
+		ended, posted := make(chan bool, 2*n), make(chan bool)
+		s := &script{onWritable: ignore}
+		left, inside := 2*n, false // the owner's
+		done := func() conn.Next {
+			if inside {
+				x.Error("Done while user code has the link")
+			}
+			if left--; left == 0 {
+				return s.send("all done\n")
+			}
+			return conn.More
+		}
+		run := func() { s.Queue([]byte("run\n")); ended <- true }
+		s.line = func(s *script, line string) conn.Next {
+			if line != "go" {
+				return s.send(line + "\n")
+			}
+			s.Share()
+			for range n {
+				s.start(run, done)
+			}
+			return s.either(pooled, func() conn.Next {
+				inside = true
+				for range n {
+					<-ended
+				}
+				go func() {
+					s.post(func() conn.Next {
+						if inside {
+							x.Error("posted to user code that has the link")
+						}
+						return s.send("posted\n")
+					})
+					close(posted)
+				}()
+				<-posted
+				s.Write([]byte("user\n"), nil)
+				for range n { // by an owner that does not drive the loop
+					s.start(run, done)
+				}
+				inside = false
+				return conn.More
+			})
+		}
+		c := x.open(Options{}, s)
+		c.Send("go\n")
+		want := []string{"all done", "posted"}
+		for range 2 * n {
+			want = append(want, "run")
+		}
+		want = append(want, "user")
+		if got := c.answers(x, len(want)); !slices.Equal(got, want) {
+			x.Errorf("got %q", got)
+		}
+		c.Send("end\n")
+		c.Want("end\n")
+	}
+}
+
+// testRunsHalfClose: the peer has sent all it will, and gets the answers of the
+// runs all the same.
+func testRunsHalfClose(x *suite) {
+	const n = 20
+	release := make(chan bool)
+	s := &script{onWritable: ignore}
+	running, eof, ends := 0, false, 0 // the owner's
+	s.onEOF = func(s *script) conn.Next {
+		eof = true
+		if ends++; ends > 100 {
+			x.Error("told of the end again and again")
+			return conn.Close
+		}
+		if running > 0 {
+			return conn.More
+		}
+		return conn.Close
+	}
+	s.line = func(s *script, line string) conn.Next {
+		if running == 0 {
+			s.Share()
+		}
+		running++
+		s.start(func() {
+			<-release
+			s.Queue([]byte(line + "\n"))
+		}, func() conn.Next {
+			if running--; eof && running == 0 {
+				return conn.Close
+			}
+			return conn.More
+		})
+		return conn.More
+	}
+	c := x.open(Options{}, s)
+	if !c.canHalfClose() {
+		close(release)
+		return
+	}
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprintf("line %02d", i))
+	}
+	c.Send(strings.Join(want, "\n") + "\n")
+	c.CloseWrite()
+	close(release)
+	if got := c.answers(x, n); !slices.Equal(got, want) {
+		x.Errorf("got %q", got)
+	}
+	c.Ended()
+	servertest.Await(x.T, s.closed, "Closed")
+}
+
+// testPost: what is posted by many is called once each, one after another with the
+// session's methods, and its answer counts.
+func testPost(x *suite) {
+	const posters, each = 8, 100
+	for _, shared := range []bool{true, false} {
+		s := &script{onWritable: ignore}
+		s.line = func(s *script, line string) conn.Next {
+			switch line {
+			case "share":
+				if shared {
+					s.Share()
+				}
+			case "pause":
+				s.paused = true
+			}
+			return s.send(line + "\n")
+		}
+		c := x.open(Options{}, s)
+		c.Send("share\n")
+		c.Want("share\n")
+		count := 0 // the owner's
+		var all sync.WaitGroup
+		for range posters {
+			all.Go(func() {
+				for range each {
+					s.post(func() conn.Next { count++; return conn.More })
+				}
+			})
+		}
+		for i := range 50 {
+			line := fmt.Sprintf("line %d\n", i)
+			c.Send(line)
+			c.Want(line)
+		}
+		all.Wait()
+		counted := make(chan int, 1)
+		s.post(func() conn.Next { counted <- count; return conn.More })
+		if n := servertest.Await(x.T, counted, "the last posted"); n != posters*each {
+			x.Errorf("%d were called", n)
+		}
+		// Bytes at hand, of which nothing tells the session but Requeue.
+		c.Send("pause\nlater\n")
+		c.Want("pause\n")
+		s.post(func() conn.Next { return s.send("posted\n") })
+		c.Want("posted\n")
+		s.post(func() conn.Next { s.paused = false; return conn.Requeue })
+		c.Want("later\n")
+		// And it may end the connection.
+		s.post(func() conn.Next { s.send("bye\n"); return conn.Close })
+		c.Want("bye\n")
+		c.Ended()
+		servertest.Await(x.T, s.closed, "Closed")
+		s.Post(func() conn.Next { x.Error("called after the end"); return conn.More })
+	}
+}
+
+// testPostWithin: a session's methods may post, and what they post comes after
+// them.
+func testPostWithin(x *suite) {
+	for _, shared := range []bool{true, false} {
+		s := &script{onWritable: ignore}
+		s.line = func(s *script, line string) conn.Next {
+			if shared {
+				s.Share()
+			}
+			s.post(func() conn.Next {
+				s.post(func() conn.Next { return s.send("posted by what was posted\n") })
+				return s.send("posted\n")
+			})
+			s.send(line + "\n")
+			if line == "user" {
+				return s.user(func() conn.Next {
+					s.post(func() conn.Next { return s.send("posted by user code\n") })
+					return conn.More
+				})
+			}
+			return conn.More
+		}
+		c := x.open(Options{}, s)
+		c.Send("a\n")
+		c.Want("a\nposted\nposted by what was posted\n")
+		c.Send("user\n")
+		c.Want("user\nposted\nposted by user code\nposted by what was posted\n")
+	}
+}
+
+// testPostWaiting: a link that waits for a slot takes what is posted, now or when
+// it has the slot, and still gets the slot.
+func testPostWaiting(x *suite) {
+	slots := newSlots(x)
+	s := &script{slots: slots.Semaphore}
+	s.line = func(s *script, line string) conn.Next {
+		defer slots.Release()
+		return s.send(line + "\n")
+	}
+	c := x.open(Options{}, s)
+	c.Send("a\n")
+	slots.awaited(x)
+	posted := make(chan bool, 1)
+	s.post(func() conn.Next { posted <- true; return conn.More })
+	slots.Release()
+	c.Want("a\n")
+	servertest.Await(x.T, posted, "what was posted")
+	c.Send("b\n")
+	c.Want("b\n")
+}
+
+// slots are one that is taken, and room for one that waits.
+type slots struct{ *conn.Semaphore }
+
+func newSlots(x *suite) slots {
+	s := slots{loop.NewSemaphore(1, 1)}
+	if s.Acquire(passer{s}) != conn.Admitted {
+		x.Fatal("no slot")
+	}
+	return s
+}
+
+// awaited waits until a link waits for the slot.
+func (s slots) awaited(x *suite) {
+	servertest.Eventually(x.T, "the slot is waited for", func() bool {
+		switch s.Acquire(passer{s}) {
+		case conn.Refused:
+			return true
+		case conn.Queued:
+			s.Withdraw(passer{s})
+		default:
+			x.Error("the slot is free")
+		}
+		return false
+	})
+}
+
+// passer is a waiter that wants no slot.
+type passer struct{ slots }
+
+func (p passer) Acquired() { p.Release() }
+
+// testGoexit: user code that ends its goroutine costs its connection and no more.
+func testGoexit(x *suite) {
+	for _, how := range []string{"user", "pool", "user, after waiting", "pool, after waiting", "user, with more queued"} {
+		s := &script{}
+		lines := 0
+		s.line = func(s *script, line string) conn.Next {
+			lines++
+			return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
+				switch {
+				case strings.HasSuffix(how, "waiting"):
+					s.Write([]byte("reading\n"), nil)
+					s.Fill()
+				case strings.HasSuffix(how, "queued"):
+					s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
+				}
+				runtime.Goexit()
+				return conn.More
+			})
+		}
+		c := x.open(Options{}, s)
+		c.Send("a\n")
+		switch {
+		case strings.HasSuffix(how, "waiting"):
+			c.Want("reading\n")
+			io.WriteString(c.Conn, "b\n")
+		case strings.HasSuffix(how, "queued"):
+			c.Want("queued\n")
+		}
+		c.Ended()
+		c.Close() // it may linger
+		if servertest.Await(x.T, s.closed, "Closed") {
+			x.Error("hijacked")
+		}
+		if lines != 1 {
+			x.Errorf("%s: %d lines were served", how, lines)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package conntest
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// script is a Session whose requests are lines. It checks that its methods run one
+// after another.
+type script struct {
+	conn.Link
+	t testing.TB
+	// line is called in Data for each line; nil echoes it.
+	line func(s *script, line string) conn.Next
+	// The rest is what the methods of the same name do; nil is nothing, or the end.
+	onEOF, onExpired, onWritable func(s *script) conn.Next
+	onDrain                      func(s *script, since int64) conn.Next
+	onGone                       func(reset bool)
+
+	owner   *atomic.Int32 // shared by sessions that follow each other on a Link
+	run     func() conn.Next
+	partial bool // the last Data has left something
+	paused  bool // Data consumes nothing
+	// slots, if not nil, are taken before a line and given back by it. waiting is
+	// the line that waits for one.
+	slots   *conn.Semaphore
+	waiting *string
+
+	expired, writables, drains, lates, gones atomic.Int32
+	opened                                   atomic.Bool
+	closes                                   atomic.Int32
+	closed                                   chan bool // gets hijacked, once
+}
+
+func (s *script) init(t testing.TB) {
+	s.t = t
+	if s.owner == nil {
+		s.owner = new(atomic.Int32)
+	}
+	s.closed = make(chan bool, 1)
+}
+
+// On implements Session.
+func (s *script) On(l conn.Link) {
+	s.Link = l
+	s.opened.Store(true)
+}
+
+// ended checks that the connection has ended, once.
+func (s *script) ended() {
+	s.t.Helper()
+	if !s.opened.Load() {
+		return
+	}
+	servertest.Eventually(s.t, "the session is closed", func() bool { return s.closes.Load() > 0 })
+	if n := s.closes.Load(); n != 1 {
+		s.t.Errorf("Closed was called %d times", n)
+	}
+}
+
+// enter and leave are around everything that only the owner may do.
+func (s *script) enter(who string) {
+	if !s.owner.CompareAndSwap(0, 1) {
+		s.t.Errorf("%s beside another method", who)
+	}
+}
+
+func (s *script) leave() { s.owner.Store(0) }
+
+// Data implements conn.Session.
+func (s *script) Data(eof bool) (next conn.Next) {
+	s.enter("Data")
+	owner := s.owner
+	defer func() {
+		if next != conn.Elsewhere {
+			owner.Store(0)
+		}
+	}()
+	for {
+		if s.paused {
+			return conn.More
+		}
+		if next, ok := s.resumeLine(); ok && next != conn.More {
+			return next
+		}
+		b := s.Buffered()
+		i := bytes.IndexByte(b, '\n')
+		switch s.partial = i < 0 && len(b) > 0; {
+		case i >= 0:
+		case eof && s.onEOF != nil:
+			return s.onEOF(s)
+		case eof:
+			return conn.Close
+		default:
+			return conn.More
+		}
+		line := string(b[:i])
+		s.Discard(i + 1)
+		switch next = s.take(line); {
+		case next != conn.More:
+			return next
+		case s.Stalled() && len(s.Buffered()) > 0:
+			return conn.Requeue
+		}
+	}
+}
+
+// take serves a line, if there is a slot for it.
+func (s *script) take(line string) conn.Next {
+	if s.slots != nil {
+		switch s.AcquireSlot(s.slots) {
+		case conn.Queued:
+			s.waiting = &line
+			return conn.Wait
+		case conn.Refused:
+			return s.send("busy\n")
+		}
+	}
+	return s.serveLine(line)
+}
+
+func (s *script) serveLine(line string) conn.Next {
+	if s.line == nil {
+		return s.send(line + "\n")
+	}
+	return s.line(s, line)
+}
+
+// resumeLine serves the line that has waited for a slot, if there is one.
+func (s *script) resumeLine() (next conn.Next, ok bool) {
+	line := s.waiting
+	if line == nil {
+		return conn.More, false
+	}
+	s.waiting = nil
+	return s.serveLine(*line), true
+}
+
+// send is Send of what may wait for the next answer.
+func (s *script) send(text string) conn.Next {
+	if s.Send(&conn.Write{A: []byte(text), Cork: len(s.Buffered()) > 0}) != nil {
+		return conn.Close
+	}
+	return conn.More
+}
+
+// user runs user code here: on the loop, if it is one.
+func (s *script) user(f func() conn.Next) conn.Next {
+	if !s.Enter() {
+		return conn.Close
+	}
+	returned := false
+	defer func() {
+		if !returned { // runtime.Goexit
+			s.Abandon()
+		}
+	}()
+	next := f()
+	returned = true
+	s.Leave()
+	return next
+}
+
+// pool runs user code on a goroutine of its own, if this is a loop.
+func (s *script) pool(f func() conn.Next) conn.Next {
+	s.run = f
+	if s.OnLoop() {
+		s.leave()
+		if s.Go() {
+			return conn.Elsewhere
+		}
+		s.enter("Go")
+	}
+	return s.user(f)
+}
+
+// either is user or pool.
+func (s *script) either(pooled bool, f func() conn.Next) conn.Next {
+	if pooled {
+		return s.pool(f)
+	}
+	return s.user(f)
+}
+
+// Serve implements conn.Session.
+func (s *script) Serve() conn.Next {
+	s.enter("Serve")
+	defer s.leave()
+	return s.user(s.run)
+}
+
+// post is Post of what checks as a method does.
+func (s *script) post(f func() conn.Next) {
+	s.Post(func() conn.Next {
+		s.enter("a posted function")
+		defer s.leave()
+		return f()
+	})
+}
+
+// Writable implements conn.Session.
+func (s *script) Writable() conn.Next {
+	s.enter("Writable")
+	defer s.leave()
+	s.writables.Add(1)
+	if s.onWritable == nil {
+		s.t.Error("Writable was not to be called")
+		return conn.More
+	}
+	return s.onWritable(s)
+}
+
+// Expired implements conn.Session.
+func (s *script) Expired() conn.Next {
+	s.enter("Expired")
+	defer s.leave()
+	s.expired.Add(1)
+	if s.onExpired == nil {
+		s.t.Error("Expired was not to be called")
+		return conn.Close
+	}
+	return s.onExpired(s)
+}
+
+// Drain implements conn.Session.
+func (s *script) Drain(since int64) conn.Next {
+	s.enter("Drain")
+	defer s.leave()
+	s.drains.Add(1)
+	switch {
+	case s.onDrain != nil:
+		return s.onDrain(s, since)
+	case len(s.Buffered()) > 0:
+		return conn.More
+	}
+	return conn.Close
+}
+
+// Late implements conn.Session.
+func (s *script) Late() { s.lates.Add(1) }
+
+// PeerGone implements conn.Session.
+func (s *script) PeerGone(reset bool) {
+	s.gones.Add(1)
+	if s.onGone != nil {
+		s.onGone(reset)
+	}
+}
+
+// Closed implements conn.Session.
+func (s *script) Closed(hijacked bool) {
+	if s.waiting != nil {
+		s.waiting = nil
+		s.WithdrawSlot(s.slots)
+	}
+	if s.closes.Add(1) == 1 {
+		s.closed <- hijacked
+	}
+}
+
+// aRun is a conn.Run made of functions.
+type aRun struct {
+	run  func()
+	done func() conn.Next
+}
+
+func (r *aRun) Run()            { r.run() }
+func (r *aRun) Done() conn.Next { return r.done() }
+
+// start starts a Run whose Done checks as a method does.
+func (s *script) start(run func(), done func() conn.Next) {
+	s.Start(&aRun{run, func() conn.Next {
+		s.enter("Done")
+		defer s.leave()
+		return done()
+	}})
+}
+
+// holder is a conn.Holder, which is released once.
+type holder struct {
+	t        testing.TB
+	check    func() error
+	released atomic.Int32
+}
+
+func (h *holder) Check() error {
+	if h.released.Load() > 0 {
+		h.t.Error("Check after Release")
+	}
+	if h.check != nil {
+		return h.check()
+	}
+	return nil
+}
+
+func (h *holder) Release() {
+	if h.released.Add(1) > 1 {
+		h.t.Error("released twice")
+	}
+}
+
+// gone checks that the holder is released, soon.
+func (h *holder) gone() {
+	h.t.Helper()
+	servertest.Eventually(h.t, "the holder is released", func() bool { return h.released.Load() == 1 })
+}

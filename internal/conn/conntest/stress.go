@@ -1,0 +1,216 @@
+package conntest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// testStress: many connections on which anything happens at any time. A client
+// checks each answer that it gets whole, and every link ends.
+func testStress(x *suite) {
+	seed := uint64(time.Now().UnixNano())
+	defer func() {
+		if x.Failed() {
+			x.Logf("seed %d", seed)
+		}
+	}()
+	var all sync.WaitGroup
+	var checked atomic.Int64
+	for i := range 24 {
+		st := &stress{x: x, rnd: rand.New(rand.NewPCG(seed, uint64(i))), ends: i%2 == 0}
+		st.s = &script{line: st.line, onWritable: ignore, onEOF: st.eof, onExpired: func(*script) conn.Next { return conn.Close }}
+		c := x.open(Options{Small: i%3 == 0}, st.s)
+		rnd := rand.New(rand.NewPCG(seed, uint64(i)+1000))
+		all.Go(func() {
+			n := st.client(c, rnd)
+			checked.Add(int64(n))
+			if n < stressLines && !st.ends {
+				x.Errorf("connection %d: %d of %d answers", i, n, stressLines)
+			}
+			c.Close()
+			servertest.Await(x.T, st.s.closed, "Closed")
+		})
+	}
+	all.Wait()
+	if x.Failed() {
+		return
+	}
+	x.Logf("%d answers", checked.Load())
+}
+
+const stressLines = 120
+
+// stress is one connection: the first half of its lines is served one after
+// another, the second by runs beside each other.
+type stress struct {
+	x    *suite
+	s    *script
+	rnd  *rand.Rand // the owner's
+	ends bool       // it may end the connection
+	runs int        // the owner's
+	over bool       // the peer has sent all; the owner's
+}
+
+func stressAnswer(line string, n int) []byte {
+	return append(fmt.Appendf(nil, "%s %d:", line, n), strings.Repeat(line+"|", n/(len(line)+1)+1)[:n]...)
+}
+
+func (st *stress) eof(*script) conn.Next {
+	if st.over = true; st.runs > 0 {
+		return conn.More
+	}
+	return conn.Close
+}
+
+func (st *stress) size() int {
+	switch st.rnd.IntN(12) {
+	case 0:
+		return st.rnd.IntN(300_000)
+	case 1, 2:
+		return st.rnd.IntN(20_000)
+	}
+	return st.rnd.IntN(100)
+}
+
+func (st *stress) line(s *script, line string) conn.Next {
+	if line == "share" {
+		s.Share()
+		return conn.More
+	}
+	p := stressAnswer(line, st.size())
+	how := st.rnd.IntN(40)
+	if strings.HasPrefix(line, "beside") && how < 30 {
+		st.runs++
+		s.start(func() {
+			for range how {
+				runtime.Gosched()
+			}
+			s.Queue(p)
+		}, func() conn.Next {
+			if st.runs--; st.runs == 0 && st.over {
+				return conn.Close
+			}
+			return conn.More
+		})
+		return conn.More
+	}
+	cut := st.rnd.IntN(len(p) + 1)
+	switch {
+	case how < 12:
+		return st.send(s, &conn.Write{A: p[:cut], B: p[cut:], Cork: how%2 == 0, Holder: &holder{t: st.x.T}})
+	case how < 15:
+		return st.send(s, &conn.Write{A: p, Cork: how%2 == 0})
+	}
+	ends := st.ends && st.rnd.IntN(30) == 0
+	return s.either(how%3 == 0, func() conn.Next {
+		switch {
+		case how < 18:
+			for range 50 {
+				runtime.Gosched()
+			}
+		case how < 20:
+			time.Sleep(time.Duration(how) * 100 * time.Microsecond)
+		case how < 22:
+			s.WatchPeer()
+		case how < 24:
+			s.SetReadDeadline(time.Now().Add(-time.Second))
+			s.Fill()
+		case how < 26 && ends:
+			runtime.Goexit()
+		case how < 28 && ends:
+			return []conn.Next{conn.Close, conn.Linger, conn.Reset}[how%3]
+		}
+		if how%2 == 0 {
+			return st.send(s, &conn.Write{A: p[:cut], B: p[cut:]})
+		}
+		if s.Write(p[:cut], p[cut:]) != nil {
+			return conn.Close
+		}
+		return conn.More
+	})
+}
+
+func (st *stress) send(s *script, w *conn.Write) conn.Next {
+	if s.Send(w) != nil {
+		return conn.Close
+	}
+	return conn.More
+}
+
+// client sends lines and checks their answers, in order and then in any. It
+// returns how many came.
+func (st *stress) client(c *client, rnd *rand.Rand) (n int) {
+	var mu sync.Mutex
+	waits := map[string]bool{} // for an answer
+	sent := make(chan bool)
+	go func() {
+		defer close(sent)
+		for i := range stressLines {
+			line := fmt.Sprintf("line%d", i)
+			if i == stressLines/2 {
+				fmt.Fprint(c.Conn, "share\n")
+			}
+			if i >= stressLines/2 {
+				line = fmt.Sprintf("beside%d", i)
+			}
+			mu.Lock()
+			waits[line] = true
+			mu.Unlock()
+			k := rnd.IntN(len(line))
+			if _, err := fmt.Fprint(c.Conn, line[:k]); err != nil {
+				return
+			}
+			fmt.Fprint(c.Conn, line[k:]+"\n")
+			if st.ends && rnd.IntN(200) == 0 {
+				[]func(){
+					func() { c.command(conn.Kill) },
+					func() { c.command(conn.Drain) },
+					func() { c.vanish() },
+				}[rnd.IntN(3)]()
+			}
+		}
+		if c.canHalfClose() {
+			c.CloseWrite()
+		}
+	}()
+	defer func() { <-sent }()
+	for n < stressLines {
+		head, err := c.R.ReadString(':')
+		if err != nil {
+			break
+		}
+		var line string
+		var size int
+		fmt.Sscanf(strings.TrimSuffix(head, ":"), "%s %d", &line, &size)
+		mu.Lock()
+		ok := waits[line]
+		delete(waits, line)
+		mu.Unlock()
+		if want := fmt.Sprintf("line%d", n); !ok || n < stressLines/2 && line != want {
+			st.x.Errorf("got the answer %.100q, want %q", head, want)
+			break
+		}
+		b := make([]byte, size)
+		have := 0
+		for have < size && err == nil {
+			var m int
+			m, err = c.R.Read(b[have:])
+			have += m
+		}
+		if err != nil {
+			break
+		}
+		same(st.x.T, b, stressAnswer(line, size)[len(head):])
+		n++
+	}
+	c.vanish() // the sender may wait for a peer that does not read any more
+	return n
+}

@@ -1,0 +1,223 @@
+package conntest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// Options are what a test wants of a link.
+type Options struct {
+	// Limits that are 0 do not matter.
+	conn.Limits
+	// Layer, if not nil, is given to SetLayer before the first byte is read.
+	Layer conn.Layer
+	// Small asks for socket buffers as small as can be, where there are any.
+	Small bool
+	// Deadline is SetDeadline's, in nanoseconds from now, before the first byte is
+	// read.
+	Deadline int64
+}
+
+// A Session is a conn.Session that is to have its Link.
+type Session interface {
+	conn.Session
+	// On is called before the first byte is read.
+	On(conn.Link)
+}
+
+// Peer is the other end of a link, and what its server may do.
+type Peer struct {
+	net.Conn
+	// Command has the link obey, soon.
+	Command func(conn.Command)
+}
+
+// An Opener drives s on one end of a connection, until the connection ends.
+type Opener func(t testing.TB, o Options, s Session) Peer
+
+// Test checks that the links of open keep the contract, each test in plain text
+// and with a Layer.
+func Test(t *testing.T, open Opener) {
+	for _, l := range []struct {
+		name  string
+		layer bool
+	}{{"plain", false}, {"layer", true}} {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					test.f(&suite{T: t, opener: open, layer: l.layer})
+				})
+			}
+		})
+	}
+}
+
+var tests = []struct {
+	name string
+	f    func(*suite)
+}{
+	{"lines", testLines},
+	{"order", testOrder},
+	{"order in user code", testUserOrder},
+	{"order of queues", testQueueOrder},
+	{"write waits", testWriteWaits},
+	{"queue is full", testQueueFull},
+	{"files", testFiles},
+	{"file shrinks", testFileShrinks},
+	{"check fails", testCheckFails},
+	{"send file", testSendFile},
+	{"expired", testExpired},
+	{"expired beside runs", testExpiredBeside},
+	{"read deadlines", testReadDeadlines},
+	{"write deadlines", testWriteDeadlines},
+	{"stalls", testStalls},
+	{"slow but steady", testSteady},
+	{"switch", testSwitch},
+	{"layer at a line", testLayerAtLine},
+	{"runs", testRuns},
+	{"runs beside user code", testRunsBesideUser},
+	{"half-close with runs", testRunsHalfClose},
+	{"post", testPost},
+	{"post from a session", testPostWithin},
+	{"post while it waits", testPostWaiting},
+	{"goexit", testGoexit},
+	{"ends", testEnds},
+	{"reset", testReset},
+	{"linger", testLinger},
+	{"hijack", testHijack},
+	{"hijack with runs", testHijackRuns},
+	{"stress", testStress},
+}
+
+// suite is one test on one kind of links.
+type suite struct {
+	*testing.T
+	opener Opener
+	layer  bool
+}
+
+// client is the peer of a link.
+type client struct {
+	*servertest.Client
+	raw     net.Conn
+	command func(conn.Command)
+}
+
+// hour stands for a limit that does not matter.
+const hour = int64(time.Hour)
+
+// moment is a time that is to pass.
+const moment = 20 * time.Millisecond
+
+// open begins a link with session s.
+func (x *suite) open(o Options, s *script) *client {
+	x.Helper()
+	for _, l := range []*int64{&o.ReadStall, &o.WriteStall} {
+		if *l == 0 {
+			*l = hour
+		}
+	}
+	if x.layer && o.Layer == nil {
+		o.Layer = NewLayer()
+	}
+	s.init(x.T)
+	p := x.opener(x.T, o, s)
+	nc := p.Conn
+	if _, ok := nc.(interface{ CloseWrite() error }); !ok {
+		nc = newPostConn(nc)
+	}
+	if x.layer {
+		nc = NewLayer().Over(nc, nil)
+	}
+	x.Cleanup(func() {
+		p.Close()
+		p.Command(conn.Kill)
+		s.ended()
+	})
+	return &client{servertest.NewClient(x.T, nc), p.Conn, p.Command}
+}
+
+// postConn is a net.Conn whose writes are made by a goroutine of its own: for a
+// net.Pipe, where a client that writes must not wait for a server that does.
+type postConn struct {
+	net.Conn
+	mu      sync.Mutex
+	pending []byte
+	writing bool
+}
+
+func newPostConn(nc net.Conn) *postConn { return &postConn{Conn: nc} }
+
+func (l *postConn) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = append(l.pending, p...)
+	if !l.writing {
+		l.writing = true
+		go l.write()
+	}
+	return len(p), nil
+}
+
+func (l *postConn) write() {
+	for {
+		l.mu.Lock()
+		p := l.pending
+		if l.pending = nil; len(p) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		if _, err := l.Conn.Write(p); err != nil {
+			return // and all that follows is lost, as on the way
+		}
+	}
+}
+
+// canHalfClose reports whether the peer may close its side alone.
+func (c *client) canHalfClose() bool {
+	_, ok := c.raw.(interface{ CloseWrite() error })
+	return ok
+}
+
+// canReset reports whether the peer may end the connection by a reset.
+func (c *client) canReset() bool {
+	_, ok := c.raw.(*net.TCPConn)
+	return ok
+}
+
+func (c *client) reset() {
+	c.raw.(*net.TCPConn).SetLinger(0)
+	c.raw.Close()
+}
+
+// vanish closes the peer's socket without a word of the layer.
+func (c *client) vanish() { c.raw.Close() }
+
+// slowly reads n bytes in pieces of odd sizes.
+func (c *client) slowly(t testing.TB, n int) []byte {
+	t.Helper()
+	b := make([]byte, n)
+	for have, k := 0, 1; have < n; k = k*7%8191 + 1 {
+		m, err := c.R.Read(b[have:min(have+k, n)])
+		if have += m; err != nil {
+			t.Fatalf("%d of %d bytes, %v", have, n, err)
+		}
+	}
+	return b
+}
+
+// rest reads up to the end, however that comes.
+func (c *client) rest() []byte {
+	b, _ := io.ReadAll(c.R)
+	return b
+}

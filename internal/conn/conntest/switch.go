@@ -1,0 +1,178 @@
+package conntest
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// upper is a session that follows s on its link: it answers in capitals.
+func (s *script) upper() *script {
+	next := &script{owner: s.owner, line: func(s *script, line string) conn.Next {
+		return s.send(strings.ToUpper(line) + "\n")
+	}}
+	next.init(s.t)
+	next.On(s.Link)
+	return next
+}
+
+// testSwitch: the session that is switched to has the bytes that were not
+// consumed, and everything after them.
+func testSwitch(x *suite) {
+	for _, where := range []string{"data", "user", "pool"} {
+		for _, parts := range [][]string{
+			{"a\nupgrade\nb\nc\n"},
+			{"a\nupgrade\nb\nc", "\n"},
+			{"a\nupgrade", "\n", "b\nc\n"},
+			strings.Split("a\nupgrade\nb\nc\n", ""),
+		} {
+			s := new(script)
+			second := make(chan *script, 1)
+			s.line = func(s *script, line string) conn.Next {
+				if line != "upgrade" {
+					return s.send(line + "\n")
+				}
+				replace := func() conn.Next {
+					next := s.upper()
+					second <- next
+					s.Switch(next)
+					return conn.Requeue
+				}
+				if where == "data" {
+					return replace()
+				}
+				return s.either(where == "pool", replace)
+			}
+			c := x.open(Options{}, s)
+			for _, p := range parts {
+				c.Send(p)
+			}
+			c.Want("a\nB\nC\n")
+			c.Send("more\n")
+			c.Want("MORE\n")
+			next := servertest.Await(x.T, second, "the switch")
+			c.command(conn.Drain)
+			c.Ended()
+			servertest.Await(x.T, next.closed, "Closed")
+			if n, m := s.closes.Load(), s.drains.Load(); n != 0 || m != 0 {
+				x.Errorf("the first session was closed %d times, drained %d times", n, m)
+			}
+			s.closes.Store(1) // for the test's end
+			next.ended()
+		}
+	}
+}
+
+// testLayerAtLine: a Layer that is set after some bytes have come opens those that
+// were not consumed.
+func testLayerAtLine(x *suite) {
+	if x.layer {
+		return // one is enough
+	}
+	sealed := func(l *Layer, lines string) string { return string(l.Seal(nil, []byte(lines))) }
+	for _, where := range []string{"data", "user", "pool"} {
+		for _, cut := range []int{1000, 9, 10, 11, 14} { // within the first record, too
+			s := new(script)
+			s.line = func(s *script, line string) conn.Next {
+				if line != "layer" {
+					return s.send(line + "\n")
+				}
+				set := func() conn.Next {
+					if err := s.SetLayer(NewLayer()); err != nil {
+						x.Errorf("SetLayer: %v", err)
+					}
+					return conn.Requeue
+				}
+				if where == "data" {
+					return set()
+				}
+				return s.either(where == "pool", set)
+			}
+			c := x.open(Options{}, s)
+			l := NewLayer()
+			all := "a\nlayer\n" + sealed(l, "b\nc\n") + sealed(l, "d")
+			cut := min(cut, len(all))
+			c.Send(all[:cut])
+			c.Want("a\n")
+			c.Send(all[cut:])
+			ahead, _ := c.R.Peek(c.R.Buffered())
+			lc := servertest.NewClient(x.T, l.Over(c.Conn, ahead))
+			lc.Want("b\nc\n")
+			lc.Send("\n")
+			lc.Want("d\n")
+			lc.Send("e\n")
+			lc.Want("e\n")
+			lc.Close()
+			servertest.Await(x.T, s.closed, "Closed")
+		}
+	}
+}
+
+// testLinger: an answer before the end reaches a peer that is still sending.
+func testLinger(x *suite) {
+	s := &script{line: func(s *script, line string) conn.Next {
+		s.send("no\n")
+		return conn.Linger
+	}}
+	c := x.open(Options{}, s)
+	c.Send("go\n" + strings.Repeat("y", 1000))
+	sent := make(chan bool)
+	go func() {
+		defer close(sent)
+		p := make([]byte, 64<<10)
+		for range 10 {
+			if _, err := c.Conn.Write(p); err != nil {
+				return // without FIN the end is a close
+			}
+		}
+	}()
+	begun := time.Now()
+	c.Want("no\n")
+	if c.canHalfClose() {
+		<-sent
+		if b, err := io.ReadAll(c.R); err != nil || len(b) > 0 {
+			x.Errorf("after the answer: %q, %v", b, err)
+		}
+		if len(s.closed) > 0 && time.Since(begun) < conn.LingerFor/2 {
+			x.Error("closed before the peer was")
+		}
+	}
+	c.Close()
+	servertest.Await(x.T, s.closed, "Closed")
+	<-sent
+	// A peer that does not close is not waited for.
+	s = &script{line: s.line}
+	c = x.open(Options{}, s)
+	c.Send("go\n")
+	c.Want("no\n")
+	c.Ended()
+	servertest.Await(x.T, s.closed, "Closed")
+}
+
+// testReset: Reset drops what is unsent.
+func testReset(x *suite) {
+	for _, shared := range []bool{false, true} {
+		h := &holder{t: x.T}
+		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s.line = func(s *script, line string) conn.Next {
+			if shared {
+				s.Share()
+				s.Send(&conn.Write{A: pattern(), Holder: h})
+			} else {
+				h.Release()
+			}
+			return conn.Reset
+		}
+		c := x.open(Options{Small: true}, s)
+		c.Send("go\n")
+		servertest.Await(x.T, s.closed, "Closed")
+		h.gone()
+		b, err := io.ReadAll(c.R)
+		if len(b) >= large || c.canReset() && !x.layer && err == nil {
+			x.Errorf("%d bytes, %v", len(b), err)
+		}
+	}
+}

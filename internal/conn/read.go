@@ -1,0 +1,220 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// readSize is the least room that is read into.
+const readSize = 4 << 10
+
+// errWouldBlock says that the socket has nothing to read now.
+var errWouldBlock = errors.New("conn: would block")
+
+// Buffered implements Link.
+func (c *Conn) Buffered() []byte {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.B
+}
+
+// Discard implements Link.
+func (c *Conn) Discard(n int) {
+	if c.in == nil {
+		return
+	}
+	if c.in.B = c.in.B[n:]; len(c.in.B) > 0 {
+		return
+	}
+	if !c.borrowed {
+		c.in.Release()
+	}
+	c.in, c.borrowed = nil, false
+}
+
+// keep copies what is left in the driver's scratch buffer, which is the driver's
+// again when Data has returned.
+func (c *Conn) keep() {
+	if c.borrowed {
+		c.borrowed = false
+		b := buf.Get(len(c.in.B))
+		b.B = append(b.B, c.in.B...)
+		c.in = b
+	}
+}
+
+// room makes in a buffer of the connection's own with room for n bytes.
+func (c *Conn) room(n int) {
+	c.keep()
+	if c.in == nil {
+		c.in = buf.Get(n)
+	} else {
+		c.in = c.in.Grow(n)
+	}
+}
+
+// read is the only function that reads the socket.
+func (c *Conn) read(p []byte) (int, sys.Errno) { return c.loop.Poller().Read(int(c.fd), p) }
+
+// receive reads once, as the goroutine that calls Data. n == 0 is the end of the
+// stream.
+func (c *Conn) receive() (n int, err error) {
+	c.takeReadable()
+	if c.layer != nil {
+		n, err = c.layer.receive(c)
+		if err == io.EOF {
+			err = nil
+		}
+		return n, err
+	}
+	var p []byte
+	if c.off {
+		c.room(readSize)
+		p = c.in.B[len(c.in.B):cap(c.in.B)]
+	} else {
+		p = c.loop.Scratch().Whole()
+	}
+	n, e := c.read(p)
+	switch {
+	case c.off:
+		c.in.B = c.in.B[:len(c.in.B)+n]
+		c.Discard(0)
+	case n > 0 && c.in == nil:
+		c.in, c.borrowed = c.loop.Scratch(), true
+		c.in.B = p[:n]
+	case n > 0:
+		c.room(n)
+		c.in.B = append(c.in.B, p[:n]...)
+	}
+	if e != 0 {
+		return 0, c.readError(e)
+	}
+	c.noteRead(n, len(p))
+	return n, nil
+}
+
+func (c *Conn) readError(e sys.Errno) error {
+	if sys.Again(e) {
+		return errWouldBlock
+	}
+	return c.opError("read", e)
+}
+
+// takeReadable comes before a read, as an event that follows sets it again. It
+// reports whether there was reason to read.
+func (c *Conn) takeReadable() bool {
+	if c.off || c.lease != 0 {
+		return c.state.And(^readable)&readable != 0
+	}
+	r := c.ready
+	c.ready &^= poll.Readable
+	return r&poll.Readable != 0
+}
+
+func (c *Conn) setReadable() {
+	if c.off || c.lease != 0 {
+		c.state.Or(readable)
+	} else {
+		c.ready |= poll.Readable
+	}
+}
+
+// noteRead makes another read follow when this one may have left something: it
+// filled its buffer, or the end of the stream comes after it (contract of
+// poll.Poller).
+func (c *Conn) noteRead(n, size int) {
+	end := c.state.Load()&ended != 0
+	if !c.off && c.lease == 0 {
+		end = c.ready&(poll.PeerClosed|poll.Hangup) != 0
+	}
+	if n > 0 && (n == size || end) {
+		c.setReadable()
+	}
+}
+
+// Fill implements Link.
+func (c *Conn) Fill() error {
+	if c.layer != nil {
+		_, err := c.await(nil)
+		return err
+	}
+	c.room(readSize)
+	have := len(c.in.B)
+	n, err := c.await(c.in.B[have:cap(c.in.B)])
+	c.in.B = c.in.B[:have+n]
+	c.Discard(0)
+	return err
+}
+
+// Read implements Link.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if c.in == nil {
+		if c.layer == nil {
+			return c.await(p)
+		}
+		if _, err := c.await(nil); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.in.B)
+	c.Discard(n)
+	return n, nil
+}
+
+// await reads for user code, and waits until there is something.
+func (c *Conn) await(p []byte) (int, error) {
+	// Under a lease the events that came before are the loop's; a try is cheaper
+	// than to ask.
+	try := c.lease != 0
+	for {
+		// Cleared before the try: an event that comes after it sets it again.
+		s := c.state.And(^readable)
+		switch {
+		case s&shut != 0:
+			return 0, c.failed("read", net.ErrClosed)
+		case c.waits.Load().over(waitRead):
+			c.state.Or(s & readable)
+			return 0, c.failed("read", os.ErrDeadlineExceeded)
+		case s&readable != 0 || try:
+			try = false
+			n, err := c.readPlain(p)
+			switch {
+			case err == errWouldBlock:
+			case err != nil:
+				c.state.Or(readable) // the end stays to be seen by Data
+				return 0, err
+			default:
+				return n, nil
+			}
+		}
+		if err := c.sleep(waitRead, readable, c.shared.Limits.ReadStall); err != nil {
+			return 0, c.failed("read", err)
+		}
+	}
+}
+
+// readPlain reads once into p, or, if there is a layer, into in.
+func (c *Conn) readPlain(p []byte) (int, error) {
+	if c.layer != nil {
+		return c.layer.receive(c)
+	}
+	n, e := c.read(p)
+	switch {
+	case e != 0:
+		return 0, c.readError(e)
+	case n == 0:
+		return 0, io.EOF
+	}
+	c.noteRead(n, len(p))
+	return n, nil
+}

@@ -1,0 +1,277 @@
+package conn
+
+import (
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is how user code gets a connection and gives it back.
+
+// Enter implements Link. On the loop it costs no more than a lease: what another
+// owner needs is done when the lease is lost.
+func (c *Conn) Enter() bool {
+	if w := c.waits.Load(); w != nil {
+		w.waited.Store(false)
+	}
+	if c.off {
+		// PeerGone may have come before there was user code that it could reach.
+		return c.state.Load()&shut == 0
+	}
+	c.enterLoop()
+	return true
+}
+
+func (c *Conn) enterLoop() {
+	if r := c.ready &^ poll.Writable; r != 0 {
+		c.state.Or(stateOf(r)) // WatchPeer and reads look there
+	}
+	c.lease = c.loop.Enter(c)
+}
+
+// Leave implements Link.
+func (c *Conn) Leave() {
+	if c.layer != nil {
+		c.layer.unwatch()
+	}
+	c.waits.Load().clear(c.queue.Load())
+	c.leaveLoop()
+}
+
+func (c *Conn) leaveLoop() {
+	if c.lease == 0 {
+		return
+	}
+	t := c.lease
+	c.lease = 0
+	if c.loop.Leave(t) {
+		if c.state.Load() != 0 {
+			c.collect()
+		}
+		return
+	}
+	c.off = true
+	c.flushBeside() // what was corked since the loop was lost
+}
+
+// Lost implements loop.Holder: it makes the goroutine that runs the user code the
+// owner.
+func (c *Conn) Lost(overstayed bool) {
+	c.lend()
+	c.flushBeside()
+	if overstayed {
+		c.sessionOf().Late()
+	}
+}
+
+// lend prepares the connection for an owner that does not drive the loop.
+func (c *Conn) lend() {
+	c.armedAt = poll.Never
+	if c.node.Armed() {
+		c.armedAt = c.node.When()
+	}
+	s := owned | stateOf(c.ready)
+	if w := c.waits.Load(); c.draining || w != nil && len(w.posted) > 0 {
+		s |= recall // the session is to be called when the loop is the owner again
+	}
+	c.state.Or(s)
+	c.ready = 0
+}
+
+// yield gives the loop to another driver, if the user code runs on one, since it
+// is about to wait for the peer.
+func (c *Conn) yield() { c.loop.Yield(c.lease) }
+
+// OnLoop implements Link.
+func (c *Conn) OnLoop() bool { return !c.off }
+
+// Inline implements Link.
+func (c *Conn) Inline() bool { return c.lease != 0 && c.loop.Held(c.lease) }
+
+// Waited implements Link.
+func (c *Conn) Waited() bool {
+	w := c.waits.Load()
+	return w != nil && w.waited.Load()
+}
+
+// Go implements Link.
+func (c *Conn) Go() bool {
+	if c.off {
+		return false
+	}
+	c.keep()
+	if q := c.queue.Load(); q != nil {
+		c.flush(q) // the peer may wait for it; an error shows with the next write
+	}
+	c.lend()
+	c.loop.Go(c)
+	return true
+}
+
+// Run implements loop.Task: it is the life of an owner on a pooled goroutine.
+func (c *Conn) Run() {
+	c.off = true
+	next := c.session.Serve()
+	if next == More {
+		next = Requeue // Data has the bytes at hand, and sets the deadline
+	}
+	c.own(next)
+}
+
+// own is the life of an owner that does not drive a loop, after next. It goes on
+// with what the peer has sent meanwhile, and ends by giving the connection back.
+func (c *Conn) own(next Next) {
+	for {
+		if q := c.queue.Load(); q != nil {
+			if c.flush(q) != nil {
+				next = Close
+			}
+			next = c.tellWritable(q, next)
+		}
+		eof := false
+		switch next {
+		case More:
+			if c.release() {
+				return
+			}
+			n, err := c.receive()
+			if err == errWouldBlock {
+				continue
+			} else if err != nil {
+				next = Close
+				continue
+			}
+			eof = n == 0
+		case Requeue:
+			if c.Stalled() {
+				c.handBack(Requeue)
+				return
+			}
+		case Detached:
+			return
+		default:
+			c.handBack(next)
+			return
+		}
+		if c.state.Load()&shut != 0 {
+			c.handBack(Close)
+			return
+		}
+		next = c.session.Data(eof)
+		if eof && next != More {
+			c.state.Or(readable)
+		}
+	}
+}
+
+// release makes the loop the owner again, by a compare-and-swap if the loop has
+// nothing to do about it. It reports false if an event has come that the caller
+// is to act on.
+func (c *Conn) release() bool {
+	c.keep()
+	// Before: the loop may use the connection at once.
+	c.off = false
+	for {
+		s := c.state.Load()
+		switch {
+		case s&(shut|recall) != 0 || c.deadline < c.armedAt || c.Stalled():
+			c.post(More)
+			return true
+		case s&readable != 0:
+			c.off = true
+			return false
+		case c.state.CompareAndSwap(s, s&^owned):
+			return true
+		}
+	}
+}
+
+// handBack gives the connection to the loop by mail. The caller must not touch c
+// afterwards.
+func (c *Conn) handBack(next Next) {
+	c.keep()
+	c.off = false
+	c.post(next)
+}
+
+func (c *Conn) post(message any) {
+	if !c.loop.Post(c.handle, message) {
+		// The loop died with its poller; no goroutine but this one will close.
+		sys.Close(int(c.fd))
+	}
+}
+
+// Abandon implements Link.
+func (c *Conn) Abandon() {
+	if c.state.Load()&hijacked != 0 {
+		c.yield()
+		return
+	}
+	if c.layer != nil {
+		c.layer.unwatch()
+	}
+	c.waits.Load().clear(c.queue.Load())
+	if t := c.lease; t != 0 {
+		c.lease = 0
+		c.loop.Yield(t)
+		c.loop.Leave(t) // fails, after Lost
+	}
+	c.handBack(Close)
+}
+
+// Start implements Link.
+func (c *Conn) Start(r Run) {
+	if c.off || c.lease != 0 {
+		c.loop.GoBeside(&beside{c, r})
+	} else {
+		c.loop.Go(&beside{c, r})
+	}
+}
+
+// beside is a Run as a task.
+type beside struct {
+	c *Conn
+	r Run
+}
+
+func (b *beside) Run() {
+	defer func() { b.c.loop.Post(b.c.handle, b.r) }() // also after runtime.Goexit
+	b.r.Run()
+}
+
+// Post implements Link.
+func (c *Conn) Post(f func() Next) { c.loop.Post(c.handle, f) }
+
+// AcquireSlot implements Link.
+func (c *Conn) AcquireSlot(s *Semaphore) Admission { return s.Acquire(c) }
+
+// Acquired implements loop.Waiter.
+func (c *Conn) Acquired() { c.loop.Post(c.handle, slotAcquired{}) }
+
+// WithdrawSlot implements Link.
+func (c *Conn) WithdrawSlot(s *Semaphore) {
+	if !s.Withdraw(c) {
+		s.Release()
+	}
+}
+
+// Switch implements Link.
+func (c *Conn) Switch(s Session) {
+	c.shared.switching.Lock()
+	defer c.shared.switching.Unlock()
+	c.session = s
+}
+
+// sessionOf is the session for a goroutine that is not the owner.
+func (c *Conn) sessionOf() Session {
+	c.shared.switching.Lock()
+	defer c.shared.switching.Unlock()
+	return c.session
+}
+
+// Now implements Link.
+func (c *Conn) Now() int64 {
+	if c.off {
+		return sys.Nanotime()
+	}
+	return c.loop.Now()
+}

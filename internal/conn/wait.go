@@ -1,0 +1,164 @@
+package conn
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// waits is what user code needs that waits for the peer, or sets deadlines. It is
+// made with the first of either, and then stays with the connection.
+type waits struct {
+	read, write side
+	// waited: user code has waited since Enter.
+	waited atomic.Bool
+	// posted is what Ready is to call; the loop's.
+	posted []func() Next
+}
+
+// side is one direction of the waits.
+type side struct {
+	// ch ends a sleep; capacity 1. It is empty whenever no wait bit is set.
+	ch chan struct{}
+	// deadline is of sys.Nanotime; 0 is none. Set by any goroutine.
+	deadline atomic.Int64
+}
+
+func (c *Conn) theWaits() *waits {
+	if w := c.waits.Load(); w != nil {
+		return w
+	}
+	w := &waits{read: side{ch: make(chan struct{}, 1)}, write: side{ch: make(chan struct{}, 1)}}
+	if !c.waits.CompareAndSwap(nil, w) {
+		return c.waits.Load()
+	}
+	return w
+}
+
+func (w *waits) side(wait uint32) *side {
+	if wait == waitRead {
+		return &w.read
+	}
+	return &w.write
+}
+
+// over reports whether a side's deadline has passed.
+func (w *waits) over(wait uint32) bool {
+	if w == nil {
+		return false
+	}
+	dl := w.side(wait).deadline.Load()
+	return dl != 0 && sys.Nanotime() >= dl
+}
+
+// clear ends the deadlines. What the user code has left in q keeps the one for
+// writing.
+func (w *waits) clear(q *queue) {
+	if w == nil {
+		return
+	}
+	if w.read.deadline.Load() != 0 {
+		w.read.deadline.Store(0)
+	}
+	if dl := w.write.deadline.Load(); dl != 0 {
+		w.write.deadline.Store(0)
+		if q != nil {
+			q.keepDeadline(dl)
+		}
+	}
+}
+
+// sleep waits until an event sets ready, the side's deadline passes, or stall
+// nanoseconds go by.
+func (c *Conn) sleep(wait, ready uint32, stall int64) error {
+	w := c.theWaits()
+	s := w.side(wait)
+	w.waited.Store(true)
+	// First, so that the events that the loop has seen are in the state word.
+	c.yield()
+	for {
+		old := c.state.Load()
+		if old&(ready|shut) != 0 {
+			return nil
+		}
+		if c.state.CompareAndSwap(old, old|wait) {
+			break
+		}
+	}
+	// After the wait bit: a deadline that was set before it is seen here, one
+	// that is set after it finds the bit and ends this sleep.
+	until := int64(0)
+	if stall > 0 {
+		until = sys.Nanotime() + stall
+	}
+	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
+		until = dl
+	}
+	if until == 0 {
+		<-s.ch
+		return nil
+	}
+	t := time.NewTimer(time.Duration(until - sys.Nanotime()))
+	defer t.Stop()
+	select {
+	case <-s.ch:
+		return nil
+	case <-t.C:
+	}
+	if !c.claim(wait) {
+		<-s.ch // another goroutine cleared the bit first and is about to send
+		return nil
+	}
+	// The deadline may have been moved while this slept; then the wake-up was
+	// sent by SetDeadline. Here it is really over.
+	return os.ErrDeadlineExceeded
+}
+
+// SetReadDeadline implements Link.
+func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(waitRead, t) }
+
+// SetWriteDeadline implements Link.
+func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(waitWrite, t) }
+
+func (c *Conn) setDeadline(wait uint32, t time.Time) {
+	var when int64
+	if !t.IsZero() {
+		// At least 1: 0 means none.
+		when = max(sys.Nanotime()+int64(time.Until(t)), 1)
+	} else if c.waits.Load() == nil {
+		return
+	}
+	c.theWaits().side(wait).deadline.Store(when)
+	c.wake(wait) // a sleeper looks at the new deadline
+}
+
+// Peer implements Link.
+func (c *Conn) Peer() string { return c.peer }
+
+// LocalAddr implements Link. It may be called after the end too.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements Link. It may be called after the end too.
+func (c *Conn) RemoteAddr() net.Addr {
+	if ap, err := netip.ParseAddrPort(c.peer); err == nil {
+		return net.TCPAddrFromAddrPort(ap)
+	}
+	return &net.UnixAddr{Name: c.peer, Net: "unix"}
+}
+
+func (c *Conn) opError(op string, e sys.Errno) error {
+	return c.failed(op, os.NewSyscallError(op, e))
+}
+
+// failed dresses an error as package net does.
+func (c *Conn) failed(op string, err error) error {
+	network := "tcp"
+	if c.local != nil {
+		network = c.local.Network()
+	}
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.RemoteAddr(), Err: err}
+}

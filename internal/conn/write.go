@@ -1,0 +1,286 @@
+package conn
+
+import (
+	"net"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is how user code writes that may wait for the peer, and how
+// goroutines write that are not the owner.
+
+// Write implements Link.
+func (c *Conn) Write(a, b []byte) error {
+	if q := c.queue.Load(); q != nil && q.shared {
+		return c.writeShared(q, segment{a: a, b: b})
+	}
+	s := segment{a: a, b: b}
+	for {
+		if err := c.mayWrite(); err != nil {
+			return err
+		}
+		done, err := c.offer(&s)
+		if done || err != nil {
+			return err
+		}
+		if err := c.awaitWritable(); err != nil {
+			return err
+		}
+	}
+}
+
+// writeShared is Write on a shared link. What the socket does not take is queued
+// as a whole: what others queue while this waits comes after it.
+func (c *Conn) writeShared(q *queue, s segment) error {
+	if err := c.mayWrite(); err != nil {
+		return err
+	}
+	full, err := q.put(c, s)
+	for full && err == nil {
+		if err = c.awaitWritable(); err == nil {
+			err = c.mayWrite()
+		}
+		if err != nil {
+			return err
+		}
+		q.mu.Lock()
+		err = q.send(c)
+		full = q.held > highWater
+		q.mu.Unlock()
+	}
+	return err
+}
+
+// offer sends what the socket takes of s, or queues it if it is little.
+func (c *Conn) offer(s *segment) (done bool, err error) {
+	q := c.queue.Load()
+	if q == nil {
+		if err := c.transmit(s, false); err != errWouldBlock {
+			return true, err
+		}
+		if s.bytes() > highWater {
+			return false, nil
+		}
+		q = c.newQueue()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.stalled && len(q.segments) > 0 && q.held+s.bytes() <= highWater {
+		q.add(c, *s, false) // one call sends both
+		return true, q.send(c)
+	}
+	if err := q.send(c); err != nil {
+		return true, err
+	}
+	if len(q.segments) == 0 {
+		if err := c.transmit(s, false); err != errWouldBlock {
+			return true, err
+		}
+	}
+	if q.held+s.bytes() > highWater {
+		return false, nil
+	}
+	q.stall(c, true)
+	q.add(c, *s, true)
+	return true, nil
+}
+
+// drained waits until nothing is queued.
+func (c *Conn) drained() error {
+	for q := c.queue.Load(); q != nil; {
+		if err := c.mayWrite(); err != nil {
+			return err
+		}
+		q.mu.Lock()
+		err := q.send(c)
+		left := len(q.segments)
+		q.mu.Unlock()
+		if err != nil || left == 0 {
+			return err
+		}
+		if err := c.awaitWritable(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitWritable waits after a write that the socket would not take.
+func (c *Conn) awaitWritable() error {
+	// The bit may stand from long ago, when nobody waited for it. After this it is
+	// set only by an event that is newer than the attempt, or by one just before,
+	// which costs one more attempt.
+	if c.state.And(^writable)&writable != 0 {
+		return nil
+	}
+	for {
+		before := sys.Queued(int(c.fd))
+		err := c.sleep(waitWrite, writable, c.shared.Limits.WriteStall)
+		if err == nil {
+			return nil
+		}
+		// See queue.progress.
+		if !c.waits.Load().over(waitWrite) && sys.Queued(int(c.fd)) < before {
+			continue
+		}
+		return c.failed("write", err)
+	}
+}
+
+// SendFile implements Link.
+func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
+	if !sys.HaveSendfile || c.layer != nil || c.isShared() {
+		return 0, false, nil
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, false, nil
+	}
+	if err := c.drained(); err != nil {
+		return 0, true, err
+	}
+	for sent < n {
+		if err := c.mayWrite(); err != nil {
+			return sent, true, err
+		}
+		var m int
+		var e sys.Errno
+		ctl := raw.Control(func(fd uintptr) {
+			m, e = sys.Sendfile(int(c.fd), int(fd), offset, int(min(n-sent, sendfileMax)))
+		})
+		switch {
+		case ctl != nil:
+			return sent, sent > 0, ctl
+		case e == 0 && m == 0:
+			return sent, true, nil // the file's end
+		case e == 0:
+			sent += int64(m)
+			if offset >= 0 {
+				offset += int64(m)
+			}
+		case sys.Again(e):
+			if err := c.awaitWritable(); err != nil {
+				return sent, true, err
+			}
+		case sent == 0 && sys.CannotSendfile(e):
+			return 0, false, nil
+		default:
+			return sent, true, c.opError("sendfile", e)
+		}
+	}
+	return sent, true, nil
+}
+
+// CanRelay implements Link.
+func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer == nil && !c.isShared() }
+
+// isShared reports whether others may queue something at any time: then nothing may
+// be sent past the queue.
+func (c *Conn) isShared() bool {
+	q := c.queue.Load()
+	return q != nil && q.shared
+}
+
+// SendRelay implements Link.
+func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
+	if err := c.drained(); err != nil {
+		return 0, err
+	}
+	for r.Held() > 0 {
+		if err := c.mayWrite(); err != nil {
+			return sent, err
+		}
+		n, e := r.Give(int(c.fd))
+		sent += n
+		if e != 0 && !sys.Again(e) {
+			return sent, c.opError("splice", e)
+		}
+		if e != 0 {
+			if err := c.awaitWritable(); err != nil {
+				return sent, err
+			}
+		}
+	}
+	return sent, nil
+}
+
+// Share implements Link.
+func (c *Conn) Share() {
+	q := c.queue.Load()
+	if q == nil {
+		q = c.newQueue()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shared = true
+}
+
+// Queue implements Link.
+func (c *Conn) Queue(p []byte) (full bool, err error) {
+	q := c.queue.Load()
+	full, err = q.put(c, segment{a: p})
+	if full {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		// The peer may have taken it meanwhile; then Writable would not come.
+		full = q.held > highWater
+		q.full = q.full || full
+	}
+	return full, err
+}
+
+// put sends or queues s, of which the queue keeps a copy, and reports whether it
+// is above its high-water mark.
+func (q *queue) put(c *Conn, s segment) (full bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return false, c.failed("write", net.ErrClosed)
+	case q.err != nil:
+		return false, q.err
+	}
+	// What has waited already is sent on by an event, or in its turn.
+	waits := q.stalled || len(q.segments) > 0 && q.segments[0].waited
+	if q.add(c, s, waits); waits {
+		return q.held > highWater, nil
+	}
+	if err := q.send(c); err != nil {
+		return false, err
+	}
+	if q.stalled {
+		c.loop.Post(c.handle, queueStalled{})
+	}
+	return q.held > highWater, nil
+}
+
+// tellWritable tells the session of a shared link that the queue has room again,
+// if it is owed that, and returns what comes next.
+func (c *Conn) tellWritable(q *queue, next Next) Next {
+	for q.shared && next < Close && q.hasRoom() {
+		if n := c.session.Writable(); n != More {
+			next = n
+		}
+	}
+	return next
+}
+
+// hasRoom reports whether the session is owed a Writable, once.
+func (q *queue) hasRoom() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	owed := q.full && q.held <= highWater/2
+	if owed {
+		q.full = false
+	}
+	return owed
+}
+
+// after is now+d, or Never when d is no limit.
+func after(now, d int64) int64 {
+	if d <= 0 {
+		return poll.Never
+	}
+	return now + d
+}

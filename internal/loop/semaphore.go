@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"slices"
+	"sync"
+)
+
+// A Semaphore bounds how many handlers of a server run at the same time. Those
+// beyond wait in the order in which they came, up to a number. Safe for
+// concurrent use.
+type Semaphore struct {
+	max, queue int
+
+	mu      sync.Mutex
+	running int
+	waiting []Waiter // from head on
+	head    int
+}
+
+// A Waiter waits for a slot of a Semaphore.
+type Waiter interface {
+	// Acquired is called when the waiter has been given a slot, by any goroutine
+	// and with no lock held.
+	Acquired()
+}
+
+// Admission is the result of Semaphore.Acquire.
+type Admission uint8
+
+const (
+	Admitted Admission = iota // the caller has a slot and owes a Release
+	Queued                    // Acquired will be called
+	Refused                   // too many wait already
+)
+
+// NewSemaphore makes a Semaphore of max slots, and room for queue waiters.
+func NewSemaphore(max, queue int) *Semaphore { return &Semaphore{max: max, queue: queue} }
+
+// Acquire asks for a slot.
+func (s *Semaphore) Acquire(w Waiter) Admission {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.running < s.max:
+		s.running++
+		return Admitted
+	case len(s.waiting)-s.head < s.queue:
+		s.waiting = append(s.waiting, w)
+		return Queued
+	}
+	return Refused
+}
+
+// Release gives a slot back, or to the one that has waited longest.
+func (s *Semaphore) Release() {
+	s.mu.Lock()
+	if s.head == len(s.waiting) {
+		s.running--
+		s.mu.Unlock()
+		return
+	}
+	w := s.waiting[s.head]
+	s.waiting[s.head] = nil
+	if s.head++; s.head == len(s.waiting) || s.head > 64 && 2*s.head > len(s.waiting) {
+		n := copy(s.waiting, s.waiting[s.head:])
+		clear(s.waiting[n:])
+		s.waiting, s.head = s.waiting[:n], 0
+	}
+	s.mu.Unlock()
+	w.Acquired()
+}
+
+// Withdraw takes a waiter out of the queue. It reports false if the waiter has
+// been given a slot: then it owes a Release, and Acquired is called or has been.
+func (s *Semaphore) Withdraw(w Waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiting[s.head:], w)
+	if i < 0 {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, s.head+i, s.head+i+1)
+	return true
+}

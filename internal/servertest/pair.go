@@ -1,0 +1,46 @@
+package servertest
+
+import (
+	"net"
+	"testing"
+)
+
+// TCPConns is two connected TCP connections.
+func TCPConns(t testing.TB) (a, b *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*net.TCPConn), nc.(*net.TCPConn)
+}
+
+// UseTCP opens what the runtime keeps open once there has been a connection.
+func UseTCP() {
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		l.Close()
+	}
+}
+
+// Small makes the buffer small that nc reads from, and returns how large the one
+// should be that its peer writes to. With TCP they have to hold some segments, which
+// are large on a host by itself: else each waits for a timer.
+func Small(nc net.Conn) (peer int) {
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		nc.SetReadBuffer(128 << 10)
+		return 64 << 10
+	case *net.UnixConn:
+		nc.SetReadBuffer(4 << 10)
+	}
+	return 4 << 10
+}

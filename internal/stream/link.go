@@ -1,0 +1,355 @@
+package stream
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is Conn as a conn.Link.
+
+// Buffered implements conn.Link.
+func (c *Conn) Buffered() []byte {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.B
+}
+
+// Discard implements conn.Link.
+func (c *Conn) Discard(n int) {
+	if c.in == nil {
+		return
+	}
+	if c.in.B = c.in.B[n:]; len(c.in.B) == 0 {
+		c.in.Release()
+		c.in = nil
+	}
+}
+
+// Fill implements conn.Link.
+func (c *Conn) Fill() error {
+	if err := c.beginRead(); err != nil {
+		return err
+	}
+	return c.readMore()
+}
+
+// Read implements conn.Link.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if c.in != nil {
+		n := copy(p, c.in.B)
+		c.Discard(n)
+		return n, nil
+	}
+	if err := c.beginRead(); err != nil {
+		return 0, err
+	}
+	return c.nc.Read(p)
+}
+
+// beginRead sets the deadline of the user code's next read.
+func (c *Conn) beginRead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peerErr != nil {
+		return c.peerErr
+	}
+	c.waited = true
+	// Its error, of a closed connection, is better told by the read.
+	c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
+	return nil
+}
+
+const (
+	// pieceSize bounds what counts as progress, so that a peer which takes a large
+	// answer slowly but steadily is not stalled. Less than that in the time of
+	// Limits.WriteStall is: a net.Conn does not tell how far it has come.
+	pieceSize = 16 << 10
+	// checkSize is how much of a file is sent between two of its holder's checks.
+	checkSize = 1 << 20
+)
+
+// Write implements conn.Link.
+func (c *Conn) Write(a, b []byte) error {
+	if c.queue.shared {
+		return c.queue.write(a, b)
+	}
+	return c.write(a, b)
+}
+
+func (c *Conn) write(a, b []byte) error {
+	defer c.stall.done()
+	if len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
+		c.stall.progress()
+		bufs := net.Buffers{a, b}
+		_, err := bufs.WriteTo(c.nc)
+		return err
+	}
+	for _, p := range [2][]byte{a, b} {
+		for len(p) > 0 {
+			n := min(len(p), pieceSize)
+			c.stall.progress()
+			if _, err := c.nc.Write(p[:n]); err != nil {
+				return err
+			}
+			p = p[n:]
+		}
+	}
+	return nil
+}
+
+// Send implements conn.Link: package net waits for the socket.
+func (c *Conn) Send(w *conn.Write) error {
+	if c.queue.shared {
+		return c.queue.put(w)
+	}
+	return c.send(w)
+}
+
+func (c *Conn) send(w *conn.Write) error {
+	if w.Holder != nil {
+		defer w.Holder.Release()
+	}
+	if w.Deadline != 0 {
+		defer c.limitWrite(w.Deadline)()
+	}
+	if err := c.write(w.A, w.B); err != nil || w.Len == 0 {
+		return err
+	}
+	for off, end := w.Offset, w.Offset+w.Len; off < end; {
+		if off > w.Offset {
+			if err := w.Holder.Check(); err != nil {
+				return err
+			}
+		}
+		n, err := c.sendPart(w.File, off, min(end-off, checkSize))
+		if err != nil {
+			return err
+		}
+		off += n
+	}
+	return nil
+}
+
+// limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
+// is sooner. restore puts that back.
+func (c *Conn) limitWrite(ns int64) (restore func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nc.SetWriteDeadline(sooner(c.writeBy, time.Now().Add(time.Duration(ns-sys.Nanotime()))))
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.nc.SetWriteDeadline(c.writeBy)
+	}
+}
+
+// abort closes the connection after an error that the owner has not met.
+func (c *Conn) abort() {
+	c.mu.Lock()
+	nc := c.nc
+	c.mu.Unlock()
+	nc.Close()
+}
+
+// sendPart sends up to n bytes of f, and waits for the peer at most once: then
+// the file may have been written to meanwhile. It is not left to ReadFrom of
+// package net, which would use and move the file's own offset.
+func (c *Conn) sendPart(f *os.File, offset, n int64) (sent int64, err error) {
+	raw, ok := c.rawConn()
+	if !ok || !sys.HaveSendfile {
+		return c.copyPart(f, offset, n)
+	}
+	src := int(f.Fd())
+	var m int
+	var e syscall.Errno
+	waited := false
+	give := func(fd uintptr) bool {
+		if waited {
+			return true
+		}
+		m, e = sys.Sendfile(int(fd), src, offset+sent, int(min(n-sent, 4*pieceSize)))
+		waited = e == syscall.EAGAIN
+		return !waited
+	}
+	defer c.stall.done()
+	for sent < n && !waited {
+		c.stall.progress()
+		if err := raw.Write(give); err != nil {
+			return sent, c.writeError(err)
+		}
+		switch {
+		case waited:
+		case e != 0 && sent == 0 && sys.CannotSendfile(e):
+			return c.copyPart(f, offset, n)
+		case e != 0:
+			return sent, c.writeError(os.NewSyscallError("sendfile", e))
+		case m == 0:
+			return sent, io.ErrUnexpectedEOF
+		default:
+			sent += int64(m)
+		}
+	}
+	return sent, nil
+}
+
+// copyPart is sendPart through a buffer.
+func (c *Conn) copyPart(f *os.File, offset, n int64) (sent int64, err error) {
+	b := buf.Get(2 * pieceSize)
+	defer b.Release()
+	for sent < n {
+		m, err := f.ReadAt(b.Whole()[:min(n-sent, 2*pieceSize)], offset+sent)
+		if m == 0 {
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return sent, err
+		}
+		if err := c.write(b.Whole()[:m], nil); err != nil {
+			return sent, err
+		}
+		sent += int64(m)
+	}
+	return sent, nil
+}
+
+// SendFile implements conn.Link.
+func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
+	rf, can := c.nc.(io.ReaderFrom)
+	if !can || offset >= 0 || c.queue.shared {
+		return 0, false, nil
+	}
+	defer c.stall.done()
+	for sent < n {
+		c.stall.progress()
+		m, err := rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+		sent += m
+		if err != nil || m == 0 {
+			return sent, true, err
+		}
+	}
+	return sent, true, nil
+}
+
+// rawConn is the connection's socket. Of other types, those that wrap a socket
+// too, the methods want to be called.
+func (c *Conn) rawConn() (syscall.RawConn, bool) {
+	switch nc := c.nc.(type) {
+	case *net.TCPConn:
+	case *net.UnixConn:
+		if nc.LocalAddr().Network() != "unix" {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	raw, err := c.nc.(syscall.Conn).SyscallConn()
+	return raw, err == nil
+}
+
+// CanRelay implements conn.Link.
+func (c *Conn) CanRelay() bool {
+	_, ok := c.rawConn()
+	return ok && !c.queue.shared
+}
+
+// SendRelay implements conn.Link. It is not left to the ReadFrom of package net,
+// which would wait for the source under the client's deadline.
+func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
+	raw, ok := c.rawConn()
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	var n int
+	var e syscall.Errno
+	give := func(fd uintptr) bool {
+		n, e = r.Give(int(fd))
+		return e != syscall.EAGAIN
+	}
+	defer c.stall.done()
+	for r.Held() > 0 {
+		c.stall.progress()
+		if err := raw.Write(give); err != nil {
+			return sent, c.writeError(err)
+		}
+		sent += n
+		if e != 0 {
+			return sent, c.writeError(os.NewSyscallError("splice", e))
+		}
+	}
+	return sent, nil
+}
+
+// writeError dresses err as those of the net.Conn's own Write are.
+func (c *Conn) writeError(err error) error {
+	if oe, ok := err.(*net.OpError); ok {
+		err = oe.Err
+	}
+	return &net.OpError{Op: "write", Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+}
+
+// SetReadDeadline implements conn.Link.
+func (c *Conn) SetReadDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readBy = t; c.serving && !c.watching {
+		c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), t))
+	}
+}
+
+// SetWriteDeadline implements conn.Link.
+func (c *Conn) SetWriteDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writeBy = t; c.serving {
+		c.nc.SetWriteDeadline(t)
+	}
+}
+
+// Now implements conn.Link.
+func (c *Conn) Now() int64 { return sys.Nanotime() }
+
+// Stalled implements conn.Link: Send has waited.
+func (c *Conn) Stalled() bool { return false }
+
+// SetPeer says what Peer gives. It is called before Run.
+func (c *Conn) SetPeer(peer string) { c.peer = peer }
+
+// Peer implements conn.Link.
+func (c *Conn) Peer() string { return c.peer }
+
+// LocalAddr and RemoteAddr implement conn.Link.
+func (c *Conn) LocalAddr() net.Addr { return c.base.LocalAddr() }
+
+func (c *Conn) RemoteAddr() net.Addr { return c.base.RemoteAddr() }
+
+// NetConn implements conn.Link.
+func (c *Conn) NetConn() net.Conn { return c.base }
+
+// Switch implements conn.Link.
+func (c *Conn) Switch(s conn.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = s
+}
+
+// SetLayer implements conn.Link.
+func (c *Conn) SetLayer(l conn.Layer) error {
+	c.queue.wait()
+	raw := append([]byte(nil), c.Buffered()...)
+	c.Discard(len(raw))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nc = l.Conn(c.nc, raw)
+	return nil
+}

@@ -1,0 +1,192 @@
+package stream
+
+import (
+	"net"
+	"sync"
+
+	"github.com/chert-http/chert/internal/conn"
+)
+
+// highWater bounds what is queued before Queue says that it is full, and Write
+// waits, in bytes. At half of it Session.Writable is called.
+const highWater = 64 << 10
+
+// queue is what of a shared link is to be sent; a goroutine of its own sends it
+// while there is something. All that a shared link sends goes through it.
+type queue struct {
+	c      *Conn
+	shared bool // immutable once others use it
+
+	mu      sync.Mutex
+	less    *sync.Cond // size has become less, or all is over
+	pending []piece
+	size    int  // bytes in memory that are not sent
+	full    bool // Session.Writable is owed
+	sending chan struct{}
+	closed  bool
+	err     error
+}
+
+// piece is a copy of bytes, or what its holder has.
+type piece struct {
+	p []byte
+	w conn.Write
+}
+
+func (p *piece) release() {
+	if p.w.Holder != nil {
+		p.w.Holder.Release()
+	}
+}
+
+// Share implements conn.Link.
+func (c *Conn) Share() { c.queue.shared = true }
+
+// Queue implements conn.Link.
+func (c *Conn) Queue(p []byte) (full bool, err error) {
+	q := &c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.add(copied(p, nil)); err != nil {
+		return false, err
+	}
+	full = q.size > highWater
+	q.full = q.full || full
+	return full, nil
+}
+
+func copied(a, b []byte) piece {
+	return piece{p: append(append(make([]byte, 0, len(a)+len(b)), a...), b...)}
+}
+
+// put is Send on a shared link.
+func (q *queue) put(w *conn.Write) error {
+	p := piece{w: *w}
+	if w.Len == 0 || w.Holder == nil {
+		p = copied(w.A, w.B)
+		if w.Holder != nil {
+			defer w.Holder.Release()
+		}
+	}
+	q.mu.Lock()
+	err := q.add(p)
+	q.mu.Unlock()
+	if err != nil {
+		p.release()
+	}
+	return err
+}
+
+// write is Write on a shared link: it waits while the queue is above its
+// high-water mark.
+func (q *queue) write(a, b []byte) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.add(copied(a, b)); err != nil {
+		return err
+	}
+	for q.size > highWater && q.err == nil {
+		q.less.Wait()
+	}
+	return q.err
+}
+
+// add queues p. mu is held.
+func (q *queue) add(p piece) error {
+	switch {
+	case q.err != nil:
+		return q.err
+	case q.closed:
+		return net.ErrClosed
+	}
+	q.pending = append(q.pending, p)
+	q.size += len(p.p)
+	if q.sending == nil {
+		q.sending = make(chan struct{})
+		go q.send(q.sending)
+	}
+	return nil
+}
+
+// send sends what is pending until there is nothing left.
+func (q *queue) send(done chan struct{}) {
+	ended := false
+	defer func() {
+		if !ended { // a Holder's Check has ended its goroutine
+			q.sent(0, net.ErrClosed)
+		}
+		close(done)
+	}()
+	for {
+		q.mu.Lock()
+		if len(q.pending) == 0 {
+			q.pending, q.sending = nil, nil
+			ended = true
+			q.mu.Unlock()
+			return
+		}
+		p := q.pending[0]
+		q.pending[0] = piece{}
+		q.pending = q.pending[1:]
+		q.mu.Unlock()
+		var err error
+		if p.w.Holder != nil {
+			err = q.c.send(&p.w)
+		} else {
+			err = q.c.write(p.p, nil)
+		}
+		q.sent(len(p.p), err)
+	}
+}
+
+// sent notes that n bytes have been sent, or an error, after which nothing is.
+func (q *queue) sent(n int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.size -= n; err != nil {
+		q.err = err
+		q.drop()
+		q.c.abort()
+	}
+	q.less.Broadcast()
+	if q.full && q.size <= highWater/2 {
+		q.full = false
+		q.c.Post(func() conn.Next { return q.c.session.Writable() })
+	}
+}
+
+// drop releases what is pending. mu is held.
+func (q *queue) drop() {
+	for i := range q.pending {
+		q.size -= len(q.pending[i].p)
+		q.pending[i].release()
+	}
+	q.pending = nil
+}
+
+// close ends the queue, after all has been sent if flush says so, and returns the
+// error that it has met.
+func (q *queue) close(flush bool) error {
+	q.mu.Lock()
+	q.closed = true
+	if !flush {
+		q.drop()
+	}
+	q.mu.Unlock()
+	if flush {
+		q.wait()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}
+
+// wait waits until nothing is being sent.
+func (q *queue) wait() {
+	q.mu.Lock()
+	done := q.sending
+	q.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}

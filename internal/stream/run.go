@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"net"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+)
+
+// This file is user code on a connection: alone, on the connection's goroutine,
+// or beside others.
+
+// Enter implements conn.Link.
+func (c *Conn) Enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// PeerGone may have come before there was user code that it could reach.
+	c.waited, c.serving = false, !c.killed
+	return c.serving
+}
+
+// Leave implements conn.Link.
+func (c *Conn) Leave() {
+	c.stopWatch()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serving = false
+	if !c.writeBy.IsZero() && !c.hijacked {
+		c.nc.SetWriteDeadline(time.Time{})
+	}
+	c.readBy, c.writeBy = time.Time{}, time.Time{}
+}
+
+// Abandon implements conn.Link; Run ends the connection.
+func (c *Conn) Abandon() { c.Leave() }
+
+// OnLoop, Go and Inline implement conn.Link.
+func (c *Conn) OnLoop() bool { return false }
+func (c *Conn) Go() bool     { return false }
+func (c *Conn) Inline() bool { return false }
+
+// Waited implements conn.Link.
+func (c *Conn) Waited() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waited
+}
+
+// Start implements conn.Link.
+func (c *Conn) Start(r conn.Run) {
+	go func() {
+		defer c.Post(r.Done) // also after runtime.Goexit
+		r.Run()
+	}()
+}
+
+// Post implements conn.Link: Run calls f.
+func (c *Conn) Post(f func() conn.Next) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.posts = append(c.posts, f)
+		c.rouse()
+	}
+}
+
+// WatchPeer implements conn.Link: a goroutine reads, since only a read can tell
+// that the peer is gone. What it reads is kept for the next request.
+func (c *Conn) WatchPeer() (gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.serving || c.watching || c.hijacked:
+	case c.peerErr != nil: // met during an earlier request of the same batch
+		return true
+	default:
+		c.watching = true
+		c.nc.SetReadDeadline(time.Time{})
+		go c.watch()
+	}
+	return false
+}
+
+func (c *Conn) watch() {
+	b := buf.Get(readSize)
+	n, err := c.nc.Read(b.Whole())
+	c.mu.Lock()
+	gone := false
+	if n > 0 {
+		// A pipelined request. No other goroutine touches in while this watches:
+		// the owner calls stopWatch first.
+		if c.in == nil {
+			c.in = buf.Get(n)
+		}
+		c.in = c.in.Grow(n)
+		c.in.B = append(c.in.B, b.Whole()[:n]...)
+	} else if err != nil && !c.aborted {
+		c.peerErr = err
+		gone = true
+	}
+	b.Release()
+	c.watching, c.aborted = false, false
+	c.cond.Broadcast()
+	s := c.session
+	c.mu.Unlock()
+	if gone {
+		s.PeerGone(false)
+	}
+}
+
+// stopWatch ends the watch and waits until it has ended.
+func (c *Conn) stopWatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.watching {
+		return
+	}
+	c.aborted = true
+	c.nc.SetReadDeadline(longAgo)
+	for c.watching {
+		c.cond.Wait()
+	}
+}
+
+// Hijack implements conn.Link.
+func (c *Conn) Hijack() (net.Conn, []byte, error) {
+	c.stopWatch()
+	if err := c.queue.close(true); err != nil {
+		return nil, nil, err
+	}
+	c.stall.end()
+	c.mu.Lock()
+	c.hijacked = true
+	c.nc.SetDeadline(time.Time{})
+	c.mu.Unlock()
+	c.Gone()
+	rest := append([]byte(nil), c.Buffered()...)
+	c.Discard(len(rest))
+	return c.nc, rest, nil
+}
