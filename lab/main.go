@@ -3,6 +3,7 @@
 //	go run . run plain64 --vs nethttp,nginx
 //	go run . run fastslow --cores 2
 //	go run . run idle --connections 10000
+//	go run . run plain64 --servers chert --against HEAD~1
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -45,6 +47,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		list(log)
 		return fmt.Errorf("no command %q", strings.Join(args, " "))
 	}
+	if slices.Contains([]string{"-h", "-help", "--help"}, args[1]) {
+		list(out)
+		return nil
+	}
 	for _, p := range profile.All() {
 		if p.Name == args[1] {
 			return p.Run(ctx, args[2:], out, log)
@@ -55,8 +61,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 }
 
 func list(w io.Writer) {
-	fmt.Fprintln(w, "usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)")
-	fmt.Fprintln(w)
+	fmt.Fprint(w, `usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)
+
+  --vs nginx,nethttp       chert and these rivals
+  --servers chert,nginx    these servers and no others
+  --against REVISION       chert's servers as they were at a commit, branch or tag, too
+  --rounds 30 --seconds 1  more and shorter turns
+
+`)
 	for _, p := range profile.All() {
 		fmt.Fprintf(w, "  %-11s %s\n", p.Name, p.About)
 	}

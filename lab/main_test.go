@@ -17,6 +17,15 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestHelp(t *testing.T) {
+	for _, flag := range []string{"-h", "--help"} {
+		var out, log strings.Builder
+		if err := run(t.Context(), []string{"run", flag}, &out, &log); err != nil || !strings.Contains(out.String(), "--against REVISION") {
+			t.Errorf("run %s: %v\n%s", flag, err, out.String())
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	tests := []struct {
 		args string
@@ -32,6 +41,7 @@ func TestMistakes(t *testing.T) {
 		{"run busyidle --idle -1", "-1 idle connections"},
 		{"run idle --connections 0", "0 connections"},
 		{"run filetree --files 0", "0 files"},
+		{"run idle --servers nethttp --vs chert", "neither --server nor --vs"},
 		{"run slowreaders --slow 0", "0 slow readers"},
 	}
 	for _, tt := range tests {

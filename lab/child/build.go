@@ -8,23 +8,34 @@ import (
 
 // Build compiles a Go program of the lab. folder is where its package is, below the lab's; it may be a module of its own.
 func Build(ctx context.Context, binary, folder string) error {
-	_, err := goIn(ctx, folder, "build", "-o", binary, ".")
+	lab, err := Lab(ctx)
+	if err != nil {
+		return err
+	}
+	return BuildAt(ctx, binary, filepath.Join(lab, filepath.FromSlash(folder)))
+}
+
+// BuildAt compiles the Go program whose package is in dir. The same source makes the same program, byte for byte, in
+// whatever folder it is and whether or not it was committed: servers that differ in nothing else would otherwise differ
+// in the names of their files, and be laid out another way. It also lets Go's build cache serve a copy of the source.
+func BuildAt(ctx context.Context, binary, dir string) error {
+	_, err := Run(ctx, Command{Args: []string{"go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", binary, "."}})
 	return err
 }
 
 // Fetch makes sure that a Go program could be built: it loads the modules that are missing, or fails.
 func Fetch(ctx context.Context, folder string) error {
-	_, err := goIn(ctx, folder, "list", "-deps", ".")
+	lab, err := Lab(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = Run(ctx, Command{Args: []string{"go", "list", "-C", filepath.Join(lab, filepath.FromSlash(folder)), "-deps", "."}})
 	return err
 }
 
-// goIn runs the go command in a folder of the lab.
-func goIn(ctx context.Context, folder, command string, args ...string) (Finished, error) {
+// Lab is the lab's folder.
+func Lab(ctx context.Context) (string, error) {
 	// Whatever folder of the lab this process runs in, it is in the lab's module.
 	module, err := Run(ctx, Command{Args: []string{"go", "list", "-m", "-f", "{{.Dir}}"}})
-	if err != nil {
-		return Finished{}, err
-	}
-	dir := filepath.Join(strings.TrimSpace(module.Stdout), filepath.FromSlash(folder))
-	return Run(ctx, Command{Args: append([]string{"go", command, "-C", dir}, args...)})
+	return strings.TrimSpace(module.Stdout), err
 }

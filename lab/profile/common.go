@@ -20,6 +20,8 @@ type common struct {
 	needs   rival.Trade // what servers must do to take part
 	server  string
 	vs      string
+	servers string // if not empty, the two above do not count
+	against string
 	json    string
 	plot    string
 	core    int
@@ -37,6 +39,9 @@ func (c *common) register(f *flag.FlagSet, vs string) {
 	}
 	f.StringVar(&c.server, "server", c.server, "the server to compare with its rivals, one of "+strings.Join(rival.Names(), ", "))
 	f.StringVar(&c.vs, "vs", vs, "its rivals, separated by commas; \""+everyone+"\" for all that are installed, empty for none")
+	f.StringVar(&c.servers, "servers", "", "instead of --server and --vs: all that take part, separated by commas, the one to compare first")
+	f.StringVar(&c.against, "against", "", "also measure chert as it was at this `revision`: a commit, branch or tag, or a folder with chert's source\n"+
+		"as /... or ./..., from where the lab runs; several are separated by commas")
 	f.StringVar(&c.json, "json", "", "also write every round to this `file`")
 	f.StringVar(&c.plot, "plot", "", "also draw each table into this `folder`, as SVG and PNG")
 	f.IntVar(&c.cores, "cores", 1, "how many cores a server has")
@@ -45,16 +50,23 @@ func (c *common) register(f *flag.FlagSet, vs string) {
 
 // names lists the servers to run, the one under test first.
 func (c *common) names(ctx context.Context, log io.Writer) []string {
-	names := []string{c.server}
-	rivals := strings.Split(c.vs, ",")
-	if c.vs == everyone {
-		var skipped []string
-		rivals, skipped = rival.Default(ctx, c.server, c.needs)
-		for _, why := range skipped {
-			fmt.Fprintln(log, why)
-		}
+	if c.servers != "" {
+		return list(c.servers)
 	}
-	for _, name := range rivals {
+	if c.vs != everyone {
+		return list(c.server + "," + c.vs)
+	}
+	rivals, skipped := rival.Default(ctx, c.server, c.needs)
+	for _, why := range skipped {
+		fmt.Fprintln(log, why)
+	}
+	return append([]string{c.server}, rivals...)
+}
+
+// list reads names separated by commas; none is there twice.
+func list(text string) []string {
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -68,17 +80,33 @@ func (c *common) open(ctx context.Context, log io.Writer) (specs []rival.Spec, d
 	if err != nil {
 		return nil, "", err
 	}
-	specs, err = rival.Open(ctx, dir, c.names(ctx, log))
-	for _, spec := range specs {
-		if err == nil && !spec.Does.Has(c.needs) {
-			err = fmt.Errorf("%s does not %s that %s needs", spec.Name, lacking[c.needs], c.profile)
-		}
-	}
-	if err != nil {
+	if specs, err = c.build(ctx, dir, log); err != nil {
 		os.RemoveAll(dir)
 		return nil, "", err
 	}
 	return specs, dir, nil
+}
+
+// build makes the servers in dir.
+func (c *common) build(ctx context.Context, dir string, log io.Writer) ([]rival.Spec, error) {
+	names := c.names(ctx, log)
+	if len(names) == 0 {
+		return nil, errors.New("no servers to measure")
+	}
+	revisions, err := c.revisions(ctx, dir) // first, as a mistake there is found at once and building takes its time
+	if err != nil {
+		return nil, err
+	}
+	specs, err := rival.Open(ctx, dir, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		if !spec.Does.Has(c.needs) {
+			return nil, fmt.Errorf("%s does not %s that %s needs", spec.Name, lacking[c.needs], c.profile)
+		}
+	}
+	return withRevisions(ctx, dir, specs, revisions, log)
 }
 
 // lacking says what a server does not do.

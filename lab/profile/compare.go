@@ -38,6 +38,8 @@ type entrant struct {
 	name string
 	base string // the entrant it is compared with; empty for the usual way
 	idle int    // connections it holds besides
+	// present is the entrant of the present source, if this one is of another revision.
+	present string
 }
 
 // runner is an entrant that runs.
@@ -86,7 +88,7 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 		}
 		defer r.stop()
 		runners = append(runners, r)
-		all = append(all, report.Series{Server: e.name, Base: e.base, ResponseBytes: size})
+		all = append(all, report.Series{Server: e.name, Base: e.base, Present: e.present, ResponseBytes: size})
 	}
 	for _, r := range runners {
 		if _, err := c.turn(ctx, r, connections, c.warmUp(), "warm-up"); err != nil {
@@ -194,7 +196,7 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", r.name, connections, name, round.Requests, res.Errors)
 		c.Faults = append(c.Faults, fault)
 	}
-	fmt.Fprintf(c.Log, "%-12s %-14s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",
+	fmt.Fprintf(c.Log, "%-12s %-24s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",
 		name, r.name, round.CPU, round.PerSecond, round.Errors, round.Steal, round.Others)
 	return round, nil
 }

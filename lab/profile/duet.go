@@ -163,7 +163,7 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 		r.faults = append(r.faults, fmt.Sprintf("%s, %s: %d fast and %d slow requests answered; %d connections failed, %s",
 			spec.Name, name, res.Beside.Requests, res.Slow.Requests, res.Errors, res.Fault))
 	}
-	fmt.Fprintf(r.log, "%-12s %-8s p99 alone %.2f ms, beside %.2f ms  %.0f fast and %.0f slow req/s  %d errors  steal %.1f %%  others %.1f %%\n",
+	fmt.Fprintf(r.log, "%-12s %-24s p99 alone %.2f ms, beside %.2f ms  %.0f fast and %.0f slow req/s  %d errors  steal %.1f %%  others %.1f %%\n",
 		name, spec.Name, round.AloneP99, round.BesideP99, round.Fast, round.Slow, round.Errors, round.Steal, round.Others)
 	return round, nil
 }

@@ -44,7 +44,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	n, message := clamp(*connections, limit)
+	n, message := clamp(*connections, 1, limit)
 	if message != "" {
 		fmt.Fprintln(log, message)
 	}
@@ -65,9 +65,10 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	return c.finish(report.File{Idle: &table}, nil, out)
 }
 
-// clamp bounds the number of connections by the limit of open files; server and lab each have one file for one.
-func clamp(n, limit int) (int, string) {
-	most := max(1, limit-spareFiles)
+// clamp bounds the number of connections that each of so many servers holds by the limit of open files: a server has one
+// file for each of its own, the lab one for each of all.
+func clamp(n, servers, limit int) (int, string) {
+	most := max(1, (limit-spareFiles)/servers)
 	if n <= most {
 		return n, ""
 	}
@@ -102,6 +103,12 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 		return held, err
 	}
 	defer idle.Close()
+	if err := settle(ctx, s); err != nil {
+		return held, err
+	}
+	if held.Grown, err = state(ctx, s); err != nil {
+		return held, err
+	}
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
 	}
@@ -109,6 +116,6 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	if err := idle.Ask(ctx); err != nil {
 		return held, fmt.Errorf("not all connections were still open: %w", err)
 	}
-	fmt.Fprintf(log, "%-8s %d connections opened, held and asked once more\n", spec.Name, n)
+	fmt.Fprintf(log, "%-24s %d connections opened, held and asked once more\n", spec.Name, n)
 	return held, nil
 }

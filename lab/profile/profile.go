@@ -74,6 +74,11 @@ func parse(f *flag.FlagSet, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("%s takes no argument %q", f.Name(), f.Arg(0))
 	}
+	given := map[string]bool{}
+	f.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
+	if given["servers"] && (given["server"] || given["vs"]) {
+		return errors.New("--servers lists all that take part: neither --server nor --vs goes with it")
+	}
 	return nil
 }
 

@@ -16,17 +16,20 @@ import (
 
 func TestNames(t *testing.T) {
 	tests := []struct {
-		server, vs string
-		want       []string
+		server, vs, servers string
+		want                []string
 	}{
-		{"chert", "nethttp,nginx", []string{"chert", "nethttp", "nginx"}},
-		{"chert", "", []string{"chert"}},
-		{"nethttp", " nginx, nethttp ,nginx", []string{"nethttp", "nginx"}}, // none twice
+		{"chert", "nethttp,nginx", "", []string{"chert", "nethttp", "nginx"}},
+		{"chert", "", "", []string{"chert"}},
+		{"nethttp", " nginx, nethttp ,nginx", "", []string{"nethttp", "nginx"}}, // none twice
+		{"chert", everyone, "chertdirect", []string{"chertdirect"}},
+		{"chert", everyone, "nginx, chert,,nginx", []string{"nginx", "chert"}},
+		{"chert", everyone, ",", nil},
 	}
 	for _, tt := range tests {
-		c := common{needs: rival.Answers, server: tt.server, vs: tt.vs}
+		c := common{needs: rival.Answers, server: tt.server, vs: tt.vs, servers: tt.servers}
 		if got := c.names(t.Context(), &strings.Builder{}); !slices.Equal(got, tt.want) {
-			t.Errorf("%q vs %q: %q, want %q", tt.server, tt.vs, got, tt.want)
+			t.Errorf("%q vs %q, %q: %q, want %q", tt.server, tt.vs, tt.servers, got, tt.want)
 		}
 	}
 }
@@ -66,15 +69,18 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestClamp(t *testing.T) {
-	if n, message := clamp(10000, 20000); n != 10000 || message != "" {
+	if n, message := clamp(10000, 1, 20000); n != 10000 || message != "" {
 		t.Errorf("enough files: %d, %q", n, message)
 	}
-	n, message := clamp(10000, 4096)
+	n, message := clamp(10000, 1, 4096)
 	if n != 4096-spareFiles || !strings.Contains(message, "4096") || !strings.Contains(message, "instead of 10000") {
 		t.Errorf("too few files: %d, %q", n, message)
 	}
-	if n, _ := clamp(10000, 10); n != 1 {
+	if n, _ := clamp(10000, 1, 10); n != 1 {
 		t.Errorf("hardly any files: %d", n)
+	}
+	if n, _ := clamp(10000, 2, 10100); n != (10100-spareFiles)/2 {
+		t.Errorf("enough for one, not for two: %d", n)
 	}
 }
 
@@ -210,5 +216,17 @@ func TestParseFlags(t *testing.T) {
 	f := flag.NewFlagSet("hello", flag.ContinueOnError)
 	if err := parse(f, []string{"nginx"}); err == nil || !strings.Contains(err.Error(), "nginx") {
 		t.Errorf("parse = %v", err)
+	}
+	for args, ok := range map[string]bool{
+		"--servers chert":                  true,
+		"--vs nginx --server nethttp":      true,
+		"--servers chert --vs nginx":       false,
+		"--server nethttp --servers hertz": false,
+	} {
+		f := flag.NewFlagSet("hello", flag.ContinueOnError)
+		(&common{}).register(f, everyone)
+		if err := parse(f, strings.Fields(args)); (err == nil) != ok {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (a *audience) turn(ctx context.Context, spec rival.Spec, name string) (repo
 		a.faults = append(a.faults, fmt.Sprintf("%s, %s: %d and %d fast downloads, slow readers got %d bytes of %d; %d connections failed, %s",
 			spec.Name, name, res.Alone.Requests, res.Beside.Requests, res.SlowBytes, res.Wanted, res.Errors, res.Fault))
 	}
-	fmt.Fprintf(a.log, "%-12s %-14s alone %.0f MiB/s, beside %.0f MiB/s  slow %.1f MiB/s  %.1f MiB resident  %d errors  steal %.1f %%  others %.1f %%\n",
+	fmt.Fprintf(a.log, "%-12s %-24s alone %.0f MiB/s, beside %.0f MiB/s  slow %.1f MiB/s  %.1f MiB resident  %d errors  steal %.1f %%  others %.1f %%\n",
 		name, spec.Name, round.Alone, round.Beside, round.Slow, float64(round.Most)/(1<<20), round.Errors, round.Steal, round.Others)
 	return round, nil
 }

@@ -89,18 +89,21 @@ func (s scene) check() error {
 // tables makes a table for each number of connections.
 func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, counts []int, out io.Writer) (report.File, error) {
 	var file report.File
-	limit, err := load.RaiseFiles(spareFiles + slices.Max(counts) + s.held)
+	together, largest := [][]rival.Spec{specs}, 1
+	if s.held > 0 {
+		// What is compared is one server with itself, and there may not be files enough for the connections of all.
+		together = families(specs)
+		for _, family := range together {
+			largest = max(largest, len(family))
+		}
+	}
+	limit, err := load.RaiseFiles(spareFiles + slices.Max(counts) + largest*s.held)
 	if err != nil {
 		return file, err
 	}
-	held, message := clamp(s.held, limit)
+	held, message := clamp(s.held, largest, limit)
 	if message != "" {
 		fmt.Fprintln(cmp.Log, message)
-	}
-	together := [][]rival.Spec{specs}
-	if held > 0 {
-		// What is compared is one server with itself, and there may not be files enough for the connections of all.
-		together = slices.Collect(slices.Chunk(specs, 1))
 	}
 	for i, n := range counts {
 		turns := len(entrants(specs, held)) * (cmp.warmUp() + cmp.rounds*cmp.seconds)
@@ -125,10 +128,21 @@ func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, cou
 func entrants(specs []rival.Spec, held int) []entrant {
 	var all []entrant
 	for _, spec := range specs {
-		all = append(all, entrant{spec: spec, name: spec.Name})
+		all = append(all, entrant{spec: spec, name: spec.Name, present: spec.Present})
 		if held > 0 {
-			all = append(all, entrant{spec: spec, name: fmt.Sprintf("%s+%d", spec.Name, held), base: spec.Name, idle: held})
+			all = append(all, holding(spec, held))
 		}
 	}
 	return all
+}
+
+// holding is a server that holds idle connections. It is compared with the same one without, and of other revisions
+// with one that holds as many.
+func holding(spec rival.Spec, held int) entrant {
+	named := func(server string) string { return fmt.Sprintf("%s+%d", server, held) }
+	e := entrant{spec: spec, name: named(spec.Name), base: spec.Name, idle: held}
+	if spec.Present != "" {
+		e.present = named(spec.Present)
+	}
+	return e
 }

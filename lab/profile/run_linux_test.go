@@ -50,6 +50,20 @@ func runs(ctx context.Context, args ...string) (out, text string, err error) {
 	return "", "", fmt.Errorf("no profile %q", args[0])
 }
 
+// runsWell runs a profile that must succeed, and returns what it printed.
+func runsWell(t *testing.T, args ...string) (out string) {
+	t.Helper()
+	out, text, err := runs(t.Context(), args...)
+	if errors.Is(err, ErrFaulty) {
+		t.Log("again, as a machine that stood still for seconds has time-outs:", text)
+		out, text, err = runs(t.Context(), args...)
+	}
+	if err != nil {
+		t.Fatal(text)
+	}
+	return out
+}
+
 // ownTemp gives a test its own folder for temporary files and fails it if the lab leaves any there.
 func ownTemp(t *testing.T) {
 	tmp := t.TempDir()
@@ -134,14 +148,7 @@ func TestScenes(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "report.json")
 			args := append(args, "--server", "nethttp", "--vs", tt.rivals, "--rounds", "1", "--seconds", "1", "--json", path, "--plot", dir)
-			out, text, err := runs(t.Context(), args...)
-			if errors.Is(err, ErrFaulty) {
-				t.Log("again, as a machine that stood still for seconds has time-outs:", text)
-				out, text, err = runs(t.Context(), args...)
-			}
-			if err != nil {
-				t.Fatal(text)
-			}
+			out := runsWell(t, args...)
 			for name := range strings.SplitSeq(tt.rivals, ",") {
 				if name != "" && !strings.Contains(out, "nethttp / "+name) {
 					t.Errorf("no ratio to %s:\n%s", name, out)
@@ -157,6 +164,48 @@ func TestScenes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each way of measuring, with chert as it was committed last beside it as it is. The newer one comes first in the ratios.
+func TestAgainst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds chert four times")
+	}
+	need(t, "wrk", "taskset", "git", "tar")
+	if _, err := child.Run(t.Context(), child.Command{Args: []string{"git", "rev-parse", "HEAD^{commit}"}}); err != nil {
+		missing(t, err) // not a repository
+	}
+	tests := []struct {
+		args   string
+		ratios []string
+	}{
+		{"plain --connections 8 --servers chert,chertdirect", []string{"chert / chert@", "chertdirect / chertdirect@", "chert / chertdirect "}},
+		{"busyidle --idle 50 --servers chert", []string{"chert / chert@", "chert+50 / chert@", "chert+50 / chert "}},
+		{"file1k --connections 8 --servers chertfiles", []string{"chertfiles / chertfiles@"}},
+	}
+	for _, tt := range tests {
+		args := strings.Fields(tt.args)
+		t.Run(args[0], func(t *testing.T) {
+			ownTemp(t)
+			out := runsWell(t, append(args, "--against", "HEAD", "--rounds", "1", "--seconds", "1")...)
+			for _, want := range tt.ratios {
+				if !strings.Contains(out, "\n"+want) {
+					t.Errorf("no ratio %s:\n%s", want, out)
+				}
+			}
+		})
+	}
+	t.Run("idle", func(t *testing.T) {
+		ownTemp(t)
+		path := filepath.Join(t.TempDir(), "idle.json")
+		_, text, err := runs(t.Context(), "idle", "--servers", "chert", "--against", "HEAD", "--connections", "100", "--json", path)
+		if err != nil {
+			t.Fatal(text)
+		}
+		if held := readReport(t, path).Held; len(held) != 2 || held[0].Server != "chert" || !strings.HasPrefix(held[1].Server, "chert@") {
+			t.Errorf("measured %+v", held)
+		}
+	})
 }
 
 // checkSeries has wide bounds: they find a wrong unit or a process that was not counted, not a slow machine.

@@ -22,6 +22,11 @@ func rest(ctx context.Context, s *rival.Server) (report.State, error) {
 	if _, err := get(ctx, s, "/debug/gc"); err != nil {
 		return report.State{}, err
 	}
+	return state(ctx, s)
+}
+
+// state reads a server's state as it is.
+func state(ctx context.Context, s *rival.Server) (report.State, error) {
 	p, err := stats(ctx, s)
 	if err != nil {
 		return report.State{}, err

@@ -24,9 +24,10 @@ type Round struct {
 // Series is all rounds of one server.
 type Series struct {
 	Server        string  `json:"server"`
-	Base          string  `json:"base,omitempty"` // the series this one is compared with, if not the first with this one
-	ResponseBytes int     `json:"response_bytes"` // the mean, where they differ
-	Resident      int64   `json:"resident_bytes"` // of the server's process tree, after the last round
+	Base          string  `json:"base,omitempty"`    // the series this one is compared with, if not the first with this one
+	Present       string  `json:"present,omitempty"` // the series of the present source, if this one is of another revision
+	ResponseBytes int     `json:"response_bytes"`    // the mean, where they differ
+	Resident      int64   `json:"resident_bytes"`    // of the server's process tree, after the last round
 	Rounds        []Round `json:"rounds"`
 }
 
@@ -100,20 +101,30 @@ type Ratio struct {
 	PerSecond Summary `json:"requests_per_second"`
 }
 
-// Ratios compares the first server with each of the others; or, where series have a base, each of those with it.
+// Ratios compares servers of the present source with those of other revisions. Then it compares the first server with
+// each of the others; or, where series have a base, each of those with it.
 func (c Comparison) Ratios() []Ratio {
-	var first, based []Ratio
+	var revisions, first, based []Ratio
 	for i, s := range c.Series {
-		if base := slices.IndexFunc(c.Series, func(b Series) bool { return b.Server == s.Base }); base >= 0 {
+		present := c.index(s.Present)
+		if present >= 0 {
+			revisions = append(revisions, ratio(c.Series[present], s))
+		}
+		if base := c.index(s.Base); base >= 0 {
 			based = append(based, ratio(s, c.Series[base]))
-		} else if i > 0 {
+		} else if i > 0 && present < 0 {
 			first = append(first, ratio(c.Series[0], s))
 		}
 	}
 	if based != nil {
-		return based
+		return append(revisions, based...)
 	}
-	return first
+	return append(revisions, first...)
+}
+
+// index finds a series by the name of its server; there is none without a name.
+func (c Comparison) index(server string) int {
+	return slices.IndexFunc(c.Series, func(s Series) bool { return s.Server == server })
 }
 
 func ratio(s, rival Series) Ratio {

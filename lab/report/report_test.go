@@ -80,6 +80,38 @@ func TestRatiosWithBase(t *testing.T) {
 	}
 }
 
+// Other revisions are compared with the present series of the same server only, before all the rest.
+func TestRatiosOfRevisions(t *testing.T) {
+	named := func(server, base, present string) Series {
+		return Series{Server: server, Base: base, Present: present, Rounds: []Round{{CPU: float64(len(server)), PerSecond: 1}}}
+	}
+	tests := []struct {
+		name   string
+		series []Series
+		want   string
+	}{
+		{"first, second and a rival", []Series{named("chert", "", ""), named("chert@a", "", "chert"), named("chert@b", "", "chert"),
+			named("direct", "", ""), named("direct@a", "", "direct"), named("nginx", "", "")},
+			"chert/chert@a chert/chert@b direct/direct@a chert/direct chert/nginx"},
+		{"a rival first", []Series{named("nginx", "", ""), named("chert", "", ""), named("chert@a", "", "chert")},
+			"chert/chert@a nginx/chert"},
+		{"with a base", []Series{named("chert", "", ""), named("chert+9", "chert", ""), named("chert@a", "", "chert"), named("chert@a+9", "chert@a", "chert+9")},
+			"chert/chert@a chert+9/chert@a+9 chert+9/chert chert@a+9/chert@a"},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, r := range (Comparison{Series: tt.series}).Ratios() {
+			got = append(got, r.Server+"/"+r.Rival)
+			if want := float64(len(r.Server)) / float64(len(r.Rival)); r.CPU.Best != want || r.CPU.Median != want {
+				t.Errorf("%s: %s / %s is %v, want %v", tt.name, r.Server, r.Rival, r.CPU, want)
+			}
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 var comparison = Comparison{
 	Title:       "hello, 64 connections",
 	Connections: 64,
@@ -123,8 +155,8 @@ var idle = Idle{
 	Title:       "idle, 10000 connections",
 	Connections: 10000,
 	Servers: []Held{
-		{"chert", State{9 << 20, 2 << 20, 5}, State{13 << 20, 6 << 20, 4}},
-		{"nethttp", State{8 << 20, 1 << 20, 3}, State{208 << 20, 101 << 20, 10003}},
+		{"chert", State{9 << 20, 2 << 20, 5}, State{15 << 20, 8 << 20, 4}, State{13 << 20, 6 << 20, 4}},
+		{"nethttp", State{8 << 20, 1 << 20, 3}, State{216 << 20, 108 << 20, 10003}, State{208 << 20, 101 << 20, 10003}},
 	},
 }
 

@@ -35,7 +35,7 @@ func caddy(p place) (child.Command, error) {
 		return child.Command{}, err
 	}
 	return child.Command{
-		Args: []string{filepath.Join(p.binaries, "caddy"), "run", "--adapter", "caddyfile", "--config", conf},
+		Args: []string{p.binary, "run", "--adapter", "caddyfile", "--config", conf},
 		// What it would keep in the user's home.
 		Env: []string{"GOMAXPROCS=" + strconv.Itoa(p.cores), "XDG_DATA_HOME=" + p.dir, "XDG_CONFIG_HOME=" + p.dir},
 	}, nil

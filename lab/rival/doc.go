@@ -4,5 +4,7 @@
 // one. Start does the rest alike for all: a free port, its cores, waiting for the first answer. To add a server, write
 // its Spec and enter it in the table of spec.go.
 //
+// Revision builds chert's servers from another state of its source, to run beside the present ones.
+//
 // It measures nothing.
 package rival

@@ -1,7 +1,6 @@
 package rival
 
 import (
-	"path/filepath"
 	"strconv"
 
 	"github.com/chert-http/chert/lab/child"
@@ -9,6 +8,13 @@ import (
 
 // cmd is the folder of the servers written in Go.
 const cmd = "cmd"
+
+// chertServer is a goServer that chert serves.
+func chertServer(name string, does Trade) Spec {
+	spec := goServer(name, does)
+	spec.Chert = true
+	return spec
+}
 
 // goServer is the server of a package in cmd. GOMAXPROCS matches its cores: left to itself the runtime would count the
 // cores too, but only those it sees.
@@ -18,7 +24,7 @@ func goServer(name string, does Trade) Spec {
 		Does:   does,
 		source: cmd + "/" + name,
 		command: func(p place) (child.Command, error) {
-			args := []string{filepath.Join(p.binaries, name), "--listen", p.addr}
+			args := []string{p.binary, "--listen", p.addr}
 			if p.files != "" {
 				args = append(args, "--files", p.files)
 			}

@@ -56,7 +56,7 @@ func (s *Server) start(ctx context.Context, room Room) error {
 	if s.Addr, err = freeAddr(); err != nil {
 		return err
 	}
-	command, err := s.command(place{s.binaries, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files})
+	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files})
 	if err != nil {
 		return err
 	}

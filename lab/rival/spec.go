@@ -17,11 +17,15 @@ type Spec struct {
 	// Program must be installed; empty for the servers the lab builds itself.
 	Program string
 	Does    Trade
+	// Chert says that it is built from chert's source, of which there are other revisions.
+	Chert bool
+	// Present is the name of the same server of the present source, if this one is of another revision.
+	Present string
 	// source is the folder of the program's package, below the lab's; empty for an installed one.
 	source string
 	// command makes the command line of a server. It may write files into the place's folder.
-	command  func(place) (child.Command, error)
-	binaries string // folder of the built programs
+	command func(place) (child.Command, error)
+	binary  string // the built program
 }
 
 // Trade is what servers can do: a set of bits.
@@ -41,7 +45,7 @@ func (t Trade) Has(wanted Trade) bool { return t&wanted == wanted }
 
 // place is where a server runs.
 type place struct {
-	binaries    string // folder of the built programs
+	binary      string // the built program; empty for an installed one
 	dir         string // the server's own, removed when it stops
 	addr        string // to listen on
 	cores       int    // how many it has
@@ -51,13 +55,13 @@ type place struct {
 
 // specs is the table of all known servers.
 var specs = []Spec{
-	goServer("chert", Answers|Code),
-	goServer("chertdirect", Answers|Code),
+	chertServer("chert", Answers|Code),
+	chertServer("chertdirect", Answers|Code),
 	goServer("nethttp", Answers|Code),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
-	goServer("chertfiles", Files),
-	goServer("chertfilesplain", Files),
+	chertServer("chertfiles", Files),
+	chertServer("chertfilesplain", Files),
 	goServer("nethttpfiles", Files),
 	{Name: "nginx", Program: "nginx", Does: Answers | Files, command: nginx},
 	{Name: "h2o", Program: "h2o", Does: Answers | Files, command: h2o},
@@ -89,16 +93,24 @@ func Default(ctx context.Context, server string, wanted Trade) (names, skipped [
 	return names, skipped
 }
 
-// Open finds servers by name. Those that are built from source are built in dir.
+// Find finds a server by name. It cannot be started yet.
+func Find(name string) (Spec, error) {
+	i := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name })
+	if i < 0 {
+		return Spec{}, fmt.Errorf("no server %q; known are %s", name, strings.Join(Names(), ", "))
+	}
+	return specs[i], nil
+}
+
+// Open finds servers by name and makes them ready to start. Those that are built from source are built in dir.
 func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 	var found []Spec
 	for _, name := range names {
-		i := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no server %q; known are %s", name, strings.Join(Names(), ", "))
+		spec, err := Find(name)
+		if err != nil {
+			return nil, err
 		}
-		spec := specs[i]
-		spec.binaries = dir
+		spec.binary = filepath.Join(dir, spec.Name)
 		if spec.Program != "" {
 			if _, err := child.Find(spec.Program); err != nil {
 				return nil, err
@@ -110,7 +122,7 @@ func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 		if spec.source == "" {
 			continue
 		}
-		if err := child.Build(ctx, filepath.Join(dir, spec.Name), spec.source); err != nil {
+		if err := child.Build(ctx, spec.binary, spec.source); err != nil {
 			return nil, err
 		}
 	}
