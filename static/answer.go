@@ -24,7 +24,7 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 		return true
 	}
 	if h.closed.Load() {
-		x.Send(h.text(http.StatusServiceUnavailable, ""))
+		h.refuse(x, http.StatusServiceUnavailable, "")
 		return true
 	}
 	now := h.now()

@@ -40,9 +40,10 @@ type entry struct {
 	ok       *direct.Response // the whole answer; nil unless in memory
 	head     *direct.Response // the same without its content; nil if it is in memory
 
-	negotiable bool // its answers depend on Accept-Encoding
-	squeezable bool // it may be compressed on the fly
-	young      bool // a write soon after the read could have left the same times
+	negotiable bool  // its answers depend on Accept-Encoding
+	squeezable bool  // it may be compressed on the fly
+	young      bool  // a write soon after the read could have left the same times
+	life       int64 // ns for which it holds unchecked, if that is longer than interval
 
 	check func() error // of File; nil unless file is set
 	done  func()       // release, as a value that is made once
@@ -246,13 +247,18 @@ func answerOf(r *direct.Response) direct.Answer {
 
 // addVary adds a name to Vary, which a rule may have set.
 func addVary(head http.Header, name string) {
-	switch v := head.Get("Vary"); {
+	head["Vary"] = []string{varyOn(head.Get("Vary"), name)}
+}
+
+// varyOn is the value v of Vary with name in it.
+func varyOn(v, name string) string {
+	switch {
 	case v == "":
-		head["Vary"] = []string{name}
+		return name
 	case v == "*" || field.HasToken(v, name):
-	default:
-		head["Vary"] = []string{v + ", " + name}
+		return v
 	}
+	return v + ", " + name
 }
 
 // lasting is for entries that hold as long as another does.

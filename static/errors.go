@@ -23,47 +23,7 @@ func (h *Handler) otherMethod(x *direct.Exchange) {
 	if x.Method == http.MethodOptions {
 		status = http.StatusNoContent
 	}
-	x.Send(h.text(status, strings.TrimPrefix(string(x.Path), "/")))
-}
-
-// text is the answer of a status that a line of text says all of. name is the
-// path it is for, which rules look at.
-func (h *Handler) text(status int, name string) *direct.Response {
-	if len(h.rules) > 0 {
-		return h.newText(status, name)
-	}
-	if r, ok := h.texts.Load(status); ok {
-		return r.(*direct.Response)
-	}
-	r := h.newText(status, name)
-	h.texts.Store(status, r)
-	return r
-}
-
-func (h *Handler) newText(status int, name string) *direct.Response {
-	head := http.Header{}
-	h.apply(head, name, notKept)
-	body := http.StatusText(status) + "\n"
-	switch status {
-	case http.StatusNotFound:
-		body = "404 page not found\n" // net/http's
-		if h.SPA != "" {
-			addVary(head, "Accept")
-		}
-	case http.StatusMethodNotAllowed:
-		head["Allow"] = []string{allow}
-	case http.StatusNoContent:
-		head["Allow"] = []string{allow}
-		return direct.NewResponse(status, head, nil)
-	case http.StatusServiceUnavailable:
-		head["Retry-After"] = []string{"1"}
-	}
-	if status >= 500 {
-		head["Cache-Control"] = []string{"no-store"}
-	}
-	head["Content-Type"] = []string{"text/plain; charset=utf-8"}
-	head["X-Content-Type-Options"] = []string{"nosniff"}
-	return direct.NewResponse(status, head, []byte(body))
+	h.refuse(x, status, strings.TrimPrefix(string(x.Path), "/"))
 }
 
 // fail answers what could not be opened, read or listed.
@@ -73,16 +33,17 @@ func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now
 		h.noteOut(now, name, err)
 		h.absent(x, p, name, now)
 	case errors.Is(err, fs.ErrPermission):
-		x.Send(h.text(http.StatusForbidden, name))
+		h.refuse(x, http.StatusForbidden, name)
 	case isFull(err):
 		h.log(now, name, err)
-		x.Send(h.text(http.StatusServiceUnavailable, name))
-	case changing(err):
-		// It never held still, or the handler is being closed.
-		x.Send(h.text(http.StatusServiceUnavailable, name))
+		h.refuse(x, http.StatusServiceUnavailable, name)
+	case changing(err), err == errCrowded:
+		// It never held still, too many listings are being made, or the handler is
+		// being closed.
+		h.refuse(x, http.StatusServiceUnavailable, name)
 	default:
 		h.log(now, name, err)
-		x.Send(h.text(http.StatusInternalServerError, name))
+		h.refuse(x, http.StatusInternalServerError, name)
 	}
 }
 
@@ -104,7 +65,7 @@ func (h *Handler) noteOut(now int64, name string, err error) {
 }
 
 // absent answers for a path that is not there: with Options.SPA, with 404 and
-// Options.NotFound, or with 404 and a line of text.
+// Options.NotFound, or with 404 and a page or a line of text.
 func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 	if h.SPA != "" && navigates(x, name) {
 		if err := h.serve(x, p, key{h.SPA, kindFallback}, now); err == nil {
@@ -112,7 +73,7 @@ func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 		}
 	}
 	if h.NotFound == "" || !h.sendNotFound(x, p, name, now) {
-		x.Send(h.text(http.StatusNotFound, name))
+		h.refuse(x, http.StatusNotFound, name)
 	}
 }
 
@@ -162,29 +123,15 @@ func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now in
 	return true
 }
 
-// plainly sets the fields of an error about a file that is there.
-func (h *Handler) plainly(x *direct.Exchange, e *entry, status int) {
-	x.SetStatus(status)
-	x.AddField("Content-Type", "text/plain; charset=utf-8")
-	x.AddField("X-Content-Type-Options", "nosniff")
-	for _, f := range e.fields {
-		if notKept(f.Name) && f.Name != "X-Content-Type-Options" || f.Name == "Etag" {
-			x.AddField(f.Name, f.Value)
-		}
-	}
-	x.WriteString(http.StatusText(status))
-	x.WriteString("\n")
-}
-
 // failed answers a request whose condition does not hold (RFC 9110 section
 // 15.5.13).
 func (h *Handler) failed(x *direct.Exchange, e *entry) {
-	h.plainly(x, e, http.StatusPreconditionFailed)
+	h.refuseOf(x, e, http.StatusPreconditionFailed)
 }
 
 // unsatisfiable answers a range that is not in the content (RFC 9110 section
 // 15.5.17).
 func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
-	h.plainly(x, e, http.StatusRequestedRangeNotSatisfiable)
+	h.refuseOf(x, e, http.StatusRequestedRangeNotSatisfiable)
 	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
 }

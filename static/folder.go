@@ -2,9 +2,11 @@ package static
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/coding"
@@ -98,7 +100,7 @@ func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
 	}
 	to := location(raw, string(x.RawQuery), folder)
 	if to == "" {
-		x.Send(h.text(http.StatusNotFound, name))
+		h.refuse(x, http.StatusNotFound, name)
 		return
 	}
 	head := http.Header{}
@@ -107,8 +109,41 @@ func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
 	x.Send(direct.NewResponse(http.StatusMovedPermanently, head, nil))
 }
 
-// maxListed is how many entries of a folder are read.
-const maxListed = 100_000
+const (
+	// maxListed is how many entries of a folder are read.
+	maxListed = 100_000
+	// maxListing is how many listings are made at the same time: one of maxListed
+	// entries takes a processor for some 100 ms, and some 60 MiB meanwhile.
+	maxListing = 4
+	// maxWaiting is how many wait for that; requests for the same one count once.
+	maxWaiting = 64
+)
+
+// errCrowded is for a listing that is neither made nor waited for.
+var errCrowded = errors.New("static: enough folders are being listed")
+
+// lists bounds the listings that are being made.
+type lists struct {
+	places  chan struct{}
+	waiting atomic.Int64
+}
+
+// enter waits for a place; leave gives it back.
+func (l *lists) enter() error {
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	default:
+	}
+	defer l.waiting.Add(-1)
+	if l.waiting.Add(1) > maxWaiting {
+		return errCrowded
+	}
+	l.places <- struct{}{}
+	return nil
+}
+
+func (l *lists) leave() { <-l.places }
 
 // listingKind is the listing that is asked for.
 func (h *Handler) listingKind(x *direct.Exchange) kind {
@@ -138,9 +173,15 @@ func wantsJSON(x *direct.Exchange, query string) bool {
 	return bytes.Contains(accept, []byte("application/json")) && !bytes.Contains(accept, []byte("text/html"))
 }
 
-// list makes the listing of a folder. It is of the moment, so it holds for one
-// interval and is not compared with anything.
+// list makes the listing of a folder. It is of the moment, so it is not compared
+// with anything, and holds for one interval. If it took longer to make than half
+// of that, it holds as long again as it took: else a large folder would be listed
+// all the time.
 func (h *Handler) list(k key) (*entry, error) {
+	if err := h.lists.enter(); err != nil {
+		return nil, err
+	}
+	defer h.lists.leave()
 	now := h.now()
 	found, more, err := h.src.list(k.name, maxListed)
 	if err != nil {
@@ -170,6 +211,7 @@ func (h *Handler) list(k key) (*entry, error) {
 		e.setBody(page.AppendHTML(nil))
 	}
 	h.furnishListing(e)
+	e.life = 2 * (h.now() - now)
 	return e, nil
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // interval is how long an entry, and the folder, are believed to be what they
-// were: with what a request takes, changes are seen within a second.
+// were: with what a request takes, changes are seen within a second. A listing
+// that took long to make is believed longer, see Handler.list.
 const interval = int64(900 * time.Millisecond)
 
 // cached gives the entry of k, if there is one that still holds, and release
@@ -28,7 +29,7 @@ func (h *Handler) cached(k key, now int64) *entry {
 func (h *Handler) holds(e *entry, now int64) bool {
 	last := e.checked.Load()
 	// What was checked before the folder was replaced says nothing.
-	if now-last < interval && last > h.swapped.Load() || !e.checked.CompareAndSwap(last, now) {
+	if now-last < max(interval, e.life) && last > h.swapped.Load() || !e.checked.CompareAndSwap(last, now) {
 		return !e.stale.Load()
 	}
 	if e.stale.Load() {

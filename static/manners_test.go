@@ -153,7 +153,7 @@ func TestSPA(t *testing.T) {
 		{"GET", "/lost.js", "", 404, "Accept"},
 		{"GET", "/api/x", "Accept: application/json", 404, "Accept"},
 		{"GET", "/lost", "Accept: image/avif,image/*", 404, "Accept"},
-		{"POST", "/route", html, 405, ""},
+		{"POST", "/route", html, 405, "Accept"},
 		{"GET", "/app.html", html, 200, "Accept-Encoding"},
 		{"GET", "/a.js", html, 200, "Accept-Encoding"},
 	} {

@@ -18,17 +18,21 @@ type Options struct {
 	// index.html, empty is none.
 	Index []string
 	// Listing lists folders that have no index, as an HTML page or, for
-	// requests with ?format=json or that prefer it by Accept, as JSON.
+	// requests with ?format=json or that prefer it by Accept, as JSON. At most
+	// 100,000 entries are listed. At most four listings are made at the same time;
+	// others wait, and beyond 64 of these requests are answered 503. A listing is
+	// shown for a second, or for twice as long as it took to make.
 	Listing bool
 	// Dotfiles serves names that begin with a dot. Without it they do not
-	// exist, but for /.well-known/ (RFC 8615).
+	// exist, but for /.well-known/ (RFC 8615). A link of another name that leads
+	// to one within the folder is followed.
 	Dotfiles bool
 	// SPA is the file that is answered, with status 200, for paths that are not
 	// there and that a browser navigates to: GET or HEAD with text/html in
 	// Accept or, if that says nothing, with no dot in the last segment.
 	SPA string
-	// NotFound is the file that is the body of 404s; without it they are a line
-	// of text.
+	// NotFound is the file that is the body of 404s; without it they are a page
+	// for browsers and a line of text for others.
 	NotFound string
 	// Rules are fields by pattern. All that match apply, in order.
 	Rules []Rule

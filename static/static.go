@@ -35,7 +35,8 @@ type Handler struct {
 
 	flight  singleflight.Group
 	squeeze chan struct{} // a place for each compression that runs
-	texts   sync.Map      // status -> *direct.Response, when there are no rules
+	lists   lists         // of folders that are being made
+	texts   sync.Map      // status and form -> *direct.Response, when there are no rules
 }
 
 var _ direct.Handler = (*Handler)(nil)
@@ -73,6 +74,7 @@ func newHandler(s source, o *Options) (*Handler, error) {
 		config: c, src: s, cache: newCache(&c, s.keeps()), now: sys.Nanotime, wall: time.Now,
 		squeeze: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
+	h.lists.places = make(chan struct{}, min(runtime.GOMAXPROCS(0), maxListing))
 	h.looked.Store(h.now())
 	h.swept.Store(h.now())
 	h.swapped.Store(math.MinInt64)

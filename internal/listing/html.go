@@ -1,38 +1,15 @@
 package listing
 
 import (
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
 	"math"
+	"slices"
 	"strings"
 )
-
-//go:embed style.css
-var styleFile string
-
-//go:embed icons.svg
-var iconsFile string
-
-// A checkout may have changed the ends of lines, and a browser changes them
-// back before it looks at the hash.
-var (
-	style = strings.ReplaceAll(styleFile, "\r", "")
-	icons = strings.ReplaceAll(iconsFile, "\r", "")
-)
-
-// ContentSecurityPolicy is the value of the field that should go with the page:
-// nothing runs, nothing is loaded, and no other origin has it in a frame. What a
-// name smuggles in, should one ever get through, has no effect. Immutable.
-var ContentSecurityPolicy = func() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
-		"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-}()
 
 // AppendHTML appends the listing as an HTML page in UTF-8.
 func (p *Page) AppendHTML(b []byte) []byte {
 	list := p.sorted()
+	b = slices.Grow(b, len(style)+len(icons)+len(script)+2<<10+room(list, 200))
 	b = append(b, `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -48,6 +25,7 @@ func (p *Page) AppendHTML(b []byte) []byte {
 	b = append(b, "</style>\n</head>\n<body>\n"...)
 	b = append(b, icons...)
 	b = p.appendCrumbs(b)
+	b = p.appendTop(b, list)
 	b = append(b, "<main>\n<table>\n<thead>\n<tr>"...)
 	b = p.appendHeading(b, Name, "Name")
 	b = p.appendHeading(b, Size, "Size")
@@ -66,8 +44,10 @@ func (p *Page) AppendHTML(b []byte) []byte {
 		b = append(b, `<tr><td class="none" colspan="3">This folder is empty.</td></tr>`+"\n"...)
 	}
 	b = append(b, "</tbody>\n</table>\n</main>\n"...)
-	b = p.appendFooter(b, list)
-	return append(b, "</body>\n</html>\n"...)
+	b = p.appendFooter(b)
+	b = append(b, "<script>"...)
+	b = append(b, script...)
+	return append(b, "</script>\n</body>\n</html>\n"...)
 }
 
 // appendCrumbs appends the path, each folder with a link that goes up to it.
@@ -171,7 +151,9 @@ func appendRow(b []byte, e *Entry, query string) []byte {
 	return append(b, "</time></td></tr>\n"...)
 }
 
-func (p *Page) appendFooter(b []byte, list []*Entry) []byte {
+// appendTop appends the totals and the field that filters names, which only
+// the script shows: without that it would do nothing.
+func (p *Page) appendTop(b []byte, list []*Entry) []byte {
 	var folders, files, size int64
 	for _, e := range list {
 		if e.Dir {
@@ -185,7 +167,7 @@ func (p *Page) appendFooter(b []byte, list []*Entry) []byte {
 			size = math.MaxInt64 // sparse files may add up to more than there is
 		}
 	}
-	b = append(b, "<footer>\n<p>"...)
+	b = append(b, "<div class=\"top\">\n<p>"...)
 	b = appendCount(b, folders, "folder")
 	b = append(b, ", "...)
 	b = appendCount(b, files, "file")
@@ -200,7 +182,14 @@ func (p *Page) appendFooter(b []byte, list []*Entry) []byte {
 	if p.Truncated {
 		b = append(b, "<p>The folder has more entries than are shown here.</p>\n"...)
 	}
-	b = append(b, `<p><a href="./`...)
+	return append(b, `<output></output>
+<input hidden="hidden" type="search" placeholder="Filter" aria-label="Filter by name" autocomplete="off" spellcheck="false"/>
+</div>
+`...)
+}
+
+func (p *Page) appendFooter(b []byte) []byte {
+	b = append(b, "<footer>\n"+`<p><a href="./`...)
 	json := "?format=json"
 	if query := p.Order.attribute(); query != "" {
 		json = query + "&amp;format=json"

@@ -1,6 +1,9 @@
 package listing
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // AppendJSON appends the listing as one JSON object:
 //
@@ -13,13 +16,15 @@ import "strconv"
 // modified (RFC 3339, UTC, whole seconds) where it is not known. A listing that
 // is not all has "truncated": true.
 func (p *Page) AppendJSON(b []byte) []byte {
+	list := p.sorted()
+	b = slices.Grow(b, room(list, 100))
 	b = append(b, `{"path":`...)
 	b = appendJSON(b, p.Path)
 	if p.Truncated {
 		b = append(b, `,"truncated":true`...)
 	}
 	b = append(b, `,"entries":[`...)
-	for i, e := range p.sorted() {
+	for i, e := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -108,6 +108,16 @@ func (p *Page) sorted() []*Entry {
 	return list
 }
 
+// room is about how many bytes the rows of list take, each beside its name and
+// its URL. Growing step by step would cost several times as much.
+func room(list []*Entry, row int) int {
+	n := 0
+	for _, e := range list {
+		n += 2*len(e.Name) + row
+	}
+	return n
+}
+
 func (o Order) compare(a, b *Entry) int {
 	if a.Dir != b.Dir {
 		if a.Dir {

@@ -62,10 +62,10 @@ func readPage(t *testing.T, page []byte) (rows []row, sheet string) {
 }
 
 var elements = strings.Fields("html head meta title link style body svg symbol path nav ol li a span bdi h1 main table thead " +
-	"tbody tr th td time use i u footer p")
+	"tbody tr th td time use i u b footer p div output input script")
 
 var attributes = strings.Fields("lang charset name content rel href class id viewBox d aria-label aria-current aria-sort " +
-	"aria-hidden scope title datetime colspan role xmlns")
+	"aria-hidden scope title datetime colspan role xmlns type placeholder autocomplete spellcheck hidden")
 
 func checkElement(t *testing.T, e xml.StartElement) {
 	t.Helper()
@@ -236,8 +236,17 @@ func TestPolicy(t *testing.T) {
 	page := Page{Path: "/"}
 	_, sheet := readPage(t, page.AppendHTML(nil))
 	sum := sha256.Sum256([]byte(sheet))
-	if want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "';"; !strings.Contains(ContentSecurityPolicy, want) {
+	if want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "' "; !strings.Contains(ContentSecurityPolicy, want) {
 		t.Errorf("%s has no %s", ContentSecurityPolicy, want)
+	}
+	html := string(page.AppendHTML(nil))
+	_, inline, _ := strings.Cut(html, "<script>")
+	inline, _, _ = strings.Cut(inline, "</script>")
+	if want := "script-src " + hash(inline) + ";"; inline == "" || !strings.Contains(ContentSecurityPolicy, want) {
+		t.Errorf("%s has no %s", ContentSecurityPolicy, want)
+	}
+	if strings.ContainsAny(script, "<&\r") || strings.Contains(script, "innerHTML") || strings.Count(html, "<script") != 1 {
+		t.Error("the script writes markup, or is not well-formed in XML")
 	}
 	for _, what := range []string{"default-src 'none'", "base-uri 'none'", "form-action 'none'", "img-src data:", "frame-ancestors 'self'"} {
 		if !strings.Contains(ContentSecurityPolicy, what) {
@@ -247,8 +256,38 @@ func TestPolicy(t *testing.T) {
 	if strings.ContainsAny(ContentSecurityPolicy, "\r\n") {
 		t.Error("the policy is more than a line")
 	}
-	if strings.ContainsAny(style, "<&\r") || strings.Contains(style, "url(") || strings.Contains(style, "@import") {
-		t.Error("the style sheet loads something, or is not well-formed in XML")
+	for _, style := range []string{style, errorStyle} {
+		if strings.ContainsAny(style, "<&\r") || strings.Contains(style, "url(") || strings.Contains(style, "@import") {
+			t.Error("the style sheet loads something, or is not well-formed in XML")
+		}
+	}
+}
+
+// What an error page is given is text, and its style sheet is in the policy.
+func TestErrorPage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		page ErrorPage
+		want []string
+		not  string
+	}{
+		{ErrorPage{404, "Not Found", "Nothing here.", "./"}, []string{"<title>404 Not Found</title>", "<h1><b>404</b> Not Found</h1>", "<p>Nothing here.</p>", `<a href="./">`}, "<script"},
+		{ErrorPage{403, "Forbidden", "No.", ""}, []string{"<h1><b>403</b> Forbidden</h1>"}, "<a "},
+		{ErrorPage{500, "<b>", "a & b", `"><i>`}, []string{"500 &lt;b&gt;", "a &amp; b", `href="&#34;&gt;&lt;i&gt;"`}, "<i>"},
+	} {
+		page := c.page.AppendHTML(nil)
+		_, sheet := readPage(t, page)
+		if !strings.Contains(ContentSecurityPolicy, hash(sheet)) {
+			t.Errorf("the policy has no %s", hash(sheet))
+		}
+		for _, want := range c.want {
+			if !bytes.Contains(page, []byte(want)) {
+				t.Errorf("no %s in\n%s", want, page)
+			}
+		}
+		if bytes.Contains(page, []byte(c.not)) {
+			t.Errorf("%s in\n%s", c.not, page)
+		}
 	}
 }
 

@@ -1,0 +1,103 @@
+package refusal
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// A Problem is what a refusal says, as RFC 9457 has it.
+type Problem struct {
+	Type   string `json:"type,omitempty"` // "": about:blank
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Violated are the names of the limits that a request was beyond
+	// (draft-ietf-httpapi-ratelimit-headers-10 section 6).
+	Violated []string `json:"violated-policies,omitempty"`
+}
+
+// JSON is p as application/problem+json.
+func (p *Problem) JSON() []byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings and a number can be encoded
+	}
+	return append(b, '\n')
+}
+
+// A Hook makes the answers of what refuses inside of it.
+type Hook struct {
+	key     string // of derived Responses
+	respond func(p *Problem, h http.Header) []byte
+}
+
+var hooks atomic.Int64 // to tell apart what each has derived
+
+// NewHook makes a Hook. respond returns the body, and may change h, which is its
+// own. It must be safe for concurrent use.
+func NewHook(respond func(p *Problem, h http.Header) []byte) *Hook {
+	return &Hook{"refusal " + strconv.FormatInt(hooks.Add(1), 10), respond}
+}
+
+// Body calls the hook for an answer that is made for one request.
+func (k *Hook) Body(p *Problem, h http.Header) []byte { return k.respond(p, h) }
+
+// of is refused as the hook answers it, made once.
+func (k *Hook) of(refused *direct.Response) *direct.Response {
+	return refused.Derive(k.key, func(r *direct.Response) *direct.Response {
+		h := r.Header()
+		body := k.respond(&Problem{Title: http.StatusText(r.Status()), Status: r.Status()}, h)
+		return direct.NewResponse(r.Status(), h, body)
+	})
+}
+
+// Around is the hook that w is inside of, nil if there is none.
+func Around(w http.ResponseWriter) *Hook {
+	for {
+		if h, ok := w.(interface{ RefusalHook() *Hook }); ok {
+			return h.RefusalHook()
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return nil
+		}
+		w = u.Unwrap()
+	}
+}
+
+type hookKey struct{}
+
+// Set makes k the hook of x, and returns the one that was.
+func Set(x *direct.Exchange, k *Hook) (before *Hook) {
+	before = In(x)
+	x.SetValue(hookKey{}, k)
+	return before
+}
+
+// In is the hook of x, nil if there is none.
+func In(x *direct.Exchange) *Hook {
+	k, _ := x.Value(hookKey{}).(*Hook)
+	return k
+}
+
+// Plain answers r with refused, or what the hook around w makes of it.
+func Plain(w http.ResponseWriter, r *http.Request, refused *direct.Response) {
+	if k := Around(w); k != nil {
+		refused = k.of(refused)
+	}
+	refused.ServeHTTP(w, r)
+}
+
+// Direct is Plain for an exchange.
+func Direct(x *direct.Exchange, refused *direct.Response) { x.Send(For(x, refused)) }
+
+// For is what Direct sends.
+func For(x *direct.Exchange, refused *direct.Response) *direct.Response {
+	if k := In(x); k != nil {
+		return k.of(refused)
+	}
+	return refused
+}
