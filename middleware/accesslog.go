@@ -21,9 +21,15 @@ const (
 	// LogCommon is the Common Log Format: LogCombined without Referer and
 	// User-Agent.
 	LogCommon
-	// LogText and LogJSON are log/slog's formats.
+	// LogText and LogJSON are log/slog's formats. They also have the host, the
+	// latency, and, where there is one, the pattern of the route, the user and the
+	// request id.
 	LogText
 	LogJSON
+	// LogVhostCombined is Apache's "vhost_combined": LogCombined with the host and
+	// the port before it, so that many sites can share a log. The host is the
+	// request's, so clients choose it.
+	LogVhostCombined
 )
 
 // AccessLogOptions are the options of NewAccessLog.
@@ -35,15 +41,19 @@ type AccessLogOptions struct {
 	// Logger, if not nil, gets a record for each request, with the message
 	// "request" and level Info, instead of Output; Format does not matter then.
 	Logger *slog.Logger
-	// Query: log what is behind the question mark, of the target and of Referer.
+	// Query: log what is after the question mark, of the target and of Referer.
 	// There may be secrets in it.
 	Query bool
-	// Latency and RequestID add to LogCommon and LogCombined, at the end of the
-	// line, microseconds and the answer's X-Request-Id or "-". The other formats
-	// have both always.
+	// Latency and RequestID add to LogCommon, LogCombined and LogVhostCombined, at
+	// the end of the line, microseconds and the answer's X-Request-Id or "-". The
+	// other formats have both always.
 	Latency, RequestID bool
-	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 256 KiB;
-	// negative: each line is written at once, by one Write.
+	// Port is what LogVhostCombined says for requests whose Host has no port; 0:
+	// 80. Servers that clients reach by https set 443.
+	Port uint16
+	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 256 KiB, or
+	// none if Output is a terminal; negative: none. Without one each line is
+	// written at once, by one Write.
 	Buffer int
 	// Every is how long a line may stay in the buffer; 0: a second.
 	Every time.Duration
@@ -51,7 +61,7 @@ type AccessLogOptions struct {
 
 // An AccessLog writes a line for each request, when its handler has returned.
 //
-// In LogCommon and LogCombined its time is when the request came, in a record
+// In the formats of Apache its time is when the request came, in a record
 // for log/slog when it was answered. Latency is the time between. On chert's
 // event loops a request comes when the loop has found it, or others with it, to
 // be there: what it waits for those others counts.
@@ -63,10 +73,18 @@ type AccessLogOptions struct {
 // 101.
 //
 // What clients chose is escaped as nginx does it, control characters and bytes
-// beyond ASCII as \xHH, and cut at 4 KiB, so that nobody can forge a line. That a
-// Logger does so is up to its handler; slog's own do.
+// beyond ASCII as \xHH, and cut at 4 KiB, so that no client can forge a line.
+// LogText and LogJSON escape characters that cannot be printed, such as control
+// characters and those that change the direction of text, as in \u202e. What a
+// Logger escapes is up to its handler: slog's JSON handler keeps lines whole, but
+// passes on control characters above U+007E.
 //
-// In LogCommon and LogCombined a request costs no allocation on the direct way,
+// The pattern is http.Request.Pattern or direct.Exchange.Pattern. Middleware of
+// this module that copies the request passes it back to the original. Other
+// middleware between the log and the router that does so, with
+// http.Request.WithContext, hides it.
+//
+// In the formats of Apache a request costs no allocation on the direct way,
 // and one on the plain way, for the response writer. LogText, LogJSON and Logger
 // cost what log/slog does.
 //
@@ -77,6 +95,7 @@ type AccessLog struct {
 	o       AccessLogOptions
 	clf     bool
 	short   bool // an entry is all, and no more
+	vhost   bool
 	timed   bool
 	handler slog.Handler // unless clf
 	lines   lines
@@ -91,9 +110,14 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
 	}
-	l.clf = l.o.Logger == nil && l.o.Format <= LogCommon
+	format := l.o.Format
+	l.clf = l.o.Logger == nil && (format <= LogCommon || format == LogVhostCombined)
+	l.vhost = l.clf && format == LogVhostCombined
 	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
+	if l.o.Buffer == 0 && isTerminal(l.o.Output) {
+		l.o.Buffer = -1 // other loggers write there too, and the order matters
+	}
 	l.lines.init(l.o.Output, or(l.o.Buffer, 256<<10), or(l.o.Every, time.Second))
 	switch {
 	case l.o.Logger != nil:
@@ -101,7 +125,7 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	case l.o.Format == LogText:
 		l.handler = slog.NewTextHandler(&l.lines, nil)
 	case l.o.Format == LogJSON:
-		l.handler = slog.NewJSONHandler(&l.lines, nil)
+		l.handler = slog.NewJSONHandler(printable{&l.lines}, nil)
 	case !l.clf:
 		panic("middleware: NewAccessLog: unknown Format")
 	}
@@ -138,7 +162,7 @@ type entry struct {
 }
 
 // more is what some lines say besides. It is apart because clearing it costs.
-type more struct{ host, referer, agent, id string }
+type more struct{ host, referer, agent, id, pattern string }
 
 var nothingMore more
 
@@ -166,6 +190,9 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		if !l.short {
 			m.referer, m.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
 			m.id = first(w.Header()[requestIDField])
+		}
+		if !l.clf {
+			m.pattern = r.Pattern
 		}
 		l.log(&e, &m, start)
 	}()
@@ -213,6 +240,9 @@ func (l *AccessLog) logDirect(x *direct.Exchange, panicked bool) {
 	if !l.clf || l.o.RequestID {
 		m.id = x.GetField(requestIDField)
 	}
+	if !l.clf {
+		m.pattern = x.Pattern
+	}
 	l.log(&e, &m, x.Time)
 }
 
@@ -236,7 +266,14 @@ func (l *AccessLog) log(e *entry, m *more, start time.Duration) {
 		l.record(e, m)
 		return
 	}
-	b := l.lines.begin(e.room(m))
+	room := e.room(m)
+	if l.vhost {
+		room += 8 + 4*len(m.host)
+	}
+	b := l.lines.begin(room)
+	if l.vhost {
+		b = l.appendVhost(b, m.host)
+	}
 	b = l.appendLine(b, e, m, start)
 	l.lines.end(b)
 }

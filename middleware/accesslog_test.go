@@ -52,6 +52,13 @@ func TestAccessLogLines(t *testing.T) {
 		{"forged", AccessLogOptions{}, request("GET", "/", "", "User-Agent", "a\" \\ \x1b[2J\x7f\xc3\xa4\t"), from + `"GET / HTTP/1.1" 200 5 "-" "a\x22 \x5C \x1B[2J\x7F\xC3\xA4\x09"`},
 		{"forged lines", AccessLogOptions{}, request("GET", "/", "", "Referer", "a\r\n127.0.0.1 - - \"GET\""), from + `"GET / HTTP/1.1" 200 5 "a\x0D\x0A127.0.0.1 - - \x22GET\x22" "-"`},
 		{"long", AccessLogOptions{}, request("GET", "/", "", "User-Agent", long), from + `"GET / HTTP/1.1" 200 5 "-" "` + long[:4096] + `..."`},
+		{"vhost", AccessLogOptions{Format: LogVhostCombined}, request("GET", "http://a.example:8080/", "", "User-Agent", "ua"), "a.example:8080 " + from + `"GET http://a.example:8080/ HTTP/1.1" 200 5 "-" "ua"`},
+		{"vhost without a port", AccessLogOptions{Format: LogVhostCombined}, request("GET", "/", ""), "example.com:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost behind TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost, IPv6", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]"), "[2001:db8::1]:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost, IPv6 and port", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]:81"), "[2001:db8::1]:81 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"no vhost", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), ""), "-:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"forged vhost", AccessLogOptions{Format: LogVhostCombined, Latency: true}, at(request("GET", "/", ""), "a b\x9b:\n1"), `a\x20b\x9B:\x0A1 ` + from + `"GET / HTTP/1.1" 200 5 "-" "-" 1500`},
 		{"404", AccessLogOptions{Format: LogCommon}, request("GET", "/404", ""), from + `"GET /404 HTTP/1.1" 404 5`},
 		{"304", AccessLogOptions{Format: LogCommon}, request("GET", "/304", ""), from + `"GET /304 HTTP/1.1" 304 -`},
 	} {
@@ -84,6 +91,9 @@ func TestAccessLogLines(t *testing.T) {
 		}
 	}
 }
+
+// at is r with another Host.
+func at(r *http.Request, host string) *http.Request { r.Host = host; return r }
 
 func TestAccessLogHost(t *testing.T) {
 	for in, want := range map[string]string{

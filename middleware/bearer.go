@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -15,7 +16,7 @@ import (
 type BearerOptions struct {
 	// Tokens are the tokens that are let in, by the name of who has them, which
 	// handlers and the access log get as User. Two names may be one client's old
-	// and new token. Without any nobody is let in. Tokens should be long and
+	// and new token. There must be one at least. Tokens should be long and
 	// random; they are no passwords.
 	Tokens map[string]string
 	// Realm is told to those who are refused; "": "api".
@@ -31,10 +32,16 @@ type BearerOptions struct {
 // eight tokens of up to 64 bytes are compared as they are, others by their
 // SHA-256; which of the two it is can be told by the time. In the query or in a
 // form tokens are not looked for: they would stand in logs.
+//
+// It panics if there are no tokens, since every request would be refused, if one
+// does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
 func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 	auth, err := wrap.NewAuth(or(o.Realm, "api"))
 	if err != nil {
 		panic("middleware: Bearer: " + err.Error())
+	}
+	if len(o.Tokens) == 0 {
+		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
 	}
 	auth.Known = true
 	b := &bearer{auth: auth}
@@ -52,12 +59,12 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 				token, refused := b.auth.Plain(r)
 				if refused == nil {
 					if name := b.find(token); name != nil {
-						next.ServeHTTP(w, wrap.WithUser(w, r, name))
+						wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
 						return
 					}
 					refused = b.auth.Invalid
 				}
-				refused.ServeHTTP(w, r)
+				refusal.Plain(w, r, refused)
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				token, refused := b.auth.Direct(x)
@@ -68,7 +75,7 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 					}
 					refused = b.auth.Invalid
 				}
-				x.Send(refused)
+				refusal.Direct(x, refused)
 				return true
 			})
 	}

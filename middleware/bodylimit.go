@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-var tooLarge = refusal(http.StatusRequestEntityTooLarge)
+var tooLarge = statusText(http.StatusRequestEntityTooLarge)
 
 // BodyLimit lets requests have a body of at most max bytes. One that says that
 // it has more is answered 413 before its handler. Another is cut off there: the
@@ -29,16 +30,17 @@ func BodyLimit(max int64) func(http.Handler) http.Handler {
 			func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.ContentLength > max:
-					tooLarge.ServeHTTP(w, r)
+					refusal.Plain(w, r, tooLarge)
 					return
 				case r.ContentLength != 0 && r.Body != nil:
-					r = limitBody(w, r, max)
+					wrap.Serve(next, w, r, limitBody(w, r, max))
+				default:
+					next.ServeHTTP(w, r)
 				}
-				next.ServeHTTP(w, r)
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				if int64(len(x.Body)) > max {
-					x.Send(tooLarge)
+					refusal.Direct(x, tooLarge)
 					return true
 				}
 				return next.ServeDirect(x)
@@ -122,7 +124,7 @@ func timedOf(w http.ResponseWriter) *timed {
 func (t *timed) tellTooLarge() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over() || t.hijacked {
+	if t.done || t.over() || t.hijacked {
 		return
 	}
 	t.closes = true

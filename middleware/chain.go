@@ -40,8 +40,8 @@ func options[T any](o *T) (t T) {
 	return t
 }
 
-// refusal is an answer of text, the same for all.
-func refusal(status int, fields ...string) *direct.Response {
+// statusText is an answer of text, the same for all.
+func statusText(status int, fields ...string) *direct.Response {
 	h := http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},
 		"X-Content-Type-Options": {"nosniff"},

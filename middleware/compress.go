@@ -16,8 +16,8 @@ import (
 // CompressOptions are the options of Compress.
 type CompressOptions struct {
 	// Codings are what is offered, the best first: "zstd", "br", "gzip"; nil: all,
-	// in this order, which is that of speed for the same size. The client's
-	// quality values come before it.
+	// in this order. zstd takes half the time of gzip or less for results about a
+	// tenth longer, shorter for JSON. The client's quality values come before it.
 	Codings []string
 	// MinSize is the smallest answer that is compressed, in bytes; 0: 1024;
 	// negative: all. An answer that is flushed before it has come so far is
@@ -26,7 +26,17 @@ type CompressOptions struct {
 	// Types reports whether a media type, which may have parameters, is to be
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
+	// MaxEncoders is how many answers may be compressed at the same time, in all
+	// handlers that one Compress is put around; 0: 128; negative: no limit.
+	// Answers beyond it are sent uncompressed, with Vary. An encoder takes about
+	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
+	// until the handler returns: as long as a stream of events lasts, and as long
+	// as a client reads its answer slowly or not at all.
+	MaxEncoders int
 }
+
+// defaultEncoders is 140 MiB of encoders at most.
+const defaultEncoders = 128
 
 type compress struct {
 	prefer  []coding.Coding
@@ -34,7 +44,20 @@ type compress struct {
 	min     int
 	types   func(string) bool
 	keys    [4]string // for Derive, by coding
+	max     int64     // of live; negative: no limit
+	live    atomic.Int64
 }
+
+// enter takes a place for an encoder, if there is one. leave gives it back.
+func (c *compress) enter() bool {
+	if c.live.Add(1) <= c.max || c.max < 0 {
+		return true
+	}
+	c.live.Add(-1)
+	return false
+}
+
+func (c *compress) leave() { c.live.Add(-1) }
 
 var compressors atomic.Int64 // to tell apart what each has derived
 
@@ -56,27 +79,34 @@ var compressors atomic.Int64 // to tell apart what each has derived
 // TLS does not hide it. Do not compress such pages, or mask the secret anew in
 // each answer.
 //
+// An encoder takes about a MiB for as long as its answer is being written. See
+// CompressOptions.MaxEncoders for the bound on all of them.
+//
 // On the direct way a direct.Response is compressed once and kept with it.
 // Answers written by a handler are compressed each time, and are not on the
 // direct way if they are files.
 func Compress(o *CompressOptions) func(http.Handler) http.Handler {
-	c := newCompress(options(o))
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				a := &compressing{
-					c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
-					head: r.Method == http.MethodHead, asked: direct.FieldsOf(r.Header),
-				}
-				next.ServeHTTP(a.Init(w, a), r)
-				a.finish() // not behind a panic: what is cut must look so
-			},
-			c.serveDirect)
-	}
+	return newCompress(options(o)).around
+}
+
+// around is the middleware.
+func (c *compress) around(next http.Handler) http.Handler {
+	return wrap.Handler(next,
+		func(w http.ResponseWriter, r *http.Request) {
+			a := &compressing{
+				c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
+				head: r.Method == http.MethodHead, asked: direct.FieldsOf(r.Header),
+			}
+			returned := false
+			defer func() { a.Writer.End(returned) }()
+			next.ServeHTTP(a.Init(w, a), r)
+			returned = true
+		},
+		c.serveDirect)
 }
 
 func newCompress(o CompressOptions) *compress {
-	c := &compress{min: or(o.MinSize, 1024), types: o.Types}
+	c := &compress{min: or(o.MinSize, 1024), types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders))}
 	if c.types == nil {
 		c.types = coding.Compressible
 	}

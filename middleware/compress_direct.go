@@ -67,8 +67,12 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// code codes the body.
+// code codes the body, unless enough are being coded.
 func (c *compress) code(x *direct.Exchange, chosen coding.Coding) {
+	if !c.enter() {
+		return
+	}
+	defer c.leave()
 	b := coded.Get().(*bytes.Buffer)
 	defer coded.Put(b)
 	b.Reset()

@@ -52,7 +52,7 @@ func (a *compressing) decide(wanted bool) {
 	a.decided = true
 	if wanted {
 		vary(a.Header())
-		if a.coding != coding.Identity {
+		if a.coding != coding.Identity && (a.head || a.c.enter()) {
 			a.coded = true
 			mark(a.Header(), a.coding)
 			if !a.head {
@@ -132,13 +132,20 @@ func (a *compressing) ReadFrom(n int64) bool {
 	return a.decided && !a.coded
 }
 
-// finish ends the answer.
-func (a *compressing) finish() {
-	if a.head && a.status == 0 && !a.Hijacked() && a.Header().Get("Content-Length") != "" {
-		a.Writer.WriteHeader(http.StatusOK) // all is said without a body
+// End implements wrap.Hook.
+func (a *compressing) End(returned bool) {
+	if a.out != nil {
+		defer a.c.leave()
+	}
+	if !returned || a.Hijacked() {
+		a.out = nil // to the garbage collector: what is cut must look so
+		return
+	}
+	if a.head && a.status == 0 && a.Header().Get("Content-Length") != "" {
+		a.WriteHeader(http.StatusOK) // all is said without a body
 	}
 	switch {
-	case a.Hijacked() || a.status == 0:
+	case a.status == 0:
 	case !a.decided:
 		// All is here, and is small.
 		a.decide(false)
@@ -147,5 +154,6 @@ func (a *compressing) finish() {
 		}
 	case a.out != nil:
 		a.out.Close()
+		a.out = nil
 	}
 }

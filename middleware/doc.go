@@ -18,18 +18,19 @@
 //
 // The first is the outermost. What a middleware does holds for all inside of it,
 // and the answers of one that refuses are seen by those outside only. So: RealIP
-// (the others want the client's address), AccessLog, Recover, RequestID,
+// (the others want the client's address), AccessLog, Refusals, Recover, RequestID,
 // SecurityHeaders, CORS (preflights carry no credentials), RateLimit, InFlight,
-// Timeout,
-// credentials, BodyLimit, Compress, ETag.
+// Timeout, credentials, BodyLimit, Compress, ETag.
 //
 // # Response writers
 //
 // The writers that handlers get pass on Flush, Hijack, ReadFrom, Unwrap for
 // http.ResponseController, and direct.FileSender. They are made anew for each
-// request.
+// request. A goroutine that writes after its handler has returned gets an error,
+// or what the server's own writer says, and cannot harm another answer.
 //
-// The package imports std, direct, ratelimit, internal/coding and internal/cond. JWT and
-// basic authentication need more and are packages of their own below it. It
-// must not know servers, connections or loops. Anything may import it.
+// The package imports std, direct, ratelimit, internal/coding, internal/cond,
+// internal/field and internal/refusal. JWT and basic authentication need more and
+// are packages of their own below it. It must not know servers, connections or
+// loops. Anything may import it.
 package middleware

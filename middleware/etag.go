@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/cond"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -38,8 +39,10 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 					return
 				}
 				a := &tagging{limit: limit, r: r}
+				returned := false
+				defer func() { a.Writer.End(returned) }()
 				next.ServeHTTP(a.Init(w, a), r)
-				a.finish()
+				returned = true
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				if !next.ServeDirect(x) {
@@ -78,7 +81,7 @@ func modified(h header) time.Time {
 	return time.Time{}
 }
 
-var preconditionFailed = refusal(http.StatusPreconditionFailed)
+var preconditionFailed = statusText(http.StatusPreconditionFailed)
 
 // tagging is an answer on the plain way, held until it is whole.
 type tagging struct {
@@ -140,8 +143,9 @@ func (a *tagging) ReadFrom(n int64) bool {
 	return a.passed
 }
 
-func (a *tagging) finish() {
-	if a.passed || a.Hijacked() || a.status == 0 {
+// End implements wrap.Hook.
+func (a *tagging) End(returned bool) {
+	if !returned || a.passed || a.Hijacked() || a.status == 0 {
 		return
 	}
 	h := a.Header()
@@ -160,13 +164,13 @@ func (a *tagging) finish() {
 		a.Next().WriteHeader(http.StatusNotModified)
 	case cond.Failed:
 		forget(h)
-		preconditionFailed.ServeHTTP(a.Next(), a.r)
+		refusal.Plain(a.Next(), a.r, preconditionFailed)
 	default:
 		a.pass()
 	}
 }
 
-// tagDirect is finish for the direct way.
+// tagDirect is End for the direct way.
 func tagDirect(x *direct.Exchange, limit int) {
 	h := exchangeHeader{x}
 	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method == http.MethodHead {
@@ -196,6 +200,6 @@ func tagDirect(x *direct.Exchange, limit int) {
 		x.DelField("Content-Encoding")
 		x.SetContent(nil)
 	case cond.Failed:
-		instead(x, preconditionFailed)
+		instead(x, refusal.For(x, preconditionFailed))
 	}
 }

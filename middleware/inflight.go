@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -40,13 +41,13 @@ func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 	seconds := int64((or(opt.RetryAfter, time.Second) + time.Second - 1) / time.Second)
 	f := &inFlight{
 		slots: make(chan struct{}, max), queue: int64(opt.Queue), wait: opt.Wait,
-		busy: refusal(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10)),
+		busy: statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10)),
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
 				if !f.try() && !f.enqueue(r) {
-					f.busy.ServeHTTP(w, r)
+					refusal.Plain(w, r, f.busy)
 					return
 				}
 				defer f.release()
@@ -60,7 +61,7 @@ func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 				if f.queue > 0 {
 					return false // it may wait there
 				}
-				x.Send(f.busy)
+				refusal.Direct(x, f.busy)
 				return true
 			})
 	}

@@ -1,9 +1,7 @@
 package middleware
 
 import (
-	"context"
 	"encoding/binary"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,12 +54,13 @@ func (e *entry) room(m *more) int {
 	return 160 + 4*min(n, 7*(maxLogged+4))
 }
 
-// appendLine is a line of LogCommon or LogCombined, at what time the request
-// came:
+// appendLine is a line of LogCommon, LogCombined or LogVhostCombined, at what time
+// the request came:
 //
-//	host - user [time] "method target protocol" status bytes "referer" "agent" latency id
+//	vhost:port host - user [time] "method target protocol" status bytes "referer" "agent" latency id
 //
-// b has room for it; if it had not, this would only be slower.
+// but for vhost, which appendVhost makes. b has room for it; if it had not, this
+// would only be slower.
 func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []byte {
 	if e.ip != "" {
 		b = append(b, e.ip...) // there is nothing to escape
@@ -98,7 +97,7 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 	} else {
 		b = append(b, '-')
 	}
-	if l.o.Format == LogCombined {
+	if l.o.Format != LogCommon {
 		b = appendQuoted(b, m.referer)
 		b = appendQuoted(b, m.agent)
 	}
@@ -111,6 +110,21 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 		b = appendToken(b, m.id)
 	}
 	return append(b, '\n')
+}
+
+// appendVhost is a Host field with its port, or the one that stands for none.
+func (l *AccessLog) appendVhost(b []byte, host string) []byte {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name, port = host[:i], host[i+1:]
+	}
+	b = append(appendToken(b, name), ':')
+	if port == "" {
+		b = appendInt(b, int64(or(l.o.Port, 80)))
+	} else {
+		b = appendToken(b, port)
+	}
+	return append(b, ' ')
 }
 
 // appendInt is strconv.AppendInt in base 10, and quicker for up to three digits,
@@ -257,40 +271,4 @@ func beforeQuery(s string) string {
 		return s[:i]
 	}
 	return s
-}
-
-// record gives a line to slog.
-func (l *AccessLog) record(e *entry, m *more) {
-	ctx := context.Background()
-	if !l.handler.Enabled(ctx, slog.LevelInfo) {
-		return
-	}
-	own := func(s string) string {
-		if len(s) > maxLogged {
-			return s[:maxLogged] + "..."
-		}
-		if e.views {
-			return strings.Clone(s)
-		}
-		return s
-	}
-	path, query, _ := strings.Cut(e.target, "?")
-	r := slog.NewRecord(l.stamp.now(), slog.LevelInfo, "request", 0)
-	r.AddAttrs(slog.String("method", own(e.method)), slog.String("path", own(path)))
-	if query != "" {
-		r.AddAttrs(slog.String("query", own(query)))
-	}
-	r.AddAttrs(
-		slog.Int("status", e.status), slog.Int64("bytes", e.size), slog.Duration("latency", e.latency),
-		slog.String("remote", hostOf(e.remote)), slog.String("host", own(m.host)), slog.String("proto", e.proto),
-	)
-	for _, a := range [...]slog.Attr{
-		slog.String("user", e.user), slog.String("request_id", m.id),
-		slog.String("referer", own(m.referer)), slog.String("user_agent", own(m.agent)),
-	} {
-		if a.Value.String() != "" {
-			r.AddAttrs(a)
-		}
-	}
-	l.handler.Handle(ctx, r)
 }

@@ -26,7 +26,7 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		mw   func(http.Handler) http.Handler
 	}{
 		{"realip", RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})},
-		{"accesslog", l.Wrap}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
+		{"accesslog", l.Wrap}, {"refusals", Refusals(nil)}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
 		{"cors", CORS(CORSOptions{Origins: []string{"https://a.example"}, Credentials: true})}, {"inflight", InFlight(100, nil)},
 		{"timeout", Timeout(time.Hour)}, {"bearer", Bearer(BearerOptions{Tokens: map[string]string{"ann": "token"}})},
 		{"bodylimit", BodyLimit(1 << 20)}, {"compress", Compress(nil)}, {"etag", ETag(nil)},

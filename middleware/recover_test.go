@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -94,4 +95,66 @@ func TestRecoverPlain(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 	})
+}
+
+// The stack that is logged is the handler's part of it: the server's frames and
+// the runtime's say nothing of the fault.
+func TestRecoverStack(t *testing.T) {
+	var missing *http.Request
+	for _, tt := range []struct {
+		name string
+		f    func(values []int)
+	}{
+		{"panic", func([]int) { panic("on purpose") }},
+		{"nil pointer", func([]int) { _ = missing.Method }},
+		{"index", func(values []int) { _ = values[len(values)] }},
+		{"again", func([]int) {
+			defer func() { panic(recover()) }()
+			panic("on purpose")
+		}},
+	} {
+		var log locked
+		read := 0
+		mw := Recover(&RecoverOptions{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		h := direct.HandlerFunc(func(*direct.Exchange) { tt.f([]int{1}) })
+		check := func(way string) {
+			t.Helper()
+			var got struct{ Stack string }
+			line := log.String()[read:]
+			read += len(line)
+			if err := json.Unmarshal([]byte(line), &got); err != nil {
+				t.Fatalf("%s, %s: %v", tt.name, way, err)
+			}
+			first, _, _ := strings.Cut(got.Stack, "\n")
+			if !strings.Contains(first, "TestRecoverStack") || !strings.Contains(got.Stack, "/recover_test.go:") {
+				t.Errorf("%s, %s: it does not begin with the handler:\n%s", tt.name, way, got.Stack)
+			}
+			for _, unwanted := range []string{"debug.Stack", "goroutine", "internal/bridge", "http.serverHandler", "recoverer", "httptest"} {
+				if strings.Contains(got.Stack, unwanted) {
+					t.Errorf("%s, %s: %s is in it:\n%s", tt.name, way, unwanted, got.Stack)
+				}
+			}
+		}
+		plain(mw(hf(h.ServeHTTP)), request("GET", "/", ""))
+		check("plain")
+		directly(t, mw(h), request("GET", "/", ""))
+		check("direct")
+		servers(t, mw(h), func(t *testing.T, url string, c *http.Client) {
+			if res, err := c.Get(url); err == nil {
+				res.Body.Close()
+			}
+			check(t.Name())
+		})
+	}
+	for _, odd := range []string{"", "goroutine 1 [running]:\n", "x", "a\nb\nc\nd", "panic(1)\n"} {
+		if got := string(ofHandler([]byte(odd))); got != odd {
+			t.Errorf("%q became %q", odd, got)
+		}
+	}
+	// Handle has all of it.
+	var whole []byte
+	plain(Recover(&RecoverOptions{Handle: func(_ any, stack []byte) { whole = stack }})(hf(func(http.ResponseWriter, *http.Request) { panic(1) })), request("GET", "/", ""))
+	if !bytes.HasPrefix(whole, []byte("goroutine ")) {
+		t.Errorf("Handle got %s", whole)
+	}
 }

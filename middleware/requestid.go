@@ -42,7 +42,7 @@ func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 			func(w http.ResponseWriter, r *http.Request) {
 				id := opt.choose(r.Header[requestIDField])
 				w.Header()[requestIDField] = []string{id.id}
-				next.ServeHTTP(w, wrap.With(r, requestIDKey{}, id))
+				wrap.Serve(next, w, r, wrap.With(r, requestIDKey{}, id))
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				id := opt.chooseDirect(x)

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-var gatewayTimeout = refusal(http.StatusGatewayTimeout)
+var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 
 // Timeout gives a handler so much time. When it is over, the request's context
 // is done (context.DeadlineExceeded), and:
@@ -71,13 +72,13 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 			t.expire()
 		}
 	})
-	// w must not be used when the server has it back, also behind a panic.
-	defer t.halt()
+	// w must not be used when the server has it back, also after a panic.
+	defer t.end()
 	var give http.ResponseWriter = t
 	if _, ok := w.(direct.FileSender); ok {
 		give = timedFiles{t}
 	}
-	next.ServeHTTP(give, r.WithContext(ctx))
+	wrap.Serve(next, give, r, r.WithContext(ctx))
 	t.returned()
 }
 
@@ -99,6 +100,7 @@ type timed struct {
 	expired  bool
 	cut      bool // something was not written for that
 	hijacked bool
+	done     bool // the handler has returned: later calls give wrap.ErrDone
 	closes   bool // the body is too large: the connection ends with the answer
 }
 
@@ -111,6 +113,15 @@ func (t *timed) halt() bool {
 	}
 	<-t.ended
 	return false
+}
+
+// end is for the handler that has returned, or panicked. Later calls must not
+// even look at w's header: the server does.
+func (t *timed) end() {
+	t.halt()
+	t.mu.Lock()
+	t.done = true
+	t.mu.Unlock()
 }
 
 // expire is called when the time is over.
@@ -149,7 +160,7 @@ func (t *timed) over() bool {
 		// Without it the server might first read the body, which the handler does.
 		t.w.Header().Set("Connection", "close")
 	}
-	gatewayTimeout.ServeHTTP(t.w, t.r)
+	refusal.Plain(t.w, t.r, gatewayTimeout)
 	http.NewResponseController(t.w).Flush()
 	return true
 }
@@ -193,7 +204,7 @@ func (t *timed) WriteHeader(status int) {
 }
 
 func (t *timed) writeHeader(status int) {
-	if t.over() && !t.begun.Load() {
+	if t.done || t.over() && !t.begun.Load() {
 		return
 	}
 	if !t.begun.Load() && !t.hijacked {
@@ -207,6 +218,9 @@ func (t *timed) writeHeader(status int) {
 
 // begin comes before what is done to w. t.mu is held.
 func (t *timed) begin() error {
+	if t.done {
+		return wrap.ErrDone
+	}
 	if t.over() {
 		t.cut = true
 		return http.ErrHandlerTimeout
@@ -281,6 +295,9 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.done {
+		return nil, nil, wrap.ErrDone
+	}
 	c, rw, err := http.NewResponseController(t.w).Hijack()
 	t.hijacked = err == nil
 	return c, rw, err

@@ -1,13 +1,13 @@
 package ratelimit
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 )
 
 // Names in canonical form, which is net/http's; case does not matter.
@@ -62,22 +62,15 @@ func (c *call) lines() (all []string) {
 	return all
 }
 
-// problem is the body of a refusal for who wants JSON (RFC 9457). The types are
-// the draft's, section 6.
-type problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
+// problemTypes are the draft's, section 6.
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// refuse answers a request that is not admitted.
-func (h *handler) refuse(x *direct.Exchange, c *call) {
-	p := problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
+// refuse answers a request that is not admitted; hook may be nil.
+func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
+	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
+	head := http.Header{"Cache-Control": {"no-store"}}
 	if h.fields {
-		x.SetField(policyField, h.policy)
+		head[policyField] = []string{h.policy}
 	}
 	wait := time.Duration(0)
 	for i := range c.claims {
@@ -86,11 +79,11 @@ func (h *handler) refuse(x *direct.Exchange, c *call) {
 			continue
 		}
 		if d.Failed && d.Remaining == 0 && d.Reset == 0 { // by no bucket
-			p = problem{Type: problemTypes + "temporary-reduced-capacity", Title: "The limits cannot be checked", Status: http.StatusServiceUnavailable}
+			p = refusal.Problem{Type: problemTypes + "temporary-reduced-capacity", Title: "The limits cannot be checked", Status: http.StatusServiceUnavailable}
 		} else {
 			p.Violated = append(p.Violated, c.claims[i].Limit.name)
 			if h.fields && !d.Failed {
-				x.AddField(limitField, c.rules[i].shown.line(c.claims[i].Limit, d))
+				head[limitField] = append(head[limitField], c.rules[i].shown.line(c.claims[i].Limit, d))
 			}
 		}
 		if d.RetryAfter == Never || wait == Never {
@@ -99,25 +92,32 @@ func (h *handler) refuse(x *direct.Exchange, c *call) {
 			wait = max(wait, d.RetryAfter)
 		}
 	}
-	x.SetStatus(p.Status)
 	text := strconv.Itoa(p.Status) + " " + p.Title + "\n"
 	if wait != Never {
 		// RFC 9110 section 10.2.3: delay-seconds.
 		after := strconv.FormatInt(seconds(wait), 10)
-		x.SetField("Retry-After", after)
+		head["Retry-After"] = []string{after}
 		text = strconv.Itoa(p.Status) + " " + p.Title + "; try again in " + after + " s\n"
 	}
-	x.SetField("Cache-Control", "no-store")
-	if wantsJSON(x.Fields.Get("Accept")) {
-		x.SetField("Content-Type", "application/problem+json")
-		b, err := json.Marshal(p)
-		if err == nil { // strings and numbers always can
-			x.Write(append(b, '\n'))
-		}
-		return
+	head["Content-Type"] = []string{"text/plain; charset=utf-8"}
+	body := []byte(text)
+	switch {
+	case hook != nil:
+		body = hook.Body(&p, head)
+	case wantsJSON(x.Fields.Get("Accept")):
+		head["Content-Type"] = []string{"application/problem+json"}
+		body = p.JSON()
 	}
-	x.SetField("Content-Type", "text/plain; charset=utf-8")
-	x.WriteString(text)
+	x.SetStatus(p.Status)
+	for name, values := range head {
+		if name != limitField { // those of a handler around this one stay
+			x.DelField(name)
+		}
+		for _, v := range values {
+			x.AddField(name, v)
+		}
+	}
+	x.Write(body)
 }
 
 // wantsJSON reports whether Accept names JSON of some kind, and not as a browser

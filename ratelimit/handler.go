@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 )
 
 // Options are the options of Handler.
@@ -38,7 +39,9 @@ type Rule struct {
 // Handler lets requests through to next as far as the rules admit them. Others
 // are answered 429 (RFC 6585 section 4) with Retry-After, and 503 if that is
 // because the store has failed. Answers have the fields of
-// draft-ietf-httpapi-ratelimit-headers-10, a RateLimit line for each rule.
+// draft-ietf-httpapi-ratelimit-headers-10, a RateLimit line for each rule. The body
+// is text, problem details (RFC 9457) if Accept names JSON, or what
+// middleware.Refusals around it says.
 //
 // It is a direct.Handler if next is, the store does not wait, and no rule has
 // ByFunc. A request that next leaves to the plain way has its tokens
@@ -148,7 +151,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.req = request(r)
 	c.who = subject{&c.req, r, r.Pattern}
 	if !h.ask(r.Context(), c) {
-		direct.Respond(w, r, func(x *direct.Exchange) { h.refuse(x, c) })
+		direct.Respond(w, r, func(x *direct.Exchange) { h.refuse(x, c, refusal.Around(w)) })
 		c.req = direct.Request{}
 		c.done()
 		return
@@ -181,7 +184,7 @@ func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
 	c.who = subject{x: &x.Request, pattern: x.Pattern}
 	// Not deferred: after a panic of next's a new one is made.
 	if !h.ask(context.Background(), c) {
-		h.refuse(x, c)
+		h.refuse(x, c, refusal.In(x))
 		c.done()
 		return true
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/refusal"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
@@ -162,7 +163,7 @@ func TestRefusal(t *testing.T) {
 			if !strings.Contains(tt.contentType, "json") {
 				continue
 			}
-			var p problem
+			var p refusal.Problem
 			if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Status != 429 || !slices.Equal(p.Violated, []string{"a", "b"}) ||
 				p.Type != "https://iana.org/assignments/http-problem-types#quota-exceeded" {
 				t.Errorf("%q: %v", a.body, err)

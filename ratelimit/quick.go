@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 )
 
 // This file is the usual request on the direct way: one rule, one token, the
@@ -72,7 +73,7 @@ func (h *directHandler) serveOne(x *direct.Exchange) bool {
 	if d.Allowed {
 		h.store.Refund(context.Background(), c.claims)
 	} else {
-		h.refuse(x, c)
+		h.refuse(x, c, refusal.In(x))
 	}
 	c.done()
 	return !d.Allowed

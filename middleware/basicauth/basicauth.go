@@ -13,14 +13,15 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
 
 // Options are the options of New.
 type Options struct {
-	// Users are bcrypt hashes by name. Without any, and without Lookup, nobody is
-	// let in. It must not be changed any more.
+	// Users are bcrypt hashes by name, as Hash makes them. Without Lookup there
+	// must be one at least. It must not be changed any more.
 	Users map[string]string
 	// Lookup, if not nil, is asked instead, concurrently. It may wait.
 	Lookup func(name string) (hash string, ok bool)
@@ -65,12 +66,42 @@ const (
 	maxField = 1024
 )
 
-// New makes an Auth. It is an error if a hash is not bcrypt's, if a name has a
+// howToHash is in errors about a hash that is none.
+const howToHash = "make one with basicauth.Hash, or with: htpasswd -nB NAME"
+
+// Hash makes the hash of a password for Options.Users or Options.Lookup: bcrypt
+// with bcrypt.DefaultCost, which takes some 50 ms. It is an error if the password
+// is empty, is longer than 72 bytes, which is all that bcrypt looks at, or has
+// control characters, which no client could send (RFC 7617 section 2).
+func Hash(password string) (string, error) {
+	switch {
+	case password == "":
+		return "", errors.New("basicauth: Hash: the password is empty")
+	case len(password) > maxPassword:
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt looks at no more than %d", len(password), maxPassword)
+	case strings.ContainsFunc(password, isControl):
+		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return "", fmt.Errorf("basicauth: Hash: %w", err)
+	}
+	return string(hash), nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// New makes an Auth. It is an error if there are neither Users nor Lookup, since
+// every request would be refused, if a hash is not bcrypt's, if a name has a
 // colon, which no client could send (RFC 7617 section 2), if Parallel is negative,
 // Cost above bcrypt.MaxCost, or Realm not printable ASCII.
 func New(o Options) (*Auth, error) {
 	if o.Parallel < 0 {
 		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
+	}
+	if len(o.Users) == 0 && o.Lookup == nil {
+		return nil, errors.New("basicauth: neither Users nor Lookup, so every request would be refused; " +
+			"set Options.Users to hashes by name: " + howToHash)
 	}
 	if o.Cost > bcrypt.MaxCost {
 		return nil, fmt.Errorf("basicauth: %w", bcrypt.InvalidCostError(o.Cost))
@@ -99,7 +130,7 @@ func New(o Options) (*Auth, error) {
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: hash of %q: %w", name, err)
+				return nil, fmt.Errorf("basicauth: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
 			}
 			cost = max(cost, c)
 		}
@@ -139,28 +170,28 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 			case 1:
 				var name *string
 				if name, refused = a.check(r, values[0]); refused == nil {
-					next.ServeHTTP(w, wrap.WithUser(w, r, name))
+					wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
 					return
 				}
 			default:
 				refused = a.several
 			}
-			refused.ServeHTTP(w, r)
+			refusal.Plain(w, r, refused)
 		},
 		func(x *direct.Exchange, next direct.Handler) bool {
 			value := x.Fields.Get("Authorization")
 			if value == nil {
-				x.Send(a.missing)
+				refusal.Direct(x, a.missing)
 				return true
 			}
 			if direct.Count(x.Fields, "Authorization") > 1 {
-				x.Send(a.several)
+				refusal.Direct(x, a.several)
 				return true
 			}
 			var buf [maxField]byte
 			c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
 			if !ok {
-				x.Send(a.missing)
+				refusal.Direct(x, a.missing)
 				return true
 			}
 			name := a.cache.find(a.cache.key(c))

@@ -109,13 +109,6 @@ func TestAuth(t *testing.T) {
 	if rec := ask(h, basic("ann:secret")); rec.Code != 200 {
 		t.Errorf("got %d", rec.Code)
 	}
-	none, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rec := ask(none.Wrap(who), basic("ann:secret")); rec.Code != 401 {
-		t.Errorf("somebody is let in without users: %d", rec.Code)
-	}
 	if _, err := New(Options{Users: map[string]string{"ann": "secret"}}); err == nil {
 		t.Error("a hash that is none is taken")
 	}
@@ -178,22 +171,59 @@ func TestCache(t *testing.T) {
 // What could never work is an error of New, not found out by the first request,
 // and not a panic.
 func TestOptionsRefused(t *testing.T) {
+	ann := map[string]string{"ann": hash(t, "secret")}
 	tests := []struct {
 		o    Options
 		want string
 	}{
-		{Options{Parallel: -1}, "Parallel is -1"},
-		{Options{Cost: bcrypt.MaxCost + 1}, "cost 32 is outside"},
+		{Options{Users: ann, Parallel: -1}, "Parallel is -1"},
+		{Options{Users: ann, Cost: bcrypt.MaxCost + 1}, "cost 32 is outside"},
 		{Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}, "cost 32 is outside"},
 		{Options{Users: map[string]string{"ann": "secret"}}, `hash of "ann"`},
+		{Options{Users: map[string]string{"ann": "secret"}}, "basicauth.Hash"},
+		{Options{Users: map[string]string{"ann": "secret"}}, "htpasswd -nB"},
+		{Options{}, "neither Users nor Lookup"},
+		{Options{Users: map[string]string{}}, "neither Users nor Lookup"},
 		{Options{Users: map[string]string{"a:b": hash(t, "secret")}}, `the name "a:b" could never be sent`},
-		{Options{Realm: "a\r\nb"}, "is not printable ASCII"},
-		{Options{Realm: "caf\u00e9"}, "is not printable ASCII"},
+		{Options{Users: ann, Realm: "a\r\nb"}, "is not printable ASCII"},
+		{Options{Users: ann, Realm: "caf\u00e9"}, "is not printable ASCII"},
 	}
 	for _, tt := range tests {
 		if _, err := New(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %q in it", err, tt.want)
 		}
+	}
+}
+
+// Hash and htpasswd make what New takes.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	made, err := Hash("sesame, öffne dich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// htpasswd -nbB -C 4 ann sesame
+	a, err := New(Options{Users: map[string]string{"ann": made, "htpasswd": "$2y$04$96iqhk5.DeHKXFRcCHNCleEVwOpglFuHzhDqRXRNf6.t1waRFiHne"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		credentials string
+		status      int
+	}{{"ann:sesame, öffne dich", 200}, {"ann:sesame", 401}, {"htpasswd:sesame", 200}, {"htpasswd:other", 401}} {
+		if rec := ask(a.Wrap(who), basic(tt.credentials)); rec.Code != tt.status {
+			t.Errorf("%s: got %d", tt.credentials, rec.Code)
+		}
+	}
+	for _, tt := range []struct{ password, want string }{
+		{"", "is empty"}, {strings.Repeat("a", 73), "73 bytes"}, {"a\nb", "control characters"}, {"a\x7f", "control characters"},
+	} {
+		if h, err := Hash(tt.password); err == nil || h != "" || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: got %q, %v", tt.password, h, err)
+		}
+	}
+	if _, err := Hash(strings.Repeat("a", 72)); err != nil {
+		t.Error(err)
 	}
 }
 

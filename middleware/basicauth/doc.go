@@ -4,6 +4,8 @@
 //	auth, err := basicauth.New(basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
 //	h = auth.Wrap(h)
 //
+// [Hash] makes such a hash, and so does htpasswd -nB NAME.
+//
 // It is apart from package middleware because bcrypt is in golang.org/x/crypto.
 // It must not know servers. Anything may import it.
 package basicauth

@@ -19,7 +19,7 @@ const (
 	maxSet = 1 << 20
 	// fetchTime is how long a fetch may take, all of it.
 	fetchTime = 10 * time.Second
-	// patience is how long a request waits for a fetch.
+	// patience is how long requests wait for a fetch, all of them, from its start.
 	patience = 5 * time.Second
 	// firstRetry is when a fetch that failed is tried again; this doubles up to
 	// RefreshUnknown.
@@ -36,6 +36,7 @@ type keySet struct {
 	keys   atomic.Pointer[published]
 
 	patience time.Duration
+	hung     chan struct{} // wakes keepFresh: the endpoint hangs
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -43,20 +44,34 @@ type keySet struct {
 
 	mu     sync.Mutex // guards all below, and that nothing is added to running after Close
 	closed bool
+	// hangs: the last fetch took longer than patience, or the one under way has.
+	// Then requests do not wait for the next either, until one was quicker: an
+	// endpoint that hangs costs one patience and not one for each token.
+	hangs  bool
 	under  *fetch    // what is under way, or nil
 	caused time.Time // when the last fetch for a token began
 }
 
-// A fetch is done when done is closed; then err is valid.
+// A fetch is done when done is closed; then err is valid. When late is closed, no
+// request waits for it any more.
 type fetch struct {
-	done chan struct{}
-	err  error
+	done, late chan struct{}
+	err        error
+}
+
+func (f *fetch) isLate() bool {
+	select {
+	case <-f.late:
+		return true
+	default:
+		return false
+	}
 }
 
 // newKeySet fetches the set. That this fails is logged and no error: the
 // endpoint may come up later than we do.
 func newKeySet(o *Options) *keySet {
-	s := &keySet{o: o, shown: o.JWKS, patience: patience}
+	s := &keySet{o: o, shown: o.JWKS, patience: patience, hung: make(chan struct{}, 1)}
 	if u, err := url.Parse(o.JWKS); err == nil {
 		s.shown = u.Redacted()
 	}
@@ -78,6 +93,10 @@ func (s *keySet) close() {
 	s.running.Wait()
 }
 
+// errHangs makes keepFresh try again soon: while requests do not wait, the first
+// that has a new key must not be the one to find out that the endpoint is well.
+var errHangs = errors.New("the endpoint hangs")
+
 // keepFresh fetches the set every Refresh, and sooner after an error.
 func (s *keySet) keepFresh(err error) {
 	var retry time.Duration
@@ -94,6 +113,10 @@ func (s *keySet) keepFresh(err error) {
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
+		case <-s.hung:
+			timer.Stop()
+			err = errHangs
+			continue
 		case <-timer.C:
 		}
 		f := s.start(true)
@@ -112,12 +135,18 @@ func (s *keySet) lately(now time.Time) bool {
 	return !s.caused.IsZero() && since >= 0 && since < s.o.RefreshUnknown
 }
 
-// due reports whether waiting for a fetch may bring anything: one is under way,
-// or may begin. If not, what the last one brought is in keys.
+// due reports whether refresh has anything to do: a fetch is under way that may
+// be waited for, or one may begin. If not, what the last one brought is in keys.
 func (s *keySet) due() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed && (s.under != nil || !s.lately(s.o.Now()))
+	switch {
+	case s.closed:
+		return false
+	case s.under != nil:
+		return !s.under.isLate()
+	}
+	return !s.lately(s.o.Now())
 }
 
 // start gives the fetch that is under way, or begins one. It is nil after close,
@@ -137,10 +166,15 @@ func (s *keySet) start(regular bool) *fetch {
 	case !regular:
 		s.caused = now
 	}
-	f := &fetch{done: make(chan struct{})}
+	f := &fetch{done: make(chan struct{}), late: make(chan struct{})}
 	s.under = f
+	late := time.AfterFunc(s.patience, func() { s.giveUp(f) })
+	if s.hangs {
+		close(f.late)
+	}
 	s.running.Go(func() {
 		f.err = s.fetch()
+		inTime := late.Stop()
 		if f.err != nil && s.ctx.Err() == nil {
 			said := "JWKS cannot be fetched; the last keys are used"
 			if s.keys.Load() == nil {
@@ -150,24 +184,40 @@ func (s *keySet) start(regular bool) *fetch {
 		}
 		s.mu.Lock()
 		s.under = nil
+		if inTime {
+			s.hangs = false
+		}
 		s.mu.Unlock()
 		close(f.done)
 	})
 	return f
 }
 
-// refresh waits for a fetch, for at most patience and as long as ctx lasts.
+// giveUp ends the waiting for f, which has taken too long.
+func (s *keySet) giveUp(f *fetch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangs = true
+	if !f.isLate() {
+		close(f.late)
+	}
+	select {
+	case s.hung <- struct{}{}:
+	default:
+	}
+}
+
+// refresh waits for a fetch, until patience has passed since its start and as
+// long as ctx lasts.
 func (s *keySet) refresh(ctx context.Context) {
 	f := s.start(false)
 	if f == nil {
 		return
 	}
-	timer := time.NewTimer(s.patience)
-	defer timer.Stop()
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-f.late:
 	}
 }
 

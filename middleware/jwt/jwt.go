@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -107,12 +108,12 @@ func (v *Verifier) Wrap(next http.Handler) http.Handler {
 			if refused == nil {
 				var c *carried
 				if c, refused = v.check(r.Context(), token, true); refused == nil {
-					r = wrap.WithUser(w, r, &c.subject)
-					next.ServeHTTP(w, wrap.With(r, claimsKey{}, c))
+					inner := wrap.WithUser(w, r, &c.subject)
+					wrap.Serve(next, w, r, wrap.With(inner, claimsKey{}, c))
 					return
 				}
 			}
-			refused.ServeHTTP(w, r)
+			refusal.Plain(w, r, refused)
 		},
 		func(x *direct.Exchange, next direct.Handler) bool {
 			token, refused := v.auth.Direct(x)
@@ -128,7 +129,7 @@ func (v *Verifier) Wrap(next http.Handler) http.Handler {
 					return next.ServeDirect(x)
 				}
 			}
-			x.Send(refused)
+			refusal.Direct(x, refused)
 			return true
 		})
 }

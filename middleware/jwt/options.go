@@ -43,8 +43,10 @@ type Options struct {
 	// an error it is asked for again in 1 s, 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause
-	// that; 0: 30 s. All of them wait for the same fetch, at most 5 s. It is how
-	// long a key that was not announced may not be known.
+	// that; 0: 30 s. All of them wait for the same fetch, until 5 s after its
+	// start. After a fetch that took longer none waits, and such tokens are refused
+	// at once, until a fetch was quicker again. It is how long a key that was not
+	// announced may not be known.
 	RefreshUnknown time.Duration
 	// Algorithms are those that the keys of the set are used with; nil: RS, PS and
 	// ES with 256, 384 and 512, and EdDSA. None of HS: what is published is no

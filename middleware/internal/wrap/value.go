@@ -16,9 +16,18 @@ func With(r *http.Request, key, val any) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), key, val))
 }
 
+// Serve calls next with inner, which may be a copy of r, and gives r the pattern
+// that a router inside has set, also after a panic: the access log is outside.
+func Serve(next http.Handler, w http.ResponseWriter, r, inner *http.Request) {
+	if inner != r {
+		defer func() { r.Pattern = inner.Pattern }()
+	}
+	next.ServeHTTP(w, inner)
+}
+
 type userKey struct{}
 
-// SetUser leaves the name of who asks, behind a check of credentials. name is
+// SetUser leaves the name of who asks, after a check of credentials. name is
 // kept as it is: a pointer, so that nothing is allocated.
 func SetUser(x *direct.Exchange, name *string) { x.SetValue(userKey{}, name) }
 
@@ -26,8 +35,8 @@ func SetUser(x *direct.Exchange, name *string) { x.SetValue(userKey{}, name) }
 // r, is told through w.
 func WithUser(w http.ResponseWriter, r *http.Request, name *string) *http.Request {
 	for {
-		if l, ok := w.(interface{ NoteUser(name string) }); ok {
-			l.NoteUser(*name)
+		if l, ok := w.(interface{ NoteUser(name *string) }); ok {
+			l.NoteUser(name)
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {

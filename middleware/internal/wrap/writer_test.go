@@ -33,6 +33,10 @@ func (n *noting) Flush() error { n.log = append(n.log, "flush"); return n.fail }
 
 func (n *noting) ReadFrom(int64) bool { n.log = append(n.log, "from"); return n.through }
 
+func (n *noting) End(returned bool) {
+	n.log = append(n.log, map[bool]string{true: "returned", false: "panicked"}[returned])
+}
+
 func TestHook(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -108,6 +112,63 @@ func TestTokenSyntax(t *testing.T) {
 	for s, want := range map[string]bool{"a": true, "aZ09-._~+/==": true, "": false, "=": false, "a=b": false, "a b": false, "\xff": false, "a,": false} {
 		if TokenSyntax([]byte(s)) != want {
 			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}
+
+// After End nothing reaches the hook, whatever is called, and End itself only once.
+func TestEnd(t *testing.T) {
+	for _, returned := range []bool{true, false} {
+		n := new(noting)
+		rec := httptest.NewRecorder()
+		w := n.Init(rec, n)
+		io.WriteString(w, "a")
+		n.Writer.End(returned)
+		n.Writer.End(!returned)
+		want, passed := strings.Join(n.log, " "), rec.Body.String()
+		w.WriteHeader(500)
+		for name, f := range map[string]func() error{
+			"write":     func() error { _, err := w.Write([]byte("b")); return err },
+			"string":    func() error { _, err := io.WriteString(w, "b"); return err },
+			"read from": func() error { _, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("b")); return err },
+			"flush":     func() error { return http.NewResponseController(w).Flush() },
+			"hijack":    func() error { _, _, err := http.NewResponseController(w).Hijack(); return err },
+		} {
+			if err := f(); err != ErrDone {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if got := strings.Join(n.log, " "); got != want || !strings.HasSuffix(got, map[bool]string{true: "returned", false: "panicked"}[returned]) || rec.Body.String() != passed {
+			t.Errorf("got %q, %q", got, rec.Body)
+		}
+	}
+}
+
+// Claim and the first answer exclude each other.
+func TestClaim(t *testing.T) {
+	for name, f := range map[string]func(w http.ResponseWriter) error{
+		"status": func(w http.ResponseWriter) error { w.WriteHeader(200); return ErrDone },
+		"write":  func(w http.ResponseWriter) error { _, err := io.WriteString(w, "b"); return err },
+		"read": func(w http.ResponseWriter) error {
+			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("b"))
+			return err
+		},
+		"flush": func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+	} {
+		w := Writer{Claimable: true}
+		rec := httptest.NewRecorder()
+		h := w.Init(rec, nil)
+		if f(h); w.Claim() {
+			t.Errorf("%s: claimed what has begun", name)
+		}
+		claimed := Writer{Claimable: true}
+		rec = httptest.NewRecorder()
+		h = claimed.Init(rec, nil)
+		if !claimed.Claim() || claimed.Claim() {
+			t.Errorf("%s: not claimed once", name)
+		}
+		if err := f(h); err != ErrDone || rec.Body.Len() > 0 || rec.Flushed {
+			t.Errorf("%s: got %v, %q", name, err, rec.Body)
 		}
 	}
 }

@@ -1,0 +1,71 @@
+package jwt
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endpoint is a JWKS endpoint without a network, which hangs on demand.
+type endpoint struct {
+	hangs atomic.Bool
+	set   atomic.Value
+}
+
+func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	if e.hangs.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(e.set.Load().(string))),
+	}, nil
+}
+
+// An endpoint that hangs costs the tokens with unknown keys one wait, and not one
+// each, however long it hangs; when it is well again, they wait as before.
+func TestHangCostsPatienceOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(endpoint)
+		e.set.Store(setOf(jwkOf("old")))
+		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true, Client: &http.Client{Transport: e}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		took := func(what, kid string, status int, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			got := ask(t.Context(), v, signed(kid))
+			if passed := time.Since(began); got != status || passed != want {
+				t.Errorf("%s: got %d after %v, want %d after %v", what, got, passed, status, want)
+			}
+		}
+		e.hangs.Store(true)
+		took("a known key", "old", 200, 0)
+		took("the first that waits", "x", 401, patience)
+		took("the second", "y", 401, 0)
+		if got := askDirect(v, signed("y")); got != 401 {
+			t.Errorf("direct: got %d, which is not an answer at once", got)
+		}
+		for range 10 { // beyond the fetch, and further ones
+			time.Sleep(7 * time.Second)
+			took("later", "z", 401, 0)
+		}
+		took("a known key", "old", 200, 0)
+		e.hangs.Store(false)
+		e.set.Store(setOf(jwkOf("new")))
+		time.Sleep(2 * time.Minute) // what hung has ended, and was tried again
+		took("well again", "new", 200, 0)
+		e.hangs.Store(true)
+		time.Sleep(time.Minute)
+		go ask(t.Context(), v, signed("x"))
+		time.Sleep(2 * time.Second)
+		took("it joins one that has been waiting", "y", 401, patience-2*time.Second)
+	})
+}

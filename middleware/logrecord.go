@@ -1,0 +1,120 @@
+package middleware
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// This file is the access log by way of log/slog.
+
+// record gives a line to slog.
+func (l *AccessLog) record(e *entry, m *more) {
+	ctx := context.Background()
+	if !l.handler.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	own := func(s string) string {
+		if len(s) > maxLogged {
+			return s[:maxLogged] + "..."
+		}
+		if e.views {
+			return strings.Clone(s)
+		}
+		return s
+	}
+	path, query, _ := strings.Cut(e.target, "?")
+	r := slog.NewRecord(l.stamp.now(), slog.LevelInfo, "request", 0)
+	r.AddAttrs(slog.String("method", own(e.method)), slog.String("path", own(path)))
+	if query != "" {
+		r.AddAttrs(slog.String("query", own(query)))
+	}
+	r.AddAttrs(
+		slog.Int("status", e.status), slog.Int64("bytes", e.size), slog.Duration("latency", e.latency),
+		slog.String("remote", hostOf(e.remote)), slog.String("host", own(m.host)), slog.String("proto", e.proto),
+	)
+	for _, a := range [...]struct{ key, value string }{
+		{"pattern", m.pattern}, {"user", e.user}, {"request_id", m.id}, {"referer", own(m.referer)}, {"user_agent", own(m.agent)},
+	} {
+		if a.value != "" {
+			r.AddAttrs(slog.String(a.key, a.value))
+		}
+	}
+	l.handler.Handle(ctx, r)
+}
+
+// printable passes lines of JSON on and escapes what cannot be printed, as slog's
+// text handler does: U+009B begins a command for some terminals, U+202E turns the
+// text after it around. In JSON, characters beyond ASCII are in strings only, where
+// an escape means the same.
+type printable struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (w printable) Write(p []byte) (int, error) {
+	if !isASCII(p) {
+		if _, err := w.to.Write(appendPrintable(make([]byte, 0, 2*len(p)), p)); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	return w.to.Write(p)
+}
+
+// isASCII reports whether p needs no escapes. It looks at eight bytes at a time.
+func isASCII(p []byte) bool {
+	for ; len(p) >= 8; p = p[8:] {
+		// DEL gets its top bit by one more.
+		if w := binary.LittleEndian.Uint64(p); (w|(w+ones))&tops != 0 {
+			return false
+		}
+	}
+	for _, c := range p {
+		if c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func appendPrintable(b, p []byte) []byte {
+	for len(p) > 0 {
+		r, n := utf8.DecodeRune(p)
+		switch {
+		case r < 0x7f || unicode.IsPrint(r) && (r != utf8.RuneError || n > 1):
+			b = append(b, p[:n]...)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			b = appendUnicode(appendUnicode(b, hi), lo)
+		default:
+			b = appendUnicode(b, r)
+		}
+		p = p[n:]
+	}
+	return b
+}
+
+func appendUnicode(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}
+
+// isTerminal reports whether w is a terminal, or another device that is written
+// to by the character, but for the one that takes everything.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

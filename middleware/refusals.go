@@ -1,0 +1,128 @@
+package middleware
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// A Refusal is an answer that middleware gives instead of the handler's.
+type Refusal struct {
+	Status int
+	// Type and Title are those of a problem (RFC 9457): Type is "", which stands
+	// for "about:blank", or a URI that ratelimit refuses with; Title is a few words
+	// in English, as a rule http.StatusText.
+	Type, Title string
+	// Violated are the names of the rules that a request was beyond, of a 429.
+	Violated []string
+	// Header are the fields of the answer: Content-Type, which is that of plain
+	// text, Cache-Control, and where they belong WWW-Authenticate, Retry-After,
+	// RateLimit. They may be changed.
+	Header http.Header
+}
+
+// Refusals makes respond write the bodies of all refusals of the middleware inside
+// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, RateLimit, ETag
+// and Recover. Without it they are a line of text, of RateLimit problem details if
+// Accept names JSON. If respond is nil, it is Problem, which writes problem details
+// in JSON:
+//
+//	h = middleware.Chain(mux, access.Wrap, middleware.Refusals(nil), middleware.Recover(nil), auth)
+//
+// respond sets Content-Type and returns the body. It is called once for each kind
+// of refusal and its answer is cached, so it cannot depend on the request; for
+// RateLimit, whose Retry-After differs, it is called each time. It must be safe for
+// concurrent use.
+//
+// If one Refusals is inside of another, the inner one answers. Answers of handlers
+// and routers, such as 404 and 405, are not changed. Response writers of other
+// middleware hide Refusals from what is inside if they have no method Unwrap, as
+// that of http.TimeoutHandler.
+//
+// An accepted request costs an allocation of 24 bytes on the plain way, and none on
+// the direct way.
+func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
+	if respond == nil {
+		respond = Problem
+	}
+	hook := refusal.NewHook(func(p *refusal.Problem, h http.Header) []byte {
+		return respond(&Refusal{Status: p.Status, Type: p.Type, Title: p.Title, Violated: p.Violated, Header: h})
+	})
+	return func(next http.Handler) http.Handler {
+		return wrap.Handler(next,
+			func(w http.ResponseWriter, r *http.Request) {
+				h := &hooked{w, hook}
+				if _, ok := w.(direct.FileSender); ok {
+					next.ServeHTTP(hookedFiles{h}, r)
+				} else {
+					next.ServeHTTP(h, r)
+				}
+			},
+			func(x *direct.Exchange, next direct.Handler) bool {
+				outer := refusal.Set(x, hook)
+				// Middleware outside has another hook or none, also after a panic.
+				defer refusal.Set(x, outer)
+				return next.ServeDirect(x)
+			})
+	}
+}
+
+// Problem writes the body of a refusal as problem details in JSON (RFC 9457):
+//
+//	{"title":"Unauthorized","status":401}
+func Problem(r *Refusal) []byte {
+	r.Header.Set("Content-Type", "application/problem+json")
+	p := refusal.Problem{Type: r.Type, Title: r.Title, Status: r.Status, Violated: r.Violated}
+	return p.JSON()
+}
+
+// hooked is a response writer that refusal.Around finds the hook by. All else it
+// passes on.
+type hooked struct {
+	http.ResponseWriter
+	hook *refusal.Hook
+}
+
+// RefusalHook is for refusal.Around.
+func (w *hooked) RefusalHook() *refusal.Hook { return w.hook }
+
+// Unwrap is for http.ResponseController.
+func (w *hooked) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteString implements io.StringWriter.
+func (w *hooked) WriteString(s string) (int, error) { return io.WriteString(w.ResponseWriter, s) }
+
+// ReadFrom implements io.ReaderFrom.
+func (w *hooked) ReadFrom(src io.Reader) (int64, error) {
+	if to, ok := w.ResponseWriter.(io.ReaderFrom); ok {
+		return to.ReadFrom(src)
+	}
+	return io.Copy(struct{ io.Writer }{w.ResponseWriter}, src)
+}
+
+// Flush implements http.Flusher.
+func (w *hooked) Flush() { w.FlushError() }
+
+// FlushError is Flush for http.ResponseController.
+func (w *hooked) FlushError() error { return http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Hijack implements http.Hijacker.
+func (w *hooked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// CloseNotify implements http.CloseNotifier, which gin asks every writer for.
+func (w *hooked) CloseNotify() <-chan bool { return wrap.CloseNotify(w.ResponseWriter) }
+
+// hookedFiles is a hooked around a direct.FileSender.
+type hookedFiles struct{ *hooked }
+
+// SendFile implements direct.FileSender.
+func (w hookedFiles) SendFile(f direct.File) error {
+	return w.ResponseWriter.(direct.FileSender).SendFile(f)
+}
