@@ -33,6 +33,10 @@
 //
 // # Where it is not ServeMux
 //
+//   - A segment that begins with ":" or "*" is refused at registration: it is a
+//     wildcard in other routers, and as a literal it would hardly ever match.
+//     "/%3Aid" and "/%2A" are patterns of the literal segments ":id" and "*".
+//   - The method "*" is refused, and so is "get", which is not "GET".
 //   - OPTIONS is answered 204 with Allow, and Allow names it.
 //   - A pattern with an unclean path ("/a//b") is refused also without a method:
 //     it could only match CONNECT. In one for CONNECT an empty segment matches

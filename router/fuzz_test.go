@@ -47,7 +47,8 @@ func (s *source) pattern() string {
 			p += "/{" + names[i] + "}"
 			names = slices.Delete(names, i, i+1)
 		} else {
-			p += "/" + s.pick(pathSegments...)
+			// The Router refuses a bare asterisk.
+			p += "/" + strings.Replace(s.pick(pathSegments...), "*", "%2A", 1)
 		}
 	}
 	end := s.pick("", "/", "/{$}", "/{rest...}", "")

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,9 +13,22 @@ import (
 // all methods without one. h sees the path without prefix and g's own, as with
 // http.StripPrefix, and the pattern and path values of the outer route until it
 // sets its own. A request for prefix without a slash at its end is redirected.
+//
+// Beside "GET /", which has fewer methods and more paths, Mount("/files", h)
+// panics, as the patterns would with ServeMux: neither is more specific. Write
+// "GET /{$}" if it is for the one page, or Mount("GET /files", h).
 func (g *Routes) Mount(prefix string, h http.Handler) *Route {
 	if h == nil {
 		panic("router: nil handler")
+	}
+	below := prefix[strings.LastIndexAny(prefix, " \t")+1:]
+	if g.prefix == "" {
+		if err := checkPrefix(below); err != nil {
+			panic("router: Mount: " + err.Error())
+		}
+	}
+	if all, ok := strings.CutSuffix(prefix, "/*"); ok {
+		panic(fmt.Sprintf("router: Mount(%q): it takes all paths below its prefix; write Mount(%q)", prefix, all))
 	}
 	text := strings.TrimSuffix(prefix, "/") + "/"
 	_, path, _ := strings.Cut(g.prefix+text, "/")

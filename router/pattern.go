@@ -43,15 +43,18 @@ func parse(s string) (*pattern, error) {
 	rest := s
 	if i := strings.IndexAny(s, " \t"); i >= 0 {
 		p.method, rest = s[:i], strings.TrimLeft(s[i+1:], " \t")
-		if p.method != "" && !validMethod(p.method) {
-			return nil, fmt.Errorf("invalid method %q", p.method)
+		if err := checkMethod(p.method); err != nil {
+			return nil, err
 		}
 	}
 	slash := strings.IndexByte(rest, '/')
 	if slash < 0 {
-		return nil, errors.New("host or path without a slash")
+		return nil, fmt.Errorf("host or path without a slash; write %q for a path", "/"+rest)
 	}
 	p.host, rest = rest[:slash], rest[slash:]
+	if err := checkSegments(rest); err != nil {
+		return nil, err
+	}
 	if strings.Contains(p.host, "{") {
 		return nil, errors.New("the host has a '{'; is a slash missing before it?")
 	}
@@ -111,6 +114,9 @@ func parseSegment(text string) (segment, error) {
 	}
 	name, rest := strings.CutSuffix(text[1:len(text)-1], "...")
 	if !validName(name) {
+		if before, _, ok := strings.Cut(name, ":"); ok && validName(before) {
+			return segment{}, fmt.Errorf("wildcards have no expressions: write {%s} and check the value in the handler", before)
+		}
 		return segment{}, fmt.Errorf("bad wildcard name %q", name)
 	}
 	if rest {

@@ -71,6 +71,27 @@ func TestRefused(t *testing.T) {
 		{"GET /a/,/a/b", "fewer paths"},
 		{"/a/b,GET /a/", "more paths"},
 		{"GET /a,HEAD /{x}", "more paths"},
+
+		// What other routers take.
+		{"GET /users/:id", `":id" is literal here; write "/users/{id}", or "%3Aid"`},
+		{"/:a/:a/b", `write "/{a}/{a2}/b"`},
+		{"/:", `write "/{id}"`},
+		{"/:id?", `write "/{id}"`},
+		{"GET /files/*", `"*" is literal here; write "/files/{path...}", or "%2A"`},
+		{"/files/*name", `write "/files/{name...}"`},
+		{"/a/*/b", `write "/a/{id}/b"`},
+		{"/static/*.css", `write "/static/{path...}"`},
+		{"/{id:[0-9]+}", "write {id} and check"},
+		{"get /x", `write "GET", not "get"`},
+		{"Trace /x", `write "TRACE"`},
+		{"* /x", "leave the method out"},
+		{"GET users", `write "/users" for a path`},
+
+		// Ways out of a conflict.
+		{"GET /,/files/", `; write "GET /{$}" for the one page, or "GET /files/"`},
+		{"/files/,GET /", `; write "GET /{$}" for the one page, or "GET /files/"`},
+		{"GET /{x},/a", `; write "GET /a"`},
+		{"GET a.com/b/,a.com/b/c", `; write "GET a.com/b/{$}" for the one page, or "GET a.com/b/c"`},
 	} {
 		r := router.New()
 		patterns := strings.Split(tt.patterns, ",")
@@ -93,6 +114,10 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]func(r *router.Router){
+		"nil middleware":              func(r *router.Router) { r.Use(nil) },
+		"nil middleware of a group":   func(r *router.Router) { r.Group("/a", tag(""), nil) },
+		"nil middleware of With":      func(r *router.Router) { r.With(nil) },
+		"middleware that makes nil":   func(r *router.Router) { r.With(func(http.Handler) http.Handler { return nil }).Handle("/", say("")) },
 		"nil handler":                 func(r *router.Router) { r.Handle("/", nil) },
 		"nil HandlerFunc":             func(r *router.Router) { r.Handle("/", http.HandlerFunc(nil)) },
 		"nil function":                func(r *router.Router) { r.HandleFunc("/", nil) },
@@ -106,6 +131,68 @@ func TestRefused(t *testing.T) {
 	} {
 		if registers(func() { f(router.New()) }) {
 			t.Errorf("%s: no panic", name)
+		}
+	}
+}
+
+// The messages of groups and mounts, which do not have a pattern to name.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]func(r *router.Router){
+		`begins with the host "y"; write "/y" for a path, or "y/" for the host`: func(r *router.Router) { r.Group("y").Handle("GET /a", say("")) },
+		`write "/api/v1" for a path, or "api/" for the host`:                    func(r *router.Router) { r.Group("api/v1") },
+		`write "/b" for a path`:                       func(r *router.Router) { r.Group("").With().Group("b") },
+		`write "/files" for a path`:                   func(r *router.Router) { r.Mount("files", say("")) },
+		`write "/got" for a path`:                     func(r *router.Router) { r.Mount("GET got", say("")) },
+		`must begin with a slash`:                     func(r *router.Router) { r.Group("/a").Group("y") },
+		`below its prefix; write Mount("GET /files")`: func(r *router.Router) { r.Mount("GET /files/*", say("")) },
+		`write "/a/{id}/b"`:                           func(r *router.Router) { r.Group("/a/:id").Handle("GET /b", say("")) },
+		`; write "GET /{$}" for the one page, or Mount("GET /files")`: func(r *router.Router) {
+			r.Handle("GET /", say(""))
+			r.Mount("/files", say(""))
+		},
+		`for the one page, or Mount("GET /api/files")`: func(r *router.Router) {
+			r.Group("/api").Mount("/files", say(""))
+			r.Handle("GET /api/", say(""))
+		},
+		"nil middleware (number 2 of 2)": func(r *router.Router) { r.Use(tag(""), nil) },
+	} {
+		text := func() (s string) {
+			defer func() { s = fmt.Sprint(recover()) }()
+			f(router.New())
+			return
+		}()
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+}
+
+// What looks like another router's wildcard can be registered encoded, and
+// hosts of one label with a slash.
+func TestLiterals(t *testing.T) {
+	t.Parallel()
+	r := router.New()
+	for _, p := range []string{"GET /%3Aid", "/a/%2A", "/%2a/b", "/a:b", "/a/b*", "GET intranet/x", "brew /pot"} {
+		r.Handle(p, echo(p))
+	}
+	r.Group("wiki/").Handle("/x", echo("wiki/x"))
+	r.Group("localhost/v1").Handle("/x", echo("localhost/v1/x"))
+	r.Group("[::1]").Handle("/x", echo("[::1]/x"))
+	for _, tt := range []struct{ method, target, pattern string }{
+		{"GET", "http://a.com/:id", "GET /%3Aid"},
+		{"GET", "http://a.com/%3aid", "GET /%3Aid"},
+		{"GET", "http://a.com/a/*", "/a/%2A"},
+		{"GET", "http://a.com/*/b", "/%2a/b"},
+		{"GET", "http://a.com/a:b", "/a:b"},
+		{"GET", "http://a.com/a/b*", "/a/b*"},
+		{"GET", "http://intranet/x", "GET intranet/x"},
+		{"brew", "http://a.com/pot", "brew /pot"},
+		{"GET", "http://wiki/x", "wiki/x"},
+		{"GET", "http://localhost:80/v1/x", "localhost/v1/x"},
+	} {
+		if a := ask(r, httptest.NewRequest(tt.method, tt.target, nil)); a.status != 200 || a.pattern != tt.pattern {
+			t.Errorf("%s %s: got %+v, want %s", tt.method, tt.target, a, tt.pattern)
 		}
 	}
 }

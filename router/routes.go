@@ -23,10 +23,18 @@ type Routes struct {
 // of g's.
 //
 // The prefix "/api" makes "GET /users" the pattern "GET /api/users". It may
-// have wildcards. One that begins without a slash, as "api", begins with a host.
+// have wildcards. One that begins without a slash, as "api.example.com/v1",
+// begins with a host. A host of one label stands alone, with a slash after it:
+// "intranet/". Group panics for "api", which is a path that lost its slash.
 // There is no pattern for the prefix itself, without a slash: register that
 // outside of the group.
 func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
+	checkMiddleware(middleware)
+	if g.prefix == "" {
+		if err := checkPrefix(prefix); err != nil {
+			panic("router: Group: " + err.Error())
+		}
+	}
 	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")), middleware: middleware}
 }
 
@@ -42,6 +50,7 @@ func (g *Routes) With(middleware ...Middleware) *Routes { return g.Group("", mid
 // runs. That of the Router is also around the answers for which there is no
 // route: 404, 405, redirects and those to OPTIONS.
 func (g *Routes) Use(middleware ...Middleware) {
+	checkMiddleware(middleware)
 	g.root.mu.Lock()
 	defer g.root.mu.Unlock()
 	if g.used {
@@ -55,14 +64,26 @@ func (g *Routes) Use(middleware ...Middleware) {
 func (g *Routes) wrap(h http.Handler) http.Handler {
 	for ; g != nil; g = g.parent {
 		for i := len(g.middleware) - 1; i >= 0; i-- {
-			h = g.middleware[i](h)
+			if h = g.middleware[i](h); h == nil {
+				panic("router: a middleware returned a nil handler")
+			}
 		}
 	}
 	return h
 }
 
+// checkMiddleware panics where the caller is, not at the first route.
+func checkMiddleware(all []Middleware) {
+	for i, m := range all {
+		if m == nil {
+			panic(fmt.Sprintf("router: nil middleware (number %d of %d)", i+1, len(all)))
+		}
+	}
+}
+
 // Handle registers h for pattern, "[METHOD ][HOST]/PATH" as http.ServeMux has
-// it. It panics if the pattern is malformed or conflicts with another.
+// it. It panics if the pattern is malformed, has wildcards of other routers
+// (":id", "*"), or conflicts with another.
 func (g *Routes) Handle(pattern string, h http.Handler) *Route {
 	return g.root.register(g, pattern, h)
 }
@@ -98,15 +119,16 @@ func (r *Router) register(g *Routes, text string, h http.Handler) *Route {
 		panic(fmt.Sprintf("router: pattern %q: %v", text, err))
 	}
 	p.at = caller()
+	rt := &Route{pattern: p, text: text, own: h, root: r}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, other := range r.routes {
 		if q := other.pattern; conflict(p, q) {
 			panic(fmt.Sprintf("router: pattern %q (registered at %s) conflicts with pattern %q (registered at %s): %s",
-				p.text, p.at, q.text, q.at, explain(p, q)))
+				p.text, p.at, q.text, q.at, explain(p, q)+wayOut(rt, other)))
 		}
 	}
-	rt := &Route{pattern: p, text: text, handler: g.wrap(h), own: h, root: r}
+	rt.handler = g.wrap(h)
 	rt.direct, _ = rt.handler.(direct.Handler)
 	for _, s := range p.segments {
 		if s.kind == single || s.kind == multi {

@@ -18,13 +18,18 @@ const (
 	logOff      logFormat = "off"
 	logCommon   logFormat = "common"
 	logCombined logFormat = "combined"
+	logVhost    logFormat = "vhost"
 	logText     logFormat = "text"
 	logJSON     logFormat = "json"
 )
 
+// logNames is the list of them for people.
+const logNames = "off, common, combined, vhost, text or json"
+
 // logFormats are all that are written.
 var logFormats = map[logFormat]middleware.LogFormat{
-	logCommon: middleware.LogCommon, logCombined: middleware.LogCombined, logText: middleware.LogText, logJSON: middleware.LogJSON,
+	logCommon: middleware.LogCommon, logCombined: middleware.LogCombined, logVhost: middleware.LogVhostCombined,
+	logText: middleware.LogText, logJSON: middleware.LogJSON,
 }
 
 // logWords are for the completion of shells.
@@ -32,6 +37,7 @@ var logWords = []string{
 	"off\tno access log",
 	"common\tthe Common Log Format",
 	"combined\tthe same with Referer and User-Agent",
+	"vhost\tcombined after the host and the port",
 	"text\tkey=value lines",
 	"json\tone object a line",
 }
@@ -44,7 +50,7 @@ func (f *logFormat) Type() string { return "format" }
 func (f *logFormat) Set(s string) error {
 	v := logFormat(s)
 	if _, ok := logFormats[v]; !ok && v != logOff {
-		return errors.New("want off, common, combined, text or json")
+		return errors.New("want " + logNames)
 	}
 	*f = v
 	return nil
@@ -60,7 +66,7 @@ func (f logFormat) access(w io.Writer) *middleware.AccessLog {
 }
 
 // errors is what the server reports its errors through. They have the format of the access log if that has one for
-// them, so that one parser can read all of stderr while the server runs. The two of web servers have none.
+// them, so that one parser can read all of stderr while the server runs. Those of web servers have none.
 func (f logFormat) errors(w io.Writer) *log.Logger {
 	var h slog.Handler
 	switch f {

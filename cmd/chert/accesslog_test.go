@@ -89,6 +89,14 @@ func parseCLF(line string, combined bool) (requestLine, error) {
 	return r, nil
 }
 
+// parseVhost reads a line of Apache's vhost_combined.
+func parseVhost(line string) (requestLine, error) {
+	host, rest, _ := strings.Cut(line, " ")
+	r, err := parseCLF(rest, true)
+	r.Host = host
+	return r, err
+}
+
 // Every format tells the same of the same requests, as far as it has room.
 func TestLogFormats(t *testing.T) {
 	needSignals(t)
@@ -96,6 +104,7 @@ func TestLogFormats(t *testing.T) {
 		"json": parseJSON, "text": parseText,
 		"common":   func(line string) (requestLine, error) { return parseCLF(line, false) },
 		"combined": func(line string) (requestLine, error) { return parseCLF(line, true) },
+		"vhost":    parseVhost,
 	}
 	for format, parse := range parsers {
 		t.Run(format, func(t *testing.T) {
@@ -145,6 +154,9 @@ func TestLogFormats(t *testing.T) {
 						t.Errorf("%s: a common field is wrong", line)
 					}
 				}
+				if format == "vhost" && "http://"+got.Host+"/" != p.urls[0] {
+					t.Errorf("%s: the host is wrong", line)
+				}
 				w := want[i]
 				w.UserAgent = "test/1.0 (a; b)"
 				if format == "common" {
@@ -159,12 +171,13 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// Errors do not look like requests to what reads the two formats of web servers, nor do they break those of slog.
+// Errors do not look like requests to what reads the formats of web servers, nor do they break those of slog.
 func TestLogFormatsOfErrors(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[logFormat]string{
 		logOff: "^chert: it failed\n$", logCommon: "^chert: it failed\n$", logCombined: "^chert: it failed\n$",
-		logText: `^time=\S+ level=ERROR msg="it failed"\n$`, logJSON: `^\{"time":"[^"]+","level":"ERROR","msg":"it failed"\}\n$`,
+		logVhost: "^chert: it failed\n$",
+		logText:  `^time=\S+ level=ERROR msg="it failed"\n$`, logJSON: `^\{"time":"[^"]+","level":"ERROR","msg":"it failed"\}\n$`,
 	} {
 		var out bytes.Buffer
 		format.errors(&out).Print("it failed")

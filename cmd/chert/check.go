@@ -12,9 +12,12 @@ import (
 
 // configChecks are what package config leaves to the command.
 var configChecks = config.Checks{
-	Listen: func(s string) error {
-		_, err := parseEndpoint(s)
-		return err
+	Listen: func(before []string, s string) error {
+		var all endpoints
+		for _, other := range before {
+			all.Set(other) // these have passed
+		}
+		return all.Set(s)
 	},
 	Log:         func(s string) error { return new(logFormat).Set(s) },
 	Folder:      checkFolder,

@@ -19,11 +19,16 @@ func TestCheck(t *testing.T) {
 		{"one site", site, exitOK, "FILE: ok, 1 site\n"},
 		{"more", site + "[[site]]\nhosts = 'a'\nroot = '.'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
 			"FILE: ok, 2 sites and 1 redirect\n"},
-		{"errors", "listen = ['8080']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
-			exitFailure, `FILE:1:11: listen: "8080": want host:port, :port or unix:/path; did you mean :8080?
+		{"errors", "listen = ['8O80']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
+			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port or unix:/path
 FILE:5:7: spa: there is no file "no.html" in "DIR/www"
 FILE:7:9: "[a" is not a valid pattern
 FILE:8:12: the field "Content-Length" cannot be set
+`},
+		{"addresses", "listen = ['8080', 'unix:s', 'unix:./s?mode=0660', '127.0.0.1:8080', ':8080']\n" + site, exitFailure,
+			`FILE:1:29: listen: "unix:./s?mode=0660": it is there already
+FILE:1:51: listen: "127.0.0.1:8080": it is there already
+FILE:1:69: listen: ":8080": it is every address of this machine, and 127.0.0.1:8080 is there already
 `},
 		{"no folder", "[[site]]\nhosts = ['*']\nroot = 'gone'\n[[site]]\nhosts = 'a'\nroot = 'www/f'\n", exitFailure,
 			`FILE:3:8: root: no such folder: "DIR/gone"

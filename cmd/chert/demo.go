@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
+	"github.com/chert-http/chert/static"
 	"github.com/spf13/cobra"
 )
 
@@ -55,7 +57,8 @@ func newDemoCmd() *cobra.Command {
 	// Its lines are for the address that --listen says, so that they can be pasted as they are.
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		at := demoAt(o.listen.orDefault()[0])
+		all, _ := o.addresses()
+		at := demoAt(all[0])
 		cmd.Long = fmt.Sprintf(demoLong, demo.TokenLine(at), strings.TrimSuffix(demo.Text(demo.Lines(at, demo.Tokens{JWT: "$TOKEN"})), "\n"))
 		help(cmd, args)
 	})
@@ -88,7 +91,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	errs := o.log.errors(out)
 
 	srv := &chert.Server{ErrorLog: errs}
-	ls, err := openAll(srv.Listen, o.listen.orDefault())
+	all, _ := o.addresses()
+	ls, err := openAll(srv.Listen, all)
 	defer func() {
 		for _, l := range ls {
 			l.close()
@@ -124,7 +128,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		go func() { failed <- srv.Serve(l.Listener) }()
 	}
 	err = waitDemo(o, srv, failed, stop, hangup, stdout, errs)
-	fmt.Fprint(stdout, f.tally.summary(time.Since(start), f.cache()))
+	// What came from the cache says nothing where most is no file.
+	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}))
 	return err
 }
 
@@ -161,14 +166,11 @@ func opened(l listener) endpoint {
 	if l.Addr().Network() == "unix" {
 		network = "unix"
 	}
-	return endpoint{network, l.Addr().String()}
+	return endpoint{network: network, address: l.Addr().String()}
 }
 
 func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener) error {
-	line := "chert: serving the demo at " + showAll(ls)
-	if len(o.listen) == 0 {
-		line += " (this machine only; --listen :8080 opens it to the network)"
-	}
+	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) + networkLine(ls, net.InterfaceAddrs)
 	jwt, err := d.JWT()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"flag"
 	"html"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -226,11 +227,16 @@ func TestDemoClockEndsAtShutdown(t *testing.T) {
 	if !events.Scan() || !strings.HasPrefix(events.Text(), "data: ") {
 		t.Fatalf("%q is no event", events.Text())
 	}
+	get(t, newClient(t, ""), p.urls[0]+"files/chert.txt")
 	p.signal(os.Interrupt)
 	for events.Scan() {
 	}
 	if err := events.Err(); err != nil {
 		t.Errorf("the stream was cut off: %v", err)
+	}
+	out, err := io.ReadAll(p.stdout)
+	if text := string(out); err != nil || !strings.Contains(text, "chert: 2 requests and ") || strings.Contains(text, "from the cache") {
+		t.Errorf("it ends with %q, %v", out, err)
 	}
 	p.waitFor(exitOK)
 	if log := p.stderr.String(); !strings.Contains(log, "path=/clock status=200") {
@@ -253,7 +259,7 @@ func TestDemoCommandLine(t *testing.T) {
 		{"demo .", exitUsage, `to serve the folder ".": "chert serve"`},
 		{"demo --shutdown-timeout -1s", exitUsage, "negative"},
 		{"demo -q --log json", exitUsage, "contradict"},
-		{"demo --log xml", exitUsage, "want off, common, combined, text or json"},
+		{"demo --log xml", exitUsage, "want off, common, combined, vhost, text or json"},
 		{"demo --listen " + taken.Addr().String(), exitFailure, "already in use"},
 	} {
 		code, stdout, stderr := inProcess(t, strings.Fields(tt.args)...)

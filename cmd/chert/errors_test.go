@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/spf13/cobra"
 )
 
 // oneLine checks an answer of run that is an error: nothing on stdout, and on stderr exactly this line.
@@ -29,24 +30,36 @@ func TestUsageErrors(t *testing.T) {
 		seeChert = `; see "chert --help"`
 		seeServe = `; see "chert serve --help"`
 		badListn = `chert: invalid argument %ARG% for "-l, --listen" flag: `
-		wantForm = "want host:port, :port or unix:/path"
+		wantForm = "want host:port, :port, a port or unix:/path"
+		wantSock = "want unix:/path?mode=0660&group=www-data; either may be left out"
 		wantPort = "want a port from 0 to 65535 (0 takes a free one)"
 	)
 	listen := func(arg, why string) (args []string, want string) {
 		return []string{"serve", "--listen", arg}, strings.ReplaceAll(badListn, "%ARG%", `"`+arg+`"`) + why + seeServe
 	}
 	for arg, why := range map[string]string{
-		"8080":         wantForm + "; did you mean :8080?",
-		"localhost":    wantForm,
-		"":             wantForm,
-		"http://x/":    wantForm,
-		"::1:8080":     wantForm, // IPv6 needs brackets
-		"x:":           wantPort,
-		":http":        wantPort,
-		":65536":       wantPort,
-		":-1":          wantPort,
-		"unix:":        "want a path after unix:, as in unix:/run/chert.sock",
-		"unix:@hidden": "want a path after unix:; abstract sockets are not supported",
+		"65536":                      wantForm,
+		"localhost":                  wantForm,
+		"":                           wantForm,
+		"http://x/":                  wantForm,
+		"::1:8080":                   wantForm, // IPv6 needs brackets
+		"x:":                         wantPort,
+		":http":                      wantPort,
+		":65536":                     wantPort,
+		":-1":                        wantPort,
+		"unix:":                      "want a path after unix:, as in unix:/run/chert.sock",
+		"unix:?mode=1":               "want a path after unix:, as in unix:/run/chert.sock",
+		"unix:s?":                    wantSock,
+		"unix:s?a=b":                 wantSock,
+		"unix:s?%":                   wantSock,
+		"unix:s?mode":                "want a mode such as 0660, in octal",
+		"unix:s?mode=rw":             "want a mode such as 0660, in octal",
+		"unix:s?mode=8":              "want a mode such as 0660, in octal",
+		"unix:s?mode=0":              "want a mode such as 0660, in octal",
+		"unix:s?mode=4755":           "want a mode such as 0660, in octal",
+		"unix:s?group=":              wantSock,
+		"unix:s?mode=0660&mode=0600": "mode is there twice",
+		"unix:@hidden":               "want a path after unix:; abstract sockets are not supported",
 	} {
 		args, want := listen(arg, why)
 		oneLine(t, exitUsage, want, args...)
@@ -68,13 +81,28 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "-l", "unix:s", "-l", "unix:s"},
 			`chert: invalid argument "unix:s" for "-l, --listen" flag: it is there already` + seeServe},
 		{[]string{"serve", "--log", "xml"},
-			`chert: invalid argument "xml" for "--log" flag: want off, common, combined, text or json` + seeServe},
+			`chert: invalid argument "xml" for "--log" flag: want off, common, combined, vhost, text or json` + seeServe},
 		{[]string{"serve", "--quiet", "--log", "text"},
 			`chert: --quiet and --log text contradict each other; leave one out` + seeServe},
 		{[]string{"serve", "--shutdown-timeout", "-1s"},
 			`chert: --shutdown-timeout -1s is negative; 0 does not wait` + seeServe},
 		{[]string{"serve", "--shutdown-timeout", "5"},
-			`chert: invalid argument "5" for "--shutdown-timeout" flag: time: missing unit in duration "5"` + seeServe},
+			`chert: invalid argument "5" for "--shutdown-timeout" flag: wants a time such as 5s, 100ms or 1m30s` + seeServe},
+		{[]string{"serve", "-l", "unix:s", "-l", "unix:s?mode=0660"},
+			`chert: invalid argument "unix:s?mode=0660" for "-l, --listen" flag: it is there already` + seeServe},
+		{[]string{"serve", "-l", "8080", "-l", "127.0.0.1:8080"},
+			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: it is there already` + seeServe},
+		{[]string{"serve", "-l", ":8080", "-l", "127.0.0.1:8080"},
+			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: :8080 has it already, with every address of this machine` + seeServe},
+		{[]string{"serve", "-l", "[::1]:80", "-l", "0.0.0.0:80"},
+			`chert: invalid argument "0.0.0.0:80" for "-l, --listen" flag: it is every address of this machine, and [::1]:80 is there already` + seeServe},
+		{[]string{"serve", "--open=maybe"},
+			`chert: invalid argument "maybe" for "--open" flag: wants no value, or true or false` + seeServe},
+		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: ` + noTLS + seeServe},
+		{[]string{"demo", "--tls-cert", "x"}, `chert: unknown flag: --tls-cert: ` + noTLS + `; see "chert demo --help"`},
+		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: ` + listenPort + seeServe},
+		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: ` + listenPort + seeServe},
+		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},
 		{[]string{"completion"},
 			`chert: no shell given; want bash, zsh, fish or powershell; see "chert completion --help"`},
 		{[]string{"completion", "csh"},
@@ -82,6 +110,32 @@ func TestUsageErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		oneLine(t, exitUsage, tt.want, tt.args...)
+	}
+}
+
+// What flags say of a wrong value is in chert's words, not those of the packages that read it.
+func TestFlagWords(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {
+		for _, name := range flagNames(cmd) {
+			_, _, stderr := inProcess(t, cmd.Name(), "--"+name+"=\x00", "one", "folder too many")
+			for _, foreign := range []string{"strconv", "time:", "invalid syntax", "ParseAddr", "unknown unit"} {
+				if strings.Contains(stderr, foreign) {
+					t.Errorf("%s --%s: %s", cmd.Name(), name, stderr)
+				}
+			}
+		}
+	}
+}
+
+// A hint is for flags that chert does not have.
+func TestInstead(t *testing.T) {
+	t.Parallel()
+	flags := newServeCmd().Flags()
+	for name := range instead {
+		if flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil {
+			t.Errorf("there is a flag %s", name)
+		}
 	}
 }
 
@@ -138,7 +192,7 @@ func TestOpenDoorsAllOrNothing(t *testing.T) {
 	}
 	defer l.Close()
 	s := &server{srv: new(chert.Server)}
-	_, err = s.openDoors([]endpoint{{"unix", sock}, {"tcp", l.Addr().String()}})
+	_, err = s.openDoors([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
 	if !isAddrInUseLine(err) {
 		t.Fatalf("error %v", err)
 	}
@@ -175,7 +229,7 @@ func TestExplainTCP(t *testing.T) {
 		{":80", errors.New("the moon is full"), "cannot listen on :80: the moon is full"},
 	}
 	for _, tt := range tests {
-		if got := explainTCP(endpoint{"tcp", tt.address}, tt.err).Error(); got != tt.want {
+		if got := explainTCP(endpoint{network: "tcp", address: tt.address}, tt.err).Error(); got != tt.want {
 			t.Errorf("%s, %v:\ngot  %s\nwant %s", tt.address, tt.err, got, tt.want)
 		}
 	}

@@ -28,34 +28,38 @@ type fileFlags struct {
 	cache           sizeFlag
 	cacheFileSize   sizeFlag
 	openFiles       countFlag
+	names           []string // of all these flags; set by add
 }
-
-// fileFlagNames are all of them.
-var fileFlagNames = []string{"index", "no-listing", "dotfiles", "spa", "not-found", "header", "cache-control", "immutable",
-	"no-precompressed", "no-compression", "compress-max", "cache", "cache-file-size", "open-files"}
 
 const defaultSPA = "index.html"
 
 func (f *fileFlags) add(cmd *cobra.Command) {
-	all := cmd.Flags()
+	add := func(v value, name, usage string) {
+		f.names = append(f.names, name)
+		cmd.Flags().Var(v, name, usage)
+	}
+	addBool := func(p *bool, name, usage string) {
+		f.names = append(f.names, name)
+		addBool(cmd, p, name, "", usage)
+	}
 	f.compressMax, f.cache, f.cacheFileSize = sizeFlag{n: 8 << 20}, sizeFlag{n: 64 << 20, zero: true}, sizeFlag{n: 16 << 10}
 
-	all.Var(&f.index, "index", "the file that stands for a folder; may be repeated, the first found is taken; \"\" for none")
-	all.BoolVar(&f.noListing, "no-listing", false, "do not list folders that have no index")
-	all.BoolVar(&f.dotfiles, "dotfiles", false, "serve files and folders whose names begin with a dot, which are hidden otherwise")
-	all.Var(&f.spa, "spa", "answer browsers with this file where there is none, for single-page apps; alone: "+defaultSPA)
-	all.Lookup("spa").NoOptDefVal = defaultSPA
-	all.Var(&f.notFound, "not-found", "the page for what is not there")
-	all.Var((*headerFlag)(&f.rules), "header", "set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
+	add(&f.index, "index", "the file that stands for a folder; may be repeated, the first found is taken; \"\" for none")
+	addBool(&f.noListing, "no-listing", "do not list folders that have no index")
+	addBool(&f.dotfiles, "dotfiles", "serve files and folders whose names begin with a dot, which are hidden otherwise")
+	add(&f.spa, "spa", "answer browsers with this file where there is none, for single-page apps; alone: "+defaultSPA)
+	cmd.Flags().Lookup("spa").NoOptDefVal = defaultSPA
+	add(&f.notFound, "not-found", "the page for what is not there")
+	add((*headerFlag)(&f.rules), "header", "set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
 		"no VALUE removes it; may be repeated")
-	all.Var((*cacheControlFlag)(&f.rules), "cache-control", "set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
-	all.BoolVar(&f.immutable, "immutable", false, "let browsers keep files with a hash in their name, as app.3f9ac21b.js, for ever")
-	all.BoolVar(&f.noPrecompressed, "no-precompressed", false, "do not look for FILE.br, FILE.zst and FILE.gz")
-	all.BoolVar(&f.noCompression, "no-compression", false, "do not compress anything")
-	all.Var(&f.compressMax, "compress-max", "the largest file that is compressed when it is asked for")
-	all.Var(&f.cache, "cache", "memory for small files; 0 for none")
-	all.Var(&f.cacheFileSize, "cache-file-size", "the largest file that is kept in memory")
-	all.Var(&f.openFiles, "open-files", "how many larger files are kept open")
+	add((*cacheControlFlag)(&f.rules), "cache-control", "set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
+	addBool(&f.immutable, "immutable", "let browsers keep files with a hash in their name, as app.3f9ac21b.js, for ever")
+	addBool(&f.noPrecompressed, "no-precompressed", "do not look for FILE.br, FILE.zst and FILE.gz")
+	addBool(&f.noCompression, "no-compression", "do not compress anything")
+	add(&f.compressMax, "compress-max", "the largest file that is compressed when it is asked for")
+	add(&f.cache, "cache", "memory for small files; 0 for none")
+	add(&f.cacheFileSize, "cache-file-size", "the largest file that is kept in memory")
+	add(&f.openFiles, "open-files", "how many larger files are kept open")
 
 	for _, name := range []string{"header", "cache-control", "compress-max", "cache", "cache-file-size", "open-files"} {
 		mustComplete(cmd, name, cobra.NoFileCompletions)
@@ -65,7 +69,7 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 // seen notes what the values do not tell, once the command line is read, and returns the flags of these that were
 // given.
 func (f *fileFlags) seen(given func(flag string) bool) (all []string) {
-	for _, name := range fileFlagNames {
+	for _, name := range f.names {
 		if given(name) {
 			all = append(all, "--"+name)
 		}

@@ -180,7 +180,7 @@ func TestFileFlagErrors(t *testing.T) {
 		"serve", "-c", "x", dir)
 	oneLine(t, exitUsage, "chert: --config wants the name of a file"+see, "serve", "-c", "")
 	oneLine(t, exitUsage, `chert: want one file, as in "chert check FILE"; see "chert check --help"`, "check")
-	oneLine(t, exitFailure, "/nowhere: no such file\nchert: 1 error, so nothing is served", "serve", "-c", "/nowhere")
+	oneLine(t, exitFailure, "chert: /nowhere: no such file", "serve", "-c", "/nowhere")
 }
 
 // Rules are in the order of the command line, whichever flag they come from.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,14 +18,19 @@ var defaultListen = endpoint{network: "tcp", address: "127.0.0.1:8080"}
 type endpoint struct {
 	network string // "tcp" or "unix"
 	address string // host:port, or the socket's path
+	bare    bool   // the port alone was given
+	access  access // to the socket's file
 }
 
 func (e endpoint) String() string {
 	if e.network == "unix" {
-		return "unix:" + e.address
+		return "unix:" + e.address + e.access.String()
 	}
 	return e.address
 }
+
+// same reports whether both are one address, which cannot be opened twice.
+func (e endpoint) same(o endpoint) bool { return e.network == o.network && e.address == o.address }
 
 // port is that of a TCP endpoint, "" if it has none of its own choice.
 func (e endpoint) port() string {
@@ -37,37 +41,37 @@ func (e endpoint) port() string {
 	return port
 }
 
+// errListen is the form of an endpoint.
+var errListen = errors.New("want host:port, :port, a port or unix:/path")
+
 // parseEndpoint checks the form only; whether the host exists and the port is free is known when it is opened.
 func parseEndpoint(s string) (endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
-		if path == "" {
-			return endpoint{}, errors.New("want a path after unix:, as in unix:/run/chert.sock")
-		}
-		// Package net takes a leading @ for a name outside the file system.
-		if strings.HasPrefix(path, "@") {
-			return endpoint{}, errors.New("want a path after unix:; abstract sockets are not supported")
-		}
-		return endpoint{network: "unix", address: path}, nil
+		return parseSocket(path)
+	}
+	bare := isPort(s)
+	if bare { // nothing was said about the network
+		s = net.JoinHostPort("127.0.0.1", s)
 	}
 	_, port, err := net.SplitHostPort(s)
 	if err != nil || strings.Contains(s, "/") { // a URL splits as well
-		if isPort(s) {
-			return endpoint{}, fmt.Errorf("want host:port, :port or unix:/path; did you mean :%s?", s)
-		}
-		return endpoint{}, errors.New("want host:port, :port or unix:/path")
+		return endpoint{}, errListen
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return endpoint{}, errors.New("want a port from 0 to 65535 (0 takes a free one)")
 	}
-	return endpoint{network: "tcp", address: s}, nil
+	return endpoint{network: "tcp", address: s, bare: bare}, nil
 }
 
 // endpoints is the value of a repeatable --listen. Empty means defaultListen.
 type endpoints []endpoint
 
 func (e *endpoints) String() string {
+	if len(*e) == 0 {
+		return defaultListen.String()
+	}
 	var all []string
-	for _, one := range e.orDefault() {
+	for _, one := range *e {
 		all = append(all, one.String())
 	}
 	return strings.Join(all, ",")
@@ -81,19 +85,37 @@ func (e *endpoints) Set(s string) error {
 	if err != nil {
 		return err
 	}
-	// A port that the system chooses is another one each time.
-	if (one.network == "unix" || one.port() != "") && slices.Contains(*e, one) {
-		return errors.New("it is there already")
+	for _, other := range *e {
+		if err := one.clash(other); err != nil {
+			return err
+		}
 	}
 	*e = append(*e, one)
 	return nil
 }
 
-func (e *endpoints) orDefault() []endpoint {
-	if len(*e) == 0 {
-		return []endpoint{defaultListen}
+// clash says why both cannot be opened.
+func (e endpoint) clash(other endpoint) error {
+	switch {
+	case e.network != other.network:
+		return nil
+	case e.network == "tcp" && (e.port() == "" || e.port() != other.port()):
+		return nil // a port that the system chooses is another one each time
+	case e.same(other):
+		return errors.New("it is there already")
+	case other.all():
+		return fmt.Errorf("%s has it already, with every address of this machine", other)
+	case e.all():
+		return fmt.Errorf("it is every address of this machine, and %s is there already", other)
 	}
-	return *e
+	return nil
+}
+
+// all reports whether e is every address of this machine. Those of IPv4 and of IPv6 are taken for one: chert opens
+// neither beside the other.
+func (e endpoint) all() bool {
+	host, _, _ := net.SplitHostPort(e.address)
+	return e.network == "tcp" && (host == "" || host == "0.0.0.0" || host == "::")
 }
 
 // openFunc opens a listener; it is chert.Server.Listen. It must fail if anybody listens there, even another chert whose
@@ -171,4 +193,49 @@ func showURL(addr net.Addr) string {
 	}
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(tcp.Port)), Path: "/"}
 	return u.String()
+}
+
+// networkLine names the URLs by which others in the network reach listeners that are open to it: a line after the
+// start line, "" if there are none. interfaces is net.InterfaceAddrs.
+func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
+	var urls []string
+	for _, l := range ls {
+		tcp, ok := l.Addr().(*net.TCPAddr)
+		if !ok || len(tcp.IP) != 0 && !tcp.IP.IsUnspecified() {
+			continue
+		}
+		addrs, err := interfaces()
+		if err != nil {
+			continue // a convenience, no more
+		}
+		for _, ip := range reachable(addrs) {
+			urls = append(urls, showURL(&net.TCPAddr{IP: ip, Port: tcp.Port}))
+		}
+	}
+	if urls == nil {
+		return ""
+	}
+	return "\nchert: in the network: " + strings.Join(urls, " and ")
+}
+
+// mostShown is how many addresses of a machine are named. One that runs containers has many.
+const mostShown = 4
+
+// reachable picks the addresses that others may know: those of IPv4 or, where there is none, of IPv6.
+func reachable(addrs []net.Addr) []net.IP {
+	var four, six []net.IP
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		switch {
+		case !ok || !n.IP.IsGlobalUnicast(): // loopback, link-local
+		case n.IP.To4() != nil:
+			four = append(four, n.IP)
+		default:
+			six = append(six, n.IP)
+		}
+	}
+	if four == nil {
+		four = six
+	}
+	return four[:min(len(four), mostShown)]
 }

@@ -31,8 +31,9 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 	all.Var(&f.rates, "rate-limit", "how often a client address may ask: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
 	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
 	all.Var(&f.failure, "rate-failure", "while the store is away: local (each process limits by itself), open or closed")
-	all.DurationVar(&f.timeout, "rate-timeout", defaultRateTimeout, "how long a request waits for the store")
-	all.IntVar(&f.instances, "rate-instances", 1, "how many processes share the store; each has its part of the limits for 'local'")
+	f.timeout, f.instances = defaultRateTimeout, 1
+	all.Var((*durationFlag)(&f.timeout), "rate-timeout", "how long a request waits for the store")
+	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; each has its part of the limits for 'local'")
 
 	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rate-limit", "rate-store", "rate-timeout", "rate-instances"} {

@@ -145,8 +145,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	if p.stderr.Len() > 0 {
 		t.Errorf("stderr: %s", p.stderr.String())
 	}
-	// The runtime's answer to SIGQUIT: all goroutines there are.
-	p.signal(syscall.SIGQUIT)
+	// The runtime's answer to SIGABRT: all goroutines there are.
+	p.signal(syscall.SIGABRT)
 	p.wait()
 	if n := strings.Count(p.stderr.String(), "\ngoroutine "); n == 0 || n > 40 || strings.Contains(p.stderr.String(), ".retire(") {
 		t.Errorf("%d goroutines:\n%s", n, p.stderr.String())
@@ -272,8 +272,8 @@ func TestOverlappingListen(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	s := &server{srv: &chert.Server{}, doors: []*door{{listener: listener{Listener: l}, at: endpoint{"tcp", l.Addr().String()}}}}
-	_, err = s.openDoors([]endpoint{{"tcp", ":" + port}})
+	s := &server{srv: &chert.Server{}, doors: []*door{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: l.Addr().String()}}}}
+	_, err = s.openDoors([]endpoint{{network: "tcp", address: ":" + port}})
 	want := "cannot listen on :" + port + " while 127.0.0.1:" + port + " is open; restart chert for that"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

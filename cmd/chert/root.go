@@ -46,7 +46,8 @@ func newRootCmd() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("chert {{.Version}}\n")
-	root.AddCommand(newServeCmd(), newCheckCmd(), newDemoCmd())
+	root.SetFlagErrorFunc(explainFlag)
+	root.AddCommand(newServeCmd(), newCheckCmd(), newDemoCmd(), newVersionCmd())
 	return root
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}, {"check", "--help"}, {"demo", "--help"}, {"help", "demo"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}, {"check", "--help"}, {"demo", "--help"}, {"help", "demo"}, {"version", "--help"}} {
 		code, stdout, stderr := inProcess(t, args...)
 		if code != exitOK || !strings.Contains(stdout, "Usage:") || stderr != "" {
 			t.Errorf("chert %q: %d %q %q", args, code, stdout, stderr)
@@ -26,9 +27,12 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	out, err := command(t, "--version").Output()
-	if err != nil || !strings.HasPrefix(string(out), "chert devel (go1.") || strings.Count(string(out), "\n") != 1 {
-		t.Errorf("%q %v", out, err)
+	for _, arg := range []string{"--version", "version"} {
+		out, err := command(t, arg).Output()
+		if err != nil || !strings.HasPrefix(string(out), "chert devel (go1.") || strings.Count(string(out), "\n") != 1 ||
+			!strings.Contains(string(out), runtime.GOOS+"/"+runtime.GOARCH) {
+			t.Errorf("%s: %q %v", arg, out, err)
+		}
 	}
 }
 
@@ -53,8 +57,9 @@ func TestDescribe(t *testing.T) {
 	for _, tt := range tests {
 		info := &debug.BuildInfo{GoVersion: "go1.26.0", Settings: tt.settings}
 		info.Main.Version = tt.version
-		if got := describe(info); got != tt.want {
-			t.Errorf("got %s, want %s", got, tt.want)
+		want := strings.Replace(tt.want, "go1.26.0", "go1.26.0, "+runtime.GOOS+"/"+runtime.GOARCH, 1)
+		if got := describe(info); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -80,7 +85,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"che"}, "check " + noFile},
 		{[]string{"de"}, "demo " + noFile},
 		{[]string{"demo", ""}, noFile},
-		{[]string{"demo", "--log", ""}, "off common combined text json " + noFile},
+		{[]string{"demo", "--log", ""}, "off common combined vhost text json " + noFile},
 		{[]string{"check", ""}, "toml " + filterExt},
 		{[]string{"check", "a.toml", ""}, noFile},
 		{[]string{"serve", "--config", ""}, "toml " + filterExt},
@@ -89,7 +94,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"serve", "--no-l"}, "--no-listing " + noFile},
 		{[]string{"serve", ""}, filterDirs},
 		{[]string{"serve", "dir", ""}, noFile}, // one folder is all it takes
-		{[]string{"serve", "--log", ""}, "off common combined text json " + noFile},
+		{[]string{"serve", "--log", ""}, "off common combined vhost text json " + noFile},
 		{[]string{"serve", "--listen", ""}, noFile},
 	}
 	for _, tt := range tests {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,12 +20,12 @@ type runFlags struct {
 
 func (o *runFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port or unix:/path; may be repeated")
-	f.BoolVar(&o.open, "open", false, "open the browser")
-	f.Var(&o.log, "log", "log requests to stderr: off, common, combined, text or json")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
-	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
-		"how long a stop waits for running requests; 0 does not wait")
+	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port, a port for this machine only,\nor unix:/path?mode=0660&group=NAME; may be repeated")
+	addBool(cmd, &o.open, "open", "", "open the browser")
+	f.Var(&o.log, "log", "log requests to stderr: "+logNames)
+	addBool(cmd, &o.quiet, "quiet", "q", "print nothing but errors")
+	o.shutdownTimeout = 30 * time.Second
+	f.Var((*durationFlag)(&o.shutdownTimeout), "shutdown-timeout", "how long a stop waits for running requests; 0 does not wait")
 
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
 	mustComplete(cmd, "log", cobra.FixedCompletions(logWords, cobra.ShellCompDirectiveNoFileComp))
@@ -41,6 +43,29 @@ func (o *runFlags) check(given func(flag string) bool) error {
 		o.log = logOff
 	}
 	return nil
+}
+
+// addresses are those to listen on where nothing but the command line and the environment says it. Platforms that
+// start a program for its users name the port in $PORT, and connect from another machine.
+func (o *runFlags) addresses() (all []endpoint, chosen bool) {
+	if len(o.listen) > 0 {
+		return o.listen, true
+	}
+	if port := os.Getenv("PORT"); isPort(port) && port != "0" {
+		return []endpoint{{network: "tcp", address: ":" + port}}, true
+	}
+	return []endpoint{defaultListen}, false
+}
+
+// opensHint says how to open a server to the network that only this machine can reach, unless that was asked for.
+func opensHint(all []endpoint, chosen bool) string {
+	for _, e := range all {
+		if chosen && !e.bare {
+			return ""
+		}
+	}
+	_, port, _ := net.SplitHostPort(all[0].address)
+	return " (this machine only; --listen :" + port + " opens it to the network)"
 }
 
 func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {

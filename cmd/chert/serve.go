@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
@@ -54,24 +55,25 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 const serveLong = `Serve the files of a folder, the current one if none is given, or the sites of
 a configuration file.
 
-Only this machine can reach the server unless --listen says otherwise:
---listen :8080 opens it to the network. Links that lead out of the folder are
-not followed. Names that begin with a dot are hidden.
+Only this machine can reach the server unless --listen or $PORT says otherwise:
+--listen :8080 opens it to the network. A unix socket takes a mode and a group:
+unix:/run/chert.sock?mode=0660&group=www-data. Links that lead out of the folder
+are not followed. Names that begin with a dot are hidden.
 
 SIGHUP opens the folder again, or reads the configuration file again: no
 connection is dropped, and a wrong file changes nothing. "chert check FILE"
 says beforehand whether it is right.
 
-SIGTERM or SIGINT (Ctrl-C) stops it after the running requests are done; a
-second one stops it at once. Exit codes: 0 after a clean stop, 1 after a
-failure (requests cut off included), 2 for a wrong command line.`
+SIGTERM, SIGQUIT or SIGINT (Ctrl-C) stops it after the running requests are
+done; a second one stops it at once. Exit codes: 0 after a clean stop, 1 after
+a failure (requests cut off included), 2 for a wrong command line.`
 
 const serveExample = `  chert serve --open                     the current folder, in a browser on this machine
   chert serve /srv/www --listen :8080    for the network
   chert serve dist --spa --immutable     a single-page app
   chert serve --header '*.html=Cache-Control: no-cache' --not-found 404.html
   chert serve /srv/www --listen :8080 --rate-limit 100/s --rate-store redis://127.0.0.1:6379/0
-  chert serve /srv/www --listen unix:/run/chert.sock --log json
+  chert serve /srv/www --listen 'unix:/run/chert.sock?mode=0660&group=www-data' --log json
   chert serve --config /etc/chert.toml   many sites`
 
 func newServeCmd() *cobra.Command {
@@ -124,9 +126,5 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 
 // startLine goes to stdout, for people and for scripts that asked for port 0.
 func startLine(up *setup, ls []listener) string {
-	line := "chert: serving " + up.what + " at " + showAll(ls)
-	if !up.chosen {
-		line += " (this machine only; --listen :8080 opens it to the network)"
-	}
-	return line
+	return "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
 }

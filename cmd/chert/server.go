@@ -72,7 +72,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	dir, file := absolute(o.dir), absolute(o.config)
 	first, err := s.load()
 	o.dir, o.config = dir, file
-	if ps, ok := errors.AsType[config.Problems](err); ok {
+	if ps, ok := errors.AsType[config.Problems](err); ok && ps.InText() {
 		fmt.Fprintln(stderr, ps)
 		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
 	}
@@ -103,7 +103,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 // load makes ready what the command line, and the file it names, say now.
 func (s *server) load() (*setup, error) {
 	o := s.o
-	up := &setup{listen: o.listen.orDefault(), chosen: len(o.listen) > 0, format: o.log, timeout: o.shutdownTimeout}
+	up := &setup{format: o.log, timeout: o.shutdownTimeout}
+	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
 		h, err := o.openFolder(s.errs)
 		if err != nil {
@@ -120,7 +121,7 @@ func (s *server) load() (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	if !up.chosen && cfg.Listen != nil {
+	if len(o.listen) == 0 && cfg.Listen != nil {
 		var listen endpoints
 		for _, text := range cfg.Listen {
 			if err := listen.Set(text); err != nil {
@@ -175,8 +176,15 @@ func (s *server) use(up *setup) {
 func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
 	var opened []*door
 	for _, e := range all {
-		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at == e })
+		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.same(e) })
 		if i >= 0 && !slices.Contains(doors, s.doors[i]) {
+			if s.doors[i].at.access != e.access {
+				if err := e.access.apply(e.address); err != nil {
+					closeDoors(opened)
+					return nil, err
+				}
+				s.doors[i].at.access = e.access
+			}
 			doors = append(doors, s.doors[i])
 			continue
 		}

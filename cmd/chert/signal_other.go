@@ -4,5 +4,8 @@ package main
 
 import "os"
 
+// interrupts are the signals of a terminal that stop the server.
+var interrupts = []os.Signal{os.Interrupt}
+
 // hangups delivers nothing: these systems have no SIGHUP to send.
 func hangups(chan<- os.Signal) (reload <-chan os.Signal, done func()) { return nil, func() {} }

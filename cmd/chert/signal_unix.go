@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// interrupts are the signals of a terminal that stop the server. SIGQUIT is how nginx is told to finish running
+// requests, and some container images send it.
+var interrupts = []os.Signal{os.Interrupt, syscall.SIGQUIT}
+
 // hangups delivers SIGHUP. One that comes because the terminal is gone is no wish to reload: it goes to stop, unless
 // it was ignored when the program started, as nohup does.
 func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {

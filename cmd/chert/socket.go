@@ -23,7 +23,12 @@ func listenUnix(open openFunc, e endpoint) (listener, error) {
 		l.Close()
 		return listener{}, explainUnix(e, err)
 	}
-	return listener{Listener: l, remove: func() { removeSame(e.address, made) }}, nil
+	opened := listener{Listener: l, remove: func() { removeSame(e.address, made) }}
+	if err := e.access.apply(e.address); err != nil {
+		opened.close()
+		return listener{}, err
+	}
+	return opened, nil
 }
 
 // removeStale removes e's socket file if nobody listens on it.

@@ -1,11 +1,34 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
-// version describes this build: "v1.2.3 (go1.26.0, revision 0123456789ab)".
+// newVersionCmd is --version for those who look for a command.
+func newVersionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, the commit and the system it was built for",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("version takes no arguments")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "chert %s\n", version())
+		},
+	}
+}
+
+// version describes this build: "v1.2.3 (go1.26.0, linux/amd64, revision 0123456789ab)".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -21,7 +44,7 @@ func describe(info *debug.BuildInfo) string {
 	if name == "" || name == "(devel)" {
 		name = "devel"
 	}
-	detail := []string{info.GoVersion}
+	detail := []string{info.GoVersion, runtime.GOOS + "/" + runtime.GOARCH}
 	set := make(map[string]string, len(info.Settings))
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value

@@ -47,7 +47,8 @@ type Redirect struct {
 
 // Checks are what only the command can judge. None may be nil.
 type Checks struct {
-	Listen func(string) error // an address to listen on; only its form
+	// An address to listen on, beside those before it; only its form.
+	Listen func(before []string, s string) error
 	Log    func(string) error // a format of the log of requests
 	Folder func(string) error // a folder to serve
 	// The form of a store of limits, and what is done when it fails.
@@ -176,20 +177,19 @@ func (l *loader) listen(all []item, key Position) (listen []string) {
 	if len(all) == 0 {
 		l.errorf(key, "listen names no address")
 	}
-	seen := make(map[string]bool)
 	for _, it := range all {
-		if err := l.checks.Listen(it.text); err != nil {
+		text := it.text
+		if path, ok := strings.CutPrefix(text, "unix:"); ok && path != "" && path[0] != '@' && path[0] != '?' {
+			path, access, _ := strings.Cut(path, "?")
+			if text = "unix:" + l.path(path); access != "" {
+				text += "?" + access
+			}
+		}
+		if err := l.checks.Listen(listen, text); err != nil {
 			l.errorf(it.at, "listen: %q: %v", it.text, err)
 			continue
 		}
-		if path, ok := strings.CutPrefix(it.text, "unix:"); ok {
-			it.text = "unix:" + l.path(path)
-		}
-		if seen[it.text] {
-			l.errorf(it.at, "listen: %q is there already", it.text)
-		}
-		seen[it.text] = true
-		listen = append(listen, it.text)
+		listen = append(listen, text)
 	}
 	return listen
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,12 @@ import (
 
 // checks stand for the command's.
 var checks = Checks{
-	Listen: func(s string) error {
+	Listen: func(before []string, s string) error {
 		if !strings.Contains(s, ":") {
 			return errors.New("no address")
+		}
+		if slices.Contains(before, s) {
+			return errors.New("it is there already")
 		}
 		return nil
 	},
@@ -75,7 +79,7 @@ func load(t *testing.T, text string) (dir string, cfg *Config, err error) {
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	dir, cfg, err := load(t, `
-listen = [":80", "unix:run/s"]
+listen = [":80", "unix:run/s", "unix:run/t?mode=0660"]
 log = "json"
 shutdown_timeout = "1m"
 trusted_proxies = ["10.1.2.3/8", "unix", "2001:db8::1"]
@@ -125,7 +129,7 @@ status = 308
 	first := static.Rule{Match: "**", Header: map[string]string{"X-Content-Type-Options": "nosniff"}}
 	header := map[string]string{"Cache-Control": "no-cache", "Server": ""}
 	want := &Config{
-		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s")}, Log: "json", ShutdownTimeout: &timeout,
+		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s"), "unix:" + filepath.Join(dir, "run", "t") + "?mode=0660"}, Log: "json", ShutdownTimeout: &timeout,
 		Proxies: Proxies{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}, Unix: true},
 		RateLimit: RateLimit{
 			Rates: []ratelimit.Rate{{Count: 20, Per: time.Second, Burst: 20}, {Count: 1000, Per: time.Hour, Burst: 50}},
@@ -198,17 +202,21 @@ func TestProblems(t *testing.T) {
 		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
 		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
-		{"unknown and far", "tls = true\n" + good, `1:1: unknown key "tls" in the file`},
+		{"TLS", "tls = true\n" + good, `1:1: unknown key "tls" in the file; chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)`},
+		{"in a site's table", good + "[site.tls]\ncert = 'x'\n", `4:7: unknown key "tls" in [[site]]; chert serve has no TLS yet`},
+		{"a port", "port = 80\n" + good, `1:1: unknown key "port" in the file; want listen = ":8080"`},
+		{"unknown and far", "lights = true\n" + good, `1:1: unknown key "lights" in the file`},
 		{"in a site", good + "no_found = 'x'\n", `4:1: unknown key "no_found" in [[site]]; did you mean "not_found"?`},
 		{"with a dash", good + "not-found = 'x'\n", `4:1: unknown key "not-found" in [[site]]; did you mean "not_found"?`},
 		{"in the defaults", "[defaults]\nroot = 'x'\n" + good, `2:1: unknown key "root" in [defaults]`},
 		{"in a rule", good + "[[site.rules]]\nmach = 'x'\nheaders = {}\n", `5:1: unknown key "mach" in [[site.rules]]; did you mean "match"?`},
-		{"unknown table", "[sites]\n" + good, `1:2: unknown key "sites" in the file; did you mean "site"?`},
+		{"unknown table", "[sites]\n" + good, `1:2: unknown key "sites" in the file; did you mean [[site]]?`},
+		{"unknown tables", "[[redirects]]\n" + good, `1:3: unknown key "redirects" in the file; did you mean [[redirect]]?`},
 		{"one bracket", "[site]\nroot = 'www'\n", "1:2: site is written with two brackets: [[site]]"},
 		{"listen's type", "listen = 80\n" + good, "1:10: listen wants a string or a list of strings, not a number"},
 		{"listen's item", "listen = [':80',\n  81]\n" + good, "2:3: listen wants a list of strings, not a number"},
 		{"listen's form", "listen = [':80', # here\n  'x']\n" + good, `2:3: listen: "x": no address`},
-		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80" is there already`},
+		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80": it is there already`},
 		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
 		{"log", "log = 'xml'\n" + good, "1:7: log: want another"},
 		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
@@ -358,7 +366,7 @@ func FuzzLoad(f *testing.F) {
 	for _, s := range []string{good, "a.b = {c=[1,{d=2}]}\n[a.e]\n", "[[site]]\n[site.rules]\n", "site=[{rules=[{headers={a='b'}}]}]", "[[a]]\n[[a.b]]\n[a.b.c]\nd=1\n[[a]]\n"} {
 		f.Add(s)
 	}
-	nothing := Checks{Listen: func(string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
+	nothing := Checks{Listen: func([]string, string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
 	nothing = ofRates(nothing)
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -29,6 +29,12 @@ func (p Problem) Error() string {
 // Problems are all that Load found, in the order of the file.
 type Problems []Problem
 
+// InText reports whether any is of a place in the file, and not of the file as a
+// whole.
+func (ps Problems) InText() bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return p.At != Position{} })
+}
+
 // Error is a line for each.
 func (ps Problems) Error() string {
 	all := make([]string, len(ps))
