@@ -51,7 +51,9 @@ func opener(pair servertest.Pair) conntest.Opener {
 			t.Fatal(err)
 		}
 		return conntest.Peer{Conn: nc, Command: func(m conn.Command) {
-			l.Do(func() { l.Broadcast(m) }) // it is alone there
+			obeyed := make(chan bool, 1)
+			l.Do(func() { l.Broadcast(m); obeyed <- true }) // it is alone there
+			servertest.Await(t, obeyed, "the loop")
 		}}
 	}
 }

@@ -75,7 +75,8 @@ const (
 )
 
 // slotAcquired is the message that a Semaphore has given the connection a slot,
-// queueStalled that the socket has not taken what was queued beside the owner.
+// queueStalled that the socket has not taken what was queued beside the owner, or
+// may take more.
 type (
 	slotAcquired struct{}
 	queueStalled struct{}
@@ -236,11 +237,17 @@ func (c *Conn) fill() (mine bool) {
 		}
 		n, err := c.receive()
 		if err != nil {
-			if err != errWouldBlock {
+			switch {
+			case err == errWouldBlock:
+				continue
+			case c.layer != nil && c.layer.eof != nil:
+				// Not the socket's: what is queued may reach the peer, and so may
+				// what the layer says of the error.
+				c.act(Close)
+			default:
 				c.closeNow()
-				return true
 			}
-			continue
+			return true
 		}
 		if goOn, mine := c.advance(n == 0); !goOn {
 			return mine
@@ -405,7 +412,7 @@ func (c *Conn) Expire() {
 	}
 	now := c.loop.Now()
 	if stalled && q.giveUp <= now {
-		if !q.progress(int(c.fd)) {
+		if !q.progress() {
 			sys.SetReset(int(c.fd))
 			c.closeNow()
 			return
@@ -440,7 +447,9 @@ func (c *Conn) Mail(message any) {
 			c.loop.Requeue(c.handle)
 		}
 	case queueStalled:
-		if q := c.queue.Load(); c.state.Load()&owned == 0 && c.phase <= ending && q.pending() {
+		if c.state.Load()&owned != 0 {
+			c.flushBeside()
+		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
 			c.awaitPeer(q)
 		}
 	case Run:

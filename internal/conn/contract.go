@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -104,7 +105,8 @@ type Link interface {
 	Write(a, b []byte) error
 	// Queue is Send for goroutines that are not the owner, on a shared Link; p is
 	// copied. It never waits, and reports that the queue is above its high-water
-	// mark, in which case Session.Writable is called later. It fails once the
+	// mark, in which case Session.Writable is called later; until the queue is
+	// below the mark, Queue takes nothing and gives ErrFull. It fails once the
 	// Session has said that the connection is to end. What Send, Write and Queue
 	// are given is never mixed.
 	Queue(p []byte) (full bool, err error)
@@ -143,7 +145,7 @@ type Link interface {
 	// Inline reports, during Enter, whether the loop is still held.
 	Inline() bool
 	// Waited reports whether the user code of the last Enter had to wait for the
-	// peer: how long it took is the peer's doing then.
+	// peer, or may have had to: how long it took is the peer's doing then.
 	Waited() bool
 	// Start runs r beside others, on a goroutine.
 	Start(r Run)
@@ -192,6 +194,9 @@ type Link interface {
 	NetConn() net.Conn
 }
 
+// ErrFull is what Link.Queue gives when it has taken nothing.
+var ErrFull = errors.New("conn: the queue is full")
+
 // Write is something to be sent: A, then B, then Len bytes of File.
 type Write struct {
 	A, B        []byte
@@ -214,7 +219,7 @@ type Holder interface {
 	// error ends the connection.
 	Check() error
 	// Release is called once, when all has been sent or the connection has
-	// failed.
+	// failed, by any goroutine and without a lock of the Link.
 	Release()
 }
 

@@ -44,7 +44,7 @@ func (c *Conn) kill() {
 // end ends the loop-owned connection when all that is queued has been sent.
 func (c *Conn) end(how Next) {
 	q := c.queue.Load()
-	if q != nil && how != Reset && q.finish() {
+	if q != nil && how != Reset && q.close(true) {
 		c.phase, c.how = ending, how
 		c.awaitPeer(q)
 		return
@@ -57,7 +57,7 @@ func (c *Conn) end(how Next) {
 	if c.layer != nil && how != Reset {
 		q.mu.Lock()
 		c.layer.close(c)
-		q.mu.Unlock()
+		q.unlock()
 	}
 	switch how {
 	case Reset:

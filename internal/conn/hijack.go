@@ -46,14 +46,18 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 }
 
 // closeQueue refuses what other goroutines queue from now on, and waits until all
-// that was queued has been sent.
+// that was queued has been sent. After an error the queue is as before.
 func (c *Conn) closeQueue() error {
 	q := c.queue.Load()
 	if q == nil {
 		return nil
 	}
-	q.finish()
-	return c.drained()
+	q.close(true)
+	err := c.drained()
+	if err != nil {
+		q.close(false)
+	}
+	return err
 }
 
 // NetConn implements Link.

@@ -127,7 +127,7 @@ func TestPipelineOrder(t *testing.T) {
 							if q.held > highWater+len(line)+len(pad)+1 {
 								t.Errorf("%d bytes are held", q.held)
 							}
-							q.mu.Unlock()
+							q.unlock()
 						}
 						return v
 					},

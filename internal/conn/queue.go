@@ -7,8 +7,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -24,16 +24,21 @@ import (
 // coming back. So a queue has a lock, which is held for system calls that do not
 // wait, and never while its holder sleeps.
 type queue struct {
-	mu       sync.Mutex
-	segments []segment // in order
-	held     int       // bytes in memory in segments
-	stalled  bool      // the socket is full; an event will say when it is not
-	shared   bool      // see Link.Share; immutable once others use it
-	full     bool      // Session.Writable is owed
-	closed   bool      // the connection has ended
-	outq     int       // what the socket held when it stalled
-	deadline int64     // for the peer to take it all, of sys.Nanotime; 0 for none
-	err      error     // of the connection, met where nobody could be told
+	c        *Conn      // immutable
+	mu       sync.Mutex // unlocked by unlock alone
+	segments []segment  // in order
+	held     int        // bytes in memory in segments
+	stalled  bool       // the socket is full; an event will say when it is not
+	shared   bool       // see Link.Share; immutable once others use it
+	full     bool       // Session.Writable is owed
+	closed   bool       // the connection has ended
+	outq     int        // what the socket held when it stalled
+	deadline int64      // for the peer to take it all, of sys.Nanotime; 0 for none
+	err      error      // of the connection, met where nobody could be told
+	freed    []Holder   // to be released by unlock
+	// missed: an event came while another goroutine had mu, which may have met the
+	// full socket before it.
+	missed atomic.Bool
 	// giveUp is when the loop gives up a peer that takes nothing, of sys.Nanotime;
 	// poll.Never while it does not wait for one. It is the loop's.
 	giveUp int64
@@ -57,79 +62,6 @@ const (
 	// it.
 	copySize = 32 << 10
 )
-
-// segment is a part of a queue: bytes of its own, then a holder's bytes, then a
-// part of a file.
-type segment struct {
-	own     *buf.Buf
-	a, b    []byte
-	file    *os.File
-	offset  int64
-	n       int64
-	copying bool // sendfile cannot send the file
-	waited  bool // it has had to wait for the peer
-	holder  Holder
-}
-
-func (s *segment) bytes() int {
-	n := len(s.a) + len(s.b)
-	if s.own != nil {
-		n += len(s.own.B)
-	}
-	return n
-}
-
-// take removes n bytes that have been sent.
-func (s *segment) take(n int) {
-	if s.own != nil {
-		k := min(n, len(s.own.B))
-		s.own.B = s.own.B[k:]
-		if n -= k; len(s.own.B) == 0 {
-			s.own.Release()
-			s.own = nil
-		}
-	}
-	k := min(n, len(s.a))
-	s.a, s.b = s.a[k:], s.b[n-k:]
-}
-
-// append adds copies of p to the segment's own bytes.
-func (s *segment) append(p ...[]byte) {
-	n := 0
-	for _, p := range p {
-		n += len(p)
-	}
-	if n == 0 {
-		return
-	}
-	if s.own == nil {
-		s.own = buf.Get(max(n, readSize))
-	}
-	s.own = s.own.Grow(n)
-	for _, p := range p {
-		s.own.B = append(s.own.B, p...)
-	}
-}
-
-// absorb copies the bytes that are not the segment's own, and releases their
-// holder if it does not hold a file too.
-func (s *segment) absorb() {
-	s.append(s.a, s.b)
-	if s.a, s.b = nil, nil; s.n == 0 && s.holder != nil {
-		s.holder.Release()
-		s.holder = nil
-	}
-}
-
-func (s *segment) release() {
-	if s.own != nil {
-		s.own.Release()
-	}
-	if s.holder != nil {
-		s.holder.Release()
-	}
-	*s = segment{}
-}
 
 // errYield says that a file has had its turn.
 var errYield = errors.New("conn: others wait")
@@ -213,23 +145,6 @@ func (c *Conn) sendError(op string, e sys.Errno) error {
 	return c.opError(op, e)
 }
 
-// read makes the next piece of the file the segment's own bytes.
-func (s *segment) read() error {
-	s.own = buf.Get(int(min(s.n, copySize)))
-	n, err := s.file.ReadAt(s.own.B[:min(int64(s.own.Cap()), s.n, copySize)], s.offset)
-	if n == 0 {
-		s.own.Release()
-		if s.own = nil; err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return err
-	}
-	s.own.B = s.own.B[:n]
-	s.offset += int64(n)
-	s.n -= int64(n)
-	return nil
-}
-
 // mayWrite is why nothing can be written any more, or nil.
 func (c *Conn) mayWrite() error {
 	switch {
@@ -261,50 +176,50 @@ func (c *Conn) Send(w *Write) error {
 	}
 	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
 	if err := c.mayWrite(); err != nil {
-		s.release()
+		release(s.free())
 		return err
 	}
 	s.take(sent)
+	disk := c.enterDisk(s.n > 0)
+	tried, err := c.sendSegment(q, s, w)
+	if disk {
+		c.leaveLoop()
+	}
+	if tried {
+		c.blocked()
+	}
+	return err
+}
+
+// sendSegment is Send for s, which is w or what the socket has left of it. It
+// reports whether the socket was tried.
+func (c *Conn) sendSegment(q *queue, s segment, w *Write) (tried bool, err error) {
 	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
-	if q == nil && !cork {
-		disk := c.enterDisk(s.n > 0)
-		err := c.transmit(&s, false)
-		if disk {
-			c.leaveLoop()
-		}
+	full := false
+	if tried = q == nil && !cork; tried {
+		err = c.transmit(&s, false)
 		if err != errWouldBlock && err != errYield {
-			s.release()
-			return err
+			release(s.free())
+			return true, err
 		}
-		s.waited = true
-		q = c.newQueue()
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.deadline = w.Deadline
-		q.stall(c, err == errWouldBlock)
-		q.add(c, s, true)
-		c.blocked(q)
-		return nil
+		s.waited, full = true, err == errWouldBlock
 	}
 	if q == nil {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if w.Deadline != 0 {
 		q.deadline = w.Deadline
 	}
-	wait := q.stalled || cork && q.held+s.bytes() <= highWater
-	if q.add(c, s, wait); wait {
-		return nil
+	if tried {
+		q.stall(full)
 	}
-	disk := c.enterDisk(s.n > 0)
-	err := q.send(c)
-	if disk {
-		c.leaveLoop()
+	wait := tried || q.stalled || cork && q.held+s.bytes() <= highWater
+	if q.add(s, wait); wait {
+		return tried, nil
 	}
-	c.blocked(q)
-	return err
+	return true, q.send()
 }
 
 // enterDisk begins a lease for what may have to wait for the disk, and reports
@@ -317,40 +232,102 @@ func (c *Conn) enterDisk(disk bool) bool {
 }
 
 // resume sends what the socket takes of q, as the owner. It may wait for the disk,
-// and calls a Holder's Check.
+// and calls a Holder's Check: without mu, since that is user code. Nobody else
+// sends files, so what is first stays so meanwhile.
 func (c *Conn) resume(q *queue) (err error) {
 	disk := c.enterDisk(q.sendsFile())
 	returned := false
 	defer func() {
 		switch {
 		case !returned: // Check has ended its goroutine
+			q.fail(errChecking)
 			c.Abandon()
 		case disk:
 			c.leaveLoop()
 		}
 	}()
-	err = q.resume(c)
+	if h := q.toCheck(); h != nil {
+		err = h.Check()
+	}
+	if err == nil {
+		q.mu.Lock()
+		err = q.send()
+		q.unlock()
+	} else {
+		q.fail(err)
+	}
 	returned = true
 	return err
 }
 
+// toCheck is the holder that is to be asked before sending goes on, or nil.
+func (q *queue) toCheck() Holder {
+	q.mu.Lock()
+	defer q.unlock()
+	if len(q.segments) == 0 || !q.segments[0].waited || q.segments[0].n == 0 {
+		return nil
+	}
+	return q.segments[0].holder
+}
+
+// fail drops all that is queued, since nothing can be sent any more.
+func (q *queue) fail(err error) {
+	q.mu.Lock()
+	defer q.unlock()
+	q.err = err
+	q.clear()
+}
+
 // newQueue gives the connection a queue. It is the owner's.
 func (c *Conn) newQueue() *queue {
-	q := &queue{giveUp: poll.Never}
+	q := &queue{c: c, giveUp: poll.Never}
 	q.segments = q.first[:0]
 	c.queue.Store(q)
 	return q
 }
 
+// unlock unlocks mu, and then does what must not be done under it: Release is
+// user code, which may use the connection.
+func (q *queue) unlock() {
+	if len(q.freed) == 0 {
+		q.mu.Unlock()
+	} else {
+		var few [2]Holder
+		freed := append(few[:0], q.freed...)
+		clear(q.freed)
+		q.freed = q.freed[:0]
+		q.mu.Unlock()
+		for _, h := range freed {
+			h.Release()
+		}
+	}
+	if q.missed.Load() && q.missed.Swap(false) {
+		q.c.loop.Post(q.c.handle, queueStalled{})
+	}
+}
+
+// free leaves h to unlock. mu is held.
+func (q *queue) free(h Holder) {
+	if h != nil {
+		q.freed = append(q.freed, h)
+	}
+}
+
+func release(h Holder) {
+	if h != nil {
+		h.Release()
+	}
+}
+
 // add queues s, which is not going to be sent at once if it waits. mu is held.
-func (q *queue) add(c *Conn, s segment, waits bool) {
+func (q *queue) add(s segment, waits bool) {
 	i := len(q.segments) - 1
 	if i >= 0 && q.segments[i].plain() {
 		last := &q.segments[i]
 		if n := s.bytes(); s.n == 0 && n <= smallWrite {
 			last.append(s.a, s.b)
 			q.held += n
-			s.release()
+			q.free(s.free())
 			return
 		}
 		// One call sends both.
@@ -363,34 +340,29 @@ func (q *queue) add(c *Conn, s segment, waits bool) {
 		s.own, q.segments = last.own, q.segments[:i]
 	}
 	if waits && (s.holder == nil || s.n == 0 && s.bytes() <= smallWrite) {
-		s.absorb()
+		q.free(s.absorb())
 	}
 	q.held += s.bytes()
 	q.segments = append(q.segments, s)
 }
 
 // stall notes whether the socket is full. mu is held.
-func (q *queue) stall(c *Conn, full bool) {
+func (q *queue) stall(full bool) {
 	if q.stalled = full; full {
-		q.outq = sys.Queued(int(c.fd))
+		q.outq = sys.Queued(int(q.c.fd))
 	}
 }
 
 // blocked comes after the owner has sent: on the loop, what ready said of the
 // socket is older than the queue's stall.
-func (c *Conn) blocked(q *queue) {
-	if q.stalled && !c.off && c.lease == 0 {
+func (c *Conn) blocked() {
+	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.isStalled() {
 		c.ready &^= poll.Writable
 	}
 }
 
-// plain reports whether the segment has bytes of its own and nothing else.
-func (s *segment) plain() bool {
-	return s.own != nil && s.holder == nil && s.n == 0 && len(s.a)+len(s.b) == 0
-}
-
 // send sends what the socket takes, and keeps the rest. mu is held.
-func (q *queue) send(c *Conn) error {
+func (q *queue) send() error {
 	if q.err != nil {
 		return q.err
 	}
@@ -398,15 +370,15 @@ func (q *queue) send(c *Conn) error {
 	for len(q.segments) > 0 {
 		s := &q.segments[0]
 		before := s.bytes()
-		err := c.transmit(s, len(q.segments) > 1)
+		err := q.c.transmit(s, len(q.segments) > 1)
 		q.held += s.bytes() - before
 		switch err {
 		case nil:
-			s.release()
+			q.free(s.free())
 			q.segments = q.segments[1:]
 			continue
 		case errWouldBlock, errYield:
-			q.stall(c, err == errWouldBlock)
+			q.stall(err == errWouldBlock)
 			for i := range q.segments {
 				if s := &q.segments[i]; s.holder == nil {
 					s.absorb()
@@ -426,24 +398,24 @@ func (q *queue) send(c *Conn) error {
 // clear drops all that is queued. mu is held.
 func (q *queue) clear() {
 	for i := range q.segments {
-		q.segments[i].release()
+		q.free(q.segments[i].free())
 	}
 	q.segments, q.held, q.stalled = nil, 0, false
 }
 
-// finish ends the queue for all but the owner, and reports whether something is
-// unsent.
-func (q *queue) finish() (pending bool) {
+// close ends the queue for all but the owner, or opens it again, and reports
+// whether something is unsent.
+func (q *queue) close(yes bool) (pending bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
+	defer q.unlock()
+	q.closed = yes
 	return len(q.segments) > 0
 }
 
 // drop ends the queue.
 func (q *queue) drop() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.closed = true
 	q.clear()
 }
@@ -454,18 +426,19 @@ func (c *Conn) flush(q *queue) error {
 	q.mu.Lock()
 	switch {
 	case len(q.segments) == 0 || q.err != nil:
-		defer q.mu.Unlock()
+		defer q.unlock()
 		return q.err
 	case c.off && (!q.stalled || c.state.Load()&writable != 0):
-		q.mu.Unlock()
+		q.unlock()
 		return c.resume(q)
 	}
-	defer q.mu.Unlock()
 	if c.off || q.stalled || q.segments[0].waited {
+		q.unlock()
 		return nil
 	}
-	err := q.send(c)
-	c.blocked(q)
+	err := q.send()
+	q.unlock()
+	c.blocked()
 	return err
 }
 
@@ -473,19 +446,26 @@ func (c *Conn) flush(q *queue) error {
 // goroutine is the owner. It does not wait for one that is sending.
 func (c *Conn) flushBeside() {
 	q := c.queue.Load()
-	if q == nil || !q.mu.TryLock() {
+	if q == nil {
 		return
 	}
-	defer q.mu.Unlock()
+	if !q.mu.TryLock() {
+		q.missed.Store(true)
+		if !q.mu.TryLock() {
+			return // unlock sees it
+		}
+		q.missed.Store(false)
+	}
+	defer q.unlock()
 	if !slices.ContainsFunc(q.segments, func(s segment) bool { return s.n > 0 }) {
-		q.send(c) // the owner hears of an error by its next write
+		q.send() // the owner hears of an error by its next write
 	}
 }
 
 // pending reports whether something is unsent.
 func (q *queue) pending() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return len(q.segments) > 0
 }
 
@@ -496,43 +476,27 @@ func (c *Conn) Stalled() bool {
 		return false
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return q.stalled || len(q.segments) > 0 && q.segments[0].waited
 }
 
 func (q *queue) isStalled() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return q.stalled
 }
 
 // sendsFile reports whether sending goes on with a file.
 func (q *queue) sendsFile() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return len(q.segments) > 0 && q.segments[0].n > 0
-}
-
-// resume goes on after the socket was full.
-func (q *queue) resume(c *Conn) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.segments) > 0 {
-		if s := &q.segments[0]; s.waited && s.n > 0 && s.holder != nil {
-			q.err = errChecking // in case Check does not return
-			if q.err = s.holder.Check(); q.err != nil {
-				q.clear()
-				return q.err
-			}
-		}
-	}
-	return q.send(c)
 }
 
 // until is when to give up on a peer that takes nothing from now on.
 func (q *queue) until(now, stall int64) int64 {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	u := after(now, stall)
 	if q.deadline != 0 {
 		u = min(u, q.deadline)
@@ -543,18 +507,18 @@ func (q *queue) until(now, stall int64) int64 {
 // progress reports, when the time of until has come, whether the peer has taken
 // something all the same. A socket becomes writable when a third of its buffer is
 // free, which may be megabytes: a client that has taken less than that goes on.
-func (q *queue) progress(fd int) bool {
+func (q *queue) progress() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	before := q.outq
-	q.outq = sys.Queued(fd)
+	q.outq = sys.Queued(int(q.c.fd))
 	return q.outq < before && (q.deadline == 0 || sys.Nanotime() < q.deadline)
 }
 
 // keepDeadline keeps the write deadline of user code that has ended.
 func (q *queue) keepDeadline(dl int64) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if len(q.segments) > 0 {
 		q.deadline = dl
 	}

@@ -122,7 +122,7 @@ func (f *fake) unsent() bool {
 		return false
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return len(q.segments) > 0 && q.segments[0].waited
 }
 

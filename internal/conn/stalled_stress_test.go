@@ -145,7 +145,7 @@ func endSoon(r *rig, f *fake, what Command) {
 			q := f.queue.Load()
 			q.mu.Lock()
 			q.outq = 0
-			q.mu.Unlock()
+			q.unlock()
 			q.giveUp = 0
 			f.Expire()
 		}

@@ -36,7 +36,9 @@ func (c *Conn) writeShared(q *queue, s segment) error {
 	if err := c.mayWrite(); err != nil {
 		return err
 	}
-	full, err := q.put(c, s)
+	q.mu.Lock()
+	full, err := q.put(s)
+	q.unlock()
 	for full && err == nil {
 		if err = c.awaitWritable(); err == nil {
 			err = c.mayWrite()
@@ -45,9 +47,9 @@ func (c *Conn) writeShared(q *queue, s segment) error {
 			return err
 		}
 		q.mu.Lock()
-		err = q.send(c)
+		err = q.send()
 		full = q.held > highWater
-		q.mu.Unlock()
+		q.unlock()
 	}
 	return err
 }
@@ -65,12 +67,12 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !q.stalled && len(q.segments) > 0 && q.held+s.bytes() <= highWater {
-		q.add(c, *s, false) // one call sends both
-		return true, q.send(c)
+		q.add(*s, false) // one call sends both
+		return true, q.send()
 	}
-	if err := q.send(c); err != nil {
+	if err := q.send(); err != nil {
 		return true, err
 	}
 	if len(q.segments) == 0 {
@@ -81,8 +83,8 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 	if q.held+s.bytes() > highWater {
 		return false, nil
 	}
-	q.stall(c, true)
-	q.add(c, *s, true)
+	q.stall(true)
+	q.add(*s, true)
 	return true, nil
 }
 
@@ -93,9 +95,9 @@ func (c *Conn) drained() error {
 			return err
 		}
 		q.mu.Lock()
-		err := q.send(c)
+		err := q.send()
 		left := len(q.segments)
-		q.mu.Unlock()
+		q.unlock()
 		if err != nil || left == 0 {
 			return err
 		}
@@ -212,45 +214,43 @@ func (c *Conn) Share() {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.shared = true
 }
 
 // Queue implements Link.
 func (c *Conn) Queue(p []byte) (full bool, err error) {
 	q := c.queue.Load()
-	full, err = q.put(c, segment{a: p})
-	if full {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		// The peer may have taken it meanwhile; then Writable would not come.
-		full = q.held > highWater
-		q.full = q.full || full
+	q.mu.Lock()
+	defer q.unlock()
+	if full = q.held > highWater && !q.closed && q.err == nil; full {
+		err = ErrFull
+	} else {
+		full, err = q.put(segment{a: p})
 	}
+	q.full = q.full || full
 	return full, err
 }
 
 // put sends or queues s, of which the queue keeps a copy, and reports whether it
-// is above its high-water mark.
-func (q *queue) put(c *Conn, s segment) (full bool, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// is above its high-water mark. mu is held.
+func (q *queue) put(s segment) (full bool, err error) {
 	switch {
 	case q.closed:
-		return false, c.failed("write", net.ErrClosed)
+		return false, q.c.failed("write", net.ErrClosed)
 	case q.err != nil:
 		return false, q.err
 	}
 	// What has waited already is sent on by an event, or in its turn.
 	waits := q.stalled || len(q.segments) > 0 && q.segments[0].waited
-	if q.add(c, s, waits); waits {
+	if q.add(s, waits); waits {
 		return q.held > highWater, nil
 	}
-	if err := q.send(c); err != nil {
+	if err := q.send(); err != nil {
 		return false, err
 	}
 	if q.stalled {
-		c.loop.Post(c.handle, queueStalled{})
+		q.c.loop.Post(q.c.handle, queueStalled{})
 	}
 	return q.held > highWater, nil
 }
@@ -269,7 +269,7 @@ func (c *Conn) tellWritable(q *queue, next Next) Next {
 // hasRoom reports whether the session is owed a Writable, once.
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	owed := q.full && q.held <= highWater/2
 	if owed {
 		q.full = false

@@ -64,7 +64,6 @@ func (c *Conn) beginRead() error {
 	if c.peerErr != nil {
 		return c.peerErr
 	}
-	c.waited = true
 	// Its error, of a closed connection, is better told by the read.
 	c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
 	return nil

@@ -47,12 +47,13 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 	q := &c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.add(copied(p, nil)); err != nil {
-		return false, err
+	if full = q.size > highWater && !q.closed && q.err == nil; full {
+		err = conn.ErrFull
+	} else if err = q.add(copied(p, nil)); err == nil {
+		full = q.size > highWater
 	}
-	full = q.size > highWater
 	q.full = q.full || full
-	return full, nil
+	return full, err
 }
 
 func copied(a, b []byte) piece {
@@ -142,26 +143,37 @@ func (q *queue) send(done chan struct{}) {
 // sent notes that n bytes have been sent, or an error, after which nothing is.
 func (q *queue) sent(n int, err error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var dropped []piece
 	if q.size -= n; err != nil {
 		q.err = err
-		q.drop()
-		q.c.abort()
+		dropped = q.drop()
 	}
 	q.less.Broadcast()
 	if q.full && q.size <= highWater/2 {
 		q.full = false
 		q.c.Post(func() conn.Next { return q.c.session.Writable() })
 	}
+	q.mu.Unlock()
+	if err != nil {
+		q.c.abort()
+	}
+	release(dropped)
 }
 
-// drop releases what is pending. mu is held.
-func (q *queue) drop() {
-	for i := range q.pending {
-		q.size -= len(q.pending[i].p)
-		q.pending[i].release()
+// drop takes all that is pending out, for release without mu, which is held here.
+func (q *queue) drop() []piece {
+	pending := q.pending
+	for i := range pending {
+		q.size -= len(pending[i].p)
 	}
 	q.pending = nil
+	return pending
+}
+
+func release(pieces []piece) {
+	for i := range pieces {
+		pieces[i].release()
+	}
 }
 
 // close ends the queue, after all has been sent if flush says so, and returns the
@@ -169,10 +181,12 @@ func (q *queue) drop() {
 func (q *queue) close(flush bool) error {
 	q.mu.Lock()
 	q.closed = true
+	var dropped []piece
 	if !flush {
-		q.drop()
+		dropped = q.drop()
 	}
 	q.mu.Unlock()
+	release(dropped)
 	if flush {
 		q.wait()
 	}

@@ -16,7 +16,7 @@ func (c *Conn) Enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// PeerGone may have come before there was user code that it could reach.
-	c.waited, c.serving = false, !c.killed
+	c.serving = !c.killed
 	return c.serving
 }
 
@@ -40,12 +40,8 @@ func (c *Conn) OnLoop() bool { return false }
 func (c *Conn) Go() bool     { return false }
 func (c *Conn) Inline() bool { return false }
 
-// Waited implements conn.Link.
-func (c *Conn) Waited() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.waited
-}
+// Waited implements conn.Link: package net does not tell.
+func (c *Conn) Waited() bool { return true }
 
 // Start implements conn.Link.
 func (c *Conn) Start(r conn.Run) {

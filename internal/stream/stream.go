@@ -59,9 +59,8 @@ type Conn struct {
 	aborted  bool  // that read is being ended
 	hijacked bool
 	killed   bool
-	peerErr  error // what the watch met; the next read gives it
-	stall    stall // of a write; has its own lock
-	waited   bool
+	peerErr  error     // what the watch met; the next read gives it
+	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
 }

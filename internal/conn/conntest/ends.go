@@ -2,6 +2,7 @@ package conntest
 
 import (
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -128,9 +129,10 @@ var states = []state{
 			e.entered <- true
 			<-e.leave
 			for {
-				if _, err := s.Queue(pattern()[:1000]); err != nil {
+				if _, err := s.Queue(pattern()[:1000]); err != nil && err != conn.ErrFull {
 					return
 				}
+				runtime.Gosched()
 			}
 		}, func() conn.Next { return conn.More })
 		return conn.More

@@ -111,7 +111,7 @@ func spoil(p ...[]byte) {
 
 // hold is a holder that spoils what it held.
 func (d *sender) hold(p ...[]byte) conn.Holder {
-	h := &spoiler{holder: holder{t: d.s.t}, p: p}
+	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Stalled() }}, p: p}
 	d.holders = append(d.holders, &h.holder)
 	return h
 }
@@ -301,7 +301,7 @@ func testQueueOrder(x *suite) {
 				s.start(func() {
 					for i := range pieces {
 						p := frame(id, i)
-						if _, err := s.Queue(p); err != nil {
+						if err := s.push(p); err != nil {
 							x.Errorf("Queue: %v", err)
 							return
 						}

@@ -112,7 +112,7 @@ func testFiles(x *suite) {
 		s.line = func(s *script, line string) conn.Next {
 			var i int
 			fmt.Sscan(line, &i)
-			h := &holder{t: x.T}
+			h := &holder{t: x.T, use: func() { s.Stalled() }}
 			holders = append(holders, h)
 			send := func() conn.Next {
 				w := &conn.Write{A: []byte("file "), B: []byte(line + "\n"), File: file, Holder: h}

@@ -2,6 +2,7 @@ package conntest
 
 import (
 	"bytes"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -280,10 +281,21 @@ func (s *script) start(run func(), done func() conn.Next) {
 	}})
 }
 
+// push is Queue, tried until there is room.
+func (s *script) push(p []byte) error {
+	for {
+		if _, err := s.Queue(p); err != conn.ErrFull {
+			return err
+		}
+		runtime.Gosched()
+	}
+}
+
 // holder is a conn.Holder, which is released once.
 type holder struct {
 	t        testing.TB
 	check    func() error
+	use      func() // what Release does with the link; nil is nothing
 	released atomic.Int32
 }
 
@@ -300,6 +312,9 @@ func (h *holder) Check() error {
 func (h *holder) Release() {
 	if h.released.Add(1) > 1 {
 		h.t.Error("released twice")
+	}
+	if h.use != nil {
+		h.use()
 	}
 }
 

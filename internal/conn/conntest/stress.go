@@ -93,7 +93,7 @@ func (st *stress) line(s *script, line string) conn.Next {
 			for range how {
 				runtime.Gosched()
 			}
-			s.Queue(p)
+			s.push(p)
 		}, func() conn.Next {
 			if st.runs--; st.runs == 0 && st.over {
 				return conn.Close

@@ -34,7 +34,7 @@ type Session interface {
 // Peer is the other end of a link, and what its server may do.
 type Peer struct {
 	net.Conn
-	// Command has the link obey, soon.
+	// Command has the link obey. It returns when that is noted.
 	Command func(conn.Command)
 }
 
@@ -70,6 +70,8 @@ var tests = []struct {
 	{"order of queues", testQueueOrder},
 	{"write waits", testWriteWaits},
 	{"queue is full", testQueueFull},
+	{"queue refuses", testQueueRefuses},
+	{"release", testRelease},
 	{"files", testFiles},
 	{"file shrinks", testFileShrinks},
 	{"check fails", testCheckFails},
@@ -92,6 +94,8 @@ var tests = []struct {
 	{"ends", testEnds},
 	{"reset", testReset},
 	{"linger", testLinger},
+	{"truncated", testTruncated},
+	{"close idle", testCloseIdle},
 	{"hijack", testHijack},
 	{"hijack with runs", testHijackRuns},
 	{"stress", testStress},

@@ -1,0 +1,139 @@
+package conntest
+
+import (
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/servertest"
+)
+
+// testQueueRefuses: a run that does not care whether the queue is full makes it no
+// larger, and what Queue has not taken is not sent.
+func testQueueRefuses(x *suite) {
+	const piece = 7000
+	taken := make(chan int, 1)
+	writable := make(chan bool, 100)
+	s := &script{onWritable: func(*script) conn.Next { writable <- true; return conn.More }}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		s.start(func() {
+			n := 0
+			for {
+				full, err := s.Queue(pattern()[n : n+piece])
+				if err == conn.ErrFull {
+					if !full {
+						x.Error("ErrFull of a queue that is not full")
+					}
+					break
+				} else if err != nil {
+					x.Errorf("Queue: %v", err)
+					break
+				}
+				n += piece
+			}
+			taken <- n
+			<-writable
+			if _, err := s.Queue([]byte("again")); err != nil {
+				x.Errorf("Queue after Writable: %v", err)
+			}
+		}, func() conn.Next { return conn.More })
+		return conn.More
+	}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	n := servertest.Await(x.T, taken, "ErrFull")
+	if n > large/2 {
+		x.Errorf("%d bytes were taken for a peer that does not read", n)
+	}
+	same(x.T, c.slowly(x.T, n), pattern()[:n])
+	c.Want("again")
+}
+
+// testRelease: Release may use the link, whether its bytes have been sent or
+// dropped.
+func testRelease(x *suite) {
+	for _, kill := range []bool{false, true} {
+		file := patternFile(x.T)
+		var queued atomic.Int32
+		s := &script{onWritable: ignore}
+		s.line = func(s *script, line string) conn.Next {
+			s.Share()
+			for range 3 {
+				use := func() {
+					s.Stalled()
+					s.Queue([]byte("released\n"))
+					queued.Add(1)
+				}
+				if s.Send(&conn.Write{A: pattern(), File: file, Len: large, Holder: &holder{t: x.T, use: use}}) != nil {
+					return conn.Close
+				}
+			}
+			return conn.More
+		}
+		c := x.open(Options{Small: true}, s)
+		c.Send("go\n")
+		if kill {
+			c.slowly(x.T, 10)
+			c.command(conn.Kill)
+		} else {
+			go c.rest()
+		}
+		servertest.Eventually(x.T, "all are released", func() bool { return queued.Load() == 3 })
+		c.Close()
+	}
+}
+
+// testTruncated: a peer that ends without the layer's last record still gets what
+// was queued for it.
+func testTruncated(x *suite) {
+	s := &script{line: func(s *script, line string) conn.Next {
+		if s.Send(&conn.Write{A: pattern()}) != nil {
+			return conn.Close
+		}
+		return conn.More
+	}}
+	c := x.open(Options{Small: true}, s)
+	half, ok := c.raw.(interface{ CloseWrite() error })
+	if !x.layer || !ok {
+		return // nothing is cut short there
+	}
+	c.Send("go\n")
+	same(x.T, c.slowly(x.T, 10), pattern()[:10])
+	if err := half.CloseWrite(); err != nil {
+		x.Fatal(err)
+	}
+	same(x.T, c.slowly(x.T, large-10), pattern()[10:])
+	c.Ended()
+}
+
+// testCloseIdle: an idle link ends, one that user code has goes on and may end
+// later.
+func testCloseIdle(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		entered, leave := make(chan bool), make(chan bool)
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			if line != "wait" {
+				return s.send(line + "\n")
+			}
+			return s.either(pooled, func() conn.Next {
+				entered <- true
+				<-leave
+				return s.send("waited\n")
+			})
+		}
+		c := x.open(Options{}, s)
+		c.Send("wait\n")
+		servertest.Await(x.T, entered, "the user code")
+		c.command(conn.CloseIdle)
+		leave <- true
+		c.Want("waited\n")
+		c.Send("next\n")
+		c.Want("next\n")
+		servertest.Eventually(x.T, "it ends", func() bool {
+			c.command(conn.CloseIdle)
+			return s.closes.Load() == 1
+		})
+		c.Ended()
+	}
+}
