@@ -65,11 +65,11 @@ func startSlotted(t *testing.T, s *Server) *slotted {
 				return
 			}
 			defer nc.Close()
-			put(nc, "mine")
 			// The place is free from here on: this one must not be counted again,
 			// not even for the moment of its return.
 			counted = false
 			sl.now.Add(-1)
+			put(nc, "mine")
 			rw.ReadByte()
 			return
 		}

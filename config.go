@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -79,6 +80,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			KeepAlives:     s.keepAlives,
 			Logf:           s.logf,
 			Slots:          s.slots,
+			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
 				ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
 				WriteStall: orDefault(s.WriteStallTimeout, defaultStall),

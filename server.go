@@ -127,7 +127,11 @@ type Server struct {
 	// MaxHandlers bounds how many handlers run at the same time, on loops and
 	// on goroutines. Up to QueueLength further requests wait in the order in
 	// which they came; beyond that the answer is 503 with Retry-After. A
-	// handler that has hijacked its connection does not count. Default none.
+	// handler that has hijacked its connection does not count, nor one that has
+	// returned while its answer is sent or the rest of its request is read. A
+	// handler that waits for a slow client, in Body.Read or in Write, does: set
+	// ReadTimeout and WriteTimeout, or short ReadStallTimeout and
+	// WriteStallTimeout, beside it. Default none.
 	MaxHandlers int
 	// QueueLength bounds the requests that wait for MaxHandlers, and the
 	// connections that wait for one of Workers. Default as many as those; a
@@ -150,6 +154,7 @@ type Server struct {
 	serving    map[*serving]struct{}       // the Serve calls under way
 	streams    map[*stream.Conn]bool       // true: somebody serves it, it does not wait for a worker
 	layer      func() conn.Layer           // what connections on loops go through; for tests
+	drainFor   time.Duration               // of a body that nobody reads; for tests; 0 is the default
 	quiet      *sync.Cond                  // signalled when something of the above has ended
 	onShutdown []func()
 }

@@ -137,12 +137,12 @@ func (b *Body) Close() error {
 	return err
 }
 
-// drain reads what is left, up to limit bytes and for drainFor: a client that
+// drain reads what is left, up to limit bytes and for Config.DrainFor: a client that
 // trickles the rest of a body that nobody wants must not hold the connection.
 func (b *Body) drain(limit int64) (int64, error) {
 	b.hurry.Store(true)
 	defer b.hurry.Store(false)
-	defer b.x.limitReads(time.Now().Add(drainFor))()
+	defer b.x.limitReads(time.Now().Add(b.x.c.DrainFor))()
 	return io.Copy(io.Discard, io.LimitReader(lockedBody{b}, limit))
 }
 
@@ -162,7 +162,9 @@ func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 	case b.x.m.BodyLeft() >= maxDrain:
 		return false, true
 	}
-	n, err := b.drain(maxDrain + 1)
+	var n int64
+	var err error
+	b.x.m.Aside(func() { n, err = b.drain(maxDrain + 1) })
 	if n > maxDrain {
 		return false, true
 	}

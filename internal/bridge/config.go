@@ -47,6 +47,8 @@ type Config struct {
 	Logf       func(format string, args ...any)
 	// Slots bound how many handlers run at once; nil for no bound.
 	Slots *conn.Semaphore
+	// DrainFor bounds how long the rest of a body is read that nobody wants.
+	DrainFor time.Duration
 	// Shared is for connections on loops.
 	Shared conn.Shared
 
@@ -96,5 +98,5 @@ func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 // net/http's value.
 const maxDrain = 256 << 10
 
-// drainFor is how long that may take.
-const drainFor = 5 * time.Second
+// DefaultDrainFor is Config.DrainFor as a rule.
+const DefaultDrainFor = 5 * time.Second

@@ -191,9 +191,9 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		if e != nil && e != http.ErrAbortHandler {
 			x.c.LogPanic(x.c.Link, e)
 		}
+		x.m.Release()
 		next = x.abort()
 		if e == nil && next != conn.Detached {
-			x.m.Release()
 			x.c.Link.Abandon() // runtime.Goexit
 		}
 	}()
@@ -220,6 +220,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 	}
 	// Not before the handler's last statement: a panic in here, which calls no
 	// handler's code, must not be taken for the handler's.
+	x.m.Release()
 	next = x.finish()
 	returned = true
 	return next

@@ -32,9 +32,11 @@ type Message interface {
 	// Finish ends the answer, whose body has been given, and says what becomes of
 	// the connection. h has the trailers.
 	Finish(h http.Header) conn.Next
-	// Release gives back what the handler holds of the server where the session
-	// does not: the handler has taken the connection, or ends its goroutine.
+	// Release gives back what the handler holds of the server, once it has returned
+	// or taken the connection: what follows may wait for the peer. Aside calls f,
+	// which may wait on the server's account, without that.
 	Release()
+	Aside(f func())
 	// Raw reports whether bytes may go to the Link past Data, after a Flush.
 	Raw() bool
 	// ReadBody reads the request's body. It gives io.EOF with the last bytes, or

@@ -144,6 +144,9 @@ type Link interface {
 	Go() bool
 	// Inline reports, during Enter, whether the loop is still held.
 	Inline() bool
+	// Yield comes before a wait of user code that is not for the peer: a loop that it
+	// runs on goes on without it.
+	Yield()
 	// Waited reports whether the user code of the last Enter had to wait for the
 	// peer, or may have had to: how long it took is the peer's doing then.
 	Waited() bool

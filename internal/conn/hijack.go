@@ -37,7 +37,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	if c.layer != nil {
 		nc = c.layer.conn(nc)
 	}
-	c.yield() // the user code begins a life of its own
+	c.Yield() // the user code begins a life of its own
 	c.state.Or(hijacked)
 	// At once, not when the user code returns: until the original is closed, the
 	// new owner's Close would not end the connection.

@@ -442,7 +442,7 @@ func testWholeStays(t *testing.T, line string, parts []string, lose string) {
 			}
 			<-release
 		case "write":
-			f.yield()
+			f.Yield()
 			<-release
 			f.Write([]byte("written: "), nil)
 		}
@@ -521,7 +521,7 @@ func testBodyAfterLine(t *testing.T, parts []string, how string) {
 		begun <- true
 		switch how {
 		case "lost":
-			f.yield()
+			f.Yield()
 			<-release
 		case "hijack":
 			nc, b, err := f.Hijack()

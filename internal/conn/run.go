@@ -77,9 +77,8 @@ func (c *Conn) lend() {
 	c.ready = 0
 }
 
-// yield gives the loop to another driver, if the user code runs on one, since it
-// is about to wait for the peer.
-func (c *Conn) yield() { c.loop.Yield(c.lease) }
+// Yield implements Link.
+func (c *Conn) Yield() { c.loop.Yield(c.lease) }
 
 // OnLoop implements Link.
 func (c *Conn) OnLoop() bool { return !c.off }
@@ -203,7 +202,7 @@ func (c *Conn) post(message any) {
 // Abandon implements Link.
 func (c *Conn) Abandon() {
 	if c.state.Load()&hijacked != 0 {
-		c.yield()
+		c.Yield()
 		return
 	}
 	if c.layer != nil {

@@ -79,7 +79,7 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	s := w.side(wait)
 	w.waited.Store(true)
 	// First, so that the events that the loop has seen are in the state word.
-	c.yield()
+	c.Yield()
 	for {
 		old := c.state.Load()
 		if old&(ready|shut) != 0 {

@@ -51,6 +51,26 @@ func (s *Semaphore) Acquire(w Waiter) Admission {
 	return Refused
 }
 
+// Rejoin takes a slot for a caller that has had one, and waits for it before all
+// others: what it is for has begun. It may block.
+func (s *Semaphore) Rejoin() {
+	s.mu.Lock()
+	if s.running < s.max {
+		s.running++
+		s.mu.Unlock()
+		return
+	}
+	w := make(turn, 1)
+	s.waiting = slices.Insert(s.waiting, s.head, Waiter(w))
+	s.mu.Unlock()
+	<-w
+}
+
+// turn is a Waiter that a goroutine waits on.
+type turn chan struct{}
+
+func (t turn) Acquired() { t <- struct{}{} }
+
 // Release gives a slot back, or to the one that has waited longest.
 func (s *Semaphore) Release() {
 	s.mu.Lock()

@@ -40,6 +40,9 @@ func (c *Conn) OnLoop() bool { return false }
 func (c *Conn) Go() bool     { return false }
 func (c *Conn) Inline() bool { return false }
 
+// Yield implements conn.Link.
+func (c *Conn) Yield() {}
+
 // Waited implements conn.Link: package net does not tell.
 func (c *Conn) Waited() bool { return true }
 

@@ -114,6 +114,19 @@ func (x *exchange) Raw() bool { return !x.writing.chunking }
 // Release implements bridge.Message.
 func (x *exchange) Release() { x.s.release() }
 
+// Aside implements bridge.Message.
+func (x *exchange) Aside(f func()) {
+	s := x.s
+	if !x.body.chunked && x.body.remain <= int64(len(s.Link.Buffered())) || !s.release() {
+		f()
+		return
+	}
+	f()
+	s.Link.Yield()
+	s.Slots.Rejoin()
+	s.slot.Store(true)
+}
+
 // Finish implements bridge.Message.
 func (x *exchange) Finish(h http.Header) conn.Next {
 	w := x.writing

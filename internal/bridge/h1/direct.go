@@ -342,7 +342,7 @@ func (r *request) recover() {
 	if e == nil {
 		return
 	}
-	if r.s.broken = true; e != http.ErrAbortHandler {
+	if r.s.broken.Store(true); e != http.ErrAbortHandler {
 		r.s.LogPanic(r.s.Link, e)
 	}
 }

@@ -88,6 +88,7 @@ func (l *fakeLink) OnLoop() bool                               { return !l.off }
 func (l *fakeLink) Go() bool                                   { return false }
 func (l *fakeLink) Inline() bool                               { return true }
 func (l *fakeLink) Waited() bool                               { return false }
+func (l *fakeLink) Yield()                                     {}
 func (l *fakeLink) Start(conn.Run)                             {}
 func (l *fakeLink) Post(func() conn.Next)                      {}
 func (l *fakeLink) WithdrawSlot(*conn.Semaphore)               {}

@@ -52,10 +52,10 @@ type Session struct {
 	begun    bool // there has been a request
 	partial  bool // a head has begun and its time is running
 	draining bool
-	sending  bool // an answer that the peer has not yet taken
-	broken   bool // a function of the caller's has panicked after its handler
-	waiting  bool // for a slot
-	slot     bool // it has one
+	sending  bool        // an answer that the peer has not yet taken
+	broken   atomic.Bool // a function of the caller's has panicked after its handler
+	waiting  bool        // for a slot
+	slot     atomic.Bool // it has one
 }
 
 // connection is a session and its link on a loop, in one allocation.
@@ -234,7 +234,7 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 // settle ends an exchange whose answer says next, or puts that off until the peer
 // has taken the answer.
 func (s *Session) settle(next conn.Next) conn.Next {
-	if s.broken {
+	if s.broken.Load() {
 		return conn.Close
 	}
 	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
@@ -253,20 +253,23 @@ func (s *Session) settle(next conn.Next) conn.Next {
 // one.
 func (s *Session) acquire() conn.Admission {
 	if s.waiting {
-		s.waiting, s.slot = false, true
+		s.waiting = false
+		s.slot.Store(true)
 		return conn.Admitted
 	}
 	a := s.Link.AcquireSlot(s.Slots)
-	s.waiting, s.slot = a == conn.Queued, a == conn.Admitted
+	s.waiting = a == conn.Queued
+	s.slot.Store(a == conn.Admitted)
 	return a
 }
 
-// release gives the slot back, if there is one.
-func (s *Session) release() {
-	if s.slot {
-		s.slot = false
-		s.Slots.Release()
+// release gives the slot back, and reports whether there was one.
+func (s *Session) release() bool {
+	if s.Slots == nil || !s.slot.Swap(false) {
+		return false
 	}
+	s.Slots.Release()
+	return true
 }
 
 // awaitHead sets the deadline for the rest of a head, once.
