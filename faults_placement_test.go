@@ -32,6 +32,10 @@ type mixture struct {
 
 func (m *mixture) enter() {
 	m.runs.Add(1)
+	m.count()
+}
+
+func (m *mixture) count() {
 	n := m.now.Add(1)
 	for most := m.most.Load(); n > most && !m.most.CompareAndSwap(most, n); most = m.most.Load() {
 	}
@@ -74,6 +78,14 @@ func (m *mixture) ServeDirect(x *direct.Exchange) bool {
 		x.SetField("X-Query", "it has changed to "+got)
 	}
 	return true
+}
+
+// aside calls f, which may wait for the rest of a body that nobody has read: it is
+// not counted then.
+func (m *mixture) aside(f func()) {
+	m.now.Add(-1)
+	f()
+	m.count()
 }
 
 // wait blocks on a channel for a little while.
@@ -119,8 +131,10 @@ func (m *mixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case 4:
 		panic(http.ErrAbortHandler)
 	case 5:
-		w.Write(make([]byte, rnd.Intn(10000)))
-		flush(w)
+		m.aside(func() {
+			w.Write(make([]byte, rnd.Intn(10000)))
+			flush(w)
+		})
 		panic(http.ErrAbortHandler)
 	case 6:
 		runtime.Goexit()
@@ -132,7 +146,7 @@ func (m *mixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.CopyN(io.Discard, r.Body, int64(rnd.Intn(1000)))
 	case 9:
 		w.Header().Set("X-Query", query)
-		flush(w)
+		m.aside(func() { flush(w) })
 		m.wait(rnd)
 	case 10:
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -154,7 +168,7 @@ func (m *mixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rnd.Intn(20) == 0 {
 		n = rnd.Intn(1 << 19)
 	}
-	io.WriteString(w, stressAnswer(query, n))
+	m.aside(func() { io.WriteString(w, stressAnswer(query, n)) })
 	if r.URL.RawQuery != query {
 		panic("the request has changed") // which is logged
 	}

@@ -128,8 +128,9 @@ type Server struct {
 	// on goroutines. Up to QueueLength further requests wait in the order in
 	// which they came; beyond that the answer is 503 with Retry-After. A
 	// handler that has hijacked its connection does not count, nor one that has
-	// returned while its answer is sent or the rest of its request is read. A
-	// handler that waits for a slow client, in Body.Read or in Write, does: set
+	// returned while its answer is sent, nor one whose Write waits for the rest
+	// of a body that it has not read. A handler that waits for a slow client in
+	// Body.Read, or since the client does not take what it writes, does: set
 	// ReadTimeout and WriteTimeout, or short ReadStallTimeout and
 	// WriteStallTimeout, beside it. Default none.
 	MaxHandlers int
