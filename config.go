@@ -77,6 +77,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			ConnState:      s.ConnState,
 			HTTPServer:     s.httpServer,
 			KeepAlives:     s.keepAlives,
+			Stopping:       s.told,
 			Logf:           s.logf,
 			Slots:          s.slots,
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{

@@ -151,6 +151,7 @@ type Server struct {
 	streams    map[*stream.Conn]bool       // true: somebody serves it, it does not wait for a worker
 	layer      func() conn.Layer           // what connections on loops go through; for tests
 	quiet      *sync.Cond                  // signalled when something of the above has ended
+	told       chan struct{}               // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 
@@ -210,6 +211,7 @@ func (s *Server) lock() {
 	s.mu.Lock()
 	if s.quiet == nil {
 		s.quiet = sync.NewCond(&s.mu)
+		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
