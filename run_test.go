@@ -266,8 +266,8 @@ func TestRunFails(t *testing.T) {
 			return err != nil
 		})
 		// Without any call Addr is listened on.
-		s = &Server{Engine: e, Addr: taken.Addr().String()}
-		if err := Run(context.Background(), s, 0); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
+		again := &Server{Engine: e, Addr: taken.Addr().String()}
+		if err := Run(context.Background(), again, 0); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
 			t.Errorf("Run returned %v", err)
 		}
 	})
