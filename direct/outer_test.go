@@ -3,8 +3,8 @@ package direct
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 )
 
