@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,8 +38,8 @@ func parseSocket(s string) (endpoint, error) {
 	if options && (err != nil || len(values) == 0) {
 		return endpoint{}, errors.New(wantAccess)
 	}
-	for key, all := range values {
-		switch {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		switch all := values[key]; {
 		case len(all) > 1:
 			return endpoint{}, fmt.Errorf("%s is there twice", key)
 		case key == "mode":
@@ -142,8 +145,10 @@ func lookupGroup(name string) (gid int, err error) {
 	if g, err := user.LookupGroup(name); err == nil {
 		name = g.Gid
 	}
-	if gid, err = strconv.Atoi(name); err != nil || gid < 0 {
+	// The system takes 32 bits of a number, in which 4294967296 is root's group, and all ones for no change.
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err != nil || n == math.MaxUint32 {
 		return 0, fmt.Errorf("there is no group %q; give its name or number", name)
 	}
-	return gid, nil
+	return int(n), nil
 }

@@ -61,6 +61,20 @@ func TestSocketAccessFails(t *testing.T) {
 	}
 }
 
+func TestLookupGroup(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"no such group", "", "-1", "1.5", "0x10", "4294967295", "4294967296", "18446744073709551616"} {
+		if gid, err := lookupGroup(name); err == nil {
+			t.Errorf("%q is the group %d", name, gid)
+		}
+	}
+	for _, gid := range []int{0, os.Getgid(), 65534} {
+		if got, err := lookupGroup(strconv.Itoa(gid)); err != nil || got != gid {
+			t.Errorf("%d: got %d, %v", gid, got, err)
+		}
+	}
+}
+
 // A reload changes the access to a socket that stays open.
 func TestReloadAccess(t *testing.T) {
 	t.Parallel()
