@@ -167,6 +167,9 @@ func TestNextProto(t *testing.T) {
 				if err := ctx.Err(); err != nil {
 					t.Error(err)
 				}
+				if e != oracle && Stopping(ctx) == nil {
+					t.Error("Stopping gives nothing")
+				}
 				servers <- hs
 				lines(hs, tc, h)
 			},

@@ -78,6 +78,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			ConnState:      s.ConnState,
 			HTTPServer:     s.httpServer,
 			KeepAlives:     s.keepAlives,
+			Stopping:       s.told,
 			Logf:           s.logf,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),

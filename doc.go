@@ -2,7 +2,12 @@
 // its own: change http.Server to chert.Server and keep every handler.
 //
 //	srv := &chert.Server{Addr: ":8080", Handler: mux}
-//	log.Fatal(srv.ListenAndServe())
+//	if err := chert.Run(context.Background(), srv, 20*time.Second); err != nil {
+//		log.Fatal(err)
+//	}
+//
+// [Run] serves until SIGINT or SIGTERM, and lets running requests finish. The
+// methods of http.Server, such as ListenAndServe and Shutdown, are there too.
 //
 // Package net's TCP and unix listeners are driven by event loops, one for each
 // of GOMAXPROCS, where an idle connection holds no goroutine and no buffer.

@@ -157,6 +157,7 @@ type Server struct {
 	layer      func() conn.Layer           // what connections on loops go through; for tests
 	drainFor   time.Duration               // of a body that nobody reads; for tests; 0 is the default
 	quiet      *sync.Cond                  // signalled when something of the above has ended
+	told       chan struct{}               // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 
@@ -216,6 +217,7 @@ func (s *Server) lock() {
 	s.mu.Lock()
 	if s.quiet == nil {
 		s.quiet = sync.NewCond(&s.mu)
+		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)

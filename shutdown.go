@@ -20,11 +20,13 @@ func (s *Server) RegisterOnShutdown(f func()) {
 // that serve a request have answered it. A connection that has not sent
 // anything yet is given five seconds. If ctx ends first its error is
 // returned, and what still runs goes on running; Close ends it. Hijacked
-// connections are neither closed nor awaited.
+// connections are neither closed nor awaited. Handlers may ask for [Stopping].
+// [Run] calls it when a signal comes.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	err := s.closeListeners()
 	s.lock()
+	s.tellStopping()
 	for _, f := range s.onShutdown {
 		go f()
 	}
@@ -33,6 +35,26 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		m.Shutdown(ctx) // serves nothing; what was registered on it runs
 	}
 	s.drain()
+	if ended := s.await(ctx); ended != nil {
+		return ended
+	}
+	return err
+}
+
+// tellStopping closes what Stopping gives. The lock is held; listeners are
+// closed, so that clients which come back go elsewhere.
+func (s *Server) tellStopping() {
+	select {
+	case <-s.told:
+	default:
+		close(s.told)
+	}
+}
+
+// await waits until nothing is served any more, or returns ctx's error.
+func (s *Server) await(ctx context.Context) error {
+	s.lock()
+	s.mu.Unlock()
 	// The condition cannot wait for a context, so the context signals it.
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -47,7 +69,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 		s.quiet.Wait()
 	}
-	return err
+	return nil
 }
 
 // Close closes all listeners and connections at once. Handlers that run see
@@ -57,6 +79,9 @@ func (s *Server) Close() error {
 	s.closing.Store(true)
 	s.stopping.Store(true)
 	err := s.closeListeners()
+	s.lock()
+	s.tellStopping()
+	s.mu.Unlock()
 	s.tellAll(conn.Kill, (*stream.Conn).Kill)
 	return err
 }

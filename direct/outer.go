@@ -209,9 +209,14 @@ type derived struct {
 	m  map[string]*Response
 }
 
+// maxDerived bounds what is kept with one Response: a program may make middleware
+// anew with each reload, and the Responses of packages stay.
+const maxDerived = 256
+
 // Derive returns what make made of r when it was first asked for under that
-// key: r compressed, r with a field more. It is kept as long as r is. nil is
-// kept too. make may be called concurrently; what came first stays.
+// key: r compressed, r with a field more. It is kept as long as r is, unless it is
+// one of very many. nil is kept too. make may be called concurrently; what came
+// first stays.
 func (r *Response) Derive(key string, make func(r *Response) *Response) *Response {
 	r.derived.mu.RLock()
 	d, ok := r.derived.m[key]
@@ -225,7 +230,7 @@ func (r *Response) Derive(key string, make func(r *Response) *Response) *Respons
 	if d, ok := r.derived.m[key]; ok {
 		return d
 	}
-	if r.derived.m == nil {
+	if r.derived.m == nil || len(r.derived.m) >= maxDerived {
 		r.derived.m = map[string]*Response{}
 	}
 	r.derived.m[key] = made

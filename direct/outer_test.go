@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 )
 
@@ -149,6 +150,21 @@ func TestDerive(t *testing.T) {
 	}
 	if r.Derive("none", func(*Response) *Response { return nil }) != nil {
 		t.Error("not nil")
+	}
+}
+
+// Middleware that is made anew again and again derives under ever new keys.
+func TestDeriveIsBounded(t *testing.T) {
+	t.Parallel()
+	r := NewResponse(200, nil, []byte("x"))
+	for i := range 10_000 {
+		made := 0
+		for range 2 {
+			r.Derive(strconv.Itoa(i), func(r *Response) *Response { made++; return r })
+		}
+		if made != 1 || len(r.derived.m) > maxDerived {
+			t.Fatalf("%d: made %d times, %d are kept", i, made, len(r.derived.m))
+		}
 	}
 }
 

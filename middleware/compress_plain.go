@@ -25,10 +25,12 @@ type compressing struct {
 	out     *coding.Writer
 }
 
+func (a *compressing) fields() plainHeader { return plainHeader(a.Header()) }
+
 // WriteHeader implements wrap.Hook.
 func (a *compressing) WriteHeader(status int) {
 	a.status = status
-	h := a.Header()
+	h := a.fields()
 	if status == http.StatusNotModified {
 		unmodified(h, a.coding, a.asked)
 	}
@@ -51,10 +53,10 @@ func (a *compressing) WriteHeader(status int) {
 func (a *compressing) decide(wanted bool) {
 	a.decided = true
 	if wanted {
-		vary(a.Header())
+		vary(a.fields())
 		if a.coding != coding.Identity && (a.head || a.c.enter()) {
 			a.coded = true
-			mark(a.Header(), a.coding)
+			mark(a.fields(), a.coding)
 			if !a.head {
 				a.out = coding.NewWriter(a.Next(), a.coding)
 			}
@@ -65,7 +67,7 @@ func (a *compressing) decide(wanted bool) {
 
 // settle decides by what has come, of which p is the last.
 func (a *compressing) settle(p []byte) error {
-	h := a.Header()
+	h := a.fields()
 	_, typed := h["Content-Type"]
 	if !typed && len(a.held)+len(p) > 0 {
 		// The server would guess from what is coded.
@@ -125,7 +127,7 @@ func (a *compressing) Flush() error {
 // ReadFrom implements wrap.Hook.
 func (a *compressing) ReadFrom(n int64) bool {
 	if !a.decided && n >= int64(a.c.min) {
-		if _, typed := a.Header()["Content-Type"]; typed && a.settle(nil) != nil {
+		if _, typed := a.fields()["Content-Type"]; typed && a.settle(nil) != nil {
 			return false // Write gives the error again
 		}
 	}
@@ -141,7 +143,7 @@ func (a *compressing) End(returned bool) {
 		a.out = nil // to the garbage collector: what is cut must look so
 		return
 	}
-	if a.head && a.status == 0 && a.Header().Get("Content-Length") != "" {
+	if a.head && a.status == 0 && a.fields().Get("Content-Length") != "" {
 		a.WriteHeader(http.StatusOK) // all is said without a body
 	}
 	switch {

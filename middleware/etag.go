@@ -96,7 +96,7 @@ type tagging struct {
 // WriteHeader implements wrap.Hook.
 func (a *tagging) WriteHeader(status int) {
 	a.status = status
-	h := a.Header()
+	h := plainHeader(a.Header())
 	length, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
 	if !taggable(status, h) || err == nil && length > int64(a.limit) {
 		a.pass()
@@ -148,7 +148,7 @@ func (a *tagging) End(returned bool) {
 	if !returned || a.passed || a.Hijacked() || a.status == 0 {
 		return
 	}
-	h := a.Header()
+	h := plainHeader(a.Header())
 	announced := h.Get("Content-Length")
 	if len(a.held) == 0 && a.r.Method == http.MethodHead || announced != "" && announced != strconv.Itoa(len(a.held)) {
 		a.pass() // not all is here, so its tag is not known

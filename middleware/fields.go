@@ -1,6 +1,20 @@
 package middleware
 
-import "github.com/chert-http/chert/internal/field"
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/internal/field"
+)
 
 // foldEqual reports whether b is s but for case.
 func foldEqual[T []byte | string](b T, s string) bool { return field.EqualFold(b, s) }
+
+// plainHeader is an http.Header for names in canonical form, as those here are. The
+// methods of http.Header look at every letter of a name, with every call.
+type plainHeader http.Header
+
+func (h plainHeader) Get(name string) string      { return first(h[name]) }
+func (h plainHeader) Values(name string) []string { return h[name] }
+func (h plainHeader) Set(name, value string)      { h[name] = []string{value} }
+func (h plainHeader) Add(name, value string)      { h[name] = append(h[name], value) }
+func (h plainHeader) Del(name string)             { delete(h, name) }

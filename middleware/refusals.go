@@ -22,7 +22,8 @@ type Refusal struct {
 	Violated []string
 	// Header are the fields of the answer: Content-Type, which is that of plain
 	// text, Cache-Control, and where they belong WWW-Authenticate, Retry-After,
-	// RateLimit. They may be changed.
+	// RateLimit. They may be changed; fields that frame the message, such as
+	// Content-Length and Connection, are the server's and ignored.
 	Header http.Header
 }
 

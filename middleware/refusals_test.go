@@ -203,3 +203,22 @@ func ExampleRefusals() {
 	// 401 application/problem+json
 	// {"title":"Unauthorized","status":401}
 }
+
+// A hook that panics when the time is over must not end the process: its panic is
+// the handler's.
+func TestRefusalsThatPanicInTimeout(t *testing.T) {
+	t.Parallel()
+	called := make(chan struct{}, 1)
+	mistaken := Refusals(func(*Refusal) []byte {
+		called <- struct{}{}
+		panic("mistake")
+	})
+	var seen any
+	outer := Recover(&RecoverOptions{Handle: func(v any, _ []byte) { seen = v }})
+	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-called })
+	rec := httptest.NewRecorder()
+	Chain(slow, outer, mistaken, Timeout(time.Millisecond)).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	if seen != "mistake" || rec.Code != 500 {
+		t.Errorf("got %d, Recover has seen %v", rec.Code, seen)
+	}
+}

@@ -102,6 +102,7 @@ type timed struct {
 	hijacked bool
 	done     bool // the handler has returned: later calls give wrap.ErrDone
 	closes   bool // the body is too large: the connection ends with the answer
+	thrown   any  // by the hook that answers refusals
 }
 
 // halt reports whether the time is not over, and will not be. Otherwise what
@@ -160,9 +161,16 @@ func (t *timed) over() bool {
 		// Without it the server might first read the body, which the handler does.
 		t.w.Header().Set("Connection", "close")
 	}
+	t.refuse()
+	return true
+}
+
+// refuse sends the 504. A hook that panics does so for the handler's goroutine, by
+// returned: in the timer's it would end the process.
+func (t *timed) refuse() {
+	defer func() { t.thrown = recover() }()
 	refusal.Plain(t.w, t.r, gatewayTimeout)
 	http.NewResponseController(t.w).Flush()
-	return true
 }
 
 // returned ends the answer of a handler that has not panicked.
@@ -172,6 +180,8 @@ func (t *timed) returned() {
 	defer t.mu.Unlock()
 	t.over() // expire may have been stopped when the context was done already
 	switch {
+	case t.thrown != nil:
+		panic(t.thrown)
 	case t.hijacked:
 	case t.expired && t.begun.Load() && t.cut:
 		panic(http.ErrAbortHandler)

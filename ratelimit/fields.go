@@ -1,7 +1,9 @@
 package ratelimit
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -68,9 +70,10 @@ const problemTypes = "https://iana.org/assignments/http-problem-types#"
 // refuse answers a request that is not admitted; hook may be nil.
 func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
-	head := http.Header{"Cache-Control": {"no-store"}}
+	var room [8]direct.Field
+	fields := append(room[:0], direct.Field{Name: "Cache-Control", Value: "no-store"})
 	if h.fields {
-		head[policyField] = []string{h.policy}
+		fields = append(fields, direct.Field{Name: policyField, Value: h.policy})
 	}
 	wait := time.Duration(0)
 	for i := range c.claims {
@@ -83,7 +86,7 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 		} else {
 			p.Violated = append(p.Violated, c.claims[i].Limit.name)
 			if h.fields && !d.Failed {
-				head[limitField] = append(head[limitField], c.rules[i].shown.line(c.claims[i].Limit, d))
+				fields = append(fields, direct.Field{Name: limitField, Value: c.rules[i].shown.line(c.claims[i].Limit, d)})
 			}
 		}
 		if d.RetryAfter == Never || wait == Never {
@@ -92,32 +95,48 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 			wait = max(wait, d.RetryAfter)
 		}
 	}
-	text := strconv.Itoa(p.Status) + " " + p.Title + "\n"
+	text := append(append(strconv.AppendInt(make([]byte, 0, 64), int64(p.Status), 10), ' '), p.Title...)
 	if wait != Never {
 		// RFC 9110 section 10.2.3: delay-seconds.
 		after := strconv.FormatInt(seconds(wait), 10)
-		head["Retry-After"] = []string{after}
-		text = strconv.Itoa(p.Status) + " " + p.Title + "; try again in " + after + " s\n"
+		fields = append(fields, direct.Field{Name: "Retry-After", Value: after})
+		text = append(append(append(text, "; try again in "...), after...), " s"...)
 	}
-	head["Content-Type"] = []string{"text/plain; charset=utf-8"}
-	body := []byte(text)
-	switch {
-	case hook != nil:
-		body = hook.Body(&p, head)
-	case wantsJSON(x.Fields.Get("Accept")):
-		head["Content-Type"] = []string{"application/problem+json"}
-		body = p.JSON()
+	text = append(text, '\n')
+	contentType := "text/plain; charset=utf-8"
+	if hook == nil && wantsJSON(x.Fields.Get("Accept")) {
+		contentType, text = "application/problem+json", p.JSON()
+	}
+	fields = append(fields, direct.Field{Name: "Content-Type", Value: contentType})
+	if hook != nil {
+		fields, text = hooked(hook, &p, fields)
 	}
 	x.SetStatus(p.Status)
-	for name, values := range head {
-		if name != limitField { // those of a handler around this one stay
-			x.DelField(name)
-		}
-		for _, v := range values {
-			x.AddField(name, v)
+	for i, f := range fields {
+		// Those of a handler around this one stay, and the one before.
+		if f.Name == limitField || i > 0 && fields[i-1].Name == f.Name {
+			x.AddField(f.Name, f.Value)
+		} else {
+			x.SetField(f.Name, f.Value)
 		}
 	}
-	x.Write(body)
+	x.Write(text)
+}
+
+// hooked is what a hook makes of a refusal, the fields in the order of their names.
+func hooked(hook *refusal.Hook, p *refusal.Problem, fields []direct.Field) ([]direct.Field, []byte) {
+	head := make(http.Header, len(fields))
+	for _, f := range fields {
+		head[f.Name] = append(head[f.Name], f.Value)
+	}
+	body := hook.Body(p, head)
+	fields = fields[:0]
+	for _, name := range slices.Sorted(maps.Keys(head)) {
+		for _, v := range head[name] {
+			fields = append(fields, direct.Field{Name: name, Value: v})
+		}
+	}
+	return fields, body
 }
 
 // wantsJSON reports whether Accept names JSON of some kind, and not as a browser

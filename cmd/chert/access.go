@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,8 +38,8 @@ func parseSocket(s string) (endpoint, error) {
 	if options && (err != nil || len(values) == 0) {
 		return endpoint{}, errors.New(wantAccess)
 	}
-	for key, all := range values {
-		switch {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		switch all := values[key]; {
 		case len(all) > 1:
 			return endpoint{}, fmt.Errorf("%s is there twice", key)
 		case key == "mode":
@@ -69,33 +72,83 @@ func (a access) String() string {
 	return "?" + strings.Join(all, "&")
 }
 
-// apply gives a socket's file its group and mode. Until then it has the mode that the umask leaves.
-func (a access) apply(path string) error {
+// socketFile is the file of a socket that we listen on.
+type socketFile struct {
+	path string
+	made fs.FileInfo // as the system has made it
+}
+
+// ours reports whether info is of that file. Another may have its name by now, with the same inode number, hence the
+// times.
+func (f *socketFile) ours(info fs.FileInfo) bool {
+	return os.SameFile(info, f.made) && info.ModTime().Equal(f.made.ModTime())
+}
+
+// remove may be called more than once. The listener may have removed the file already when it was closed, and while
+// requests were drained a successor may have put its own socket there.
+func (f *socketFile) remove() {
+	if now, err := os.Lstat(f.path); err == nil && f.ours(now) {
+		os.Remove(f.path)
+	}
+}
+
+// apply gives the file the group and the mode of a, and what a leaves out as the system had it. After an error both are
+// what they were.
+func (f *socketFile) apply(a access) error {
+	now, err := os.Lstat(f.path)
+	if err == nil && !f.ours(now) {
+		err = errors.New("it is another's by now")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set the mode of the socket %s: %w", quote(f.path), cause(err))
+	}
+	gid, mode, old := groupOf(f.made), f.made.Mode().Perm(), now.Mode().Perm()
 	if a.group != "" {
-		gid, err := lookupGroup(a.group)
-		if err != nil {
+		if gid, err = lookupGroup(a.group); err != nil {
 			return err
-		}
-		// Before the mode, which must not hold for another group.
-		if err := os.Lchown(path, -1, gid); err != nil {
-			return fmt.Errorf("cannot give the socket %s to the group %q: %w; without privileges it must be a group of the user",
-				quote(path), a.group, cause(err))
 		}
 	}
 	if a.mode != 0 {
-		if err := os.Chmod(path, a.mode); err != nil {
-			return fmt.Errorf("cannot set the mode of the socket %s: %w", quote(path), cause(err))
+		mode = a.mode
+	}
+	if gid != groupOf(now) {
+		// At no time may a mode hold for the group that the other mode is for.
+		if err = os.Chmod(f.path, old&^0o070); err == nil {
+			if err = os.Lchown(f.path, -1, gid); err != nil {
+				os.Chmod(f.path, old)
+			}
 		}
+		if err != nil {
+			return fmt.Errorf("cannot give the socket %s to the group %s: %w; without privileges it must be a group of the user",
+				quote(f.path), a.groupName(gid), cause(err))
+		}
+		old &^= 0o070
+	}
+	if mode == old {
+		return nil
+	}
+	if err := os.Chmod(f.path, mode); err != nil {
+		return fmt.Errorf("cannot set the mode of the socket %s: %w", quote(f.path), cause(err))
 	}
 	return nil
+}
+
+// groupName is how a's group, which has the number gid, is called in an error.
+func (a access) groupName(gid int) string {
+	if a.group == "" {
+		return strconv.Itoa(gid)
+	}
+	return strconv.Quote(a.group)
 }
 
 func lookupGroup(name string) (gid int, err error) {
 	if g, err := user.LookupGroup(name); err == nil {
 		name = g.Gid
 	}
-	if gid, err = strconv.Atoi(name); err != nil || gid < 0 {
+	// The system takes 32 bits of a number, in which 4294967296 is root's group, and all ones for no change.
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err != nil || n == math.MaxUint32 {
 		return 0, fmt.Errorf("there is no group %q; give its name or number", name)
 	}
-	return gid, nil
+	return int(n), nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,13 @@ func TestSocketAccess(t *testing.T) {
 	}
 }
 
+// fresh is the mode of a new socket.
+var fresh = func() os.FileMode {
+	mask := syscall.Umask(0o022)
+	syscall.Umask(mask)
+	return 0o777 &^ os.FileMode(mask)
+}()
+
 func checkAccess(t *testing.T, sock string, mode os.FileMode, gid int) {
 	t.Helper()
 	info, err := os.Lstat(sock)
@@ -53,6 +61,20 @@ func TestSocketAccessFails(t *testing.T) {
 	}
 }
 
+func TestLookupGroup(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"no such group", "", "-1", "1.5", "0x10", "4294967295", "4294967296", "18446744073709551616"} {
+		if gid, err := lookupGroup(name); err == nil {
+			t.Errorf("%q is the group %d", name, gid)
+		}
+	}
+	for _, gid := range []int{0, os.Getgid(), 65534} {
+		if got, err := lookupGroup(strconv.Itoa(gid)); err != nil || got != gid {
+			t.Errorf("%d: got %d, %v", gid, got, err)
+		}
+	}
+}
+
 // A reload changes the access to a socket that stays open.
 func TestReloadAccess(t *testing.T) {
 	t.Parallel()
@@ -63,8 +85,92 @@ func TestReloadAccess(t *testing.T) {
 	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660")}), "chert.toml")
 	p := start(t, "--config", file)
 	checkAccess(t, sock, 0o660, os.Getgid())
-	write(t, file, config("?mode=0606"))
-	p.signal(syscall.SIGHUP)
-	p.line() // that it has reloaded
+	for _, tt := range []struct {
+		access string
+		mode   os.FileMode
+	}{
+		{"?mode=0606", 0o606},
+		{"", fresh}, // what is left out is as in a socket that was made so
+		{"?group=" + strconv.Itoa(os.Getgid()), fresh},
+		{"?mode=0666", 0o666},
+	} {
+		write(t, file, config(tt.access))
+		p.reload()
+		checkAccess(t, sock, tt.mode, os.Getgid())
+	}
+}
+
+// A group that is left out is that of the process again.
+func TestSocketGroup(t *testing.T) {
+	t.Parallel()
+	other := otherGroup(t)
+	sock := filepath.Join(shortDir(t), "s")
+	l, err := listen(net.Listen, endpoint{network: "unix", address: sock, access: access{group: strconv.Itoa(other), mode: 0o660}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	checkAccess(t, sock, 0o660, other)
+	if err := l.file.apply(access{mode: 0o606}); err != nil {
+		t.Fatal(err)
+	}
 	checkAccess(t, sock, 0o606, os.Getgid())
+	// Neither a group nor a mode is changed in part.
+	if err := l.file.apply(access{mode: 0o666, group: "no such group"}); err == nil {
+		t.Error("a group that is not there was given")
+	}
+	checkAccess(t, sock, 0o606, os.Getgid())
+	// Nor what another process has put in its place.
+	if err := os.Remove(sock); err != nil {
+		t.Fatal(err)
+	}
+	write(t, sock, "another's")
+	os.Chmod(sock, 0o600)
+	if err := l.file.apply(access{mode: 0o666}); err == nil {
+		t.Error("the file of another was changed")
+	}
+	checkAccess(t, sock, 0o600, os.Getgid())
+}
+
+// otherGroup is a group that the user is in beside the first.
+func otherGroup(t *testing.T) int {
+	t.Helper()
+	if os.Getuid() == 0 {
+		return os.Getgid() + 1
+	}
+	all, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gid := range all {
+		if gid != os.Getgid() {
+			return gid
+		}
+	}
+	t.Skip("the user is in one group only")
+	return 0
+}
+
+// A reload that fails leaves every socket as it was, whatever came before the failure.
+func TestReloadAccessFails(t *testing.T) {
+	t.Parallel()
+	one, two := filepath.Join(shortDir(t), "s"), filepath.Join(shortDir(t), "s")
+	config := func(a, b, more string) string {
+		return fmt.Sprintf("listen = ['unix:%s%s', 'unix:%s%s'%s]\n[[site]]\nhosts = ['*']\nroot = '.'\n", one, a, two, b, more)
+	}
+	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660", "", "")}), "chert.toml")
+	p := start(t, "--config", file)
+	for _, text := range []string{
+		config("?mode=0666", "?group=no+such+group", ""), // after one was changed
+		config("?mode=0666", "?mode=0600", ", 'unix:"+one+"/not/a/folder'"),
+	} {
+		write(t, file, text)
+		p.refuse()
+		checkAccess(t, one, 0o660, os.Getgid())
+		checkAccess(t, two, fresh, os.Getgid())
+	}
+	// What was not changed is not taken for changed.
+	write(t, file, config("?mode=0666", "", ""))
+	p.reload()
+	checkAccess(t, one, 0o666, os.Getgid())
 }

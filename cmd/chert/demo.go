@@ -113,8 +113,6 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	f := &front{}
 	f.replace(newGeneration(d.Handler, nil, d.Files))
 	srv.Handler = f
-	// Streams would hold the shutdown up until they are cut off.
-	srv.RegisterOnShutdown(d.Stop)
 
 	start := time.Now()
 	if err := printDemo(stdout, o, d, ls); err != nil {

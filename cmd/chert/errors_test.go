@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
 
@@ -98,10 +99,11 @@ func TestUsageErrors(t *testing.T) {
 			`chert: invalid argument "0.0.0.0:80" for "-l, --listen" flag: it is every address of this machine, and [::1]:80 is there already` + seeServe},
 		{[]string{"serve", "--open=maybe"},
 			`chert: invalid argument "maybe" for "--open" flag: wants no value, or true or false` + seeServe},
-		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: ` + noTLS + seeServe},
-		{[]string{"demo", "--tls-cert", "x"}, `chert: unknown flag: --tls-cert: ` + noTLS + `; see "chert demo --help"`},
-		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: ` + listenPort + seeServe},
-		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: ` + listenPort + seeServe},
+		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)` + seeServe},
+		{[]string{"demo", "--tls-cert", "x"}, `chert: unknown flag: --tls-cert: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md); see "chert demo --help"`},
+		{[]string{"serve", "--certificate", "x"}, `chert: unknown flag: --certificate: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)` + seeServe},
+		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
+		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
 		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},
 		{[]string{"completion"},
 			`chert: no shell given; want bash, zsh, fish or powershell; see "chert completion --help"`},
@@ -131,10 +133,13 @@ func TestFlagWords(t *testing.T) {
 // A hint is for flags that chert does not have.
 func TestInstead(t *testing.T) {
 	t.Parallel()
-	flags := newServeCmd().Flags()
-	for name := range instead {
-		if flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil {
-			t.Errorf("there is a flag %s", name)
+	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {
+		for _, name := range flagNames(cmd) {
+			for _, name := range []string{name, cmd.Flags().Lookup(name).Shorthand} {
+				if hint := config.InsteadOfFlag(name); hint != "" {
+					t.Errorf("there is a flag %s: %s", name, hint)
+				}
+			}
 		}
 	}
 }

@@ -126,14 +126,14 @@ type openFunc func(network, address string) (net.Listener, error)
 // one it does not know.
 type listener struct {
 	net.Listener
-	remove func() // clears what Close may leave behind; may be nil
+	file *socketFile // nil if it has none
 }
 
 // close may be called more than once, and after the server has closed the Listener.
 func (l listener) close() {
 	l.Listener.Close()
-	if l.remove != nil {
-		l.remove()
+	if l.file != nil {
+		l.file.remove()
 	}
 }
 

@@ -172,19 +172,12 @@ func (s *server) use(up *setup) {
 	s.front.replace(up.gen)
 }
 
-// openDoors opens every endpoint or none, but takes those that are open already.
+// openDoors opens every endpoint or none, but takes those that are open already. After an error all is as it was.
 func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
 	var opened []*door
 	for _, e := range all {
 		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.same(e) })
 		if i >= 0 && !slices.Contains(doors, s.doors[i]) {
-			if s.doors[i].at.access != e.access {
-				if err := e.access.apply(e.address); err != nil {
-					closeDoors(opened)
-					return nil, err
-				}
-				s.doors[i].at.access = e.access
-			}
 			doors = append(doors, s.doors[i])
 			continue
 		}
@@ -199,7 +192,35 @@ func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
 		d := &door{listener: l, at: e}
 		opened, doors = append(opened, d), append(doors, d)
 	}
+	if err := changeAccess(doors, all); err != nil {
+		closeDoors(opened)
+		return nil, err
+	}
 	return doors, nil
+}
+
+// changeAccess gives the sockets among doors the access that all, their endpoints, have now. If that cannot be done for
+// one, all keep what they had.
+func changeAccess(doors []*door, all []endpoint) error {
+	for i, d := range doors {
+		if d.file == nil || d.at.access == all[i].access {
+			continue
+		}
+		err := d.file.apply(all[i].access)
+		if err == nil {
+			continue
+		}
+		for _, d := range doors[:i] {
+			if d.file != nil {
+				err = errors.Join(err, d.file.apply(d.at.access))
+			}
+		}
+		return err
+	}
+	for i, d := range doors {
+		d.at.access = all[i].access
+	}
+	return nil
 }
 
 func closeDoors(doors []*door) {

@@ -23,8 +23,8 @@ func listenUnix(open openFunc, e endpoint) (listener, error) {
 		l.Close()
 		return listener{}, explainUnix(e, err)
 	}
-	opened := listener{Listener: l, remove: func() { removeSame(e.address, made) }}
-	if err := e.access.apply(e.address); err != nil {
+	opened := listener{Listener: l, file: &socketFile{path: e.address, made: made}}
+	if err := opened.file.apply(e.access); err != nil {
 		opened.close()
 		return listener{}, err
 	}
@@ -61,16 +61,6 @@ func removeStale(e endpoint) error {
 		return fmt.Errorf("cannot replace the unused socket %s: %w", quote(path), cause(err))
 	}
 	return nil
-}
-
-// removeSame removes path if it is still the file that made describes. The listener may have removed it already when
-// it was closed, and while requests were drained a successor may have put its own socket there. Its file can have the
-// same inode number, hence the times.
-func removeSame(path string, made fs.FileInfo) {
-	now, err := os.Lstat(path)
-	if err == nil && os.SameFile(now, made) && now.ModTime().Equal(made.ModTime()) {
-		os.Remove(path)
-	}
 }
 
 func explainUnix(e endpoint, err error) error {

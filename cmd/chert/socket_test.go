@@ -116,7 +116,7 @@ func TestSocketOfAnotherKind(t *testing.T) {
 }
 
 // A successor's socket file is not removed, even if its inode number is the old one's.
-func TestRemoveSame(t *testing.T) {
+func TestSocketFileRemove(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	write(t, path, "")
@@ -128,7 +128,7 @@ func TestRemoveSame(t *testing.T) {
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	removeSame(path, made)
+	(&socketFile{path, made}).remove()
 	now, err := os.Lstat(path)
 	if err != nil {
 		t.Fatal("removed the successor's file")
@@ -136,7 +136,7 @@ func TestRemoveSame(t *testing.T) {
 	if now.ModTime().Equal(made.ModTime()) {
 		t.Skip("file times are too coarse here")
 	}
-	removeSame(path, now)
+	(&socketFile{path, now}).remove()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Error("left the file behind")
 	}

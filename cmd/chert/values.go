@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
 
@@ -70,27 +71,11 @@ func (f *numberFlag) Set(s string) error {
 	return nil
 }
 
-// instead says what to use for flags that others have and chert does not.
-var instead = map[string]string{
-	"tls": noTLS, "tls-cert": noTLS, "tls-key": noTLS, "cert": noTLS, "https": noTLS, "ssl": noTLS, "acme": noTLS,
-	"port": listenPort, "p": listenPort,
-	"host": listenHost, "bind": listenHost, "address": listenHost, "addr": listenHost,
-	"root": folderArg, "dir": folderArg, "directory": folderArg, "d": folderArg,
-	"cors": "use --header 'Access-Control-Allow-Origin: *'",
-}
-
-const (
-	noTLS      = "chert serve has no TLS yet; put a proxy that has it in front (docs/proxy.md)"
-	listenPort = "use --listen :8080, or --listen 8080 for this machine only"
-	listenHost = "use --listen HOST:PORT"
-	folderArg  = `the folder has no flag, as in "chert serve DIR"`
-)
-
 // explainFlag puts errors of the flag parser into chert's words. The flags' own are already.
 func explainFlag(_ *cobra.Command, err error) error {
 	var named interface{ GetSpecifiedName() string }
 	if errors.As(err, &named) {
-		if hint := instead[named.GetSpecifiedName()]; hint != "" {
+		if hint := config.InsteadOfFlag(named.GetSpecifiedName()); hint != "" {
 			return fmt.Errorf("%w: %s", err, hint)
 		}
 	}

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"flag"
@@ -24,7 +25,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 type article struct {

@@ -26,7 +26,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("ws://%s/echo\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // handler calls logf when a connection has ended.

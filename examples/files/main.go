@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func handler(files fs.FS) http.Handler {

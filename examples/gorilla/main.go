@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"log"
 	"net/http"
-	"os"
-	"os/signal"
 	"sync"
 	"time"
 
@@ -31,17 +29,9 @@ func main() {
 
 	// Shutdown neither closes nor awaits hijacked connections: they are ours.
 	srv.RegisterOnShutdown(s.goAway)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	quiet := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		defer close(quiet)
-		srv.Shutdown(context.Background())
-	})
-	if err := srv.Serve(l); err != http.ErrServerClosed {
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
 		log.Fatal(err)
 	}
-	<-quiet // Serve returns when Shutdown begins
 	s.handlers.Wait()
 }
 

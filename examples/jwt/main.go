@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"log"
@@ -32,7 +33,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("curl -H 'Authorization: Bearer ...' http://%s/me\n", l.Addr())
-	log.Print(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Print(err)
+	}
 }
 
 func handler(v *jwt.Verifier) http.Handler {

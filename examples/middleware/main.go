@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -33,7 +34,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("curl -H 'Authorization: Bearer secret' http://%s/hello\n", l.Addr())
-	log.Print(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Print(err)
+	}
 }
 
 // stack is most of the package, in the order that its documentation advises.

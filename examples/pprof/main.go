@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"log"
@@ -22,7 +23,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/debug/pprof/\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // handler names what is public: importing the package for its effect would put

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"log"
@@ -27,7 +28,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/ -> %s\n", l.Addr(), target)
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // handler logs to l; the transport and l may be nil for the defaults.

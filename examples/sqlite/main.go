@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/notes\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // open gives a database with one connection: SQLite writes one at a time, and

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -23,7 +24,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // broker hands events to subscribers.
@@ -76,6 +79,8 @@ func (b *broker) events(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-r.Context().Done():
+			return
+		case <-chert.Stopping(r.Context()): // nil on other servers
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -89,6 +90,29 @@ func TestHalfClose(t *testing.T) {
 		engines.Eventually(t, "it has subscribed", func() bool { return b.count() == 1 })
 		c.(interface{ CloseWrite() error }).CloseWrite()
 		engines.Eventually(t, "the handler has ended", func() bool { return b.count() == 0 })
+	})
+}
+
+// On chert streams do not hold a Shutdown up.
+func TestShutdown(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		if e == engines.NetHTTP {
+			t.Skip("its handlers are not told")
+		}
+		b := newBroker()
+		s := e.Start(t, b.handler())
+		one := subscribe(t, s)
+		ctx, cancel := context.WithTimeout(context.Background(), engines.Patience)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if n := b.count(); n != 0 {
+			t.Errorf("%d handlers have not ended", n)
+		}
+		if rest, err := io.ReadAll(one.r); err != nil || len(rest) > 0 {
+			t.Errorf("the stream ended with %q, %v", rest, err)
+		}
 	})
 }
 

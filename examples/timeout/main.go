@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -22,7 +23,9 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s/sleep?for=500ms\n", l.Addr())
-	log.Fatal(srv.Serve(l))
+	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // handler has one route within the limit and one without. TimeoutHandler keeps

@@ -44,7 +44,9 @@ type Config struct {
 	HTTPServer func() *http.Server
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
-	Logf       func(format string, args ...any)
+	// Stopping is closed when the server begins to stop; see StoppingKey.
+	Stopping <-chan struct{}
+	Logf     func(format string, args ...any)
 	// Slots bound how many handlers run at once; nil for no bound.
 	Slots *conn.Semaphore
 	// DrainFor bounds how long the rest of a body is read that nobody wants.

@@ -30,6 +30,9 @@ type cares struct {
 
 type afterCall struct{ f func() }
 
+// StoppingKey is the key under which requests' contexts have Config.Stopping.
+type StoppingKey struct{}
+
 // parent is what the context derives from.
 func (c *reqContext) parent() context.Context { return c.x.c.context() }
 
@@ -56,6 +59,8 @@ func (c *reqContext) Value(key any) any {
 			return a
 		}
 		return nil
+	case StoppingKey{}:
+		return c.x.c.Stopping
 	}
 	return c.parent().Value(key)
 }

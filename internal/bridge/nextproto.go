@@ -18,9 +18,9 @@ func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, htt
 			}
 		}
 	}()
-	ctx, cancel := context.WithCancel(context.WithValue(
-		context.WithValue(c.context(), http.ServerContextKey, c.HTTPServer()),
-		http.LocalAddrContextKey, tc.LocalAddr()))
+	ctx := context.WithValue(c.context(), http.ServerContextKey, c.HTTPServer())
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, tc.LocalAddr())
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, StoppingKey{}, c.Stopping))
 	defer cancel()
 	serve(c.HTTPServer(), tc, nextProtoHandler{c, ctx, tc})
 	returned = true

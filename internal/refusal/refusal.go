@@ -37,9 +37,26 @@ type Hook struct {
 var hooks atomic.Int64 // to tell apart what each has derived
 
 // NewHook makes a Hook. respond returns the body, and may change h, which is its
-// own. It must be safe for concurrent use.
+// own, but for the fields that frame messages: those are the server's, and dropped.
+// It must be safe for concurrent use.
 func NewHook(respond func(p *Problem, h http.Header) []byte) *Hook {
-	return &Hook{"refusal " + strconv.FormatInt(hooks.Add(1), 10), respond}
+	return &Hook{"refusal " + strconv.FormatInt(hooks.Add(1), 10), func(p *Problem, h http.Header) []byte {
+		unframe(h) // the length is that of the other body
+		body := respond(p, h)
+		unframe(h)
+		return body
+	}}
+}
+
+// unframe takes out of h what package direct panics for: a hook is called while a
+// client is refused, who must not get at a mistake in it.
+func unframe(h http.Header) {
+	for name := range h {
+		switch http.CanonicalHeaderKey(name) {
+		case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
+			delete(h, name)
+		}
+	}
 }
 
 // Body calls the hook for an answer that is made for one request.

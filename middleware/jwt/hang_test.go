@@ -12,11 +12,15 @@ import (
 
 // endpoint is a JWKS endpoint without a network, which hangs on demand.
 type endpoint struct {
-	hangs atomic.Bool
-	set   atomic.Value
+	hangs   atomic.Bool
+	slow    atomic.Int64 // how long an answer takes
+	fetches atomic.Int64
+	set     atomic.Value
 }
 
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	e.fetches.Add(1)
+	time.Sleep(time.Duration(e.slow.Load()))
 	if e.hangs.Load() {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -67,5 +71,48 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 		go ask(t.Context(), v, signed("x"))
 		time.Sleep(2 * time.Second)
 		took("it joins one that has been waiting", "y", 401, patience-2*time.Second)
+	})
+}
+
+// One that is slow, but answers, is not asked again and again; when it is quick
+// again, that is found out without a token.
+func TestSlowEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(endpoint)
+		e.set.Store(setOf(jwkOf("old")))
+		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
+			Client: &http.Client{Transport: e}, RefreshUnknown: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		waits := func(what string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if got := ask(t.Context(), v, signed("x")); got != 401 || time.Since(began) != want {
+				t.Errorf("%s: got %d after %v, want 401 after %v", what, got, time.Since(began), want)
+			}
+		}
+
+		// A token finds out that it is slow, and no regular fetch is near.
+		e.slow.Store(int64(patience + time.Second))
+		waits("slow", patience)
+		time.Sleep(2 * time.Second) // it has answered
+		e.slow.Store(0)
+		time.Sleep(2 * time.Minute)
+		e.slow.Store(int64(time.Second))
+		waits("well again", time.Second)
+
+		// It stays slow: each fetch brings the keys, only late.
+		e.slow.Store(int64(patience + time.Second))
+		time.Sleep(15 * time.Minute)
+		before := e.fetches.Load()
+		time.Sleep(time.Hour)
+		if n := e.fetches.Load() - before; n > 60 || n < 50 {
+			t.Errorf("%d fetches in an hour, want one in 66 s", n)
+		}
+		if got := ask(t.Context(), v, signed("old")); got != 200 {
+			t.Errorf("a known key: got %d", got)
+		}
 	})
 }

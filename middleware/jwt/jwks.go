@@ -52,8 +52,9 @@ type keySet struct {
 	caused time.Time // when the last fetch for a token began
 }
 
-// A fetch is done when done is closed; then err is valid. When late is closed, no
-// request waits for it any more.
+// A fetch is done when done is closed; then err is valid: errHangs if it brought
+// the keys, but not within patience. When late is closed, no request waits for it
+// any more.
 type fetch struct {
 	done, late chan struct{}
 	err        error
@@ -93,8 +94,9 @@ func (s *keySet) close() {
 	s.running.Wait()
 }
 
-// errHangs makes keepFresh try again soon: while requests do not wait, the first
-// that has a new key must not be the one to find out that the endpoint is well.
+// errHangs makes keepFresh try again soon, as after any other error: while
+// requests do not wait, the first that has a new key must not be the one to find
+// out that the endpoint is well.
 var errHangs = errors.New("the endpoint hangs")
 
 // keepFresh fetches the set every Refresh, and sooner after an error.
@@ -109,11 +111,15 @@ func (s *keySet) keepFresh(err error) {
 			wait = min(wait, retry)
 		}
 		timer := time.NewTimer(wait)
+		hung := s.hung
+		if retry > 0 {
+			hung = nil // it is tried again soon in any case
+		}
 		select {
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
-		case <-s.hung:
+		case <-hung:
 			timer.Stop()
 			err = errHangs
 			continue
@@ -174,7 +180,7 @@ func (s *keySet) start(regular bool) *fetch {
 	}
 	s.running.Go(func() {
 		f.err = s.fetch()
-		inTime := late.Stop()
+		hung := !late.Stop()
 		if f.err != nil && s.ctx.Err() == nil {
 			said := "JWKS cannot be fetched; the last keys are used"
 			if s.keys.Load() == nil {
@@ -182,12 +188,10 @@ func (s *keySet) start(regular bool) *fetch {
 			}
 			s.o.Logger.ErrorContext(s.ctx, said, "url", s.shown, "error", f.err)
 		}
-		s.mu.Lock()
-		s.under = nil
-		if inTime {
-			s.hangs = false
+		if hung && f.err == nil {
+			f.err = errHangs
 		}
-		s.mu.Unlock()
+		s.ended(hung)
 		close(f.done)
 	})
 	return f
@@ -197,13 +201,33 @@ func (s *keySet) start(regular bool) *fetch {
 func (s *keySet) giveUp(f *fetch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hangs = true
+	if s.under != f {
+		return // it has ended meanwhile, which ended has noted
+	}
+	s.setHangs(true)
 	if !f.isLate() {
 		close(f.late)
 	}
+}
+
+// ended notes that the fetch under way has, and whether it took too long.
+func (s *keySet) ended(hung bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.under = nil
+	s.setHangs(hung)
+}
+
+// setHangs keeps hangs and the signal for keepFresh together: as long as the one
+// is set, the other is there or keepFresh is about to try again. mu is held.
+func (s *keySet) setHangs(hangs bool) {
+	s.hangs = hangs
 	select {
-	case s.hung <- struct{}{}:
+	case <-s.hung:
 	default:
+	}
+	if hangs {
+		s.hung <- struct{}{}
 	}
 }
 

@@ -40,7 +40,8 @@ type Options struct {
 	Client *http.Client
 	// Refresh is how often it is asked for; 0: 15 minutes. A key that was taken
 	// out of the set is good for so long, and as long as the endpoint is down. After
-	// an error it is asked for again in 1 s, 2 s, and so on up to RefreshUnknown.
+	// an error, or an answer that took 5 s or more, it is asked for again in 1 s,
+	// 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause
 	// that; 0: 30 s. All of them wait for the same fetch, until 5 s after its

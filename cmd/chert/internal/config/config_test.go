@@ -204,6 +204,8 @@ func TestProblems(t *testing.T) {
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
 		{"TLS", "tls = true\n" + good, `1:1: unknown key "tls" in the file; chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)`},
 		{"in a site's table", good + "[site.tls]\ncert = 'x'\n", `4:7: unknown key "tls" in [[site]]; chert serve has no TLS yet`},
+		{"with a dash, as the flag of others", "tls-cert = 'x'\n" + good, `1:1: unknown key "tls-cert" in the file; chert serve has no TLS yet`},
+		{"another word", "https = true\n" + good, `1:1: unknown key "https" in the file; chert serve has no TLS yet`},
 		{"a port", "port = 80\n" + good, `1:1: unknown key "port" in the file; want listen = ":8080"`},
 		{"unknown and far", "lights = true\n" + good, `1:1: unknown key "lights" in the file`},
 		{"in a site", good + "no_found = 'x'\n", `4:1: unknown key "no_found" in [[site]]; did you mean "not_found"?`},

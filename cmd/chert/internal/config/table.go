@@ -45,7 +45,7 @@ func (t *table) done() {
 		if slices.Contains(t.asked, key) {
 			continue
 		}
-		hint := instead[key]
+		hint := insteadOfKey(key)
 		if near := nearest(key, t.asked); near != "" && hint == "" {
 			if array := "[[" + near + "]]"; near == "site" || near == "redirect" {
 				hint = "; did you mean " + array + "?"
@@ -56,14 +56,6 @@ func (t *table) done() {
 		t.doc.errorf(t.spot.child(key).key, "unknown key %q in %s%s", key, t.name, hint)
 	}
 }
-
-// instead says what to use for keys that others have and chert does not.
-var instead = map[string]string{
-	"tls": noTLS, "tls_cert": noTLS, "tls_key": noTLS, "cert": noTLS, "certificate": noTLS, "ssl": noTLS, "acme": noTLS,
-	"port": `; want listen = ":8080"`,
-}
-
-const noTLS = "; chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)"
 
 func (t *table) wrongType(key string, at Position, want string, got any) {
 	t.doc.errorf(at, "%s wants %s, not %s", key, want, typeName(got))

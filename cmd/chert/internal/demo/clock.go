@@ -4,22 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/chert-http/chert"
 )
 
 // clocks are the streams of Server-Sent Events that run.
-type clocks struct {
-	running atomic.Int64
-	once    sync.Once
-	stopped chan struct{} // closed by stop
-}
-
-func (c *clocks) init() { c.stopped = make(chan struct{}) }
-
-// stop ends all, also those that begin later.
-func (c *clocks) stop() { c.once.Do(func() { close(c.stopped) }) }
+type clocks struct{ running atomic.Int64 }
 
 // serve sends the time once a second, as often as ?n= says or until the client leaves or the server stops.
 func (c *clocks) serve(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +47,7 @@ func (c *clocks) serve(w http.ResponseWriter, r *http.Request) {
 		case now = <-tick.C:
 		case <-r.Context().Done():
 			return
-		case <-c.stopped:
+		case <-chert.Stopping(r.Context()):
 			return
 		}
 	}

@@ -50,7 +50,6 @@ var embedded embed.FS
 // New makes a service with new tokens.
 func New(o Options) (*Demo, error) {
 	d := &Demo{options: o}
-	d.clocks.init()
 	var err error
 	if d.keys, err = newKeys(); err != nil {
 		return nil, err
@@ -71,12 +70,8 @@ func New(o Options) (*Demo, error) {
 	return d, nil
 }
 
-// Stop ends the streams, which would go on for ever. For the server's shutdown.
-func (d *Demo) Stop() { d.clocks.stop() }
-
-// Close ends what Stop has left.
+// Close gives back what the service holds, once its server has stopped.
 func (d *Demo) Close() error {
-	d.Stop()
 	d.keys.close()
 	return d.Files.Close()
 }
