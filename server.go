@@ -213,7 +213,8 @@ func (s *Server) lock() {
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
-		s.places, s.routes = place.New(), place.NewRoutes()
+		s.places = place.New()
+		s.routes = s.places.NewRoutes()
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}

@@ -17,6 +17,9 @@ const (
 	// strikes.
 	proveAfter = 32
 	maxStrikes = 10
+	// maxInherited bounds the strikes that a new record has from the prefixes of
+	// its own: a late-comer under a bad prefix must not need for ever.
+	maxInherited = 6
 	// levels is how many path segments the longest prefix has.
 	levels = 3
 	// maxPrefix bounds the bytes of a path that are looked at.
@@ -33,12 +36,12 @@ const (
 //
 //	63..32  tag: what of the hash the set does not tell; 0 for a free place
 //	31..24  strikes
-//	23..0   quick runs in a row, or proven
+//	23..0   quick runs in a row, as far as they were timed
 type record uint64
 
 const (
 	countBits = 24
-	proven    = 1<<countBits - 1
+	maxCount  = 1<<countBits - 1
 )
 
 func newRecord(tag uint32, strikes, count uint32) record {
@@ -47,33 +50,43 @@ func newRecord(tag uint32, strikes, count uint32) record {
 
 func (r record) tag() uint32     { return uint32(r >> 32) }
 func (r record) strikes() uint32 { return uint32(r) >> countBits }
-func (r record) count() uint32   { return uint32(r) & proven }
+func (r record) count() uint32   { return uint32(r) & maxCount }
+
+// proven reports whether r is, with so many strikes more.
+func (r record) proven(more uint32) bool {
+	return r.count() >= proveAfter<<min(r.strikes()+more, countBits-6)
+}
+
+// weight is how often an unproven record must be worn to fall. Strikes count, or
+// random paths would soon wash them away.
+func (r record) weight() uint32 { return r.strikes() + r.count() }
 
 // Table has the records of a server. All methods may be called concurrently.
 // Updates that meet may lose one another: that costs a run.
 type Table struct {
-	seed  maphash.Seed
-	whole bool // targets are the patterns of routes
-	// demotions counts: while it stands still, what was proven is.
-	demotions atomic.Uint32
-	sets      [sets][ways]atomic.Uint64
+	seed   maphash.Seed
+	whole  bool // targets are the patterns of routes
+	brake  *brake
+	random func() uint32 // immutable; replaced by tests
+	sets   [sets][ways]atomic.Uint64
 }
 
 // New makes an empty table.
-func New() *Table { return &Table{seed: maphash.MakeSeed()} }
+func New() *Table {
+	return &Table{seed: maphash.MakeSeed(), brake: newBrake(), random: rand.Uint32}
+}
 
-// NewRoutes makes an empty table for the routes of a router that says which one
-// a request takes: each is known by its pattern, which has one record.
-func NewRoutes() *Table {
-	t := New()
-	t.whole = true
-	return t
+// NewRoutes makes an empty table, beside t in a server, for the routes of a router
+// that says which one a request takes: each is known by its pattern, which has one
+// record.
+func (t *Table) NewRoutes() *Table {
+	return &Table{seed: maphash.MakeSeed(), brake: t.brake, random: t.random, whole: true}
 }
 
 // Memo remembers the last answer of Quick, for requests that come again and
 // again on one connection. It has one user at a time.
 type Memo struct {
-	key uint64 // of the request and the table's demotions; 0 for none
+	key uint64 // of the request and the brake's epoch; 0 for none
 }
 
 // Quick reports whether a request is likely to be answered quickly. target may
@@ -91,13 +104,14 @@ func (t *Table) Quick(method, target string, m *Memo) bool {
 }
 
 func (t *Table) memoKey(method, target string) uint64 {
-	return t.hash(method, target) ^ uint64(t.demotions.Load())*0x9e3779b97f4a7c15 | 1
+	return t.hash(method, target) ^ uint64(t.brake.epoch.Load())*0x9e3779b97f4a7c15 | 1
 }
 
 func (t *Table) lookup(method, target string) bool {
+	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		if r, _ := t.find(t.hash(method, p.prefix)); r.count() == proven {
+		if r, _ := t.find(t.hash(method, p.prefix)); r.proven(level) {
 			return true
 		}
 	}
@@ -107,10 +121,11 @@ func (t *Table) lookup(method, target string) bool {
 // Ran notes a run that was timed on a pooled goroutine, or as a sample.
 func (t *Table) Ran(method, target string, took time.Duration) {
 	p := prefixes{rest: target, whole: t.whole}
+	inherited := uint32(0)
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if took <= Quick {
-			t.quick(h)
+			inherited = max(inherited, min(t.quick(h, inherited), maxInherited))
 		} else {
 			t.slow(h, 0)
 		}
@@ -119,6 +134,7 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 
 // Overstayed notes a run that cost a loop its driver.
 func (t *Table) Overstayed(method, target string) {
+	t.brake.overstayed()
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		t.slow(t.hash(method, p.prefix), 1)
@@ -127,24 +143,26 @@ func (t *Table) Overstayed(method, target string) {
 
 // Late notes a run of what needs no proof, and cost a loop its driver.
 func (t *Table) Late(method, target string) {
+	t.brake.overstayed()
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if _, at := t.find(h); at == nil {
-			t.insert(h)
+			t.insert(h, 0)
 		}
 		t.slow(h, 1)
 	}
 }
 
-// Struck reports whether what needs no proof has been late, and has not been
-// proven since.
+// Struck reports whether what needs no proof as a rule needs one now, since it has
+// been late, or many others have, and has none.
 func (t *Table) Struck(method, target string) bool {
+	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}
-	struck := false
+	struck := level > 0
 	for p.next() {
 		r, _ := t.find(t.hash(method, p.prefix))
-		if r.count() == proven {
+		if r.proven(level) {
 			return false
 		}
 		struck = struck || r.strikes() > 0
@@ -152,20 +170,18 @@ func (t *Table) Struck(method, target string) bool {
 	return struck
 }
 
-func (t *Table) quick(h uint64) {
+// quick counts a quick run and returns the record's strikes. A new one begins with
+// those that it inherits.
+func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 	r, at := t.find(h)
 	if at == nil {
-		t.insert(h)
-		return
+		t.insert(h, inherited)
+		return inherited
 	}
-	if r.count() == proven {
-		return
+	if r.count() < maxCount {
+		at.CompareAndSwap(uint64(r), uint64(r+1))
 	}
-	count := r.count() + 1
-	if count >= proveAfter<<r.strikes() {
-		count = proven
-	}
-	at.CompareAndSwap(uint64(r), uint64(newRecord(r.tag(), r.strikes(), count)))
+	return r.strikes()
 }
 
 func (t *Table) slow(h uint64, strike uint32) {
@@ -174,8 +190,8 @@ func (t *Table) slow(h uint64, strike uint32) {
 		return // as unproven as it can be
 	}
 	at.CompareAndSwap(uint64(r), uint64(newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), 0)))
-	if r.count() == proven {
-		t.demotions.Add(1)
+	if r.proven(0) {
+		t.brake.epoch.Add(1)
 	}
 }
 
@@ -203,8 +219,9 @@ func (t *Table) find(h uint64) (record, *atomic.Uint64) {
 }
 
 // insert begins a record, if a place can be had.
-func (t *Table) insert(h uint64) {
+func (t *Table) insert(h uint64, strikes uint32) {
 	set, tag := split(h)
+	begun := uint64(newRecord(tag, strikes, 1))
 	var victim *atomic.Uint64
 	least := record(0)
 	for i := range t.sets[set] {
@@ -212,27 +229,28 @@ func (t *Table) insert(h uint64) {
 		r := record(at.Load())
 		switch {
 		case r.tag() == 0:
-			at.CompareAndSwap(0, uint64(newRecord(tag, 0, 1)))
+			at.CompareAndSwap(0, begun)
 			return
-		case r.count() == proven:
-		case victim == nil || r.count() < least.count():
+		case r.proven(0):
+		case victim == nil || r.weight() < least.weight():
 			victim, least = at, r
 		}
 	}
 	switch {
 	case victim == nil:
-		// A set that is full of what is proven must not stay so for ever: who
-		// filled it may have meant to. Seldom, so that random paths cost what
-		// is proven little.
-		if n := rand.Uint32(); n%evictEvery == 0 {
-			at := &t.sets[set][n/evictEvery%ways]
-			at.Store(uint64(newRecord(tag, 0, 1)))
-			t.demotions.Add(1)
+		// A set that is full of what is proven must not stay so for ever: it may
+		// have been filled on purpose. Seldom, so that random paths cost what is
+		// proven little.
+		if n := t.random(); n%evictEvery == 0 {
+			t.sets[set][n/evictEvery%ways].Store(begun)
+			t.brake.epoch.Add(1)
 		}
 	case least.count() > 0:
 		victim.CompareAndSwap(uint64(least), uint64(least-1))
+	case least.strikes() > 0:
+		victim.CompareAndSwap(uint64(least), uint64(newRecord(least.tag(), least.strikes()-1, 0)))
 	default:
-		victim.CompareAndSwap(uint64(least), uint64(newRecord(tag, 0, 1)))
+		victim.CompareAndSwap(uint64(least), begun)
 	}
 }
 

@@ -1,0 +1,79 @@
+package place
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A brake makes all proofs harder while loops keep losing their drivers, whatever
+// the requests were called: proofs can be hoarded, and each is good for one
+// overstay, which holds a loop for 1 to 2 ms.
+//
+// Overstays are a debt that time pays. What exceeds freeOverstays is the level,
+// and counts as so many strikes of every record, so each step leaves those on the
+// loop that have had twice as many quick runs. An attacker who has hoarded n
+// proofs of c quick runs each so gets about freeOverstays + log2(c/proveAfter)
+// overstays of them, and not n; one who goes on gets one for each payOff.
+const (
+	// freeOverstays are those that have no consequence for others: routes that
+	// change, collections of garbage, processors that are taken away.
+	freeOverstays = 3
+	// payOff is the time that pays for one.
+	payOff = 250 * time.Millisecond
+	// maxLevel bounds the level, and so how long the brake works after the last
+	// overstay: maxLevel * payOff.
+	maxLevel = 10
+	// together is how long overstays count as one: what stops the machine stops
+	// many loops at once, and nobody waits longer for that.
+	together = time.Millisecond
+)
+
+type brake struct {
+	clock func() int64 // in nanoseconds; immutable
+	// epoch counts what makes an answer of Quick wrong: while it stands still, what
+	// was quick is.
+	epoch atomic.Uint32
+	// clear is when the debt is paid; 0 when it was found to be.
+	clear atomic.Int64
+
+	mu   sync.Mutex
+	last int64 // when an overstay was counted
+}
+
+var start = time.Now()
+
+func newBrake() *brake {
+	return &brake{clock: func() int64 { return int64(time.Since(start)) + 1 }, last: -int64(together)}
+}
+
+// overstayed adds one to the debt.
+func (b *brake) overstayed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock()
+	if now-b.last < int64(together) {
+		return
+	}
+	b.last = now
+	most := now + (freeOverstays+maxLevel)*int64(payOff)
+	b.clear.Store(min(max(b.clear.Load(), now)+int64(payOff), most))
+	if b.level() > 0 {
+		b.epoch.Add(1)
+	}
+}
+
+// level is by how many strikes proofs are harder now.
+func (b *brake) level() uint32 {
+	until := b.clear.Load()
+	if until == 0 {
+		return 0
+	}
+	left := until - b.clock()
+	if left <= 0 {
+		b.clear.CompareAndSwap(until, 0) // so that the clock need not be read again
+		return 0
+	}
+	debt := (left + int64(payOff) - 1) / int64(payOff)
+	return uint32(max(debt-freeOverstays, 0))
+}
