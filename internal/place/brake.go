@@ -10,11 +10,12 @@ import (
 // the requests were called: proofs can be hoarded, and each is good for one
 // overstay, which holds a loop for 1 to 2 ms.
 //
-// Overstays are a debt that time pays. What exceeds freeOverstays is the level,
-// and counts as so many strikes of every record, so each step leaves those on the
-// loop that have had twice as many quick runs. An attacker who has hoarded n
-// proofs of c quick runs each so gets about freeOverstays + log2(c/proveAfter)
-// overstays of them, and not n; one who goes on gets one for each payOff.
+// Overstays are a debt that time pays; a run that holds a loop for a part of that
+// time counts for that part. What exceeds freeOverstays is the level, and counts as
+// so many strikes of every record, so each step leaves those on the loop that have
+// had twice as many quick runs. An attacker who has hoarded n proofs of c quick runs
+// each so gets about freeOverstays + log2(c/proveAfter) overstays of them, and not n;
+// one who goes on gets one for each payOff.
 const (
 	// freeOverstays are those that have no consequence for others: routes that
 	// change, collections of garbage, processors that are taken away.
@@ -25,8 +26,8 @@ const (
 	// overstay: maxLevel * payOff.
 	maxLevel = 10
 	// together is how long overstays count as one: what stops the machine stops
-	// many loops at once, and nobody waits longer for that.
-	together = time.Millisecond
+	// many loops at once, and no request waits longer for that.
+	together = Overstay / 2
 )
 
 type brake struct {
@@ -38,7 +39,7 @@ type brake struct {
 	clear atomic.Int64
 
 	mu   sync.Mutex
-	last int64 // when an overstay was counted
+	last int64 // when a debt was last added
 }
 
 var start = time.Now()
@@ -47,20 +48,23 @@ func newBrake() *brake {
 	return &brake{clock: func() int64 { return int64(time.Since(start)) + 1 }, last: -int64(together)}
 }
 
-// overstayed adds one to the debt.
-func (b *brake) overstayed() {
+// held adds a run to the debt that has held a loop for so long, and reports whether
+// proofs are harder now.
+func (b *brake) held(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock()
-	if now-b.last < int64(together) {
-		return
+	if now-b.last >= int64(together) {
+		b.last = now
+		more := int64(min(d, Overstay)) * int64(payOff/Overstay)
+		most := now + (freeOverstays+maxLevel)*int64(payOff)
+		b.clear.Store(min(max(b.clear.Load(), now)+more, most))
 	}
-	b.last = now
-	most := now + (freeOverstays+maxLevel)*int64(payOff)
-	b.clear.Store(min(max(b.clear.Load(), now)+int64(payOff), most))
-	if b.level() > 0 {
-		b.epoch.Add(1)
+	if b.level() == 0 {
+		return false
 	}
+	b.epoch.Add(1)
+	return true
 }
 
 // level is by how many strikes proofs are harder now.

@@ -25,7 +25,7 @@ func (c *clocked) request(target string, took time.Duration) (overstayed bool) {
 	switch quick := c.lookup("GET", target); {
 	case quick && took > time.Millisecond:
 		c.now += overstay
-		c.Overstayed("GET", target)
+		c.Overstayed("GET", target, overstay)
 		return true
 	case !quick || rand.Intn(64) == 0:
 		c.Ran("GET", target, took)
@@ -63,7 +63,7 @@ func TestBrakeLevel(t *testing.T) {
 		c.now = time.Hour
 		for range tt.n {
 			c.now += tt.every
-			c.Overstayed("GET", "/new")
+			c.Overstayed("GET", "/new", overstay)
 		}
 		c.now += tt.after
 		if level, epochs := c.brake.level(), c.brake.epoch.Load(); level != tt.level || epochs != tt.epochs {
@@ -75,10 +75,54 @@ func TestBrakeLevel(t *testing.T) {
 	}
 }
 
+// A run that holds a loop for less than an overstay counts for a part of one, and is no
+// strike.
+func TestBrakeParts(t *testing.T) {
+	const n = 20
+	for _, tt := range []struct {
+		held  time.Duration
+		level uint32
+	}{
+		{Quick + 1, 0},
+		{Overstay / 4, n/4 - freeOverstays},
+		{Overstay / 2, n/2 - freeOverstays},
+		{Overstay, maxLevel},
+		{time.Hour, maxLevel},
+	} {
+		for _, direct := range []bool{false, true} {
+			c := newClocked()
+			c.times(proveAfter, "GET", "/a", 0)
+			asked := false
+			for range n {
+				c.now += together
+				if direct {
+					asked = c.Late("GET", "/a", tt.held)
+				} else {
+					c.Overstayed("GET", "/a", tt.held)
+				}
+			}
+			if level := c.brake.level(); level != tt.level {
+				t.Errorf("%v: level %d, want %d", tt.held, level, tt.level)
+			}
+			if want := tt.level > 0; direct && asked != want {
+				t.Errorf("%v: direct handlers need proof: %v", tt.held, asked)
+			}
+			r, _ := c.find(c.hash("GET", "/a"))
+			if want := tt.held >= Overstay; r.strikes() > 0 != want || (want || !direct) && r.count() > 0 {
+				t.Errorf("%v: %d strikes, count %d", tt.held, r.strikes(), r.count())
+			}
+		}
+	}
+	c := newClocked()
+	if c.Late("GET", "/a", Quick) || c.brake.clear.Load() != 0 {
+		t.Error("a quick run of a direct handler counts")
+	}
+}
+
 // A debt that is paid is forgotten, so that the clock is read no more.
 func TestBrakeForgets(t *testing.T) {
 	c := newClocked()
-	c.Overstayed("GET", "/")
+	c.Overstayed("GET", "/", overstay)
 	c.now += payOff
 	c.lookup("GET", "/")
 	c.brake.clock = func() int64 { t.Error("the clock was read"); return 0 }
@@ -134,7 +178,7 @@ func TestBrakeMemo(t *testing.T) {
 				n = 1
 			}
 			c.now += overstay
-			c.Overstayed("GET", "/bad")
+			c.Overstayed("GET", "/bad", overstay)
 		}
 		is(level < 2, level < 3, fmt.Sprint("level ", level))
 	}
@@ -150,7 +194,7 @@ func TestBrakeStruck(t *testing.T) {
 	c.times(2*proveAfter, "GET", "/proven", 0)
 	for range freeOverstays + 1 {
 		c.now += overstay
-		c.Late("GET", "/bad")
+		c.Late("GET", "/bad", overstay)
 	}
 	for path, want := range map[string]bool{"/other": true, "/proven": false, "/proven/x": false, "/bad": true} {
 		if got := c.Struck("GET", path); got != want {
@@ -172,7 +216,7 @@ func TestInherited(t *testing.T) {
 		tab.Ran("GET", "/q", 0)
 		tab.times(1, "GET", "/q/old", 0)
 		for range strikes {
-			tab.Overstayed("GET", "/q")
+			tab.Overstayed("GET", "/q", overstay)
 		}
 		for path, want := range map[string]int{
 			"/q/new":  proveAfter << min(strikes, maxInherited),
@@ -198,7 +242,7 @@ func TestStrikesStay(t *testing.T) {
 	tab := newTable()
 	tab.Ran("GET", "/q", 0)
 	for range maxStrikes {
-		tab.Overstayed("GET", "/q")
+		tab.Overstayed("GET", "/q", overstay)
 	}
 	for i := range 100_000 {
 		tab.Ran("GET", fmt.Sprintf("/%d", i), 0)

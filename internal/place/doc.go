@@ -16,10 +16,20 @@
 //	   ^                                                             |
 //	   +-------------------------------------------------------------+
 //	     a run that cost the loop its driver: strikes+1, up to maxStrikes
-//	     slow in a sample: strikes as they were
+//	     slow otherwise: strikes as they were
 //
 // So a prefix that has quick and slow routes under it is tried ever more
 // seldom, while a longer prefix without a slow route is proven by itself.
+//
+// A new record begins with the strikes of the prefixes before its own, up to
+// maxInherited: else whoever chooses paths would find a record without strikes below
+// each prefix that has them.
+//
+// # The brake
+//
+// A proof is worth an overstay to who means to be slow, and where wildcards allow it,
+// thousands can be hoarded. So overstays of all requests are counted together, and
+// more than a few in a short time make all proofs harder for a while (brake.go).
 //
 // A router that says which of its routes a request takes spares all that: in a
 // table of NewRoutes each pattern has a record of its own.
@@ -27,7 +37,7 @@
 // # Bounds
 //
 // The table has a fixed size. A new prefix takes a free place of its set, or
-// wears down the unproven record that has least. Only where all of a set are
+// wears down the unproven record that has least runs and strikes. Only where all of a set are
 // proven it displaces one of them, once in 64 times. Requests for random paths
 // therefore do not grow the table, and cost what is proven a new proof now and
 // then at worst. Hashing is seeded, so nobody can aim at a set.

@@ -13,6 +13,10 @@ const (
 	// such after another is late for the others by little.
 	Quick = 100 * time.Microsecond
 
+	// Overstay is the shortest time for which a run holds a loop that is a strike;
+	// shorter ones are slow runs.
+	Overstay = time.Millisecond
+
 	// proveAfter is how many quick runs in a row prove a prefix that has no
 	// strikes.
 	proveAfter = 32
@@ -132,18 +136,32 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 	}
 }
 
-// Overstayed notes a run that cost a loop its driver.
-func (t *Table) Overstayed(method, target string) {
-	t.brake.overstayed()
+// Overstayed notes a run that has held a loop for so long, which is more than Quick.
+func (t *Table) Overstayed(method, target string, held time.Duration) {
+	t.brake.held(held)
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		t.slow(t.hash(method, p.prefix), 1)
+		t.slow(t.hash(method, p.prefix), strikesFor(held))
 	}
 }
 
-// Late notes a run of what needs no proof, and cost a loop its driver.
-func (t *Table) Late(method, target string) {
-	t.brake.overstayed()
+func strikesFor(held time.Duration) uint32 {
+	if held < Overstay {
+		return 0
+	}
+	return 1
+}
+
+// Late notes a run of what needs no proof and has held a loop for so long. It
+// reports whether Struck is to be asked from now on.
+func (t *Table) Late(method, target string, held time.Duration) bool {
+	if held <= Quick {
+		return false
+	}
+	braked := t.brake.held(held)
+	if held < Overstay {
+		return braked
+	}
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		h := t.hash(method, p.prefix)
@@ -152,6 +170,7 @@ func (t *Table) Late(method, target string) {
 		}
 		t.slow(h, 1)
 	}
+	return true
 }
 
 // Struck reports whether what needs no proof as a rule needs one now, since it has

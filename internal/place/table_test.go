@@ -74,11 +74,11 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s %q: %v", tt.method, tt.pattern, got)
 		}
 	}
-	tab.Overstayed("GET", sibling)
+	tab.Overstayed("GET", sibling, overstay)
 	if !tab.Quick("GET", pattern, &m) {
 		t.Error("a sibling's run has demoted a route")
 	}
-	tab.Overstayed("GET", pattern)
+	tab.Overstayed("GET", pattern, overstay)
 	if tab.Quick("GET", pattern, &m) {
 		t.Error("a run that was late has not demoted its route")
 	}
@@ -106,7 +106,7 @@ func TestTransitions(t *testing.T) {
 	tab.times(proveAfter, "GET", "/a/1", Quick)
 	is(true, "proven as before")
 	for strikes := 1; strikes <= maxStrikes+2; strikes++ {
-		tab.Overstayed("GET", "/a/1")
+		tab.Overstayed("GET", "/a/1", overstay)
 		is(false, "overstayed")
 		tab.times(proveAfter<<min(strikes, maxStrikes)-1, "GET", "/a/1", Quick)
 		is(false, fmt.Sprintf("proven too soon with %d strikes", strikes))
@@ -125,7 +125,7 @@ func TestPrefixesProveEachOther(t *testing.T) {
 	}
 	// A slow sibling takes the common prefix down and not the sibling.
 	tab.times(proveAfter, "GET", "/users/7/name", 0)
-	tab.Overstayed("GET", "/users/8/all")
+	tab.Overstayed("GET", "/users/8/all", overstay)
 	if !tab.lookup("GET", "/users/7/name") || tab.lookup("GET", "/users/8/all") || tab.lookup("GET", "/users/9") {
 		t.Error("a slow route must cost its own prefixes and no others")
 	}
@@ -164,7 +164,7 @@ func TestTableIsConcurrent(t *testing.T) {
 				path := fmt.Sprintf("/%d/%d", r.Intn(50), r.Intn(50))
 				switch r.Intn(10) {
 				case 0:
-					tab.Overstayed("GET", path)
+					tab.Overstayed("GET", path, overstay)
 				case 1:
 					tab.Ran("GET", path, slow)
 				case 2, 3, 4:
@@ -227,15 +227,15 @@ func TestMemo(t *testing.T) {
 	is(true, true, "GET", "/b", "the last one only")
 	is(true, true, "GET", "/a", "back again")
 	before := m
-	tab.Overstayed("GET", "/b")
+	tab.Overstayed("GET", "/b", overstay)
 	if tab.Quick("GET", "/a", &m); m == before {
 		t.Error("a demotion of another was not noticed")
 	}
 	is(true, true, "GET", "/a", "looked up anew")
 	for what, demote := range map[string]func(){
-		"overstayed": func() { tab.Overstayed("GET", "/a/x") },
+		"overstayed": func() { tab.Overstayed("GET", "/a/x", overstay) },
 		"slow":       func() { tab.Ran("GET", "/a", slow) },
-		"late":       func() { tab.Late("GET", "/a") },
+		"late":       func() { tab.Late("GET", "/a", overstay) },
 	} {
 		tab.times(proveAfter<<maxStrikes, "GET", "/a", 0)
 		is(true, true, "GET", "/a", "before "+what)
@@ -262,8 +262,8 @@ func TestDemotions(t *testing.T) {
 		}
 	}
 	tab.Ran("GET", "/a/b/c", slow)
-	tab.Overstayed("GET", "/a/b/c")
-	tab.Late("GET", "/a/b/c")
+	tab.Overstayed("GET", "/a/b/c", overstay)
+	tab.Late("GET", "/a/b/c", overstay)
 	is("nothing was proven")
 	tab.times(proveAfter<<1, "GET", "/a/b/c", 0)
 	is("proving")
@@ -271,13 +271,13 @@ func TestDemotions(t *testing.T) {
 	want += 3
 	is("three prefixes were proven")
 	tab.Ran("GET", "/a/b/c", slow)
-	tab.Late("GET", "/a/b/c")
+	tab.Late("GET", "/a/b/c", overstay)
 	is("no more")
 	tab.times(proveAfter<<2, "GET", "/a/b/c", 0)
-	tab.Overstayed("GET", "/a/b/d")
+	tab.Overstayed("GET", "/a/b/d", overstay)
 	want += 2
 	is("a sibling takes the common ones")
-	tab.Late("GET", "/a/b/c")
+	tab.Late("GET", "/a/b/c", overstay)
 	want++
 	is("and what was left")
 	tab.Ran("GET", "/x", 0)
@@ -299,15 +299,15 @@ func TestLate(t *testing.T) {
 	tab.Ran("GET", "/a/1", 0)
 	tab.Ran("GET", "/a/1", slow)
 	is(false, "GET", "/a/1", "timed only")
-	tab.Overstayed("GET", "/new/1")
+	tab.Overstayed("GET", "/new/1", overstay)
 	is(false, "GET", "/new/1", "of which there is no record")
-	tab.Late("GET", "/a/1")
+	tab.Late("GET", "/a/1", overstay)
 	is(true, "GET", "/a/1", "late")
 	is(true, "GET", "/a/2", "a sibling")
 	is(true, "GET", "/a/1?x", "with a query")
 	is(false, "POST", "/a/1", "another method")
 	is(false, "GET", "/b", "elsewhere")
-	tab.Late("GET", "/b/1/2")
+	tab.Late("GET", "/b/1/2", overstay)
 	for _, target := range []string{"/b", "/b/1", "/b/1/2", "/b/1/2/3", "/b/3"} {
 		is(true, "GET", target, "late without a record")
 	}
@@ -318,7 +318,7 @@ func TestLate(t *testing.T) {
 	is(false, "GET", "/a/1", "proven")
 	// Each late run makes it harder.
 	for strikes := 2; strikes <= maxStrikes+1; strikes++ {
-		tab.Late("GET", "/a/1")
+		tab.Late("GET", "/a/1", overstay)
 		is(true, "GET", "/a/1", "late again")
 		tab.times(proveAfter<<min(strikes, maxStrikes)-1, "GET", "/a/1", 0)
 		is(true, "GET", "/a/1", fmt.Sprintf("proven too soon with %d strikes", strikes))
@@ -340,7 +340,7 @@ func TestLateWithoutPlace(t *testing.T) {
 	for i := range before {
 		before[i] = tab.sets[set][i].Load()
 	}
-	tab.Late("GET", "/late")
+	tab.Late("GET", "/late", overstay)
 	for i := range before {
 		if tab.sets[set][i].Load() != before[i] {
 			t.Error("a proven record was given up")
@@ -351,7 +351,7 @@ func TestLateWithoutPlace(t *testing.T) {
 	}
 	// Once in a while one is given up: else the set could be held for ever.
 	tab.random = func() uint32 { return evictEvery * 5 }
-	tab.Late("GET", "/late")
+	tab.Late("GET", "/late", overstay)
 	for i := range before {
 		if kept := tab.sets[set][i].Load() == before[i]; kept != (i != 5) {
 			t.Errorf("way %d is kept: %v", i, kept)
@@ -376,7 +376,7 @@ func TestMemoIsConcurrent(t *testing.T) {
 					t.Error("not quick though proven")
 					return
 				}
-				tab.Late("GET", own)
+				tab.Late("GET", own, overstay)
 				if tab.Quick("GET", own, &m) || !tab.Struck("GET", own) {
 					// Another's update may have cost this one only if they
 					// share a record, which these paths do not.
