@@ -17,13 +17,15 @@ const (
 	// shorter ones are slow runs.
 	Overstay = time.Millisecond
 
-	// proveAfter is how many quick runs in a row prove a prefix that has no
-	// strikes.
+	// proveAfter is how many quick runs prove a prefix that has no strikes. Each
+	// strike doubles it.
 	proveAfter = 32
-	maxStrikes = 10
-	// maxInherited bounds the strikes that a new record has from the prefixes of
-	// its own: a late-comer under a bad prefix must not need for ever.
-	maxInherited = 6
+	// maxStrikes bounds how much harder it becomes. The brake does what remains.
+	maxStrikes = 6
+	// slowCosts is how many quick runs a slow one takes back, or that part of a long
+	// history: what is slow once in a hundred runs can be proven, and what has become
+	// slow for good is found soon.
+	slowCosts = 32
 	// levels is how many path segments the longest prefix has.
 	levels = 3
 	// maxPrefix bounds the bytes of a path that are looked at.
@@ -40,7 +42,7 @@ const (
 //
 //	63..32  tag: what of the hash the set does not tell; 0 for a free place
 //	31..24  strikes
-//	23..0   quick runs in a row, as far as they were timed
+//	23..0   quick runs, as far as they were timed, less what slow ones cost
 type record uint64
 
 const (
@@ -63,7 +65,7 @@ func (r record) proven(more uint32) bool {
 
 // weight is how often an unproven record must be worn to fall. Strikes count, or
 // random paths would soon wash them away.
-func (r record) weight() uint32 { return r.strikes() + r.count() }
+func (r record) weight() uint32 { return 2*r.strikes() + r.count() }
 
 // Table has the records of a server. All methods may be called concurrently.
 // Updates that meet may lose one another: that costs a run.
@@ -129,7 +131,8 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if took <= Quick {
-			inherited = max(inherited, min(t.quick(h, inherited), maxInherited))
+			// One less, so that random paths under a prefix weigh less than it.
+			inherited = max(inherited, t.quick(h, inherited), 1) - 1
 		} else {
 			t.slow(h, 0)
 		}
@@ -189,17 +192,23 @@ func (t *Table) Struck(method, target string) bool {
 	return struck
 }
 
-// quick counts a quick run and returns the record's strikes. A new one begins with
-// those that it inherits.
+// quick counts a quick run, which is the last that was missing for a strike to be
+// forgiven when there were as many since the proof as the proof took. It returns the
+// record's strikes; a new one begins with those that it inherits.
 func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 	r, at := t.find(h)
 	if at == nil {
 		t.insert(h, inherited)
 		return inherited
 	}
-	if r.count() < maxCount {
-		at.CompareAndSwap(uint64(r), uint64(r+1))
+	now := r + 1
+	switch {
+	case r.count() == maxCount:
+		now = r
+	case r.strikes() > 0 && r.proven(1):
+		now = newRecord(r.tag(), r.strikes()-1, r.count()/4)
 	}
+	at.CompareAndSwap(uint64(r), uint64(now))
 	return r.strikes()
 }
 
@@ -208,8 +217,13 @@ func (t *Table) slow(h uint64, strike uint32) {
 	if at == nil {
 		return // as unproven as it can be
 	}
-	at.CompareAndSwap(uint64(r), uint64(newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), 0)))
-	if r.proven(0) {
+	count := uint32(0)
+	if strike == 0 {
+		count = r.count() - min(max(r.count()/slowCosts, slowCosts), r.count())
+	}
+	now := newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), count)
+	at.CompareAndSwap(uint64(r), uint64(now))
+	if r.proven(0) && !now.proven(0) {
 		t.brake.epoch.Add(1)
 	}
 }

@@ -98,11 +98,19 @@ func TestTransitions(t *testing.T) {
 	is(false, "not often enough")
 	tab.Ran("GET", "/a/1", slow)
 	tab.times(proveAfter-1, "GET", "/a/1", Quick)
-	is(false, "not in a row")
+	is(false, "a slow run takes them back")
 	tab.Ran("GET", "/a/1", Quick)
 	is(true, "proven")
 	tab.Ran("GET", "/a/1", slow)
 	is(false, "slow in a sample")
+	tab.times(4*proveAfter, "GET", "/a/1", Quick)
+	tab.times(3, "GET", "/a/1", slow)
+	is(true, "with a history, slow in a few")
+	tab.Ran("GET", "/a/1", slow)
+	is(false, "slow in too many")
+	tab.times(maxCount, "GET", "/a/1", Quick)
+	tab.times(400, "GET", "/a/1", slow)
+	is(false, "slow for good")
 	tab.times(proveAfter, "GET", "/a/1", Quick)
 	is(true, "proven as before")
 	for strikes := 1; strikes <= maxStrikes+2; strikes++ {
@@ -234,7 +242,7 @@ func TestMemo(t *testing.T) {
 	is(true, true, "GET", "/a", "looked up anew")
 	for what, demote := range map[string]func(){
 		"overstayed": func() { tab.Overstayed("GET", "/a/x", overstay) },
-		"slow":       func() { tab.Ran("GET", "/a", slow) },
+		"slow":       func() { tab.times(400, "GET", "/a", slow) },
 		"late":       func() { tab.Late("GET", "/a", overstay) },
 	} {
 		tab.times(proveAfter<<maxStrikes, "GET", "/a", 0)
