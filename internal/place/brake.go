@@ -11,20 +11,23 @@ import (
 // overstay, which holds a loop for 1 to 2 ms.
 //
 // Overstays are a debt that time pays; a run that holds a loop for a part of that
-// time counts for that part. What exceeds freeOverstays is the level, and counts as
-// so many strikes of every record, so each step leaves those on the loop that have
-// had twice as many quick runs. An attacker who has hoarded n proofs of c quick runs
-// each so gets about freeOverstays + log2(c/proveAfter) overstays of them, and not n;
-// one who goes on gets one for each payOff.
+// time counts for that part. Each that exceeds freeOverstays is two levels, and each
+// level counts as a strike of every record, so each step leaves those on the loop
+// that have had four times as many quick runs. An attacker who has hoarded n proofs
+// of c quick runs each so gets about freeOverstays + log4(c/proveAfter) overstays of
+// them, and not n; one who goes on gets one for each payOff.
 const (
 	// freeOverstays are those that have no consequence for others: routes that
 	// change, collections of garbage, processors that are taken away.
 	freeOverstays = 3
 	// payOff is the time that pays for one.
 	payOff = 250 * time.Millisecond
-	// maxLevel bounds the level, and so how long the brake works after the last
-	// overstay: maxLevel * payOff.
-	maxLevel = 10
+	// perOverstay is how many levels one overstay more is, maxLevel the most there
+	// are, and mostOverstays the debt that makes them: what is beyond is forgiven, so
+	// the brake ends soon after the last overstay.
+	perOverstay   = 2
+	maxLevel      = 10
+	mostOverstays = freeOverstays + maxLevel/perOverstay
 	// together is how long overstays count as one: what stops the machine stops
 	// many loops at once, and no request waits longer for that.
 	together = Overstay / 2
@@ -57,7 +60,7 @@ func (b *brake) held(d time.Duration) bool {
 	if now-b.last >= int64(together) {
 		b.last = now
 		more := int64(min(d, Overstay)) * int64(payOff/Overstay)
-		most := now + (freeOverstays+maxLevel)*int64(payOff)
+		most := now + mostOverstays*int64(payOff)
 		b.clear.Store(min(max(b.clear.Load(), now)+more, most))
 	}
 	if b.level() == 0 {
@@ -79,5 +82,5 @@ func (b *brake) level() uint32 {
 		return 0
 	}
 	debt := (left + int64(payOff) - 1) / int64(payOff)
-	return uint32(max(debt-freeOverstays, 0))
+	return uint32(max(debt-freeOverstays, 0)) * perOverstay
 }

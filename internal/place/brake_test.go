@@ -52,13 +52,13 @@ func TestBrakeLevel(t *testing.T) {
 		{"a pause a second", 100, time.Second, 0, 0, 0},
 		{"as many as are paid for", 100, payOff, 0, 0, 0},
 		{"as many as are free", freeOverstays, overstay, 0, 0, 0},
-		{"one more", freeOverstays + 1, overstay, 0, 1, 1},
-		{"one more, soon after", freeOverstays + 1, overstay, payOff - 4*overstay, 1, 1},
+		{"one more", freeOverstays + 1, overstay, 0, perOverstay, 1},
+		{"one more, soon after", freeOverstays + 1, overstay, payOff - 4*overstay, perOverstay, 1},
 		{"one more, paid off", freeOverstays + 1, overstay, payOff, 0, 1},
-		{"more", freeOverstays + 5, overstay, 0, 5, 5},
-		{"more, half paid off", freeOverstays + 5, overstay, 2 * payOff, 3, 5},
+		{"more", freeOverstays + 4, overstay, 0, 4 * perOverstay, 4},
+		{"more, half paid off", freeOverstays + 4, overstay, 2 * payOff, 2 * perOverstay, 4},
 		{"an attack", 1000, overstay, 0, maxLevel, 1000 - freeOverstays},
-		{"an attack, paid off", 1000, overstay, maxLevel * payOff, 0, 1000 - freeOverstays},
+		{"an attack, paid off", 1000, overstay, mostOverstays * payOff, 0, 1000 - freeOverstays},
 	} {
 		c := newClocked()
 		c.now = time.Hour
@@ -85,8 +85,8 @@ func TestBrakeParts(t *testing.T) {
 		level uint32
 	}{
 		{Quick + 1, 0},
-		{Overstay / 4, n/4 - freeOverstays},
-		{Overstay / 2, n/2 - freeOverstays},
+		{Overstay / 4, (n/4 - freeOverstays) * perOverstay},
+		{Overstay * 3 / 8, (n*3/8 - freeOverstays + 1) * perOverstay},
 		{Overstay, maxLevel},
 		{time.Hour, maxLevel},
 	} {
@@ -138,8 +138,8 @@ func TestBrakeHoard(t *testing.T) {
 		runs, bound int
 	}{
 		{"proven", proveAfter, freeOverstays + 1},
-		{"with twice the runs", 2 * proveAfter, freeOverstays + 2},
-		{"with many", proveAfter << 7, freeOverstays + 8},
+		{"with four times the runs", 4 * proveAfter, freeOverstays + 2},
+		{"with many", proveAfter << 6, freeOverstays + 4},
 		{"with more than ever count", proveAfter << (maxLevel + 1), 300},
 	} {
 		c := newClocked()
@@ -164,8 +164,8 @@ func TestBrakeHoard(t *testing.T) {
 // longer.
 func TestBrakeMemo(t *testing.T) {
 	c := newClocked()
-	c.times(2*proveAfter, "GET", "/good", 0)
-	c.times(4*proveAfter, "GET", "/better", 0)
+	c.times(proveAfter<<perOverstay, "GET", "/good", 0)
+	c.times(proveAfter<<(2*perOverstay), "GET", "/better", 0)
 	var good, better Memo
 	is := func(wantGood, wantBetter bool, what string) {
 		t.Helper()
@@ -192,7 +192,7 @@ func TestBrakeMemo(t *testing.T) {
 // What needs no proof as a rule needs one while the brake works.
 func TestBrakeStruck(t *testing.T) {
 	c := newClocked()
-	c.times(2*proveAfter, "GET", "/proven", 0)
+	c.times(proveAfter<<perOverstay, "GET", "/proven", 0)
 	for range freeOverstays + 1 {
 		c.now += overstay
 		c.Late("GET", "/bad", overstay)
@@ -279,7 +279,7 @@ func TestBrakeSustained(t *testing.T) {
 				overstays++
 			}
 		}
-		if most := int(lasts/payOff) + freeOverstays + maxLevel; overstays > most {
+		if most := int(lasts/payOff) + mostOverstays; overstays > most {
 			t.Errorf("%s: %d overstays, want at most %d", prefix, overstays, most)
 		}
 		if inline < hot*9/10 {
