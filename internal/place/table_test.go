@@ -208,6 +208,15 @@ func BenchmarkQuick(b *testing.B) {
 	}
 }
 
+func BenchmarkMemo(b *testing.B) {
+	tab := New()
+	tab.times(proveAfter, "GET", "/users/1", 0)
+	var m Memo
+	for b.Loop() {
+		tab.Quick("GET", "/users/1", &m)
+	}
+}
+
 // A memo answers as the table does, for one method and target, until anything
 // is demoted.
 func TestMemo(t *testing.T) {
