@@ -168,7 +168,9 @@ const (
 	// Adaptive runs handlers on the loop that have been quick for a while,
 	// less than 100 us, and others on pooled goroutines. What was quick once
 	// and blocks or computes now costs the loop a change of goroutines after
-	// one or two milliseconds, and goes to the pool from then on.
+	// one or two milliseconds, and goes to the pool from then on. While that
+	// happens often, all handlers go to the pool that have not been quick for
+	// long.
 	Adaptive Placement = iota
 	// Inline runs all handlers on the loop, which changes its goroutine for
 	// every one that takes long.
@@ -221,7 +223,8 @@ func (s *Server) lock() {
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
 		s.streams = make(map[*stream.Conn]bool)
-		s.places, s.routes = place.New(), place.NewRoutes()
+		s.places = place.New()
+		s.routes = s.places.NewRoutes()
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}

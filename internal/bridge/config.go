@@ -25,7 +25,7 @@ type Config struct {
 	// the requests' targets, Routes by the patterns of a router that names them.
 	Placement      Placement
 	Places, Routes *place.Table
-	// DirectLate: a direct handler has once cost a loop its driver.
+	// DirectLate: direct handlers may need proof, since one has once been late.
 	DirectLate atomic.Bool
 	// ReuseRequests keeps what requests are made of for others.
 	ReuseRequests bool

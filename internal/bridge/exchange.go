@@ -39,7 +39,7 @@ type Exchange struct {
 	method place.Method
 	routed bool // target is a router's pattern
 	quick  bool // the handler may run on the loop
-	late   bool // it has cost the loop its driver
+	late   bool // it has held the loop for too long
 
 	facts  atomic.Uint32
 	IsHEAD bool

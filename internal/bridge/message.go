@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
+	"math/rand/v2"
 	"net/http"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -107,6 +108,7 @@ func (c *Client) Begin() {
 		}
 		c.extra().ctx = ctx
 	}
+	c.runs = rand.Uint32() // or short connections would never be sampled
 	c.SetState(http.StateNew)
 }
 

@@ -58,13 +58,13 @@ func (x *Exchange) run() {
 	h.ServeHTTP(&x.Res, &x.Req)
 }
 
-// Late notes that the handler has cost a loop its driver. It may go on for long:
-// others of its kind must not cost their loops a driver meanwhile. It is called
-// as conn.Session.Late is.
-func (x *Exchange) Late() {
-	if x.method != 0 {
+// Late notes that the handler has held a loop for some time. It may go on for long:
+// others of its kind must not hold their loops meanwhile. It is called as
+// conn.Session.Late is.
+func (x *Exchange) Late(held time.Duration) {
+	if x.method != 0 && held > place.Quick {
 		x.late = true
-		x.table().Overstayed(x.method.String(), x.target)
+		x.table().Overstayed(x.method.String(), x.target, held)
 	}
 }
 

@@ -34,10 +34,11 @@ type Session interface {
 	// a time of sys.Nanotime, and all that the peer has sent has been given to
 	// Data.
 	Drain(since int64) Next
-	// Late is called while user code under Enter goes on, if it has just cost a
-	// loop its driver by running for too long. Any goroutine may call it; a Leave
-	// that follows returns after it.
-	Late()
+	// Late is called when user code under Enter has been seen to hold a loop for
+	// some time, at least held: while it goes on, if it has just cost the loop its
+	// driver, and held is loop.Overstay or more; else by Leave. Any goroutine may
+	// call it; Leave returns after it.
+	Late(held time.Duration)
 	// PeerGone is called while user code owns the Link, when the peer is gone: by
 	// a reset, or by closing its side with all it sent already read from the
 	// socket. Any goroutine may call it.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/loop"
 )
@@ -238,7 +239,11 @@ func (f *fake) Drain(since int64) Next {
 }
 
 // Late implements Session.
-func (f *fake) Late() { f.lates.Add(1) }
+func (f *fake) Late(held time.Duration) {
+	if held >= loop.Overstay {
+		f.lates.Add(1)
+	}
+}
 
 // PeerGone implements Session.
 func (f *fake) PeerGone(reset bool) {

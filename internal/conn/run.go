@@ -1,6 +1,9 @@
 package conn
 
 import (
+	"time"
+
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -59,9 +62,12 @@ func (c *Conn) Lost(overstayed bool) {
 	c.lend()
 	c.flushBeside()
 	if overstayed {
-		c.sessionOf().Late()
+		c.sessionOf().Late(loop.Overstay)
 	}
 }
+
+// Lasted implements loop.Holder.
+func (c *Conn) Lasted(d time.Duration) { c.session.Late(d) }
 
 // lend prepares the connection for an owner that does not drive the loop.
 func (c *Conn) lend() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is who drives a loop, and how the loop changes hands.
@@ -28,6 +29,11 @@ import (
 // it is while the mark equals it. The goroutine that changes the mark away from
 // a lease, by compare-and-swap, decides who drives on. Between that and the
 // start of the next driver the loop is its own: no goroutine drives it.
+//
+// The watch looks every millisecond. Of a lease that it sees it keeps the time in
+// seen, and the driver tells the Holder at the end how long ago that was: so code
+// that takes too long, but not long enough to lose the loop, is found the sooner the
+// longer it takes, and other code never reads a clock.
 
 // A Lease is a driver's right to its loop while it runs user code. The zero
 // Lease is none.
@@ -41,14 +47,18 @@ type Holder interface {
 	// Leave that follows it returns after Lost. overstayed reports that the code
 	// ran for too long; it is false if the code was about to wait.
 	Lost(overstayed bool)
+	// Lasted is called by the driver within Leave if the watch has seen the lease:
+	// the user code went on for d after that, less than Overstay, and has kept the
+	// loop.
+	Lasted(d time.Duration)
 }
 
 const insideLease = 1
 
 const (
-	// overstay is how long user code may run on the driver: between one and two
+	// Overstay is how long user code may run on the driver: between one and two
 	// of these.
-	overstay = time.Millisecond
+	Overstay = time.Millisecond
 	// quietTicks is after how many of these without a lease the watch sleeps.
 	quietTicks = 50
 )
@@ -77,6 +87,11 @@ func (l *Loop) callWatch() {
 // must not wait. If not, the Holder's Lost has returned.
 func (l *Loop) Leave(t Lease) bool {
 	if l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideLease) {
+		if l.seen.Load() == uint64(t) {
+			// Less than an overstay: the watch would have taken the loop, unless the
+			// machine stood still.
+			l.holder.Lasted(min(time.Duration(sys.Nanotime()-l.seenAt), Overstay-1))
+		}
 		return true
 	}
 	l.taking.Lock() // the goroutine that took the lease has told the Holder
@@ -164,7 +179,7 @@ func (l *Loop) watch() {
 			return
 		}
 		last := l.mark.Load()
-		tick := time.NewTicker(overstay)
+		tick := time.NewTicker(Overstay)
 		for quiet := 0; ; {
 			select {
 			case <-tick.C:
@@ -176,6 +191,10 @@ func (l *Loop) watch() {
 			switch {
 			case mark != last:
 				quiet = 0
+				if mark&insideLease != 0 {
+					l.seenAt = sys.Nanotime()
+					l.seen.Store(mark)
+				}
 			case mark&insideLease != 0:
 				l.take(Lease(mark), true)
 			default:

@@ -24,6 +24,14 @@ type lease struct {
 	begin func()
 	run   func(Lease) bool
 	lost  func(overstayed bool)
+	// lasted, if not nil, is called by Leave if the watch has seen the lease.
+	lasted func(d time.Duration)
+}
+
+func (c *lease) Lasted(d time.Duration) {
+	if c.lasted != nil {
+		c.lasted(d)
+	}
 }
 
 func (c *lease) Lost(overstayed bool) {
@@ -302,6 +310,42 @@ func TestLost(t *testing.T) {
 			l.on(t, func() {})
 			did.want(t, "before", "run", "lost", "after", "last")
 		})
+	}
+}
+
+// What the watch has seen and ends in time is told how long it went on, by Leave and
+// before anything else runs on the loop; what the watch has not seen is not.
+func TestLasted(t *testing.T) {
+	t.Parallel()
+	l := running(t)
+	r := l.runner(t)
+	told := 0
+	for range 2000 {
+		done := make(chan bool)
+		sees := told%2 == 0
+		var lasted time.Duration
+		c := &lease{lasted: func(d time.Duration) { told, lasted = told+1, d }}
+		c.run = func(k Lease) bool {
+			for sees && l.Held(k) && l.seen.Load() != uint64(k) {
+				runtime.Gosched()
+			}
+			defer close(done)
+			before, saw := told, l.seen.Load() == uint64(k)
+			mine := l.Leave(k)
+			if mine && saw && (told != before+1 || lasted < 0) || !mine && told != before {
+				t.Errorf("seen %v, kept %v: Lasted was called %d times, with %v", saw, mine, told-before, lasted)
+			}
+			return mine
+		}
+		l.on(t, func() { r.next(c) })
+		await(t, done, "the lease")
+		if told >= 50 {
+			break
+		}
+	}
+	l.on(t, func() {}) // told is the loop's
+	if told == 0 {
+		t.Error("Lasted was never called")
 	}
 }
 

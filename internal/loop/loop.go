@@ -65,6 +65,8 @@ type Loop struct {
 	holder  Holder        // of the present lease, or the last one
 	taking  sync.Mutex    // held while a lease is taken away
 	mark    atomic.Uint64 // see driver.go
+	seen    atomic.Uint64 // the lease that the watch has seen last
+	seenAt  int64         // when; the watch's until it sets seen, then that lease's driver's
 	watched atomic.Bool   // the watch is awake, or has been called
 	alarm   chan struct{} // wakes it; capacity 1
 	dead    chan struct{} // closed at the end

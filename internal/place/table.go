@@ -13,10 +13,19 @@ const (
 	// such after another is late for the others by little.
 	Quick = 100 * time.Microsecond
 
-	// proveAfter is how many quick runs in a row prove a prefix that has no
-	// strikes.
+	// Overstay is the shortest time for which a run holds a loop that is a strike;
+	// shorter ones are slow runs.
+	Overstay = time.Millisecond
+
+	// proveAfter is how many quick runs prove a prefix that has no strikes. Each
+	// strike doubles it.
 	proveAfter = 32
-	maxStrikes = 10
+	// maxStrikes bounds how much harder it becomes. The brake does what remains.
+	maxStrikes = 6
+	// slowCosts is how many quick runs a slow one takes back, or that part of a long
+	// history: what is slow once in a hundred runs can be proven, and what has become
+	// slow for good is found soon.
+	slowCosts = 32
 	// levels is how many path segments the longest prefix has.
 	levels = 3
 	// maxPrefix bounds the bytes of a path that are looked at.
@@ -33,12 +42,12 @@ const (
 //
 //	63..32  tag: what of the hash the set does not tell; 0 for a free place
 //	31..24  strikes
-//	23..0   quick runs in a row, or proven
+//	23..0   quick runs, as far as they were timed, less what slow ones cost
 type record uint64
 
 const (
 	countBits = 24
-	proven    = 1<<countBits - 1
+	maxCount  = 1<<countBits - 1
 )
 
 func newRecord(tag uint32, strikes, count uint32) record {
@@ -47,33 +56,43 @@ func newRecord(tag uint32, strikes, count uint32) record {
 
 func (r record) tag() uint32     { return uint32(r >> 32) }
 func (r record) strikes() uint32 { return uint32(r) >> countBits }
-func (r record) count() uint32   { return uint32(r) & proven }
+func (r record) count() uint32   { return uint32(r) & maxCount }
+
+// proven reports whether r is, with so many strikes more.
+func (r record) proven(more uint32) bool {
+	return r.count() >= proveAfter<<min(r.strikes()+more, countBits-6)
+}
+
+// weight is how often an unproven record must be worn to fall. Strikes count, or
+// random paths would soon wash them away.
+func (r record) weight() uint32 { return 2*r.strikes() + r.count() }
 
 // Table has the records of a server. All methods may be called concurrently.
 // Updates that meet may lose one another: that costs a run.
 type Table struct {
-	seed  maphash.Seed
-	whole bool // targets are the patterns of routes
-	// demotions counts: while it stands still, what was proven is.
-	demotions atomic.Uint32
-	sets      [sets][ways]atomic.Uint64
+	seed   maphash.Seed
+	whole  bool // targets are the patterns of routes
+	brake  *brake
+	random func() uint32 // immutable; replaced by tests
+	sets   [sets][ways]atomic.Uint64
 }
 
 // New makes an empty table.
-func New() *Table { return &Table{seed: maphash.MakeSeed()} }
+func New() *Table {
+	return &Table{seed: maphash.MakeSeed(), brake: newBrake(), random: rand.Uint32}
+}
 
-// NewRoutes makes an empty table for the routes of a router that says which one
-// a request takes: each is known by its pattern, which has one record.
-func NewRoutes() *Table {
-	t := New()
-	t.whole = true
-	return t
+// NewRoutes makes an empty table, beside t in a server, for the routes of a router
+// that says which one a request takes: each is known by its pattern, which has one
+// record.
+func (t *Table) NewRoutes() *Table {
+	return &Table{seed: maphash.MakeSeed(), brake: t.brake, random: t.random, whole: true}
 }
 
 // Memo remembers the last answer of Quick, for requests that come again and
 // again on one connection. It has one user at a time.
 type Memo struct {
-	key uint64 // of the request and the table's demotions; 0 for none
+	key uint64 // of the request and the brake's epoch; 0 for none
 }
 
 // Quick reports whether a request is likely to be answered quickly. target may
@@ -91,13 +110,14 @@ func (t *Table) Quick(method, target string, m *Memo) bool {
 }
 
 func (t *Table) memoKey(method, target string) uint64 {
-	return t.hash(method, target) ^ uint64(t.demotions.Load())*0x9e3779b97f4a7c15 | 1
+	return t.hash(method, target) ^ uint64(t.brake.epoch.Load())*0x9e3779b97f4a7c15 | 1
 }
 
 func (t *Table) lookup(method, target string) bool {
+	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		if r, _ := t.find(t.hash(method, p.prefix)); r.count() == proven {
+		if r, _ := t.find(t.hash(method, p.prefix)); r.proven(level) {
 			return true
 		}
 	}
@@ -107,44 +127,64 @@ func (t *Table) lookup(method, target string) bool {
 // Ran notes a run that was timed on a pooled goroutine, or as a sample.
 func (t *Table) Ran(method, target string, took time.Duration) {
 	p := prefixes{rest: target, whole: t.whole}
+	inherited := uint32(0)
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if took <= Quick {
-			t.quick(h)
+			// One less, so that random paths under a prefix weigh less than it.
+			inherited = max(inherited, t.quick(h, inherited), 1) - 1
 		} else {
 			t.slow(h, 0)
 		}
 	}
 }
 
-// Overstayed notes a run that cost a loop its driver.
-func (t *Table) Overstayed(method, target string) {
+// Overstayed notes a run that has held a loop for so long, which is more than Quick.
+func (t *Table) Overstayed(method, target string, held time.Duration) {
+	t.brake.held(held)
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		t.slow(t.hash(method, p.prefix), 1)
+		t.slow(t.hash(method, p.prefix), strikesFor(held))
 	}
 }
 
-// Late notes a run of what needs no proof, and cost a loop its driver.
-func (t *Table) Late(method, target string) {
+func strikesFor(held time.Duration) uint32 {
+	if held < Overstay {
+		return 0
+	}
+	return 1
+}
+
+// Late notes a run of what needs no proof and has held a loop for so long. It
+// reports whether Struck is to be asked from now on.
+func (t *Table) Late(method, target string, held time.Duration) bool {
+	if held <= Quick {
+		return false
+	}
+	braked := t.brake.held(held)
+	if held < Overstay {
+		return braked
+	}
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
 		h := t.hash(method, p.prefix)
 		if _, at := t.find(h); at == nil {
-			t.insert(h)
+			t.insert(h, 0)
 		}
 		t.slow(h, 1)
 	}
+	return true
 }
 
-// Struck reports whether what needs no proof has been late, and has not been
-// proven since.
+// Struck reports whether what needs no proof as a rule needs one now, since it has
+// been late, or many others have, and has none.
 func (t *Table) Struck(method, target string) bool {
+	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}
-	struck := false
+	struck := level > 0
 	for p.next() {
 		r, _ := t.find(t.hash(method, p.prefix))
-		if r.count() == proven {
+		if r.proven(level) {
 			return false
 		}
 		struck = struck || r.strikes() > 0
@@ -152,20 +192,24 @@ func (t *Table) Struck(method, target string) bool {
 	return struck
 }
 
-func (t *Table) quick(h uint64) {
+// quick counts a quick run, which is the last that was missing for a strike to be
+// forgiven when there were as many since the proof as the proof took. It returns the
+// record's strikes; a new one begins with those that it inherits.
+func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 	r, at := t.find(h)
 	if at == nil {
-		t.insert(h)
-		return
+		t.insert(h, inherited)
+		return inherited
 	}
-	if r.count() == proven {
-		return
+	now := r + 1
+	switch {
+	case r.count() == maxCount:
+		now = r
+	case r.strikes() > 0 && r.proven(1):
+		now = newRecord(r.tag(), r.strikes()-1, r.count()/4)
 	}
-	count := r.count() + 1
-	if count >= proveAfter<<r.strikes() {
-		count = proven
-	}
-	at.CompareAndSwap(uint64(r), uint64(newRecord(r.tag(), r.strikes(), count)))
+	at.CompareAndSwap(uint64(r), uint64(now))
+	return r.strikes()
 }
 
 func (t *Table) slow(h uint64, strike uint32) {
@@ -173,9 +217,14 @@ func (t *Table) slow(h uint64, strike uint32) {
 	if at == nil {
 		return // as unproven as it can be
 	}
-	at.CompareAndSwap(uint64(r), uint64(newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), 0)))
-	if r.count() == proven {
-		t.demotions.Add(1)
+	count := uint32(0)
+	if strike == 0 {
+		count = r.count() - min(max(r.count()/slowCosts, slowCosts), r.count())
+	}
+	now := newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), count)
+	at.CompareAndSwap(uint64(r), uint64(now))
+	if r.proven(0) && !now.proven(0) {
+		t.brake.epoch.Add(1)
 	}
 }
 
@@ -203,8 +252,9 @@ func (t *Table) find(h uint64) (record, *atomic.Uint64) {
 }
 
 // insert begins a record, if a place can be had.
-func (t *Table) insert(h uint64) {
+func (t *Table) insert(h uint64, strikes uint32) {
 	set, tag := split(h)
+	begun := uint64(newRecord(tag, strikes, 1))
 	var victim *atomic.Uint64
 	least := record(0)
 	for i := range t.sets[set] {
@@ -212,27 +262,28 @@ func (t *Table) insert(h uint64) {
 		r := record(at.Load())
 		switch {
 		case r.tag() == 0:
-			at.CompareAndSwap(0, uint64(newRecord(tag, 0, 1)))
+			at.CompareAndSwap(0, begun)
 			return
-		case r.count() == proven:
-		case victim == nil || r.count() < least.count():
+		case r.proven(0):
+		case victim == nil || r.weight() < least.weight():
 			victim, least = at, r
 		}
 	}
 	switch {
 	case victim == nil:
-		// A set that is full of what is proven must not stay so for ever: who
-		// filled it may have meant to. Seldom, so that random paths cost what
-		// is proven little.
-		if n := rand.Uint32(); n%evictEvery == 0 {
-			at := &t.sets[set][n/evictEvery%ways]
-			at.Store(uint64(newRecord(tag, 0, 1)))
-			t.demotions.Add(1)
+		// A set that is full of what is proven must not stay so for ever: it may
+		// have been filled on purpose. Seldom, so that random paths cost what is
+		// proven little.
+		if n := t.random(); n%evictEvery == 0 {
+			t.sets[set][n/evictEvery%ways].Store(begun)
+			t.brake.epoch.Add(1)
 		}
 	case least.count() > 0:
 		victim.CompareAndSwap(uint64(least), uint64(least-1))
+	case least.strikes() > 0:
+		victim.CompareAndSwap(uint64(least), uint64(newRecord(least.tag(), least.strikes()-1, 0)))
 	default:
-		victim.CompareAndSwap(uint64(least), uint64(newRecord(tag, 0, 1)))
+		victim.CompareAndSwap(uint64(least), begun)
 	}
 }
 

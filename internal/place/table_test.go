@@ -11,6 +11,16 @@ import (
 
 const slow = Quick + 1
 
+// newTable is a table whose time stands still, so that overstays count for their
+// records alone, and in which nothing is random: a set full of proven records gives
+// none up.
+func newTable() *Table {
+	t := New()
+	t.brake.clock = func() int64 { return 1 }
+	t.random = func() uint32 { return 1 }
+	return t
+}
+
 func (t *Table) times(n int, method, target string, took time.Duration) {
 	for range n {
 		t.Ran(method, target, took)
@@ -45,7 +55,7 @@ func TestPrefixes(t *testing.T) {
 
 // A route has one record, whatever slashes its pattern has.
 func TestRoutes(t *testing.T) {
-	tab := NewRoutes()
+	tab := newTable().NewRoutes()
 	const pattern, sibling = "GET /a/{x}/c?d", "GET /a/{x}/d"
 	tab.times(proveAfter+1, "GET", pattern, Quick)
 	var m Memo
@@ -64,11 +74,11 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s %q: %v", tt.method, tt.pattern, got)
 		}
 	}
-	tab.Overstayed("GET", sibling)
+	tab.Overstayed("GET", sibling, overstay)
 	if !tab.Quick("GET", pattern, &m) {
 		t.Error("a sibling's run has demoted a route")
 	}
-	tab.Overstayed("GET", pattern)
+	tab.Overstayed("GET", pattern, overstay)
 	if tab.Quick("GET", pattern, &m) {
 		t.Error("a run that was late has not demoted its route")
 	}
@@ -76,7 +86,7 @@ func TestRoutes(t *testing.T) {
 
 // Every transition of the drawing in doc.go.
 func TestTransitions(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	is := func(want bool, what string) {
 		t.Helper()
 		if got := tab.lookup("GET", "/a/1"); got != want {
@@ -88,15 +98,23 @@ func TestTransitions(t *testing.T) {
 	is(false, "not often enough")
 	tab.Ran("GET", "/a/1", slow)
 	tab.times(proveAfter-1, "GET", "/a/1", Quick)
-	is(false, "not in a row")
+	is(false, "a slow run takes them back")
 	tab.Ran("GET", "/a/1", Quick)
 	is(true, "proven")
 	tab.Ran("GET", "/a/1", slow)
 	is(false, "slow in a sample")
+	tab.times(4*proveAfter, "GET", "/a/1", Quick)
+	tab.times(3, "GET", "/a/1", slow)
+	is(true, "with a history, slow in a few")
+	tab.Ran("GET", "/a/1", slow)
+	is(false, "slow in too many")
+	tab.times(1<<18, "GET", "/a/1", Quick)
+	tab.times(400, "GET", "/a/1", slow)
+	is(false, "slow for good")
 	tab.times(proveAfter, "GET", "/a/1", Quick)
 	is(true, "proven as before")
 	for strikes := 1; strikes <= maxStrikes+2; strikes++ {
-		tab.Overstayed("GET", "/a/1")
+		tab.Overstayed("GET", "/a/1", overstay)
 		is(false, "overstayed")
 		tab.times(proveAfter<<min(strikes, maxStrikes)-1, "GET", "/a/1", Quick)
 		is(false, fmt.Sprintf("proven too soon with %d strikes", strikes))
@@ -106,7 +124,7 @@ func TestTransitions(t *testing.T) {
 }
 
 func TestPrefixesProveEachOther(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	for i := range proveAfter {
 		tab.Ran("GET", fmt.Sprintf("/users/%d", i), 0)
 	}
@@ -115,7 +133,7 @@ func TestPrefixesProveEachOther(t *testing.T) {
 	}
 	// A slow sibling takes the common prefix down and not the sibling.
 	tab.times(proveAfter, "GET", "/users/7/name", 0)
-	tab.Overstayed("GET", "/users/8/all")
+	tab.Overstayed("GET", "/users/8/all", overstay)
 	if !tab.lookup("GET", "/users/7/name") || tab.lookup("GET", "/users/8/all") || tab.lookup("GET", "/users/9") {
 		t.Error("a slow route must cost its own prefixes and no others")
 	}
@@ -124,7 +142,7 @@ func TestPrefixesProveEachOther(t *testing.T) {
 // Requests for random paths neither push out what is proven nor keep a route
 // that is asked for from being proven.
 func TestRandomPaths(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	tab.times(proveAfter, "GET", "/good", 0)
 	r := rand.New(rand.NewSource(1))
 	noise := func() string { return fmt.Sprintf("/%x/%x/%x", r.Uint64(), r.Uint64(), r.Uint64()) }
@@ -145,7 +163,7 @@ func TestRandomPaths(t *testing.T) {
 }
 
 func TestTableIsConcurrent(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -154,7 +172,7 @@ func TestTableIsConcurrent(t *testing.T) {
 				path := fmt.Sprintf("/%d/%d", r.Intn(50), r.Intn(50))
 				switch r.Intn(10) {
 				case 0:
-					tab.Overstayed("GET", path)
+					tab.Overstayed("GET", path, overstay)
 				case 1:
 					tab.Ran("GET", path, slow)
 				case 2, 3, 4:
@@ -173,7 +191,7 @@ func TestTableIsConcurrent(t *testing.T) {
 }
 
 func TestNoAllocation(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	if n := testing.AllocsPerRun(100, func() {
 		tab.lookup("GET", "/a/b/c")
 		tab.Ran("GET", "/a/b/c", 0)
@@ -183,17 +201,26 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkQuick(b *testing.B) {
-	tab := New()
+	tab := newTable()
 	tab.times(proveAfter, "GET", "/users/1", 0)
 	for b.Loop() {
 		tab.lookup("GET", "/users/2")
 	}
 }
 
+func BenchmarkMemo(b *testing.B) {
+	tab := New()
+	tab.times(proveAfter, "GET", "/users/1", 0)
+	var m Memo
+	for b.Loop() {
+		tab.Quick("GET", "/users/1", &m)
+	}
+}
+
 // A memo answers as the table does, for one method and target, until anything
 // is demoted.
 func TestMemo(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	var m Memo
 	is := func(want, memo bool, method, target, what string) {
 		t.Helper()
@@ -217,15 +244,15 @@ func TestMemo(t *testing.T) {
 	is(true, true, "GET", "/b", "the last one only")
 	is(true, true, "GET", "/a", "back again")
 	before := m
-	tab.Overstayed("GET", "/b")
+	tab.Overstayed("GET", "/b", overstay)
 	if tab.Quick("GET", "/a", &m); m == before {
 		t.Error("a demotion of another was not noticed")
 	}
 	is(true, true, "GET", "/a", "looked up anew")
 	for what, demote := range map[string]func(){
-		"overstayed": func() { tab.Overstayed("GET", "/a/x") },
-		"slow":       func() { tab.Ran("GET", "/a", slow) },
-		"late":       func() { tab.Late("GET", "/a") },
+		"overstayed": func() { tab.Overstayed("GET", "/a/x", overstay) },
+		"slow":       func() { tab.times(400, "GET", "/a", slow) },
+		"late":       func() { tab.Late("GET", "/a", overstay) },
 	} {
 		tab.times(proveAfter<<maxStrikes, "GET", "/a", 0)
 		is(true, true, "GET", "/a", "before "+what)
@@ -243,17 +270,17 @@ func TestMemo(t *testing.T) {
 // Only what was proven counts as demoted: else every slow run would cost all
 // memos.
 func TestDemotions(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	want := uint32(0)
 	is := func(what string) {
 		t.Helper()
-		if got := tab.demotions.Load(); got != want {
+		if got := tab.brake.epoch.Load(); got != want {
 			t.Errorf("%s: %d demotions, want %d", what, got, want)
 		}
 	}
 	tab.Ran("GET", "/a/b/c", slow)
-	tab.Overstayed("GET", "/a/b/c")
-	tab.Late("GET", "/a/b/c")
+	tab.Overstayed("GET", "/a/b/c", overstay)
+	tab.Late("GET", "/a/b/c", overstay)
 	is("nothing was proven")
 	tab.times(proveAfter<<1, "GET", "/a/b/c", 0)
 	is("proving")
@@ -261,13 +288,13 @@ func TestDemotions(t *testing.T) {
 	want += 3
 	is("three prefixes were proven")
 	tab.Ran("GET", "/a/b/c", slow)
-	tab.Late("GET", "/a/b/c")
+	tab.Late("GET", "/a/b/c", overstay)
 	is("no more")
 	tab.times(proveAfter<<2, "GET", "/a/b/c", 0)
-	tab.Overstayed("GET", "/a/b/d")
+	tab.Overstayed("GET", "/a/b/d", overstay)
 	want += 2
 	is("a sibling takes the common ones")
-	tab.Late("GET", "/a/b/c")
+	tab.Late("GET", "/a/b/c", overstay)
 	want++
 	is("and what was left")
 	tab.Ran("GET", "/x", 0)
@@ -278,7 +305,7 @@ func TestDemotions(t *testing.T) {
 // What needs no proof is struck by a late run, of itself or its like, until it
 // is proven.
 func TestLate(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	is := func(want bool, method, target, what string) {
 		t.Helper()
 		if got := tab.Struck(method, target); got != want {
@@ -289,15 +316,15 @@ func TestLate(t *testing.T) {
 	tab.Ran("GET", "/a/1", 0)
 	tab.Ran("GET", "/a/1", slow)
 	is(false, "GET", "/a/1", "timed only")
-	tab.Overstayed("GET", "/new/1")
+	tab.Overstayed("GET", "/new/1", overstay)
 	is(false, "GET", "/new/1", "of which there is no record")
-	tab.Late("GET", "/a/1")
+	tab.Late("GET", "/a/1", overstay)
 	is(true, "GET", "/a/1", "late")
 	is(true, "GET", "/a/2", "a sibling")
 	is(true, "GET", "/a/1?x", "with a query")
 	is(false, "POST", "/a/1", "another method")
 	is(false, "GET", "/b", "elsewhere")
-	tab.Late("GET", "/b/1/2")
+	tab.Late("GET", "/b/1/2", overstay)
 	for _, target := range []string{"/b", "/b/1", "/b/1/2", "/b/1/2/3", "/b/3"} {
 		is(true, "GET", target, "late without a record")
 	}
@@ -308,7 +335,7 @@ func TestLate(t *testing.T) {
 	is(false, "GET", "/a/1", "proven")
 	// Each late run makes it harder.
 	for strikes := 2; strikes <= maxStrikes+1; strikes++ {
-		tab.Late("GET", "/a/1")
+		tab.Late("GET", "/a/1", overstay)
 		is(true, "GET", "/a/1", "late again")
 		tab.times(proveAfter<<min(strikes, maxStrikes)-1, "GET", "/a/1", 0)
 		is(true, "GET", "/a/1", fmt.Sprintf("proven too soon with %d strikes", strikes))
@@ -317,33 +344,44 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// A set that is full of what is proven has no place for a strike: nothing
+// A set that is full of what is proven has no place for a strike as a rule: nothing
 // proven is lost for it.
 func TestLateWithoutPlace(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	h := tab.hash("GET", "/late")
 	set, tag := split(h)
 	for i := range tab.sets[set] {
-		tab.sets[set][i].Store(uint64(newRecord(tag+uint32(i+1)*2, 0, proven)))
+		tab.sets[set][i].Store(uint64(newRecord(tag+uint32(i+1)*2, 0, proveAfter)))
 	}
 	before := make([]uint64, ways)
 	for i := range before {
 		before[i] = tab.sets[set][i].Load()
 	}
-	tab.Late("GET", "/late")
+	tab.Late("GET", "/late", overstay)
 	for i := range before {
 		if tab.sets[set][i].Load() != before[i] {
 			t.Error("a proven record was given up")
 		}
 	}
-	if tab.Struck("GET", "/late") || tab.demotions.Load() != 0 {
+	if tab.Struck("GET", "/late") || tab.brake.epoch.Load() != 0 {
 		t.Error("a strike without a place counts")
+	}
+	// Once in a while one is given up: else the set could be held for ever.
+	tab.random = func() uint32 { return evictEvery * 5 }
+	tab.Late("GET", "/late", overstay)
+	for i := range before {
+		if kept := tab.sets[set][i].Load() == before[i]; kept != (i != 5) {
+			t.Errorf("way %d is kept: %v", i, kept)
+		}
+	}
+	if !tab.Struck("GET", "/late") {
+		t.Error("a strike with a place does not count")
 	}
 }
 
 // No memo says quick for what was demoted before it was asked.
 func TestMemoIsConcurrent(t *testing.T) {
-	tab := New()
+	tab := newTable()
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -355,7 +393,7 @@ func TestMemoIsConcurrent(t *testing.T) {
 					t.Error("not quick though proven")
 					return
 				}
-				tab.Late("GET", own)
+				tab.Late("GET", own, overstay)
 				if tab.Quick("GET", own, &m) || !tab.Struck("GET", own) {
 					// Another's update may have cost this one only if they
 					// share a record, which these paths do not.

@@ -98,7 +98,7 @@ func (f *fake) Writable() conn.Next {
 	f.t.Error("Writable of a link that is not shared")
 	return conn.More
 }
-func (f *fake) Late() { f.t.Error("Late, where there is no loop") }
+func (f *fake) Late(time.Duration) { f.t.Error("Late, where there is no loop") }
 
 func (f *fake) Expired() conn.Next {
 	f.enter("Expired")

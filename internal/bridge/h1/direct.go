@@ -104,11 +104,10 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
 }
 
-// late notes that the handler has cost a loop its driver.
-func (r *request) late(s *Session) {
-	if s.Placement == bridge.Adaptive {
+// late notes that the handler has held a loop for too long.
+func (r *request) late(s *Session, held time.Duration) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method, stringOf(r.x.Target), held) {
 		s.DirectLate.Store(true)
-		s.Places.Late(r.x.Method, stringOf(r.x.Target))
 	}
 }
 

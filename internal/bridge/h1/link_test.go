@@ -112,11 +112,12 @@ var _ conn.Link = (*fakeLink)(nil)
 
 // testConfig is that of a server with handler h.
 func testConfig(h http.Handler) *Config {
+	places := place.New()
 	return &Config{
 		Config: bridge.Config{
 			Handler:     &h,
-			Places:      place.New(),
-			Routes:      place.NewRoutes(),
+			Places:      places,
+			Routes:      places.NewRoutes(),
 			BaseContext: context.Background(),
 			KeepAlives:  func() bool { return true },
 			Logf:        func(string, ...any) {},

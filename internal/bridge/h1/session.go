@@ -316,11 +316,11 @@ func (s *Session) Drain(since int64) conn.Next {
 }
 
 // Late implements conn.Session.
-func (s *Session) Late() {
+func (s *Session) Late(held time.Duration) {
 	if r := s.direct; r != nil {
-		r.late(s)
+		r.late(s, held)
 	} else if x := s.cur.Load(); x != nil {
-		x.Late()
+		x.Late(held)
 	}
 }
 

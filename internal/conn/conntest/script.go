@@ -5,8 +5,10 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/servertest"
 )
 
@@ -242,7 +244,11 @@ func (s *script) Drain(since int64) conn.Next {
 }
 
 // Late implements conn.Session.
-func (s *script) Late() { s.lates.Add(1) }
+func (s *script) Late(held time.Duration) {
+	if held >= loop.Overstay {
+		s.lates.Add(1)
+	}
+}
 
 // PeerGone implements conn.Session.
 func (s *script) PeerGone(reset bool) {
