@@ -102,14 +102,15 @@ func (s *Server) queueLength(n int) int {
 	return n
 }
 
-// maxConns is the Gate's limit: MaxConns, or what the limit of open files
-// leaves when the rest of the process has had its share.
+// maxConns is the Gate's limit: MaxConns, or half of what the limit of open files
+// leaves when the rest of the process has had its share: while it is answered, a
+// connection may need another descriptor, for a file or a connection elsewhere.
 func (s *Server) maxConns() int {
 	if s.MaxConns != 0 {
 		return s.MaxConns
 	}
 	files := sys.MaxFiles()
-	return max(files-64-min(files/16, 512), 16)
+	return max((files-64-min(files/16, 512))/2, 16)
 }
 
 // httpServer is what http.ServerContextKey gives: programs assert its type and

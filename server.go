@@ -137,6 +137,7 @@ type Server struct {
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
+	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 
 	mu         sync.Mutex
 	gate       *loop.Gate

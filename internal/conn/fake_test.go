@@ -237,6 +237,9 @@ func (f *fake) Drain(since int64) Next {
 	return More
 }
 
+// Since implements Session.
+func (f *fake) Since(now int64) int64 { return now }
+
 // Late implements Session.
 func (f *fake) Late() { f.lates.Add(1) }
 

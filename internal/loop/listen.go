@@ -32,6 +32,9 @@ type Accept struct {
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
 	// an error the caller closes it.
 	Open func(l *Loop, fd int, peer string) error
+	// Seek has connections give way elsewhere than on the loop that calls it,
+	// and does not wait for it. Whoever awaits a place hears of it. Nil: nowhere.
+	Seek func()
 	// Refusal is what a connection for which there is no place is answered.
 	Refusal []byte
 	// Log reports a condition that an operator must know, in one line.
@@ -126,9 +129,15 @@ func (ln *Listener) resume() {
 func (ln *Listener) accept() bool {
 	for range acceptBatch {
 		if !ln.Gate.Enter() {
-			ln.pause()
-			ln.await()
-			return false
+			if !sys.Pending(ln.fd) {
+				return false // nobody needs a place; an event follows
+			}
+			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
+				ln.pause()
+				ln.await()
+				ln.seek()
+				return false
+			}
 		}
 		ln.files.RLock()
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
@@ -142,15 +151,25 @@ func (ln *Listener) accept() bool {
 		case sys.TemporaryAccept(e):
 		case sys.Again(e):
 			return false
+		case sys.NoFiles(e) && ln.loop.GiveWay():
 		default:
 			// Out of descriptors or memory, or an error nobody has met: a
 			// rest is right for all of them, a spin for none.
 			ln.Complain(os.NewSyscallError("accept4", e))
 			ln.pause()
+			if sys.NoFiles(e) {
+				ln.seek()
+			}
 			return false
 		}
 	}
 	return true
+}
+
+func (ln *Listener) seek() {
+	if ln.Seek != nil {
+		ln.Seek()
+	}
 }
 
 func (ln *Listener) pause() {

@@ -240,6 +240,9 @@ func (s *script) Drain(since int64) conn.Next {
 	return conn.Close
 }
 
+// Since implements conn.Session.
+func (s *script) Since(now int64) int64 { return now }
+
 // Late implements conn.Session.
 func (s *script) Late() { s.lates.Add(1) }
 
