@@ -847,6 +847,15 @@ func TestBubbleLimits(t *testing.T) {
 		c := [2]*rawConn{m.patient(t), m.patient(t)}
 		c[0].get("/")
 		c[1].get("/")
+		// The one that has been idle longest gives way; requests on the way do not.
+		newcomer := m.patient(t)
+		newcomer.get("/")
+		c[0].closed()
+		c[0] = newcomer
+		for _, c := range c {
+			c.send("GET / HTTP/1.1\r\n")
+		}
+		synctest.Wait()
 		refused := m.patient(t)
 		if d := took(func() {
 			if got := refused.upToEnd(); !strings.HasPrefix(got, "HTTP/1.1 503 ") {

@@ -21,7 +21,7 @@ const seekFor = 10 * loop.BarrenFor
 // one search at a time, and after one in vain none for a while.
 func (s *Server) seekRoom() {
 	now, until := sys.Nanotime(), s.seeking.Load()
-	if now < until || !s.seeking.CompareAndSwap(until, now+seekFor) {
+	if until != 0 && now < until || !s.seeking.CompareAndSwap(until, now+seekFor) {
 		return
 	}
 	// Not here: a loop must not wait for the server's lock.

@@ -121,7 +121,11 @@ func (ln *Listener) Expire() {
 func (ln *Listener) resume() {
 	if ln.paused {
 		ln.paused = false
-		ln.Ready(0)
+		// Not in vain: the place that is held meanwhile may be the only one, and
+		// another listener's connection wait for it.
+		if sys.Pending(ln.fd) {
+			ln.Ready(0)
+		}
 	}
 }
 
