@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // A Gate bounds how many connections are open, over all loops and listeners
@@ -20,6 +22,15 @@ type Gate struct {
 	addrs   map[string]int // connections per client address; nil when not limited
 	lent    []loan         // in no order
 	hand    int            // where in lent the last look has ended
+}
+
+// DefaultPlaces is how many connections the limit of open files allows. A part of
+// it is for the process, and a sixteenth, up to 4096, for files that are kept open
+// (package static's default). Of the rest a connection counts for two: while it is
+// answered it may need another descriptor, for a file or a connection elsewhere.
+func DefaultPlaces() int {
+	files := sys.MaxFiles()
+	return max((files-64-min(files/16, 4096))/2, 16)
 }
 
 // NewGate makes a gate for max connections, and at most perAddr of one client
