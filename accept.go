@@ -103,6 +103,8 @@ func temporary(err net.Error) bool {
 func (a *acceptor) awaitPlace() bool {
 	t := time.NewTimer(100 * time.Millisecond)
 	defer t.Stop()
+	again := time.NewTicker(time.Duration(loop.BarrenFor)) // somebody may be idle by then
+	defer again.Stop()
 	for {
 		if !a.awaiting.Swap(true) {
 			a.s.gate.Await(func() {
@@ -119,6 +121,7 @@ func (a *acceptor) awaitPlace() bool {
 			if a.s.gate.Enter() {
 				return true
 			}
+		case <-again.C:
 		case <-t.C:
 			return a.s.gate.Enter()
 		case <-a.sv.stop:

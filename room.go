@@ -18,7 +18,8 @@ const seekFor = 10 * loop.BarrenFor
 
 // seekRoom has connections that could be spared closed, on goroutines or on one of
 // the loops, and does not wait for it. The gate tells who awaits a place. There is
-// one search at a time, and after one in vain none for a while.
+// one search at a time, and after one in vain, or whose finds are about to end, none
+// for a while.
 func (s *Server) seekRoom() {
 	now, until := sys.Nanotime(), s.seeking.Load()
 	if until != 0 && now < until || !s.seeking.CompareAndSwap(until, now+seekFor) {
@@ -27,7 +28,7 @@ func (s *Server) seekRoom() {
 	// Not here: a loop must not wait for the server's lock.
 	go func() {
 		if s.streamsGiveWay() {
-			s.seeking.Store(0)
+			s.seeking.Store(sys.Nanotime() + loop.BarrenFor) // until they have ended
 			return
 		}
 		var loops []*loop.Loop
@@ -61,7 +62,7 @@ const (
 	streamSample = 256
 	// streamsAtOnce bounds how many of them give way in one go: each takes some
 	// milliseconds to see that no request has come meanwhile.
-	streamsAtOnce = 8
+	streamsAtOnce = 32
 )
 
 // streamsGiveWay is Loop.GiveWay for connections on goroutines. An eighth of those

@@ -17,8 +17,9 @@ import (
 const (
 	// acceptBatch bounds the connections taken in one turn.
 	acceptBatch = 64
-	// pauseFor is how long accepting rests when there is no place or no
-	// descriptor. Meanwhile connections wait in the kernel's queue.
+	// pauseFor is how long connections wait in the kernel's queue before they are
+	// refused, when there is no place or no descriptor. For a place accepting tries
+	// again each BarrenFor: somebody may be idle by then.
 	pauseFor = int64(100 * time.Millisecond)
 	// refuseBatch bounds the connections answered with 503 after a pause that
 	// did not help, so that a flood costs a bounded share of the loop.
@@ -59,6 +60,7 @@ type Listener struct {
 	handle Handle
 	node   timer.Node
 	paused bool
+	full   int64 // since when; 0 while it is not
 	// awaiting: the gate will send mail when a place is free.
 	awaiting bool
 }
@@ -113,7 +115,8 @@ func (ln *Listener) Mail(message any) {
 
 // Expire implements Sock: the pause is over.
 func (ln *Listener) Expire() {
-	if ln.resume(); ln.paused {
+	if ln.resume(); ln.paused && ln.loop.Now()-ln.full >= pauseFor {
+		ln.full = ln.loop.Now()
 		ln.refuseSome()
 	}
 }
@@ -126,6 +129,9 @@ func (ln *Listener) resume() {
 		if sys.Pending(ln.fd) {
 			ln.Ready(0)
 		}
+		if !ln.paused {
+			ln.full = 0
+		}
 	}
 }
 
@@ -137,7 +143,7 @@ func (ln *Listener) accept() bool {
 				return false // nobody needs a place; an event follows
 			}
 			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
-				ln.pause()
+				ln.pause(BarrenFor)
 				ln.await()
 				ln.seek()
 				return false
@@ -160,7 +166,7 @@ func (ln *Listener) accept() bool {
 			// Out of descriptors or memory, or an error nobody has met: a
 			// rest is right for all of them, a spin for none.
 			ln.Complain(os.NewSyscallError("accept4", e))
-			ln.pause()
+			ln.pause(pauseFor)
 			if sys.NoFiles(e) {
 				ln.seek()
 			}
@@ -176,9 +182,12 @@ func (ln *Listener) seek() {
 	}
 }
 
-func (ln *Listener) pause() {
-	ln.paused = true
-	ln.loop.Arm(&ln.node, ln.loop.Now()+pauseFor)
+func (ln *Listener) pause(d int64) {
+	now := ln.loop.Now()
+	if ln.paused = true; ln.full == 0 {
+		ln.full = now
+	}
+	ln.loop.Arm(&ln.node, now+d)
 }
 
 func (ln *Listener) await() {
