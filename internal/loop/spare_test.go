@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package loop
 
 import (
@@ -16,7 +18,6 @@ type spareSock struct {
 	comes   bool // bytes have come when it is to give way
 	looked  *int
 	gone    *[]int64
-	fd      int
 	removed bool
 }
 
