@@ -92,13 +92,12 @@ func TestAttackIdleConnections(t *testing.T) {
 	p := startSmall(t, folder(t, map[string]string{"a.txt": "a"}), "--max-conns-per-addr", "0")
 	for range 2 {
 		for range 230 {
-			if status, _ := beginGet(t, p.urls[0], "/a.txt"); status != 200 {
-				t.Fatalf("the attacker got %d", status)
-			}
+			beginGet(t, p.urls[0], "/a.txt")
 		}
-		if status, _ := beginGet(t, p.urls[0], "/a.txt"); status != 200 {
-			t.Fatalf("the innocent got %d", status)
-		}
+		until(t, func() bool { // at once, if the machine is not loaded
+			status, _ := beginGet(t, p.urls[0], "/a.txt")
+			return status == 200
+		})
 	}
 }
 
