@@ -1,11 +1,14 @@
 package chert
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge/h1"
@@ -78,6 +81,9 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		a.loops.Complain(err)
+		if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) {
+			s.seekRoom()
+		}
 		select {
 		case <-time.After(pause):
 		case <-sv.stop:
@@ -92,26 +98,30 @@ func temporary(err net.Error) bool {
 	return ok && t.Temporary()
 }
 
-// awaitPlace waits a moment for another connection to end and reports whether
-// a place was taken.
+// awaitPlace has an idle connection closed, waits a moment for that one or another
+// to end, and reports whether a place was taken.
 func (a *acceptor) awaitPlace() bool {
-	if !a.awaiting.Swap(true) {
-		a.s.gate.Await(func() {
-			a.awaiting.Store(false)
-			select {
-			case a.free <- struct{}{}:
-			default:
-			}
-		})
-	}
 	t := time.NewTimer(100 * time.Millisecond)
 	defer t.Stop()
+	again := time.NewTicker(time.Duration(loop.BarrenFor)) // somebody may be idle by then
+	defer again.Stop()
 	for {
+		if !a.awaiting.Swap(true) {
+			a.s.gate.Await(func() {
+				a.awaiting.Store(false)
+				select {
+				case a.free <- struct{}{}:
+				default:
+				}
+			})
+		}
+		a.s.seekRoom()
 		select {
 		case <-a.free:
 			if a.s.gate.Enter() {
 				return true
 			}
+		case <-again.C:
 		case <-t.C:
 			return a.s.gate.Enter()
 		case <-a.sv.stop:
@@ -167,9 +177,13 @@ func (a *acceptor) admit(nc net.Conn) error {
 	if a.onLoops {
 		return a.toLoop(nc, peer)
 	}
-	c := stream.New(nc, &a.cfg().Shared.Limits, func(c *stream.Conn) {
+	c := stream.New(nc, &a.cfg().Shared.Limits, func(c *stream.Conn, hijacked bool) {
 		a.s.untrack(c)
-		a.s.gate.Leave(peer)
+		if hijacked {
+			a.s.gate.Lend(nc, peer)
+		} else {
+			a.s.gate.Leave(peer)
+		}
 	})
 	a.s.track(c)
 	j := job{nc, c, a.cfg().New(c)}
@@ -240,9 +254,19 @@ func socketOf(nc net.Conn) (int, error) {
 	return -1, nil
 }
 
+// peerOf is the remote address as handlers see it. That of a unix socket is "@",
+// as on loops: its peer may have bound it to a file of any name, and "10.0.0.1:80"
+// would be believed to be an IP address.
 func peerOf(nc net.Conn) string {
-	if a := nc.RemoteAddr(); a != nil {
+	switch a := nc.RemoteAddr().(type) {
+	case nil:
+		return ""
+	case *net.UnixAddr:
+		return "@"
+	default:
+		if strings.HasPrefix(a.Network(), "unix") {
+			return "@"
+		}
 		return a.String()
 	}
-	return ""
 }

@@ -551,7 +551,7 @@ func TestOwnConnRemoteAddrBlocks(t *testing.T) {
 			}
 		}
 		close(release)
-		if _, body := late.response("GET"); body != "late" {
+		if _, body := late.response("GET"); body != "192.0.2.1:80" {
 			t.Errorf("got %q", body)
 		}
 	})
@@ -570,7 +570,7 @@ func (c *lateAddr) RemoteAddr() net.Addr {
 	default:
 	}
 	<-c.release
-	return &net.UnixAddr{Name: "late"}
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
 }
 
 // A connection may have no deadlines and say so, as a channel of

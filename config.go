@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/loop"
 )
 
 // The defaults of Server's fields.
@@ -105,14 +105,12 @@ func (s *Server) queueLength(n int) int {
 	return n
 }
 
-// maxConns is the Gate's limit: MaxConns, or what the limit of open files
-// leaves when the rest of the process has had its share.
+// maxConns is the Gate's limit.
 func (s *Server) maxConns() int {
 	if s.MaxConns != 0 {
 		return s.MaxConns
 	}
-	files := sys.MaxFiles()
-	return max(files-64-min(files/16, 512), 16)
+	return loop.DefaultPlaces()
 }
 
 // httpServer is what http.ServerContextKey gives: programs assert its type and

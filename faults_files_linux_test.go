@@ -20,8 +20,11 @@ func TestFaultsOutOfDescriptors(t *testing.T) {
 	engines(t, func(t *testing.T, e Engine) {
 		c := startChild(t, "TestFaultsChildDescriptors", fmt.Sprint(int(e)))
 		fs := &faultServer{testServer: &testServer{t: t, addr: c.addr}}
-		kept := fs.dial()
-		kept.send(faultGet)
+		// The one gives way at once, the others have requests on the way.
+		idle, kept := fs.dial(), fs.dial()
+		idle.send(faultGet)
+		idle.status(200)
+		kept.send(faultGet + faultGet[:1])
 		kept.status(200)
 		fmt.Fprintln(c.in, "exhaust")
 		c.line("exhausted")
@@ -30,11 +33,15 @@ func TestFaultsOutOfDescriptors(t *testing.T) {
 			waiting = fs.dial()
 			waiting.send(faultGet)
 		} else {
+			first := fs.dial()
+			first.send(faultGet + faultGet[:1])
+			first.status(200)
+			idle.closed()
 			for range 5 {
 				fs.dial().refusedPlace()
 			}
 		}
-		kept.send(faultGet)
+		kept.send(faultGet[1:] + faultGet[:1])
 		kept.status(200)
 		// Long enough for many tries.
 		fmt.Fprintln(c.in, "wait")
@@ -53,7 +60,7 @@ func TestFaultsOutOfDescriptors(t *testing.T) {
 			res, err := http.ReadResponse(n.r, nil)
 			return err == nil && res.StatusCode == 200
 		})
-		kept.send(faultGet)
+		kept.send(faultGet[1:])
 		kept.status(200)
 		c.in.Close()
 		c.ends()

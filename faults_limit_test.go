@@ -28,7 +28,8 @@ func TestFaultsMaxConns(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, e Engine) {
 				fs := new(faultServer)
-				s := &Server{Engine: e, Handler: faultOK, MaxConns: 2}
+				h := newBlocking()
+				s := &Server{Engine: e, Handler: h, MaxConns: 2}
 				fs.count(s)
 				if tt.foreign {
 					fs.testServer = startOn(t, s, smallSockets(t, 64<<10))
@@ -37,16 +38,18 @@ func TestFaultsMaxConns(t *testing.T) {
 				}
 				a, b := fs.dial(), fs.dial()
 				for _, c := range []*faultConn{a, b} {
-					c.send(faultGet)
-					c.status(200)
+					c.send(blockGet)
+					await(t, h.entered, "the handler")
 				}
 				// Full: those who wait are told so in the end, each of them.
 				for range 3 {
 					fs.dial().refusedPlace()
 				}
 				// Those who have a place keep it.
-				a.send(faultGet)
+				close(h.leave)
 				a.status(200)
+				b.status(200)
+				a.send(blockGet[:1])
 				// A place becomes free: the next one gets it, however long the
 				// server has been refusing.
 				b.Close()
@@ -99,7 +102,8 @@ func TestFaultsWaitingConnIsServed(t *testing.T) {
 func TestFaultsMaxConnsOverListeners(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e Engine) {
-		s := &Server{Engine: e, Handler: faultOK, MaxConns: 1}
+		h := newBlocking()
+		s := &Server{Engine: e, Handler: h, MaxConns: 1}
 		var all []*faultServer
 		for range 3 {
 			fs := new(faultServer)
@@ -112,9 +116,11 @@ func TestFaultsMaxConnsOverListeners(t *testing.T) {
 		for i := range 6 {
 			fs := all[i%len(all)]
 			c := fs.dial()
-			c.send(faultGet)
-			c.status(200)
+			c.send(blockGet)
+			await(t, h.entered, "the handler")
 			all[(i+1)%len(all)].dial().refusedPlace()
+			h.leave <- true
+			c.status(200)
 			c.Close()
 			eventually(t, "the close is noticed", func() bool { return all[0].ended.Load() == int64(i+1) })
 			eventually(t, "the place is free", func() bool { return s.gate.Open() == 0 })

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/chert-http/chert/internal/stream"
 )
 
 // This file is the other engine: connections on goroutines, or on Workers.
@@ -48,20 +50,26 @@ func (a *acceptor) begin(j job) {
 	}
 }
 
-// makeRoom ends kept connections after their request, since others wait.
+// makeRoom ends kept connections after their request, since others wait, and soon
+// those of which no request has come whole.
 func (s *Server) makeRoom() {
 	s.lock()
-	defer s.mu.Unlock()
+	var all []*stream.Conn
 	for c, served := range s.streams {
 		if served {
-			c.Drain()
+			all = append(all, c)
 		}
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		c.Drain() // without the lock; see tellAll
 	}
 }
 
 // serve is the life of one connection.
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
+	j.c.Begin()
 	p, peer := j.p, peerOf(j.nc)
 	state, err := handshake(a.cfg().BaseContext, j.nc)
 	if err != nil {

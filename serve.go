@@ -186,6 +186,7 @@ func oneAddr(a net.Addr) net.Addr {
 func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 	return &loop.Accept{
 		Gate:    s.gate,
+		Seek:    s.seekRoom,
 		Refusal: refusal,
 		Log:     s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {

@@ -70,13 +70,22 @@ type Server struct {
 	// MaxHeaderFields bounds the number of a request's fields; beyond it the
 	// answer is 431. Default 128.
 	MaxHeaderFields int
-	// MaxConns bounds the open connections. At the limit accepting pauses;
-	// connections that then wait for more than about 100 ms are answered 503
-	// a few at a time. Default: the process's limit of open files less a
-	// reserve for everything else.
+	// MaxConns bounds the open connections. At the limit the connection that has
+	// been idle longest, between requests or before its first, is closed for a new
+	// one; after those, the one that has sent a part of a request's head for
+	// longest, and for five seconds at least. Each event loop knows the order of
+	// its own connections, and with more than 64 of them nearly. If there is
+	// none, accepting pauses; connections that then wait for more than about
+	// 100 ms are answered 503 a few at a time. Hijacked connections count until
+	// they are closed, if Hijack gave a *net.TCPConn, a *net.UnixConn or a
+	// *tls.Conn over one. Default: half of the process's limit of open files, less
+	// a reserve, as a request may need another descriptor. Who sets more must
+	// leave enough for files and connections to other servers.
 	MaxConns int
-	// MaxConnsPerAddr bounds the open connections of one client address;
-	// more are answered 503. Default none.
+	// MaxConnsPerAddr bounds the open connections of one client address, hijacked
+	// ones as for MaxConns. More are answered 503: a client's own idle connections
+	// do not give way to it. A /64 of IPv6 is one address. Clients behind one
+	// proxy or NAT share it; peers of unix sockets are not counted. Default none.
 	MaxConnsPerAddr int
 
 	// TLSNextProto serves protocols that ALPN has chosen for a TLS connection
@@ -121,8 +130,10 @@ type Server struct {
 	Engine Engine
 	// Workers, if positive, bounds how many connections the goroutine engine
 	// serves at the same time. Up to QueueLength further ones wait; while any
-	// do, connections are closed after the request at hand. Beyond that the
-	// answer is 503. Event loops ignore it.
+	// do, connections are closed after the request at hand, and one whose request
+	// or TLS handshake has not come whole within five seconds is closed too.
+	// Beyond that the answer is 503. A protocol of TLSNextProto holds its worker
+	// for as long as it likes. Event loops ignore Workers.
 	Workers int
 	// MaxHandlers bounds how many handlers run at the same time, on loops and
 	// on goroutines. Up to QueueLength further requests wait in the order in
@@ -142,6 +153,7 @@ type Server struct {
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
+	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 
 	mu         sync.Mutex
 	gate       *loop.Gate

@@ -17,8 +17,8 @@ func (s *Server) RegisterOnShutdown(f func()) {
 }
 
 // Shutdown stops accepting, closes idle connections, and waits until those
-// that serve a request have answered it. A connection that has not sent
-// anything yet is given five seconds. If ctx ends first its error is
+// that serve a request have answered it. A connection that has sent nothing yet,
+// or a part of a request's head, is given five seconds. If ctx ends first its error is
 // returned, and what still runs goes on running; Close ends it. Hijacked
 // connections are neither closed nor awaited. Handlers may ask for [Stopping].
 // [Run] calls it when a signal comes.

@@ -15,7 +15,9 @@ import (
 type RealIPOptions struct {
 	// Trusted are the addresses of the proxies that are believed. Only those
 	// that nobody else can connect from belong here: whoever can is believed
-	// whatever he says. Without any, RealIP does nothing. ::ffff:10.0.0.0/104 is
+	// whatever he says. On net/http's server that is who may connect to a unix
+	// socket: it takes the name of the client's end for RemoteAddr, and a client
+	// may choose "10.0.0.1:80"; chert says "@". Without any, RealIP does nothing. ::ffff:10.0.0.0/104 is
 	// 10.0.0.0/8: IPv4 addresses are compared as such, however they came.
 	Trusted []netip.Prefix
 	// TrustLocal believes peers without an IP address: those of unix sockets.

@@ -57,7 +57,7 @@ type Options struct {
 	// 16 KiB, negative is none.
 	CacheFileSize int64
 	// OpenFiles is how many descriptors of larger files are kept open. 0 is 4096
-	// or a quarter of what the process may have, whichever is less. Negative is
+	// or a sixteenth of what the process may have, whichever is less. Negative is
 	// none.
 	OpenFiles int
 	// ErrorLog gets what the disk says, at most a line a second, and of links that
@@ -113,7 +113,7 @@ func newConfig(o *Options) (config, error) {
 	c.CacheFileSize = min(c.CacheFileSize, c.CacheBytes/4)
 	c.CompressMax = min(c.CompressMax, max(c.CacheBytes/4, 0))
 	if c.OpenFiles == 0 {
-		c.OpenFiles = min(defaultOpenFiles, sys.MaxFiles()/4)
+		c.OpenFiles = min(defaultOpenFiles, sys.MaxFiles()/16)
 	}
 	if c.ErrorLog == nil {
 		c.ErrorLog = log.Default()

@@ -16,6 +16,7 @@ type serveOptions struct {
 	config  string // "": dir is served
 	files   fileFlags
 	rates   rateFlags
+	conns   connFlags
 	proxies proxiesFlag
 	given   func(flag string) bool
 }
@@ -120,6 +121,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	o.files.add(cmd)
 	o.rates.add(cmd)
+	o.conns.add(cmd)
 	f.Var(&o.proxies, "trusted-proxy", "believe this proxy's X-Forwarded-For: an address, a prefix as 10.0.0.0/8, or unix;\nmay be repeated. Limits and the log then see the client it asks for")
 	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 }

@@ -34,6 +34,7 @@ type server struct {
 	doors   []*door
 	failed  chan error
 	timeout time.Duration
+	conns   connLimits // of the start
 }
 
 // door is a listener that is served, or will be.
@@ -51,6 +52,7 @@ type setup struct {
 	chosen  bool // listen is not the default
 	format  logFormat
 	timeout time.Duration
+	conns   connLimits
 }
 
 // serve returns nil after a clean stop. Whatever it returns otherwise is to be printed after "chert: ".
@@ -80,7 +82,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.use(first)
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs}
+	s.conns = first.conns
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.Pooled
@@ -149,6 +152,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	if s.o.given("trusted-proxy") {
 		proxies = s.o.proxies.Proxies
 	}
+	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
 	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
 	var store io.Closer
 	if err == nil {
@@ -287,6 +291,9 @@ func (s *server) reload() {
 		return
 	}
 	s.use(up)
+	if up.conns != s.conns {
+		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; restart chert for that")
+	}
 	old := s.doors
 	s.doors = doors
 	for _, d := range doors {

@@ -74,6 +74,8 @@ type Client struct {
 	more *more // nil as a rule
 
 	runs uint32 // of handlers on the loop
+	// Waits is the session's: since when it waits for the peer.
+	Waits uint32
 }
 
 // more is what few connections have.

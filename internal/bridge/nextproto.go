@@ -45,8 +45,9 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	if r.RemoteAddr == "" {
-		r.RemoteAddr = h.c.Link.Peer()
+	// A peer that has chosen the name of its unix socket is still "@".
+	if peer := h.c.Link.Peer(); r.RemoteAddr == "" || peer == "@" {
+		r.RemoteAddr = peer
 	}
 	h.c.handler(r).ServeHTTP(w, r)
 }

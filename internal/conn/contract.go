@@ -30,10 +30,14 @@ type Session interface {
 	Writable() Next
 	// Expired is called when the time of SetDeadline has come.
 	Expired() Next
-	// Drain is called, perhaps repeatedly, when the server is shutting down, since
-	// a time of sys.Nanotime, and all that the peer has sent has been given to
-	// Data.
+	// Drain is called, perhaps repeatedly, when the server is shutting down or
+	// others need the connection's place, since a time of sys.Nanotime, and all
+	// that the peer has sent has been given to Data.
 	Drain(since int64) Next
+	// Since is since when the peer has been waited for, of sys.Nanotime like now,
+	// about. It is called while it is: with nothing Buffered for a request to
+	// begin, else for the rest of one.
+	Since(now int64) int64
 	// Late is called when user code under Enter has been seen to hold a loop for
 	// some time, at least held: while it goes on, if it has just cost the loop its
 	// driver, and held is loop.Overstay or more; else by Leave. Any goroutine may
@@ -289,9 +293,17 @@ const (
 )
 
 // LingerFor bounds the time between FIN and close, DrainNew the time that a
-// connection which has not sent anything is given when the server shuts down
-// (net/http's value): its request may be on the way.
+// connection of which no request has come whole is given when the server shuts
+// down, or others wait for what it holds (net/http's value): a request may be on
+// the way.
 const (
 	LingerFor = 2 * time.Second
 	DrainNew  = 5 * time.Second
 )
+
+// SpareHead is loop.Spare's answer for a connection that holds a part of a request
+// since a time before now: it is spare after DrainNew, and after all that are idle.
+func SpareHead(since, now int64) (int64, bool) {
+	const afterIdle = 1 << 62
+	return since + afterIdle, now-since >= int64(DrainNew)
+}

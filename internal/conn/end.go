@@ -26,6 +26,45 @@ func (c *Conn) obey(m Command) {
 	}
 }
 
+// Spare implements loop.Spare.
+func (c *Conn) Spare() (since int64, ok bool) {
+	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
+		return 0, false
+	}
+	if q := c.queue.Load(); q != nil && (q.shared || q.pending()) {
+		return 0, false
+	}
+	now := c.loop.Now()
+	since = c.session.Since(now)
+	if c.in != nil {
+		return SpareHead(since, now)
+	}
+	return since, true
+}
+
+// GiveWay implements loop.Spare: the time of the wait is over. There is nobody left
+// for whom to linger, as all that has come has been read.
+func (c *Conn) GiveWay() bool {
+	if n, e := sys.Peek(int(c.fd)); n > 0 {
+		c.ready |= poll.Readable
+		c.loop.Requeue(c.handle)
+		return false
+	} else if !sys.Again(e) {
+		c.closeNow() // the peer is gone
+		return true
+	}
+	next := c.session.Expired()
+	if c.in != nil {
+		c.Discard(len(c.in.B))
+	}
+	if next == Linger {
+		next = Close
+	}
+	c.deadline = poll.Never
+	c.actOn(next)
+	return c.phase == closed
+}
+
 func (c *Conn) kill() {
 	if c.state.Load()&owned == 0 || c.state.Or(shut)&owned == 0 {
 		c.closeNow()
@@ -110,7 +149,9 @@ func (c *Conn) leave(hijacked bool) {
 	c.loop.Detach(c.handle)
 	c.dropBuffers() // before: another goroutine may be at the queue
 	c.loop.Poller().CloseFD(int(c.fd))
-	c.shared.Gate.Leave(c.peer)
+	if !hijacked {
+		c.shared.Gate.Leave(c.peer) // else user code has its place, see Gate.Lend
+	}
 	c.session.Closed(hijacked)
 }
 

@@ -43,9 +43,10 @@ type fake struct {
 	owner          atomic.Int32
 	runs, lates    counter
 	drains         counter
-	expired        chan bool // gets partial
-	gone           chan bool // gets reset
-	closed         chan bool // closed by Closed
+	expired        chan bool    // gets partial
+	gone           chan bool    // gets reset
+	closed         chan bool    // closed by Closed
+	age            atomic.Int64 // for Since
 }
 
 // enter and leave are around everything that only the owner may do.
@@ -237,6 +238,9 @@ func (f *fake) Drain(since int64) Next {
 	f.SetDeadline(since + int64(DrainNew))
 	return More
 }
+
+// Since implements Session.
+func (f *fake) Since(now int64) int64 { return now - f.age.Load() }
 
 // Late implements Session.
 func (f *fake) Late(held time.Duration) {

@@ -2,8 +2,11 @@ package loop
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // A Gate bounds how many connections are open, over all loops and listeners
@@ -17,6 +20,17 @@ type Gate struct {
 	mu      sync.Mutex
 	waiters []func()
 	addrs   map[string]int // connections per client address; nil when not limited
+	lent    []loan         // in no order
+	hand    int            // where in lent the last look has ended
+}
+
+// DefaultPlaces is how many connections the limit of open files allows. A part of
+// it is for the process, and a sixteenth, up to 4096, for files that are kept open
+// (package static's default). Of the rest a connection counts for two: while it is
+// answered it may need another descriptor, for a file or a connection elsewhere.
+func DefaultPlaces() int {
+	files := sys.MaxFiles()
+	return max((files-64-min(files/16, 4096))/2, 16)
 }
 
 // NewGate makes a gate for max connections, and at most perAddr of one client
@@ -34,6 +48,20 @@ func NewGate(max, perAddr int) *Gate {
 
 // Enter takes a place and reports whether there was one.
 func (g *Gate) Enter() bool {
+	if g.enter() {
+		return true
+	}
+	g.mu.Lock()
+	freed := g.collect(lentLooks)
+	g.mu.Unlock()
+	ok := freed && g.enter()
+	if freed && g.waiting.Load() {
+		g.wakeAll()
+	}
+	return ok
+}
+
+func (g *Gate) enter() bool {
 	if g.open.Add(1) <= g.max {
 		return true
 	}
@@ -51,7 +79,7 @@ func (g *Gate) Admit(peer string) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.addrs[host] >= g.perAddr {
+	if g.addrs[host] >= g.perAddr && (!g.collect(lentLooks) || g.addrs[host] >= g.perAddr) {
 		return false
 	}
 	g.addrs[host]++
@@ -61,14 +89,12 @@ func (g *Gate) Admit(peer string) bool {
 // Leave gives a place back. peer is what Admit was given, "" if it was not
 // called or refused.
 func (g *Gate) Leave(peer string) {
-	g.open.Add(-1)
 	if host := g.host(peer); host != "" {
 		g.mu.Lock()
-		if g.addrs[host]--; g.addrs[host] <= 0 {
-			delete(g.addrs, host)
-		}
+		g.forget(host)
 		g.mu.Unlock()
 	}
+	g.open.Add(-1)
 	if g.waiting.Load() {
 		g.wakeAll()
 	}
@@ -87,7 +113,12 @@ func (g *Gate) Await(fn func()) {
 }
 
 // Open is how many places are taken.
-func (g *Gate) Open() int { return int(g.open.Load()) }
+func (g *Gate) Open() int {
+	g.mu.Lock()
+	g.collect(len(g.lent))
+	g.mu.Unlock()
+	return int(g.open.Load())
+}
 
 func (g *Gate) wakeAll() {
 	g.mu.Lock()
@@ -100,8 +131,16 @@ func (g *Gate) wakeAll() {
 	}
 }
 
-// host is the address without its port; "" for peers that are not counted:
-// when there is no limit, and for unix sockets, whose peers have no address.
+// forget counts a connection of host no more. mu is held.
+func (g *Gate) forget(host string) {
+	if g.addrs[host]--; g.addrs[host] <= 0 {
+		delete(g.addrs, host)
+	}
+}
+
+// host is the address without its port, or the /64 of an IPv6 address, which is
+// the least that a client has; "" for peers that are not counted: when there is no
+// limit, and for unix sockets, whose peers have no address.
 func (g *Gate) host(peer string) string {
 	if g.addrs == nil || peer == "" || peer == "@" {
 		return ""
@@ -109,6 +148,12 @@ func (g *Gate) host(peer string) string {
 	host, _, err := net.SplitHostPort(peer)
 	if err != nil {
 		return peer
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.Is4In6() {
+		return a.Unmap().String()
+	} else if err == nil && a.Is6() {
+		net, _ := a.WithZone("").Prefix(64)
+		return net.String()
 	}
 	return host
 }

@@ -52,6 +52,18 @@ func TestGateAddrs(t *testing.T) {
 		{"[::1]:1", true},
 		{"[::1]:2", true},
 		{"[::1]:3", false},
+		// An IPv6 client has a /64 at least.
+		{"[2001:db8::1]:1", true},
+		{"[2001:db8::2]:1", true},
+		{"[2001:db8::3:4:5:6]:1", false},
+		{"[2001:db8:0:1::3]:1", true},
+		{"[fe80::1%eth0]:1", true},
+		{"[fe80::2%eth1]:1", true},
+		{"[fe80::3%eth0]:1", false},
+		{"[::ffff:192.0.2.1]:1", true},
+		{"192.0.2.1:2", true},
+		{"[::ffff:192.0.2.1]:3", false},
+		{"[::ffff:192.0.2.2]:1", true},
 		{"@", true}, // unix sockets are not counted
 		{"@", true},
 		{"@", true},
@@ -65,7 +77,10 @@ func TestGateAddrs(t *testing.T) {
 	if !g.Admit("1.2.3.4:9") || g.Admit("1.2.3.4:10") {
 		t.Error("a place was not given back")
 	}
-	for _, peer := range []string{"1.2.3.4:1", "1.2.3.4:9", "1.2.3.5:3", "[::1]:1", "[::1]:2"} {
+	for _, peer := range []string{
+		"1.2.3.4:1", "1.2.3.4:9", "1.2.3.5:3", "[::1]:1", "[::1]:2", "[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8:0:1::3]:1",
+		"[fe80::1%eth0]:1", "[fe80::2%eth1]:1", "[::ffff:192.0.2.1]:1", "192.0.2.1:2", "[::ffff:192.0.2.2]:1",
+	} {
 		g.Leave(peer)
 	}
 	if len(g.addrs) != 0 {

@@ -17,8 +17,9 @@ import (
 const (
 	// acceptBatch bounds the connections taken in one turn.
 	acceptBatch = 64
-	// pauseFor is how long accepting rests when there is no place or no
-	// descriptor. Meanwhile connections wait in the kernel's queue.
+	// pauseFor is how long connections wait in the kernel's queue before they are
+	// refused, when there is no place or no descriptor. For a place accepting tries
+	// again each BarrenFor: somebody may be idle by then.
 	pauseFor = int64(100 * time.Millisecond)
 	// refuseBatch bounds the connections answered with 503 after a pause that
 	// did not help, so that a flood costs a bounded share of the loop.
@@ -32,6 +33,9 @@ type Accept struct {
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
 	// an error the caller closes it.
 	Open func(l *Loop, fd int, peer string) error
+	// Seek has connections give way elsewhere than on the loop that calls it,
+	// and does not wait for it. Whoever awaits a place hears of it. Nil: nowhere.
+	Seek func()
 	// Refusal is what a connection for which there is no place is answered.
 	Refusal []byte
 	// Log reports a condition that an operator must know, in one line.
@@ -56,6 +60,7 @@ type Listener struct {
 	handle Handle
 	node   timer.Node
 	paused bool
+	full   int64 // since when; 0 while it is not
 	// awaiting: the gate will send mail when a place is free.
 	awaiting bool
 }
@@ -110,7 +115,8 @@ func (ln *Listener) Mail(message any) {
 
 // Expire implements Sock: the pause is over.
 func (ln *Listener) Expire() {
-	if ln.resume(); ln.paused {
+	if ln.resume(); ln.paused && ln.loop.Now()-ln.full >= pauseFor {
+		ln.full = ln.loop.Now()
 		ln.refuseSome()
 	}
 }
@@ -118,7 +124,14 @@ func (ln *Listener) Expire() {
 func (ln *Listener) resume() {
 	if ln.paused {
 		ln.paused = false
-		ln.Ready(0)
+		// Not in vain: the place that is held meanwhile may be the only one, and
+		// another listener's connection wait for it.
+		if sys.Pending(ln.fd) {
+			ln.Ready(0)
+		}
+		if !ln.paused {
+			ln.full = 0
+		}
 	}
 }
 
@@ -126,9 +139,15 @@ func (ln *Listener) resume() {
 func (ln *Listener) accept() bool {
 	for range acceptBatch {
 		if !ln.Gate.Enter() {
-			ln.pause()
-			ln.await()
-			return false
+			if !sys.Pending(ln.fd) {
+				return false // nobody needs a place; an event follows
+			}
+			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
+				ln.pause(BarrenFor)
+				ln.await()
+				ln.seek()
+				return false
+			}
 		}
 		ln.files.RLock()
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
@@ -142,20 +161,33 @@ func (ln *Listener) accept() bool {
 		case sys.TemporaryAccept(e):
 		case sys.Again(e):
 			return false
+		case sys.NoFiles(e) && ln.loop.GiveWay():
 		default:
 			// Out of descriptors or memory, or an error nobody has met: a
 			// rest is right for all of them, a spin for none.
 			ln.Complain(os.NewSyscallError("accept4", e))
-			ln.pause()
+			ln.pause(pauseFor)
+			if sys.NoFiles(e) {
+				ln.seek()
+			}
 			return false
 		}
 	}
 	return true
 }
 
-func (ln *Listener) pause() {
-	ln.paused = true
-	ln.loop.Arm(&ln.node, ln.loop.Now()+pauseFor)
+func (ln *Listener) seek() {
+	if ln.Seek != nil {
+		ln.Seek()
+	}
+}
+
+func (ln *Listener) pause(d int64) {
+	now := ln.loop.Now()
+	if ln.paused = true; ln.full == 0 {
+		ln.full = now
+	}
+	ln.loop.Arm(&ln.node, now+d)
 }
 
 func (ln *Listener) await() {

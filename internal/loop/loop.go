@@ -59,6 +59,9 @@ type Loop struct {
 	head     int
 	retiring bool
 	pool     pool
+	// hand is the slot where spare has stopped. Until barren none is looked for.
+	hand   int
+	barren int64
 	// dispatched is how many tasks this turn gave to the pool.
 	dispatched int
 

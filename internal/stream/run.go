@@ -16,7 +16,7 @@ func (c *Conn) Enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// PeerGone may have come before there was user code that it could reach.
-	c.serving = !c.killed
+	c.serving, c.waits = !c.killed, 0
 	return c.serving
 }
 
@@ -25,7 +25,7 @@ func (c *Conn) Leave() {
 	c.stopWatch()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.serving = false
+	c.serving, c.waits = false, 0
 	if !c.writeBy.IsZero() && !c.hijacked {
 		c.nc.SetWriteDeadline(time.Time{})
 	}
@@ -133,7 +133,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
-	c.Gone()
+	c.left(true)
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return c.nc, rest, nil

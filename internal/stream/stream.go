@@ -24,13 +24,13 @@ const (
 // longAgo is a deadline that ends a Read at once.
 var longAgo = time.Unix(1, 0)
 
-// Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle and Kill
-// are safe for concurrent use.
+// Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
+// and Kill are safe for concurrent use.
 type Conn struct {
-	base     net.Conn      // immutable; nc without a Layer
-	nc       net.Conn      // the owner's; changes with mu held
-	limits   *conn.Limits  // immutable
-	left     func()        // immutable; for Leave
+	base     net.Conn     // immutable; nc without a Layer
+	nc       net.Conn     // the owner's; changes with mu held
+	limits   *conn.Limits // immutable
+	left     func(hijacked bool)
 	peer     string        // set before Run
 	in       *buf.Buf      // received, not consumed
 	deadline time.Time     // of SetDeadline; the owner's
@@ -51,12 +51,13 @@ type Conn struct {
 	reading  bool               // Run reads, and can be woken by a deadline
 	over     bool               // Run has ended
 	idle     bool               // Run waits for the peer with nothing at hand
-	draining bool
-	since    int64 // when the first Drain came, of sys.Nanotime
-	lent     bool  // another protocol runs on it
-	serving  bool  // user code owns it
-	watching bool  // a goroutine reads for the sake of PeerGone
-	aborted  bool  // that read is being ended
+	waits    int64              // since when it has been idle, or had a part of a request, of sys.Nanotime; or 0
+	asks     bool               // Drain is to be called
+	since    int64              // for it: of sys.Nanotime, 0 if there was none
+	lent     bool               // another protocol runs on it
+	serving  bool               // user code owns it
+	watching bool               // a goroutine reads for the sake of PeerGone
+	aborted  bool               // that read is being ended
 	hijacked bool
 	killed   bool
 	peerErr  error     // what the watch met; the next read gives it
@@ -70,11 +71,11 @@ var _ conn.Link = (*Conn)(nil)
 // New makes a connection over nc. Its Session is made for it and given to Run.
 // left is called once, when the connection is no longer the server's: at a
 // hijack, although the handler goes on, or when the owner calls Gone.
-func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
+func New(nc net.Conn, limits *conn.Limits, left func(c *Conn, hijacked bool)) *Conn {
 	c := &Conn{base: nc, nc: nc, limits: limits, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
-	c.left = func() {
+	c.left = func(hijacked bool) {
 		if left != nil {
-			left(c)
+			c.gone.Do(func() { left(c, hijacked) })
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
@@ -86,7 +87,7 @@ func New(nc net.Conn, limits *conn.Limits, left func(*Conn)) *Conn {
 }
 
 // Gone says that the connection has ended. It may be called more than once.
-func (c *Conn) Gone() { c.gone.Do(c.left) }
+func (c *Conn) Gone() { c.left(false) }
 
 // Run drives s until the connection ends or is hijacked.
 func (c *Conn) Run(s conn.Session) {
@@ -158,16 +159,16 @@ func (c *Conn) deliver(next conn.Next) conn.Next {
 	return next
 }
 
-// askDrain asks the session what becomes of a connection that is idle while the
-// server shuts down. One that ends is read from once more: a request that has
-// arrived is not lost.
+// askDrain asks the session what becomes of a connection that waits for its peer
+// after a Drain, each time anew. One that ends is read from once more: a request
+// that has arrived is not lost.
 func (c *Conn) askDrain() {
 	c.mu.Lock()
-	draining := c.draining && c.in == nil
-	c.draining = c.draining && !draining
+	since := c.since
+	c.asks = false
 	c.mu.Unlock()
-	if draining {
-		c.drained = c.session.Drain(c.since)
+	if c.drained = conn.More; since != 0 {
+		c.drained = c.session.Drain(since)
 	}
 }
 
@@ -176,12 +177,12 @@ func (c *Conn) askDrain() {
 // the net.Conn.
 func (c *Conn) expired() conn.Next {
 	c.mu.Lock()
-	other := c.draining && c.in == nil || len(c.posts) > 0
+	other := c.asks || len(c.posts) > 0
 	c.mu.Unlock()
 	switch {
 	case other:
 		return conn.More
-	case c.drained != conn.More && c.in == nil:
+	case c.drained != conn.More:
 		return c.drained
 	}
 	c.deadline = time.Time{}
@@ -201,11 +202,14 @@ func (c *Conn) await() error {
 		return c.peerErr
 	}
 	until := c.deadline
-	if c.idle = c.in == nil; c.idle && c.drained != conn.More {
+	if c.drained != conn.More {
 		until = sooner(until, time.Now().Add(drainGrace))
 	}
-	if c.idle && c.draining {
+	if c.asks {
 		until = longAgo // it has come since askDrain
+	}
+	if idle := c.in == nil; idle || c.waits == 0 {
+		c.idle, c.waits = idle, sys.Nanotime()
 	}
 	if c.reading = !c.eof; c.reading {
 		c.nc.SetReadDeadline(until)
@@ -218,7 +222,9 @@ func (c *Conn) await() error {
 		err = c.readMore()
 	}
 	c.mu.Lock()
-	c.idle, c.reading = false, false
+	if c.reading = false; c.idle {
+		c.idle, c.waits = false, 0
+	}
 	c.mu.Unlock()
 	return err
 }
@@ -271,20 +277,56 @@ func (c *Conn) readMore() error {
 }
 
 // Drain ends the connection if it is idle, and lets it finish its request
-// otherwise.
-func (c *Conn) Drain() {
+// otherwise. A request of which a part has come must be whole within DrainNew of
+// the first Drain, and so must a handshake.
+func (c *Conn) Drain() { c.drain(0) }
+
+// drain is Drain as if it had come some time ago, in nanoseconds.
+func (c *Conn) drain(ago int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.draining = true; c.since == 0 {
-		c.since = sys.Nanotime()
+	if c.since != 0 {
+		return
 	}
+	c.since, c.asks = sys.Nanotime()-ago, true
 	switch {
-	case c.idle:
+	case c.session != nil:
 		c.rouse()
-	case c.session == nil && !c.lent:
+	case !c.lent:
 		// It waits for a worker or shakes hands.
-		c.nc.SetReadDeadline(time.Now().Add(conn.DrainNew))
+		c.nc.SetReadDeadline(time.Now().Add(time.Duration(int64(conn.DrainNew) - ago)))
 	}
+}
+
+// Begin says that somebody has begun to serve the connection. It is called before
+// Run, and before a handshake.
+func (c *Conn) Begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = sys.Nanotime()
+}
+
+// Spare reports whether the connection could give way to another, and since when,
+// as loop.Spare says.
+func (c *Conn) Spare() (since int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.since != 0 || c.lent || c.killed || c.waits == 0:
+		return 0, false
+	case c.session == nil || c.idle:
+		return c.waits, true
+	}
+	return conn.SpareHead(c.waits, sys.Nanotime())
+}
+
+// GiveWay ends the connection soon if its Spare still says so.
+func (c *Conn) GiveWay() bool {
+	_, ok := c.Spare()
+	if ok {
+		c.drain(int64(conn.DrainNew - drainGrace))
+	}
+	return ok
 }
 
 // CloseIdle ends the connection if it is idle, and leaves it alone otherwise.

@@ -98,7 +98,8 @@ func (f *fake) Writable() conn.Next {
 	f.t.Error("Writable of a link that is not shared")
 	return conn.More
 }
-func (f *fake) Late(time.Duration) { f.t.Error("Late, where there is no loop") }
+func (f *fake) Late(time.Duration)    { f.t.Error("Late, where there is no loop") }
+func (f *fake) Since(now int64) int64 { return now }
 
 func (f *fake) Expired() conn.Next {
 	f.enter("Expired")
@@ -114,7 +115,7 @@ func (f *fake) Expired() conn.Next {
 func (f *fake) Drain(since int64) conn.Next {
 	f.enter("Drain")
 	defer f.leave()
-	if f.begun {
+	if f.begun && len(f.Buffered()) == 0 {
 		return conn.Close
 	}
 	f.SetDeadline(since + int64(conn.DrainNew))
@@ -150,7 +151,7 @@ func open(t *testing.T, lim conn.Limits, f *fake) *servertest.Client {
 	}
 	s, nc := servertest.TCPConns(t)
 	f.t, f.expired, f.gone, f.ended = t, make(chan bool, 4), make(chan bool, 4), make(chan bool)
-	f.Conn = New(s, &lim, func(*Conn) { f.lefts.Add(1) })
+	f.Conn = New(s, &lim, func(*Conn, bool) { f.lefts.Add(1) })
 	if f.first > 0 {
 		f.SetDeadline(f.Now() + int64(f.first))
 	}

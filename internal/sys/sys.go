@@ -38,6 +38,10 @@ func TemporaryAccept(e Errno) bool {
 	return false
 }
 
+// NoFiles reports whether e says that the process or the system has no descriptor
+// left.
+func NoFiles(e Errno) bool { return e == syscall.EMFILE || e == syscall.ENFILE }
+
 // Again reports whether e says that the call would have blocked.
 func Again(e Errno) bool {
 	return e == syscall.EAGAIN || e == syscall.EWOULDBLOCK

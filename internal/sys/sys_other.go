@@ -27,6 +27,7 @@ func Dup(fd int) (int, error)                       { return -1, ErrUnsupported 
 func ReservePlace() (int, error)                    { return -1, ErrUnsupported }
 func SetReusePort(fd int) error                     { return ErrUnsupported }
 func TuneListener(fd int)                           {}
+func Pending(fd int) bool                           { return true }
 func Queued(fd int) int                             { return 0 }
 func LocalAddr(fd int) net.Addr                     { return nil }
 func MaxFiles() int                                 { return 1 << 30 }

@@ -33,6 +33,13 @@ func ReservePlace() (int, error) {
 // LocalAddr asks the kernel for a socket's own address.
 func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
 
+// Pending reports whether a connection waits to be accepted on a listening socket.
+func Pending(fd int) bool {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds[:], 0)
+	return n > 0 || err != nil
+}
+
 // MaxFiles is the soft limit of open descriptors. The Go runtime has already
 // raised it to the hard one.
 func MaxFiles() int {

@@ -70,6 +70,7 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	s := &c.session
 	s.init(cfg, &c.link, peer)
 	s.onLoops = true
+	s.Waits = uint32(l.Now() >> sinceUnit)
 	first := int64(0)
 	if cfg.HeadTime > 0 {
 		first = l.Now() + cfg.HeadTime
@@ -277,16 +278,18 @@ func (s *Session) awaitHead() {
 	if s.partial {
 		return
 	}
-	s.partial = true
+	s.partial, s.draining = true, s.draining && !s.begun
 	s.HeadBegins()
 	if s.begun {
 		s.limit(s.cfg.HeadTime)
 	}
 }
 
+// limit begins a wait for the peer, of d at most if that is not 0.
 func (s *Session) limit(d int64) {
-	if d > 0 {
-		d += s.Link.Now()
+	now := s.Link.Now()
+	if s.Waits = uint32(now >> sinceUnit); d > 0 {
+		d += now
 	}
 	s.Link.SetDeadline(d)
 }
@@ -300,20 +303,32 @@ func (s *Session) Expired() conn.Next {
 	return s.refuse(errTimeout)
 }
 
-// Drain implements conn.Session.
+// Drain implements conn.Session. A request of which a part has come, or whose
+// connection has only been made, has DrainNew to come whole.
 func (s *Session) Drain(since int64) conn.Next {
 	switch {
-	case len(s.Link.Buffered()) > 0:
-		return conn.More
-	case s.begun:
+	case s.begun && len(s.Link.Buffered()) == 0:
 		return conn.Close
+	case s.draining || s.sending || s.waiting:
+		return conn.More
 	}
-	if !s.draining {
-		s.draining = true
-		s.Link.SetDeadline(since + int64(conn.DrainNew))
+	s.draining = true
+	by := since + int64(conn.DrainNew)
+	if s.cfg.HeadTime > 0 {
+		by = min(by, s.Since(s.Link.Now())+s.cfg.HeadTime)
 	}
+	s.Link.SetDeadline(by)
 	return conn.More
 }
+
+// Since implements conn.Session.
+func (s *Session) Since(now int64) int64 {
+	return now - int64(uint32(now>>sinceUnit)-s.Waits)<<sinceUnit
+}
+
+// sinceUnit is a millisecond, in bits of nanoseconds: so it fits into 32 bits for
+// 52 days.
+const sinceUnit = 20
 
 // Late implements conn.Session.
 func (s *Session) Late(held time.Duration) {

@@ -243,6 +243,9 @@ func (s *script) Drain(since int64) conn.Next {
 	return conn.Close
 }
 
+// Since implements conn.Session.
+func (s *script) Since(now int64) int64 { return now }
+
 // Late implements conn.Session.
 func (s *script) Late(held time.Duration) {
 	if held >= loop.Overstay {

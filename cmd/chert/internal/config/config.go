@@ -22,6 +22,8 @@ type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
+	MaxConns        *int           // nil if the file has none; so is the other
+	MaxConnsPerAddr *int           // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
 	Sites           []Site
@@ -54,6 +56,9 @@ type Checks struct {
 	// The form of a store of limits, and what is done when it fails.
 	RateStore, RateFailure func(string) error
 }
+
+// MaxConns is the most that Config.MaxConns may be.
+const MaxConns = 1 << 30
 
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20
@@ -150,6 +155,8 @@ func (l *loader) config(t *table) *Config {
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
 	}
+	cfg.MaxConns = t.count("max_conns", 1, MaxConns)
+	cfg.MaxConnsPerAddr = t.count("max_conns_per_addr", 0, MaxConns)
 	cfg.Proxies = l.proxies(t)
 	if limit := t.table("rate_limit"); limit != nil {
 		cfg.RateLimit = l.rateLimit(limit)

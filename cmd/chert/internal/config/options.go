@@ -170,7 +170,7 @@ const (
 )
 
 // openShare is how many descriptors each of so many sites may keep.
-func openShare(sites int) int { return max(16, min(sharedOpen, sys.MaxFiles()/4)/sites) }
+func openShare(sites int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/sites) }
 
 func (l *loader) site(t *table, base options, sites int) Site {
 	s := Site{Hosts: l.claim(t)}

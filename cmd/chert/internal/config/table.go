@@ -180,6 +180,19 @@ func (t *table) number(key string) (n int64, at Position, ok bool) {
 	return n, spot.value, ok
 }
 
+// count reads a number within bounds; nil if there is none.
+func (t *table) count(key string, least, most int64) *int {
+	n, at, ok := t.number(key)
+	if !ok {
+		return nil
+	}
+	if n < least || n > most {
+		t.doc.errorf(at, "%s wants a number from %d to %d", key, least, most)
+	}
+	i := int(n)
+	return &i
+}
+
 // table returns the table of a key, nil if there is none.
 func (t *table) table(key string) *table {
 	v, spot := t.get(key)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/spf13/cobra"
+)
+
+// connFlags are the flags that say how many connections there may be.
+type connFlags struct{ all, perAddr boundFlag }
+
+// boundFlag is a number whose default is made of something else.
+type boundFlag struct {
+	n    int
+	set  bool
+	from int
+}
+
+func (f *boundFlag) String() string {
+	if !f.set {
+		return ""
+	}
+	return strconv.Itoa(f.n)
+}
+
+func (f *boundFlag) Type() string { return "number" }
+
+func (f *boundFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < f.from || n > config.MaxConns {
+		return fmt.Errorf("want a number from %d to %d", f.from, config.MaxConns)
+	}
+	f.n, f.set = n, true
+	return nil
+}
+
+func (f *connFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.all.from = 1
+	flags.Var(&f.all, "max-conns", "how many connections may be open; the one that has been idle longest gives way\nto a newcomer. Default: as the limit of open files allows")
+	flags.Var(&f.perAddr, "max-conns-per-addr", "how many of them one client address, or IPv6 /64, may have; 0 for no limit.\nDefault: half of them, no limit with --trusted-proxy")
+	for _, name := range []string{"max-conns", "max-conns-per-addr"} {
+		mustComplete(cmd, name, cobra.NoFileCompletions)
+	}
+}
+
+// connLimits are MaxConns and MaxConnsPerAddr of the server.
+type connLimits struct{ all, perAddr int }
+
+// over puts what was given on the command line over what the file says. Without
+// either, no address may have more than half: a client that is alone on its
+// address cannot take all places, and neither a NAT nor a proxy that nobody has
+// named meets a limit that would not be met without. Proxies that are named bring
+// everybody's requests, so there is none then.
+func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
+	l := connLimits{all: loop.DefaultPlaces()}
+	if c.MaxConns != nil {
+		l.all = *c.MaxConns
+	}
+	if f.all.set {
+		l.all = f.all.n
+	}
+	switch {
+	case f.perAddr.set:
+		l.perAddr = f.perAddr.n
+	case c.MaxConnsPerAddr != nil:
+		l.perAddr = *c.MaxConnsPerAddr
+	case !proxies:
+		l.perAddr = max(l.all/2, 1)
+	}
+	return l
+}
