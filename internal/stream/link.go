@@ -33,6 +33,18 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
+// Unread implements conn.Link.
+func (c *Conn) Unread(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	rest := c.Buffered()
+	b := buf.Get(len(p) + len(rest))
+	b.B = append(append(b.B, p...), rest...)
+	c.Discard(len(rest))
+	c.in = b
+}
+
 // Fill implements conn.Link.
 func (c *Conn) Fill() error {
 	if err := c.beginRead(); err != nil {
