@@ -24,12 +24,8 @@ func (x *exchange) initBody(h *http1.Request) {
 		x.SetBody(nil, false, false, false)
 		return
 	}
-	if x.block != nil {
-		x.body = &x.block.body
-	} else {
-		x.body = new(body)
-	}
-	b, r := x.body, &x.Req
+	b, r := new(body), &x.Req
+	x.body = b
 	if b.chunked = h.Chunked; h.Chunked {
 		b.te[0] = "chunked"
 		r.TransferEncoding = b.te[:]
