@@ -64,6 +64,7 @@ type Conn struct {
 	waited   bool
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
+	armed    time.Time // the read deadline that nc has, unless others have set one
 }
 
 var _ conn.Link = (*Conn)(nil)
@@ -209,14 +210,14 @@ func (c *Conn) await() error {
 		until = longAgo // it has come since askDrain
 	}
 	if c.reading = !c.eof; c.reading {
-		c.nc.SetReadDeadline(until)
+		c.setReadDeadline(until)
 	}
 	c.mu.Unlock()
 	var err error
 	if c.eof {
 		err = c.rest(until)
 	} else {
-		err = c.readMore()
+		err = c.readMore(c.nc.Read)
 	}
 	c.mu.Lock()
 	c.idle, c.reading = false, false
@@ -245,7 +246,7 @@ func (c *Conn) rest(until time.Time) error {
 // rouse ends the wait of Run. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
-		c.nc.SetReadDeadline(longAgo)
+		c.setReadDeadline(longAgo)
 	}
 	select {
 	case c.wake <- struct{}{}:
@@ -253,15 +254,15 @@ func (c *Conn) rouse() {
 	}
 }
 
-// readMore appends one read to in, whatever deadline is set.
-func (c *Conn) readMore() error {
+// readMore appends what one read gives to in.
+func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	b := c.in
 	if b == nil {
 		b = buf.Get(readSize)
 	}
 	b = b.Grow(readSize)
 	have := len(b.B)
-	n, err := c.nc.Read(b.B[have:cap(b.B)])
+	n, err := read(b.B[have:cap(b.B)])
 	b.B = b.B[:have+n]
 	c.in = b
 	c.Discard(0)
@@ -284,7 +285,7 @@ func (c *Conn) Drain() {
 		c.rouse()
 	case c.session == nil && !c.lent:
 		// It waits for a worker or shakes hands.
-		c.nc.SetReadDeadline(time.Now().Add(conn.DrainNew))
+		c.setReadDeadline(time.Now().Add(conn.DrainNew))
 	}
 }
 
@@ -304,7 +305,7 @@ func (c *Conn) Lend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lent = true
-	c.nc.SetReadDeadline(time.Time{})
+	c.setReadDeadline(time.Time{})
 }
 
 // Kill ends the connection at once; user code that runs on it sees its calls
