@@ -68,28 +68,35 @@ func (c *Conn) Read(p []byte) (int, error) {
 // it was set for an earlier read, is set anew: to do so for each costs as much as
 // the rest of a read.
 func (c *Conn) receive(p []byte) (n int, err error) {
-	stall := after(c.limits.ReadStall)
+	var stall time.Time
+	now := time.Now()
+	if d := c.limits.ReadStall; d > 0 {
+		stall = now.Add(time.Duration(d))
+	}
 	for {
-		if err := c.beginRead(stall); err != nil {
+		if err := c.beginRead(now, stall); err != nil {
 			return 0, err
 		}
 		n, err = c.nc.Read(p)
-		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || !c.tooEarly(stall) {
+		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
+		}
+		if now = time.Now(); !c.tooEarly(now, stall) {
+			return 0, err
 		}
 	}
 }
 
 // beginRead makes sure that a deadline is set which is no later than the user
 // code's, and stall.
-func (c *Conn) beginRead(stall time.Time) error {
+func (c *Conn) beginRead(now, stall time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peerErr != nil {
 		return c.peerErr
 	}
 	c.waited = true
-	if until := sooner(stall, c.readBy); c.armed != until && (sooner(c.armed, until) == until || !c.armed.After(time.Now())) {
+	if until := sooner(stall, c.readBy); c.armed != until && (sooner(c.armed, until) == until || !c.armed.After(now)) {
 		c.setReadDeadline(until)
 	}
 	return nil
@@ -97,10 +104,10 @@ func (c *Conn) beginRead(stall time.Time) error {
 
 // tooEarly reports whether the deadline that is set has fired, and that of the read
 // has not come.
-func (c *Conn) tooEarly(stall time.Time) bool {
+func (c *Conn) tooEarly(now, stall time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, until := time.Now(), sooner(stall, c.readBy)
+	until := sooner(stall, c.readBy)
 	// One that is still to come was not it: somebody else has the net.Conn too.
 	return !c.armed.IsZero() && !c.armed.After(now) && (until.IsZero() || until.After(now))
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/lab/child"
@@ -46,6 +47,7 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 	p.register(f)
 	connections := f.Int("connections", 4, "how many, each with one body at a time")
 	size := f.Int("mib", 64, "MiB of a body")
+	only := f.String("only", "", "the tables whose name has this in it")
 	loadCore := f.Int("load-core", -1, "the core the load comes from (-1: the first no server has)")
 	if err := parse(f, args); err != nil {
 		return err
@@ -82,6 +84,9 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	var file report.File
 	for _, kind := range streamKinds(int64(*size) << 20) {
+		if !strings.Contains(kind.name, *only) {
+			continue
+		}
 		kind.plan.Connections, kind.plan.Seconds = *connections, float64(p.seconds)
 		table, err := s.table(ctx, kind)
 		if err != nil {
