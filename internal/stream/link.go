@@ -324,6 +324,9 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 // rawConn is the connection's socket. Of other types, those that wrap a socket
 // too, the methods want to be called.
 func (c *Conn) rawConn() (syscall.RawConn, bool) {
+	if c.raw != nil {
+		return c.raw, true
+	}
 	switch nc := c.nc.(type) {
 	case *net.TCPConn:
 	case *net.UnixConn:
@@ -334,7 +337,11 @@ func (c *Conn) rawConn() (syscall.RawConn, bool) {
 		return nil, false
 	}
 	raw, err := c.nc.(syscall.Conn).SyscallConn()
-	return raw, err == nil
+	if err != nil {
+		return nil, false
+	}
+	c.raw = raw
+	return raw, true
 }
 
 // CanRelay implements conn.Link.
@@ -430,6 +437,6 @@ func (c *Conn) SetLayer(l conn.Layer) error {
 	c.Discard(len(raw))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nc = l.Conn(c.nc, raw)
+	c.nc, c.raw = l.Conn(c.nc, raw), nil
 	return nil
 }

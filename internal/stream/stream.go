@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -27,15 +28,16 @@ var longAgo = time.Unix(1, 0)
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle and Kill
 // are safe for concurrent use.
 type Conn struct {
-	base     net.Conn      // immutable; nc without a Layer
-	nc       net.Conn      // the owner's; changes with mu held
-	limits   *conn.Limits  // immutable
-	left     func()        // immutable; for Leave
-	peer     string        // set before Run
-	in       *buf.Buf      // received, not consumed
-	deadline time.Time     // of SetDeadline; the owner's
-	drained  conn.Next     // what Drain has said; the owner's
-	slot     chan struct{} // a slot has been given; made by the first AcquireSlot
+	base     net.Conn        // immutable; nc without a Layer
+	nc       net.Conn        // the owner's; changes with mu held
+	raw      syscall.RawConn // of nc, once it was asked for and is there; the writer's
+	limits   *conn.Limits    // immutable
+	left     func()          // immutable; for Leave
+	peer     string          // set before Run
+	in       *buf.Buf        // received, not consumed
+	deadline time.Time       // of SetDeadline; the owner's
+	drained  conn.Next       // what Drain has said; the owner's
+	slot     chan struct{}   // a slot has been given; made by the first AcquireSlot
 
 	eof  bool          // the session knows of the peer's end; the owner's
 	dead chan struct{} // closed by Kill

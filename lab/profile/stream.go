@@ -58,6 +58,15 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 	if *connections < 1 || *size < 1 {
 		return fmt.Errorf("%d connections with bodies of %d MiB: neither may be less than 1", *connections, *size)
 	}
+	var kinds []streamKind
+	for _, kind := range streamKinds(int64(*size) << 20) {
+		if strings.Contains(kind.name, *only) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if kinds == nil {
+		return fmt.Errorf("no table has %q in its name", *only)
+	}
 	if err := installed("taskset"); err != nil {
 		return err
 	}
@@ -83,10 +92,7 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 		s.servers = append(s.servers, server)
 	}
 	var file report.File
-	for _, kind := range streamKinds(int64(*size) << 20) {
-		if !strings.Contains(kind.name, *only) {
-			continue
-		}
+	for _, kind := range kinds {
 		kind.plan.Connections, kind.plan.Seconds = *connections, float64(p.seconds)
 		table, err := s.table(ctx, kind)
 		if err != nil {
