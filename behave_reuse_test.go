@@ -320,3 +320,79 @@ func TestReuseHijackAndPanic(t *testing.T) {
 		}
 	})
 }
+
+// A goroutine that a handler has left behind gets errors, whatever the server does
+// meanwhile.
+func TestReuseLateReads(t *testing.T) {
+	reuseWays(t, func(t *testing.T, fresh func() *Server) {
+		s := fresh()
+		var late sync.WaitGroup
+		s.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+			body, path := r.Body, r.URL.Path
+			if path == "/others" {
+				io.Copy(w, body)
+				return
+			}
+			reading := make(chan struct{})
+			late.Go(func() {
+				p := make([]byte, 1)
+				body.Read(p)
+				close(reading)
+				for refused := 0; refused < 500; {
+					n, err := body.Read(p)
+					switch {
+					case err == http.ErrBodyReadAfterClose:
+						refused++
+					case n != 1 || p[0] != 'x' || refused > 0:
+						t.Errorf("%s: %d %q %v after %d refusals", path, n, p, err, refused)
+						return
+					}
+				}
+			})
+			<-reading
+			switch path {
+			case "/panic":
+				panic(http.ErrAbortHandler)
+			case "/hijack":
+				nc, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				put(nc, "hijacked")
+				nc.Close()
+			}
+		})
+		ts := start(t, s)
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for round := range 5 {
+					path := []string{"/", "/expect", "/panic", "/hijack"}[(i+round)%4]
+					c := ts.dial()
+					var fields []string
+					if path == "/expect" {
+						fields = []string{"Expect: 100-continue"}
+					}
+					if round%2 == 0 {
+						c.send(ask("POST "+path, append(fields, "Content-Length: 100")...) + "xxxx")
+					} else {
+						c.send(postChunks(path, "1\r\nx\r\n20\r\nxxx", fields...))
+					}
+					others := ts.dial()
+					for range 20 {
+						others.send(post("/others", "others"))
+						if _, body := others.response("POST"); body != "others" {
+							t.Errorf("got %q", body)
+						}
+					}
+					c.Close()
+				}
+			})
+		}
+		all.Wait()
+		done := make(chan struct{})
+		go func() { late.Wait(); close(done) }()
+		await(t, done, "what was left behind")
+	})
+}

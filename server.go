@@ -116,15 +116,17 @@ type Server struct {
 	// Placement says where handlers run on event loops. Default Adaptive.
 	Placement Placement
 	// ReuseRequests makes the server keep the *http.Request, its URL, header,
-	// strings, body and context, and the header of the response, for a later
+	// strings and context, and the header of the response, for a later
 	// request. A handler that does not allocate is then served without an
 	// allocation. Off by default, because it takes something away that
 	// net/http grants: nothing of a request may be used after the handler has
 	// returned, not by goroutines it has started and not in copies made with
 	// WithContext; strings (a path, a header's value) must be cloned to be
 	// kept (strings.Clone). A handler that breaks this sees another client's
-	// data, and the race detector does not always tell. Requests whose
-	// context's Done or Err was called are not reused.
+	// data, and the race detector does not always tell. Bodies are not reused:
+	// a Read that comes too late gives http.ErrBodyReadAfterClose. Requests
+	// whose context's Done or Err was called, or whose client waits for 100
+	// (Continue), are not reused either.
 	ReuseRequests bool
 	// Engine says how connections are driven. Default EngineAuto.
 	Engine Engine

@@ -10,7 +10,7 @@ func TestList(t *testing.T) {
 	if err := run(t.Context(), nil, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"hello", "plain64", "fastturns", "filetree", "slowreaders", "idle", "caddy", "nethttp", "h2o"} {
+	for _, word := range []string{"hello", "plain64", "fastturns", "filetree", "slowreaders", "stream", "idle", "caddy", "nethttp", "h2o"} {
 		if !strings.Contains(out.String(), word) {
 			t.Errorf("the list lacks %q:\n%s", word, out.String())
 		}
@@ -43,6 +43,8 @@ func TestMistakes(t *testing.T) {
 		{"run filetree --files 0", "0 files"},
 		{"run idle --servers nethttp --vs chert", "neither --server nor --vs"},
 		{"run slowreaders --slow 0", "0 slow readers"},
+		{"run stream --mib 0", "bodies of 0 MiB"},
+		{"run stream --only form", `no table has "form" in its name`},
 	}
 	for _, tt := range tests {
 		err := run(t.Context(), strings.Fields(tt.args), &strings.Builder{}, &strings.Builder{})

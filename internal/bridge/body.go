@@ -11,15 +11,19 @@ import (
 )
 
 // Body is a request's body. Its methods may be called by any goroutine, also
-// after the handler has returned; then they touch nothing of the connection.
+// after the handler has returned; then they touch nothing of the connection, nor
+// of the exchange, which may be another request's by now. So a Body is never
+// reused.
 type Body struct {
-	x *Exchange
-
-	closed atomic.Bool // set under mu
+	x      *Exchange // immutable; not to be used once closed is set
+	final  bool      // immutable: a read that was too late must not be tried again
+	last   bool      // immutable: nothing can follow the body on this connection, nor a trailer
+	awaits bool      // immutable: the client waits for 100 (Continue); x is not reused then
 
 	mu     sync.Mutex
-	final  bool // a read that was too late must not be tried again
-	last   bool // nothing can follow the body on this connection, nor a trailer
+	closed bool
+	// over: the handler has returned, and only the server reads on.
+	over   bool
 	sawEOF bool
 	err    error // sticky: the framing is lost
 	// earlyClose: closed with more unread than is worth draining.
@@ -40,34 +44,43 @@ func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 		x.facts.Store(bodyDone)
 		return
 	}
-	b.x, b.final, b.last = x, final, last
+	b.x, b.final, b.last, b.awaits = x, final, last, expectsContinue
 	x.Body, x.Req.Body = b, b
 	if expectsContinue {
 		x.Res.canContinue.Store(true)
-		x.Res.expectsContinue = true
 	}
 }
 
-// Clear makes b zero, for another SetBody.
-func (b *Body) Clear() { *b = Body{} }
-
 // Awaited reports whether the client may or may not send its body, since it has
 // asked for 100 (Continue) and the body has not been read.
-func (x *Exchange) Awaited() bool { return x.Res.expectsContinue && !x.is(bodyDone) }
+func (x *Exchange) Awaited() bool { return x.Expects() && !x.is(bodyDone) }
+
+// Expects reports whether the client has asked for 100 (Continue).
+func (x *Exchange) Expects() bool { return x.Body != nil && x.Body.awaits }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
 	// Before mu is taken: a Write that sends the head holds the response's lock
 	// and then wants this one.
-	if b.x.Res.canContinue.Load() && !b.closed.Load() {
+	if b.awaits && b.x.Res.canContinue.Load() && !b.isClosed() {
 		b.x.Res.sendContinue()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed.Load() {
+	if b.closed || b.over {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	return b.read(p)
+	n, err := b.read(p)
+	if b.hurry.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = http.ErrBodyReadAfterClose // interrupt waits for mu
+	}
+	return n, err
+}
+
+func (b *Body) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed || b.over
 }
 
 // read is Read with b.mu held.
@@ -116,17 +129,17 @@ func malformed(err error) bool {
 func (b *Body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed.Load() {
+	if b.closed {
 		return nil
 	}
-	b.closed.Store(true)
+	b.closed = true
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
 	if b.last {
 		return nil // nothing is gained by reading
 	}
-	if b.x.Res.expectsContinue && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || b.x.Res.CloseAfter.Load() || b.timedOut {
+	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || b.x.Res.CloseAfter.Load() || b.timedOut {
 		b.earlyClose = true
 		return nil
 	}
@@ -155,9 +168,9 @@ func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 	defer b.mu.Unlock()
 	switch {
 	case b.sawEOF:
-		b.closed.Store(true)
+		b.closed = true
 		return true, false
-	case b.closed.Load() || b.err != nil || b.timedOut:
+	case b.closed || b.err != nil || b.timedOut:
 		return false, false
 	case b.x.m.BodyLeft() >= maxDrain:
 		return false, true
@@ -168,7 +181,7 @@ func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 	if n > maxDrain {
 		return false, true
 	}
-	b.closed.Store(true)
+	b.closed = true
 	return err == nil && b.sawEOF, false
 }
 
@@ -180,9 +193,11 @@ func (b *Body) unfinished() bool {
 	return !b.sawEOF
 }
 
-// interrupt ends a Read that a goroutine of the handler has left behind.
+// interrupt ends a Read that a goroutine of the handler has left behind, and
+// refuses those that follow.
 func (b *Body) interrupt() {
 	if b.mu.TryLock() {
+		b.over = true
 		b.mu.Unlock()
 		return
 	}
@@ -190,6 +205,7 @@ func (b *Body) interrupt() {
 	restore := b.x.limitReads(time.Unix(1, 0))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.over = true
 	b.hurry.Store(false)
 	if errors.Is(b.err, os.ErrDeadlineExceeded) {
 		b.err = nil
@@ -201,7 +217,7 @@ func (b *Body) interrupt() {
 func (b *Body) invalidate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed.Store(true)
+	b.closed = true
 }
 
 // lockedBody is the body as a Reader for who holds its lock.

@@ -282,7 +282,7 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	if err == nil {
 		x.over = true
 		if x.Body != nil {
-			x.Body.closed.Store(true)
+			x.Body.closed = true
 		}
 	}
 	return nc, rest, err

@@ -41,10 +41,8 @@ type Response struct {
 	// CloseAfter: the connection is not to be kept.
 	CloseAfter atomic.Bool
 	FullDuplex atomic.Bool
-	// expectsContinue: the client waits for 100 (Continue); canContinue: it may
-	// still get it.
-	expectsContinue bool
-	canContinue     atomic.Bool
+	// canContinue: a client that waits for 100 (Continue) may still get it.
+	canContinue atomic.Bool
 	// ownDeadline: the handler has set a read deadline.
 	ownDeadline atomic.Bool
 	// taken is the connection after Hijack.

@@ -101,6 +101,9 @@ type Link interface {
 	Fill() error
 	// Read is io.Reader's; Buffered bytes come first.
 	Read(p []byte) (int, error)
+	// Unread makes p, the end of what Read has just given, Buffered again. p is
+	// copied.
+	Unread(p []byte)
 
 	// Send sends w, or queues what the socket does not take. It never waits on a
 	// loop. An error is the connection's end. w itself is not kept.

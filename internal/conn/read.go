@@ -139,6 +139,18 @@ func (c *Conn) noteRead(n, size int) {
 	}
 }
 
+// Unread implements Link.
+func (c *Conn) Unread(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	rest := c.Buffered()
+	b := buf.Get(len(p) + len(rest))
+	b.B = append(append(b.B, p...), rest...)
+	c.Discard(len(rest))
+	c.in = b
+}
+
 // Fill implements Link.
 func (c *Conn) Fill() error {
 	if c.layer != nil {

@@ -79,14 +79,11 @@ func BenchmarkDecodeSmallChunks(b *testing.B) {
 	in := bytes.Repeat([]byte("10\r\n0123456789abcdef\r\n"), 100)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(in)))
+	dst := make([]byte, len(in))
 	for b.Loop() {
 		var c Chunked
-		for src := in; len(src) > 0; {
-			_, n, _, err := c.Decode(src)
-			if err != nil {
-				b.Fatal(err)
-			}
-			src = src[n:]
+		if _, _, _, err := c.Decode(dst, in); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
@@ -94,11 +91,13 @@ func BenchmarkDecodeSmallChunks(b *testing.B) {
 func BenchmarkDecodeLargeChunk(b *testing.B) {
 	in := append(AppendChunkSize(nil, 1<<20), make([]byte, 1<<20)...)
 	in = append(in, "\r\n"...)
+	dst := make([]byte, 32<<10)
 	b.ReportAllocs()
+	b.SetBytes(int64(len(in)))
 	for b.Loop() {
 		var c Chunked
 		for src := in; len(src) > 0; {
-			_, n, _, _ := c.Decode(src)
+			_, n, _, _ := c.Decode(dst, src)
 			src = src[n:]
 		}
 	}

@@ -44,47 +44,56 @@ const (
 	maxChunkExcess = 16 << 10
 )
 
-// Decode reads from src as far as the next piece of body. data is that piece, a
-// part of src, and may be empty; n is how much of src was read, data included.
+// Left is how many bytes of data the chunk at hand has yet to give, 0 outside the
+// data of a chunk.
+func (c *Chunked) Left() uint64 {
+	if c.state != chunkData {
+		return 0
+	}
+	return c.left
+}
+
+// Decode reads from src until it ends, or until dst is full and data follows. n
+// bytes of body are now in dst, used of src were read. dst may begin where src
+// begins: what is decoded is never longer.
 //
-// done: the last chunk's line was read; the trailer section begins at src[n:]
-// and goes to ParseTrailer. Neither done nor an error and n == len(src): need
-// more. A call returns one piece, so call again while n < len(src). After an
-// error the body cannot be read on.
-func (c *Chunked) Decode(src []byte) (data []byte, n int, done bool, err error) {
-	for n < len(src) {
+// done: the last chunk's line was read; the trailer section begins at src[used:]
+// and goes to ParseTrailer. Neither done nor an error and used == len(src): need
+// more. After an error the body cannot be read on.
+func (c *Chunked) Decode(dst, src []byte) (n, used int, done bool, err error) {
+	for used < len(src) {
 		switch c.state {
 		case chunkData:
-			rest := uint64(len(src) - n)
-			if rest < c.left {
-				c.left -= rest
-				return src[n:len(src):len(src)], len(src), false, nil
+			rest := min(uint64(len(src)-used), c.left)
+			k := copy(dst[n:], src[used:used+int(rest)])
+			n, used = n+k, used+k
+			if c.left -= uint64(k); c.left > 0 {
+				return n, used, false, nil // one of them has come to its end
 			}
-			end := n + int(c.left)
-			data, c.left, c.state = src[n:end:end], 0, chunkDataCR
-			return data, end, false, nil
+			c.state = chunkDataCR
+			continue
 		case chunkDataCR:
 			// RFC 9112 section 7.1: the data ends in CRLF, nothing else. To skip
 			// other bytes there would move the next chunk's start.
-			if src[n] != '\r' {
-				return nil, n, false, errChunkEnd
+			if src[used] != '\r' {
+				return n, used, false, errChunkEnd
 			}
 			c.state = chunkDataLF
 		case chunkDataLF:
-			if src[n] != '\n' {
-				return nil, n, false, errChunkEnd
+			if src[used] != '\n' {
+				return n, used, false, errChunkEnd
 			}
 			c.state = chunkSize
 		case chunkDone:
-			return nil, n, true, nil
+			return n, used, true, nil
 		default:
-			if e := c.lineByte(src[n]); e != nil {
-				return nil, n, false, e
+			if e := c.lineByte(src[used]); e != nil {
+				return n, used, false, e
 			}
 		}
-		n++
+		used++
 	}
-	return nil, n, c.state == chunkDone, nil
+	return n, used, c.state == chunkDone, nil
 }
 
 // lineByte takes the next byte of a chunk line:

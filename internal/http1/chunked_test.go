@@ -10,22 +10,35 @@ import (
 )
 
 // decodeIn decodes b given in the parts that cut makes of what is left (it
-// returns the length of the next part). n is where decoding ended.
+// returns the length of the next part), each where it is. n is where decoding
+// ended.
 func decodeIn(b []byte, cut func(left int) int) (data []byte, n int, done bool, err error) {
 	var c Chunked
+	b = bytes.Clone(b)
 	for n < len(b) && !done {
-		end := n + cut(len(b)-n)
-		for n < end && !done {
-			piece, k, d, err := c.Decode(b[n:end])
-			data = append(data, piece...)
-			n += k
-			if err != nil {
-				return data, n, false, err
-			}
-			done = d
+		part := b[n : n+cut(len(b)-n)]
+		k, used, d, err := c.Decode(part, part)
+		data = append(data, part[:k]...)
+		n += used
+		if err != nil || used < len(part) && !d {
+			return data, n, false, err
 		}
+		done = d
 	}
 	return data, n, done, nil
+}
+
+// decodeInto decodes b whole into buffers whose sizes room returns.
+func decodeInto(b []byte, room func() int) (data []byte, n int, done bool, err error) {
+	var c Chunked
+	for n < len(b) && !done && err == nil {
+		var k, used int
+		dst := make([]byte, room())
+		k, used, done, err = c.Decode(dst, b[n:])
+		data = append(data, dst[:k]...)
+		n += used
+	}
+	return data, n, done, err
 }
 
 func all(left int) int { return left }
@@ -43,6 +56,12 @@ func checkChunked(t *testing.T, b []byte) (data []byte, n int, done bool, err er
 		}
 	}
 	compare("byte by byte", 0, one)
+	for room := 1; room < 5; room++ {
+		d2, n2, done2, err2 := decodeInto(b, func() int { return room })
+		if !bytes.Equal(d2, data) || n2 != n || done2 != done || err2 != err {
+			t.Errorf("%s\ninto %d: %q, %d, %v, %v\nwhole: %q, %d, %v, %v", show(b), room, d2, n2, done2, err2, data, n, done, err)
+		}
+	}
 	for i := 1; i < len(b); i++ {
 		compare("split at", i, func(left int) int {
 			if left == len(b) {
@@ -165,39 +184,45 @@ func TestChunkedAllowsSmallChunks(t *testing.T) {
 // A chunk as large as can be announced is decoded without its being there.
 func TestChunkedHuge(t *testing.T) {
 	var c Chunked
-	in := []byte("7fffffffffffffff\r\nabc")
-	_, n, _, err := c.Decode(in[:18])
-	if n != 18 || err != nil {
-		t.Fatal(n, err)
+	if n, used, _, err := c.Decode(nil, []byte("7fffffffffffffff\r\n")); n != 0 || used != 18 || err != nil {
+		t.Fatal(n, used, err)
 	}
-	for range 3 {
-		data, n, done, err := c.Decode(in[18:])
-		if string(data) != "abc" || n != 3 || done || err != nil {
-			t.Fatalf("got %q, %d, %v, %v", data, n, done, err)
+	dst := make([]byte, 10)
+	for i := range 3 {
+		if left := c.Left(); left != 1<<63-1-uint64(3*i) {
+			t.Errorf("%x are left", left)
+		}
+		n, used, done, err := c.Decode(dst, []byte("abc"))
+		if string(dst[:n]) != "abc" || used != 3 || done || err != nil {
+			t.Fatalf("got %q, %d, %v, %v", dst[:n], used, done, err)
 		}
 	}
 }
 
-// Data comes as a part of the input, one piece a call, and cannot be appended
-// to over what follows it.
-func TestChunkedPieces(t *testing.T) {
+// What does not fit stays, and framing is read without room for data.
+func TestChunkedFull(t *testing.T) {
+	in := "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
 	var c Chunked
-	in := []byte("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
-	data, n, done, err := c.Decode(in)
-	if string(data) != "abc" || n != 6 || done || err != nil || &data[0] != &in[3] || cap(data) != 3 {
-		t.Fatalf("got %q, %d, %v, %v", data, n, done, err)
-	}
-	data, n, done, err = c.Decode(in[6:])
-	if string(data) != "de" || n != 7 || done || err != nil {
-		t.Fatalf("got %q, %d, %v, %v", data, n, done, err)
-	}
-	data, n, done, err = c.Decode(in[13:])
-	if len(data) != 0 || n != 5 || !done || err != nil {
-		t.Fatalf("got %q, %d, %v, %v", data, n, done, err)
-	}
-	data, n, done, err = c.Decode(in[18:])
-	if len(data) != 0 || n != 0 || !done || err != nil {
-		t.Fatalf("after done: got %q, %d, %v, %v", data, n, done, err)
+	dst := make([]byte, 2)
+	at := 0
+	for _, want := range []struct {
+		room, n, used int
+		left          uint64
+		done          bool
+		why           string
+	}{
+		{0, 0, 3, 3, false, "up to the data"},
+		{0, 0, 0, 3, false, "no further"},
+		{2, 2, 2, 1, false, "part of a chunk"},
+		{2, 2, 7, 1, false, "the rest and part of another"},
+		{1, 1, 6, 0, true, "the rest and the end"},
+		{2, 0, 0, 0, true, "nothing after the end"},
+	} {
+		n, used, done, err := c.Decode(dst[:want.room], []byte(in[at:]))
+		if n != want.n || used != want.used || done != want.done || err != nil || c.Left() != want.left {
+			t.Errorf("%s: %d, %d, %v, %v, %d left; want %+v", want.why, n, used, done, err, c.Left(), want)
+		}
+		at += used
 	}
 }
 

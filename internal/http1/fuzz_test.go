@@ -225,6 +225,16 @@ func FuzzChunked(f *testing.F) {
 		if !bytes.Equal(data, d2) || n != n2 || done != done2 || err != err2 {
 			t.Fatalf("%q cut by %v: %q, %d, %v, %v\nwhole: %q, %d, %v, %v", in, cuts, d2, n2, done2, err2, data, n, done, err)
 		}
+		i = 0
+		d2, n2, done2, err2 = decodeInto(in, func() int {
+			if i++; i > len(cuts) {
+				return len(in)
+			}
+			return int(cuts[i-1])
+		})
+		if !bytes.Equal(data, d2) || n != n2 || done != done2 || err != err2 {
+			t.Fatalf("%q into %v: %q, %d, %v, %v\nwhole: %q, %d, %v, %v", in, cuts, d2, n2, done2, err2, data, n, done, err)
+		}
 		rd := bytes.NewReader(in)
 		br := bufio.NewReader(rd)
 		want, oracle := io.ReadAll(httputil.NewChunkedReader(br))

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -33,12 +34,21 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
+// Unread implements conn.Link.
+func (c *Conn) Unread(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	rest := c.Buffered()
+	b := buf.Get(len(p) + len(rest))
+	b.B = append(append(b.B, p...), rest...)
+	c.Discard(len(rest))
+	c.in = b
+}
+
 // Fill implements conn.Link.
 func (c *Conn) Fill() error {
-	if err := c.beginRead(); err != nil {
-		return err
-	}
-	return c.readMore()
+	return c.readMore(c.receive)
 }
 
 // Read implements conn.Link.
@@ -51,28 +61,68 @@ func (c *Conn) Read(p []byte) (int, error) {
 		c.Discard(n)
 		return n, nil
 	}
-	if err := c.beginRead(); err != nil {
-		return 0, err
-	}
-	return c.nc.Read(p)
+	return c.receive(p)
 }
 
-// beginRead sets the deadline of the user code's next read.
-func (c *Conn) beginRead() error {
+// receive is a read of the user code's. A deadline that fires before its time, as
+// it was set for an earlier read, is set anew: to do so for each costs as much as
+// the rest of a read.
+func (c *Conn) receive(p []byte) (n int, err error) {
+	var stall time.Time
+	now := time.Now()
+	if d := c.limits.ReadStall; d > 0 {
+		stall = now.Add(time.Duration(d))
+	}
+	for {
+		if err := c.beginRead(now, stall); err != nil {
+			return 0, err
+		}
+		n, err = c.nc.Read(p)
+		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if now = time.Now(); !c.tooEarly(now, stall) {
+			return 0, err
+		}
+	}
+}
+
+// beginRead makes sure that a deadline is set which is no later than the user
+// code's, and stall.
+func (c *Conn) beginRead(now, stall time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peerErr != nil {
 		return c.peerErr
 	}
-	// Its error, of a closed connection, is better told by the read.
-	c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), c.readBy))
+	if until := sooner(stall, c.readBy); c.armed != until && (sooner(c.armed, until) == until || !c.armed.After(now)) {
+		c.setReadDeadline(until)
+	}
 	return nil
+}
+
+// tooEarly reports whether the deadline that is set has fired, and that of the read
+// has not come.
+func (c *Conn) tooEarly(now, stall time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until := sooner(stall, c.readBy)
+	// One that is still to come was not it: somebody else has the net.Conn too.
+	return !c.armed.IsZero() && !c.armed.After(now) && (until.IsZero() || until.After(now))
+}
+
+// setReadDeadline sets that of nc. Its error, of a closed connection, is better
+// told by the read. mu is held.
+func (c *Conn) setReadDeadline(t time.Time) {
+	c.armed = t
+	c.nc.SetReadDeadline(t)
 }
 
 const (
 	// pieceSize bounds what counts as progress, so that a peer which takes a large
 	// answer slowly but steadily is not stalled. Less than that in the time of
-	// Limits.WriteStall is: a net.Conn does not tell how far it has come.
+	// Limits.WriteStall is, but on a socket: a net.Conn does not tell how far it has
+	// come.
 	pieceSize = 16 << 10
 	// checkSize is how much of a file is sent between two of its holder's checks.
 	checkSize = 1 << 20
@@ -94,6 +144,11 @@ func (c *Conn) write(a, b []byte) error {
 		_, err := bufs.WriteTo(c.nc)
 		return err
 	}
+	if len(a)+len(b) > pieceSize && sys.HavePoller {
+		if raw, ok := c.rawConn(); ok {
+			return c.writeRaw(raw, a, b)
+		}
+	}
 	for _, p := range [2][]byte{a, b} {
 		for len(p) > 0 {
 			n := min(len(p), pieceSize)
@@ -103,6 +158,31 @@ func (c *Conn) write(a, b []byte) error {
 			}
 			p = p[n:]
 		}
+	}
+	return nil
+}
+
+// writeRaw is write to a socket: as much in a call as that takes, and whatever it
+// takes is progress.
+func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
+	var e syscall.Errno
+	give := func(fd uintptr) bool {
+		for len(a)+len(b) > 0 {
+			c.stall.progress()
+			var n int
+			if n, e = sys.Write2(int(fd), a, b[:min(len(b), checkSize)]); e != 0 {
+				return !sys.Again(e)
+			}
+			k := min(n, len(a))
+			a, b = a[k:], b[n-k:]
+		}
+		return true
+	}
+	if err := raw.Write(give); err != nil {
+		return c.writeError(err)
+	}
+	if e != 0 {
+		return c.writeError(os.NewSyscallError("write", e))
 	}
 	return nil
 }
@@ -243,6 +323,9 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 // rawConn is the connection's socket. Of other types, those that wrap a socket
 // too, the methods want to be called.
 func (c *Conn) rawConn() (syscall.RawConn, bool) {
+	if c.raw != nil {
+		return c.raw, true
+	}
 	switch nc := c.nc.(type) {
 	case *net.TCPConn:
 	case *net.UnixConn:
@@ -253,7 +336,11 @@ func (c *Conn) rawConn() (syscall.RawConn, bool) {
 		return nil, false
 	}
 	raw, err := c.nc.(syscall.Conn).SyscallConn()
-	return raw, err == nil
+	if err != nil {
+		return nil, false
+	}
+	c.raw = raw
+	return raw, true
 }
 
 // CanRelay implements conn.Link.
@@ -302,7 +389,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.readBy = t; c.serving && !c.watching {
-		c.nc.SetReadDeadline(sooner(after(c.limits.ReadStall), t))
+		c.setReadDeadline(sooner(after(c.limits.ReadStall), t))
 	}
 }
 
@@ -349,6 +436,6 @@ func (c *Conn) SetLayer(l conn.Layer) error {
 	c.Discard(len(raw))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nc = l.Conn(c.nc, raw)
+	c.nc, c.raw = l.Conn(c.nc, raw), nil
 	return nil
 }

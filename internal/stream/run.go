@@ -17,6 +17,7 @@ func (c *Conn) Enter() bool {
 	defer c.mu.Unlock()
 	// PeerGone may have come before there was user code that it could reach.
 	c.serving, c.waits = !c.killed, 0
+	c.armed = longAgo // the server's hooks have had the net.Conn
 	return c.serving
 }
 
@@ -75,7 +76,7 @@ func (c *Conn) WatchPeer() (gone bool) {
 		return true
 	default:
 		c.watching = true
-		c.nc.SetReadDeadline(time.Time{})
+		c.setReadDeadline(time.Time{})
 		go c.watch()
 	}
 	return false
@@ -116,7 +117,7 @@ func (c *Conn) stopWatch() {
 		return
 	}
 	c.aborted = true
-	c.nc.SetReadDeadline(longAgo)
+	c.setReadDeadline(longAgo)
 	for c.watching {
 		c.cond.Wait()
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -27,9 +28,10 @@ var longAgo = time.Unix(1, 0)
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
-	base     net.Conn     // immutable; nc without a Layer
-	nc       net.Conn     // the owner's; changes with mu held
-	limits   *conn.Limits // immutable
+	base     net.Conn        // immutable; nc without a Layer
+	nc       net.Conn        // the owner's; changes with mu held
+	raw      syscall.RawConn // of nc, once it was asked for and is there; the writer's
+	limits   *conn.Limits    // immutable
 	left     func(hijacked bool)
 	peer     string        // set before Run
 	in       *buf.Buf      // received, not consumed
@@ -64,6 +66,7 @@ type Conn struct {
 	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
+	armed    time.Time // the read deadline that nc has, unless others have set one
 }
 
 var _ conn.Link = (*Conn)(nil)
@@ -212,14 +215,14 @@ func (c *Conn) await() error {
 		c.idle, c.waits = idle, sys.Nanotime()
 	}
 	if c.reading = !c.eof; c.reading {
-		c.nc.SetReadDeadline(until)
+		c.setReadDeadline(until)
 	}
 	c.mu.Unlock()
 	var err error
 	if c.eof {
 		err = c.rest(until)
 	} else {
-		err = c.readMore()
+		err = c.readMore(c.nc.Read)
 	}
 	c.mu.Lock()
 	if c.reading = false; c.idle {
@@ -250,7 +253,7 @@ func (c *Conn) rest(until time.Time) error {
 // rouse ends the wait of Run. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
-		c.nc.SetReadDeadline(longAgo)
+		c.setReadDeadline(longAgo)
 	}
 	select {
 	case c.wake <- struct{}{}:
@@ -258,15 +261,15 @@ func (c *Conn) rouse() {
 	}
 }
 
-// readMore appends one read to in, whatever deadline is set.
-func (c *Conn) readMore() error {
+// readMore appends what one read gives to in.
+func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	b := c.in
 	if b == nil {
 		b = buf.Get(readSize)
 	}
 	b = b.Grow(readSize)
 	have := len(b.B)
-	n, err := c.nc.Read(b.B[have:cap(b.B)])
+	n, err := read(b.B[have:cap(b.B)])
 	b.B = b.B[:have+n]
 	c.in = b
 	c.Discard(0)
@@ -294,7 +297,7 @@ func (c *Conn) drain(ago int64) {
 		c.rouse()
 	case !c.lent:
 		// It waits for a worker or shakes hands.
-		c.nc.SetReadDeadline(time.Now().Add(time.Duration(int64(conn.DrainNew) - ago)))
+		c.setReadDeadline(time.Now().Add(conn.DrainNew))
 	}
 }
 
@@ -345,7 +348,7 @@ func (c *Conn) Lend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lent = true
-	c.nc.SetReadDeadline(time.Time{})
+	c.setReadDeadline(time.Time{})
 }
 
 // Kill ends the connection at once; user code that runs on it sees its calls

@@ -11,7 +11,9 @@ import (
 // New returns the handler.
 func New() http.Handler {
 	var turning work.Turning
+	var streams streams
 	mux := http.NewServeMux()
+	streams.register(mux)
 	mux.HandleFunc("GET /{$}", after(func() {}))
 	mux.HandleFunc("GET /sleep", after(work.Sleep))
 	mux.HandleFunc("GET /compute", after(work.Compute))

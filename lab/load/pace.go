@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// PaceFolder is where the Go program is that runs a Beside or a Readers.
+// PaceFolder is where the Go program is that runs a Beside, a Readers or a Stream.
 const PaceFolder = "cmd/pace"
 
 // inChild runs a plan in a process on a core of its own, and tells the processor time that took.
@@ -43,6 +43,12 @@ func Pace(ctx context.Context, args []string) (res any, err error) {
 		return plan.Run(ctx)
 	case "readers":
 		var plan Readers
+		if err := json.Unmarshal(text, &plan); err != nil {
+			return nil, err
+		}
+		return plan.Run(ctx)
+	case "stream":
+		var plan Stream
 		if err := json.Unmarshal(text, &plan); err != nil {
 			return nil, err
 		}

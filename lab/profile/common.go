@@ -114,6 +114,7 @@ var lacking = map[rival.Trade]string{
 	rival.Answers: "give the answers",
 	rival.Code:    "run the handlers",
 	rival.Files:   "serve the files",
+	rival.Streams: "stream the bodies",
 }
 
 // finish writes the JSON file and draws the plots, if they are wanted, and turns faults into an error.

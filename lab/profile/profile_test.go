@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
+	"github.com/chert-http/chert/lab/work"
 )
 
 func TestNames(t *testing.T) {
@@ -159,6 +160,18 @@ func TestReadersRoundOf(t *testing.T) {
 	want := report.ReadersRound{Alone: 2000, AloneP99: 1, Beside: 1500, BesideP99: 2, BesideMax: 3, Slow: 62.5, Errors: 1, Steal: 1.5, Others: 8}
 	if got := readersRoundOf(res, cost{steal: 1.5, others: 8}, 2); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestStreamRoundOf(t *testing.T) {
+	res := load.StreamResult{Requests: 10, Elapsed: 2 * time.Second, Errors: 1}
+	used := measure.CPU{Total: 64 * time.Millisecond}
+	want := report.StreamRound{CPU: 100, Rate: 320, Reads: 32, Errors: 1, Steal: 1.5, Others: 7}
+	if got := streamRoundOf(res, cost{used, 1.5, 7}, 64, work.Reads{Reads: 20480}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := streamRoundOf(load.StreamResult{}, cost{cpu: used}, 64, work.Reads{}); got.CPU != 0 {
+		t.Errorf("no requests: %+v", got)
 	}
 }
 

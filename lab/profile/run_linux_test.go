@@ -299,6 +299,31 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
+func TestStream(t *testing.T) {
+	need(t, "taskset")
+	ownTemp(t)
+	path := filepath.Join(t.TempDir(), "report.json")
+	_, text, err := runs(t.Context(), "stream", "--mib", "2", "--connections", "2", "--rounds", "1", "--seconds", "1", "--json", path)
+	if err != nil {
+		t.Fatal(text)
+	}
+	tables := readReport(t, path).Streams
+	if len(tables) != 5 {
+		t.Fatalf("%d tables", len(tables))
+	}
+	for _, table := range tables {
+		if len(table.Series) != 3 {
+			t.Errorf("%s: %d servers", table.Kind, len(table.Series))
+		}
+		for _, s := range table.Series {
+			r := s.Rounds[0]
+			if download := strings.HasPrefix(table.Kind, "download"); r.CPU <= 0 || r.Rate <= 0 || download != (r.Reads == 0) || r.Reads > 100 {
+				t.Errorf("%s, %s: %+v", table.Kind, s.Server, r)
+			}
+		}
+	}
+}
+
 func TestIdle(t *testing.T) {
 	need(t, "taskset")
 	ownTemp(t)

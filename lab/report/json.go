@@ -16,6 +16,7 @@ type File struct {
 	Ratios      [][]Ratio       `json:"ratios,omitempty"` // one list for each comparison
 	Besides     []Beside        `json:"besides,omitempty"`
 	Readers     *Readers        `json:"readers,omitempty"`
+	Streams     []Stream        `json:"streams,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
 	Held        []PerConnection `json:"per_connection,omitempty"`
 	Errors      []string        `json:"errors"`

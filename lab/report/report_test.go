@@ -151,6 +151,16 @@ var readers = Readers{
 	},
 }
 
+var stream = Stream{
+	Title: "stream, echo",
+	Kind:  "echo",
+	Base:  "nethttp",
+	Series: []StreamSeries{
+		{Server: "chert", Rounds: []StreamRound{{CPU: 300, Rate: 2000, Reads: 32.1, Steal: 1.5}, {CPU: 330, Rate: 1900, Reads: 32.3, Others: 3}}},
+		{Server: "nethttp", Rounds: []StreamRound{{CPU: 400, Rate: 1500, Reads: 32}, {CPU: 550, Rate: 1400, Reads: 32, Errors: 2}}},
+	},
+}
+
 var idle = Idle{
 	Title:       "idle, 10000 connections",
 	Connections: 10000,
@@ -165,6 +175,7 @@ func TestText(t *testing.T) {
 		"comparison": func(b *strings.Builder) { comparison.Text(b) },
 		"beside":     func(b *strings.Builder) { beside.Text(b) },
 		"readers":    func(b *strings.Builder) { readers.Text(b) },
+		"stream":     func(b *strings.Builder) { stream.Text(b) },
 		"idle":       func(b *strings.Builder) { idle.Text(b) },
 	} {
 		var b strings.Builder
@@ -192,7 +203,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
-	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Besides: []Beside{beside}, Readers: &readers, Idle: &idle, Errors: []string{}}
+	f := File{Profile: "hello", Comparisons: []Comparison{comparison}, Besides: []Beside{beside}, Readers: &readers, Streams: []Stream{stream}, Idle: &idle, Errors: []string{}}
 	if err := f.Write(path); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +223,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("per connection: %+v", held)
 	}
 	if len(got.Comparisons[0].Series[0].Rounds) != 3 || len(got.Besides[0].Series[0].Rounds) != 2 ||
-		len(got.Readers.Series[0].Rounds) != 2 {
+		len(got.Readers.Series[0].Rounds) != 2 || len(got.Streams[0].Series[1].Rounds) != 2 {
 		t.Error("rounds are missing")
 	}
 }

@@ -38,6 +38,8 @@ const (
 	Code
 	// Files: those of a folder, Room.Files. A server with other trades too then serves nothing but them.
 	Files
+	// Streams: large bodies in both directions, which package handler has.
+	Streams
 )
 
 // Has reports whether t includes all of wanted.
@@ -55,9 +57,10 @@ type place struct {
 
 // specs is the table of all known servers.
 var specs = []Spec{
-	chertServer("chert", Answers|Code),
+	chertServer("chert", Answers|Code|Streams),
+	chertServer("chertgoroutines", Streams),
 	chertServer("chertdirect", Answers|Code),
-	goServer("nethttp", Answers|Code),
+	goServer("nethttp", Answers|Code|Streams),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
 	chertServer("chertfiles", Files),

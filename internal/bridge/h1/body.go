@@ -24,12 +24,8 @@ func (x *exchange) initBody(h *http1.Request) {
 		x.SetBody(nil, false, false, false)
 		return
 	}
-	if x.block != nil {
-		x.body = &x.block.body
-	} else {
-		x.body = new(body)
-	}
-	b, r := x.body, &x.Req
+	b, r := new(body), &x.Req
+	x.body = b
 	if b.chunked = h.Chunked; h.Chunked {
 		b.te[0] = "chunked"
 		r.TransferEncoding = b.te[:]
@@ -62,40 +58,49 @@ func (x *exchange) ReadBody(p []byte) (int, error) {
 	return n, cutShort(err)
 }
 
+const (
+	// inPlace is the least room that chunks are read into as they are on the wire,
+	// to be decoded there. Into less they go through the Link's own buffer.
+	inPlace = 4 << 10
+	// overread is the most that is read beyond the chunk at hand: it bounds what
+	// is given back to the Link when the body ends.
+	overread = 64 << 10
+)
+
 // readChunked fills p as far as that needs no waiting, and says with the last
 // data that the end has come, if it has: many readers never ask again.
 func (x *exchange) readChunked(b *body, p []byte) (n int, err error) {
 	l := x.s.Link
 	for !b.inTail {
 		src := l.Buffered()
-		if len(src) == 0 {
-			if n > 0 {
-				return n, nil
-			}
+		var k, used int
+		switch {
+		case len(src) > 0:
+			k, used, b.inTail, err = b.dec.Decode(p[n:], src)
+			l.Discard(used)
+		case n > 0:
+			return n, nil
+		case len(p) < inPlace:
 			if err := cutShort(l.Fill()); err != nil {
 				return 0, err
 			}
 			continue
-		}
-		before := b.dec
-		data, used, done, err := b.dec.Decode(src)
-		switch err {
-		case nil:
-		case http1.ErrChunkLine:
-			return n, http.ErrLineTooLong // net/http's, which programs test for
 		default:
+			m, e := l.Read(p[:min(uint64(len(p)), max(b.dec.Left(), overread))])
+			if m == 0 {
+				return 0, cutShort(e)
+			}
+			src = p[:m]
+			k, used, b.inTail, err = b.dec.Decode(p, src)
+			l.Unread(src[used:])
+		}
+		switch n += k; {
+		case err == http1.ErrChunkLine:
+			return n, http.ErrLineTooLong // net/http's, which programs test for
+		case err != nil:
 			return n, bridge.ErrFraming
-		}
-		full := len(data) > len(p)-n
-		if full {
-			// data is at the end of the bytes used: read again only as far as p.
-			b.dec = before
-			data, used, done, _ = b.dec.Decode(src[:used-len(data)+len(p)-n])
-		}
-		n += copy(p[n:], data)
-		l.Discard(used)
-		if b.inTail = done; full {
-			return n, nil
+		case used < len(src) && !b.inTail:
+			return n, nil // p is full
 		}
 	}
 	if done, err := x.readTrailer(n == 0); !done {

@@ -29,7 +29,6 @@ type exchange struct {
 // block is an exchange and what else of it is kept with ReuseRequests.
 type block struct {
 	x         exchange
-	body      body
 	head      []byte // what the request's strings are parts of
 	header    http.Header
 	resHeader http.Header
@@ -49,17 +48,18 @@ const (
 )
 
 // free keeps the block, unless somebody may still hold on to it: who has asked
-// for the context's end may be told of it later.
+// for the context's end may be told of it later, and a Read of a body that the
+// client waits with looks at the response.
 func (x *exchange) free() {
 	b := x.block
-	if b == nil || x.Watched() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
+	if b == nil || x.Watched() || x.Expects() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
 		return
 	}
 	clear(b.header)
 	clear(b.resHeader)
 	clear(b.values)
 	x.Reset()
-	x.s, x.body, x.more, b.body = nil, nil, false, body{}
+	x.s, x.body, x.more = nil, nil, false
 	blocks.Put(b)
 }
 

@@ -46,6 +46,7 @@ func (l *fakeLink) Buffered() []byte         { return l.in }
 func (l *fakeLink) Discard(n int)            { l.in = l.in[n:] }
 func (l *fakeLink) Fill() error              { return io.EOF }
 func (l *fakeLink) Read([]byte) (int, error) { return 0, io.EOF }
+func (l *fakeLink) Unread(p []byte)          { l.in = append(append([]byte(nil), p...), l.in...) }
 
 func (l *fakeLink) Write(a, b []byte) error {
 	l.sent += len(a) + len(b)

@@ -82,6 +82,7 @@ var tests = []struct {
 	{"write deadlines", testWriteDeadlines},
 	{"stalls", testStalls},
 	{"slow but steady", testSteady},
+	{"unread", testUnread},
 	{"switch", testSwitch},
 	{"layer at a line", testLayerAtLine},
 	{"runs", testRuns},

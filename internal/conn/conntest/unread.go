@@ -1,0 +1,59 @@
+package conntest
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/chert-http/chert/internal/conn"
+)
+
+// testUnread: what user code has read too much of is the next reader's, before
+// all that follows it.
+func testUnread(x *suite) {
+	for _, pooled := range []bool{false, true} {
+		s := &script{}
+		s.line = func(s *script, line string) conn.Next {
+			if line != "read" {
+				return s.send(line + "\n")
+			}
+			return s.either(pooled, func() conn.Next {
+				p := make([]byte, 64<<10)
+				n := 0
+				for !bytes.Contains(p[:n], []byte("!")) {
+					m, err := s.Read(p[n:])
+					if n += m; err != nil {
+						x.Error(err)
+						return conn.Close
+					}
+					// All of it back, and then again.
+					s.Unread(p[n-m : n])
+					k, err := s.Read(p[n-m : n])
+					if k != m || err != nil {
+						x.Errorf("%d of %d bytes again, %v", k, m, err)
+					}
+				}
+				at := bytes.IndexByte(p[:n], '!') + 1
+				s.Unread(p[at:n])
+				s.Unread(nil)
+				took := string(p[:at])
+				clear(p) // it was copied
+				s.Write([]byte("took "+took+"\n"), nil)
+				return conn.More
+			})
+		}
+		c := x.open(Options{}, s)
+		long := strings.Repeat("long", 5000)
+		for _, body := range []string{"", "a", long} {
+			in := "read\n" + body + "!x\nread\n!read\n" + body + "!" + body + "\ny\n"
+			want := "took " + body + "!\nx\ntook !\ntook " + body + "!\n" + body + "\ny\n"
+			c.Send(in)
+			c.Want(want)
+			if len(in) < 100 {
+				for i := range in {
+					c.Send(in[i : i+1])
+				}
+				c.Want(want)
+			}
+		}
+	}
+}

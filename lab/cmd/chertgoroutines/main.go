@@ -1,0 +1,17 @@
+// Command chertgoroutines is chert as a server under test, with a goroutine for each connection; package serve says what
+// it serves.
+package main
+
+import (
+	"github.com/chert-http/chert"
+
+	"github.com/chert-http/chert/lab/handler"
+	"github.com/chert-http/chert/lab/serve"
+)
+
+func main() {
+	serve.Main(func(addr string) error {
+		s := &chert.Server{Addr: addr, Handler: handler.New(), Engine: chert.EngineGoroutines}
+		return s.ListenAndServe()
+	})
+}
