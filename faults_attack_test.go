@@ -252,9 +252,11 @@ func TestHijackedConnsCount(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, e Engine) {
 				hijacked := make(chan net.Conn, 10)
+				entered, leave := make(chan bool, 1), make(chan bool)
 				s := &Server{Engine: e, MaxConns: 3, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 					if r.URL.Path != "/hijack" {
-						put(w, "plain")
+						entered <- true
+						<-leave
 						return
 					}
 					nc, _, err := w.(http.Hijacker).Hijack()
@@ -280,14 +282,28 @@ func TestHijackedConnsCount(t *testing.T) {
 					fs.dial().refusedPlace()
 				}
 				held[1].Close()
-				c := fs.dial()
-				c.send(faultGet)
-				c.status(200)
-				c.send(faultGet[:10])
+				// The search of one who was refused may still go on, and take an idle
+				// connection for him: the first to come need not be the one who stays.
+				eventually(t, "one is served", func() bool {
+					c := fs.dial()
+					c.send(faultGet)
+					answered := make(chan bool, 1)
+					go func() {
+						c.Conn.Read(make([]byte, 1))
+						answered <- true
+					}()
+					select {
+					case <-entered:
+						return true
+					case <-answered:
+						return false
+					}
+				})
 				fs.dial().refusedPlace()
 				held[0].Close()
 				held[2].Close()
 				eventually(t, "all places but one are free", func() bool { return s.gate.Open() == 1 })
+				close(leave)
 			})
 		})
 	}
