@@ -357,7 +357,7 @@ func TestAccessLogAllocations(t *testing.T) {
 		var x direct.Exchange
 		r := request("GET", "/a/b?c", "", "User-Agent", "curl/8.0", "Referer", "http://example.com/")
 		body := direct.Request{Method: "GET", Target: []byte(r.RequestURI), Fields: direct.FieldsOf(r.Header), RemoteAddr: r.RemoteAddr}
-		if n := testing.AllocsPerRun(2000, func() { x.Reset(body); h.ServeDirect(&x); x.Finish() }); n != 0 {
+		if n := testing.AllocsPerRun(2000, func() { x.Reset(body); h.ServeDirect(&x); sent(x.Finish()) }); n != 0 {
 			t.Errorf("%+v: %v allocations", o, n)
 		}
 		// The plain way: the response writer.
@@ -442,6 +442,7 @@ func BenchmarkAccessLog(b *testing.B) {
 					x.Time = direct.Clock()
 				}
 				h.ServeDirect(x)
+				sent(x.Finish())
 			}
 		})
 	}

@@ -143,6 +143,7 @@ func BenchmarkChain(b *testing.B) {
 				}
 				x.Reset(r)
 				h.ServeDirect(x)
+				sent(x.Finish())
 			}
 		})
 	}

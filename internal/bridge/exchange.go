@@ -232,10 +232,11 @@ func (x *Exchange) finish() conn.Next {
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
-	next := x.Res.finish()
+	next, o := x.Res.finish()
 	if next == conn.Detached {
 		return next
 	}
+	x.c.Follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
 		if !x.Res.broken && (x.Body.unfinished() || x.Body.earlyClose) {
@@ -256,7 +257,8 @@ func (x *Exchange) abort() conn.Next {
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
-	next := x.Res.abort()
+	next, o := x.Res.abort()
+	x.c.Follow(&o)
 	if next != conn.Detached && x.Body != nil {
 		if x.Body.unfinished() {
 			next = conn.Linger

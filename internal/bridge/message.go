@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/http"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -32,6 +33,9 @@ type Message interface {
 	// Finish ends the answer, whose body has been given, and says what becomes of
 	// the connection. h has the trailers.
 	Finish(h http.Header) conn.Next
+	// Held is how many bytes that the Message was given it has not given to the
+	// Link, and will not.
+	Held() int64
 	// Release gives back what the handler holds of the server where the session
 	// does not: the handler has taken the connection, or ends its goroutine.
 	Release()
@@ -53,7 +57,9 @@ type Progress struct {
 	Written  int64 // of the body
 	HeadOut  bool  // Complete was called
 	Trailers []string
+	Given    int64 // of the body, to Message and Link
 	Err      error // of the connection; sticky
+	watcher  direct.Watcher
 
 	notify chan bool // for CloseNotify
 }

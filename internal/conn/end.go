@@ -57,7 +57,7 @@ func (c *Conn) end(how Next) {
 	if c.layer != nil && how != Reset {
 		q.mu.Lock()
 		c.layer.close(c)
-		q.mu.Unlock()
+		q.unlock()
 	}
 	switch how {
 	case Reset:

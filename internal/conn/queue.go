@@ -34,6 +34,7 @@ type queue struct {
 	outq     int       // what the socket held when it stalled
 	deadline int64     // for the peer to take it all, of sys.Nanotime; 0 for none
 	err      error     // of the connection, met where nobody could be told
+	follow   follow    // who is told what becomes of it
 	// giveUp is when the loop gives up a peer that takes nothing, of sys.Nanotime;
 	// poll.Never while it does not wait for one. It is the loop's.
 	giveUp int64
@@ -253,6 +254,7 @@ func (c *Conn) Send(w *Write) error {
 				w.Holder.Release()
 			}
 			if e != 0 {
+				c.lost += int64(len(w.A) + len(w.B) - n)
 				return c.opError("write", e)
 			}
 			return nil
@@ -260,11 +262,12 @@ func (c *Conn) Send(w *Write) error {
 		sent = n
 	}
 	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
+	s.take(sent)
 	if err := c.mayWrite(); err != nil {
+		c.lost += s.size()
 		s.release()
 		return err
 	}
-	s.take(sent)
 	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
 	if q == nil && !cork {
 		disk := c.enterDisk(s.n > 0)
@@ -273,13 +276,14 @@ func (c *Conn) Send(w *Write) error {
 			c.leaveLoop()
 		}
 		if err != errWouldBlock && err != errYield {
+			c.lost += s.size()
 			s.release()
 			return err
 		}
 		s.waited = true
 		q = c.newQueue()
 		q.mu.Lock()
-		defer q.mu.Unlock()
+		defer q.unlock()
 		q.deadline = w.Deadline
 		q.stall(c, err == errWouldBlock)
 		q.add(c, s, true)
@@ -290,7 +294,7 @@ func (c *Conn) Send(w *Write) error {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if w.Deadline != 0 {
 		q.deadline = w.Deadline
 	}
@@ -397,9 +401,12 @@ func (q *queue) send(c *Conn) error {
 	q.stalled = false
 	for len(q.segments) > 0 {
 		s := &q.segments[0]
-		before := s.bytes()
+		before, size := s.bytes(), s.size()
 		err := c.transmit(s, len(q.segments) > 1)
 		q.held += s.bytes() - before
+		if q.follow.sent += size - s.size(); c.layer == nil || err == nil { // what is sealed may still be there
+			q.follow.pass()
+		}
 		switch err {
 		case nil:
 			s.release()
@@ -425,6 +432,7 @@ func (q *queue) send(c *Conn) error {
 
 // clear drops all that is queued. mu is held.
 func (q *queue) clear() {
+	q.follow.end(q.size())
 	for i := range q.segments {
 		q.segments[i].release()
 	}
@@ -435,7 +443,7 @@ func (q *queue) clear() {
 // unsent.
 func (q *queue) finish() (pending bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.closed = true
 	return len(q.segments) > 0
 }
@@ -443,7 +451,7 @@ func (q *queue) finish() (pending bool) {
 // drop ends the queue.
 func (q *queue) drop() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.closed = true
 	q.clear()
 }
@@ -454,13 +462,13 @@ func (c *Conn) flush(q *queue) error {
 	q.mu.Lock()
 	switch {
 	case len(q.segments) == 0 || q.err != nil:
-		defer q.mu.Unlock()
+		defer q.unlock()
 		return q.err
 	case c.off && (!q.stalled || c.state.Load()&writable != 0):
-		q.mu.Unlock()
+		q.unlock()
 		return c.resume(q)
 	}
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if c.off || q.stalled || q.segments[0].waited {
 		return nil
 	}
@@ -476,7 +484,7 @@ func (c *Conn) flushBeside() {
 	if q == nil || !q.mu.TryLock() {
 		return
 	}
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !slices.ContainsFunc(q.segments, func(s segment) bool { return s.n > 0 }) {
 		q.send(c) // the owner hears of an error by its next write
 	}
@@ -485,7 +493,7 @@ func (c *Conn) flushBeside() {
 // pending reports whether something is unsent.
 func (q *queue) pending() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return len(q.segments) > 0
 }
 
@@ -496,27 +504,27 @@ func (c *Conn) Stalled() bool {
 		return false
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return q.stalled || len(q.segments) > 0 && q.segments[0].waited
 }
 
 func (q *queue) isStalled() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return q.stalled
 }
 
 // sendsFile reports whether sending goes on with a file.
 func (q *queue) sendsFile() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	return len(q.segments) > 0 && q.segments[0].n > 0
 }
 
 // resume goes on after the socket was full.
 func (q *queue) resume(c *Conn) error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if len(q.segments) > 0 {
 		if s := &q.segments[0]; s.waited && s.n > 0 && s.holder != nil {
 			q.err = errChecking // in case Check does not return
@@ -532,7 +540,7 @@ func (q *queue) resume(c *Conn) error {
 // until is when to give up on a peer that takes nothing from now on.
 func (q *queue) until(now, stall int64) int64 {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	u := after(now, stall)
 	if q.deadline != 0 {
 		u = min(u, q.deadline)
@@ -545,7 +553,7 @@ func (q *queue) until(now, stall int64) int64 {
 // free, which may be megabytes: a client that has taken less than that goes on.
 func (q *queue) progress(fd int) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	before := q.outq
 	q.outq = sys.Queued(fd)
 	return q.outq < before && (q.deadline == 0 || sys.Nanotime() < q.deadline)
@@ -554,7 +562,7 @@ func (q *queue) progress(fd int) bool {
 // keepDeadline keeps the write deadline of user code that has ended.
 func (q *queue) keepDeadline(dl int64) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if len(q.segments) > 0 {
 		q.deadline = dl
 	}

@@ -17,14 +17,18 @@ func (c *Conn) Write(a, b []byte) error {
 	}
 	s := segment{a: a, b: b}
 	for {
-		if err := c.mayWrite(); err != nil {
-			return err
+		err := c.mayWrite()
+		done := false
+		if err == nil {
+			done, err = c.offer(&s)
 		}
-		done, err := c.offer(&s)
+		if err == nil && !done {
+			err = c.awaitWritable()
+		}
+		if err != nil {
+			c.lost += s.size() // none of it is queued
+		}
 		if done || err != nil {
-			return err
-		}
-		if err := c.awaitWritable(); err != nil {
 			return err
 		}
 	}
@@ -47,7 +51,7 @@ func (c *Conn) writeShared(q *queue, s segment) error {
 		q.mu.Lock()
 		err = q.send(c)
 		full = q.held > highWater
-		q.mu.Unlock()
+		q.unlock()
 	}
 	return err
 }
@@ -65,9 +69,10 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !q.stalled && len(q.segments) > 0 && q.held+s.bytes() <= highWater {
 		q.add(c, *s, false) // one call sends both
+		*s = segment{}
 		return true, q.send(c)
 	}
 	if err := q.send(c); err != nil {
@@ -95,7 +100,7 @@ func (c *Conn) drained() error {
 		q.mu.Lock()
 		err := q.send(c)
 		left := len(q.segments)
-		q.mu.Unlock()
+		q.unlock()
 		if err != nil || left == 0 {
 			return err
 		}
@@ -212,7 +217,7 @@ func (c *Conn) Share() {
 		q = c.newQueue()
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.shared = true
 }
 
@@ -222,7 +227,7 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 	full, err = q.put(c, segment{a: p})
 	if full {
 		q.mu.Lock()
-		defer q.mu.Unlock()
+		defer q.unlock()
 		// The peer may have taken it meanwhile; then Writable would not come.
 		full = q.held > highWater
 		q.full = q.full || full
@@ -234,7 +239,7 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 // is above its high-water mark.
 func (q *queue) put(c *Conn, s segment) (full bool, err error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	switch {
 	case q.closed:
 		return false, c.failed("write", net.ErrClosed)
@@ -269,7 +274,7 @@ func (c *Conn) tellWritable(q *queue, next Next) Next {
 // hasRoom reports whether the session is owed a Writable, once.
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	owed := q.full && q.held <= highWater/2
 	if owed {
 		q.full = false

@@ -1,0 +1,99 @@
+package conn
+
+// This file is how somebody learns when what was given to a connection has been
+// sent. It costs nothing where nobody asks: what is counted is what is not sent
+// by the first system call.
+
+// follow is who is told what becomes of a queue. The queue's lock guards it.
+type follow struct {
+	sent    int64  // of the queue, since the connection began
+	lost    int64  // of the queue, when the connection failed
+	marks   []mark // in order
+	passed  []mark // Follower is to be told
+	telling bool   // a goroutine tells those in passed
+}
+
+// A mark is a place in what is sent.
+type mark struct {
+	f    Follower
+	at   int64 // of follow.sent
+	lost int64 // before the mark, in the end
+}
+
+// pass comes after something was sent.
+func (w *follow) pass() {
+	for len(w.marks) > 0 && w.marks[0].at <= w.sent {
+		w.passed = append(w.passed, w.marks[0])
+		if w.marks = w.marks[1:]; len(w.marks) == 0 {
+			w.marks = nil
+		}
+	}
+}
+
+// end comes when the n bytes that are queued will not be sent.
+func (w *follow) end(n int64) {
+	w.lost += n
+	for _, m := range w.marks {
+		m.lost += m.at - w.sent
+		w.passed = append(w.passed, m)
+	}
+	w.marks = nil
+}
+
+// unlock gives mu back, and tells whoever follows what was sent, without it. One
+// goroutine at a time does, so that they hear of it in order.
+func (q *queue) unlock() {
+	w := &q.follow
+	if len(w.passed) == 0 || w.telling {
+		q.mu.Unlock()
+		return
+	}
+	w.telling = true
+	for len(w.passed) > 0 {
+		all := w.passed
+		w.passed = nil
+		q.mu.Unlock()
+		for _, m := range all {
+			m.f.Sent(m.lost)
+		}
+		q.mu.Lock()
+	}
+	w.telling = false
+	q.mu.Unlock()
+}
+
+// size is how much of the segment is not sent, in bytes.
+func (s *segment) size() int64 { return int64(s.bytes()) + s.n }
+
+// size is how much is queued. mu is held.
+func (q *queue) size() (n int64) {
+	for i := range q.segments {
+		n += q.segments[i].size()
+	}
+	return n
+}
+
+// Unsent implements Link.
+func (c *Conn) Unsent() (waiting, lost int64) {
+	q := c.queue.Load()
+	if q == nil {
+		return 0, c.lost
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	return q.size(), c.lost + q.follow.lost
+}
+
+// Follow implements Link.
+func (c *Conn) Follow(f Follower) {
+	q := c.queue.Load()
+	if q == nil {
+		f.Sent(c.lost)
+		return
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	w := &q.follow
+	w.marks = append(w.marks, mark{f: f, at: w.sent + q.size(), lost: c.lost + w.lost})
+	w.pass()
+}
