@@ -67,10 +67,18 @@ func (c *Client) Follow(o *Outcome) {
 		o.tell(lost)
 		return
 	}
-	f := follows.Get().(*Outcome)
-	*f = *o
-	f.watcher.Keep()
-	c.Link.Follow(f)
+	if o.keep() {
+		f := follows.Get().(*Outcome)
+		*f = *o
+		c.Link.Follow(f)
+	}
+}
+
+// keep reports whether the watcher can be told later.
+func (o *Outcome) keep() (kept bool) {
+	defer o.recover()
+	o.watcher.Keep()
+	return true
 }
 
 var follows = sync.Pool{New: func() any { return new(Outcome) }}
@@ -83,13 +91,16 @@ func (o *Outcome) Sent(lost int64) {
 	own.tell(lost)
 }
 
-// tell tells the watcher. A panic of it is not the handler's.
+// recover logs a panic of the watcher, which is not the handler's.
+func (o *Outcome) recover() {
+	if e := recover(); e != nil && e != http.ErrAbortHandler {
+		o.c.LogPanic(o.c.Link, e)
+	}
+}
+
+// tell tells the watcher.
 func (o *Outcome) tell(lost int64) {
-	defer func() {
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			o.c.LogPanic(o.c.Link, e)
-		}
-	}()
+	defer o.recover()
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false
 	}
