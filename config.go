@@ -78,6 +78,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			HTTPServer:     s.httpServer,
 			KeepAlives:     s.keepAlives,
 			Logf:           s.logf,
+			Refused:        s.refused,
 			Slots:          s.slots,
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
 				ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),
@@ -131,5 +132,14 @@ func (s *Server) asHTTP() *http.Server {
 }
 
 // refusal answers a connection for which there is no place.
-var refusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n" +
-	"Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n")
+func refusal() []byte {
+	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
+	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)
+}
+
+// Why connections are refused.
+const (
+	noPlace  = "too many connections"
+	noShare  = "too many connections from one address"
+	noWorker = "too many connections wait for a worker"
+)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -187,7 +188,14 @@ func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 	return &loop.Accept{
 		Gate:    s.gate,
 		Refusal: refusal,
-		Log:     s.logf,
+		Refused: func(peer string, share bool) {
+			reason := noPlace
+			if share {
+				reason = noShare
+			}
+			s.refused(peer, http.StatusServiceUnavailable, reason, nil)
+		},
+		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
 			// What was accepted before the listener closed may be attached

@@ -54,8 +54,8 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// access is a log of requests to w, nil for none. Each line is one Write at once: lines gathers them. So it need not
-// be closed.
+// access is a log of requests to w, nil for none. Each line is written at once, and not gathered: lines does that. It is
+// flushed before lines is closed.
 func (f logFormat) access(w io.Writer) *middleware.AccessLog {
 	if f == logOff {
 		return nil

@@ -30,8 +30,8 @@ type generation struct {
 	handler http.Handler   // with the log before it
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
-	limits  io.Closer // the store that it shares with others; nil if there is none
-	logged  bool      // to front.lines
+	limits  io.Closer             // the store that it shares with others; nil if there is none
+	access  *middleware.AccessLog // to front.lines; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -43,7 +43,7 @@ func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*stati
 	if access != nil {
 		h = access.Wrap(h)
 	}
-	g := &generation{handler: h, logged: access != nil, files: files}
+	g := &generation{handler: h, access: access, files: files}
 	g.direct, _ = h.(direct.Handler)
 	return g
 }
@@ -95,11 +95,18 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	defer g.leave(shard)
 	// The log may have to wait: on the plain way only.
 	start, path := x.Now(), view(x.Path) // now: the handler may change it
-	if g.direct == nil || g.logged && f.lines.full() || !g.direct.ServeDirect(x) {
+	if g.direct == nil || g.access != nil && f.lines.full() || !g.direct.ServeDirect(x) {
 		return false
 	}
 	x.Watch(f.tally.watch(shard, x.Method, path, start))
 	return true
+}
+
+// refused is chert.Server's Refused.
+func (f *front) refused(r direct.Refusal) {
+	if access := f.now.Load().access; access != nil {
+		access.Refused(r)
+	}
 }
 
 // ServeHTTP implements http.Handler.

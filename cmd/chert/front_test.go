@@ -113,7 +113,7 @@ func TestFrontCounts(t *testing.T) {
 		askPlain(f, httptest.NewRequest(r.method, r.path, nil))
 	}
 	// Both ways count alike: 10 requests, the bodies of GET without 304's.
-	text := f.tally.summary(0, static.Stats{Hits: 3, Misses: 1})
+	text := f.tally.summary(0, static.Stats{Hits: 3, Misses: 1}, 0)
 	lines := strings.Split(text, "\n")
 	if lines[0] != "chert: 10 requests and 30B in 0s" || lines[1] != "chert: 2 answered 4xx, 2 answered 5xx; 75.0 % from the cache" ||
 		!strings.HasPrefix(lines[2], `chert: slowest: `) || len(lines) != 4 || lines[3] != "" {
@@ -124,7 +124,7 @@ func TestFrontCounts(t *testing.T) {
 func TestSummaryOfNothing(t *testing.T) {
 	t.Parallel()
 	var none tally
-	if got := none.summary(90e9, static.Stats{}); got != "chert: 0 requests and 0B in 1m30s\n" {
+	if got := none.summary(90e9, static.Stats{}, 0); got != "chert: 0 requests and 0B in 1m30s\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -136,11 +136,11 @@ func TestSlowest(t *testing.T) {
 	f.slow("GET", "/a", 5e6)
 	f.slow("GET", "/b\n\u202e\xff", 1234567890)
 	f.slow("GET", "/c", 6e6)
-	if got := f.summary(0, static.Stats{}); !strings.HasSuffix(got, "\nchert: slowest: GET \"/b\\n\\u202e\\xff\" in 1.23s\n") {
+	if got := f.summary(0, static.Stats{}, 0); !strings.HasSuffix(got, "\nchert: slowest: GET \"/b\\n\\u202e\\xff\" in 1.23s\n") {
 		t.Errorf("%q", got)
 	}
 	f.slow("GET", "/"+strings.Repeat("x", 1000), 2e12)
-	if got := f.summary(0, static.Stats{}); len(got) > 400 || !strings.Contains(got, `xxx"... in 33m20s`) {
+	if got := f.summary(0, static.Stats{}, 0); len(got) > 400 || !strings.Contains(got, `xxx"... in 33m20s`) {
 		t.Errorf("%q", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestFrontPlain(t *testing.T) {
 		t.Error("who declines answered directly")
 	}
 	askPlain(f, httptest.NewRequest("GET", "/", nil))
-	if got := f.tally.summary(0, static.Stats{}); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
+	if got := f.tally.summary(0, static.Stats{}, 0); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/static"
@@ -86,8 +87,16 @@ func (t *tally) slow(method, path string, took time.Duration) {
 	}
 }
 
+// refused is how many requests and connections srv has refused without its handler.
+func refused(srv *chert.Server) (n int64) {
+	for _, r := range srv.Stats().Refused {
+		n += r.Count
+	}
+	return n
+}
+
 // summary is printed when the server stops: a line or three, each with its end.
-func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
+func (t *tally) summary(uptime time.Duration, cache static.Stats, refused int64) string {
 	var requests, bytes, client, server int64
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -97,6 +106,9 @@ func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
 		server += s.server.Load()
 	}
 	b := fmt.Appendf(nil, "chert: %s and %s in %v", plural(requests, "request"), config.ShowSize(bytes), round(uptime))
+	if refused > 0 {
+		b = fmt.Appendf(b, "; %d refused", refused)
+	}
 	if requests == 0 {
 		return string(append(b, '\n'))
 	}

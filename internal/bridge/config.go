@@ -45,6 +45,9 @@ type Config struct {
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
 	Logf       func(format string, args ...any)
+	// Refused is told of requests that are refused without the handler, nil for
+	// nobody. head is what has come of the request. It does not wait.
+	Refused func(peer string, status int, reason string, head []byte)
 	// Slots bound how many handlers run at once; nil for no bound.
 	Slots *conn.Semaphore
 	// Shared is for connections on loops.

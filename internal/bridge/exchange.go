@@ -203,6 +203,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 	case x.ExpectOther:
 		// RFC 9110 section 10.1.1: a server MAY answer 417 to an expectation
 		// other than 100-continue.
+		x.c.Refuse(http.StatusExpectationFailed, "unknown expectation", []byte(x.Req.Method+" "+x.Req.RequestURI+" "+x.Req.Proto))
 		x.Res.Header().Set("Connection", "close")
 		x.Res.WriteHeader(http.StatusExpectationFailed)
 	case x.c.Slots != nil && x.is(reset):

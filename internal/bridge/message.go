@@ -114,6 +114,13 @@ func (c *Client) Begin() {
 	c.SetState(http.StateNew)
 }
 
+// Refuse notes that a request is refused without the handler; see Config.Refused.
+func (c *Client) Refuse(status int, reason string, head []byte) {
+	if f := c.Refused; f != nil {
+		f(c.Link.Peer(), status, reason, head)
+	}
+}
+
 // SetTLS says what was negotiated, before the first request.
 func (c *Client) SetTLS(state *tls.ConnectionState) {
 	if state != nil {

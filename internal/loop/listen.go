@@ -32,8 +32,10 @@ type Accept struct {
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
 	// an error the caller closes it.
 	Open func(l *Loop, fd int, peer string) error
-	// Refusal is what a connection for which there is no place is answered.
-	Refusal []byte
+	// Refusal makes what a connection for which there is no place is answered,
+	// Refused is told of it; share says that its address has too many.
+	Refusal func() []byte
+	Refused func(peer string, share bool)
 	// Log reports a condition that an operator must know, in one line.
 	Log func(format string, args ...any)
 
@@ -173,9 +175,10 @@ func (ln *Listener) refuseSome() {
 	defer ln.files.Unlock()
 	for range refuseBatch {
 		ln.giveUpReserve()
-		fd, _, e := ln.loop.poller.Accept(ln.fd)
+		fd, peer, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
-			answerAndClose(fd, ln.Refusal, ln.loop.Scratch())
+			answerAndClose(fd, ln.Refusal(), ln.loop.Scratch())
+			ln.Refused(peer, false)
 		}
 		ln.reserve, _ = sys.ReservePlace()
 		if e != 0 && !sys.TemporaryAccept(e) {
@@ -213,8 +216,9 @@ func (a *Accept) giveUpReserve() {
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
 	if !a.Gate.Admit(peer) {
-		answerAndClose(fd, a.Refusal, l.Scratch())
+		answerAndClose(fd, a.Refusal(), l.Scratch())
 		a.Gate.Leave("")
+		a.Refused(peer, true)
 		return
 	}
 	if err := a.Open(l, fd, peer); err != nil {
