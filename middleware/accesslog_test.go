@@ -230,6 +230,7 @@ type locked struct {
 
 func (l *locked) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
 func (l *locked) Len() int                    { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Len() }
+func (l *locked) Reset()                      { l.mu.Lock(); defer l.mu.Unlock(); l.b.Reset() }
 func (l *locked) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
 // Many at once, through buffers far too small and at once: no line is lost or
