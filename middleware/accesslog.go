@@ -178,8 +178,9 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		if e.target == "" && r.URL != nil { // a request that no server has read
 			e.target = r.URL.RequestURI()
 		}
-		m.host = r.Host
+		e.ip, e.views = "", false
 		if !l.short {
+			m.host, m.pattern = r.Host, ""
 			m.referer, m.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
 			m.id = first(w.Header()[requestIDField])
 		}
@@ -245,6 +246,7 @@ func (l *AccessLog) directRecord(x *direct.Exchange) *record {
 	e.views = true
 	if !l.short {
 		m.host, m.referer, m.agent = view(x.Host), view(x.Fields.Get("Referer")), view(x.Fields.Get("User-Agent"))
+		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetField(requestIDField)
 		}

@@ -443,7 +443,7 @@ func BenchmarkAccessLog(b *testing.B) {
 					x.Time = direct.Clock()
 				}
 				h.ServeDirect(x)
-				sent(x.Finish())
+				x.TakeWatcher().Sent(direct.Delivery{Status: 200, Complete: true})
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func (rec *record) Sent(d direct.Delivery) {
 		e.latency = l.mono() - rec.start
 	}
 	l.write(rec)
-	rec.e, rec.m, rec.kept, rec.l = entry{}, more{}, false, nil
+	rec.kept = false // the next to have it sets the rest
 	if cap(rec.buf) > keepRecord {
 		rec.buf = nil
 	}
