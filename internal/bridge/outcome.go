@@ -15,7 +15,6 @@ type Outcome struct {
 	watcher direct.Watcher
 	c       *Client
 	d       direct.Delivery // if none of it is lost
-	before  int64           // what was lost before
 }
 
 // OutcomeOf is that of an answer that was made whole.

@@ -50,7 +50,6 @@ type Conn struct {
 	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
 	lease loop.Lease            // of the user code that runs, if it began on the loop
 	layer *layered              // nil for plain text
-	lost  int64                 // of Unsent, but for what the queue has lost; the owner's
 }
 
 var _ Link = (*Conn)(nil)

@@ -73,27 +73,42 @@ func (q *queue) size() (n int64) {
 	return n
 }
 
+// lose notes that n bytes were lost that were not queued. It is the owner's, who
+// does not hold the queue's lock.
+func (c *Conn) lose(n int64) {
+	if n == 0 {
+		return
+	}
+	q := c.queue.Load()
+	if q == nil {
+		q = c.newQueue()
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	q.follow.lost += n
+}
+
 // Unsent implements Link.
 func (c *Conn) Unsent() (waiting, lost int64) {
 	q := c.queue.Load()
 	if q == nil {
-		return 0, c.lost
+		return 0, 0
 	}
 	q.mu.Lock()
 	defer q.unlock()
-	return q.size(), c.lost + q.follow.lost
+	return q.size(), q.follow.lost
 }
 
 // Follow implements Link.
 func (c *Conn) Follow(f Follower) {
 	q := c.queue.Load()
 	if q == nil {
-		f.Sent(c.lost)
+		f.Sent(0)
 		return
 	}
 	q.mu.Lock()
 	defer q.unlock()
 	w := &q.follow
-	w.marks = append(w.marks, mark{f: f, at: w.sent + q.size(), lost: c.lost + w.lost})
+	w.marks = append(w.marks, mark{f: f, at: w.sent + q.size(), lost: w.lost})
 	w.pass()
 }

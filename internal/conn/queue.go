@@ -254,7 +254,7 @@ func (c *Conn) Send(w *Write) error {
 				w.Holder.Release()
 			}
 			if e != 0 {
-				c.lost += int64(len(w.A) + len(w.B) - n)
+				c.lose(int64(len(w.A) + len(w.B) - n))
 				return c.opError("write", e)
 			}
 			return nil
@@ -264,7 +264,7 @@ func (c *Conn) Send(w *Write) error {
 	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
 	s.take(sent)
 	if err := c.mayWrite(); err != nil {
-		c.lost += s.size()
+		c.lose(s.size())
 		s.release()
 		return err
 	}
@@ -276,7 +276,7 @@ func (c *Conn) Send(w *Write) error {
 			c.leaveLoop()
 		}
 		if err != errWouldBlock && err != errYield {
-			c.lost += s.size()
+			c.lose(s.size())
 			s.release()
 			return err
 		}

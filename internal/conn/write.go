@@ -26,7 +26,7 @@ func (c *Conn) Write(a, b []byte) error {
 			err = c.awaitWritable()
 		}
 		if err != nil {
-			c.lost += s.size() // none of it is queued
+			c.lose(s.size()) // none of it is queued
 		}
 		if done || err != nil {
 			return err
