@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,7 +70,7 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 			if s.gate.Enter() || a.awaitPlace() {
 				err = a.admit(nc)
 			} else {
-				refuse(nc)
+				s.refuse(nc, noPlace)
 			}
 			if err != nil {
 				return err
@@ -134,12 +135,16 @@ func (a *acceptor) awaitPlace() bool {
 // closed.
 var refusing = make(chan struct{}, 64)
 
-func refuse(nc net.Conn) {
+func (s *Server) refuse(nc net.Conn, reason string) {
 	select {
 	case refusing <- struct{}{}:
-		go sayNo(nc)
+		go func() {
+			s.refused(peerOf(nc), http.StatusServiceUnavailable, reason, nil)
+			sayNo(nc)
+		}()
 	default:
 		nc.Close()
+		s.refused("", 0, reason, nil) // whose RemoteAddr may wait; see admit
 	}
 }
 
@@ -151,7 +156,7 @@ func sayNo(nc net.Conn) {
 		<-refusing
 	}()
 	nc.SetDeadline(time.Now().Add(time.Second))
-	if _, err := nc.Write(refusal); err != nil {
+	if _, err := nc.Write(refusal()); err != nil {
 		return
 	}
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
@@ -171,7 +176,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	if !a.s.gate.Admit(peer) {
 		a.s.gate.Leave("")
-		refuse(nc)
+		a.s.refuse(nc, noShare)
 		return nil
 	}
 	if a.onLoops {
@@ -198,7 +203,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 		}
 	default:
 		j.c.Gone()
-		refuse(nc)
+		a.s.refuse(nc, noWorker)
 		j.p.Closed(false)
 	}
 	return nil

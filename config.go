@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // The defaults of Server's fields.
@@ -80,6 +81,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			KeepAlives:     s.keepAlives,
 			Stopping:       s.told,
 			Logf:           s.logf,
+			Refused:        s.refused,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
@@ -132,5 +134,14 @@ func (s *Server) asHTTP() *http.Server {
 }
 
 // refusal answers a connection for which there is no place.
-var refusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n" +
-	"Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n")
+func refusal() []byte {
+	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
+	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)
+}
+
+// Why connections are refused.
+const (
+	noPlace  = "too many connections"
+	noShare  = "too many connections from one address"
+	noWorker = "too many connections wait for a worker"
+)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
+	"fmt"
 	"net"
+	"net/http"
 	"time"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is the other engine: connections on goroutines, or on Workers.
@@ -74,6 +77,9 @@ func (a *acceptor) serve(j job) {
 	state, err := handshake(a.cfg().BaseContext, j.nc)
 	if err != nil {
 		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
+		if err == errPlain {
+			a.s.refused(peer, http.StatusBadRequest, errPlain.Error(), nil)
+		}
 		a.over(j)
 		return
 	}
@@ -106,6 +112,8 @@ func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "ht
 // handshakeTimeout bounds a TLS handshake.
 const handshakeTimeout = 10 * time.Second
 
+var errPlain = errors.New("client sent an HTTP request to an HTTPS server")
+
 // handshake completes a TLS connection's handshake, if it is one. Another type
 // of connection may speak TLS below and tell what was negotiated.
 func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
@@ -122,8 +130,10 @@ func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
 	if err := tc.HandshakeContext(ctx); err != nil {
 		var re tls.RecordHeaderError
 		if errors.As(err, &re) && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
-			io.WriteString(re.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
-			err = errors.New("client sent an HTTP request to an HTTPS server")
+			const text = "Client sent an HTTP request to an HTTPS server.\n"
+			b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
+			re.Conn.Write(fmt.Appendf(b, "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", len(text), text))
+			err = errPlain
 		}
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -188,7 +189,14 @@ func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 		Gate:    s.gate,
 		Seek:    s.seekRoom,
 		Refusal: refusal,
-		Log:     s.logf,
+		Refused: func(peer string, share bool) {
+			reason := noPlace
+			if share {
+				reason = noShare
+			}
+			s.refused(peer, http.StatusServiceUnavailable, reason, nil)
+		},
+		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
 			// What was accepted before the listener closed may be attached

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
@@ -101,6 +102,13 @@ type Server struct {
 	// ErrorLog takes what the server has to say. Default package log's
 	// standard logger.
 	ErrorLog *log.Logger
+	// Refused, if not nil, is told what was refused without Handler: malformed
+	// requests (400, 431 and the like), heads that do not come in time (408), and
+	// requests and connections for which there is no room (503). One goroutine at a
+	// time calls it, after the answer, and never one that serves requests. It is
+	// told of 20 refusals a second at most; of more it is told how many there were.
+	// Stats counts them all. middleware.AccessLog has a method for it.
+	Refused func(direct.Refusal)
 	// BaseContext gives the context that all requests of a listener derive
 	// from. Default context.Background.
 	BaseContext func(net.Listener) context.Context
@@ -156,6 +164,7 @@ type Server struct {
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
+	refusals     refusals
 
 	mu         sync.Mutex
 	gate       *loop.Gate

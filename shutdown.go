@@ -63,9 +63,14 @@ func (s *Server) await(ctx context.Context) error {
 	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.serving)+len(s.sets)+len(s.streams) > 0 {
+	for told := false; len(s.serving)+len(s.sets)+len(s.streams) > 0 || !told || s.refusals.telling(); {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if len(s.serving)+len(s.sets)+len(s.streams) == 0 && !told {
+			told = true // the last of it
+			s.tellOmitted()
+			continue
 		}
 		s.quiet.Wait()
 	}

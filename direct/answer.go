@@ -15,7 +15,12 @@ import (
 const keepBody = 16 << 10
 
 // Drop ends an exchange that will not be answered. For servers.
-func (x *Exchange) Drop() { x.release() }
+func (x *Exchange) Drop() {
+	if w := x.TakeWatcher(); w != nil {
+		defer w.Sent(Delivery{}) // also if Done panics
+	}
+	x.release()
+}
 
 // Reset makes x fresh for r. For servers.
 func (x *Exchange) Reset(r Request) {
@@ -32,6 +37,7 @@ func (x *Exchange) Reset(r Request) {
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
 	x.outer.ctx = nil
+	x.watcher = nil
 }
 
 // empty keeps the room of a slice and nothing that was in it.
@@ -55,6 +61,16 @@ type Answer struct {
 	File  File   // File.File is nil unless the body is a part of a file
 	// HasDate: Date is among the fields; else the server adds it.
 	HasDate bool
+	// Watcher, if not nil, is told what becomes of the answer by who sends it.
+	Watcher Watcher
+}
+
+// Length is that of the body that is sent.
+func (a *Answer) Length() int64 {
+	if a.File.File != nil {
+		return a.File.Len
+	}
+	return int64(len(a.Body))
 }
 
 // Finish completes the answer. For servers, once, after the handler has
@@ -63,7 +79,7 @@ type Answer struct {
 func (x *Exchange) Finish() (a Answer) {
 	head := x.Method == http.MethodHead
 	if r := x.ready; r != nil {
-		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate}
+		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate, Watcher: x.TakeWatcher()}
 		x.addKept(&a)
 		if head {
 			a.Body = nil
@@ -74,7 +90,7 @@ func (x *Exchange) Finish() (a Answer) {
 		x.release()
 		return a
 	}
-	a = Answer{Status: x.Status(), Body: x.body, File: x.file}
+	a = Answer{Status: x.Status(), Body: x.body, File: x.file, Watcher: x.TakeWatcher()}
 	x.mergeKept()
 	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head, x.digits[:0])
 	a.Fields = x.fields

@@ -34,7 +34,7 @@ func TestResetForgets(t *testing.T) {
 	x := Exchange{
 		Request: Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1},
 		Pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		outer: outer{ctx: t.Context()},
+		outer: outer{ctx: t.Context()}, watcher: new(pair),
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))

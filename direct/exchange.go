@@ -91,6 +91,8 @@ type Exchange struct {
 	file   File
 	digits [20]byte // of Content-Length
 	outer  outer    // what middleware has added
+	// watcher is told what becomes of the answer; nil for nobody.
+	watcher Watcher
 }
 
 // A pathValue is what one wildcard of the pattern stands for.

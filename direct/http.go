@@ -54,6 +54,13 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	if done := a.File.Done; done != nil {
 		defer done()
 	}
+	d := Delivery{Status: a.Status}
+	if watcher := a.Watcher; watcher != nil {
+		watcher.Keep() // x is used for others before the answer is sent
+		if !Watch(w, watcher) {
+			defer func() { watcher.Sent(d) }()
+		}
+	}
 	h := w.Header()
 	x.giveBack(h)
 	for _, f := range a.Fields {
@@ -70,6 +77,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 		// The rest of what was announced will not come.
 		panic(http.ErrAbortHandler)
 	}
+	d.Body, d.Complete = a.Length(), true
 }
 
 // SendFile sends f as a part of the body, by w's own way if it is a

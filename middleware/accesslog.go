@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -23,7 +22,7 @@ const (
 	LogCommon
 	// LogText and LogJSON are log/slog's formats. They also have the host, the
 	// latency, and, where there is one, the pattern of the route, the user and the
-	// request id.
+	// request id; and aborted=true if not all of the answer was sent.
 	LogText
 	LogJSON
 	// LogVhostCombined is Apache's "vhost_combined": LogCombined with the host and
@@ -59,18 +58,26 @@ type AccessLogOptions struct {
 	Every time.Duration
 }
 
-// An AccessLog writes a line for each request, when its handler has returned.
+// An AccessLog writes a line for each request, when its answer has been sent: when
+// the last of it has been handed to the operating system, or the client has left.
+// On other servers than chert it is written when the handler has returned.
 //
 // In the formats of Apache its time is when the request came, in a record
-// for log/slog when it was answered. Latency is the time between. On chert's
-// event loops a request comes when the loop has found it, or others with it, to
-// be there: what it waits for those others counts.
+// for log/slog when the answer had been sent. Latency is the time between. On
+// chert's event loops a request comes when the loop has found it, or others with
+// it, to be there: what it waits for those others counts.
 //
 // The line has the client's address as RealIP, outside of it or inside, has
-// found it; the user's name; method, target, status; and how many bytes of body
-// the handler wrote, which is not how many arrived. A handler that panicked
-// before it answered has status 500, one that took the connection with Hijack
-// 101.
+// found it; the user's name; method, target; the status that was sent; and how
+// many bytes of body were, without heads and without what frames chunks, as
+// nginx's $body_bytes_sent and Apache's %b. What other middleware outside of the
+// log has made of the answer, as Compress does, is in these. An answer that was
+// cut off has fewer bytes than it should; LogText and LogJSON say so besides. On
+// other servers than chert the bytes are those that the handler wrote. A handler
+// that panicked before it answered has status 500, one that took the connection
+// with Hijack 101.
+//
+// Refused writes a line for what the server has refused without its handler.
 //
 // What clients chose is escaped as nginx does it, control characters and bytes
 // beyond ASCII as \xHH, and cut at 4 KiB, so that no client can forge a line.
@@ -86,11 +93,13 @@ type AccessLogOptions struct {
 //
 // In the formats of Apache a request costs no allocation on the direct way,
 // and one on the plain way, for the response writer. LogText, LogJSON and Logger
-// cost what log/slog does.
+// cost what log/slog does. The line of an answer that its client does not take at
+// once, or that follows others of the same connection at once, costs a copy of
+// what it says.
 //
 // When the buffer is full and the one before is still being written, requests
 // wait: no line is dropped but by an Output that fails, see Lost. Close must be
-// called when the server has stopped, else the last second is lost.
+// called when the server has stopped, else the last lines are lost.
 type AccessLog struct {
 	o       AccessLogOptions
 	clf     bool
@@ -98,6 +107,8 @@ type AccessLog struct {
 	vhost   bool
 	timed   bool
 	handler slog.Handler // unless clf
+	kept    slog.Handler // the same for lines that must not wait; unless clf or with Logger
+	later   later        // records for Logger that must not wait
 	lines   lines
 	stamp   stamp                // guarded by lines.mu
 	mono    func() time.Duration // direct.Clock
@@ -122,22 +133,29 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	switch {
 	case l.o.Logger != nil:
 		l.handler = l.o.Logger.Handler()
+		l.later.init(l.handler)
 	case l.o.Format == LogText:
-		l.handler = slog.NewTextHandler(&l.lines, nil)
+		l.handler, l.kept = slog.NewTextHandler(&l.lines, nil), slog.NewTextHandler(keptLines{&l.lines}, nil)
 	case l.o.Format == LogJSON:
-		l.handler = slog.NewJSONHandler(printable{&l.lines}, nil)
+		l.handler, l.kept = slog.NewJSONHandler(printable{&l.lines}, nil), slog.NewJSONHandler(printable{keptLines{&l.lines}}, nil)
 	case !l.clf:
 		panic("middleware: NewAccessLog: unknown Format")
 	}
 	return l
 }
 
-// Flush writes out all lines until now and returns the first error of Output.
-func (l *AccessLog) Flush() error { return l.lines.flush() }
+// Flush writes out all lines until now, to Output or Logger, and returns the first error of Output.
+func (l *AccessLog) Flush() error {
+	l.later.wait()
+	return l.lines.flush()
+}
 
 // Close is Flush, and makes every later line be written at once. It does not
 // close Output.
-func (l *AccessLog) Close() error { return l.lines.close() }
+func (l *AccessLog) Close() error {
+	l.later.wait()
+	return l.lines.close()
+}
 
 // Lost is how many lines Output has failed to take.
 func (l *AccessLog) Lost() int64 { return l.lines.lost.Load() }
@@ -149,55 +167,52 @@ func (l *AccessLog) Wrap(next http.Handler) http.Handler {
 		l.serveDirect)
 }
 
-// An entry is what every line says. Its strings may be views of buffers.
-type entry struct {
-	remote, user, method, target, proto string
-	// ip is the address in remote as netip writes it, if that is known.
-	ip string
-
-	status  int
-	size    int64
-	latency time.Duration
-	views   bool
-}
-
-// more is what some lines say besides. It is apart because clearing it costs.
-type more struct{ host, referer, agent, id, pattern string }
-
-var nothingMore more
-
 func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	var rec wrap.Writer
+	l.admit()
+	var seen wrap.Writer
 	start, panicked := l.mono(), true
 	defer func() {
-		e := entry{
-			remote: r.RemoteAddr, user: rec.User(), method: r.Method, target: r.RequestURI, proto: r.Proto,
-			status: rec.Status(), size: rec.Written(),
-		}
-		switch {
-		case e.status != 0:
-		case rec.Hijacked():
-			e.status = http.StatusSwitchingProtocols
-		case panicked:
-			e.status = http.StatusInternalServerError
-		default:
-			e.status = http.StatusOK
-		}
+		rec := l.newRecord(start)
+		e, m := &rec.e, &rec.m
+		e.remote, e.user, e.method, e.target, e.proto = r.RemoteAddr, seen.User(), r.Method, r.RequestURI, r.Proto
 		if e.target == "" && r.URL != nil { // a request that no server has read
 			e.target = r.URL.RequestURI()
 		}
-		m := more{host: r.Host}
+		e.ip, e.views = "", false
 		if !l.short {
+			m.host, m.pattern = r.Host, ""
 			m.referer, m.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
 			m.id = first(w.Header()[requestIDField])
 		}
 		if !l.clf {
 			m.pattern = r.Pattern
 		}
-		l.log(&e, &m, start)
+		if rec.trim(); seen.Hijacked() || !direct.Watch(w, rec) {
+			rec.Sent(delivered(&seen, r, panicked))
+		}
 	}()
-	next.ServeHTTP(rec.Init(w, nil), r)
+	next.ServeHTTP(seen.Init(w, nil), r)
 	panicked = false
+}
+
+// delivered is what becomes of an answer as far as it is known when its handler
+// has returned.
+func delivered(w *wrap.Writer, r *http.Request, panicked bool) direct.Delivery {
+	d := direct.Delivery{Status: w.Status(), Body: w.Written()}
+	switch {
+	case w.Hijacked():
+		if d.Complete = true; d.Status == 0 {
+			d.Status = http.StatusSwitchingProtocols
+		}
+		return d
+	case d.Status == 0 && !panicked:
+		d.Status = http.StatusOK
+	}
+	if r.Method == http.MethodHead || d.Status == http.StatusNotModified || d.Status == http.StatusNoContent {
+		d.Body = 0 // what was written was not sent
+	}
+	d.Complete = !panicked && r.Context().Err() == nil
+	return d
 }
 
 func first(values []string) string {
@@ -208,13 +223,14 @@ func first(values []string) string {
 }
 
 func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
+	l.admit()
 	if x.Time == 0 {
 		x.Time = l.mono() // for all inside too
 	}
 	panicked := true
 	defer func() {
 		if answered || panicked { // else the plain way logs it
-			l.logDirect(x, panicked)
+			x.Watch(l.directRecord(x))
 		}
 	}()
 	answered = next.ServeDirect(x)
@@ -222,58 +238,22 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	return answered
 }
 
-func (l *AccessLog) logDirect(x *direct.Exchange, panicked bool) {
-	// One by one: a literal is made elsewhere and copied, and the copy waits for
-	// what was just written.
-	var e entry
+func (l *AccessLog) directRecord(x *direct.Exchange) *record {
+	rec := l.newRecord(x.Time)
+	e, m := &rec.e, &rec.m
 	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
 	e.ip = x.PeerIP()
-	e.status, e.size, e.views = x.Status(), x.Size(), true
-	if panicked {
-		e.status, e.size = http.StatusInternalServerError, 0
-	}
-	if l.short {
-		l.log(&e, &nothingMore, x.Time)
-		return
-	}
-	m := more{host: view(x.Host), referer: view(x.Fields.Get("Referer")), agent: view(x.Fields.Get("User-Agent"))}
-	if !l.clf || l.o.RequestID {
-		m.id = x.GetField(requestIDField)
-	}
-	if !l.clf {
-		m.pattern = x.Pattern
-	}
-	l.log(&e, &m, x.Time)
-}
-
-// view is b as a string, without a copy, for who does not keep it.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-func (l *AccessLog) log(e *entry, m *more, start time.Duration) {
-	if e.method == http.MethodHead || e.status == http.StatusNotModified || e.status == http.StatusNoContent {
-		e.size = 0 // what was written was not sent
-	}
-	if l.timed {
-		e.latency = l.mono() - start
-	}
-	if !l.o.Query {
-		e.target = beforeQuery(e.target)
-		if m.referer != "" {
-			m.referer = beforeQuery(m.referer)
+	e.views = true
+	if !l.short {
+		m.host, m.referer, m.agent = view(x.Host), view(x.Fields.Get("Referer")), view(x.Fields.Get("User-Agent"))
+		m.id, m.pattern = "", ""
+		if !l.clf || l.o.RequestID {
+			m.id = x.GetField(requestIDField)
+		}
+		if !l.clf {
+			m.pattern = x.Pattern
 		}
 	}
-	if !l.clf {
-		l.record(e, m)
-		return
-	}
-	room := e.room(m)
-	if l.vhost {
-		room += 8 + 4*len(m.host)
-	}
-	b := l.lines.begin(room)
-	if l.vhost {
-		b = l.appendVhost(b, m.host)
-	}
-	b = l.appendLine(b, e, m, start)
-	l.lines.end(b)
+	rec.trim()
+	return rec
 }

@@ -52,6 +52,13 @@ func exchange(x *direct.Exchange, r *http.Request) {
 	})
 }
 
+// sent tells the watcher of a as a server does.
+func sent(a direct.Answer) {
+	if a.Watcher != nil {
+		a.Watcher.Sent(direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
+	}
+}
+
 // directly answers by ServeDirect. ok is false if that declined.
 func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool) {
 	t.Helper()
@@ -61,10 +68,12 @@ func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool)
 	}
 	var x direct.Exchange
 	exchange(&x, r)
+	defer x.Drop() // after a panic
 	if !d.ServeDirect(&x) {
 		return a, false
 	}
 	f := x.Finish()
+	sent(f)
 	a = answer{f.Status, http.Header{}, string(f.Body)}
 	for _, field := range f.Fields {
 		a.Header.Add(field.Name, field.Value)

@@ -15,7 +15,8 @@ import (
 // This file is the access log by way of log/slog.
 
 // record gives a line to slog.
-func (l *AccessLog) record(e *entry, m *more) {
+func (l *AccessLog) record(rec *record) {
+	e, m := &rec.e, &rec.m
 	ctx := context.Background()
 	if !l.handler.Enabled(ctx, slog.LevelInfo) {
 		return
@@ -29,6 +30,12 @@ func (l *AccessLog) record(e *entry, m *more) {
 		}
 		return s
 	}
+	server := func(s string) string { // the server's own, but for the copy of Keep
+		if rec.kept {
+			return strings.Clone(s)
+		}
+		return s
+	}
 	path, query, _ := strings.Cut(e.target, "?")
 	r := slog.NewRecord(l.stamp.now(), slog.LevelInfo, "request", 0)
 	r.AddAttrs(slog.String("method", own(e.method)), slog.String("path", own(path)))
@@ -37,16 +44,31 @@ func (l *AccessLog) record(e *entry, m *more) {
 	}
 	r.AddAttrs(
 		slog.Int("status", e.status), slog.Int64("bytes", e.size), slog.Duration("latency", e.latency),
-		slog.String("remote", hostOf(e.remote)), slog.String("host", own(m.host)), slog.String("proto", e.proto),
+		slog.String("remote", server(hostOf(e.remote))), slog.String("host", own(m.host)), slog.String("proto", server(e.proto)),
 	)
+	if e.aborted {
+		r.AddAttrs(slog.Bool("aborted", true))
+	}
 	for _, a := range [...]struct{ key, value string }{
-		{"pattern", m.pattern}, {"user", e.user}, {"request_id", m.id}, {"referer", own(m.referer)}, {"user_agent", own(m.agent)},
+		{"pattern", server(m.pattern)}, {"user", server(e.user)}, {"request_id", server(m.id)}, {"referer", own(m.referer)}, {"user_agent", own(m.agent)},
 	} {
 		if a.value != "" {
 			r.AddAttrs(slog.String(a.key, a.value))
 		}
 	}
-	l.handler.Handle(ctx, r)
+	l.handle(r, rec.kept)
+}
+
+// handle gives a record to slog. A caller that must not wait leaves that to a
+// goroutine if it is not known what the handler does.
+func (l *AccessLog) handle(r slog.Record, noWait bool) {
+	switch {
+	case l.o.Logger != nil && l.later.takes(r, noWait):
+	case noWait && l.o.Logger == nil:
+		l.kept.Handle(context.Background(), r)
+	default:
+		l.handler.Handle(context.Background(), r)
+	}
 }
 
 // printable passes lines of JSON on and escapes what cannot be printed, as slog's

@@ -84,6 +84,7 @@ func TestAccessLogTime(t *testing.T) {
 			came -= 3 * time.Second
 			x.Time = came
 			h.ServeDirect(&x)
+			sent(x.Finish())
 		}
 		l.Close()
 		want := fmt.Sprintf("%s%s\"GET / HTTP/1.1\" 200 - %d\n", "192.0.2.1 - - ", moment.Add(came).Format(stampLayout+" "), (w.mono - came).Microseconds())

@@ -5,9 +5,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"net/http"
 
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware"
 )
 
@@ -56,8 +54,8 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// access is a log of requests to w, nil for none. Each line is one Write at once: lines gathers them. So it need not
-// be closed.
+// access is a log of requests to w, nil for none. Each line is written at once, and not gathered: lines does that. It is
+// flushed before lines is closed.
 func (f logFormat) access(w io.Writer) *middleware.AccessLog {
 	if f == logOff {
 		return nil
@@ -78,56 +76,4 @@ func (f logFormat) errors(w io.Writer) *log.Logger {
 		return log.New(w, "chert: ", 0)
 	}
 	return slog.NewLogLogger(h, slog.LevelError)
-}
-
-// countWriter counts what goes through it. Like any ResponseWriter it belongs to one handler.
-//
-// Flush, Hijack and deadlines are reached by http.ResponseController through Unwrap. ReadFrom and SendFile are here
-// because who looks for them asks only the writer it is given, and without them a file would be copied through user
-// space.
-type countWriter struct {
-	http.ResponseWriter
-	status int   // 0 until a final status is written; stays 0 when a panic came first
-	bytes  int64 // of the body
-}
-
-func (w *countWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *countWriter) WriteHeader(status int) {
-	// The first final status counts. 1xx may come before it, except 101, which is final.
-	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *countWriter) Write(p []byte) (int, error) {
-	w.begun()
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
-}
-
-func (w *countWriter) ReadFrom(r io.Reader) (int64, error) {
-	w.begun()
-	n, err := io.Copy(w.ResponseWriter, r)
-	w.bytes += n
-	return n, err
-}
-
-// SendFile implements direct.FileSender. What was sent of a file before an error is not known.
-func (w *countWriter) SendFile(f direct.File) error {
-	w.begun()
-	err := direct.SendFile(w.ResponseWriter, f)
-	if err == nil {
-		w.bytes += f.Len
-	}
-	return err
-}
-
-// begun records the status that net/http sends when the handler named none.
-func (w *countWriter) begun() {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
 }

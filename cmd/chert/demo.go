@@ -103,7 +103,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	opts := demo.Options{Errors: errs, At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
-		opts.Log = access.Wrap
+		opts.Log, srv.Refused = access.Wrap, access.Refused
+		defer access.Flush()
 	}
 	d, err := demo.New(opts)
 	if err != nil {
@@ -127,7 +128,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	err = waitDemo(o, srv, failed, stop, hangup, stdout, errs)
 	// What came from the cache says nothing where most is no file.
-	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}))
+	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}, refused(srv)))
 	return err
 }
 

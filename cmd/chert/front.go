@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware"
@@ -29,8 +30,8 @@ type generation struct {
 	handler http.Handler   // with the log before it
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
-	limits  io.Closer // the store that it shares with others; nil if there is none
-	logged  bool      // to front.lines
+	limits  io.Closer             // the store that it shares with others; nil if there is none
+	access  *middleware.AccessLog // to front.lines; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -42,7 +43,7 @@ func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*stati
 	if access != nil {
 		h = access.Wrap(h)
 	}
-	g := &generation{handler: h, logged: access != nil, files: files}
+	g := &generation{handler: h, access: access, files: files}
 	g.direct, _ = h.(direct.Handler)
 	return g
 }
@@ -93,34 +94,35 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	g := f.enter(shard)
 	defer g.leave(shard)
 	// The log may have to wait: on the plain way only.
-	if g.direct == nil || g.logged && f.lines.full() || !g.direct.ServeDirect(x) {
+	start, path := x.Now(), view(x.Path) // now: the handler may change it
+	if g.direct == nil || g.access != nil && f.lines.full() || !g.direct.ServeDirect(x) {
 		return false
 	}
-	status, size := x.Status(), x.Size()
-	if x.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified {
-		size = 0
-	}
-	f.tally.count(shard, status, size)
+	x.Watch(f.tally.watch(shard, x.Method, path, start))
 	return true
 }
 
-// ServeHTTP implements http.Handler. The slowest request is looked for here only: a direct answer that took long
-// would not have been given on the direct way.
+// refused is chert.Server's Refused.
+func (f *front) refused(r direct.Refusal) {
+	if access := f.now.Load().access; access != nil {
+		access.Refused(r)
+	}
+}
+
+// ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shard := shardOf(r.RemoteAddr)
 	g := f.enter(shard)
 	defer g.leave(shard)
-	start := time.Now()
-	path := r.URL.Path // read now: the handler may change it
-	cw := &countWriter{ResponseWriter: w}
-	// Deferred, so that a request whose handler panics is seen too.
-	defer func() {
-		f.tally.count(shard, cw.status, cw.bytes)
-		f.tally.slow(r.Method, path, time.Since(start))
-	}()
-	g.handler.ServeHTTP(cw, r)
-	cw.begun() // a handler that writes nothing sends 200 as well
+	c := f.tally.watch(shard, r.Method, r.URL.Path, direct.Clock())
+	if !direct.Watch(w, c) { // not chert's server
+		defer c.Sent(direct.Delivery{})
+	}
+	g.handler.ServeHTTP(w, r)
 }
+
+// view is b as a string, without a copy.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // replace makes g the generation of the moment. That before it is closed when its last request is done.
 func (f *front) replace(g *generation) {

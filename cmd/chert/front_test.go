@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +25,44 @@ func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok 
 		Method: method, Target: []byte(target), Path: []byte(path), RawQuery: []byte(query), Host: []byte(host),
 		RemoteAddr: "192.0.2.1:1234", Fields: direct.FieldsOf(nil),
 	})
-	return x, h.ServeDirect(x)
+	if ok = h.ServeDirect(x); ok {
+		sent(x)
+	}
+	return x, ok
+}
+
+// sent tells who watches the answer, as a server does.
+func sent(x *direct.Exchange) {
+	status := x.Status()
+	d := direct.Delivery{Status: status, Body: x.Size(), Complete: true}
+	if x.Method == "HEAD" || status == 304 {
+		d.Body = 0
+	}
+	if w := x.TakeWatcher(); w != nil {
+		w.Sent(d)
+	}
+}
+
+// watched is a recorder that tells what becomes of an answer.
+type watched struct {
+	*httptest.ResponseRecorder
+	watcher direct.Watcher
+}
+
+func (w *watched) Watch(watcher direct.Watcher) bool {
+	w.watcher = watcher
+	return true
+}
+
+// askPlain sends a request on the plain way, as a server does.
+func askPlain(h http.Handler, r *http.Request) {
+	w := &watched{ResponseRecorder: httptest.NewRecorder()}
+	h.ServeHTTP(w, r)
+	d := direct.Delivery{Status: w.Code, Body: int64(w.Body.Len()), Complete: true}
+	if r.Method == "HEAD" {
+		d.Body = 0
+	}
+	w.watcher.Sent(d)
 }
 
 // A request must not be slowed by what counts it.
@@ -46,6 +82,7 @@ func TestFrontAllocates(t *testing.T) {
 			if !f.ServeDirect(&x) {
 				t.Error("not direct")
 			}
+			sent(&x)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", host, n)
 		}
@@ -73,10 +110,10 @@ func TestFrontCounts(t *testing.T) {
 		if _, ok := ask(f, r.method, "x", r.path); !ok {
 			t.Errorf("%v was not answered", r)
 		}
-		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(r.method, r.path, nil))
+		askPlain(f, httptest.NewRequest(r.method, r.path, nil))
 	}
 	// Both ways count alike: 10 requests, the bodies of GET without 304's.
-	text := f.tally.summary(0, static.Stats{Hits: 3, Misses: 1})
+	text := f.tally.summary(0, static.Stats{Hits: 3, Misses: 1}, 0)
 	lines := strings.Split(text, "\n")
 	if lines[0] != "chert: 10 requests and 30B in 0s" || lines[1] != "chert: 2 answered 4xx, 2 answered 5xx; 75.0 % from the cache" ||
 		!strings.HasPrefix(lines[2], `chert: slowest: `) || len(lines) != 4 || lines[3] != "" {
@@ -87,7 +124,7 @@ func TestFrontCounts(t *testing.T) {
 func TestSummaryOfNothing(t *testing.T) {
 	t.Parallel()
 	var none tally
-	if got := none.summary(90e9, static.Stats{}); got != "chert: 0 requests and 0B in 1m30s\n" {
+	if got := none.summary(90e9, static.Stats{}, 0); got != "chert: 0 requests and 0B in 1m30s\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -99,11 +136,11 @@ func TestSlowest(t *testing.T) {
 	f.slow("GET", "/a", 5e6)
 	f.slow("GET", "/b\n\u202e\xff", 1234567890)
 	f.slow("GET", "/c", 6e6)
-	if got := f.summary(0, static.Stats{}); !strings.HasSuffix(got, "\nchert: slowest: GET \"/b\\n\\u202e\\xff\" in 1.23s\n") {
+	if got := f.summary(0, static.Stats{}, 0); !strings.HasSuffix(got, "\nchert: slowest: GET \"/b\\n\\u202e\\xff\" in 1.23s\n") {
 		t.Errorf("%q", got)
 	}
 	f.slow("GET", "/"+strings.Repeat("x", 1000), 2e12)
-	if got := f.summary(0, static.Stats{}); len(got) > 400 || !strings.Contains(got, `xxx"... in 33m20s`) {
+	if got := f.summary(0, static.Stats{}, 0); len(got) > 400 || !strings.Contains(got, `xxx"... in 33m20s`) {
 		t.Errorf("%q", got)
 	}
 }
@@ -120,8 +157,8 @@ func TestFrontPlain(t *testing.T) {
 	if _, ok := ask(f, "GET", "x", "/"); ok {
 		t.Error("who declines answered directly")
 	}
-	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	if got := f.tally.summary(0, static.Stats{}); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
+	askPlain(f, httptest.NewRequest("GET", "/", nil))
+	if got := f.tally.summary(0, static.Stats{}, 0); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
 		t.Errorf("%q", got)
 	}
 }
@@ -327,31 +364,6 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-func TestCountWriterSendsFiles(t *testing.T) {
-	t.Parallel()
-	w := &sender{ResponseRecorder: httptest.NewRecorder()}
-	cw := &countWriter{ResponseWriter: w}
-	if err := cw.SendFile(direct.File{Len: 7}); err != nil || cw.bytes != 7 || cw.status != 200 || !w.sent {
-		t.Errorf("%v %+v", err, cw)
-	}
-	w.err = errors.New("gone")
-	if err := cw.SendFile(direct.File{Len: 7}); err != w.err || cw.bytes != 7 {
-		t.Errorf("%v %+v", err, cw)
-	}
-}
-
-// sender stands for chert's own writer.
-type sender struct {
-	*httptest.ResponseRecorder
-	sent bool
-	err  error
-}
-
-func (s *sender) SendFile(direct.File) error {
-	s.sent = true
-	return s.err
-}
-
 func TestShards(t *testing.T) {
 	t.Parallel()
 	seen := make(map[int]bool)
@@ -386,6 +398,7 @@ func BenchmarkFront(b *testing.B) {
 				x.Reset(req)
 				for pb.Next() {
 					h.ServeDirect(&x)
+					sent(&x)
 				}
 			})
 		})

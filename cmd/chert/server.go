@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
 )
@@ -26,6 +27,7 @@ type server struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	lines   *lines
+	logs    map[logFormat]*middleware.AccessLog // to lines; generations share them
 	errs    *log.Logger
 	errsTo  errorOutput
 	srv     *chert.Server
@@ -60,7 +62,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
 	defer s.lines.close()
 	s.front.lines = s.lines
 	s.errs = log.New(&s.errsTo, "", 0)
@@ -83,7 +85,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	s.use(first)
 	s.conns = first.conns
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
+		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.Pooled
@@ -99,7 +102,12 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		s.openBrowser()
 	}
 	err = s.serveUntil(stop, hangup)
-	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache()))
+	for _, access := range s.logs {
+		if access != nil {
+			access.Flush() // what is on its way to lines
+		}
+	}
+	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
 }
 
@@ -164,7 +172,12 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 		}
 		return err
 	}
-	up.gen = newGeneration(behind(h, proxies), up.format.access(s.lines), files...)
+	access, ok := s.logs[up.format]
+	if !ok {
+		access = up.format.access(s.lines)
+		s.logs[up.format] = access
+	}
+	up.gen = newGeneration(behind(h, proxies), access, files...)
 	up.gen.limits = store
 	return nil
 }

@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/static"
 )
 
-// tally is what the summary at the end tells. All methods may be called at any time. Bytes are those of bodies; on the
-// direct way, what was handed to the connection.
+// tally is what the summary at the end tells. All methods may be called at any time. Bytes are those of bodies that were
+// handed to the system; a request is counted when its answer has been.
 type tally struct {
 	shards [shards]struct {
 		requests, bytes, client, server atomic.Int64
@@ -22,6 +24,34 @@ type tally struct {
 	least atomic.Int64 // nanoseconds of the slowest; who took less need not lock
 	mu    sync.Mutex
 	slowest
+}
+
+// counted is a request that is to be counted when its answer has been sent. It is pooled.
+type counted struct {
+	t            *tally
+	shard        int
+	start        time.Duration // by direct.Clock
+	method, path string
+}
+
+var allCounted = sync.Pool{New: func() any { return new(counted) }}
+
+// watch counts a request that came at start when its answer has been sent.
+func (t *tally) watch(shard int, method, path string, start time.Duration) direct.Watcher {
+	c := allCounted.Get().(*counted)
+	*c = counted{t, shard, start, method, path}
+	return c
+}
+
+// Keep implements direct.Watcher.
+func (c *counted) Keep() { c.path = strings.Clone(c.path[:min(len(c.path), maxPath+1)]) }
+
+// Sent implements direct.Watcher.
+func (c *counted) Sent(d direct.Delivery) {
+	c.t.count(c.shard, d.Status, d.Body)
+	c.t.slow(c.method, c.path, direct.Clock()-c.start)
+	*c = counted{}
+	allCounted.Put(c)
 }
 
 // slowest is the request that took longest.
@@ -57,8 +87,16 @@ func (t *tally) slow(method, path string, took time.Duration) {
 	}
 }
 
+// refused is how many requests and connections srv has refused without its handler.
+func refused(srv *chert.Server) (n int64) {
+	for _, r := range srv.Stats().Refused {
+		n += r.Count
+	}
+	return n
+}
+
 // summary is printed when the server stops: a line or three, each with its end.
-func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
+func (t *tally) summary(uptime time.Duration, cache static.Stats, refused int64) string {
 	var requests, bytes, client, server int64
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -68,6 +106,9 @@ func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
 		server += s.server.Load()
 	}
 	b := fmt.Appendf(nil, "chert: %s and %s in %v", plural(requests, "request"), config.ShowSize(bytes), round(uptime))
+	if refused > 0 {
+		b = fmt.Appendf(b, "; %d refused", refused)
+	}
 	if requests == 0 {
 		return string(append(b, '\n'))
 	}
@@ -83,12 +124,14 @@ func (t *tally) summary(uptime time.Duration, cache static.Stats) string {
 	return string(append(b, '\n'))
 }
 
+// maxPath is how much of a path is shown, in bytes.
+const maxPath = 200
+
 // showPath quotes what a client has sent, so that no byte of it means anything to a terminal. Not by quote: that
 // leaves alone what turns the direction of writing.
 func showPath(path string) string {
-	const most = 200
-	if len(path) > most {
-		return strconv.Quote(path[:most]) + "..."
+	if len(path) > maxPath {
+		return strconv.Quote(path[:maxPath]) + "..."
 	}
 	return strconv.Quote(path)
 }

@@ -47,6 +47,9 @@ type Config struct {
 	// Stopping is closed when the server begins to stop; see StoppingKey.
 	Stopping <-chan struct{}
 	Logf     func(format string, args ...any)
+	// Refused is told of requests that are refused without the handler, nil for
+	// nobody. head is what has come of the request. It does not wait.
+	Refused func(peer string, status int, reason string, head []byte)
 	// Slots bound how many handlers run at once; nil for no bound.
 	Slots *conn.Semaphore
 	// DrainFor bounds how long the rest of a body is read that nobody wants.

@@ -203,6 +203,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 	case x.ExpectOther:
 		// RFC 9110 section 10.1.1: a server MAY answer 417 to an expectation
 		// other than 100-continue.
+		x.c.Refuse(http.StatusExpectationFailed, "unknown expectation", []byte(x.Req.Method+" "+x.Req.RequestURI+" "+x.Req.Proto))
 		x.Res.Header().Set("Connection", "close")
 		x.Res.WriteHeader(http.StatusExpectationFailed)
 	case x.c.Slots != nil && x.is(reset):
@@ -233,10 +234,11 @@ func (x *Exchange) finish() conn.Next {
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
-	next := x.Res.finish()
+	next, o := x.Res.finish()
 	if next == conn.Detached {
 		return next
 	}
+	x.c.Follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
 		if !x.Res.broken && (x.Body.unfinished() || x.Body.earlyClose) {
@@ -257,7 +259,8 @@ func (x *Exchange) abort() conn.Next {
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
-	next := x.Res.abort()
+	next, o := x.Res.abort()
+	x.c.Follow(&o)
 	if next != conn.Detached && x.Body != nil {
 		if x.Body.unfinished() {
 			next = conn.Linger

@@ -10,6 +10,12 @@ import (
 
 // Hijack implements http.Hijacker.
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	o := Outcome{c: w.x.c}
+	defer func() { // what follows is not the server's answer
+		if o.Watched() {
+			o.tell(0)
+		}
+	}()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -36,6 +42,9 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	w.taken.Store(&nc)
 	w.x.m.Release()
+	if watched := w.outcome(); watched.Watched() {
+		o.watcher, o.d = watched.watcher, watched.d
+	}
 	w.end()
 	if hook != nil {
 		w.x.c.ConnState(hook, http.StateHijacked)

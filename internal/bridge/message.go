@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -33,6 +34,9 @@ type Message interface {
 	// Finish ends the answer, whose body has been given, and says what becomes of
 	// the connection. h has the trailers.
 	Finish(h http.Header) conn.Next
+	// Held is how many bytes that the Message was given it has not given to the
+	// Link, and will not.
+	Held() int64
 	// Release gives back what the handler holds of the server, once it has returned
 	// or taken the connection: what follows may wait for the peer. Aside calls f,
 	// which may wait on the server's account, without that.
@@ -56,7 +60,9 @@ type Progress struct {
 	Written  int64 // of the body
 	HeadOut  bool  // Complete was called
 	Trailers []string
+	Given    int64 // of the body, to Message and Link
 	Err      error // of the connection; sticky
+	watcher  direct.Watcher
 
 	notify chan bool // for CloseNotify
 }
@@ -112,6 +118,13 @@ func (c *Client) Begin() {
 	}
 	c.runs = rand.Uint32() // or short connections would never be sampled
 	c.SetState(http.StateNew)
+}
+
+// Refuse notes that a request is refused without the handler; see Config.Refused.
+func (c *Client) Refuse(status int, reason string, head []byte) {
+	if f := c.Refused; f != nil {
+		f(c.Link.Peer(), status, reason, head)
+	}
 }
 
 // SetTLS says what was negotiated, before the first request.

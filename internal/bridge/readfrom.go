@@ -157,6 +157,7 @@ func (w *Response) passBy(n int64, f func(t conn.Link) (int64, error)) (int64, e
 	}
 	sent, err := f(w.x.c.Link)
 	w.Written += sent
+	w.Given += sent
 	w.failed(err)
 	return sent, err
 }

@@ -230,6 +230,7 @@ func (w *Response) emit(p []byte) error {
 	if w.complete(p); w.x.IsHEAD || w.Err != nil {
 		return w.Err
 	}
+	w.Given += int64(len(p))
 	w.failed(w.x.m.Data(p))
 	return w.Err
 }
@@ -343,12 +344,13 @@ func (w *Response) CloseNotify() <-chan bool {
 	return ch
 }
 
-// finish sends what is left after the handler has returned.
-func (w *Response) finish() conn.Next {
+// finish sends what is left after the handler has returned, and returns what
+// somebody is to be told of it.
+func (w *Response) finish() (conn.Next, Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hijacked() {
-		return conn.Detached
+		return conn.Detached, Outcome{}
 	}
 	w.Done = true
 	if !w.wroteHeader {
@@ -359,8 +361,10 @@ func (w *Response) finish() conn.Next {
 	next := w.x.m.Finish(w.header)
 	w.broken = w.Err != nil
 	w.missing = w.Status == http.StatusNotFound || w.Status == http.StatusMethodNotAllowed
+	o := w.outcome()
+	o.d.Complete = !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
 	w.end()
-	return next
+	return next, o
 }
 
 // implicitHeader is the answer of a handler that wrote nothing: 200, or the
@@ -379,11 +383,11 @@ func (w *Response) implicitHeader() {
 }
 
 // abort ends the response of a handler that panicked.
-func (w *Response) abort() conn.Next {
+func (w *Response) abort() (next conn.Next, o Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hijacked() {
-		return conn.Detached
+		return conn.Detached, o
 	}
 	w.Done = true
 	if w.Progress != nil && w.HeadOut {
@@ -391,8 +395,9 @@ func (w *Response) abort() conn.Next {
 		// make sense of.
 		w.flush()
 	}
+	o = w.outcome()
 	w.end()
-	return conn.Close
+	return conn.Close, o
 }
 
 // complain logs a handler's mistake with the place where it was made.

@@ -123,6 +123,13 @@ type Link interface {
 	// Stalled reports whether bytes wait for the peer to take them, or for their
 	// turn.
 	Stalled() bool
+	// Unsent tells what has become of the bytes that were given to Send, Write and
+	// the like: how many wait for the peer, or for their turn, and how many were
+	// lost, for they will never be sent.
+	Unsent() (waiting, lost int64)
+	// Follow has f told when nothing waits any more of what was given so far. It
+	// may be at once, by the caller.
+	Follow(f Follower)
 	// SendFile sends up to n bytes of f without copying them to user space, and
 	// waits as Write does: from the given offset, or with -1 from its current
 	// one, which moves then. ok is false when that cannot be done here; nothing
@@ -232,6 +239,14 @@ type Holder interface {
 	// Release is called once, when all has been sent or the connection has
 	// failed, by any goroutine and without a lock of the Link.
 	Release()
+}
+
+// A Follower is told how the sending of what was given to a Link has ended.
+type Follower interface {
+	// Sent is called once, with how many of the bytes until then, counted from the
+	// connection's beginning, have not been sent and will not be. Any goroutine
+	// calls it, without a lock of the Link's; it must not wait, nor use the Link.
+	Sent(lost int64)
 }
 
 // A Layer transforms all bytes of a connection: TLS. Its methods are called by

@@ -36,6 +36,7 @@ type queue struct {
 	deadline int64      // for the peer to take it all, of sys.Nanotime; 0 for none
 	err      error      // of the connection, met where nobody could be told
 	freed    []Holder   // to be released by unlock
+	follow   follow     // who is told what becomes of it
 	// missed: an event came while another goroutine had mu, which may have met the
 	// full socket before it.
 	missed atomic.Bool
@@ -168,6 +169,7 @@ func (c *Conn) Send(w *Write) error {
 				w.Holder.Release()
 			}
 			if e != 0 {
+				c.lose(int64(len(w.A) + len(w.B) - n))
 				return c.opError("write", e)
 			}
 			return nil
@@ -175,11 +177,12 @@ func (c *Conn) Send(w *Write) error {
 		sent = n
 	}
 	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
+	s.take(sent)
 	if err := c.mayWrite(); err != nil {
+		c.lose(s.size())
 		release(s.free())
 		return err
 	}
-	s.take(sent)
 	disk := c.enterDisk(s.n > 0)
 	tried, err := c.sendSegment(q, s, w)
 	if disk {
@@ -199,6 +202,7 @@ func (c *Conn) sendSegment(q *queue, s segment, w *Write) (tried bool, err error
 	if tried = q == nil && !cork; tried {
 		err = c.transmit(&s, false)
 		if err != errWouldBlock && err != errYield {
+			c.lose(s.size())
 			release(s.free())
 			return true, err
 		}
@@ -287,20 +291,33 @@ func (c *Conn) newQueue() *queue {
 }
 
 // unlock unlocks mu, and then does what must not be done under it: Release is
-// user code, which may use the connection.
+// user code, which may use the connection, and so may Sent be. One goroutine at a
+// time tells those who follow, so that they hear of it in order.
 func (q *queue) unlock() {
-	if len(q.freed) == 0 {
-		q.mu.Unlock()
-	} else {
+	w := &q.follow
+	for len(q.freed) > 0 || len(w.passed) > 0 && !w.telling {
 		var few [2]Holder
 		freed := append(few[:0], q.freed...)
 		clear(q.freed)
 		q.freed = q.freed[:0]
+		var passed []mark
+		if !w.telling {
+			passed, w.passed = w.passed, nil
+			w.telling = passed != nil
+		}
 		q.mu.Unlock()
 		for _, h := range freed {
 			h.Release()
 		}
+		for _, m := range passed {
+			m.f.Sent(m.lost)
+		}
+		q.mu.Lock()
+		if passed != nil {
+			w.telling = false
+		}
 	}
+	q.mu.Unlock()
 	if q.missed.Load() && q.missed.Swap(false) {
 		q.c.loop.Post(q.c.handle, queueStalled{})
 	}
@@ -369,9 +386,12 @@ func (q *queue) send() error {
 	q.stalled = false
 	for len(q.segments) > 0 {
 		s := &q.segments[0]
-		before := s.bytes()
+		before, size := s.bytes(), s.size()
 		err := q.c.transmit(s, len(q.segments) > 1)
 		q.held += s.bytes() - before
+		if q.follow.sent += size - s.size(); q.c.layer == nil || err == nil { // what is sealed may still be there
+			q.follow.pass()
+		}
 		switch err {
 		case nil:
 			q.free(s.free())
@@ -397,6 +417,7 @@ func (q *queue) send() error {
 
 // clear drops all that is queued. mu is held.
 func (q *queue) clear() {
+	q.follow.end(q.size())
 	for i := range q.segments {
 		q.free(q.segments[i].free())
 	}

@@ -17,14 +17,18 @@ func (c *Conn) Write(a, b []byte) error {
 	}
 	s := segment{a: a, b: b}
 	for {
-		if err := c.mayWrite(); err != nil {
-			return err
+		err := c.mayWrite()
+		done := false
+		if err == nil {
+			done, err = c.offer(&s)
 		}
-		done, err := c.offer(&s)
+		if err == nil && !done {
+			err = c.awaitWritable()
+		}
+		if err != nil {
+			c.lose(s.size()) // none of it is queued
+		}
 		if done || err != nil {
-			return err
-		}
-		if err := c.awaitWritable(); err != nil {
 			return err
 		}
 	}
@@ -70,6 +74,7 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 	defer q.unlock()
 	if !q.stalled && len(q.segments) > 0 && q.held+s.bytes() <= highWater {
 		q.add(*s, false) // one call sends both
+		*s = segment{}
 		return true, q.send()
 	}
 	if err := q.send(); err != nil {

@@ -36,8 +36,10 @@ type Accept struct {
 	// Seek has connections give way elsewhere than on the loop that calls it,
 	// and does not wait for it. Whoever awaits a place hears of it. Nil: nowhere.
 	Seek func()
-	// Refusal is what a connection for which there is no place is answered.
-	Refusal []byte
+	// Refusal makes what a connection for which there is no place is answered,
+	// Refused is told of it; share says that its address has too many.
+	Refusal func() []byte
+	Refused func(peer string, share bool)
 	// Log reports a condition that an operator must know, in one line.
 	Log func(format string, args ...any)
 
@@ -205,9 +207,10 @@ func (ln *Listener) refuseSome() {
 	defer ln.files.Unlock()
 	for range refuseBatch {
 		ln.giveUpReserve()
-		fd, _, e := ln.loop.poller.Accept(ln.fd)
+		fd, peer, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
-			answerAndClose(fd, ln.Refusal, ln.loop.Scratch())
+			answerAndClose(fd, ln.Refusal(), ln.loop.Scratch())
+			ln.Refused(peer, false)
 		}
 		ln.reserve, _ = sys.ReservePlace()
 		if e != 0 && !sys.TemporaryAccept(e) {
@@ -245,8 +248,9 @@ func (a *Accept) giveUpReserve() {
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
 	if !a.Gate.Admit(peer) {
-		answerAndClose(fd, a.Refusal, l.Scratch())
+		answerAndClose(fd, a.Refusal(), l.Scratch())
 		a.Gate.Leave("")
+		a.Refused(peer, true)
 		return
 	}
 	if err := a.Open(l, fd, peer); err != nil {

@@ -141,7 +141,8 @@ func (c *Conn) write(a, b []byte) error {
 	if len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
 		c.stall.progress()
 		bufs := net.Buffers{a, b}
-		_, err := bufs.WriteTo(c.nc)
+		n, err := bufs.WriteTo(c.nc)
+		c.lost += int64(len(a)+len(b)) - n
 		return err
 	}
 	if len(a)+len(b) > pieceSize && sys.HavePoller {
@@ -149,17 +150,20 @@ func (c *Conn) write(a, b []byte) error {
 			return c.writeRaw(raw, a, b)
 		}
 	}
-	for _, p := range [2][]byte{a, b} {
-		for len(p) > 0 {
-			n := min(len(p), pieceSize)
-			c.stall.progress()
-			if _, err := c.nc.Write(p[:n]); err != nil {
-				return err
+	for p, next := a, b; ; {
+		if len(p) == 0 {
+			if p, next = next, nil; len(p) == 0 {
+				return nil
 			}
-			p = p[n:]
 		}
+		c.stall.progress()
+		k := min(len(p), pieceSize)
+		if n, err := c.nc.Write(p[:k]); err != nil {
+			c.lost += int64(len(p) - n + len(next))
+			return err
+		}
+		p = p[k:]
 	}
-	return nil
 }
 
 // writeRaw is write to a socket: as much in a call as that takes, and whatever it
@@ -178,11 +182,13 @@ func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
 		}
 		return true
 	}
-	if err := raw.Write(give); err != nil {
-		return c.writeError(err)
+	err := raw.Write(give)
+	if err == nil && e != 0 {
+		err = os.NewSyscallError("write", e)
 	}
-	if e != 0 {
-		return c.writeError(os.NewSyscallError("write", e))
+	if err != nil {
+		c.lost += int64(len(a) + len(b))
+		return c.writeError(err)
 	}
 	return nil
 }
@@ -202,20 +208,21 @@ func (c *Conn) send(w *conn.Write) error {
 	if w.Deadline != 0 {
 		defer c.limitWrite(w.Deadline)()
 	}
-	if err := c.write(w.A, w.B); err != nil || w.Len == 0 {
+	off, end := w.Offset, w.Offset+w.Len
+	defer func() { c.lost += end - off }()
+	if err := c.write(w.A, w.B); err != nil {
 		return err
 	}
-	for off, end := w.Offset, w.Offset+w.Len; off < end; {
+	for off < end {
 		if off > w.Offset {
 			if err := w.Holder.Check(); err != nil {
 				return err
 			}
 		}
 		n, err := c.sendPart(w.File, off, min(end-off, checkSize))
-		if err != nil {
+		if off += n; err != nil {
 			return err
 		}
-		off += n
 	}
 	return nil
 }
@@ -295,7 +302,7 @@ func (c *Conn) copyPart(f *os.File, offset, n int64) (sent int64, err error) {
 			return sent, err
 		}
 		if err := c.write(b.Whole()[:m], nil); err != nil {
-			return sent, err
+			return sent + int64(m), err // what is lost of it is counted
 		}
 		sent += int64(m)
 	}

@@ -25,13 +25,25 @@ type queue struct {
 	sending chan struct{}
 	closed  bool
 	err     error
+	lost    int64     // given to the queue and not sent
+	dropped []dropped // to be told; not with mu held
 }
 
 // piece is a copy of bytes, or what its holder has.
 type piece struct {
-	p []byte
-	w conn.Write
+	p      []byte
+	w      conn.Write
+	follow conn.Follower // nothing is to be sent
 }
+
+// dropped is a piece that is not going to be sent, and Follower.Sent's lost.
+type dropped struct {
+	p    piece
+	lost int64
+}
+
+// bytes is how much is to be sent.
+func (p *piece) bytes() int64 { return int64(len(p.p)+len(p.w.A)+len(p.w.B)) + p.w.Len }
 
 func (p *piece) release() {
 	if p.w.Holder != nil {
@@ -94,11 +106,13 @@ func (q *queue) write(a, b []byte) error {
 
 // add queues p. mu is held.
 func (q *queue) add(p piece) error {
-	switch {
-	case q.err != nil:
-		return q.err
-	case q.closed:
-		return net.ErrClosed
+	err := q.err
+	if q.closed && err == nil {
+		err = net.ErrClosed
+	}
+	if err != nil {
+		q.lost += p.bytes()
+		return err
 	}
 	q.pending = append(q.pending, p)
 	q.size += len(p.p)
@@ -114,7 +128,7 @@ func (q *queue) send(done chan struct{}) {
 	ended := false
 	defer func() {
 		if !ended { // a Holder's Check has ended its goroutine
-			q.sent(0, net.ErrClosed)
+			q.sent(0, 0, net.ErrClosed)
 		}
 		close(done)
 	}()
@@ -126,54 +140,97 @@ func (q *queue) send(done chan struct{}) {
 			q.mu.Unlock()
 			return
 		}
-		p := q.pending[0]
+		p, lost := q.pending[0], q.lost
 		q.pending[0] = piece{}
 		q.pending = q.pending[1:]
 		q.mu.Unlock()
+		if p.follow != nil {
+			p.follow.Sent(lost)
+			continue
+		}
+		lost = q.c.lost
 		var err error
 		if p.w.Holder != nil {
 			err = q.c.send(&p.w)
 		} else {
 			err = q.c.write(p.p, nil)
 		}
-		q.sent(len(p.p), err)
+		q.sent(len(p.p), q.c.lost-lost, err)
 	}
 }
 
-// sent notes that n bytes have been sent, or an error, after which nothing is.
-func (q *queue) sent(n int, err error) {
+// sent notes that n bytes are not pending any more, of which some were lost by an
+// error, after which nothing is sent.
+func (q *queue) sent(n int, lost int64, err error) {
 	q.mu.Lock()
-	var dropped []piece
 	if q.size -= n; err != nil {
 		q.err = err
-		dropped = q.drop()
+		q.lost += lost
+		q.drop()
 	}
 	q.less.Broadcast()
 	if q.full && q.size <= highWater/2 {
 		q.full = false
 		q.c.Post(func() conn.Next { return q.c.session.Writable() })
 	}
-	q.mu.Unlock()
+	q.unlock()
 	if err != nil {
 		q.c.abort()
 	}
-	release(dropped)
 }
 
-// drop takes all that is pending out, for release without mu, which is held here.
-func (q *queue) drop() []piece {
-	pending := q.pending
-	for i := range pending {
-		q.size -= len(pending[i].p)
+// drop gives up all that is pending; the rest is unlock's. mu is held.
+func (q *queue) drop() {
+	for _, p := range q.pending {
+		q.size -= len(p.p)
+		q.lost += p.bytes()
+		q.dropped = append(q.dropped, dropped{p, q.lost})
 	}
 	q.pending = nil
-	return pending
 }
 
-func release(pieces []piece) {
-	for i := range pieces {
-		pieces[i].release()
+// unlock gives mu back, releases what was dropped, and tells those who follow it.
+func (q *queue) unlock() {
+	all := q.dropped
+	q.dropped = nil
+	q.mu.Unlock()
+	for _, d := range all {
+		if d.p.release(); d.p.follow != nil {
+			d.p.follow.Sent(d.lost)
+		}
 	}
+}
+
+// Unsent implements conn.Link.
+func (c *Conn) Unsent() (waiting, lost int64) {
+	q := &c.queue
+	if !q.shared {
+		return 0, c.lost
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.pending {
+		waiting += q.pending[i].bytes()
+	}
+	if q.sending != nil {
+		waiting++ // at least: something is under way
+	}
+	return waiting, q.lost
+}
+
+// Follow implements conn.Link.
+func (c *Conn) Follow(f conn.Follower) {
+	q := &c.queue
+	if q.shared {
+		q.mu.Lock()
+		err := q.add(piece{follow: f})
+		q.mu.Unlock()
+		if err == nil {
+			return
+		}
+	}
+	_, lost := c.Unsent()
+	f.Sent(lost)
 }
 
 // close ends the queue, after all has been sent if flush says so, and returns the
@@ -181,12 +238,10 @@ func release(pieces []piece) {
 func (q *queue) close(flush bool) error {
 	q.mu.Lock()
 	q.closed = true
-	var dropped []piece
 	if !flush {
-		dropped = q.drop()
+		q.drop()
 	}
-	q.mu.Unlock()
-	release(dropped)
+	q.unlock()
 	if flush {
 		q.wait()
 	}

@@ -45,6 +45,7 @@ type Conn struct {
 
 	gone  sync.Once
 	queue queue
+	lost  int64 // given to Write or Send and not sent; the sender's
 
 	mu       sync.Mutex
 	cond     *sync.Cond

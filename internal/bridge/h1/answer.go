@@ -31,6 +31,7 @@ type progress struct {
 	head     head // what is in out between Head and Complete
 	chunking bool
 	last     conn.Write
+	lost     int64 // of Held
 }
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
@@ -76,6 +77,7 @@ func (x *exchange) Data(p []byte) error {
 	}
 	if len(w.out) > wireSize-32 {
 		if err := x.Flush(); err != nil {
+			w.lost += int64(len(p))
 			return err
 		}
 	}
@@ -111,6 +113,9 @@ func (x *exchange) Flush() error {
 // Raw implements bridge.Message.
 func (x *exchange) Raw() bool { return !x.writing.chunking }
 
+// Held implements bridge.Message.
+func (x *exchange) Held() int64 { return int64(len(x.writing.out)) + x.writing.lost }
+
 // Release implements bridge.Message.
 func (x *exchange) Release() { x.s.release() }
 
@@ -135,6 +140,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 	}
 	if w.Err == nil && len(w.out) > 0 {
 		w.last = conn.Write{A: w.out, Cork: x.more}
+		w.out = w.out[:0]
 		w.Err = x.s.Link.Send(&w.last)
 	}
 	switch {

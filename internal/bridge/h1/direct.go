@@ -215,6 +215,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	switch {
 	case next != conn.More: // a panic; r may still be in use, so it is not kept
 		s.release()
+		if o := bridge.Abandoned(&r.x); o.Watched() {
+			s.follow(&o)
+		}
 		r.x.Drop()
 		s.Link.Discard(len(r.raw))
 		return next
@@ -241,6 +244,8 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.LogPanic(s.Link, e)
 		}
 		if e == nil { // runtime.Goexit
+			o := bridge.Abandoned(&r.x)
+			s.Follow(&o)
 			r.x.Drop()
 			s.release()
 			s.direct = nil
@@ -306,10 +311,31 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	if d := s.WriteTimeout; d > 0 {
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
-	if err := s.Link.Send(w); err != nil {
-		return bridge.Failure(err)
+	o := bridge.OutcomeOf(&a)
+	if err := s.Link.Send(w); err != nil { // r may be another's from here on
+		then = bridge.Failure(err)
+	}
+	if o.Watched() {
+		s.follow(&o)
 	}
 	return then
+}
+
+// follow tells the watcher of a direct answer what becomes of it. What that calls
+// is user code.
+func (s *Session) follow(o *bridge.Outcome) {
+	returned := false
+	if s.Link.Enter() {
+		defer func() {
+			if returned {
+				s.Link.Leave()
+			} else { // runtime.Goexit
+				s.Link.Abandon()
+			}
+		}()
+	}
+	s.Follow(o)
+	returned = true
 }
 
 // Check implements conn.Holder.

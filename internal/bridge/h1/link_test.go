@@ -39,7 +39,9 @@ type fakeLink struct {
 	most int64 // of an answer in one go, if not 0: the rest waits for resume
 	held conn.Holder
 	left int64
-	off  bool // it is not on a loop after all
+	// follow are told when nothing is left.
+	follow []conn.Follower
+	off    bool // it is not on a loop after all
 }
 
 func (l *fakeLink) Buffered() []byte         { return l.in }
@@ -74,9 +76,15 @@ func (l *fakeLink) resume() {
 	if l.left -= min(l.left, l.most); l.left == 0 {
 		l.held.Release()
 		l.held = nil
+		for _, f := range l.follow {
+			f.Sent(0)
+		}
+		l.follow = nil
 	}
 }
 
+func (l *fakeLink) Unsent() (waiting, lost int64)              { return l.left, 0 }
+func (l *fakeLink) Follow(f conn.Follower)                     { l.follow = append(l.follow, f) }
 func (l *fakeLink) Stalled() bool                              { return l.held != nil }
 func (l *fakeLink) Queue([]byte) (bool, error)                 { return false, net.ErrClosed }
 func (l *fakeLink) Share()                                     {}

@@ -12,24 +12,27 @@ import (
 
 var (
 	errTruncated = &http1.Error{Status: http.StatusBadRequest, Reason: "the request ends before its head does"}
+	errBad       = &http1.Error{Status: http.StatusBadRequest, Reason: "malformed request"}
 	errTimeout   = &http1.Error{Status: http.StatusRequestTimeout, Reason: "the request's head did not come in time"}
 )
 
 // refuse answers what is not a request that can be served. The connection
 // cannot go on: nobody knows where the next request would begin.
 func (s *Session) refuse(err error) conn.Next {
-	if s.Link.Send(&conn.Write{A: refusal(err)}) != nil {
+	e, ok := err.(*http1.Error)
+	if !ok {
+		e = errBad
+	}
+	s.Refuse(e.Status, e.Reason, s.Link.Buffered())
+	if s.Link.Send(&conn.Write{A: refusal(e)}) != nil {
 		return conn.Close
 	}
 	return conn.Linger
 }
 
-func refusal(err error) []byte {
-	status, reason := http.StatusBadRequest, ""
-	if e, ok := err.(*http1.Error); ok {
-		status, reason = e.Status, ": "+e.Reason
-	}
-	text := strconv.Itoa(status) + " " + http.StatusText(status) + reason
+func refusal(e *http1.Error) []byte {
+	status := e.Status
+	text := strconv.Itoa(status) + " " + http.StatusText(status) + ": " + e.Reason
 	if status == http.StatusNotImplemented {
 		text = "Unsupported transfer encoding" // programs look for this one
 	}

@@ -175,6 +175,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 			s.Link.SetDeadline(0)
 			return conn.Wait, false
 		case conn.Refused:
+			s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", b)
 			busy = true
 		}
 	}

@@ -1,0 +1,107 @@
+package bridge
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/chert-http/chert/direct"
+)
+
+// This file is how those who watch an answer learn what has become of it.
+
+// Outcome is an answer that has been given to the Link, as far as its watcher is
+// to be told of it. The zero value has no watcher.
+type Outcome struct {
+	watcher direct.Watcher
+	c       *Client
+	d       direct.Delivery // if none of it is lost
+}
+
+// OutcomeOf is that of an answer that was made whole.
+func OutcomeOf(a *direct.Answer) Outcome {
+	return Outcome{watcher: a.Watcher, d: direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
+}
+
+// Abandoned is that of a direct answer that is not given, because its handler has
+// panicked.
+func Abandoned(x *direct.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
+
+// Watched reports whether there is a watcher.
+func (o *Outcome) Watched() bool { return o.watcher != nil }
+
+// Watch implements what direct.Watch looks for.
+func (w *Response) Watch(watcher direct.Watcher) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.usable() {
+		return false
+	}
+	w.begin()
+	w.watcher = direct.Both(w.watcher, watcher)
+	return true
+}
+
+// outcome is that of w. mu is held, and nothing more is sent.
+func (w *Response) outcome() (o Outcome) {
+	if w.Progress == nil || w.watcher == nil {
+		return o
+	}
+	o.watcher = w.watcher
+	if w.HeadOut {
+		o.d.Status, o.d.Body = w.Status, max(w.Given-w.x.m.Held(), 0)
+	}
+	return o
+}
+
+// Follow tells the watcher of o, if there is one, what becomes of the answer, whose
+// last byte has been given to the Link. It is the Link's owner's, who holds no
+// lock.
+func (c *Client) Follow(o *Outcome) {
+	if o.watcher == nil {
+		return
+	}
+	o.c = c
+	waiting, lost := c.Link.Unsent()
+	if waiting == 0 {
+		o.tell(lost)
+		return
+	}
+	if o.keep() {
+		f := follows.Get().(*Outcome)
+		*f = *o
+		c.Link.Follow(f)
+	}
+}
+
+// keep reports whether the watcher can be told later.
+func (o *Outcome) keep() (kept bool) {
+	defer o.recover()
+	o.watcher.Keep()
+	return true
+}
+
+var follows = sync.Pool{New: func() any { return new(Outcome) }}
+
+// Sent implements conn.Follower.
+func (o *Outcome) Sent(lost int64) {
+	own := *o
+	*o = Outcome{}
+	follows.Put(o)
+	own.tell(lost)
+}
+
+// recover logs a panic of the watcher, which is not the handler's.
+func (o *Outcome) recover() {
+	if e := recover(); e != nil && e != http.ErrAbortHandler {
+		o.c.LogPanic(o.c.Link, e)
+	}
+}
+
+// tell tells the watcher.
+func (o *Outcome) tell(lost int64) {
+	defer o.recover()
+	if lost > 0 {
+		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false
+	}
+	o.watcher.Sent(o.d)
+}
