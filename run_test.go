@@ -285,7 +285,7 @@ func TestRunCallsThatDoNotStop(t *testing.T) {
 	}
 	ever := make(chan struct{})
 	defer close(ever)
-	err := Run(ctx, new(Server), 1, func() error { <-ever; return nil })
+	err := Run(ctx, new(Server), 3*time.Second, func() error { <-ever; return nil })
 	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "cut off") {
 		t.Errorf("Run returned %v", err)
 	}
