@@ -76,8 +76,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Waits implements ratelimit.Store. It is true.
-func (s *Store) Waits() bool { return true }
+// Blocking implements ratelimit.Store. It returns true.
+func (s *Store) Blocking() bool { return true }
 
 // checkTime is how long Check waits; a first connection may take long.
 const checkTime = 5 * time.Second
