@@ -41,13 +41,12 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
 	}
 	auth.Known = true
-	b := &bearer{auth: auth, seed: maphash.MakeSeed(), holders: make(map[uint64][]holder)}
+	b := &bearer{auth: auth, seed: maphash.MakeSeed()}
 	for name, token := range o.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
 			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")
 		}
-		hash := maphash.String(b.seed, token)
-		b.holders[hash] = append(b.holders[hash], holder{[]byte(token), &name})
+		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
@@ -77,24 +76,26 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 	}
 }
 
-// A holder is who has a token.
+// A holder is a client that has a token.
 type holder struct {
+	hash  uint64 // of token
 	token []byte
 	name  *string
 }
 
 type bearer struct {
 	auth *wrap.Auth
-	// holders are found by a hash of their tokens under a seed that nobody knows, so
-	// that the time of a lookup says nothing of the tokens.
+	// A token is found by its hash, then compared. The seed is random, so that the
+	// time of the search reveals nothing about the tokens.
 	seed    maphash.Seed
-	holders map[uint64][]holder
+	holders []holder
 }
 
 // find returns the name of the token's holder, nil if there is none.
 func (b *bearer) find(token []byte) *string {
-	for _, h := range b.holders[maphash.Bytes(b.seed, token)] {
-		if subtle.ConstantTimeCompare(h.token, token) == 1 {
+	hash := maphash.Bytes(b.seed, token)
+	for i := range b.holders {
+		if h := &b.holders[i]; h.hash == hash && subtle.ConstantTimeCompare(h.token, token) == 1 {
 			return h.name
 		}
 	}
