@@ -218,15 +218,18 @@ func TestRemainingAfterALostRace(t *testing.T) {
 		}
 	}
 	charge()
+	// The goroutines are all there at once, each with a stack of its own.
+	turn, done := make(chan struct{}), make(chan struct{})
 	for range 32 {
-		// The clock is read between the bucket's reading and its charge.
-		during = func() { charge() }
-		done := make(chan struct{})
 		go func() {
-			defer close(done)
+			<-turn
 			charge()
-			charge()
+			done <- struct{}{}
 		}()
+	}
+	for range 32 {
+		during = charge // the clock is read between the bucket's reading and its charge
+		turn <- struct{}{}
 		<-done
 	}
 }

@@ -138,25 +138,37 @@ func TestTableWithDebtsIsNotRetired(t *testing.T) {
 	var c clock
 	m := NewMemory(&MemoryOptions{Clock: c.now})
 	l := mustLimit(t, "1/h burst 5", m)
-	for i := range 1000 {
-		l.Allow(t.Context(), strconv.Itoa(i), 5)
-		c.advance(3 * time.Hour / 500) // those at the beginning are full at the end, so that some stripes are retired first
-	}
-	want := l.table.Load()
-	m.mu.Lock()
-	if want.retire(m.now(), false) {
-		t.Error("a table with debts is retired")
-	}
-	m.mu.Unlock()
-	for i := range 1000 {
-		d, _ := l.Allow(t.Context(), strconv.Itoa(i), 0)
-		full := time.Duration(i)*(3*time.Hour/500) + 5*time.Hour
-		if got, want := d.Reset, max(0, full-c.now()); got != want {
-			t.Fatalf("key %d: full in %v, want %v", i, got, want)
+	table := l.table.Load()
+	var first, last string // keys in the first stripe and the last
+	for i := 0; first == "" || last == ""; i++ {
+		switch key := strconv.Itoa(i); table.stripe(keyHash(hashString(l, key))) {
+		case &table.stripes[0]:
+			first = key
+		case &table.stripes[stripeCount-1]:
+			last = key
 		}
 	}
-	if l.Allow(t.Context(), "new", 1); l.table.Load() != want {
-		t.Error("the limit has another table")
+	l.Allow(t.Context(), first, 1)
+	l.Allow(t.Context(), last, 2)
+	c.advance(time.Hour) // the bucket of first is full
+	m.mu.Lock()
+	gone := table.retire(m.now(), false)
+	m.mu.Unlock()
+	if gone {
+		t.Fatal("a table with debts is retired")
+	}
+	for i := range table.stripes {
+		if table.stripes[i].slots.Load() == retired {
+			t.Fatalf("stripe %d is retired", i)
+		}
+	}
+	for key, want := range map[string]int64{first: 5, last: 4} {
+		if d, _ := l.Allow(t.Context(), key, 0); d.Remaining != want {
+			t.Errorf("%d left, want %d", d.Remaining, want)
+		}
+	}
+	if n := m.Len(); n != 1 {
+		t.Errorf("%d keys are counted, want 1", n)
 	}
 }
 
@@ -164,19 +176,28 @@ func TestTableWithDebtsIsNotRetired(t *testing.T) {
 func TestManyIdleLimits(t *testing.T) {
 	t.Parallel()
 	var c clock
-	m := NewMemory(&MemoryOptions{Clock: c.now})
+	m := quickMemory(&c, 0)
 	day := Rate{2, 24 * time.Hour, 2}
-	used := named(t, "used", day, m)
+	used, quick := named(t, "used", day, m), named(t, "quick", Rate{1 << 20, 24 * time.Hour, 0}, m)
 	used.Allow(t.Context(), "k", 1)
+	table, quickly := quick.table.Load(), 0
 	for i := range 2 * maxIdle {
 		named(t, strconv.Itoa(i), day, m).Allow(t.Context(), "k", 2)
 		c.advance(time.Second)
 		if i%30 == 0 {
 			used.Allow(t.Context(), "k", 2) // refused
+			if _, _, ok := m.admit(quick, hashString(quick, "k"), c.now()); ok {
+				quickly++
+			} else {
+				quick.Allow(t.Context(), "k", 1)
+			}
 		}
 	}
 	if n, most := m.limits(), maxIdle+int(idleTime/int64(time.Second))+3; n > most || n < maxIdle {
 		t.Errorf("%d limits are registered, want %d to %d", n, maxIdle, most)
+	}
+	if l := named(t, "quick", quick.rate, m); l.table.Load() != table || quickly < maxIdle/30 {
+		t.Errorf("a limit that is used on the quick way, %d times, was dropped", quickly)
 	}
 	if n := m.Len(); n != m.limits() {
 		t.Errorf("%d keys are counted for %d limits of one", n, m.limits())
