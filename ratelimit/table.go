@@ -12,7 +12,7 @@ import (
 //
 // An entry is the key's hash and the time at which its bucket will be full
 // ("full"). It never becomes free again. When its bucket is full it may become
-// another key's; when the limit has too many keys it may become nobody's. The
+// another key's; when the limit has too many keys it may be removed. The
 // danger is a charge that meets an entry which has just become another key's. It
 // is averted so:
 //
@@ -230,7 +230,7 @@ func (s *stripe) insert(t *table, l *Limit, hash uint64, cost int64) (d Decision
 			m.keys.Add(-1)
 			sl.removed++
 		}
-		// In this order: the entry is nobody's until it has its hash.
+		// In this order: the entry is not found until it has its hash.
 		e.full.Store(base + cost*l.interval)
 		e.hash.Store(hash)
 		sl.keys++
