@@ -111,8 +111,9 @@ func (l *Limit) Allow(ctx context.Context, key string, cost int64) (Decision, er
 
 var errCost = errors.New("ratelimit: the cost is negative")
 
-// Decide is the arithmetic of every Store; a Store of your own calls it too. ahead is the time until the bucket is full, before anything is taken. If the
-// decision is Allowed the bucket is ahead by another cost intervals.
+// Decide is the arithmetic of every Store; a Store of your own calls it too. ahead
+// is the time until the bucket is full, before anything is taken. If the decision is
+// Allowed the bucket is ahead by another cost intervals.
 func (l *Limit) Decide(ahead time.Duration, cost int64) Decision {
 	return l.decide(max(0, int64(ahead)), cost)
 }
