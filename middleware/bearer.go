@@ -1,11 +1,9 @@
 package middleware
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
+	"hash/maphash"
 	"net/http"
-	"slices"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/refusal"
@@ -14,27 +12,26 @@ import (
 
 // BearerOptions are the options of Bearer.
 type BearerOptions struct {
-	// Tokens are the tokens that are let in, by the name of who has them, which
-	// handlers and the access log get as User. Two names may be one client's old
-	// and new token. There must be one at least. Tokens should be long and
-	// random; they are no passwords.
+	// Tokens are the accepted tokens by the name of their holder, which handlers
+	// and the access log get as User. There must be at least one. To replace a
+	// client's token, list the old and the new one by two names. Tokens should be
+	// long and random; they are not passwords.
 	Tokens map[string]string
-	// Realm is told to those who are refused; "": "api".
+	// Realm is sent in WWW-Authenticate. Default "api".
 	Realm string
 }
 
-// Bearer lets in requests with one of some fixed tokens in Authorization (RFC
-// 6750 section 2.1). The others are answered 401 with WWW-Authenticate, or 400 if
-// there are several credentials.
+// Bearer admits requests with one of some fixed tokens in Authorization (RFC 6750
+// section 2.1). The others are answered 401 with WWW-Authenticate, or 400 if they
+// have several credentials.
 //
-// Tokens are compared in constant time, each with all: how long it takes tells
-// nothing of what is in any, how much of one was right, or whose it is. Up to
-// eight tokens of up to 64 bytes are compared as they are, others by their
-// SHA-256; which of the two it is can be told by the time. In the query or in a
-// form tokens are not looked for: they would stand in logs.
+// Tokens are compared in constant time (crypto/subtle), after a lookup by a hash
+// under a random seed: how long it takes reveals neither a token nor how much of one
+// was right. Tokens in the query or in a form are ignored: they would appear in
+// logs.
 //
-// It panics if there are no tokens, since every request would be refused, if one
-// does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
+// Bearer panics if there are no tokens, since every request would be refused, if a
+// token does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
 func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 	auth, err := wrap.NewAuth(or(o.Realm, "api"))
 	if err != nil {
@@ -44,15 +41,13 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
 	}
 	auth.Known = true
-	b := &bearer{auth: auth}
+	b := &bearer{auth: auth, seed: maphash.MakeSeed()}
 	for name, token := range o.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
 			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")
 		}
-		b.names = append(b.names, &name)
-		b.tokens = append(b.tokens, token)
+		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
-	b.init()
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
@@ -81,76 +76,28 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 	}
 }
 
-const (
-	fewTokens  = 8
-	shortToken = 64 // bytes; a multiple of 8
-)
-
-// A short is a token with zeros behind it, as words, and its length.
-type short [shortToken/8 + 1]uint64
+// A holder is a client that has a token.
+type holder struct {
+	hash  uint64 // of token
+	token []byte
+	name  *string
+}
 
 type bearer struct {
-	names  []*string
-	tokens []string            // of names
-	shorts []short             // of names, or nil
-	hashes [][sha256.Size]byte // of names, if there are no shorts
-	auth   *wrap.Auth
+	auth *wrap.Auth
+	// A token is found by its hash, then compared. The seed is random, so that the
+	// time of the search reveals nothing about the tokens.
+	seed    maphash.Seed
+	holders []holder
 }
 
-func (b *bearer) init() {
-	if len(b.tokens) <= fewTokens && !slices.ContainsFunc(b.tokens, func(t string) bool { return len(t) > shortToken }) {
-		b.shorts = make([]short, len(b.tokens))
-		for i, t := range b.tokens {
-			b.shorts[i].set([]byte(t))
-		}
-		return
-	}
-	for _, t := range b.tokens {
-		b.hashes = append(b.hashes, sha256.Sum256([]byte(t)))
-	}
-}
-
-// set makes s of a token, which is not longer than shortToken. How long that
-// takes depends on the length, which is known to who sends it.
-func (s *short) set(token []byte) {
-	var bytes [shortToken]byte
-	copy(bytes[:], token)
-	for i := range shortToken / 8 {
-		s[i] = binary.LittleEndian.Uint64(bytes[8*i:])
-	}
-	s[shortToken/8] = uint64(len(token))
-}
-
-// differs is 0 if s and t are equal. It looks at all of both and does not
-// branch.
-func (s *short) differs(t *short) uint64 {
-	return (s[0] ^ t[0]) | (s[1] ^ t[1]) | (s[2] ^ t[2]) | (s[3] ^ t[3]) | (s[4] ^ t[4]) |
-		(s[5] ^ t[5]) | (s[6] ^ t[6]) | (s[7] ^ t[7]) | (s[8] ^ t[8])
-}
-
-// find is who has the token, nil for nobody.
+// find returns the name of the token's holder, nil if there is none.
 func (b *bearer) find(token []byte) *string {
-	found := 0 // one more than the index
-	if b.shorts != nil {
-		if len(token) > shortToken {
-			return nil // of none
-		}
-		var s short
-		s.set(token)
-		for i := range b.shorts {
-			d := s.differs(&b.shorts[i])
-			equal := int((d|-d)>>63) - 1 // all bits, or none
-			found = found&^equal | (i+1)&equal
-		}
-	} else {
-		hash := sha256.Sum256(token)
-		for i := range b.hashes {
-			eq := subtle.ConstantTimeCompare(hash[:], b.hashes[i][:])
-			found = subtle.ConstantTimeSelect(eq, i+1, found)
+	hash := maphash.Bytes(b.seed, token)
+	for i := range b.holders {
+		if h := &b.holders[i]; h.hash == hash && subtle.ConstantTimeCompare(h.token, token) == 1 {
+			return h.name
 		}
 	}
-	if found == 0 {
-		return nil
-	}
-	return b.names[found-1]
+	return nil
 }

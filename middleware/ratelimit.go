@@ -7,8 +7,8 @@ import (
 )
 
 // RateLimit is ratelimit.Handler as a middleware: requests beyond o's rules are
-// answered 429 with Retry-After. All that one RateLimit is put around share its
-// buckets. It panics where ratelimit.Handler has an error.
+// answered 429 with Retry-After. All handlers that it wraps share its buckets. It
+// panics where ratelimit.Handler returns an error.
 func RateLimit(o *ratelimit.Options) func(http.Handler) http.Handler {
 	opt := options(o)
 	if opt.Store == nil {

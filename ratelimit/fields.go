@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/refusal"
 )
 
-// Names in canonical form, which is net/http's; case does not matter.
+// Field names in net/http's canonical form.
 const (
 	policyField = "Ratelimit-Policy"
 	limitField  = "Ratelimit"
@@ -20,28 +20,28 @@ const (
 
 var policyName, limitName = direct.NewName(policyField), direct.NewName(limitField)
 
-// policy is a limit as RateLimit-Policy has it, q tokens in w seconds
-// (draft-ietf-httpapi-ratelimit-headers-10 section 3). A limit that fills its
-// bucket in less than a second allows more than it says there.
+// policy formats a limit for RateLimit-Policy: q tokens in w seconds
+// (draft-ietf-httpapi-ratelimit-headers-10 section 3). A limit that fills its bucket
+// in less than a second allows more than that.
 func policy(l *Limit) string {
 	return `"` + l.name + `";q=` + strconv.FormatInt(l.rate.Burst, 10) + ";w=" + strconv.FormatInt(seconds(l.Window()), 10)
 }
 
-// seconds rounds up, to 1 at least.
+// seconds rounds up, to at least 1.
 func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }
 
-// shown keeps lines that were made, by tokens left: with the same left the
-// seconds are the same but for one.
-type shown [256]atomic.Pointer[line]
+// lineCache keeps formatted lines by tokens left: with the same number left the
+// seconds differ by at most one.
+type lineCache [256]atomic.Pointer[line]
 
 type line struct {
 	left, secs int64
 	text       string
 }
 
-// line is a decision as RateLimit has it, r tokens left and t seconds until
-// there are q again (section 4 of the draft).
-func (s *shown) line(l *Limit, d *Decision) string {
+// line formats a decision for RateLimit: r tokens left, and t seconds until there
+// are q again (section 4 of the draft).
+func (s *lineCache) line(l *Limit, d *Decision) string {
 	left, secs := d.Remaining, int64((d.Reset+time.Second-1)/time.Second)
 	at := &s[left&255]
 	if p := at.Load(); p != nil && p.left == left && p.secs == secs {
@@ -58,7 +58,7 @@ func (s *shown) line(l *Limit, d *Decision) string {
 func (c *call) lines() (all []string) {
 	for i := range c.claims {
 		if d := &c.claims[i].Decision; !d.Failed {
-			all = append(all, c.rules[i].shown.line(c.rules[i].limit, d))
+			all = append(all, c.rules[i].lines.line(c.rules[i].limit, d))
 		}
 	}
 	return all
@@ -67,7 +67,7 @@ func (c *call) lines() (all []string) {
 // problemTypes are the draft's, section 6.
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// refuse answers a request that is not admitted; hook may be nil.
+// refuse answers a request that was not admitted. hook may be nil.
 func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
 	var room [8]direct.Field
@@ -81,12 +81,12 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 		if d.Allowed {
 			continue
 		}
-		if d.Failed && d.Remaining == 0 && d.Reset == 0 { // by no bucket
+		if d.Failed && d.Remaining == 0 && d.Reset == 0 { // not by a bucket
 			p = refusal.Problem{Type: problemTypes + "temporary-reduced-capacity", Title: "The limits cannot be checked", Status: http.StatusServiceUnavailable}
 		} else {
 			p.Violated = append(p.Violated, c.claims[i].Limit.name)
 			if h.fields && !d.Failed {
-				fields = append(fields, direct.Field{Name: limitField, Value: c.rules[i].shown.line(c.claims[i].Limit, d)})
+				fields = append(fields, direct.Field{Name: limitField, Value: c.rules[i].lines.line(c.claims[i].Limit, d)})
 			}
 		}
 		if d.RetryAfter == Never || wait == Never {
@@ -113,7 +113,7 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	}
 	x.SetStatus(p.Status)
 	for i, f := range fields {
-		// Those of a handler around this one stay, and the one before.
+		// Lines of a handler around this one stay, and those set before.
 		if f.Name == limitField || i > 0 && fields[i-1].Name == f.Name {
 			x.AddField(f.Name, f.Value)
 		} else {
@@ -123,7 +123,7 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	x.Write(text)
 }
 
-// hooked is what a hook makes of a refusal, the fields in the order of their names.
+// hooked returns what a hook makes of a refusal, with the fields sorted by name.
 func hooked(hook *refusal.Hook, p *refusal.Problem, fields []direct.Field) ([]direct.Field, []byte) {
 	head := make(http.Header, len(fields))
 	for _, f := range fields {
@@ -139,8 +139,8 @@ func hooked(hook *refusal.Hook, p *refusal.Problem, fields []direct.Field) ([]di
 	return fields, body
 }
 
-// wantsJSON reports whether Accept names JSON of some kind, and not as a browser
-// does after HTML.
+// wantsJSON reports whether Accept names some kind of JSON, and not after HTML as
+// browsers do.
 func wantsJSON(accept []byte) bool {
 	for i := 0; i+4 <= len(accept); i++ {
 		switch string(accept[i : i+4]) {

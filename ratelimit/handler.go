@@ -14,41 +14,41 @@ import (
 
 // Options are the options of Handler.
 type Options struct {
-	// Store has the buckets. Default: a Memory of the handler's own.
+	// Store keeps the buckets. Default: a new Memory.
 	Store Store
-	// Rules are the limits. All must admit a request, and none is charged if one
-	// does not. There must be one at least. In a Redis Cluster those with the
-	// same Key should be neighbours, and the one that refuses most the first.
+	// Rules are the limits, at least one. All must admit a request, and none is
+	// charged if one does not. In a Redis Cluster, put rules with the same Key
+	// side by side, and the rule that refuses most first.
 	Rules []Rule
-	// NoFields leaves out RateLimit and RateLimit-Policy; Retry-After is always
-	// there.
+	// NoFields leaves out the fields RateLimit and RateLimit-Policy. Retry-After is
+	// always sent.
 	NoFields bool
 }
 
-// A Rule is a limit and how requests are charged to it.
+// A Rule is a limit for requests.
 type Rule struct {
-	Name string // as for NewLimit, each its own; clients see it
+	Name string // as for NewLimit, and unique in Rules; clients see it
 	Rate Rate
 	Key  Key // default: ByAddress
-	// Cost is how many tokens a request takes; 0 or less: it is free. Default:
-	// 1. It gets what a direct.Exchange has; but for the Body it is there on the
-	// plain way too.
+	// Cost returns how many tokens a request takes; with 0 or less it is free.
+	// Default: 1. It gets the request of a direct.Exchange; on the plain way that
+	// has no Body.
 	Cost func(r *direct.Request) int64
 }
 
-// Handler lets requests through to next as far as the rules admit them. Others
-// are answered 429 (RFC 6585 section 4) with Retry-After, and 503 if that is
-// because the store has failed. Answers have the fields of
-// draft-ietf-httpapi-ratelimit-headers-10, a RateLimit line for each rule. The body
-// is text, problem details (RFC 9457) if Accept names JSON, or what
-// middleware.Refusals around it says.
+// Handler passes requests that the rules admit to next. The others are answered 429
+// (RFC 6585 section 4) with Retry-After, or 503 if the store has failed and its
+// policy refuses them. Responses have the fields of
+// draft-ietf-httpapi-ratelimit-headers-10, with a RateLimit line for each rule. The
+// body of a refusal is text, problem details (RFC 9457) if Accept names JSON, or
+// what middleware.Refusals makes of it.
 //
-// It is a direct.Handler if next is, the store does not wait, and no rule has
-// ByFunc. A request that next leaves to the plain way has its tokens
-// given back before it is asked again.
+// The result is a direct.Handler if next is one, the store is not Blocking, and no
+// rule uses ByFunc. A request that next leaves to the plain way gets its tokens
+// back first, and is charged there.
 //
-// It is an error if there is no rule, if two have the same Name, or where NewLimit
-// has one.
+// Handler returns an error if there are no rules, if two have the same Name, or if
+// NewLimit returns one.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if o == nil || len(o.Rules) == 0 {
 		return nil, errors.New("ratelimit: no rules")
@@ -58,7 +58,7 @@ func Handler(next http.Handler, o *Options) (http.Handler, error) {
 		h.store = NewMemory(nil)
 	}
 	inner, isDirect := next.(direct.Handler)
-	isDirect = isDirect && !h.store.Waits()
+	isDirect = isDirect && !h.store.Blocking()
 	for i, r := range o.Rules {
 		l, err := NewLimit(r.Name, r.Rate, h.store)
 		if err != nil {
@@ -99,10 +99,10 @@ type rule struct {
 	limit *Limit
 	key   Key
 	cost  func(r *direct.Request) int64
-	shown shown
+	lines lineCache
 }
 
-// call is what a request needs, kept for the next one.
+// call is the state of a request, reused for later ones.
 type call struct {
 	claims []Claim
 	rules  []*rule // of claims
@@ -114,15 +114,15 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
-	// What they point to is kept until the next garbage collection at most.
+	// What they point to is kept alive until the next garbage collection at most.
 	c.claims, c.rules, c.buf = c.claims[:0], c.rules[:0], c.buf[:0]
 	c.who = subject{}
-	if cap(c.buf) <= 4<<10 { // no longer because of a long header field
+	if cap(c.buf) <= 4<<10 { // else a long header field has made it grow
 		calls.Put(c)
 	}
 }
 
-// ask makes a call of the request c.who. It reports whether that is admitted.
+// ask charges the request c.who, and reports whether it is admitted.
 func (h *handler) ask(ctx context.Context, c *call) bool {
 	for _, rule := range h.rules {
 		cost := int64(1)
@@ -158,7 +158,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if h.fields && len(c.claims) > 0 {
 		header := w.Header()
-		// Those of a handler around this one stay.
+		// Lines of a handler around this one stay.
 		header[policyField] = append(slices.Clip(header[policyField]), h.policy)
 		header[limitField] = append(slices.Clip(header[limitField]), c.lines()...)
 	}
@@ -167,7 +167,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r)
 }
 
-// directHandler is a handler before a direct one.
+// directHandler is a handler whose next is direct.
 type directHandler struct {
 	*handler
 	direct direct.Handler
@@ -182,7 +182,7 @@ func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
 	}
 	c := calls.Get().(*call)
 	c.who = subject{x: &x.Request, pattern: x.Pattern}
-	// Not deferred: after a panic of next's a new one is made.
+	// done is not deferred: if next panics, the pool makes a new call.
 	if !h.ask(context.Background(), c) {
 		h.refuse(x, c, refusal.In(x))
 		c.done()
@@ -192,7 +192,7 @@ func (h *directHandler) ServeDirect(x *direct.Exchange) bool {
 		x.Keep(policyName, h.policy)
 		for i := range c.claims {
 			if d := &c.claims[i].Decision; !d.Failed {
-				x.Keep(limitName, c.rules[i].shown.line(c.rules[i].limit, d))
+				x.Keep(limitName, c.rules[i].lines.line(c.rules[i].limit, d))
 			}
 		}
 	}

@@ -346,7 +346,7 @@ func (f *failing) Take(_ context.Context, claims []Claim) error {
 	return errors.New("away")
 }
 
-func (f *failing) Waits() bool { return true }
+func (f *failing) Blocking() bool { return true }
 
 func TestStoreFails(t *testing.T) {
 	t.Parallel()

@@ -10,39 +10,37 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// A Key says whose bucket a request is charged to. The zero Key is ByAddress.
+// A Key selects the bucket that a request is charged to. The zero Key is ByAddress.
 //
-// Stores do not have what clients have sent: only addresses, and what package
-// ratelimit itself has named, can be read in them. Other keys are hashed there
-// (SHA-256): who can read the store can try out what may be guessed.
+// Only addresses, routes and fixed names are stored in readable form. Other keys,
+// which may be credentials, are hashed in stores outside the process (SHA-256), so
+// that a reader of the store can only confirm a guess.
 type Key struct {
-	// of appends the key to dst. dst as it is: there is none, and the address
-	// is the key.
-	of func(dst []byte, s *subject) []byte
-	// plain: of needs the http.Request.
-	plain  bool
+	// of appends the key to dst. If it appends nothing the address is the key.
+	of     func(dst []byte, s *subject) []byte
+	plain  bool // of needs the http.Request
 	secret bool
-	// v4 and v6 are of ByPrefix, if address.
+	// v4 and v6 are ByPrefix's, if address is set.
 	address bool
 	v4, v6  int
 }
 
-// A subject is what keys see of a request: an exchange's Request, a
-// http.Request, or both. pattern is either's.
+// A subject is what a Key reads of a request: an exchange's Request, an
+// http.Request, or both, and the Pattern of either.
 type subject struct {
 	x       *direct.Request
 	r       *http.Request
 	pattern string
 }
 
-// ByAddress is a bucket for each client address; for IPv6 one for each /64,
-// which is the least that a client has. The address is RemoteAddr's: behind a
-// proxy it must be put right first, by middleware.RealIP for one. All clients
-// without an address, those of a unix socket, share a bucket.
+// ByAddress charges each client address, and for IPv6 each /64, the smallest network
+// that a client gets. It reads RemoteAddr, which middleware such as
+// middleware.RealIP must set first if the server is behind a proxy. All clients
+// without an address, as on a unix socket, share one bucket.
 func ByAddress() Key { return ByPrefix(32, 64) }
 
-// ByPrefix is ByAddress with other lengths of prefix, in bits. It panics for
-// lengths that there are not.
+// ByPrefix is ByAddress with other prefix lengths, in bits. It panics if v4 is not
+// from 0 to 32, or v6 not from 0 to 128.
 func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
 		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
@@ -52,15 +50,15 @@ func ByPrefix(v4, v6 int) Key {
 	}}
 }
 
-// Everyone is one bucket for all requests.
+// Everyone charges all requests to one bucket.
 func Everyone() Key {
 	return Key{of: func(dst []byte, _ *subject) []byte { return append(dst, "all"...) }}
 }
 
-// ByHeader is a bucket for each value of a header field, such as an API key. A
-// request without it is charged to its address. Whoever can make up values has
-// as many buckets: ask who he is before, or have a rule for addresses too.
-// It panics for "" and for Host, which is not among the fields: ByRequest has it.
+// ByHeader charges each value of a header field, such as an API key. A request
+// without the field is charged to its address. A client that makes up values gets a
+// bucket for each: authenticate it first, or add a rule by address. ByHeader panics
+// for "" and for Host, which is not a field of the request; use ByRequest for it.
 func ByHeader(name string) Key {
 	if name == "" || strings.EqualFold(name, "Host") {
 		panic(fmt.Sprintf("ratelimit: ByHeader: no request has a field %q", name))
@@ -74,8 +72,8 @@ func ByHeader(name string) Key {
 	}}
 }
 
-// ByRequest is a bucket for each key that f appends to dst. A request for which
-// it appends nothing is charged to its address. It panics without f.
+// ByRequest charges each key that f appends to dst. A request for which f appends
+// nothing is charged to its address. ByRequest panics if f is nil.
 func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
 	if f == nil {
 		panic("ratelimit: ByRequest: no function")
@@ -90,10 +88,10 @@ func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
 	}}
 }
 
-// ByFunc is a bucket for each string that f returns: the subject of a token that
-// was checked before, for one. A request for which it is "" is charged to its
-// address. What has a rule with it is not direct; with ByRequest it is. It panics
-// without f.
+// ByFunc charges each string that f returns, such as the subject of a verified
+// token. A request for which f returns "" is charged to its address. A Handler with
+// such a rule is not a direct.Handler; with ByRequest it can be. ByFunc panics if f
+// is nil.
 func ByFunc(f func(r *http.Request) string) Key {
 	if f == nil {
 		panic("ratelimit: ByFunc: no function")
@@ -106,8 +104,8 @@ func ByFunc(f func(r *http.Request) string) Key {
 	}}
 }
 
-// ByRoute is a bucket for each route: the Pattern of the request. It belongs
-// inside of a router.
+// ByRoute charges each route, the Pattern of the request. It works inside of a
+// router; elsewhere requests are charged to their address.
 func ByRoute() Key {
 	return Key{of: func(dst []byte, s *subject) []byte {
 		if s.pattern == "" {
@@ -137,7 +135,7 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		a = ap.Addr()
 	} else if a, err = netip.ParseAddr(remote); err != nil {
-		return append(dst, '@') // a client may give its end of a unix socket any name
+		return append(dst, '@') // a client may bind its unix socket to any name
 	}
 	a = a.Unmap().WithZone("")
 	bits := v6
@@ -154,9 +152,9 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 	return p.AppendTo(dst)
 }
 
-// ipv4 is the length of the IPv4 address that begins remote, if it is such an
-// address and a port, the address as netip writes it; else it is 0. Most are, and this
-// is quicker than netip's parsing and writing.
+// ipv4 returns the length of the IPv4 address in remote, if that is an address as
+// netip formats it and a port, and 0 otherwise. Most are, and this is faster than to
+// parse and format it.
 func ipv4(remote string) int {
 	i := 0
 	for part := range 4 {
@@ -168,7 +166,7 @@ func ipv4(remote string) int {
 			return 0
 		}
 		i++
-		if c := uint(remote[i] - '0'); c <= 9 && n > 0 { // nothing begins with a 0 but 0
+		if c := uint(remote[i] - '0'); c <= 9 && n > 0 { // no number but 0 begins with 0
 			n = 10*n + c
 			i++
 			if c := uint(remote[i] - '0'); c <= 9 {
@@ -188,7 +186,7 @@ func ipv4(remote string) int {
 	i--
 	port := remote[i+1:]
 	if len(port) == 0 || len(port) > 5 {
-		return 0 // netip shall see
+		return 0 // left to netip
 	}
 	var n uint
 	for j := 0; j < len(port); j++ {
@@ -203,7 +201,7 @@ func ipv4(remote string) int {
 	return i
 }
 
-// request is what keys see of r. The slices are views of its strings.
+// request returns r as keys read it. The slices are views of r's strings.
 func request(r *http.Request) direct.Request {
 	return direct.Request{
 		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),

@@ -6,49 +6,53 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// A Limiter says whether something may be done. Any number may ask at the same
-// time.
+// A Limiter decides whether something may be done now. It is safe for concurrent
+// use.
 type Limiter interface {
-	// Allow takes cost tokens from the bucket of key, or none if there are not
-	// so many. With cost 0 it only looks. An error is the store's; the decision
-	// is valid then too, by the store's policy for failures.
+	// Allow takes cost tokens from the bucket of key, or none if fewer are left.
+	// With cost 0 it takes none and reports what is left. When the store fails
+	// Allow returns its error, and a decision made by the store's failure policy.
 	Allow(ctx context.Context, key string, cost int64) (Decision, error)
 }
 
-// A Decision is what came of a request for tokens.
+// A Decision is the answer to a request for tokens.
 type Decision struct {
 	Allowed bool
-	// Failed: the store did not answer, and its policy has decided.
+	// Failed reports that the store did not answer, and its failure policy has
+	// decided.
 	Failed    bool
-	Limit     int64 // what the bucket holds
-	Remaining int64 // whole tokens that are left, at least
-	// RetryAfter is the time until there are as many tokens as were asked for,
-	// if nobody takes any: 0 if Allowed, Never if the bucket is too small.
+	Limit     int64 // the size of the bucket, in tokens
+	Remaining int64 // whole tokens that were left right after the decision
+	// RetryAfter is the time until enough tokens have come back, if no other
+	// request takes any. It is 0 if Allowed, and Never if the bucket is too small.
 	RetryAfter time.Duration
-	Reset      time.Duration // until the bucket is full
+	Reset      time.Duration // until the bucket is full again
 }
 
-// Never is the RetryAfter of who asks for more than the bucket can hold.
+// Never is the RetryAfter of a request for more tokens than the bucket can hold.
 const Never time.Duration = -1
 
-// A Limit is a rate with a name, in a store. It is a Limiter and immutable.
+// A Limit limits the rate per key: each key has a bucket in its store. It
+// implements Limiter and is safe for concurrent use.
 type Limit struct {
 	name     string
 	rate     Rate
 	interval int64 // between two tokens, in nanoseconds
-	window   int64 // in which an empty bucket gets full
+	window   int64 // in which an empty bucket becomes full
 	salt     uint64
 	store    Store
-	space    *space // if store is a Memory
+	// table is set if store is a Memory. It changes if that has dropped it.
+	table atomic.Pointer[table]
 }
 
-// NewLimit makes a Limit. name tells the limits of a store apart: two with the
-// same name and rate share their buckets. It may have letters, digits, "-", "_"
-// and ".", and no more than 64 of them. It is an error if name or rate is not
-// what it may be, or if there is no store.
+// NewLimit returns a Limit with buckets in store. Limits of a store with the same
+// name and rate share their buckets, also when they are made one after the other,
+// as by a reload. A name is up to 64 letters, digits, "-", "_" and ".". NewLimit
+// returns an error if name or rate is invalid, or store is nil.
 func NewLimit(name string, rate Rate, store Store) (*Limit, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -63,7 +67,7 @@ func NewLimit(name string, rate Rate, store Store) (*Limit, error) {
 	l := &Limit{name: name, rate: rate, interval: rate.interval(), window: rate.interval() * rate.Burst,
 		salt: maphash.String(seed, name+" "+rate.String()), store: store}
 	if m, ok := store.(*Memory); ok {
-		l.space = m.rent(l)
+		m.register(l)
 	}
 	return l, nil
 }
@@ -78,20 +82,20 @@ func checkName(name string) error {
 	return nil
 }
 
-// Name is what NewLimit was given.
+// Name returns the limit's name.
 func (l *Limit) Name() string { return l.name }
 
-// Rate is what NewLimit was given, with Burst filled in.
+// Rate returns the limit's rate, with Burst filled in.
 func (l *Limit) Rate() Rate { return l.rate }
 
-// Interval is the time between two tokens.
+// Interval returns the time in which one token comes back.
 func (l *Limit) Interval() time.Duration { return time.Duration(l.interval) }
 
-// Window is the time in which an empty bucket gets full.
+// Window returns the time in which an empty bucket becomes full.
 func (l *Limit) Window() time.Duration { return time.Duration(l.window) }
 
-// Allow implements Limiter. With a Memory it does not allocate. A negative cost
-// is an error.
+// Allow implements Limiter. With a Memory it does not allocate or fail. A negative
+// cost is an error.
 func (l *Limit) Allow(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {
 		return Decision{Limit: l.rate.Burst}, errCost
@@ -107,9 +111,9 @@ func (l *Limit) Allow(ctx context.Context, key string, cost int64) (Decision, er
 
 var errCost = errors.New("ratelimit: the cost is negative")
 
-// Decide is the arithmetic of every store. ahead is how much later than now the
-// bucket will be full, before anything is taken; 0 if it is. Who is allowed has
-// it ahead by cost intervals more. For stores.
+// Decide is the arithmetic of every Store; a Store of your own calls it too. ahead
+// is the time until the bucket is full, before anything is taken. If the decision is
+// Allowed the bucket is ahead by another cost intervals.
 func (l *Limit) Decide(ahead time.Duration, cost int64) Decision {
 	return l.decide(max(0, int64(ahead)), cost)
 }
@@ -128,33 +132,34 @@ func (l *Limit) decide(ahead, cost int64) Decision {
 	return d
 }
 
-// A Claim asks a limit for tokens.
+// A Claim is a request for tokens of one limit.
 type Claim struct {
 	Limit *Limit
-	Key   []byte // whose bucket; the store does not keep it
-	// Secret: the key is a credential, or made of one, and must not be readable
-	// in a store.
+	Key   []byte // of the bucket; the store must not retain it
+	// Secret reports that the key may be a credential, and must not be readable in
+	// a store.
 	Secret bool
-	Cost   int64
-	// Decision is the store's answer. If another claim was refused, one that
-	// would have been allowed is Allowed and as it would have been, but it is
+	Cost   int64 // tokens; not negative
+	// Decision is set by the store. If another claim was refused, a claim that
+	// would have been allowed is Allowed, with what would have been left, but is
 	// not charged.
 	Decision Decision
-	// At is when it was decided, in nanoseconds of the store's clock. For Refund.
+	// At is set by the store to the time of the decision, in nanoseconds of its
+	// clock. Refund needs it.
 	At int64
 }
 
-// A Store keeps buckets. Any number may use it at the same time.
+// A Store keeps the buckets of limits. It is safe for concurrent use.
 type Store interface {
-	// Take charges all claims or, if one of them is refused, none. It sets
-	// their Decision. No cost is negative. Where the store fails the policy of
-	// the store decides, and the error says why.
+	// Take charges all claims or, if one of them is refused, none, and sets their
+	// Decision and At. When the store fails, its failure policy sets the
+	// decisions, and Take returns the cause.
 	Take(ctx context.Context, claims []Claim) error
-	// Refund gives back what Take has charged for all claims, but for what may
-	// have come back by itself since: the rate times the time between.
+	// Refund gives back what Take has charged for all claims, except for what may
+	// have come back by itself since: the rate times the time that has passed.
 	Refund(ctx context.Context, claims []Claim) error
-	// Waits reports whether Take may wait for something, such as a network.
-	Waits() bool
+	// Blocking reports whether Take may wait, for a network for example.
+	Blocking() bool
 }
 
 // allowed reports whether all claims are.
@@ -167,7 +172,7 @@ func allowed(claims []Claim) bool {
 	return true
 }
 
-// seed is one for all stores, so that a limit's salt is.
+// seed is the same for all stores, so that a limit has one salt.
 var seed = maphash.MakeSeed()
 
 func hashString(l *Limit, key string) uint64 { return maphash.String(seed, key) ^ l.salt }

@@ -9,64 +9,62 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Memory is the store of one process. The usual decision is a look into a hash
-// table and one compare-and-swap; only a key that is new takes a lock, of a part
-// of the table. Where several processors charge one key they have it in turns, or
-// take loans.
+// Memory is the Store of one process. It is safe for concurrent use. A decision is
+// usually a hash table lookup and one compare-and-swap; only a new key takes a
+// lock, of 1/256 of the table.
 //
-// A key is its 64-bit hash, under a seed of this process. That two keys of a
-// million have the same, and share a bucket, has a chance of 1 in 40 million.
+// Keys are kept as 64-bit hashes, under a seed of this process. The chance that
+// two of a million keys have the same hash, and so share a bucket, is 1 in 40
+// million.
 //
-// A bucket that is full is forgotten: that is no loss. So only keys that were
-// used within their limit's window take memory, 16 bytes each and up to 32 with
-// the room between them.
+// Full buckets are forgotten, which loses nothing. So only keys that were used
+// within their limit's window take memory: 16 bytes each, and up to 32 with the
+// free slots between them.
 type Memory struct {
-	clock func() time.Duration
-	// directs: clock is direct.Clock.
-	directs bool
-	most    int          // keys of all limits
-	keys    atomic.Int64 // now, those not forgotten yet included
-	loans   loans
+	clock   func() time.Duration
+	directs bool // clock is direct.Clock
+	maxKeys int
+	keys    atomic.Int64 // of all limits, those not forgotten yet included
 
-	share  atomic.Int64 // keys that a shard of any limit may have
+	share  atomic.Int64 // keys that a stripe of any limit may have
 	mu     sync.Mutex
-	spaces map[string]*tenant
-	enough int // spaces, before the next sweep
+	tables map[limitID]*table // guarded by mu
 }
 
-// MemoryOptions are the options of NewMemory; nil or zero is the default.
+// MemoryOptions are the options of NewMemory. Nil and zero values are the
+// defaults.
 type MemoryOptions struct {
 	// MaxKeys is about how many buckets are kept that are not full. Default
-	// 1,048,576, which take 32 MiB at most. A key that comes when all are taken
-	// takes over the bucket, as full or empty as it is, of another of the same
-	// limit that has nearly the most tokens left. (That is the Space-Saving
-	// algorithm: who floods the table with keys gets no more tokens than there
-	// are buckets for, and who is over a limit stays so.)
+	// 1,048,576, which take at most 32 MiB. When all are in use, a new key takes
+	// over the bucket of another key of the same limit, with the tokens left in
+	// it: of some keys, the one with most tokens left. (This is the Space-Saving
+	// algorithm. A flood of made-up keys gets no more tokens than that many
+	// buckets have, and clients that are over a limit stay over it.)
 	//
-	// Of several limits each may have its equal part of MaxKeys, also when
-	// others have taken all before: then it is up to twice as many together. A
-	// limit takes 16 KiB besides its keys.
+	// With several limits each may use an equal part of MaxKeys even if the
+	// others have used all of it, so that together they keep up to twice as many.
+	// A limit takes another 16 KiB.
 	MaxKeys int
-	// Clock tells the time since some fixed moment. It must not go back.
+	// Clock returns the time since some fixed moment and must not go back.
 	// Default: direct.Clock; then requests on the direct way are admitted by the
-	// time that the server knows.
+	// time at which the server read them, and their Remaining is as of that time.
 	Clock func() time.Duration
 }
 
 // DefaultMaxKeys is the default of MemoryOptions.MaxKeys.
 const DefaultMaxKeys = 1 << 20
 
-// NewMemory makes a Memory.
+// NewMemory returns an empty Memory.
 func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
 	}
-	m := &Memory{clock: o.Clock, most: o.MaxKeys, spaces: make(map[string]*tenant)}
+	m := &Memory{clock: o.Clock, maxKeys: o.MaxKeys, tables: make(map[limitID]*table)}
 	if m.clock == nil {
 		m.clock, m.directs = direct.Clock, true
 	}
-	if m.most <= 0 {
-		m.most = DefaultMaxKeys
+	if m.maxKeys <= 0 {
+		m.maxKeys = DefaultMaxKeys
 	}
 	return m
 }
@@ -74,18 +72,19 @@ func NewMemory(o *MemoryOptions) *Memory {
 // now is in nanoseconds and more than 0.
 func (m *Memory) now() int64 { return max(0, int64(m.clock())) + 1 }
 
-// Waits implements Store. It is false.
-func (m *Memory) Waits() bool { return false }
+// Blocking implements Store. It returns false.
+func (m *Memory) Blocking() bool { return false }
 
-// Len is how many keys take memory now, those not forgotten yet included.
+// Len returns the number of keys that take memory, those not forgotten yet
+// included.
 func (m *Memory) Len() int { return int(m.keys.Load()) }
 
-// Take implements Store. The error is nil.
+// Take implements Store. The error is always nil.
 func (m *Memory) Take(_ context.Context, claims []Claim) error {
 	if len(claims) != 1 {
 		for i := range claims {
 			c := &claims[i]
-			c.Decision = m.look(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
+			c.Decision = m.peek(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
 		}
 		if !allowed(claims) {
 			return nil
@@ -102,7 +101,7 @@ func (m *Memory) Take(_ context.Context, claims []Claim) error {
 	return nil
 }
 
-// Refund implements Store.
+// Refund implements Store. The error is always nil.
 func (m *Memory) Refund(_ context.Context, claims []Claim) error {
 	m.refund(claims)
 	return nil
@@ -114,30 +113,31 @@ func (m *Memory) refund(claims []Claim) {
 		if c.Cost > 0 {
 			m.giveBack(c.Limit, hashBytes(c.Limit, c.Key), c.Cost, c.At)
 		}
-		c.Decision = m.look(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
+		c.Decision = m.peek(c.Limit, hashBytes(c.Limit, c.Key), c.Cost)
 	}
 }
 
-// look decides and charges nothing.
-func (m *Memory) look(l *Limit, hash uint64, cost int64) Decision {
-	sp, hash := m.spaceOf(l), clean(hash)
-	s := sp.shard(hash)
-	e := s.table.Load().find(hash)
+// peek decides and charges nothing.
+func (m *Memory) peek(l *Limit, hash uint64, cost int64) Decision {
+	hash = keyHash(hash)
+	s := m.tableOf(l).stripe(hash)
+	sl := s.slots.Load()
+	for sl == retired {
+		s = m.register(l).stripe(hash)
+		sl = s.slots.Load()
+	}
+	e := sl.find(hash)
 	if e == nil {
 		return l.decide(0, cost)
 	}
-	if full, ok := e.read(hash); ok {
-		d := l.decide(max(0, full-m.now()), cost)
-		// What is lent counts as taken. That matters to who is refused, and to who only looks.
-		if d.Allowed && cost > 0 || !m.loans.any(sp, hash) {
-			return d
+	full, ok := e.read(hash)
+	if !ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		full = 0
+		if e = s.slots.Load().find(hash); e != nil {
+			full = e.full.Load()
 		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	full := int64(0)
-	if e := sp.settle(l, hash); e != nil {
-		full = e.full.Load()
 	}
 	return l.decide(max(0, full-m.now()), cost)
 }
@@ -145,34 +145,35 @@ func (m *Memory) look(l *Limit, hash uint64, cost int64) Decision {
 // take charges a bucket if it can, and returns the time at which it did.
 func (m *Memory) take(l *Limit, hash uint64, cost int64) (d Decision, at int64) {
 	if cost == 0 || cost > l.rate.Burst {
-		return m.look(l, hash, cost), 0
+		return m.peek(l, hash, cost), 0
 	}
-	sp := m.spaceOf(l)
-	hash = clean(hash)
-	s := sp.shard(hash)
-	if e := s.table.Load().find(hash); e != nil {
-		if d, at, ok := e.charge(sp, l, hash, cost); ok {
+	hash = keyHash(hash)
+	for t := m.tableOf(l); ; t = m.register(l) {
+		s := t.stripe(hash)
+		if e := s.slots.Load().find(hash); e != nil {
+			if d, at, ok := e.charge(t, l, hash, cost); ok {
+				return d, at
+			}
+		}
+		if d, at, ok := s.insert(t, l, hash, cost); ok {
 			return d, at
 		}
 	}
-	d, at = s.insert(sp, l, hash, cost)
-	sp.added()
-	return d, at
 }
 
 // giveBack takes a charge back, less the time since. In that time the bucket may
-// have become full, and then that much of the charge is back already; whether it
-// has cannot be seen any more.
+// have become full, and then that much of the charge has come back already;
+// whether it has cannot be known any more. In a retired table there is nothing to
+// give back.
 func (m *Memory) giveBack(l *Limit, hash uint64, cost, at int64) {
-	sp := m.spaceOf(l)
-	hash = clean(hash)
-	s := sp.shard(hash)
-	if e := s.table.Load().find(hash); e != nil && e.refund(sp, l, hash, cost, at) {
+	hash = keyHash(hash)
+	s := m.tableOf(l).stripe(hash)
+	if e := s.slots.Load().find(hash); e != nil && e.refund(m, l, hash, cost, at) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := sp.settle(l, hash); e != nil {
-		e.refund(sp, l, hash, cost, at)
+	if e := s.slots.Load().find(hash); e != nil {
+		e.refund(m, l, hash, cost, at)
 	}
 }

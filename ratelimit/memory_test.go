@@ -99,7 +99,7 @@ func TestModel(t *testing.T) {
 					t.Fatalf("claim %d: %+v, want %d left", i, d, m.tokens())
 				}
 				if d, _ := cl.Limit.Allow(context.Background(), string(cl.Key), 0); d.Remaining != m.tokens() || d.Reset != time.Duration(m.window-m.level) {
-					t.Fatalf("claim %d: look gives %+v, want %d left", i, d, m.tokens())
+					t.Fatalf("claim %d: peek gives %+v, want %d left", i, d, m.tokens())
 				}
 			}
 		}
@@ -200,7 +200,7 @@ func TestFull(t *testing.T) {
 			got++
 		}
 	}
-	room := shardCount * l.space.m.share.Load()
+	room := stripeCount * store.share.Load()
 	if n := int64(store.Len()); n > room || n < most*9/10 {
 		t.Errorf("%d keys are kept, want %d to %d", n, most*9/10, room)
 	}
@@ -242,7 +242,7 @@ func TestFullOfAnotherLimit(t *testing.T) {
 	if n := store.Len(); n < most*9/10 {
 		t.Fatalf("%d keys: the table is not full", n)
 	}
-	room := most + 2*shardCount*int(store.share.Load()) // with so few keys the deviations are most of it
+	room := most + 2*stripeCount*int(store.share.Load()) // with so few keys the deviations are most of it
 	for range 100 {
 		for i := range most / 4 {
 			if d, _ := quick.Allow(t.Context(), strconv.Itoa(i), 10); !d.Allowed {
@@ -274,54 +274,6 @@ func TestFullOfAnotherLimit(t *testing.T) {
 	}
 }
 
-// Limits that were changed leave nothing behind; those that stay share their
-// buckets, whenever they were made.
-func TestSpaces(t *testing.T) {
-	t.Parallel()
-	var c clock
-	store := NewMemory(&MemoryOptions{Clock: c.now})
-	l := mustLimit(t, "1/h burst 5", store)
-	l.Allow(t.Context(), "k", 3)
-	await := func(want int) {
-		t.Helper()
-		for range 100 {
-			runtime.GC()
-			store.mu.Lock()
-			store.sweep()
-			n := len(store.spaces)
-			store.mu.Unlock()
-			if n == want {
-				return
-			}
-		}
-		t.Fatalf("%d limits are kept, want %d", len(store.spaces), want)
-	}
-	for i := range 50 { // reloads
-		mustLimit(t, strconv.Itoa(i+6)+"/h", store).Allow(t.Context(), "k", 1)
-	}
-	await(51) // somebody owes something in each
-	few := store.share.Load()
-	c.advance(time.Hour)
-	await(1)
-	c.advance(24 * time.Hour)
-	await(1) // nobody owes anything, but l is used
-	if again := mustLimit(t, "1/h burst 5", store); again.space != l.space {
-		t.Error("the same limit does not share its buckets")
-	}
-	mustLimit(t, "1/h burst 6", store)
-	if share := store.share.Load(); share < 15*few {
-		t.Errorf("a shard may have %d keys, and %d while there were 51 limits", share, few)
-	}
-	if d, _ := l.Allow(t.Context(), "k", 5); !d.Allowed {
-		t.Errorf("got %+v", d)
-	}
-	elsewhere := NewMemory(&MemoryOptions{Clock: c.now})
-	claims := []Claim{{Limit: l, Key: []byte("k"), Cost: 1}}
-	if elsewhere.Take(t.Context(), claims); !claims[0].Decision.Allowed || elsewhere.Len() != 1 {
-		t.Errorf("a limit of another store: %+v", claims[0].Decision)
-	}
-}
-
 // Under a flood that changes hands all the time nobody gets more than came in
 // all buckets together.
 func TestHammerFull(t *testing.T) {
@@ -333,7 +285,7 @@ func TestHammerFull(t *testing.T) {
 		d, _ := l.Allow(context.Background(), strconv.Itoa(i%5000), 1)
 		return d.Allowed
 	})
-	if most := 3 * shardCount * l.space.m.share.Load(); got > most {
+	if most := 3 * stripeCount * store.share.Load(); got > most {
 		t.Errorf("%d were admitted by %d buckets of 3", got, most/3)
 	}
 }
@@ -345,8 +297,8 @@ func TestShrinks(t *testing.T) {
 	store := NewMemory(&MemoryOptions{Clock: c.now})
 	l := mustLimit(t, "1/s", store)
 	entries := func() (n int) {
-		for i := range l.space.shards {
-			n += len(l.space.shards[i].table.Load().entries)
+		for i := range l.table.Load().stripes {
+			n += len(l.table.Load().stripes[i].slots.Load().entries)
 		}
 		return n
 	}
@@ -405,7 +357,7 @@ func TestNoAllocations(t *testing.T) {
 	for name, f := range map[string]func(){
 		"admitted": func() { l.Allow(ctx, key, 1) },
 		"refused":  func() { refusing.Allow(ctx, key, 1) },
-		"look":     func() { l.Allow(ctx, key, 0) },
+		"peek":     func() { l.Allow(ctx, key, 0) },
 		"several":  func() { store.Take(ctx, claims); store.Refund(ctx, claims) },
 	} {
 		f()

@@ -11,25 +11,28 @@ import (
 // This file is the usual request on the direct way: one rule, one token, the
 // bucket of an address, a Memory.
 
-// admit is take for who knows when the request came, and saves a reading of the
-// clock, which costs as much as all the rest. That time may be before the true
-// one. The bucket then seems to have fewer tokens than it has, so who is admitted
-// may be; where a bucket has none, is changing hands, or may have loans, ok is
-// false and take asks the clock.
+// admit is take for a caller that knows when the request came. It saves reading
+// the clock, which costs as much as all the rest. That time may be before the
+// present. The bucket then seems to have fewer tokens than it has, so that it is
+// safe to admit by it; where a bucket seems to have none or is changing hands ok
+// is false, and take reads the clock.
 //
-// ahead is what it is for decide, behind the charge; a Decision, which is copied
-// more than once on its way, would cost as much as the charge.
+// ahead is how far the bucket is ahead of at after the charge, for decide; a
+// Decision, which is copied more than once on its way, would cost as much as the
+// charge.
 func (m *Memory) admit(l *Limit, hash uint64, came time.Duration) (ahead, at int64, ok bool) {
-	hash = clean(hash)
-	e := m.spaceOf(l).shard(hash).table.Load().find(hash)
+	hash = keyHash(hash)
+	t := m.tableOf(l)
+	e := t.stripe(hash).slots.Load().find(hash)
 	if e == nil {
 		return 0, 0, false
 	}
 	full, ok := e.read(hash)
-	if !ok || m.loans.out.Load() != 0 { // after full, which a loan changes last
+	if !ok {
 		return 0, 0, false
 	}
-	at = max(0, int64(came)) + 1 // as now has it
+	at = max(0, int64(came)) + 1 // as in now
+	t.touch(at)
 	ahead = max(full, at) - at + l.interval
 	return ahead, at, ahead <= l.window && e.full.CompareAndSwap(full, at+ahead)
 }
@@ -59,13 +62,13 @@ func (h *directHandler) serveOne(x *direct.Exchange) bool {
 	if d.Allowed {
 		if h.fields {
 			x.Keep(policyName, h.policy)
-			x.Keep(limitName, h.one.shown.line(l, &d))
+			x.Keep(limitName, h.one.lines.line(l, &d))
 		}
 		if h.direct.ServeDirect(x) {
 			return true
 		}
 	}
-	// What is seldom goes the way of all others, behind the decision.
+	// The rest is rare, and goes the general way from here.
 	c := calls.Get().(*call)
 	c.buf = append(c.buf, key...)
 	c.claims = append(c.claims, Claim{Limit: l, Key: c.buf, Cost: 1, Decision: d, At: at})

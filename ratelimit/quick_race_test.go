@@ -26,7 +26,8 @@ func quickly(m *Memory, l *Limit, key string, came time.Duration) (d Decision, a
 	return m.take(l, hashString(l, key), 1)
 }
 
-// The quick way, with old times, beside the other, loans, refunds and lookers: not a token is lost or made, and nobody is told of more than there was.
+// The quick way, with old times, beside the general one, refunds and peeks: no token
+// is lost or made.
 func TestHammerQuickWithAll(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -39,19 +40,16 @@ func TestHammerQuickWithAll(t *testing.T) {
 	hammer(2*keys*burst, func(i int) bool {
 		k := i % keys
 		key := strconv.Itoa(k)
-		hash := clean(hashString(l, key))
 		switch {
 		case i%1000 == 1:
-			l.Allow(context.Background(), key, 0) // calls loans in
+			l.Allow(context.Background(), key, 0)
 		case i%1000 == 2:
 			claims := [1]Claim{{Limit: l, Key: []byte(key), Cost: 1}}
 			if m.Take(context.Background(), claims[:]); claims[0].Decision.Allowed {
 				m.Refund(context.Background(), claims[:])
 			}
-		case i%500 == 3:
-			m.loans.lend(i/100%lanes, l.space, l, hash)
 		}
-		if _, _, ok := m.admit(l, hash, c.now()-time.Duration(rand.IntN(int(time.Second)))); ok {
+		if _, _, ok := m.admit(l, hashString(l, key), c.now()-time.Duration(rand.IntN(int(time.Second)))); ok {
 			quick.Add(1)
 			got[k].Add(1)
 		}
@@ -115,7 +113,7 @@ func TestHammerQuickFull(t *testing.T) {
 		d, _ := quickly(m, l, strconv.Itoa(i%5000), c.now()-time.Duration(rand.IntN(int(time.Second))))
 		return d.Allowed
 	})
-	if most := 3 * shardCount * l.space.m.share.Load(); got > most {
+	if most := 3 * stripeCount * m.share.Load(); got > most {
 		t.Errorf("%d were admitted by %d buckets of 3", got, most/3)
 	}
 }
@@ -136,8 +134,9 @@ func TestHammerQuickRealClock(t *testing.T) {
 	}
 }
 
-// Who is admitted is never told of more than is left: of n tokens, at most n-r
-// requests may hear that r or more are left behind them.
+// While the clock stands still every admitted request has a Remaining of its own, from
+// one less than the bucket holds down to 0: it is exact under contention, on the
+// quick way and the general one.
 func TestHammerRemaining(t *testing.T) {
 	t.Parallel()
 	const burst = 20000
@@ -145,28 +144,92 @@ func TestHammerRemaining(t *testing.T) {
 	c.advance(time.Hour)
 	m := quickMemory(&c, 0)
 	l := mustLimit(t, "1/m burst "+strconv.Itoa(burst), m)
-	hash := clean(hashString(l, "k"))
-	var told [burst]atomic.Int64 // how often, by what is left
+	var seen [burst]atomic.Int64
 	hammer(2*burst, func(i int) bool {
-		switch {
-		case i%1000 == 1:
+		var d Decision
+		switch i % 3 {
+		case 0:
 			l.Allow(context.Background(), "k", 0)
-		case i%50 == 3:
-			m.loans.lend(rand.IntN(lanes), l.space, l, hash)
+			d, _ = quickly(m, l, "k", c.now())
+		case 1:
+			d, _ = quickly(m, l, "k", c.now())
+		default:
+			d, _ = l.Allow(context.Background(), "k", 1)
 		}
+		if d.Allowed {
+			seen[d.Remaining].Add(1)
+		}
+		return d.Allowed
+	})
+	for r := range seen {
+		if n := seen[r].Load(); n != 1 {
+			t.Fatalf("%d requests have %d of %d remaining, want 1", n, r, burst)
+		}
+	}
+}
+
+// A request that is admitted by an old time has no more Remaining than there is: at
+// most n-r of them have r or more of n remaining.
+func TestHammerRemainingOldTimes(t *testing.T) {
+	t.Parallel()
+	const burst = 20000
+	var c clock
+	c.advance(time.Hour)
+	m := quickMemory(&c, 0)
+	l := mustLimit(t, "1/m burst "+strconv.Itoa(burst), m)
+	var seen [burst]atomic.Int64
+	hammer(2*burst, func(int) bool {
 		d, _ := quickly(m, l, "k", c.now()-time.Duration(rand.IntN(int(time.Second))))
 		if d.Allowed {
-			told[d.Remaining].Add(1)
+			seen[d.Remaining].Add(1)
 		}
 		return d.Allowed
 	})
 	n := int64(0)
 	for r := burst - 1; r >= 0; r-- {
-		if n += told[r].Load(); n > int64(burst-r) {
-			t.Fatalf("%d were told that %d or more are left of %d", n, r, burst)
+		if n += seen[r].Load(); n > int64(burst-r) {
+			t.Fatalf("%d requests have %d or more of %d remaining", n, r, burst)
 		}
 	}
 	if n != burst {
 		t.Errorf("%d were admitted of %d", n, burst)
+	}
+}
+
+// Remaining stays exact after a charge has lost a race, for every goroutine.
+func TestRemainingAfterALostRace(t *testing.T) {
+	t.Parallel()
+	const burst = 10000
+	var c clock
+	var during func()
+	m := NewMemory(&MemoryOptions{Clock: func() time.Duration {
+		if f := during; f != nil {
+			during = nil
+			f()
+		}
+		return c.now()
+	}})
+	l := mustLimit(t, "1/m burst "+strconv.Itoa(burst), m)
+	left := int64(burst)
+	charge := func() {
+		d, _ := l.Allow(context.Background(), "k", 1)
+		if left--; d.Remaining != left { // one during this charge came first
+			t.Errorf("%d of %d remaining, want %d", d.Remaining, burst, left)
+		}
+	}
+	charge()
+	// The goroutines are all there at once, each with a stack of its own.
+	turn, done := make(chan struct{}), make(chan struct{})
+	for range 32 {
+		go func() {
+			<-turn
+			charge()
+			done <- struct{}{}
+		}()
+	}
+	for range 32 {
+		during = charge // the clock is read between the bucket's reading and its charge
+		turn <- struct{}{}
+		<-done
 	}
 }

@@ -134,29 +134,3 @@ func TestQuickGivesBack(t *testing.T) {
 		}
 	}
 }
-
-// Where a key has loans the quick way is left, and what is lent is still had.
-func TestQuickWithLoans(t *testing.T) {
-	t.Parallel()
-	m := NewMemory(nil)
-	h := quickHandler(t, direct.NewResponse(200, nil, nil), m, "1/h burst 2000")
-	l := h.(*directHandler).one.limit
-	hash := clean(hashString(l, "192.0.2.1"))
-	got := 0
-	for i := range 2100 {
-		if ask(h, "192.0.2.1:80", direct.Clock()) == 200 {
-			got++
-		}
-		if i%100 == 0 && i < 1000 && !m.loans.lend(i/100, l.space, l, hash) {
-			t.Fatalf("no loan after %d", i)
-		}
-		if i < 1000 {
-			if _, _, ok := m.admit(l, hash, direct.Clock()); ok {
-				t.Fatal("the quick way beside loans")
-			}
-		}
-	}
-	if got != 2000 {
-		t.Errorf("%d were admitted of 2000", got)
-	}
-}

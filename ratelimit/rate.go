@@ -9,21 +9,23 @@ import (
 	"time"
 )
 
-// A Rate is how fast a bucket is filled and how much it holds.
+// A Rate is how fast a bucket is refilled, and how many tokens it holds. It is at
+// most 10,000,000 tokens per second, and an empty bucket is full after at most 90
+// days.
 type Rate struct {
-	Count int64         // tokens
-	Per   time.Duration // that come in this time, evenly
-	Burst int64         // what the bucket holds; 0: Count
+	Count int64         // tokens that come back
+	Per   time.Duration // in this time, evenly
+	Burst int64         // tokens that the bucket holds; 0: Count
 }
 
-// Limits of a Rate. Sums of two times up to longest are exact in a float64,
-// which is what Redis's scripts calculate with.
+// Limits of a Rate. Sums of two times up to maxWindow are exact in a float64,
+// which Redis's scripts calculate with.
 const (
-	shortest = 100 * time.Nanosecond // between two tokens
-	longest  = 90 * 24 * time.Hour   // to fill an empty bucket
+	minInterval = 100 * time.Nanosecond // between two tokens
+	maxWindow   = 90 * 24 * time.Hour   // to fill an empty bucket
 )
 
-// units are what a rate may be per. A day is 24 hours.
+// units are the units of time that ParseRate knows. A day is 24 hours.
 var units = map[string]time.Duration{
 	"ms": time.Millisecond,
 	"s":  time.Second, "sec": time.Second, "second": time.Second,
@@ -34,8 +36,8 @@ var units = map[string]time.Duration{
 
 const rateForm = `want a rate such as "100/s", "30/m" or "1000/h burst 50"`
 
-// ParseRate reads "100/s" or "1000/h burst 50". The unit is ms, s, m, h, d or
-// the word for it, or a duration as in "5/10s".
+// ParseRate parses a rate such as "100/s" or "1000/h burst 50". The unit of time is
+// ms, s, m, h, d, a word such as "minute", or a duration as in "5/10s".
 func ParseRate(s string) (Rate, error) {
 	fail := func(format string, args ...any) (Rate, error) {
 		return Rate{}, fmt.Errorf("rate %q: %s", s, fmt.Sprintf(format, args...))
@@ -83,9 +85,9 @@ func (r Rate) check() error {
 	switch {
 	case r.Count < 1 || r.Burst < 0 || r.Per <= 0:
 		return errors.New("count and time must be more than 0, and burst not less")
-	case int64(r.Per)/r.Count < int64(shortest):
+	case int64(r.Per)/r.Count < int64(minInterval):
 		return errors.New("more than 10,000,000 a second")
-	case r.burst() > int64(longest)/r.interval():
+	case r.burst() > int64(maxWindow)/r.interval():
 		return errors.New("an empty bucket would take more than 90 days to fill")
 	}
 	return nil
@@ -98,11 +100,11 @@ func (r Rate) burst() int64 {
 	return r.Burst
 }
 
-// interval is the time between two tokens in nanoseconds, rounded up: a rate is
-// never exceeded, and missed by 1 in 1000 at a million a second.
+// interval is the time between two tokens in nanoseconds, rounded up: the rate is
+// never exceeded, and at a million per second missed by at most 1 in 1000.
 func (r Rate) interval() int64 { return (int64(r.Per)-1)/r.Count + 1 }
 
-// String is the form that ParseRate reads.
+// String returns the rate in the form that ParseRate parses.
 func (r Rate) String() string {
 	per := r.Per.String()
 	for _, unit := range []string{"d", "h", "m", "s", "ms"} {
@@ -117,9 +119,8 @@ func (r Rate) String() string {
 	return s
 }
 
-// Share is the part of r that one of n has if all have the same: a limit for
-// many instances without a store that they share. It is one token at least in
-// the bucket, and no less than one in 90 days.
+// Share returns 1/n of r, for n instances that limit without a shared store. The
+// bucket holds at least one token, and at least one comes back in 90 days.
 func (r Rate) Share(n int) Rate {
 	if n <= 1 {
 		return r
@@ -131,7 +132,7 @@ func (r Rate) Share(n int) Rate {
 	share := Rate{Count: r.Count, Per: time.Duration(per * int64(n)), Burst: max(1, r.burst()/int64(n))}
 	// Lengthening the time keeps the rate exact. Only for a bucket of one token it may get too long.
 	if share.check() != nil {
-		return Rate{Count: 1, Per: longest, Burst: 1}
+		return Rate{Count: 1, Per: maxWindow, Burst: 1}
 	}
 	return share
 }

@@ -92,7 +92,7 @@ func FuzzParseRate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.interval < int64(shortest) || l.window < l.interval || l.window > int64(longest) {
+		if l.interval < int64(minInterval) || l.window < l.interval || l.window > int64(maxWindow) {
 			t.Errorf("%q: interval %d, window %d", s, l.interval, l.window)
 		}
 	})
@@ -156,14 +156,14 @@ func TestExtremes(t *testing.T) {
 	for _, r := range []Rate{
 		{1, 24 * time.Hour, 1},
 		{1, 24 * time.Hour, 90},
-		{1, longest, 1},
-		{1, longest/1000 - 1, 1000},
+		{1, maxWindow, 1},
+		{1, maxWindow/1000 - 1, 1000},
 		{10_000_000, time.Second, 1},
-		{10_000_000, time.Second, int64(longest / shortest)},
+		{10_000_000, time.Second, int64(maxWindow / minInterval)},
 		{math.MaxInt64 / 100, math.MaxInt64, 1},
 	} {
 		var c clock
-		c.ns.Store(math.MaxInt64 - 3*int64(longest)) // after 291 years
+		c.ns.Store(math.MaxInt64 - 3*int64(maxWindow)) // after 291 years
 		l, err := NewLimit("l", r, NewMemory(&MemoryOptions{Clock: c.now}))
 		if err != nil {
 			t.Errorf("%+v: %v", r, err)

@@ -6,67 +6,92 @@ import (
 	"sync/atomic"
 )
 
-// This file is the hash table of a space: shards, each with open addressing and
-// linear probing. Readers and chargers take no lock; who adds a key, takes one
-// away or makes the table anew holds the shard's.
+// This file is the hash table of a limit: stripes, each with open addressing and
+// linear probing. Finding and charging a key takes no lock. Adding a key, removing
+// one and replacing the slots of a stripe take the stripe's.
 //
 // An entry is the key's hash and the time at which its bucket will be full
-// ("full"). It never becomes free again, only another key's, when its bucket is
-// full; or nobody's, when the limit has too many keys. The one danger is a charge
-// that meets an entry which has just become another key's. It is averted so:
+// ("full"). It never becomes free again. When its bucket is full it may become
+// another key's; when the limit has too many keys it may be removed. The
+// danger is a charge that meets an entry which has just become another key's. It
+// is averted so:
 //
-//   - Whoever changes the owner first swaps full for moved, then sets the hash,
-//     then a new full, which is later than the time that it is; the one before
-//     was earlier.
-//   - A charger reads full, then the hash, then swaps the full it has read. If
-//     the hash is right and full has grown only, the swap succeeds only if the
-//     entry was that key's all the time.
-//   - Refunds, and loans that are settled, make full less. So a full can come
-//     again under another owner: if a charger has stood still since before the
-//     refund, until the bucket has become full and its entry another key's, and
-//     that key's full is the one it has read, to the nanosecond. Then one charge
-//     goes to the wrong bucket. Nothing is done against that.
+//   - To change the owner, full is swapped for moved, then the hash is set, then
+//     a new full, which is later than the present time; the one before was
+//     earlier.
+//   - To charge, full is read, then the hash, then the full that was read is
+//     swapped. If the hash is right and full has only grown, the swap succeeds
+//     only if the entry was that key's all the time.
+//   - Refunds make full less. So a full can come again under another owner: if a
+//     charge has stood still since before the refund, until the bucket has become
+//     full and its entry another key's, and that key's full is the one that was
+//     read, to the nanosecond. Then one charge goes to the wrong bucket. Nothing
+//     is done against that.
 //
-// A new table is made by swapping every full of the old one for moved, so that
-// the last charge is taken over or has failed; then the new one is published.
-// Who meets moved takes the lock, and has the new table then.
+// Slots are replaced by swapping every full of the old ones for moved, so that
+// the last charge is taken over or has failed; then the new ones are published.
+// A charge that meets moved takes the lock, and finds the new slots then.
 
 const (
-	shardBits  = 8
-	shardCount = 1 << shardBits
-	smallest   = 16 // entries of a table
+	stripeBits  = 8
+	stripeCount = 1 << stripeBits
+	minSlots    = 16
 )
 
-// Hashes that are none.
+// A table has the buckets of one limit in a Memory. Limits do not share a table,
+// so that a flood of keys of one takes nothing from the others.
+type table struct {
+	m       *Memory
+	window  int64        // the limit's
+	used    atomic.Int64 // the time of the last use, to useStep
+	stripes [stripeCount]stripe
+}
+
+func newTable(m *Memory, window int64) *table {
+	t := &table{m: m, window: window}
+	for i := range t.stripes {
+		t.stripes[i].slots.Store(noSlots)
+	}
+	return t
+}
+
+func (t *table) stripe(hash uint64) *stripe { return &t.stripes[hash>>(64-stripeBits)] }
+
+// crowded reports whether a stripe with so many keys must not get more.
+func (t *table) crowded(keys int) bool {
+	return int64(keys) >= t.m.share.Load() && t.m.keys.Load() >= int64(t.m.maxKeys)
+}
+
+// Hashes that are no key's.
 const (
-	free    = 0 // and so are all behind it in the order of probing
+	free    = 0 // ends a probe
 	removed = 1
 )
 
-// moved is the full of an entry that is changing hands, or of an old table.
+// moved is the full of an entry that is changing hands, or of replaced slots.
 const moved = -1
 
-// clean makes a hash one that is not free or removed.
-func clean(hash uint64) uint64 {
+// keyHash makes a hash one that is neither free nor removed.
+func keyHash(hash uint64) uint64 {
 	if hash <= removed {
 		return hash + 2
 	}
 	return hash
 }
 
-type shard struct {
-	table atomic.Pointer[table]
+type stripe struct {
+	slots atomic.Pointer[slots]
 	mu    sync.Mutex
-	_     [48]byte // shards do not share lines of memory
+	_     [48]byte // stripes do not share cache lines
 }
 
-type table struct {
+type slots struct {
 	entries []entry // a power of two
 
-	// Under the shard's lock:
-	keys  int // entries that are some key's
-	waste int // entries that are removed
-	churn int // keys added since the table was made
+	// Guarded by the stripe's lock:
+	keys    int // entries that are some key's
+	removed int // entries that are removed
+	added   int // keys added since these slots were made
 }
 
 type entry struct {
@@ -74,21 +99,25 @@ type entry struct {
 	full atomic.Int64 // in nanoseconds of the store's clock
 }
 
-// newTable makes a table for keys and some more: it is 3/4 full at most, and 5/8
-// at first.
-func newTable(keys int) *table {
-	n := max(smallest, 1<<bits.Len(uint(keys*8/5)))
-	return &table{entries: make([]entry, n)}
+// newSlots makes slots for keys and some more: at most 3/4 are used, and 5/8 at
+// first.
+func newSlots(keys int) *slots {
+	n := max(minSlots, 1<<bits.Len(uint(keys*8/5)))
+	return &slots{entries: make([]entry, n)}
 }
 
-// noKeys is the table of a shard that never had one. It is never written to.
-var noKeys = &table{entries: make([]entry, 1)}
+// noSlots are those of a stripe without keys, and retired those of a dropped
+// table. Neither is ever written to.
+var (
+	noSlots = &slots{entries: make([]entry, 1)}
+	retired = &slots{entries: make([]entry, 1)}
+)
 
 // find returns the entry of a hash, nil if there is none.
-func (t *table) find(hash uint64) *entry {
-	mask := uint64(len(t.entries) - 1)
+func (sl *slots) find(hash uint64) *entry {
+	mask := uint64(len(sl.entries) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
-		e := &t.entries[i]
+		e := &sl.entries[i]
 		switch e.hash.Load() {
 		case hash:
 			return e
@@ -104,62 +133,33 @@ func (e *entry) read(hash uint64) (full int64, ok bool) {
 	return full, full != moved && e.hash.Load() == hash
 }
 
-// charge is the common way. ok is false if the lock is needed: the entry is
-// changing hands, or loans must be settled before it can be decided.
-func (e *entry) charge(sp *space, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
-	m := sp.m
-	lane := -1
-	for wait := shortestSpin; ; {
+// charge decides and charges, and returns the time at which it did. ok is false if
+// the entry is changing hands: then the lock is needed.
+func (e *entry) charge(t *table, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
+	for wait := minSpin; ; wait = min(2*wait, maxSpin) {
 		full, ok := e.read(hash)
 		if !ok {
 			return Decision{}, 0, false
 		}
-		now := m.now()
-		lent := m.loans.out.Load() != 0 // after full, which a loan changes last
-		if lent {
-			if lane < 0 {
-				lane = ownLane()
-			}
-			d, what := m.loans.spend(lane, sp, l, e, hash, cost, now)
-			switch {
-			case what == spent:
-				return d, now, true
-			case what == contended:
-				lane = (lane + 1) % lanes
-				continue
-			case what == empty && cost <= leastLoan && m.loans.lend(lane, sp, l, hash):
-				continue
-			}
-		}
+		now := t.m.now()
 		base := max(full, now)
 		d := l.decide(base-now, cost)
-		if lent && m.loans.matter(sp, hash, now, d.Allowed) {
-			return Decision{}, 0, false
-		}
 		if !d.Allowed || e.full.CompareAndSwap(full, base+cost*l.interval) {
-			if lent {
-				m.loans.endOld(now)
-			}
+			t.touch(now)
 			return d, now, true
 		}
-		if lane < 0 {
-			lane = ownLane()
-		}
-		if cost > leastLoan || !m.loans.lend(lane, sp, l, hash) {
-			spin(wait)
-			wait = min(2*wait, longestSpin)
-		}
+		spin(wait)
 	}
 }
 
-// Who has lost a race and cannot have a loan waits, some microseconds, while the
-// winner has the line of memory to itself for some decisions. Else it would
-// wander between the processors at each, and two of them would be half as fast
-// as one. The clock is read between the line's reading and the swap, so that
-// races are lost and seen.
+// A charge that has lost a race waits some microseconds, while the winner has the
+// cache line to itself for some decisions. The line would move between the
+// processors for each decision otherwise, and two of them would be half as fast as
+// one. The clock is read between reading the line and the swap, so that races are
+// lost and noticed.
 const (
-	shortestSpin = 1 << 13
-	longestSpin  = 1 << 15
+	minSpin = 1 << 13
+	maxSpin = 1 << 15
 )
 
 //go:noinline
@@ -169,13 +169,13 @@ func spin(n int) {
 }
 
 // refund reports false if the lock is needed, as charge does.
-func (e *entry) refund(sp *space, l *Limit, hash uint64, cost, at int64) bool {
+func (e *entry) refund(m *Memory, l *Limit, hash uint64, cost, at int64) bool {
 	for {
 		full, ok := e.read(hash)
-		if !ok || sp.m.loans.any(sp, hash) {
+		if !ok {
 			return false
 		}
-		now := sp.m.now()
+		now := m.now()
 		left := cost*l.interval - max(0, now-at)
 		if left <= 0 || full <= now || e.full.CompareAndSwap(full, max(now, full-left)) {
 			return true
@@ -183,73 +183,60 @@ func (e *entry) refund(sp *space, l *Limit, hash uint64, cost, at int64) bool {
 	}
 }
 
-// insert charges a key that was not there, or could not be charged without the
-// lock.
-func (s *shard) insert(sp *space, l *Limit, hash uint64, cost int64) (Decision, int64) {
-	m := sp.m
+// insert charges a key that was not found, or could not be charged without the
+// lock. ok is false if the table is retired.
+func (s *stripe) insert(t *table, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
+	m := t.m
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		// The time is read anew: a bucket of this key may have been full, and
-		// forgotten, since the caller has looked at the clock.
-		now := m.now()
-		if e := sp.settle(l, hash); e != nil {
-			if d, at, ok := e.chargeLocked(m, l, hash, cost); ok {
-				return d, at
+		sl := s.slots.Load()
+		if sl == retired {
+			return Decision{}, 0, false
+		}
+		if e := sl.find(hash); e != nil {
+			if d, at, ok := e.charge(t, l, hash, cost); ok {
+				return d, at, true
 			}
 		}
-		t := s.table.Load()
-		if t.stale(sp) {
-			s.rebuild(sp, now, 1)
+		// The time is read here: a bucket of this key may have been full, and
+		// forgotten, since the caller has read the clock.
+		now := m.now()
+		t.touch(now)
+		if sl.stale(t) {
+			s.put(t, sl.take(now), 1)
 			continue
 		}
-		e, old := t.place(hash, now)
+		e, old := sl.vacant(hash, now)
 		if e.hash.Load() != free {
 			if e.become(hash, old, now+cost*l.interval) {
-				t.churn++
-				return l.decide(0, cost), now
+				sl.added++
+				return l.decide(0, cost), now, true
 			}
 			continue // its bucket was charged meanwhile
 		}
 		base := now
-		if sp.crowded(t.keys) {
-			least, debt := t.least(hash)
-			base = max(now, debt+1)
+		if t.crowded(sl.keys) {
+			least, full := sl.leastDebt(hash)
+			base = max(now, full+1)
 			if d := l.decide(base-now, cost); !d.Allowed {
 				// No bucket is emptier than empty.
-				return l.decide(min(base-now, l.window), cost), 0
+				return l.decide(min(base-now, l.window), cost), 0, true
 			}
-			if !least.become(removed, debt, debt+1) {
+			if !least.become(removed, full, full+1) {
 				continue
 			}
-			t.keys--
+			sl.keys--
 			m.keys.Add(-1)
-			t.waste++
+			sl.removed++
 		}
-		// In this order: the entry is nobody's until it has its hash.
+		// In this order: the entry is not found until it has its hash.
 		e.full.Store(base + cost*l.interval)
 		e.hash.Store(hash)
-		t.keys++
+		sl.keys++
 		m.keys.Add(1)
-		t.churn++
-		return l.decide(base-now, cost), now
-	}
-}
-
-// chargeLocked is charge when there are no loans. The lock is held, so that there
-// will be none.
-func (e *entry) chargeLocked(m *Memory, l *Limit, hash uint64, cost int64) (d Decision, at int64, ok bool) {
-	for {
-		full, ok := e.read(hash)
-		if !ok {
-			return Decision{}, 0, false
-		}
-		now := m.now()
-		base := max(full, now)
-		d := l.decide(base-now, cost)
-		if !d.Allowed || e.full.CompareAndSwap(full, base+cost*l.interval) {
-			return d, now, true
-		}
+		sl.added++
+		return l.decide(base-now, cost), now, true
 	}
 }
 
@@ -263,14 +250,14 @@ func (e *entry) become(hash uint64, old, full int64) bool {
 	return true
 }
 
-// place finds where a key that is not there belongs: an entry on its way whose
-// bucket is full, with the time at which it became so, or else the free one at
-// the end. One that becomes full just now is not taken: its time must be less
-// than any that comes after.
-func (t *table) place(hash uint64, now int64) (e *entry, old int64) {
-	mask := uint64(len(t.entries) - 1)
+// vacant finds where a key that is not there belongs: the first entry of its probe
+// whose bucket is full, with the time at which it became so, or else the free one
+// at the end. An entry whose bucket becomes full just now is not taken: its time
+// must be less than any that comes after.
+func (sl *slots) vacant(hash uint64, now int64) (e *entry, old int64) {
+	mask := uint64(len(sl.entries) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
-		e := &t.entries[i]
+		e := &sl.entries[i]
 		h := e.hash.Load()
 		if h == free {
 			return e, 0
@@ -284,13 +271,13 @@ func (t *table) place(hash uint64, now int64) (e *entry, old int64) {
 // sample is how many keys are compared for the one that has most tokens left.
 const sample = 16
 
-// least finds, among some keys, the one whose bucket will be full first. There
-// is one at least; where there are fewer than sample all are looked at.
-func (t *table) least(hash uint64) (e *entry, full int64) {
-	mask := uint64(len(t.entries) - 1)
+// leastDebt finds, among some keys, the one whose bucket will be full first. There
+// is at least one; where there are fewer than sample all are compared.
+func (sl *slots) leastDebt(hash uint64) (e *entry, full int64) {
+	mask := uint64(len(sl.entries) - 1)
 	seen := 0
 	for i := uint64(0); i <= mask && seen < sample; i++ {
-		c := &t.entries[(hash+i)&mask]
+		c := &sl.entries[(hash+i)&mask]
 		if h := c.hash.Load(); h == free || h == removed {
 			continue
 		}
@@ -302,57 +289,57 @@ func (t *table) least(hash uint64) (e *entry, full int64) {
 	return e, full
 }
 
-// stale reports whether a table is to be made anew: it is too full, or has too
-// many keys, of which some may be forgotten; or it may be larger than needed by
-// now. The cost is spread over the keys that were added since it was made.
-func (t *table) stale(sp *space) bool {
-	n := len(t.entries)
-	return (t.keys+t.waste+1)*4 > n*3 || t.churn > n || t.churn > t.keys/4 && sp.crowded(t.keys)
+// stale reports whether slots should be replaced: they are too full, or have too
+// many keys, of which some may be forgotten; or they may be larger than needed by
+// now. The cost is spread over the keys that were added since they were made.
+func (sl *slots) stale(t *table) bool {
+	n := len(sl.entries)
+	return (sl.keys+sl.removed+1)*4 > n*3 || sl.added > n || sl.added > sl.keys/4 && t.crowded(sl.keys)
 }
 
-// rebuild makes the table of what is not forgotten by now, with room for more
-// keys. All of the old one is moved. The lock is held.
-func (s *shard) rebuild(sp *space, now int64, more int) {
-	t := s.table.Load()
-	to := noKeys
-	if all := t.move(now); len(all)+more > 0 {
-		to = newTable(len(all) + more)
-		to.fill(all)
-	}
-	sp.m.keys.Add(int64(to.keys - t.keys))
-	s.table.Store(to)
-}
-
-// owed is what moves from one table to the next.
-type owed struct {
+// A debt is a bucket that is not full, on its way from old slots to new ones.
+type debt struct {
 	hash uint64
 	full int64
 }
 
-// move takes all that is not forgotten out of a table.
-func (t *table) move(now int64) (all []owed) {
-	for i := range t.entries {
-		e := &t.entries[i]
+// take marks all entries as moved and returns the debts among them. The lock is
+// held; put must follow.
+func (sl *slots) take(now int64) (debts []debt) {
+	for i := range sl.entries {
+		e := &sl.entries[i]
 		h := e.hash.Load()
 		if h == free {
 			continue
 		}
 		if full := e.full.Swap(moved); h != removed && full > now {
-			all = append(all, owed{h, full})
+			debts = append(debts, debt{h, full})
 		}
 	}
-	return all
+	return debts
 }
 
-func (t *table) fill(all []owed) {
-	t.keys = len(all)
-	mask := uint64(len(t.entries) - 1)
-	for _, o := range all {
-		i := o.hash & mask
-		for t.entries[i].hash.Load() != free {
+// put replaces the slots by new ones with these debts and room for more keys. The
+// lock is held.
+func (s *stripe) put(t *table, debts []debt, more int) {
+	to := noSlots
+	if len(debts)+more > 0 {
+		to = newSlots(len(debts) + more)
+		to.fill(debts)
+	}
+	t.m.keys.Add(int64(to.keys - s.slots.Load().keys))
+	s.slots.Store(to)
+}
+
+func (sl *slots) fill(debts []debt) {
+	sl.keys = len(debts)
+	mask := uint64(len(sl.entries) - 1)
+	for _, d := range debts {
+		i := d.hash & mask
+		for sl.entries[i].hash.Load() != free {
 			i = (i + 1) & mask
 		}
-		t.entries[i].full.Store(o.full)
-		t.entries[i].hash.Store(o.hash)
+		sl.entries[i].full.Store(d.full)
+		sl.entries[i].hash.Store(d.hash)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rateFlags are the flags that say how often a client may ask.
+// rateFlags are the flags that limit request rates.
 type rateFlags struct {
 	rates     ratesFlag
 	store     storeFlag
@@ -28,7 +28,7 @@ type rateFlags struct {
 
 func (f *rateFlags) add(cmd *cobra.Command) {
 	all := cmd.Flags()
-	all.Var(&f.rates, "rate-limit", "how often a client address may ask: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
+	all.Var(&f.rates, "rate-limit", "the request rate of a client address: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
 	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
 	all.Var(&f.failure, "rate-failure", "while the store is away: local (each process limits by itself), open or closed")
 	f.timeout, f.instances = defaultRateTimeout, 1
@@ -73,8 +73,8 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	return r, nil
 }
 
-// limited puts limits before h. memory is the store of the process, which outlives a reload: clients keep what they
-// owe. What is returned to be closed may be nil.
+// limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
+// buckets by it. The closer may be nil.
 func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil

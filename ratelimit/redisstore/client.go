@@ -14,8 +14,8 @@ import (
 
 const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS, unix:///PATH, redis+cluster:// or redis+sentinel://...?master_name=NAME`
 
-// OpenURL makes a Store with a client of its own, which Close closes. Redis is
-// not asked yet; see Check. The URL is one of
+// OpenURL returns a Store with a client of its own, which Close closes. It does not
+// connect yet; see Check. The URL is one of
 //
 //	redis://USER:PASSWORD@HOST:PORT/DB           rediss:// for TLS
 //	unix://USER:PASSWORD@/PATH?db=DB
@@ -24,8 +24,8 @@ const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS,
 //
 // with more parameters as in redis.ParseURL, ParseClusterURL, ParseFailoverURL.
 //
-// go-redis logs by itself, for the whole process, a line for each connection
-// that fails. OpenURL turns that off: Report says it once a second.
+// OpenURL turns off the logger of go-redis, for the whole process: it would log a
+// line for each connection that fails, which Report receives once a second.
 func OpenURL(rawURL string, o *Options) (*Store, error) {
 	opt, err := o.defaults()
 	if err != nil {
@@ -61,16 +61,15 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 // sentinels for it.
 const failoverAddr = "FailoverClient"
 
-// hasLostPassword reports whether a password may be elsewhere in a URL than
-// where one belongs, and so in what is said of that place.
+// hasLostPassword reports whether a password may be in a URL elsewhere than where it
+// belongs, and so in the error about that part.
 func hasLostPassword(rawURL string) bool {
 	u, err := url.Parse(rawURL)
 	return strings.Contains(rawURL, "@") && (err != nil || u.User == nil)
 }
 
-// newClient makes a client. timeout is for what is not a decision, and so has no
-// deadline of its own: connections are made by warm too, which may take longer
-// than a decision.
+// newClient makes a client. timeout is for what has no deadline of a decision:
+// connections made by warm, which may take longer.
 func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	base, kind, _ := strings.Cut(scheme, "+")
@@ -117,8 +116,8 @@ func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, err
 	return redis.NewClient(o), nil
 }
 
-// describe is where a client's Redis is, whether claims with different keys need
-// a script each, and whether a deadline is kept. It has no password in it.
+// describe returns where a client's Redis is, without a password, whether claims with
+// different keys need a script each, and whether the client keeps deadlines.
 func describe(c redis.UniversalClient) (where string, split, deadlines bool) {
 	switch c := c.(type) {
 	case *redis.Client:

@@ -1,5 +1,5 @@
-// Package redisstore shares the buckets of package ratelimit between processes,
-// through Redis: one server, one behind Sentinel, or a Cluster.
+// Package redisstore shares the buckets of package ratelimit between processes
+// through Redis: a single server, a primary found by Sentinel, or a Cluster.
 //
 //	store, err := redisstore.OpenURL("redis://127.0.0.1:6379/0", nil)
 //	...
@@ -8,29 +8,24 @@
 //	}
 //	limit, err := ratelimit.NewLimit("login", rate, store)
 //
-// A decision is one Lua script and one round trip. The script runs alone in
-// Redis and reads Redis's clock, so that all processes see one bucket and one
-// time, and none of theirs matters. Redis 5 or later is needed, for scripts that
-// read the clock and write.
+// A decision is one Lua script and one round trip. The script runs atomically and
+// reads the clock of Redis, so that all processes see one bucket and one time. It
+// needs Redis 5 or later.
 //
-// A bucket is a key PREFIX{KEY}:LIMIT with two numbers in it, and expires a
-// second after it is full. What stands in braces is what a Cluster places keys
-// by: the limits of one KEY are on one node, and several of them are one script.
-// Claims with different KEYs cannot be in a Cluster: they are decided one after
-// the other, a round trip each, and the earlier ones get their tokens back when
-// a later one refuses.
+// A bucket is a key PREFIX{KEY}:LIMIT that expires a second after it is full. A
+// Cluster keeps all limits of one KEY on one node, and decides claims with the same
+// KEY in one script. It decides others one after the other, with a round trip each;
+// when one is refused the earlier ones are refunded.
 //
-// Redis is asked once. (In a Cluster the client follows redirections, and tries
-// again when a connection breaks: that may charge twice, and never admits too
-// many.) What fails, or takes longer than Timeout, is decided by the policy for
-// failures. After some failures in a row Redis is left alone for a while, and
-// then tried by one request at a time. Connections that take longer than Timeout
-// are made in the background.
+// A decision is tried once. (In a Cluster the client follows redirections and retries
+// when a connection breaks; that may charge twice, but never admits too many.) When
+// Redis fails or takes longer than Timeout, the failure policy decides. After several
+// failures in a row Redis is not asked for a while, and then by one request at a
+// time.
 //
-// Redis forgets the buckets when it is restarted without persistence, and a
-// replica that takes over may lack the last moments. Both err to the client's
-// advantage.
-//
-// The package imports ratelimit, go-redis and gobreaker, and is why ratelimit
-// does not. It must not know HTTP. Anything may import it.
+// Redis loses buckets when it is restarted without persistence, and a replica that
+// takes over may lack the latest charges. Both admit more than the limit.
 package redisstore
+
+// The package imports ratelimit, go-redis and gobreaker, so that ratelimit need not.
+// It does not know HTTP. Any package may import it.

@@ -13,7 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// fail decides by the policy for failures, and says why.
+// fail decides by the failure policy, and reports why.
 func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	s.report(err)
 	if s.o.Failure == Local {
@@ -34,7 +34,7 @@ func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	}
 }
 
-// standIns are the claims for the memory of this process.
+// standIns returns the claims for the memory of this process.
 func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
 	stand := make([]ratelimit.Claim, len(claims))
 	for i, c := range claims {
@@ -42,7 +42,7 @@ func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
 		if !ok {
 			share, err := ratelimit.NewLimit(c.Limit.Name(), c.Limit.Rate().Share(s.o.Instances), s.o.Memory)
 			if err != nil {
-				share = c.Limit // cannot be: Share makes what NewLimit takes
+				share = c.Limit // cannot happen: NewLimit accepts what Share returns
 			}
 			l, _ = s.shares.LoadOrStore(c.Limit, share)
 		}
@@ -54,8 +54,8 @@ func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
 
 var start = time.Now()
 
-// report says what is wrong, once a second at most. While Redis is left alone it
-// says what was wrong before.
+// report reports err, at most once a second. While Redis is not asked it repeats the
+// error before.
 func (s *Store) report(err error) {
 	r := &s.reports
 	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {
@@ -81,14 +81,14 @@ func (r *reports) turn() bool {
 	return (last == 0 || now-last >= int64(time.Second)) && r.last.CompareAndSwap(last, now)
 }
 
-// answered says that Redis is back, if it was said that it is not.
+// answered reports that Redis answers again, if an error was reported before.
 func (s *Store) answered() {
 	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
 		s.o.Report("rate limits: redis at " + s.where + " answers again")
 	}
 }
 
-// explain puts an error into one line for who runs the server. It wraps err.
+// explain puts an error into one line for operators. It wraps err.
 func (s *Store) explain(err error) error {
 	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	has := func(words ...string) bool {
@@ -137,7 +137,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || strings.Contains(err.Error(), "pool timeout")
 }
 
-// problem is a line, and the error it is for.
+// problem is a line for operators and the error that it explains.
 type problem struct {
 	line string
 	err  error

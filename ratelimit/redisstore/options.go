@@ -9,12 +9,11 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// A Failure is what is decided while Redis is not there.
+// A Failure is a failure policy: how to decide while Redis is unavailable.
 type Failure uint8
 
 const (
-	// Local keeps the limits in this process meanwhile, each with its share of
-	// the rate.
+	// Local limits within each process, to its share of the rate.
 	Local Failure = iota
 	// Open admits everything.
 	Open
@@ -24,7 +23,7 @@ const (
 
 var failureNames = [...]string{"local", "open", "closed"}
 
-// ParseFailure reads "local", "open" or "closed".
+// ParseFailure parses "local", "open" or "closed".
 func ParseFailure(s string) (Failure, error) {
 	for i, name := range failureNames {
 		if s == name {
@@ -34,54 +33,54 @@ func ParseFailure(s string) (Failure, error) {
 	return 0, fmt.Errorf("want local, open or closed, not %q", s)
 }
 
-// String is the form that ParseFailure reads.
+// String returns the form that ParseFailure parses.
 func (f Failure) String() string { return failureNames[f] }
 
-// Options are the options of a Store; nil or zero is the default.
+// Options are the options of a Store. Nil and zero values are the defaults.
 type Options struct {
-	// Prefix is what all keys begin with. Default "chert:rl:". Braces cannot be
-	// in it.
+	// Prefix begins the name of every key in Redis. It must be printable ASCII
+	// without spaces and braces. Default "chert:rl:".
 	Prefix string
-	// Timeout is how long a decision may take in all: waiting for a connection,
-	// making one, and the round trip. Default 100 ms. What runs when it is over
-	// costs the time that the scheduler needs to see it, on top. A connection
-	// that takes longer to be made is made in the background, for up to 5 s.
+	// Timeout limits the time of a whole decision: to wait for a connection, to
+	// dial one, and the round trip. Default 100 ms, at least 1 ms. A connection
+	// that takes longer to dial is made in the background, for up to 5 s.
 	Timeout time.Duration
-	// Failure is the policy for failures. Default Local.
+	// Failure is the failure policy. Default Local.
 	Failure Failure
-	// Instances is how many processes share the limits, for Local: each has one
-	// part of so many. Default 1, and then each admits the whole rate while
-	// Redis is away.
+	// Instances is the number of processes that share the limits. With Local each
+	// admits 1/Instances of the rate. Default 1: each admits the whole rate while
+	// Redis is unavailable.
 	Instances int
-	// Memory has the buckets for Local. Default: one of the Store's own.
+	// Memory keeps the buckets for Local. Default: a new one.
 	Memory *ratelimit.Memory
 	// After Failures failures in a row Redis is not asked for Pause, then once,
 	// and so on until it answers. Defaults: 5, and 1 s.
 	Failures int
 	Pause    time.Duration
-	// Report is told what is wrong, in one line, at most once a second, and
-	// once when Redis answers again. It is called by the goroutine of a
-	// decision and should not wait. Default: log.Print.
+	// Report receives errors of Redis, as one line and at most once a second, and
+	// a line when Redis answers again. It is called by the goroutine of a decision,
+	// concurrently, and should not block. Default: log.Print.
 	Report func(line string)
-	// Observe is told of every decision, for metrics; see Report.
+	// Observe receives every decision, for metrics. It is called like Report.
 	Observe func(Event)
 }
 
-// An Event is a call of Take or Refund.
+// An Event describes a call of Take or Refund.
 type Event struct {
 	Took    time.Duration
 	Claims  int
 	Refund  bool
 	Allowed bool
-	// Time is Redis's when it decided; zero if it did not.
+	// Time is the time of the decision by the clock of Redis, zero if it did not
+	// decide.
 	Time time.Time
-	// Err is why the policy for failures has decided, nil if it has not. It is
+	// Err is nil if Redis decided, otherwise why the failure policy did. It is
 	// gobreaker's ErrOpenState or ErrTooManyRequests if Redis was not asked.
 	Err error
-	// Policy is what has decided if Err is not nil.
+	// Policy is the failure policy that decided, if Err is not nil.
 	Policy Failure
-	// Breaker is how Redis is asked after this: StateClosed, always; StateOpen,
-	// not for now; StateHalfOpen, by the next one.
+	// Breaker is the state of the circuit breaker after the call: with StateClosed
+	// Redis is asked, with StateOpen it is not, with StateHalfOpen by one request.
 	Breaker gobreaker.State
 }
 

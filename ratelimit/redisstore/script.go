@@ -2,15 +2,15 @@ package redisstore
 
 import "github.com/redis/go-redis/v9"
 
-// The scripts. A time is two numbers, seconds and nanoseconds, and so is the
-// value of a key: when the bucket will be full; what is no such value is as if it
-// were not there. One number would not do: Lua's
-// are float64, and nanoseconds since 1970 need more than 53 bits. The difference
-// of two times is one number: ratelimit sees to it that it fits.
+// A time in the scripts is two numbers, seconds and nanoseconds, and so is the value
+// of a key: when the bucket will be full. A value of another form counts as missing.
+// One number is not enough: Lua's numbers are float64, and nanoseconds since 1970 need
+// more than 53 bits. The difference of two times is one number; ratelimit limits rates
+// so that it fits.
 
 // take charges all keys or none.
 //
-//	KEYS  the buckets; one may be there twice
+//	KEYS  the buckets; one may occur twice
 //	ARGV  for each: interval and window in nanoseconds, cost
 //	reply 1 if they were charged or 0, the time in two numbers, and for each key
 //	      how far ahead of it the bucket was
@@ -46,7 +46,8 @@ end
 return reply
 `)
 
-// refund gives back, less the time since: that much may have come back by itself.
+// refund gives back charges, less the time since: that much may have come back by
+// itself.
 //
 //	KEYS  the buckets
 //	ARGV  for each: when it was charged in two numbers, the charge in nanoseconds

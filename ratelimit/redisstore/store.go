@@ -16,7 +16,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Store is a ratelimit.Store in Redis.
+// Store is a ratelimit.Store in Redis. It is safe for concurrent use.
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool
@@ -24,7 +24,7 @@ type Store struct {
 	split   bool // claims with different keys are a script each
 	o       Options
 	breaker *gobreaker.CircuitBreaker[[]int64]
-	shares  sync.Map // *ratelimit.Limit to that which stands in for it
+	shares  sync.Map // *ratelimit.Limit to its stand-in for Local
 	reports reports
 
 	closing context.Context // ends with Close
@@ -34,13 +34,12 @@ type Store struct {
 	warmers atomic.Int32
 }
 
-// New makes a Store that uses client, which stays the caller's. Redis is not
-// asked yet; see Check. A client must have ContextTimeoutEnabled, else it waits
-// longer than Timeout, and should have MaxRetries -1: what is tried again may be
-// charged twice. Its DialTimeout, ReadTimeout and WriteTimeout may be as long as a
-// connection takes to be made; decisions end after Timeout all the same. It is an
-// error if client is nil or lacks ContextTimeoutEnabled, or if o makes no
-// sense.
+// New returns a Store that uses client, which the caller closes. It does not connect
+// yet; see Check. The client must have ContextTimeoutEnabled, or it would wait longer
+// than Timeout, and should have MaxRetries -1, as a retry may charge twice. Its
+// DialTimeout, ReadTimeout and WriteTimeout may be longer than Timeout; decisions end
+// after Timeout all the same. New returns an error if client is nil or lacks
+// ContextTimeoutEnabled, or if o is invalid.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: no client")
@@ -62,8 +61,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends what the Store does by itself, and closes the client if OpenURL has
-// made it. Decisions after that are the policy's.
+// Close stops background work, and closes the client if OpenURL made it. Decisions
+// after Close are made by the failure policy.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.close()
@@ -76,15 +75,15 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Waits implements ratelimit.Store. It is true.
-func (s *Store) Waits() bool { return true }
+// Blocking implements ratelimit.Store. It returns true.
+func (s *Store) Blocking() bool { return true }
 
-// checkTime is how long Check waits; a first connection may take long.
+// checkTime is how long Check waits; the first connection may take long.
 const checkTime = 5 * time.Second
 
-// Check reports, in one line, what keeps Redis from being used: that it cannot
-// be reached, refuses the password, cannot be written to, or is too old. It runs
-// the script that decides on a key of its own.
+// Check reports, in one line, why Redis cannot be used: it cannot be reached, refuses
+// the password, is read-only, or is too old. It runs the script of decisions on a key
+// of its own, and waits for at most 5 s, or Timeout if that is longer.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(checkTime, s.o.Timeout))
 	defer cancel()
@@ -114,7 +113,7 @@ func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
 	}
 	switch {
 	case err != nil:
-		// What was charged stays so: Redis is not to be asked more just now.
+		// What was charged stays charged: Redis should not be asked more now.
 		s.fail(claims, err)
 	case 0 < done && done < len(claims):
 		s.giveBack(ctx, claims[:done])
@@ -129,7 +128,7 @@ func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
 	return err
 }
 
-// notAsked fills in the decisions of claims behind one that was refused.
+// notAsked fills in the decisions of claims after one that was refused.
 func (s *Store) notAsked(claims []ratelimit.Claim) {
 	for i := range claims {
 		if c := &claims[i]; c.Decision.Limit == 0 {
@@ -179,14 +178,14 @@ func (s *Store) takeGroup(ctx context.Context, claims []ratelimit.Claim) (at int
 	return at, nil
 }
 
-// deadline makes ctx end after Timeout, and not before. That the client of a
-// request is gone does not matter: who begins and ends requests would make
-// connections to Redis be closed and made anew.
+// deadline makes ctx end after Timeout, and not before, even if the client of the
+// request disconnects: a client that starts and aborts requests would make
+// connections to Redis close and open again.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 }
 
-// run asks Redis, unless it has failed too often.
+// run runs a script, unless Redis has failed too often.
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]int64, error) {
 	return s.breaker.Execute(func() ([]int64, error) {
 		cmd := script.Run(ctx, s.client, keys, args...)
@@ -200,19 +199,19 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	})
 }
 
-// mostWarmers is how many connections are made at a time beside decisions.
-const mostWarmers = 8
+// maxWarmers is how many connections are made at a time in the background.
+const maxWarmers = 8
 
-// warm makes a connection ready in the background, if none in the pool is free.
-// A decision is over after Timeout, and with it the connection that it was
-// making: where TLS or a login takes longer there would never be one.
+// warm makes a connection in the background, if none in the pool is free. A decision
+// ends after Timeout, and with it the connection that it was making: where TLS or a
+// login takes longer there would never be one.
 func (s *Store) warm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing.Err() != nil {
 		return
 	}
-	if s.warmers.Add(1) > mostWarmers {
+	if s.warmers.Add(1) > maxWarmers {
 		s.warmers.Add(-1)
 		return
 	}
@@ -220,7 +219,7 @@ func (s *Store) warm() {
 		defer s.warmers.Add(-1)
 		ctx, cancel := context.WithTimeout(s.closing, max(checkTime, s.o.Timeout))
 		defer cancel()
-		// What fails here is reported by the next decision.
+		// The next decision reports an error.
 		if c, ok := s.client.(*redis.ClusterClient); ok {
 			c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
 			return
@@ -229,8 +228,8 @@ func (s *Store) warm() {
 	})
 }
 
-// key is the name of a claim's bucket. Keys that are secret, long, or have
-// something in them that is not for names are hashed.
+// key returns the name of a claim's bucket. Keys that are secret, long, or have bytes
+// that do not belong in a name are hashed.
 func (s *Store) key(c *ratelimit.Claim) string {
 	if c.Secret || !readable(c.Key) {
 		sum := sha256.Sum256(c.Key)
@@ -301,9 +300,9 @@ func allowed(claims []ratelimit.Claim) bool {
 	return true
 }
 
-// reports sees to it that one line a second is said.
+// reports limits Report to a line a second.
 type reports struct {
-	last atomic.Int64 // when, in nanoseconds since start
-	down atomic.Bool  // the last thing that was said is that something is wrong
+	last atomic.Int64 // the time of the last line, in nanoseconds since start
+	down atomic.Bool  // the last line was an error
 	why  atomic.Pointer[string]
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// RateLimit is how often a client may ask. The zero value is no limit.
+// RateLimit limits the request rate of each client. The zero value is no limit.
 type RateLimit struct {
 	Rates     []ratelimit.Rate // all of them must admit
 	Store     string           // URL of a shared store; "": the memory of the process
