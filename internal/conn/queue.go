@@ -37,6 +37,9 @@ type queue struct {
 	err      error      // of the connection, met where nobody could be told
 	freed    []Holder   // to be released by unlock
 	follow   follow     // who is told what becomes of it
+	// blocked: what is queued has had to wait for the peer, or for its turn. It
+	// changes with mu held.
+	blocked atomic.Bool
 	// missed: an event came while another goroutine had mu, which may have met the
 	// full socket before it.
 	missed atomic.Bool
@@ -176,6 +179,10 @@ func (c *Conn) Send(w *Write) error {
 		}
 		sent = n
 	}
+	if q != nil && w.Cork && w.Len == 0 && !c.off && q.join(w) {
+		release(w.Holder)
+		return nil
+	}
 	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
 	s.take(sent)
 	if err := c.mayWrite(); err != nil {
@@ -184,7 +191,7 @@ func (c *Conn) Send(w *Write) error {
 		return err
 	}
 	disk := c.enterDisk(s.n > 0)
-	tried, err := c.sendSegment(q, s, w)
+	tried, err := c.sendSegment(q, &s, w)
 	if disk {
 		c.leaveLoop()
 	}
@@ -194,13 +201,30 @@ func (c *Conn) Send(w *Write) error {
 	return err
 }
 
+// join adds w to what is corked already, if there is something.
+func (q *queue) join(w *Write) (joined bool) {
+	n := len(w.A) + len(w.B)
+	q.mu.Lock()
+	last := len(q.segments) - 1
+	if joined = last >= 0 && n <= smallWrite && q.held+n <= highWater && q.err == nil && !q.blocked.Load() && q.segments[last].plain(); joined {
+		s := &q.segments[last]
+		s.own = s.own.Grow(n)
+		s.own.B = append(append(s.own.B, w.A...), w.B...)
+		if q.held += n; w.Deadline != 0 {
+			q.deadline = w.Deadline
+		}
+	}
+	q.unlock()
+	return joined
+}
+
 // sendSegment is Send for s, which is w or what the socket has left of it. It
 // reports whether the socket was tried.
-func (c *Conn) sendSegment(q *queue, s segment, w *Write) (tried bool, err error) {
+func (c *Conn) sendSegment(q *queue, s *segment, w *Write) (tried bool, err error) {
 	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
 	full := false
 	if tried = q == nil && !cork; tried {
-		err = c.transmit(&s, false)
+		err = c.transmit(s, false)
 		if err != errWouldBlock && err != errYield {
 			c.lose(s.size())
 			release(s.free())
@@ -290,10 +314,28 @@ func (c *Conn) newQueue() *queue {
 	return q
 }
 
-// unlock unlocks mu, and then does what must not be done under it: Release is
-// user code, which may use the connection, and so may Sent be. One goroutine at a
-// time tells those who follow, so that they hear of it in order.
+// unlock unlocks mu, and then does what must not be done under it.
 func (q *queue) unlock() {
+	if len(q.freed)+len(q.follow.passed) > 0 {
+		q.settle()
+	}
+	q.mu.Unlock()
+	if q.missed.Load() {
+		q.seeMissed()
+	}
+}
+
+// seeMissed has the loop act on an event that has found mu locked.
+func (q *queue) seeMissed() {
+	if q.missed.Swap(false) {
+		q.c.loop.Post(q.c.handle, queueStalled{})
+	}
+}
+
+// settle releases and tells without mu, which is held again when it returns:
+// Release is user code, which may use the connection, and so may Sent be. One
+// goroutine at a time tells those who follow, so that they hear of it in order.
+func (q *queue) settle() {
 	w := &q.follow
 	for len(q.freed) > 0 || len(w.passed) > 0 && !w.telling {
 		var few [2]Holder
@@ -317,10 +359,6 @@ func (q *queue) unlock() {
 			w.telling = false
 		}
 	}
-	q.mu.Unlock()
-	if q.missed.Load() && q.missed.Swap(false) {
-		q.c.loop.Post(q.c.handle, queueStalled{})
-	}
 }
 
 // free leaves h to unlock. mu is held.
@@ -337,7 +375,7 @@ func release(h Holder) {
 }
 
 // add queues s, which is not going to be sent at once if it waits. mu is held.
-func (q *queue) add(s segment, waits bool) {
+func (q *queue) add(s *segment, waits bool) {
 	i := len(q.segments) - 1
 	if i >= 0 && q.segments[i].plain() {
 		last := &q.segments[i]
@@ -360,11 +398,12 @@ func (q *queue) add(s segment, waits bool) {
 		q.free(s.absorb())
 	}
 	q.held += s.bytes()
-	q.segments = append(q.segments, s)
+	q.segments = append(q.segments, *s)
 }
 
 // stall notes whether the socket is full. mu is held.
 func (q *queue) stall(full bool) {
+	q.blocked.Store(true)
 	if q.stalled = full; full {
 		q.outq = sys.Queued(int(q.c.fd))
 	}
@@ -412,6 +451,7 @@ func (q *queue) send() error {
 		return err
 	}
 	q.segments, q.deadline = q.first[:0], 0
+	q.unblock()
 	return nil
 }
 
@@ -422,6 +462,14 @@ func (q *queue) clear() {
 		q.free(q.segments[i].free())
 	}
 	q.segments, q.held, q.stalled = nil, 0, false
+	q.unblock()
+}
+
+// unblock comes when nothing is queued any more. mu is held.
+func (q *queue) unblock() {
+	if q.blocked.Load() {
+		q.blocked.Store(false)
+	}
 }
 
 // close ends the queue for all but the owner, or opens it again, and reports
@@ -453,7 +501,7 @@ func (c *Conn) flush(q *queue) error {
 		q.unlock()
 		return c.resume(q)
 	}
-	if c.off || q.stalled || q.segments[0].waited {
+	if c.off || q.blocked.Load() {
 		q.unlock()
 		return nil
 	}
@@ -493,12 +541,7 @@ func (q *queue) pending() bool {
 // Stalled implements Link.
 func (c *Conn) Stalled() bool {
 	q := c.queue.Load()
-	if q == nil {
-		return false
-	}
-	q.mu.Lock()
-	defer q.unlock()
-	return q.stalled || len(q.segments) > 0 && q.segments[0].waited
+	return q != nil && q.blocked.Load()
 }
 
 func (q *queue) isStalled() bool {

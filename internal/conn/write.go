@@ -73,7 +73,7 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 	q.mu.Lock()
 	defer q.unlock()
 	if !q.stalled && len(q.segments) > 0 && q.held+s.bytes() <= highWater {
-		q.add(*s, false) // one call sends both
+		q.add(s, false) // one call sends both
 		*s = segment{}
 		return true, q.send()
 	}
@@ -89,7 +89,7 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 		return false, nil
 	}
 	q.stall(true)
-	q.add(*s, true)
+	q.add(s, true)
 	return true, nil
 }
 
@@ -247,8 +247,8 @@ func (q *queue) put(s segment) (full bool, err error) {
 		return false, q.err
 	}
 	// What has waited already is sent on by an event, or in its turn.
-	waits := q.stalled || len(q.segments) > 0 && q.segments[0].waited
-	if q.add(s, waits); waits {
+	waits := q.blocked.Load()
+	if q.add(&s, waits); waits {
 		return q.held > highWater, nil
 	}
 	if err := q.send(); err != nil {

@@ -18,7 +18,8 @@ type streams struct {
 func (s *streams) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /stream/echo", s.echo)
 	mux.HandleFunc("POST /stream/take", s.take)
-	mux.HandleFunc("GET /stream/give", s.give)
+	// Below debug: the ninth segment that begins a path would make ServeMux look all of them up in a map.
+	mux.HandleFunc("GET /debug/give", s.give)
 	mux.HandleFunc("GET /debug/reads", encoded(func() ([]byte, error) {
 		return work.ReadsJSON(s.reads.Load(), s.bytes.Load())
 	}))

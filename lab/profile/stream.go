@@ -21,7 +21,7 @@ import (
 
 // streamKinds are the tables. Bodies are what is sent, in chunks or with a length, and what is received.
 func streamKinds(size int64) []streamKind {
-	give := fmt.Sprint("/stream/give?bytes=", size)
+	give := fmt.Sprint("/debug/give?bytes=", size)
 	return []streamKind{
 		{"echo, chunked", load.Stream{Method: "POST", Path: "/stream/echo", Send: size, Chunked: true, Receive: size}},
 		{"upload, chunked", load.Stream{Method: "POST", Path: "/stream/take", Send: size, Chunked: true}},

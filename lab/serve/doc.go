@@ -13,7 +13,7 @@
 //	POST /upload                  counts the body's bytes
 //	POST /stream/take             counts them too, reading 32 KiB at a time
 //	POST /stream/echo             sends the body back as it comes
-//	GET /stream/give?bytes=N      so many bytes in writes of 32 KiB, with &length told before
+//	GET /debug/give?bytes=N      so many bytes in writes of 32 KiB, with &length told before
 //	GET /debug/reads              how often these two have read of bodies, and how much
 //	GET /debug/stats              goroutines and memory, as JSON
 //	GET /debug/gc                 collects garbage and gives free memory back to the system

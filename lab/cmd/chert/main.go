@@ -10,7 +10,7 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, Handler: handler.New()}
+		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: handler.New()}
 		return s.ListenAndServe()
 	})
 }

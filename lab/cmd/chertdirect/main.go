@@ -15,7 +15,7 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, Handler: root{
+		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: root{
 			Handler: handler.New(),
 			hello:   direct.NewResponse(http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(work.Hello)),
 		}}

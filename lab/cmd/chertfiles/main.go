@@ -14,7 +14,7 @@ func main() {
 		if err != nil {
 			return err
 		}
-		s := &chert.Server{Addr: addr, Handler: h}
+		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: h}
 		return s.ListenAndServe()
 	})
 }

@@ -17,7 +17,7 @@ func main() {
 		if err != nil {
 			return err
 		}
-		s := &chert.Server{Addr: addr, Handler: http.HandlerFunc(h.ServeHTTP)}
+		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: http.HandlerFunc(h.ServeHTTP)}
 		return s.ListenAndServe()
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, Handler: handler.New(), Engine: chert.EngineGoroutines}
+		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: handler.New(), Engine: chert.EngineGoroutines}
 		return s.ListenAndServe()
 	})
 }
