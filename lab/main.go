@@ -44,7 +44,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		list(out)
 		return nil
 	}
-	if args[0] == "plot" && len(args) == 4 {
+	if args[0] == "plot" {
+		if len(args) != 4 {
+			return errors.New("plot wants a profile, a file with its tables, and a folder")
+		}
 		return profile.Draw(args[1], args[2], args[3])
 	}
 	if args[0] != "run" || len(args) < 2 {
