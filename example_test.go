@@ -69,12 +69,14 @@ func ExampleStopping() {
 }
 
 // Run is most of a main function: signals end it, and requests under way are
-// answered first.
+// answered first. README.md has the same program; a test holds them together.
 func ExampleRun() {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
-	srv := &chert.Server{Addr: ":8080", Handler: mux}
-	if err := chert.Run(context.Background(), srv, 0); err != nil {
+	mux.HandleFunc("GET /hello/{name}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "Hello, %s!\n", r.PathValue("name"))
+	})
+	srv := &chert.Server{Addr: ":8080", Handler: mux} // was http.Server
+	if err := chert.Run(context.Background(), srv, 20*time.Second); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@
 //	go run . run fastslow --cores 2
 //	go run . run idle --connections 10000
 //	go run . run plain64 --servers chert --against HEAD~1
+//	go run . plot plain ../docs/measurements/2026-11-21.md plots
 package main
 
 import (
@@ -43,6 +44,12 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		list(out)
 		return nil
 	}
+	if args[0] == "plot" {
+		if len(args) != 4 {
+			return errors.New("plot wants a profile, a file with its tables, and a folder")
+		}
+		return profile.Draw(args[1], args[2], args[3])
+	}
 	if args[0] != "run" || len(args) < 2 {
 		list(log)
 		return fmt.Errorf("no command %q", strings.Join(args, " "))
@@ -62,6 +69,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 
 func list(w io.Writer) {
 	fmt.Fprint(w, `usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)
+       go run . plot PROFILE FILE DIR  (draws tables that earlier runs have printed)
 
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others

@@ -33,6 +33,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"bench", `no command "bench"`},
 		{"run", `no command "run"`},
+		{"plot plain", "plot wants a profile"},
 		{"run plain65", `no profile "plain65"`},
 		{"run hello --rounds 0", "0 rounds"},
 		{"run hello --connections x", `list of numbers "x"`},

@@ -49,10 +49,10 @@ func TestBesideConfig(t *testing.T) {
 	}
 }
 
-// README's table has every flag of serve, with its shorthand and default.
-func TestReadmeFlags(t *testing.T) {
+// docs/command.md has every flag of serve, with its shorthand and default.
+func TestDocumentedFlags(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "command.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +77,11 @@ func TestReadmeFlags(t *testing.T) {
 			want.value = ""
 		}
 		if got, ok := rows[f.Name]; !ok || got != want {
-			t.Errorf("README has --%s as %+v (%v), want %+v", f.Name, got, ok, want)
+			t.Errorf("docs/command.md has --%s as %+v (%v), want %+v", f.Name, got, ok, want)
 		}
 		delete(rows, f.Name)
 	}
 	for name := range rows {
-		t.Errorf("README has --%s, which is no flag", name)
+		t.Errorf("docs/command.md has --%s, which is no flag", name)
 	}
 }
