@@ -220,7 +220,7 @@ type Write struct {
 	A, B        []byte
 	File        *os.File // a regular file; nil with Len 0
 	Offset, Len int64
-	// Holder owns A, B and File until it is released. Without one, bytes that
+	// Holder owns A, B and File, and may own this Write, until it is released. Without one, bytes that
 	// have to wait are copied, and there must be no File.
 	Holder Holder
 	// Cork: another answer is likely to follow at once. On a loop these bytes may

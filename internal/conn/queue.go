@@ -168,11 +168,10 @@ func (c *Conn) Send(w *Write) error {
 		// As a rule the socket takes all.
 		n, e := c.push(w.A, w.B, false)
 		if n == len(w.A)+len(w.B) || e != 0 && !sys.Again(e) {
-			if w.Holder != nil {
-				w.Holder.Release()
-			}
+			lost := int64(len(w.A) + len(w.B) - n)
+			release(w.Holder) // which w may be a part of
 			if e != 0 {
-				c.lose(int64(len(w.A) + len(w.B) - n))
+				c.lose(lost)
 				return c.opError("write", e)
 			}
 			return nil
