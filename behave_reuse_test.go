@@ -391,6 +391,10 @@ func TestReuseLateReads(t *testing.T) {
 			})
 		}
 		all.Wait()
+		// Some handlers may have to begin yet, although their clients have left.
+		if err := ts.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
 		done := make(chan struct{})
 		go func() { late.Wait(); close(done) }()
 		await(t, done, "what was left behind")
