@@ -1,0 +1,138 @@
+package conn
+
+import (
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is what comes to a connection by the clock and by mail.
+
+// Expire implements loop.Sock.
+func (c *Conn) Expire() {
+	if c.state.Load()&owned != 0 {
+		if c.state.Or(recall)&owned != 0 {
+			return
+		}
+		c.state.And(^recall)
+	}
+	c.collect()
+	q := c.queue.Load()
+	stalled := q != nil && q.pending()
+	if q != nil && !stalled {
+		q.giveUp = poll.Never
+	}
+	now := c.loop.Now()
+	if stalled && q.giveUp <= now {
+		if !q.progress() {
+			sys.SetReset(int(c.fd))
+			c.closeNow()
+			return
+		}
+		q.giveUp = poll.Never
+		c.awaitPeer(q)
+	}
+	switch {
+	case c.deadline > now:
+		c.arm()
+	case c.phase == lingering:
+		c.closeNow()
+	case c.phase == ending || stalled && !q.shared:
+		// Time passes for the peer alone. What the session gets next is a Data.
+		c.deadline = poll.Never
+		c.arm()
+	default:
+		c.deadline = poll.Never
+		c.actOn(c.session.Expired())
+	}
+}
+
+// Mail implements loop.Sock.
+func (c *Conn) Mail(message any) {
+	switch m := message.(type) {
+	case Command:
+		c.obey(m)
+	case Next:
+		c.takeBack(m)
+	case slotAcquired:
+		if c.acquired = true; c.phase == waiting && c.state.Load()&owned == 0 {
+			c.loop.Requeue(c.handle)
+		}
+	case queueStalled:
+		if c.state.Load()&owned != 0 {
+			c.flushBeside()
+		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
+			c.awaitPeer(q)
+		}
+	case Run:
+		c.posted(m.Done)
+	case func() Next:
+		c.posted(m)
+	}
+}
+
+// posted notes a function that is to be called as a method of the session. That
+// is left to Ready: it may run user code.
+func (c *Conn) posted(f func() Next) {
+	w := c.theWaits()
+	w.posted = append(w.posted, f)
+	if c.state.Load()&owned != 0 && c.state.Or(recall)&owned != 0 {
+		return // when the loop is the owner again
+	}
+	c.loop.Requeue(c.handle)
+}
+
+// deliver calls what was posted, and reports what advance does.
+func (c *Conn) deliver() (goOn, mine bool) {
+	w := c.waits.Load()
+	if w == nil {
+		return true, true
+	}
+	for len(w.posted) > 0 {
+		f := w.posted[0]
+		w.posted[0] = nil
+		w.posted = w.posted[1:]
+		next := f()
+		if c.off || next == Elsewhere || next == Detached {
+			return c.follow(next)
+		}
+		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {
+			return false, true
+		}
+	}
+	w.posted = nil
+	return true, true
+}
+
+// actOn is act for what does not end the phase by itself: a connection that waits
+// for a slot, or ends, goes on doing so.
+func (c *Conn) actOn(next Next) (goOn bool) {
+	switch {
+	case c.phase == ending && next != Reset:
+		return false
+	case c.phase == waiting && next < Close:
+		next = Wait
+	case c.phase == waiting:
+		c.phase = reading
+	}
+	return c.act(next)
+}
+
+// takeBack makes the loop the owner again, as the former owner has asked.
+func (c *Conn) takeBack(next Next) {
+	s := c.state.Load()
+	if s&hijacked == 0 {
+		c.state.And(^(owned | recall))
+		c.collect()
+	}
+	if s&(shut|hijacked) != 0 {
+		c.leave(s&hijacked != 0)
+		return
+	}
+	goOn := c.act(next)
+	if goOn && c.draining {
+		c.ready |= poll.Readable // once more, to see that nothing has come
+	}
+	if w := c.waits.Load(); goOn && c.ready&poll.Readable != 0 || w != nil && len(w.posted) > 0 {
+		c.loop.Requeue(c.handle)
+	}
+}

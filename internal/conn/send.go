@@ -1,0 +1,242 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is how the owner sends: nothing but write, and the calls of sendfile
+// and splice, writes to the socket.
+
+// errYield says that a file has had its turn.
+var errYield = errors.New("conn: others wait")
+
+// errChecking is the error of a connection whose Holder has ended the goroutine
+// that called Check.
+var errChecking = errors.New("conn: Check has not returned")
+
+// push sends p and then q, through the layer if there is one. more says that other
+// bytes follow at once.
+func (c *Conn) push(p, q []byte, more bool) (int, sys.Errno) {
+	if c.layer != nil {
+		return c.layer.push(c, p, q)
+	}
+	return c.write(p, q, more)
+}
+
+// write is the only function that writes bytes to the socket.
+func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
+	if more && len(q) == 0 {
+		return c.loop.Poller().WriteMore(int(c.fd), p)
+	}
+	return c.loop.Poller().Write2(int(c.fd), p, q)
+}
+
+// transmit sends what the socket takes of s. Its error is errWouldBlock, errYield
+// or the connection's.
+func (c *Conn) transmit(s *segment, more bool) error {
+	turn := int64(0)
+	for {
+		if n := s.bytes(); n > 0 {
+			p, q := s.a, s.b
+			if s.own != nil {
+				if p, q = s.own.B, s.a; len(q) == 0 {
+					q = s.b
+				}
+			}
+			m, e := c.push(p, q, more || s.n > 0 || len(p)+len(q) < n)
+			s.take(m)
+			if e != 0 {
+				return c.sendError("write", e)
+			}
+			continue
+		}
+		switch {
+		case s.n == 0:
+			if c.layer != nil {
+				if _, e := c.push(nil, nil, false); e != 0 { // what is sealed
+					return c.sendError("write", e)
+				}
+			}
+			return nil
+		case s.copying || c.layer != nil || !sys.HaveSendfile:
+			if err := s.read(); err != nil {
+				return err
+			}
+			continue
+		case turn >= sendTurn && !c.off:
+			return errYield
+		}
+		// Fd, since SyscallConn allocates. It leaves a regular file as it is.
+		m, e := sys.Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
+		switch {
+		case e == 0 && m == 0:
+			return io.ErrUnexpectedEOF // the file has shrunk
+		case e != 0 && !sys.Again(e) && sys.CannotSendfile(e):
+			s.copying = true
+		case e != 0:
+			return c.sendError("sendfile", e)
+		}
+		s.offset += int64(m)
+		s.n -= int64(m)
+		turn += int64(m)
+	}
+}
+
+func (c *Conn) sendError(op string, e sys.Errno) error {
+	if sys.Again(e) {
+		return errWouldBlock
+	}
+	return c.opError(op, e)
+}
+
+// mayWrite is why nothing can be written any more, or nil.
+func (c *Conn) mayWrite() error {
+	switch {
+	case c.state.Load()&shut != 0:
+		return c.failed("write", net.ErrClosed)
+	case c.waits.Load().over(waitWrite):
+		return c.failed("write", os.ErrDeadlineExceeded)
+	}
+	return nil
+}
+
+// Send implements Link.
+func (c *Conn) Send(w *Write) error {
+	q := c.queue.Load()
+	sent := 0
+	if q == nil && w.Len == 0 && (!w.Cork || c.off) && c.mayWrite() == nil {
+		// As a rule the socket takes all.
+		n, e := c.push(w.A, w.B, false)
+		if n == len(w.A)+len(w.B) || e != 0 && !sys.Again(e) {
+			lost := int64(len(w.A) + len(w.B) - n)
+			release(w.Holder) // which w may be a part of
+			if e != 0 {
+				c.lose(lost)
+				return c.opError("write", e)
+			}
+			return nil
+		}
+		sent = n
+	}
+	if q != nil && w.Cork && w.Len == 0 && !c.off && q.join(w) {
+		release(w.Holder)
+		return nil
+	}
+	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
+	s.take(sent)
+	if err := c.mayWrite(); err != nil {
+		c.lose(s.size())
+		release(s.free())
+		return err
+	}
+	disk := c.enterDisk(s.n > 0)
+	tried, err := c.sendSegment(q, &s, w)
+	if disk {
+		c.leaveLoop()
+	}
+	if tried {
+		c.blocked()
+	}
+	return err
+}
+
+// join adds w to what is corked already, if there is something.
+func (q *queue) join(w *Write) (joined bool) {
+	n := len(w.A) + len(w.B)
+	q.mu.Lock()
+	last := len(q.segments) - 1
+	if joined = last >= 0 && n <= smallWrite && q.held+n <= highWater && q.err == nil && !q.blocked.Load() && q.segments[last].plain(); joined {
+		s := &q.segments[last]
+		s.own = s.own.Grow(n)
+		s.own.B = append(append(s.own.B, w.A...), w.B...)
+		if q.held += n; w.Deadline != 0 {
+			q.deadline = w.Deadline
+		}
+	}
+	q.unlock()
+	return joined
+}
+
+// sendSegment is Send for s, which is w or what the socket has left of it. It
+// reports whether the socket was tried.
+func (c *Conn) sendSegment(q *queue, s *segment, w *Write) (tried bool, err error) {
+	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
+	full := false
+	if tried = q == nil && !cork; tried {
+		err = c.transmit(s, false)
+		if err != errWouldBlock && err != errYield {
+			c.lose(s.size())
+			release(s.free())
+			return true, err
+		}
+		s.waited, full = true, err == errWouldBlock
+	}
+	if q == nil {
+		q = c.newQueue()
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	if w.Deadline != 0 {
+		q.deadline = w.Deadline
+	}
+	if tried {
+		q.stall(full)
+	}
+	wait := tried || q.stalled || cork && q.held+s.bytes() <= highWater
+	if q.add(s, wait); wait {
+		return tried, nil
+	}
+	return true, q.send()
+}
+
+// enterDisk begins a lease for what may have to wait for the disk, and reports
+// whether it has.
+func (c *Conn) enterDisk(disk bool) bool {
+	if disk = disk && !c.off && c.lease == 0; disk {
+		c.enterLoop()
+	}
+	return disk
+}
+
+// resume sends what the socket takes of q, as the owner. It may wait for the disk,
+// and calls a Holder's Check: without mu, since that is user code. Nobody else
+// sends files, so what is first stays so meanwhile.
+func (c *Conn) resume(q *queue) (err error) {
+	disk := c.enterDisk(q.sendsFile())
+	returned := false
+	defer func() {
+		switch {
+		case !returned: // Check has ended its goroutine
+			q.fail(errChecking)
+			c.Abandon()
+		case disk:
+			c.leaveLoop()
+		}
+	}()
+	if h := q.toCheck(); h != nil {
+		err = h.Check()
+	}
+	if err == nil {
+		q.mu.Lock()
+		err = q.send()
+		q.unlock()
+	} else {
+		q.fail(err)
+	}
+	returned = true
+	return err
+}
+
+// blocked comes after the owner has sent: on the loop, what ready said of the
+// socket is older than the queue's stall.
+func (c *Conn) blocked() {
+	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.isStalled() {
+		c.ready &^= poll.Writable
+	}
+}

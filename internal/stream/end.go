@@ -1,0 +1,144 @@
+package stream
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is how a connection is ended, by others and by its owner.
+
+// Drain ends the connection if it is idle, and lets it finish its request
+// otherwise. A request of which a part has come must be whole within DrainNew of
+// the first Drain, and so must a handshake.
+func (c *Conn) Drain() { c.drain(0) }
+
+// drain is Drain as if it had come some time ago, in nanoseconds.
+func (c *Conn) drain(ago int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since != 0 {
+		return
+	}
+	c.since, c.asks = sys.Nanotime()-ago, true
+	switch {
+	case c.session != nil:
+		c.rouse()
+	case !c.lent:
+		// It waits for a worker or shakes hands.
+		c.setReadDeadline(time.Now().Add(conn.DrainNew))
+	}
+}
+
+// Spare reports whether the connection could give way to another, and since when,
+// as loop.Spare says.
+func (c *Conn) Spare() (since int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.since != 0 || c.lent || c.killed || c.waits == 0:
+		return 0, false
+	case c.session == nil || c.idle:
+		return c.waits, true
+	}
+	return conn.SpareHead(c.waits, sys.Nanotime())
+}
+
+// GiveWay ends the connection soon if its Spare still says so.
+func (c *Conn) GiveWay() bool {
+	_, ok := c.Spare()
+	if ok {
+		c.drain(int64(conn.DrainNew - drainGrace))
+	}
+	return ok
+}
+
+// CloseIdle ends the connection if it is idle, and leaves it alone otherwise.
+func (c *Conn) CloseIdle() {
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	if idle {
+		c.Drain()
+	}
+}
+
+// Kill ends the connection at once; user code that runs on it sees its calls
+// fail.
+func (c *Conn) Kill() {
+	c.mu.Lock()
+	hijacked, s, nc := c.hijacked, c.session, c.nc
+	if !c.killed {
+		close(c.dead)
+	}
+	c.killed = true
+	c.mu.Unlock()
+	if hijacked {
+		return
+	}
+	nc.Close()
+	if s != nil {
+		s.PeerGone(true)
+	}
+}
+
+func (c *Conn) isKilled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed
+}
+
+func (c *Conn) isHijacked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hijacked
+}
+
+// end closes as next says.
+func (c *Conn) end(next conn.Next) {
+	c.mu.Lock()
+	c.over, c.posts = true, nil
+	c.mu.Unlock()
+	if next == conn.Close && c.in != nil {
+		next = conn.Linger // the peer is likely to send more
+	}
+	if c.in != nil {
+		c.Discard(len(c.in.B))
+	}
+	if next != conn.Detached {
+		c.queue.close(next != conn.Reset)
+	}
+	c.stall.end()
+	switch next {
+	case conn.Detached:
+		c.session.Closed(true)
+		return
+	case conn.Linger:
+		c.linger()
+	case conn.Reset:
+		if t, ok := c.base.(interface{ SetLinger(int) error }); ok {
+			t.SetLinger(0)
+		}
+	}
+	c.nc.Close()
+	c.queue.wait()
+	c.session.Closed(false)
+}
+
+// linger sends FIN and reads until the peer has closed too, for a short time.
+func (c *Conn) linger() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.nc.SetReadDeadline(time.Now().Add(conn.LingerFor))
+	b := buf.Get(readSize)
+	defer b.Release()
+	for {
+		if _, err := c.nc.Read(b.Whole()); err != nil {
+			return
+		}
+	}
+}
