@@ -129,7 +129,7 @@ func (x *exchange) Aside(f func()) {
 	f()
 	s.Link.Yield()
 	s.Slots.Rejoin()
-	s.slot.Store(true)
+	s.facts.Or(slot)
 }
 
 // Finish implements bridge.Message.

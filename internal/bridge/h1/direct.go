@@ -98,7 +98,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 // its handler may run there. A direct handler promises to be quick, so it needs
 // no proof, until it has been late.
 func (s *Session) placeDirect(method string, target []byte) bool {
-	if !s.onLoops || s.Placement == bridge.Inline {
+	if !s.is(onLoops) || s.Placement == bridge.Inline {
 		return true
 	}
 	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
@@ -194,7 +194,7 @@ func (r *request) each(yield func(name, value []byte) bool) {
 // serveDirect answers r, or has the plain way answer it.
 func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	now := int64(0)
-	if s.onLoops && s.Link.OnLoop() {
+	if s.is(onLoops) && s.Link.OnLoop() {
 		// The loop's, which is at hand: when it found the request, or the one
 		// before it, readable.
 		now = s.Link.Now()
@@ -367,7 +367,7 @@ func (r *request) recover() {
 	if e == nil {
 		return
 	}
-	if r.s.broken.Store(true); e != http.ErrAbortHandler {
+	if r.s.facts.Or(broken); e != http.ErrAbortHandler {
 		r.s.LogPanic(r.s.Link, e)
 	}
 }

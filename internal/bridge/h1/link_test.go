@@ -144,7 +144,7 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 	}
 	l = &fakeLink{now: sys.Nanotime()}
 	s := cfg.New(l)
-	s.onLoops = true
+	s.facts.Store(onLoops)
 	b := []byte(head)
 	return func() {
 		l.in = b

@@ -22,7 +22,7 @@ func TestPipelineStalls(t *testing.T) {
 		})
 		l := &fakeLink{now: sys.Nanotime(), most: 100, off: off, in: []byte(strings.Repeat(wrkGET, 3))}
 		s := testConfig(h).New(l)
-		s.onLoops = true
+		s.facts.Store(onLoops)
 		for i := 1; i <= 3; i++ {
 			next := s.Data(false)
 			if want := []conn.Next{conn.Requeue, conn.Requeue, conn.More}[i-1]; served != i || next != want {

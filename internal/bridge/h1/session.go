@@ -48,15 +48,23 @@ type Session struct {
 	progress http1.Progress
 	memo     place.Memo
 	peer     direct.Peer
-	onLoops  bool // immutable
+	facts    atomic.Uint32
 	begun    bool // there has been a request
 	partial  bool // a head has begun and its time is running
-	draining bool
-	sending  bool        // an answer that the peer has not yet taken
-	broken   atomic.Bool // a function of the caller's has panicked after its handler
-	waiting  bool        // for a slot
-	slot     atomic.Bool // it has one
+	sending  bool // an answer that the peer has not yet taken
+	waiting  bool // for a slot
 }
+
+// What is known of a session; bits of Session.facts, so that an idle connection is
+// no larger than it must be.
+const (
+	onLoops  uint32 = 1 << iota // its link is on a loop; immutable
+	draining                    // Drain has set the deadline; the owner's
+	slot                        // it has a slot
+	broken                      // a function of the caller's has panicked after its handler
+)
+
+func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
 
 // connection is a session and its link on a loop, in one allocation.
 type connection struct {
@@ -69,7 +77,7 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	c := new(connection)
 	s := &c.session
 	s.init(cfg, &c.link, peer)
-	s.onLoops = true
+	s.facts.Store(onLoops)
 	s.Waits = uint32(l.Now() >> sinceUnit)
 	first := int64(0)
 	if cfg.HeadTime > 0 {
@@ -196,7 +204,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 // start runs the handler of x, on the loop if it is likely to be quick. route is
 // the pattern that a router has found.
 func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
-	if s.onLoops {
+	if s.is(onLoops) {
 		quick := x.Place(route, &s.memo) || busy
 		s.cur.Store(x)
 		if s.Link.OnLoop() {
@@ -224,7 +232,7 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 	}
 	s.cur.Store(nil)
 	if next != conn.Detached {
-		if s.onLoops {
+		if s.is(onLoops) {
 			x.Learn(s.Link)
 		}
 		x.free()
@@ -236,7 +244,7 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 // settle ends an exchange whose answer says next, or puts that off until the peer
 // has taken the answer.
 func (s *Session) settle(next conn.Next) conn.Next {
-	if s.broken.Load() {
+	if s.is(broken) {
 		return conn.Close
 	}
 	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
@@ -256,18 +264,20 @@ func (s *Session) settle(next conn.Next) conn.Next {
 func (s *Session) acquire() conn.Admission {
 	if s.waiting {
 		s.waiting = false
-		s.slot.Store(true)
+		s.facts.Or(slot)
 		return conn.Admitted
 	}
 	a := s.Link.AcquireSlot(s.Slots)
 	s.waiting = a == conn.Queued
-	s.slot.Store(a == conn.Admitted)
+	if a == conn.Admitted {
+		s.facts.Or(slot)
+	}
 	return a
 }
 
 // release gives the slot back, and reports whether there was one.
 func (s *Session) release() bool {
-	if s.Slots == nil || !s.slot.Swap(false) {
+	if s.Slots == nil || s.facts.And(^slot)&slot == 0 {
 		return false
 	}
 	s.Slots.Release()
@@ -279,7 +289,9 @@ func (s *Session) awaitHead() {
 	if s.partial {
 		return
 	}
-	s.partial, s.draining = true, s.draining && !s.begun
+	if s.partial = true; s.begun {
+		s.facts.And(^draining)
+	}
 	s.HeadBegins()
 	if s.begun {
 		s.limit(s.cfg.HeadTime)
@@ -310,10 +322,10 @@ func (s *Session) Drain(since int64) conn.Next {
 	switch {
 	case s.begun && len(s.Link.Buffered()) == 0:
 		return conn.Close
-	case s.draining || s.sending || s.waiting:
+	case s.is(draining) || s.sending || s.waiting:
 		return conn.More
 	}
-	s.draining = true
+	s.facts.Or(draining)
 	by := since + int64(conn.DrainNew)
 	if s.cfg.HeadTime > 0 {
 		by = min(by, s.Since(s.Link.Now())+s.cfg.HeadTime)
