@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/sys"
@@ -748,4 +749,25 @@ func TestDirectSlowBody(t *testing.T) {
 		}
 		late.closed()
 	})
+}
+
+// A direct handler that ends its goroutine about when it has cost its loop the
+// driver: whoever notes that looks at the request meanwhile.
+func TestDirectGoexitLate(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no event loops here")
+	}
+	ts := start(t, &Server{Engine: EngineLoops, Placement: Inline, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
+		n := 0
+		fmt.Sscan(string(x.RawQuery), &n)
+		for until := time.Now().Add(time.Millisecond + time.Duration(n)*20*time.Microsecond); time.Now().Before(until); {
+		}
+		runtime.Goexit()
+	})})
+	for i := range 60 {
+		c := ts.dial()
+		c.send(ask(fmt.Sprintf("GET /?%d", i)))
+		c.closed()
+	}
 }

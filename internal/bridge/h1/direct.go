@@ -248,8 +248,7 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.Follow(&o)
 			r.x.Drop()
 			s.release()
-			s.direct = nil
-			s.Link.Abandon()
+			s.Link.Abandon() // s.direct stays: until here Late may look at it
 		}
 	}()
 	answered = r.handler.ServeDirect(&r.x)
