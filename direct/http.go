@@ -57,7 +57,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	d := Delivery{Status: a.Status}
 	if watcher := a.Watcher; watcher != nil {
 		watcher.Keep() // x is used for others before the answer is sent
-		if !Watch(w, watcher) {
+		if !Watch(w, kept(watcher)) {
 			defer func() { watcher.Sent(d) }()
 		}
 	}

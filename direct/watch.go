@@ -79,12 +79,25 @@ func Both(a, b Watcher) Watcher {
 	return p
 }
 
-type pair struct{ a, b Watcher }
+// kept is w, whose Keep has been called, as a Watcher.
+func kept(w Watcher) Watcher {
+	p := pairs.Get().(*pair)
+	p.a, p.kept = w, true
+	return p
+}
+
+type pair struct {
+	a, b Watcher // b may be nil
+	kept bool    // Keep was called already
+}
 
 var pairs = sync.Pool{New: func() any { return new(pair) }}
 
 // Keep implements Watcher.
 func (p *pair) Keep() {
+	if p.kept {
+		return
+	}
 	p.a.Keep()
 	p.b.Keep()
 }
@@ -92,8 +105,10 @@ func (p *pair) Keep() {
 // Sent implements Watcher.
 func (p *pair) Sent(d Delivery) {
 	a, b := p.a, p.b
-	p.a, p.b = nil, nil
+	*p = pair{}
 	pairs.Put(p)
-	defer b.Sent(d) // also if a panics
+	if b != nil {
+		defer b.Sent(d) // also if a panics
+	}
 	a.Sent(d)
 }
