@@ -327,8 +327,13 @@ func TestReuseLateReads(t *testing.T) {
 	reuseWays(t, func(t *testing.T, fresh func() *Server) {
 		s := fresh()
 		var late sync.WaitGroup
+		var stopped sync.Map // by query: closed when a read was refused
+		stop := func(query string) chan struct{} {
+			ch, _ := stopped.LoadOrStore(query, make(chan struct{}))
+			return ch.(chan struct{})
+		}
 		s.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
-			body, path := r.Body, r.URL.Path
+			body, path, query := r.Body, r.URL.Path, strings.Clone(r.URL.RawQuery)
 			if path == "/others" {
 				io.Copy(w, body)
 				return
@@ -342,9 +347,14 @@ func TestReuseLateReads(t *testing.T) {
 					n, err := body.Read(p)
 					switch {
 					case err == http.ErrBodyReadAfterClose:
-						refused++
+						if refused++; refused == 1 {
+							close(stop(query))
+						}
 					case n != 1 || p[0] != 'x' || refused > 0:
 						t.Errorf("%s: %d %q %v after %d refusals", path, n, p, err, refused)
+						if refused == 0 {
+							close(stop(query))
+						}
 						return
 					}
 				}
@@ -370,14 +380,15 @@ func TestReuseLateReads(t *testing.T) {
 				for round := range 5 {
 					path := []string{"/", "/expect", "/panic", "/hijack"}[(i+round)%4]
 					c := ts.dial()
+					query := fmt.Sprint(i, "-", round)
 					var fields []string
 					if path == "/expect" {
 						fields = []string{"Expect: 100-continue"}
 					}
 					if round%2 == 0 {
-						c.send(ask("POST "+path, append(fields, "Content-Length: 100")...) + "xxxx")
+						c.send(ask("POST "+path+"?"+query, append(fields, "Content-Length: 100")...) + "xxxx")
 					} else {
-						c.send(postChunks(path, "1\r\nx\r\n20\r\nxxx", fields...))
+						c.send(postChunks(path+"?"+query, "1\r\nx\r\n20\r\nxxx", fields...))
 					}
 					others := ts.dial()
 					for range 20 {
@@ -386,6 +397,8 @@ func TestReuseLateReads(t *testing.T) {
 							t.Errorf("got %q", body)
 						}
 					}
+					// Before, the client's end would be an error of a read.
+					await(t, stop(query), "a refused read")
 					c.Close()
 				}
 			})
