@@ -273,7 +273,7 @@ func (c *Conn) flush(q *queue) error {
 	}
 	err := q.send()
 	q.unlock()
-	c.blocked()
+	c.unready()
 	return err
 }
 

@@ -141,7 +141,7 @@ func (c *Conn) Send(w *Write) error {
 		c.leaveLoop()
 	}
 	if tried {
-		c.blocked()
+		c.unready()
 	}
 	return err
 }
@@ -233,9 +233,9 @@ func (c *Conn) resume(q *queue) (err error) {
 	return err
 }
 
-// blocked comes after the owner has sent: on the loop, what ready said of the
+// unready comes after the owner has sent: on the loop, what ready said of the
 // socket is older than the queue's stall.
-func (c *Conn) blocked() {
+func (c *Conn) unready() {
 	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.isStalled() {
 		c.ready &^= poll.Writable
 	}
