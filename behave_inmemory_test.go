@@ -846,6 +846,7 @@ func TestBubbleLimits(t *testing.T) {
 		_, m := startMemory(t, &Server{MaxConns: 2, Handler: memoryEcho(t)})
 		c := [2]*rawConn{m.patient(t), m.patient(t)}
 		c[0].get("/")
+		time.Sleep(time.Second) // c[0] is idle before c[1]: at one instant either may give way
 		c[1].get("/")
 		// The one that has been idle longest gives way; requests on the way do not.
 		newcomer := m.patient(t)
