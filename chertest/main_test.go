@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/leak"
+	"github.com/chert-http/chert/internal/testing/leak"
 )
 
 // patience bounds every wait for something that must happen; nothing passes by

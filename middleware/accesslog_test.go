@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 var moment = time.Date(2026, 11, 21, 4, 5, 6, 5e8, time.FixedZone("", 3600))

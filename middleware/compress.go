@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
-	"github.com/chert-http/chert/internal/cond"
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/cond"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 

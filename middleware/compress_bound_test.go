@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/rfc/coding"
 )
 
 // Answers beyond MaxEncoders are sent as they are, and a place comes back

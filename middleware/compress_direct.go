@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // exchangeHeader are the fields of an answer on the direct way, as a header.

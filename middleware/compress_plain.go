@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 

@@ -29,8 +29,8 @@
 // request. A goroutine that writes after its handler has returned gets an error,
 // or what the server's own writer says, and cannot harm another answer.
 //
-// The package imports std, direct, ratelimit, internal/coding, internal/cond,
-// internal/field and internal/refusal. JWT and basic authentication need more and
+// The package imports std, direct, ratelimit, internal/rfc/coding, internal/rfc/cond,
+// internal/rfc/field and internal/refusal. JWT and basic authentication need more and
 // are packages of their own below it. It must not know servers, connections or
 // loops. Anything may import it.
 package middleware

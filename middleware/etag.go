@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/cond"
 	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 

@@ -3,7 +3,7 @@ package middleware
 import (
 	"net/http"
 
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // foldEqual reports whether b is s but for case.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 func TestRequestID(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/ratelimit/redisstore"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 // This file is many goroutines at one Memory. What the tests share, too.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
 	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {

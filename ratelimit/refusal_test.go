@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
 	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 // refuser is a direct handler of which the next request will be refused.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 // What is answered from the cache allocates nothing.

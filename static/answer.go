@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/cond"
-	"github.com/chert-http/chert/internal/ranges"
+	"github.com/chert-http/chert/internal/rfc/cond"
+	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
 // This file is the decision that both ways share. p is nil on the direct way:

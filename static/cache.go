@@ -3,7 +3,7 @@ package static
 import (
 	"math"
 
-	"github.com/chert-http/chert/internal/coding"
+	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/maypok86/otter/v2"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
-	"github.com/chert-http/chert/internal/field"
-	"github.com/chert-http/chert/internal/media"
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/field"
+	"github.com/chert-http/chert/internal/rfc/media"
 )
 
 // An entry is one version of a file in one coding, with all that is answered

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/field"
-	"github.com/chert-http/chert/internal/ranges"
+	"github.com/chert-http/chert/internal/rfc/field"
+	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
 // This file is all that is not the content of a file.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
-	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/listing"
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // This file is the plain way for what is not in the cache.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/chertest"
-	"github.com/chert-http/chert/internal/leak"
+	"github.com/chert-http/chert/internal/testing/leak"
 )
 
 // TestMain fails the package if its tests leave goroutines or descriptors

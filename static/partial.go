@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/ranges"
+	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
 // This file is parts of content (RFC 9110 section 14).

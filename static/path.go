@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/chert-http/chert/internal/percent"
+	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
 // This file is a request's path, which may be anything, made a file's name.

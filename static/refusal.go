@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/field"
 	"github.com/chert-http/chert/internal/listing"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // This file is what answers other than of content look like: a line of text for

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/coding"
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // This file is content coding (RFC 9110 sections 8.4 and 12.5.3). A file in a

@@ -18,8 +18,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/chert-http/chert/internal/leak"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/leak"
+	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/chert-http/chert/static"
 )
 

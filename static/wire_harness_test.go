@@ -18,8 +18,8 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/chertest"
-	"github.com/chert-http/chert/internal/race"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/chert-http/chert/static"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
 // forwarded asks for a page through so many lines of X-Forwarded-For.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
 func TestRateFlagErrors(t *testing.T) {

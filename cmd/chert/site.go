@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/percent"
+	"github.com/chert-http/chert/internal/rfc/percent"
 	"github.com/chert-http/chert/static"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 func TestGetSizes(t *testing.T) {

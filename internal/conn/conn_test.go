@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 func TestLines(t *testing.T) {

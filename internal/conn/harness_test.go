@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 const patience = servertest.Patience

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chert-http/chert/internal/servertest"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // A quick request is served on the loop and the connection given back.

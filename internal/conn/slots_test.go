@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // crowd is a rig whose handlers wait to be let go, one after another.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // giveWay asks the loop, as a listener does, and reports whether a place is free.

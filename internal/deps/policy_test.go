@@ -57,13 +57,13 @@ var policy = []rule{
 	// engine or the root. What they gain on chert they gain through direct.
 	// What static files and middleware share: each knows one part of RFC 9110,
 	// or one format, and no handler.
-	{pkg: "internal/field", may: "direct"},
-	{pkg: "internal/percent"},
-	{pkg: "internal/coding", may: "internal/field", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
-	{pkg: "internal/cond", may: "direct internal/field"},
-	{pkg: "internal/ranges"},
-	{pkg: "internal/media"},
-	{pkg: "internal/listing", may: "internal/percent"},
+	{pkg: "internal/rfc/field", may: "direct"},
+	{pkg: "internal/rfc/percent"},
+	{pkg: "internal/rfc/coding", may: "internal/rfc/field", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
+	{pkg: "internal/rfc/cond", may: "direct internal/rfc/field"},
+	{pkg: "internal/rfc/ranges"},
+	{pkg: "internal/rfc/media"},
+	{pkg: "internal/listing", may: "internal/rfc/percent"},
 	// How all that refuses requests finds the one hook for that: ratelimit, which
 	// knows no middleware, too.
 	{pkg: "internal/refusal", may: "direct"},
@@ -72,12 +72,12 @@ var policy = []rule{
 	// What needs another module is a package of its own below middleware, so that
 	// only its users get that.
 	{pkg: "middleware/internal/wrap", may: "direct"},
-	{pkg: "middleware", may: "direct ratelimit internal/field internal/coding internal/cond internal/refusal middleware/internal/wrap"},
+	{pkg: "middleware", may: "direct ratelimit internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal middleware/internal/wrap"},
 	{pkg: "middleware/basicauth", may: "direct internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
-	{pkg: "static", may: "direct internal/sys internal/field internal/percent internal/coding internal/cond internal/ranges internal/media internal/listing",
+	{pkg: "static", may: "direct internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "websocket", may: "direct internal/wsframe"},
 
@@ -90,11 +90,11 @@ var policy = []rule{
 
 	// Tests only.
 	{pkg: "internal/deps"},
-	{pkg: "internal/redistest"},
-	{pkg: "internal/race"},
-	{pkg: "internal/leak"},
-	{pkg: "internal/servertest", may: "internal/leak internal/buf"},
-	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/servertest"},
+	{pkg: "internal/testing/redistest"},
+	{pkg: "internal/testing/race"},
+	{pkg: "internal/testing/leak"},
+	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
+	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

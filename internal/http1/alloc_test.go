@@ -3,7 +3,7 @@ package http1
 import (
 	"testing"
 
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 func TestAllocs(t *testing.T) {

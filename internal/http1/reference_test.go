@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 )
 
 // This file compares what looks at words with what looks at one byte after the

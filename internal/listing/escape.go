@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/chert-http/chert/internal/percent"
+	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
 const hexDigits = "0123456789abcdef"

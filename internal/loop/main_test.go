@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/buf"
-	"github.com/chert-http/chert/internal/leak"
+	"github.com/chert-http/chert/internal/testing/leak"
 )
 
 // TestMain fails the package if a test leaves goroutines, descriptors or buffers

@@ -6,8 +6,8 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/conn/conntest"
-	"github.com/chert-http/chert/internal/servertest"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }

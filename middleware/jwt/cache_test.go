@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 	"net/http"
 )
 

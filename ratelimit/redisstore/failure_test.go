@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
 // busy is what a decision may take longer than its Timeout where the machine is

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
 )
 

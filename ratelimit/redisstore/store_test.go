@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/redistest"
+	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // later is a time of sys.Nanotime.

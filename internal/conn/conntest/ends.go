@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // ending is a link in some state, for the ways in which it may end there.

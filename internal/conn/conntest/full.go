@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // testQueueRefuses: a run that does not care whether the queue is full makes it no

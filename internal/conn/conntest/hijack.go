@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // testHijack: a hijacked connection has the bytes that were not consumed, comes

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // patternSize is how much there is of pattern.

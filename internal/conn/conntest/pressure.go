@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // large is more than any queue and sockets with small buffers take.

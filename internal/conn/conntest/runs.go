@@ -11,7 +11,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 func ignore(*script) conn.Next { return conn.More }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/servertest"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Options are what a test wants of a link.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
-	"github.com/chert-http/chert/internal/race"
+	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/klauspost/compress/zstd"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
-	"github.com/chert-http/chert/internal/leak"
+	"github.com/chert-http/chert/internal/testing/leak"
 )
 
 // Patience bounds the waits for what must happen; no test passes by waiting it

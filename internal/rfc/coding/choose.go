@@ -3,7 +3,7 @@ package coding
 import (
 	"bytes"
 
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // ows is optional whitespace (RFC 9110 section 5.6.3).

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/field"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // A reader goes through all fields of a request. It is pooled together with the
