@@ -82,7 +82,7 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		a.loops.Complain(err)
-		if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) {
+		if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) && pending(sv.l) {
 			s.seekRoom()
 		}
 		select {
@@ -90,6 +90,18 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 		case <-sv.stop:
 		}
 	}
+}
+
+// pending reports whether a connection waits in l, or that cannot be told: accept4
+// takes a descriptor before it looks for one.
+func pending(l net.Listener) (yes bool) {
+	yes = true
+	if sc, ok := l.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { yes = sys.Pending(int(fd)) })
+		}
+	}
+	return yes
 }
 
 // temporary is net.Error's deprecated Temporary: of accept errors there is
