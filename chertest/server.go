@@ -22,10 +22,10 @@ type Server struct {
 	// URL is "http://127.0.0.1:port", or https, without a slash at the end.
 	// Empty until the server is started.
 	URL string
-	// Listener is where the server accepts. It may be replaced before Start.
+	// Listener is the listener that the server accepts from. It may be replaced before Start.
 	Listener net.Listener
-	// TLS, if set before StartTLS, is what its configuration is cloned from.
-	// Afterwards it is the configuration in use.
+	// TLS, if set before StartTLS, is cloned as its configuration. Afterwards
+	// it is the configuration in use.
 	TLS *tls.Config
 	// Config may be changed or replaced before Start.
 	Config *chert.Server
@@ -37,8 +37,8 @@ type Server struct {
 	changed sync.Cond // one of the following has; L is &mu once started
 	closed  bool
 	serving bool
-	// conns has every connection that is neither closed nor hijacked. Their
-	// number is what Close waits for.
+	// conns contains every connection that is neither closed nor hijacked.
+	// Close waits until it is empty.
 	conns map[net.Conn]http.ConnState
 }
 

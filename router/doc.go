@@ -49,4 +49,3 @@ package router
 
 // It knows patterns, paths and handlers; it must not know connections or loops.
 // It imports std and direct only. Anything may import it.
-
