@@ -458,23 +458,3 @@ func BenchmarkAccessLog(b *testing.B) {
 		}
 	})
 }
-
-// Each byte at each place is escaped as it is by itself.
-func TestAppendEscaped(t *testing.T) {
-	for c := range 256 {
-		one := string(rune(c))
-		if c > 0x7f {
-			one = string([]byte{byte(c)})
-		}
-		want := one
-		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			want = fmt.Sprintf(`\x%02X`, c)
-		}
-		for at := range 20 {
-			before, after := strings.Repeat("a", at), strings.Repeat("~", 19-at)
-			if got := string(appendEscaped([]byte("x"), before+one+after)); got != "x"+before+want+after {
-				t.Errorf("%q at %d: got %q", one, at, got)
-			}
-		}
-	}
-}

@@ -86,8 +86,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	stop, hangup, release := signals()
 	defer release()
-	out := newLines(stderr)
-	defer out.close()
+	out := newLog(stderr)
+	defer out.Close()
 	errs := o.log.errors(out)
 
 	srv := &chert.Server{ErrorLog: errs}
@@ -104,7 +104,6 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	opts := demo.Options{Errors: errs, At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
 		opts.Log, srv.Refused = access.Wrap, access.Refused
-		defer access.Flush()
 	}
 	d, err := demo.New(opts)
 	if err != nil {

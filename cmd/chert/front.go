@@ -18,7 +18,7 @@ import (
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
-	lines *lines // where generations log to; may be nil if none does
+	log   *middleware.LineWriter // where generations log to; may be nil if none does
 
 	mu   sync.Mutex
 	old  map[*generation]struct{} // replaced, and not closed yet
@@ -31,7 +31,7 @@ type generation struct {
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
 	limits  io.Closer             // the store that it shares with others; nil if there is none
-	access  *middleware.AccessLog // to front.lines; nil for none
+	access  *middleware.AccessLog // to front.log; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -95,7 +95,7 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	defer g.leave(shard)
 	// The log may have to wait: on the plain way only.
 	start, path := x.Now(), view(x.Path) // now: the handler may change it
-	if g.direct == nil || g.access != nil && f.lines.full() || !g.direct.ServeDirect(x) {
+	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
 	x.Watch(f.tally.watch(shard, x.Method, path, start))

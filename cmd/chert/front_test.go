@@ -173,13 +173,13 @@ func (declining) ServeHTTP(w http.ResponseWriter, _ *http.Request) { io.WriteStr
 func TestFrontLogsDirect(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	l := newLines(&out)
-	f := &front{lines: l}
+	l := newLog(&out)
+	f := &front{log: l}
 	f.replace(newGeneration(direct.NewResponse(404, nil, []byte("none")), logJSON.access(l)))
 	if _, ok := ask(f, "GET", "x", "/a b?secret"); !ok {
 		t.Error("not direct")
 	}
-	l.close()
+	l.Close()
 	line, err := parseJSON(out.String())
 	if err != nil {
 		t.Fatal(err)
@@ -205,12 +205,12 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// While nobody reads the log, no request is answered on the direct way, no memory is filled, and no line is lost.
-func TestLinesWait(t *testing.T) {
+// While nothing reads the log, no request is answered on the direct way, no memory is filled, and no line is lost.
+func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
-	l := newLines(g)
-	f := &front{lines: l}
+	l := newLog(g)
+	f := &front{log: l}
 	f.replace(newGeneration(direct.NewResponse(200, nil, nil), logText.access(l)))
 	n := 0
 	until(t, func() bool {
@@ -227,7 +227,7 @@ func TestLinesWait(t *testing.T) {
 	}()
 	close(g.open)
 	<-done
-	l.close()
+	l.Close()
 	if got := strings.Count(g.buf.String(), "\n"); got != n+1 {
 		t.Errorf("%d lines of %d requests", got, n+1)
 	}

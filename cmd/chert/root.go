@@ -47,7 +47,7 @@ func newRootCmd() *cobra.Command {
 	}
 	root.SetVersionTemplate("chert {{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newServeCmd(), newCheckCmd(), newDemoCmd(), newVersionCmd())
+	root.AddCommand(newServeCmd(), newCheckCmd(), newCertCmd(), newDemoCmd(), newVersionCmd())
 	return root
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}, {"check", "--help"}, {"demo", "--help"}, {"help", "demo"}, {"version", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"help", "serve"}, {"check", "--help"}, {"cert", "--help"}, {"demo", "--help"}, {"help", "demo"}, {"version", "--help"}} {
 		code, stdout, stderr := inProcess(t, args...)
 		if code != exitOK || !strings.Contains(stdout, "Usage:") || stderr != "" {
 			t.Errorf("chert %q: %d %q %q", args, code, stdout, stderr)
@@ -83,6 +83,9 @@ func TestCompletions(t *testing.T) {
 	}{
 		{[]string{"ser"}, "serve " + noFile},
 		{[]string{"che"}, "check " + noFile},
+		{[]string{"ce"}, "cert " + noFile},
+		{[]string{"cert", ""}, noFile},
+		{[]string{"cert", "--dir", ""}, filterDirs},
 		{[]string{"de"}, "demo " + noFile},
 		{[]string{"demo", ""}, noFile},
 		{[]string{"demo", "--log", ""}, "off common combined vhost text json " + noFile},

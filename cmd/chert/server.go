@@ -26,8 +26,8 @@ type server struct {
 	o       *serveOptions
 	stdout  io.Writer
 	stderr  io.Writer
-	lines   *lines
-	logs    map[logFormat]*middleware.AccessLog // to lines; generations share them
+	log     *middleware.LineWriter              // to stderr
+	logs    map[logFormat]*middleware.AccessLog // to log; generations share them
 	errs    *log.Logger
 	errsTo  errorOutput
 	srv     *chert.Server
@@ -62,11 +62,11 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
-	defer s.lines.close()
-	s.front.lines = s.lines
+	s := &server{o: o, stdout: stdout, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	defer s.log.Close()
+	s.front.log = s.log
 	s.errs = log.New(&s.errsTo, "", 0)
-	s.errsTo.set(o.log, s.lines, stderr)
+	s.errsTo.set(o.log, s.log, stderr)
 
 	// Before anything is opened, so that a signal never leaves a socket file behind.
 	stop, hangup, release := signals()
@@ -102,11 +102,6 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		s.openBrowser()
 	}
 	err = s.serveUntil(stop, hangup)
-	for _, access := range s.logs {
-		if access != nil {
-			access.Flush() // what is on its way to lines
-		}
-	}
 	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
 }
@@ -174,7 +169,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	}
 	access, ok := s.logs[up.format]
 	if !ok {
-		access = up.format.access(s.lines)
+		access = up.format.access(s.log)
 		s.logs[up.format] = access
 	}
 	up.gen = newGeneration(behind(h, proxies), access, files...)
@@ -184,7 +179,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 
 // use makes requests go to up from now on.
 func (s *server) use(up *setup) {
-	s.errsTo.set(up.format, s.lines, s.stderr)
+	s.errsTo.set(up.format, s.log, s.stderr)
 	s.timeout = up.timeout
 	s.front.replace(up.gen)
 }
@@ -345,7 +340,7 @@ func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) erro
 type errorOutput struct{ to atomic.Pointer[log.Logger] }
 
 // set chooses the format. Without a log of requests errors are few and are not gathered.
-func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
+func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
 	var to io.Writer = l
 	if f == logOff {
 		to = stderr

@@ -106,11 +106,7 @@ func (l *AccessLog) write(rec *record) {
 		l.record(rec)
 		return
 	}
-	room := e.room(m)
-	if l.vhost {
-		room += 8 + 4*len(m.host)
-	}
-	b := l.lines.begin(room, rec.kept)
+	b := l.lines.begin(rec.kept)
 	if l.vhost {
 		b = l.appendVhost(b, m.host)
 	}
@@ -118,10 +114,10 @@ func (l *AccessLog) write(rec *record) {
 	l.lines.end(b, rec.kept)
 }
 
-// admit waits until there is room for lines that cannot wait for it: every answer
+// admit waits until there is room for lines that cannot wait for it: each answer
 // makes one at most.
 func (l *AccessLog) admit() {
-	if l.lines.full.Load() {
+	if l.lines.Full() {
 		l.lines.admit()
 	}
 	if l.later.full.Load() {

@@ -3,7 +3,6 @@ package middleware
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -90,38 +89,6 @@ func TestAccessLogTime(t *testing.T) {
 		want := fmt.Sprintf("%s%s\"GET / HTTP/1.1\" 200 - %d\n", "192.0.2.1 - - ", moment.Add(came).Format(stampLayout+" "), (w.mono - came).Microseconds())
 		if got := out.String(); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", way, got, want)
-		}
-	}
-}
-
-// Escaping does not depend on how much room there is, nor on what lies around.
-func TestEscapeRoom(t *testing.T) {
-	t.Parallel()
-	for n := range 40 {
-		s := strings.Repeat("0123456789abcdefghij", 2)[:n]
-		for at := -1; at < n; at++ {
-			in, want := s, s
-			if at >= 0 {
-				in, want = s[:at]+" "+s[at+1:], s[:at]+`\x20`+s[at+1:]
-			}
-			for room := range 4*n + 1 {
-				b := append(make([]byte, 0, room+3), "abc"...)
-				if got := string(escape(b, in, '!')); got != "abc"+want {
-					t.Fatalf("%q with room for %d: got %q", in, room, got)
-				}
-				if got := string(escape(b, in, ' ')); got != "abc"+in {
-					t.Fatalf("%q with room for %d: got %q", in, room, got)
-				}
-			}
-		}
-	}
-}
-
-func TestAppendInt(t *testing.T) {
-	t.Parallel()
-	for n := int64(-1100); n < 1100; n++ {
-		if got := string(appendInt([]byte("x"), n)); got != fmt.Sprint("x", n) {
-			t.Errorf("%d: got %q", n, got)
 		}
 	}
 }

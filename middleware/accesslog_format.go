@@ -2,14 +2,12 @@ package middleware
 
 import (
 	"encoding/binary"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 )
 
-// This file is how lines of the access log look.
+// This file is how lines look in the formats of Apache.
 
 // maxLogged is how much of a thing that a client chose is logged, in bytes.
 const maxLogged = 4 << 10
@@ -39,19 +37,7 @@ func (s *stamp) append(b []byte, at time.Duration, clock func() time.Duration) [
 			return t.Add(at-now).AppendFormat(b, stampLayout)
 		}
 	}
-	n := len(b)
-	if cap(b)-n < len(s.text) {
-		return append(b, s.text[:]...)
-	}
-	b = b[:n+len(s.text)]
-	*(*[len(stampLayout)]byte)(b[n:]) = s.text
-	return b
-}
-
-// room is how long the line of e may be, in bytes.
-func (e *entry) room(m *more) int {
-	n := len(e.remote) + len(e.user) + len(e.method) + len(e.target) + len(e.proto) + len(m.referer) + len(m.agent) + len(m.id)
-	return 160 + 4*min(n, 7*(maxLogged+4))
+	return append(b, s.text[:]...)
 }
 
 // appendLine is a line of LogCommon, LogCombined or LogVhostCombined, at what time
@@ -59,41 +45,22 @@ func (e *entry) room(m *more) int {
 //
 //	vhost:port host - user [time] "method target protocol" status bytes "referer" "agent" latency id
 //
-// but for vhost, which appendVhost makes. b has room for it; if it had not, this
-// would only be slower.
+// but for vhost, which appendVhost makes.
 func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []byte {
 	if e.ip != "" {
-		b = append(b, e.ip...) // there is nothing to escape
+		b = append(b, e.ip...)
 	} else {
 		b = appendToken(b, hostOf(e.remote))
 	}
-	if e.user == "" {
-		b = append(b, " - - "...)
-	} else {
-		b = append(b, " - "...)
-		b = appendToken(b, e.user)
-		b = append(b, ' ')
-	}
-	b = l.stamp.append(b, at, l.mono)
-	if e.method == http.MethodGet {
-		b = append(b, ` "GET `...)
-	} else {
-		b = append(b, ` "`...)
-		b = appendEscaped(b, e.method)
-		b = append(b, ' ')
-	}
-	b = appendEscaped(b, e.target)
-	if e.proto == "HTTP/1.1" {
-		b = append(b, ` HTTP/1.1" `...)
-	} else {
-		b = append(b, ' ')
-		b = appendEscaped(b, e.proto)
-		b = append(b, `" `...)
-	}
-	b = appendInt(b, int64(e.status))
-	b = append(b, ' ')
+	b = append(b, " - "...)
+	b = append(appendToken(b, e.user), ' ')
+	b = append(l.stamp.append(b, at, l.mono), ` "`...)
+	b = append(appendEscaped(b, e.method), ' ')
+	b = append(appendEscaped(b, e.target), ' ')
+	b = append(append(b, e.proto...), `" `...) // the server's own
+	b = append(b, '0'+byte(e.status/100%10), '0'+byte(e.status/10%10), '0'+byte(e.status%10), ' ')
 	if e.size > 0 {
-		b = appendInt(b, e.size)
+		b = strconv.AppendInt(b, e.size, 10)
 	} else {
 		b = append(b, '-')
 	}
@@ -103,7 +70,7 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 	}
 	if l.o.Latency {
 		b = append(b, ' ')
-		b = appendInt(b, e.latency.Microseconds())
+		b = strconv.AppendInt(b, e.latency.Microseconds(), 10)
 	}
 	if l.o.RequestID {
 		b = append(b, ' ')
@@ -120,25 +87,11 @@ func (l *AccessLog) appendVhost(b []byte, host string) []byte {
 	}
 	b = append(appendToken(b, name), ':')
 	if port == "" {
-		b = appendInt(b, int64(or(l.o.Port, 80)))
+		b = strconv.AppendInt(b, int64(or(l.o.Port, 80)), 10)
 	} else {
 		b = appendToken(b, port)
 	}
 	return append(b, ' ')
-}
-
-// appendInt is strconv.AppendInt in base 10, and quicker for up to three digits,
-// which statuses and many sizes have.
-func appendInt(b []byte, n int64) []byte {
-	switch {
-	case n < 0 || n > 999:
-		return strconv.AppendInt(b, n, 10)
-	case n < 10:
-		return append(b, byte('0'+n))
-	case n < 100:
-		return append(b, byte('0'+n/10), byte('0'+n%10))
-	}
-	return append(b, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 }
 
 func appendQuoted(b []byte, s string) []byte {
@@ -161,7 +114,7 @@ func appendToken(b []byte, s string) []byte {
 func appendEscaped(b []byte, s string) []byte { return escape(b, s, ' ') }
 
 // unsafeByte has what could end a line or a quoted part of it, or do things to
-// the terminal that it is looked at with.
+// the terminal that shows it.
 var unsafeByte = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
@@ -169,59 +122,13 @@ var unsafeByte = func() (t [256]bool) {
 	return t
 }()
 
-// escape appends s, of which bytes that are unsafe or less than least are
-// escaped. It copies as it looks, eight bytes at a time.
+// escape appends s up to maxLogged bytes, those that are unsafe or less than least
+// as \xHH.
 func escape(b []byte, s string, least byte) []byte {
-	n := len(b)
-	if len(s) > maxLogged || cap(b)-n < len(s) {
-		return escapeSlowly(b, s, least)
+	if len(s) <= maxLogged && isSafe(s, least) {
+		return append(b, s...)
 	}
-	limit := uint64(least) * ones
-	dst := b[n : n+len(s)]
-	src := unsafe.Slice(unsafe.StringData(s), len(s))
-	if len(src) < 8 {
-		if len(src) >= 4 {
-			last := len(src) - 4
-			lo, hi := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[last:])
-			if unsafe8(uint64(hi)<<32|uint64(lo), limit) != 0 {
-				return escapeSlowly(b, s, least)
-			}
-			binary.LittleEndian.PutUint32(dst, lo)
-			binary.LittleEndian.PutUint32(dst[last:], hi)
-			return b[:n+len(s)]
-		}
-		for i, c := range src {
-			if unsafeByte[c] || c < least {
-				return escapeSlowly(b, s, least)
-			}
-			dst[i] = c
-		}
-		return b[:n+len(s)]
-	}
-	last := len(src) - 8
-	for i := 0; i < last; i += 8 {
-		w := binary.LittleEndian.Uint64(src[i:])
-		if unsafe8(w, limit) != 0 {
-			return escapeSlowly(b, s, least)
-		}
-		binary.LittleEndian.PutUint64(dst[i:], w)
-	}
-	// The last eight lie over some before.
-	w := binary.LittleEndian.Uint64(src[last:])
-	if unsafe8(w, limit) != 0 {
-		return escapeSlowly(b, s, least)
-	}
-	binary.LittleEndian.PutUint64(dst[last:], w)
-	return b[:n+len(s)]
-}
-
-// escapeSlowly is escape, for what does need it.
-func escapeSlowly(b []byte, s string, least byte) []byte {
-	cut := len(s) > maxLogged
-	if cut {
-		s = s[:maxLogged]
-	}
-	for i := 0; i < len(s); i++ {
+	for i := range min(len(s), maxLogged) {
 		if c := s[i]; unsafeByte[c] || c < least {
 			const hex = "0123456789ABCDEF"
 			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
@@ -229,10 +136,30 @@ func escapeSlowly(b []byte, s string, least byte) []byte {
 			b = append(b, c)
 		}
 	}
-	if cut {
+	if len(s) > maxLogged {
 		b = append(b, "..."...)
 	}
 	return b
+}
+
+// isSafe reports whether escape would change nothing. It tests eight bytes at a
+// time; the last eight may overlap those before.
+func isSafe(s string, least byte) bool {
+	p, limit := []byte(s), uint64(least)*ones
+	if len(p) < 8 {
+		for _, c := range p {
+			if unsafeByte[c] || c < least {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 0; i < len(p)-8; i += 8 {
+		if unsafe8(binary.LittleEndian.Uint64(p[i:]), limit) != 0 {
+			return false
+		}
+	}
+	return unsafe8(binary.LittleEndian.Uint64(p[len(p)-8:]), limit) == 0
 }
 
 const ones, tops = 0x0101010101010101, 0x8080808080808080

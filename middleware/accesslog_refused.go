@@ -22,7 +22,7 @@ func (l *AccessLog) Refused(r direct.Refusal) {
 		l.refusedRecord(&r)
 		return
 	}
-	b := l.lines.begin(200+len(r.RemoteAddr)+len(r.Line), false)
+	b := l.lines.begin(false)
 	if l.vhost {
 		b = l.appendVhost(b, "")
 	}
@@ -40,7 +40,7 @@ func (l *AccessLog) Refused(r direct.Refusal) {
 	}
 	b = append(b, `" `...)
 	if r.Status > 0 {
-		b = append(appendInt(b, int64(r.Status)), " -"...)
+		b = append(strconv.AppendInt(b, int64(r.Status), 10), " -"...)
 	} else {
 		b = append(b, "- -"...)
 	}

@@ -243,7 +243,7 @@ func TestAccessLogKept(t *testing.T) {
 			a.Watcher.Keep()
 			clear(x.Target)
 			a.Watcher.Sent(direct.Delivery{Status: 200, Complete: true}) // would wait
-			if l.lines.full.Load() || l.later.full.Load() {
+			if l.lines.Full() || l.later.full.Load() {
 				break
 			}
 		}
