@@ -1,11 +1,11 @@
 package http1
 
 // requestLine parses method SP request-target SP HTTP-version CRLF at b[i:] and
-// returns the offset behind it; 0 means need more, or refused if there is an
+// returns the offset after it; 0 means need more, or refused if there is an
 // error.
 func (r *Request) requestLine(b []byte, i int) (next int, e *Error) {
 	// RFC 9112 section 3: exactly one SP between the parts. A recipient may
-	// split on other whitespace; that invites two readings of one line.
+	// split on other whitespace; that would allow two readings of one line.
 	start := i
 	i = tokenEnd(b, i)
 	if i == len(b) {
@@ -57,22 +57,22 @@ func (r *Request) requestLine(b []byte, i int) (next int, e *Error) {
 	return start + len(version), nil
 }
 
-// rpcVersion is how the head ends that net/rpc's DialHTTP sends: LF without CR,
-// no fields. It is the one place where a bare LF is taken, since nothing can
-// hide there: the head is complete and without a body, and HTTP/1.0 keeps no
-// connection.
+// rpcVersion is the end of the head that net/rpc's DialHTTP sends: LF without
+// CR, no fields. It is the only place where a bare LF is accepted, since it
+// cannot hide anything there: the head is complete and without a body, and
+// HTTP/1.0 keeps no connection.
 const rpcVersion = "HTTP/1.0\n\n"
 
-// isRPC reports whether b[start:] is rpcVersion or the beginning of it, longer
-// than what other versions share with it, behind a CONNECT to a path.
+// isRPC reports whether b[start:] is rpcVersion or a prefix of it, longer than
+// what other versions share with it, after a CONNECT to a path.
 func (r *Request) isRPC(b []byte, start int) bool {
 	n := min(len(b)-start, len(rpcVersion))
 	return n > len(rpcVersion)-2 && string(b[start:start+n]) == rpcVersion[:n] &&
 		string(r.Method.Bytes(b)) == "CONNECT" && r.Target.Bytes(b)[0] == '/'
 }
 
-// targetForm tells the form of the target and whether the method may have it.
-// What a path or query consists of is for net/url to judge.
+// targetForm determines the form of the target and whether the method allows
+// it. Paths and queries are validated by net/url.
 func (r *Request) targetForm(b []byte) *Error {
 	method, target := r.Method.Bytes(b), r.Target.Bytes(b)
 	switch {
@@ -89,7 +89,7 @@ func (r *Request) targetForm(b []byte) *Error {
 		r.Form = FormAuthority
 	case string(target) == "*":
 		// RFC 9112 section 3.2.4 has it for a server-wide OPTIONS only. With
-		// other methods it is the handler's to refuse, as ServeMux does.
+		// other methods the handler must refuse it, as ServeMux does.
 		r.Form = FormAsterisk
 	default:
 		host, _, ok := splitHost(authority(target))
@@ -104,7 +104,7 @@ func (r *Request) targetForm(b []byte) *Error {
 }
 
 // authority returns what is between "scheme://" and the path of an absolute
-// URI, nil when it does not begin so (RFC 3986 section 3).
+// URI, nil if uri does not begin so (RFC 3986 section 3).
 func authority(uri []byte) []byte {
 	i := 0
 	for i < len(uri) && (isAlpha(uri[i]) || i > 0 && (isDigit(uri[i]) || uri[i] == '+' || uri[i] == '-' || uri[i] == '.')) {
@@ -122,8 +122,8 @@ func authority(uri []byte) []byte {
 	return uri
 }
 
-// parse reads one field line at b[i:] into f and returns the offset behind it;
-// 0 means need more, or refused if there is an error.
+// parse reads one field line at b[i:] into f and returns the offset after it; 0
+// means need more, or refused if there is an error.
 func (f *Field) parse(b []byte, i int) (next int, e *Error) {
 	start := i
 	if id, n := knownField(b[i:]); n > 0 {
@@ -162,32 +162,32 @@ func (f *Field) parse(b []byte, i int) (next int, e *Error) {
 	return next, nil
 }
 
-// nameError says what is wrong with a field line whose name begins at start
-// and meets something that is neither tchar nor a proper colon at i.
+// nameError returns the error of a field line whose name begins at start and
+// has neither a tchar nor a proper colon at i.
 func nameError(b []byte, start, i int) *Error {
 	switch {
 	case i == start && isOWS(b[i]):
 		// RFC 9112 section 5.2: obs-fold must be refused or replaced by SP.
-		// The same byte behind the request line: section 2.2, refuse or skip.
+		// The same byte after the request line: section 2.2, refuse or skip.
 		return errFold
 	case isOWS(b[i]):
 		// RFC 9112 section 5.1: whitespace before the colon must be refused.
 		return errSpaceColon
 	case i == start && b[i] == '\n':
-		// An empty line for those who take a single LF for a line end.
+		// An empty line to recipients that accept a single LF as a line end.
 		return errBareLF
 	}
 	return errFieldName
 }
 
-// valueError says what is wrong with a field line that has c in its value.
+// valueError returns the error of a field line that has c in its value.
 func valueError(c byte) *Error {
 	switch c {
 	case '\r':
 		// RFC 9112 section 2.2: a bare CR makes the element invalid.
 		return errBareCR
 	case '\n':
-		// RFC 9112 section 2.2 lets a recipient take a single LF for a line
+		// RFC 9112 section 2.2 lets a recipient accept a single LF as a line
 		// end; those that do and those that do not disagree on framing.
 		return errBareLF
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// A reader goes through all fields of a request. It is pooled together with the
-// function that direct.Fields.All calls, which a loop would allocate anew.
+// A reader iterates over all fields of a request. It is pooled together with
+// the function that direct.Fields.All calls, which a range loop would allocate
+// each time.
 type reader struct {
 	visit func(name, value []byte) bool // r.see, bound once
 
@@ -27,13 +28,13 @@ var readers = sync.Pool{New: func() any {
 	return r
 }}
 
-// read lets r see the fields, in place of what it has seen before.
+// read iterates over the fields anew.
 func (r *reader) read(f direct.Fields, name, etag string, equal comparison) {
 	*r = reader{visit: r.visit, name: name, etag: etag, equal: equal}
 	f.All()(r.visit)
 }
 
-// free puts r back, without the server's buffers.
+// free returns r to the pool, without the server's buffers.
 func (r *reader) free() {
 	*r = reader{visit: r.visit}
 	readers.Put(r)
@@ -62,7 +63,7 @@ func lines(f direct.Fields, name, etag string, equal comparison) (present, match
 	return present, matched
 }
 
-// single is the value of a field that is there once; ok is false otherwise.
+// single returns the value of a field that is present once; ok is false otherwise.
 func single(f direct.Fields, name string) (value []byte, ok bool) {
 	r := readers.Get().(*reader)
 	r.read(f, name, "", nil)

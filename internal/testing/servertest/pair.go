@@ -31,9 +31,9 @@ func UseTCP() {
 	}
 }
 
-// Small makes the buffer small that nc reads from, and returns how large the one
-// should be that its peer writes to. With TCP they have to hold some segments, which
-// are large on a host by itself: else each waits for a timer.
+// Small makes the receive buffer of nc small, and returns the right size of its
+// peer's send buffer. With TCP they have to hold some segments, which are large on
+// the loopback: otherwise each waits for a timer.
 func Small(nc net.Conn) (peer int) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

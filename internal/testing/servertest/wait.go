@@ -34,7 +34,7 @@ func Eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// Main is leak.Main, and fails if a test leaves buffers behind.
+// Main is leak.Main, and fails if a test leaks buffers.
 func Main(m *testing.M, warm func()) { leak.Main(m, warm, Buffers) }
 
 // Buffers is a leak.Check.
