@@ -2,6 +2,8 @@ package behave
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -69,6 +71,22 @@ func TestAnswersAsNetHTTP(t *testing.T) {
 						}
 					}
 				}
+			}
+		}
+	})
+}
+
+func TestHello(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "Hello, "+r.URL.Path)
+		})})
+		c := ts.Dial()
+		for range 3 {
+			c.Send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+			if res, body := c.Response("GET"); res.StatusCode != 200 || body != "Hello, /x" || res.ContentLength != 9 {
+				t.Fatalf("got %v %q", res, body)
 			}
 		}
 	})

@@ -1,16 +1,20 @@
 package behave
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
@@ -380,5 +384,148 @@ func TestMultipartCleanup(t *testing.T) {
 			t.Fatal("no temporary file was made")
 		}
 		servertest.Eventually(t, "the file is gone", func() bool { _, err := os.Stat(name); return os.IsNotExist(err) })
+	})
+}
+
+// counting counts what was read from a connection.
+type counting struct {
+	net.Conn
+	n atomic.Int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Body.Close reads what is left only for the sake of what comes behind it: a
+// further request, or trailers.
+func TestBodyCloseReads(t *testing.T) {
+	t.Parallel()
+	const size = 50_000
+	body := string(servertest.Pattern(size))
+	alikeInMemory(t, func(t *testing.T, e chert.Engine) {
+		closed := make(chan int64, 1)
+		var conn *counting
+		ts, m := engines.StartMemory(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/some" {
+				if _, err := io.ReadFull(r.Body, make([]byte, 100)); err != nil {
+					t.Error(err)
+				}
+			}
+			before := conn.n.Load()
+			if err := r.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			closed <- conn.n.Load() - before
+			if n, err := r.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose && r.ContentLength != 0 {
+				t.Errorf("Read gave %d, %v", n, err)
+			}
+			fmt.Fprint(w, "answer ", r.Trailer)
+		})})
+		_ = ts
+		length := fmt.Sprintf("Content-Length: %d\r\n", size)
+		const coded = "Transfer-Encoding: chunked\r\nTrailer: T\r\n"
+		pieces := strings.TrimSuffix(servertest.Chunks(body, 1000), "\r\n") + "T: t\r\n\r\n"
+		for _, tt := range []struct {
+			path, lines, body string
+			all               bool // of the body is read
+			want              string
+		}{
+			{"/", "Connection: close\r\n" + length, body, false, "answer map[]"},
+			{"/some", "Connection: close\r\n" + length, body, false, "answer map[]"},
+			{"/", length, body, true, "answer map[]"},
+			{"/", "Connection: close\r\n" + coded, pieces, true, "answer map[T:[t]]"},
+			{"/", coded, pieces, true, "answer map[T:[t]]"},
+		} {
+			client, server := net.Pipe()
+			client.SetDeadline(time.Now().Add(servertest.Patience))
+			conn = &counting{Conn: server}
+			select {
+			case m.Conns <- conn:
+			case <-time.After(servertest.Patience):
+				t.Fatal("nobody accepts")
+			}
+			c := servertest.Wrap(t, client)
+			c.Send("POST " + tt.path + " HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n")
+			c.SendAside(tt.body)
+			n := servertest.Await(t, closed, "Close")
+			if tt.all && n != int64(len(tt.body)) || !tt.all && n != 0 {
+				t.Errorf("%s %q: Close read %d bytes of %d", tt.path, tt.lines, n, len(tt.body))
+			}
+			before := conn.n.Load()
+			res, got := c.Response("POST")
+			if got != tt.want {
+				t.Errorf("%s %q: got %q", tt.path, tt.lines, got)
+			}
+			if res.Close {
+				c.Ended()
+				if more := conn.n.Load() - before; more != 0 {
+					t.Errorf("%s %q: %d bytes were read behind Close", tt.path, tt.lines, more)
+				}
+			} else {
+				c.SendAside("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+				servertest.Await(t, closed, "the next handler")
+				c.Response("POST")
+			}
+			c.Close()
+		}
+	})
+}
+
+// An expired read deadline spoils a chunked body for good; one with a length
+// can be read on under a later deadline. Either way the request's context is
+// cancelled: a failed read counts as the client's end.
+func TestReadDeadlineInBody(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		failed, more := make(chan struct{}), make(chan struct{})
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			chunked := r.ContentLength < 0
+			rc := http.NewResponseController(w)
+			b := make([]byte, 100)
+			if n, err := io.ReadFull(r.Body, b[:5]); err != nil {
+				t.Errorf("the first Read gave %d, %v", n, err)
+			}
+			if err := rc.SetReadDeadline(time.Unix(1, 0)); err != nil {
+				t.Error(err)
+			}
+			for range 2 {
+				if n, err := r.Body.Read(b); n != 0 || !servertest.IsTimeout(err) {
+					t.Errorf("Read gave %d, %v", n, err)
+				}
+			}
+			servertest.WaitDone(t, r.Context(), "the context is done")
+			if err := r.Context().Err(); err != context.Canceled {
+				t.Errorf("Err is %v", err)
+			}
+			if err := rc.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+				t.Error(err)
+			}
+			failed <- struct{}{}
+			<-more
+			n, err := io.ReadFull(r.Body, b[:5])
+			if chunked && (n != 0 || !servertest.IsTimeout(err)) || !chunked && (err != nil || string(b[:n]) != "world") {
+				t.Errorf("behind the deadline, chunked=%v: %q, %v", chunked, b[:n], err)
+			}
+			put(w, "answer")
+		})})
+		for _, tt := range []struct{ lines, first, second string }{
+			{"Content-Length: 10\r\n", "hello", "world"},
+			{"Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n", "5\r\nworld\r\n0\r\n\r\n"},
+			{"Transfer-Encoding: chunked\r\n", "a\r\nhello", "world\r\n0\r\n\r\n"},
+			{"Transfer-Encoding: chunked\r\n", "5\r\nhello", "\r\n5\r\nworld\r\n0\r\n\r\n"},
+		} {
+			c := ts.Dial()
+			c.Send("POST / HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n" + tt.first)
+			servertest.Await(t, failed, "the Read")
+			c.Send(tt.second)
+			more <- struct{}{}
+			if res, body := c.Response("POST"); body != "answer" || res.StatusCode != 200 {
+				t.Errorf("%q: got %v %q", tt.lines, res.Status, body)
+			}
+			c.Close()
+		}
 	})
 }

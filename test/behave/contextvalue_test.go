@@ -3,8 +3,10 @@ package behave
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,4 +128,37 @@ func TestCloseNotify(t *testing.T) {
 		default:
 		}
 	})
+}
+
+// TestServerIsNetHTTPs compares the fields and methods of the two servers.
+func TestServerIsNetHTTPs(t *testing.T) {
+	t.Parallel()
+	theirs, ours := reflect.TypeFor[http.Server](), reflect.TypeFor[chert.Server]()
+	for i := range theirs.NumField() {
+		f := theirs.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		if g, ok := ours.FieldByName(f.Name); !ok || g.Type != f.Type {
+			t.Errorf("field %s is a %v, want %v", f.Name, g.Type, f.Type)
+		}
+	}
+	signature := func(m reflect.Method) string {
+		s := m.Name
+		for i := 1; i < m.Type.NumIn(); i++ { // 0 is the receiver
+			s += fmt.Sprint(" ", m.Type.In(i))
+		}
+		s += fmt.Sprint(" ", m.Type.IsVariadic(), " gives")
+		for i := range m.Type.NumOut() {
+			s += fmt.Sprint(" ", m.Type.Out(i))
+		}
+		return s
+	}
+	theirs, ours = reflect.PointerTo(theirs), reflect.PointerTo(ours)
+	for i := range theirs.NumMethod() {
+		m := theirs.Method(i)
+		if g, ok := ours.MethodByName(m.Name); !ok || signature(g) != signature(m) {
+			t.Errorf("method %s is missing or not %s", m.Name, signature(m))
+		}
+	}
 }

@@ -629,3 +629,59 @@ func TestPlacementPipelined(t *testing.T) {
 		c.Ended()
 	}
 }
+
+// A quick route is demoted whose handlers then wait and end by a panic, as
+// httputil.ReverseProxy's do: each would cost a loop its driver.
+func TestPlacementPanicsCount(t *testing.T) {
+	loopsOnly(t)
+	for _, how := range []string{"panic", "goexit"} {
+		t.Run(how, func(t *testing.T) {
+			p := startPlaced(t, &chert.Server{})
+			running, release := make(chan string), make(chan struct{})
+			p.handle("/route", func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.RawQuery == "" {
+					return
+				}
+				running <- w.Header().Get("X-Where")
+				<-release
+				if how == "goexit" {
+					runtime.Goexit()
+				}
+				panic(http.ErrAbortHandler)
+			})
+			others := p.others()
+			p.prove("/route")
+			inline := 0
+			for range 10 {
+				c := p.Dial()
+				c.Send(ask("GET /route?slow"))
+				if servertest.Await(t, running, "the handler") == "inline" {
+					inline++
+				}
+				for _, o := range others { // on the handler's loop too: it has lost it
+					o.Get("/quick")
+				}
+				release <- struct{}{}
+				c.UpToEnd()
+			}
+			if inline > 5 {
+				t.Errorf("%d of 10 slow handlers ran on the loop", inline)
+			}
+		})
+	}
+}
+
+// Methods of the same length, first and last letter do not share their records: a
+// client could prove a slow route by a method that is refused at once.
+func TestPlacementMethodsAreApart(t *testing.T) {
+	loopsOnly(t)
+	p := startPlaced(t, &chert.Server{})
+	c := p.Dial()
+	for range 100 {
+		c.Send("GXT /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+		c.Response("GXT")
+	}
+	if got := where(p.Dial(), "/slow"); got != "pooled" {
+		t.Errorf("GET runs %s after 100 requests of another method", got)
+	}
+}

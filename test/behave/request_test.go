@@ -3,6 +3,7 @@ package behave
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -301,6 +302,54 @@ func TestRequestAddrs(t *testing.T) {
 			}
 			if s.server == nil || s.server.Handler == nil || s.server.MaxHeaderBytes != 1<<15 {
 				t.Errorf("ServerContextKey gives %+v", s.server)
+			}
+		}
+	})
+}
+
+// Requests that are odd and served.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { put(w, "mux") })
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Mux") != "" {
+				mux.ServeHTTP(w, r)
+				return
+			}
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprintf(w, "%s %s host=%q url=%q", r.Method, r.RequestURI, r.Host, r.URL)
+		})})
+		for _, tt := range []struct{ why, request, want string }{
+			{"CONNECT without a Host", "CONNECT other:443 HTTP/1.1\r\n\r\n", `CONNECT other:443 host="other:443" url="//other:443"`},
+			{"net/rpc's CONNECT, without a Host", "CONNECT /rpc HTTP/1.1\r\n\r\n", `CONNECT /rpc host="" url="/rpc"`},
+			{"a bare IPv6 address", "GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", `GET / host="::1" url="/"`},
+			{"a longer one", "GET / HTTP/1.1\r\nHost: fe80::1:2\r\n\r\n", `GET / host="fe80::1:2" url="/"`},
+			{"an asterisk", "GET * HTTP/1.1\r\nHost: h\r\n\r\n", `GET * host="h" url="*"`},
+			{"an asterisk with a body", "POST * HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", `POST * host="h" url="*"`},
+			{"an asterisk for ServeMux", "GET * HTTP/1.1\r\nHost: h\r\nX-Mux: 1\r\n\r\n", ""},
+			{"CRLF behind a body", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx\r\n", `POST / host="h" url="/"`},
+			{"two", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx\r\n\r\n", `POST / host="h" url="/"`},
+		} {
+			for _, slowly := range []bool{false, true} {
+				c := ts.Dial()
+				if slowly {
+					c.SendSlowly(tt.request, 1)
+				} else {
+					c.Send(tt.request)
+				}
+				res, body := c.Response("GET")
+				if tt.want == "" {
+					if res.StatusCode != 400 {
+						t.Errorf("%s: got %v %q", tt.why, res.Status, body)
+					}
+					continue
+				}
+				if res.StatusCode != 200 || body != tt.want {
+					t.Errorf("%s (slowly=%v): got %v %s, want %s", tt.why, slowly, res.Status, body, tt.want)
+				}
+				c.Get("/") // the connection is kept
 			}
 		}
 	})

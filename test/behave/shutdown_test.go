@@ -2,10 +2,8 @@ package behave
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -205,113 +203,52 @@ func TestSetKeepAlivesEnabled(t *testing.T) {
 	})
 }
 
-// TestConnState follows connections through their states. The hook may use the
-// connection's addresses in every state.
-func TestConnState(t *testing.T) {
+// Functions of RegisterOnShutdown run when nobody is accepted any more; also
+// those registered on the server that requests know.
+func TestShutdownHooks(t *testing.T) {
 	t.Parallel()
-	engines.Alike(t, func(t *testing.T, e chert.Engine) {
-		type step struct {
-			conn         net.Conn
-			local, state string
-		}
-		steps := make(chan step, 64)
-		ts := engines.Start(t, &chert.Server{Engine: e,
-			ConnState: func(c net.Conn, s http.ConnState) {
-				steps <- step{c, fmt.Sprint(c.RemoteAddr(), " ", c.LocalAddr()), s.String()}
-			},
-			Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-				switch r.URL.Path {
-				case "/panic":
-					panic(http.ErrAbortHandler)
-				case "/hijack":
-					nc, _, err := w.(http.Hijacker).Hijack()
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					nc.Close()
-				}
-			})})
-		const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
-		for _, tt := range []struct {
-			why, wire string
-			want      []string
-		}{
-			{"no request", "", []string{"new", "closed"}},
-			{"one", get, []string{"new", "active", "idle", "closed"}},
-			{"two", get + get, []string{"new", "active", "idle", "active", "idle", "closed"}},
-			{"the last of all", tail, []string{"new", "active", "closed"}},
-			{"one and the last", get + tail, []string{"new", "active", "idle", "active", "closed"}},
-			{"a panic", "GET /panic HTTP/1.1\r\nHost: h\r\n\r\n", []string{"new", "active", "closed"}},
-			{"a hijack", "GET /hijack HTTP/1.1\r\nHost: h\r\n\r\n", []string{"new", "active", "hijacked"}},
-			{"no HTTP", "hello\r\n\r\n", []string{"new", "active", "closed"}},
-			{"a head cut short", "GET / HT", []string{"new", "active", "closed"}},
-			{unlike + "one and no HTTP", get + "hello\r\n\r\n", []string{"new", "active", "idle", "active", "closed"}},
-		} {
-			if e == engines.NetHTTP && strings.HasPrefix(tt.why, unlike) {
-				continue // it depends on how much was read at once
+	for name, listen := range map[string]func(t *testing.T, s *chert.Server) net.Listener{
+		"Server.Listen": func(t *testing.T, s *chert.Server) net.Listener {
+			l, err := s.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, slowly := range []bool{false, true} {
-				c := ts.Dial()
-				if slowly {
-					for i := range len(tt.wire) { // the server may have closed
-						if _, err := c.Write([]byte(tt.wire[i : i+1])); err != nil {
-							break
+			return l
+		},
+		"net.Listen": func(t *testing.T, _ *chert.Server) net.Listener { return servertest.ListenTCP(t) },
+		"own":        func(t *testing.T, _ *chert.Server) net.Listener { return newOwnListener(t, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engines.Alike(t, func(t *testing.T, e chert.Engine) {
+				var accepted accepts
+				for range 5 {
+					servers := make(chan *http.Server, 1)
+					s := &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+						servers <- r.Context().Value(http.ServerContextKey).(*http.Server)
+					})}
+					ts := engines.StartOn(t, s, listen(t, s))
+					idle := ts.Dial()
+					idle.Get("/")
+					called := make(chan string, 4)
+					hook := func(name string) func() {
+						return func() {
+							accepted.look(ts.ListenAddr)
+							called <- name
 						}
 					}
-				} else {
-					c.Send(tt.wire)
-				}
-				c.Conn.(*net.TCPConn).CloseWrite()
-				c.UpToEnd()
-				var first net.Conn
-				for i, want := range tt.want {
-					s := servertest.Await(t, steps, want)
-					if s.state != want {
-						t.Fatalf("%s (slowly=%v): state %d is %s, want %s", tt.why, slowly, i, s.state, want)
+					ts.Control.RegisterOnShutdown(hook("the server's"))
+					servertest.Await(t, servers, "the handler").RegisterOnShutdown(hook("the context's"))
+					if err := ts.Control.Shutdown(context.Background()); err != nil {
+						t.Error(err)
 					}
-					if s.local != c.LocalAddr().String()+" "+ts.ListenAddr {
-						t.Errorf("%s: %s: addresses are %s", tt.why, want, s.local)
+					if a, b := servertest.Await(t, called, "a hook"), servertest.Await(t, called, "the other hook"); a == b {
+						t.Errorf("%s was called twice", a)
 					}
-					if i == 0 {
-						first = s.conn
-					} else if s.conn != first {
-						t.Errorf("%s: %s: another connection", tt.why, want)
-					}
+					idle.Ended()
 				}
-			}
-		}
-		ts.Control.Close()
-		select {
-		case s := <-steps:
-			t.Errorf("one state too many: %s", s.state)
-		default:
-		}
-	})
-}
-
-// A hook may close a connection, and ask for the addresses when it is gone.
-func TestConnStateClose(t *testing.T) {
-	t.Parallel()
-	engines.Alike(t, func(t *testing.T, e chert.Engine) {
-		closed := make(chan net.Conn, 1)
-		ts := engines.Start(t, &chert.Server{Engine: e,
-			ConnState: func(c net.Conn, s http.ConnState) {
-				switch s {
-				case http.StateIdle:
-					c.Close()
-				case http.StateClosed:
-					closed <- c
-				}
-			},
-			Handler: hf(func(w http.ResponseWriter, r *http.Request) {}),
+				accepted.check(t)
+			})
 		})
-		c := ts.Dial()
-		c.Get("/")
-		c.Ended()
-		nc := servertest.Await(t, closed, "StateClosed")
-		if nc.RemoteAddr().String() != c.LocalAddr().String() || nc.LocalAddr().String() != ts.ListenAddr {
-			t.Errorf("addresses are %v %v", nc.RemoteAddr(), nc.LocalAddr())
-		}
-	})
+	}
 }

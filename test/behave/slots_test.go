@@ -431,3 +431,90 @@ func TestSlotsDirect(t *testing.T) {
 		}
 	})
 }
+
+// A direct request that waits for one of MaxHandlers does not stay in the loop's read
+// buffer, where the requests of other connections would replace it.
+func TestSlotsDirectRequestIsKept(t *testing.T) {
+	t.Parallel()
+	running, release := make(chan struct{}, 16), make(chan struct{})
+	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, MaxHandlers: 1, QueueLength: 100, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
+		if string(x.Path) == "/block" {
+			running <- struct{}{}
+			<-release
+		}
+		x.WriteString(string(x.Target) + " " + string(x.Fields.Get("X-Own")))
+	})})
+	blocker := ts.Dial()
+	blocker.Send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n")
+	servertest.Await(t, running, "the blocking handler")
+	paths := []string{"/aaaa", "/bbbb", "/cccc", "/dddd", "/eeee", "/ffff", "/gggg", "/hhhh"}
+	var all []*servertest.Client
+	for _, path := range paths {
+		c := ts.Dial()
+		c.Send("GET " + path + " HTTP/1.1\r\nHost: h\r\nX-Own: " + path + "\r\n\r\n")
+		all = append(all, c)
+	}
+	servertest.Eventually(t, "all wait", func() bool { return ts.Inside().Waiting() == len(paths) })
+	close(release)
+	for i, c := range all {
+		if _, body := c.Response("GET"); body != paths[i]+" "+paths[i] {
+			t.Errorf("%s was answered %q", paths[i], body)
+		}
+	}
+}
+
+// What follows a refused request on the same connection needs one of MaxHandlers too.
+func TestSlotsPipelinedAfterRefusal(t *testing.T) {
+	t.Parallel()
+	for _, placement := range []chert.Placement{chert.Inline, chert.Pooled} {
+		running, release, served := make(chan struct{}, 16), make(chan struct{}), make(chan struct{}, 16)
+		ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: placement, MaxHandlers: 1, QueueLength: -1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/block" {
+				running <- struct{}{}
+				<-release
+				return
+			}
+			served <- struct{}{}
+		})})
+		blocker := ts.Dial()
+		blocker.Send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n")
+		servertest.Await(t, running, "the blocking handler")
+		c := ts.Dial()
+		c.Send("GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\nGET /3 HTTP/1.1\r\nHost: h\r\n\r\n")
+		for range 3 {
+			if res, _ := c.Response("GET"); res.StatusCode != 503 {
+				t.Errorf("placement %d: got %s", placement, res.Status)
+			}
+		}
+		if n := len(served); n != 0 {
+			t.Errorf("placement %d: %d handlers ran beside the only one that may", placement, n)
+		}
+		close(release)
+	}
+}
+
+// A client that has sent FIN gets its answer although its request had to wait for a
+// slot.
+func TestSlotsHalfClosed(t *testing.T) {
+	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
+		s := fresh()
+		s.MaxHandlers, s.QueueLength = 1, 10
+		sl := startSlotted(t, s)
+		sl.Dial().Send(ask("GET /wait"))
+		servertest.Await(t, sl.running, "the handler")
+		c := sl.Dial()
+		c.Send(ask("GET /?half"))
+		servertest.Eventually(t, "it waits", func() bool { return sl.Inside().Waiting() == 1 })
+		c.CloseWrite()
+		for range 16 * runtime.GOMAXPROCS(0) { // its loop has seen the FIN behind these
+			c := sl.Dial()
+			c.Send("nonsense\r\n\r\n")
+			c.Rest()
+			c.Close()
+		}
+		close(sl.release)
+		if got := c.UpToEnd(); !strings.HasSuffix(got, "served half") {
+			t.Errorf("got %q", got)
+		}
+	})
+}

@@ -196,3 +196,34 @@ func TestExpectUnknown(t *testing.T) {
 		}
 	})
 }
+
+// A body that comes too slowly to be drained says nothing of its client, which
+// waits for the answer.
+func TestOwnDrainIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	bubbles(t, func(t *testing.T, e chert.Engine) {
+		if e == engines.NetHTTP {
+			return // drains for as long as it takes
+		}
+		seen := make(chan error, 1)
+		_, m := engines.StartMemory(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/closed" {
+				r.Body.Close()
+				return
+			}
+			w.Write(servertest.Pattern(5000)) // the head goes, and before it the body is drained
+			seen <- r.Context().Err()
+		})})
+		for _, path := range []string{"/written", "/closed"} {
+			c := m.Patient(t)
+			c.SendAside("POST " + path + " HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nslow")
+			if res, _ := c.Response("POST"); res.StatusCode != 200 {
+				t.Errorf("%s: got %s", path, res.Status)
+			}
+			c.Close()
+		}
+		if err := servertest.Await(t, seen, "the handler"); err != nil {
+			t.Errorf("the context of a client that is there: %v", err)
+		}
+	})
+}

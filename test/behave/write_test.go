@@ -271,3 +271,100 @@ func TestLargeBody(t *testing.T) {
 		}
 	})
 }
+
+// A key without values means that no Content-Length is wanted.
+func TestNoContentLength(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Length"] = nil
+			if r.URL.Path == "/empty" {
+				w.Header()["Content-Length"] = []string{}
+			}
+			w.Header()["Content-Type"] = nil
+			switch r.URL.Path {
+			case "/":
+				put(w, "body")
+			case "/204":
+				w.WriteHeader(204)
+			}
+		})})
+		const ok, chunked = "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+		for _, tt := range []struct {
+			method, path, version, lines string
+			want                         string
+			kept                         bool
+		}{
+			{"GET", "/", "1.1", "", chunked + "4\r\nbody\r\n0\r\n\r\n", true},
+			{"GET", "/nothing", "1.1", "", chunked + "0\r\n\r\n", true},
+			{"GET", "/empty", "1.1", "", chunked + "0\r\n\r\n", true},
+			{"GET", "/204", "1.1", "", "HTTP/1.1 204 No Content\r\n\r\n", true},
+			{"HEAD", "/", "1.1", "", ok + "\r\n", true},
+			{"HEAD", "/nothing", "1.1", "", ok + "\r\n", true},
+			{"GET", "/", "1.1", "Connection: close\r\n", ok + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", false},
+			{"GET", "/", "1.0", "", "HTTP/1.0 200 OK\r\n\r\nbody", false},
+			{"GET", "/", "1.0", "Connection: keep-alive\r\n", "HTTP/1.0 200 OK\r\n\r\nbody", false},
+			{"HEAD", "/", "1.0", "Connection: keep-alive\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n", true},
+		} {
+			c := ts.Dial()
+			request := tt.method + " " + tt.path + " HTTP/" + tt.version + "\r\nHost: h\r\n" + tt.lines + "\r\n"
+			c.Send(request + request)
+			c.CloseWrite()
+			want := tt.want
+			if tt.kept {
+				want += tt.want
+			}
+			if got := servertest.Undated(c.UpToEnd()); got != want {
+				t.Errorf("%q:\ngot  %q\nwant %q", request, got, want)
+			}
+		}
+	})
+}
+
+// A handler that writes and flushes until an error tells that its client has
+// gone does end, however little it writes and whichever error it looks at.
+func TestFlushUntilError(t *testing.T) {
+	t.Parallel()
+	for how, leave := range leavings {
+		if how == "half-close" {
+			continue // such a client still listens
+		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			engines.Alike(t, func(t *testing.T, e chert.Engine) {
+				ended := make(chan error, 1)
+				ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/length" {
+						w.Header().Set("Content-Length", "1000000000")
+					}
+					var err error
+					for deadline := time.Now().Add(servertest.Patience); err == nil && time.Now().Before(deadline); {
+						if r.URL.Path == "/string" {
+							_, err = io.WriteString(w, "a line\n")
+						} else {
+							_, err = w.Write([]byte("a line\n"))
+						}
+						// Flush has no error to give.
+						w.(http.Flusher).Flush()
+					}
+					// And it stays so.
+					if _, again := w.Write([]byte("more")); err != nil && again == nil {
+						t.Error("a later Write gave no error")
+					}
+					ended <- err
+				})})
+				for _, path := range []string{"/", "/string", "/length"} {
+					for _, version := range []string{"1.0", "1.1"} {
+						c := ts.Dial()
+						c.Send("GET " + path + " HTTP/" + version + "\r\nHost: h\r\n\r\n")
+						c.Head()
+						leave(c)
+						if err := servertest.Await(t, ended, "the handler"); err == nil {
+							t.Errorf("%s: no error", path)
+						}
+					}
+				}
+			})
+		})
+	}
+}

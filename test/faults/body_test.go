@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
@@ -207,6 +208,35 @@ func TestFaultsPipelinedFlood(t *testing.T) {
 		}
 		if err := servertest.Await(t, sent, "the end of sending"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A client trickles the rest of a body that the handler does not want, each
+// byte in time: it gets its answer all the same, and the connection ends.
+func TestFaultsTrickledRest(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no", http.StatusUnauthorized)
+		})})
+		c := ts.Dial()
+		c.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 262144\r\n\r\n")
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			for tick := time.NewTicker(100 * time.Millisecond); ; {
+				select {
+				case <-stop:
+					tick.Stop()
+					return
+				case <-tick.C:
+					fmt.Fprint(c, "x")
+				}
+			}
+		}()
+		if res, _ := c.Response("POST"); res.StatusCode != http.StatusUnauthorized || !res.Close {
+			t.Errorf("got %v, close %v", res.Status, res.Close)
 		}
 	})
 }

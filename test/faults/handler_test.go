@@ -317,3 +317,52 @@ func TestFaultsHijackWhileBodyIsRead(t *testing.T) {
 		}
 	})
 }
+
+// A handler hijacks while goroutines of its own are in Read of the body, and
+// then returns or panics: the end of the request must not touch a connection
+// that is no longer its own.
+func TestFaultsHijackUnderBodyReaders(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done := make(chan struct{})
+			for range 2 {
+				go func() {
+					defer func() { done <- struct{}{} }()
+					for range 300 {
+						if _, err := r.Body.Read(make([]byte, 10)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+							t.Errorf("Read gives %v", err)
+							return
+						}
+					}
+				}()
+			}
+			go func() {
+				<-done
+				<-done
+				io.WriteString(c, "x")
+				c.Close()
+			}()
+			if r.URL.Path == "/panic" {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: h})
+		for i := range 100 {
+			c := ts.Dial()
+			c.Send([]string{"POST /", "POST /panic"}[i%2] + " HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n")
+			if got := c.Rest(); got != "x" {
+				t.Fatalf("got %q, want what the hijacker wrote", got)
+			}
+			c.Close()
+		}
+		if s := ts.Log.String(); s != "" {
+			t.Errorf("logged: %s", s)
+		}
+	})
+}

@@ -405,9 +405,8 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 	t.Logf("%d runs, %d inline, %d direct, %d whole answers", m.runs.Load(), m.inline.Load(), m.directs.Load(), m.answers.Load())
 }
 
-// Once wrong: what the tests above show, under stress: wrong answers, and more handlers
-// at once than may run.
-func TestOnceFaultsMaxHandlers(t *testing.T) { mixtures(t, 6, false) }
+// With MaxHandlers too: no wrong answers, and no more handlers at once than may run.
+func TestFaultsPlacementMaxHandlers(t *testing.T) { mixtures(t, 6, false) }
 
-// Once wrong: as TestOnceDirectAcceptedDuringShutdown, now and then.
-func TestOnceFaultsShutdown(t *testing.T) { mixtures(t, 0, true) }
+// And while the server shuts down.
+func TestFaultsPlacementShutdown(t *testing.T) { mixtures(t, 0, true) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -327,5 +328,29 @@ func TestFaultsSlowReaderWithLargeBuffers(t *testing.T) {
 		}
 		c.Close()
 		servertest.Await(t, got, "the write's error")
+	})
+}
+
+// The usual watchdog: a deadline set from another goroutine ends a Write that
+// waits for a client that does not read.
+func TestFaultsDeadlineEndsWrite(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ended := make(chan error, 1)
+		ts := engines.Start(t, &chert.Server{Engine: e, WriteStallTimeout: -1, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rc := http.NewResponseController(w)
+			defer time.AfterFunc(50*time.Millisecond, func() {
+				if err := rc.SetWriteDeadline(time.Now()); err != nil {
+					t.Error(err)
+				}
+			}).Stop()
+			_, err := w.Write(make([]byte, 64<<20))
+			ended <- err
+		})})
+		c := ts.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		if err := servertest.Await(t, ended, "the end of Write"); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Write gives %v", err)
+		}
 	})
 }

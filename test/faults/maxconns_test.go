@@ -24,107 +24,6 @@ import (
 // Attacks by clients that hold what others need. The innocent client of each is a
 // new connection.
 
-// Whoever holds a worker without a whole head gives it back five seconds after
-// somebody has begun to wait, however he holds it.
-func TestAttackWorkers(t *testing.T) {
-	t.Parallel()
-	cert, _ := servertest.Certificate(t)
-	const workers = 4
-	for name, attack := range map[string]func(c *servertest.Client){
-		"nothing sent": func(c *servertest.Client) {},
-		"a byte":       func(c *servertest.Client) { c.Send("G") },
-		"a byte a second": func(c *servertest.Client) {
-			go func() {
-				for _, b := range "GET / HTTP/1.1\r\nHost: " + strings.Repeat("h", 1000) {
-					if _, err := io.WriteString(c, string(b)); err != nil {
-						return
-					}
-					time.Sleep(time.Second)
-				}
-			}()
-		},
-		"the second head": func(c *servertest.Client) {
-			c.Get("/")
-			c.Send("G")
-		},
-		"pipelined heads": func(c *servertest.Client) {
-			go func() {
-				for rest := ""; ; rest = "T / HTTP/1.1\r\nHost: h\r\n\r\n" {
-					if _, err := io.WriteString(c, rest+"GE"); err != nil {
-						return
-					}
-					time.Sleep(time.Second)
-				}
-			}()
-		},
-		"TLS: nothing sent":    func(c *servertest.Client) {},
-		"TLS: part of a hello": func(c *servertest.Client) { c.Send("\x16\x03\x01\x02\x00\x01") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &chert.Server{Workers: workers, QueueLength: 100, Handler: faultOK}
-				var m *servertest.Memory
-				if strings.HasPrefix(name, "TLS") {
-					m = servertest.NewMemory()
-					engines.StartTLS(t, s, m, cert)
-				} else {
-					_, m = engines.StartMemory(t, s)
-				}
-				for range workers {
-					c := m.Patient(t)
-					attack(c)
-					go io.Copy(io.Discard, c.R) // a pipe has no room for an answer
-				}
-				synctest.Wait()
-				// More who wait do not make it longer.
-				go func() {
-					for range 8 {
-						time.Sleep(time.Second)
-						m.Patient(t)
-					}
-				}()
-				innocent := m.Patient(t)
-				if strings.HasPrefix(name, "TLS") {
-					innocent.SendAside("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-				}
-				d := servertest.Took(func() {
-					if strings.HasPrefix(name, "TLS") {
-						innocent.UpToEnd() // it is told that this is no TLS
-					} else {
-						innocent.Get("/")
-					}
-				})
-				if d > 5*time.Second+20*time.Millisecond {
-					t.Errorf("the innocent waited for %v", d)
-				}
-				time.Sleep(time.Minute)
-			})
-		})
-	}
-}
-
-// A worker that takes a connection while others wait gives them their turn after
-// its first request.
-func TestWorkersFirstRequestGivesWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, m := engines.StartMemory(t, &chert.Server{Workers: 1, QueueLength: 2, IdleTimeout: -1, Handler: faultOK})
-		var all []*servertest.Client
-		for range 3 {
-			c := m.Patient(t)
-			c.SendAside("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-			all = append(all, c)
-		}
-		for i, c := range all {
-			c.Response("GET")
-			if i < 2 {
-				c.Ended()
-			}
-		}
-	})
-}
-
 // A request of which a part has come is on its way for five seconds. After that it
 // gives way to newcomers, but after all that are idle.
 func TestAttackPartialHeadsAtMaxConns(t *testing.T) {
@@ -414,3 +313,150 @@ func (c wrappedConn) RemoteAddr() net.Addr { return wrappedAddr{c.Conn.RemoteAdd
 type wrappedAddr struct{ net.Addr }
 
 func (a wrappedAddr) String() string { return filepath.Base(a.Addr.String()) }
+
+// refusedPlace waits for the 503 of a connection that has not asked for
+// anything yet.
+func refusedPlace(c *servertest.Client) {
+	c.T.Helper()
+	res, body := c.Response("GET")
+	if res.StatusCode != 503 || !res.Close || res.Header.Get("Retry-After") == "" {
+		c.T.Fatalf("got %v %v %q, want a 503", res.Status, res.Header, body)
+	}
+	c.Ended()
+	c.Close()
+}
+
+func TestFaultsMaxConns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		foreign bool // net.Listen's listener instead of the server's
+	}{{"own listener", false}, {"foreign listener", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			engines.Each(t, func(t *testing.T, e chert.Engine) {
+				fs := new(engines.Counting)
+				h := newBlocking()
+				s := &chert.Server{Engine: e, Handler: h, MaxConns: 2}
+				fs.Count(s)
+				if tt.foreign {
+					fs.Server = engines.StartOn(t, s, servertest.ListenSmall(t, 64<<10))
+				} else {
+					fs.Server = engines.Start(t, s)
+				}
+				a, b := fs.Dial(), fs.Dial()
+				for _, c := range []*servertest.Client{a, b} {
+					c.Send(blockGet)
+					servertest.Await(t, h.entered, "the handler")
+				}
+				// Full: those who wait are told so in the end, each of them.
+				for range 3 {
+					refusedPlace(fs.Dial())
+				}
+				// Those who have a place keep it.
+				close(h.leave)
+				a.Status(200)
+				b.Status(200)
+				a.Send(blockGet[:1])
+				// A place becomes free: the next one gets it, however long the
+				// server has been refusing.
+				b.Close()
+				servertest.Eventually(t, "the close is noticed", func() bool { return fs.Closed.Load() == 1 })
+				c := fs.Dial()
+				c.Send(servertest.GET)
+				c.Status(200)
+				if n := fs.Opened.Load(); n != 3 {
+					t.Errorf("%d connections were opened, want 3", n)
+				}
+			})
+		})
+	}
+}
+
+// A connection that waits while the server is full is served, not refused,
+// when a place becomes free in time. Whether it is in time cannot be forced,
+// so this tries until it was.
+func TestFaultsWaitingConnIsServed(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		fs := engines.StartCounting(t, &chert.Server{Engine: e, Handler: faultOK, MaxConns: 1})
+		servertest.Eventually(t, "a waiting connection was served", func() bool {
+			holder := fs.Dial()
+			holder.Send(servertest.GET)
+			if res, _ := holder.Response("GET"); res.StatusCode != 200 {
+				return false // the place of the last try is not free yet
+			}
+			waiter := fs.Dial()
+			defer waiter.Close()
+			if _, err := io.WriteString(waiter, servertest.GET); err != nil {
+				return false
+			}
+			holder.Close()
+			res, err := http.ReadResponse(waiter.R, nil)
+			if err != nil {
+				return false // a refusal, cut by a reset
+			}
+			res.Body.Close()
+			if res.StatusCode != 200 && res.StatusCode != 503 {
+				t.Errorf("got %v", res.Status)
+			}
+			return res.StatusCode == 200
+		})
+	})
+}
+
+// The limit is the server's: a listener where nothing happens takes nothing
+// from the others.
+func TestFaultsMaxConnsOverListeners(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		h := newBlocking()
+		s := &chert.Server{Engine: e, Handler: h, MaxConns: 1}
+		var all []*engines.Counting
+		for range 3 {
+			fs := new(engines.Counting)
+			if len(all) == 0 {
+				fs.Count(s)
+			}
+			fs.Server = engines.StartOn(t, s, servertest.ListenSmall(t, 64<<10))
+			all = append(all, fs)
+		}
+		for i := range 6 {
+			fs := all[i%len(all)]
+			c := fs.Dial()
+			c.Send(blockGet)
+			servertest.Await(t, h.entered, "the handler")
+			refusedPlace(all[(i+1)%len(all)].Dial())
+			h.leave <- true
+			c.Status(200)
+			c.Close()
+			servertest.Eventually(t, "the close is noticed", func() bool { return all[0].Closed.Load() == int64(i+1) })
+			servertest.Eventually(t, "the place is free", func() bool { return testhook.Of(s).Conns() == 0 })
+		}
+	})
+}
+
+func TestFaultsMaxConnsPerAddr(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		fs := engines.StartCounting(t, &chert.Server{Engine: e, Handler: faultOK, MaxConnsPerAddr: 2})
+		a, b := fs.Dial(), fs.Dial()
+		for _, c := range []*servertest.Client{a, b} {
+			c.Send(servertest.GET)
+			c.Status(200)
+		}
+		for range 3 {
+			refusedPlace(fs.Dial())
+		}
+		a.Close()
+		servertest.Eventually(t, "the close is noticed", func() bool { return fs.Closed.Load() == 1 })
+		servertest.Eventually(t, "the address has a place again", func() bool {
+			c := fs.Dial()
+			c.Send(servertest.GET)
+			res, _ := c.Response("GET")
+			return res.StatusCode == 200
+		})
+		b.Send(servertest.GET)
+		b.Status(200)
+	})
+}
