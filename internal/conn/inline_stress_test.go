@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Many pipelining clients whose handlers are quick or not at random, and
@@ -87,7 +88,7 @@ func inlineStressRound(t *testing.T, seed int64) {
 	for i, f := range fakes {
 		select {
 		case <-f.closed:
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatalf("connection %d did not end: state %b", i, f.state.Load())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Answers that the socket does not take wait without a handler, and come whole
@@ -57,7 +58,7 @@ func TestStalled(t *testing.T) {
 					}
 					c.CloseWrite()
 					c.Ended()
-					await(t, s.closed, "Closed")
+					servertest.Await(t, s.closed, "Closed")
 					s.released()
 				})
 			}
@@ -94,7 +95,7 @@ func TestStalledHeld(t *testing.T) {
 				// Not TCP, which would take more behind "full" and not stall.
 				c := r.open(s.fake)
 				c.Send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
-				eventually(t, "the answer waits", func() (ok bool) {
+				servertest.Eventually(t, "the answer waits", func() (ok bool) {
 					r.on(func() {
 						ok = s.isStuck()
 					})
@@ -111,7 +112,7 @@ func TestStalledHeld(t *testing.T) {
 					c.Close()
 				}
 				if end != "read" {
-					await(t, s.closed, "Closed")
+					servertest.Await(t, s.closed, "Closed")
 				}
 				s.released()
 			})
@@ -162,7 +163,7 @@ func TestStalledEnds(t *testing.T) {
 		{"close over unread bytes", func(r *rig, s *stalling, c *client) { c.Close() }},
 		{"half-close", func(r *rig, s *stalling, c *client) {
 			c.CloseWrite()
-			eventually(r.t, "the FIN is seen", func() (ok bool) {
+			servertest.Eventually(r.t, "the FIN is seen", func() (ok bool) {
 				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
 				return ok
 			})
@@ -179,7 +180,7 @@ func TestStalledEnds(t *testing.T) {
 		}},
 		{"half-close, then a reset", func(r *rig, s *stalling, c *client) {
 			c.CloseWrite()
-			eventually(r.t, "the FIN is seen", func() (ok bool) {
+			servertest.Eventually(r.t, "the FIN is seen", func() (ok bool) {
 				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
 				return ok
 			})
@@ -205,7 +206,7 @@ func TestStalledEnds(t *testing.T) {
 			c.Send(line + "\n")
 			r.stuck(s.fake)
 			tt.do(r, s, c)
-			await(t, s.closed, "Closed")
+			servertest.Await(t, s.closed, "Closed")
 			s.released()
 			r.alive()
 		})
@@ -294,7 +295,7 @@ func TestStalledExpires(t *testing.T) {
 	if is := expire(); is != closed {
 		t.Errorf("one that has stopped is not: phase %d", is)
 	}
-	await(t, s.closed, "Closed")
+	servertest.Await(t, s.closed, "Closed")
 }
 
 // The timer does end a stalled answer, by a reset.
@@ -330,7 +331,7 @@ func TestStalledTimes(t *testing.T) {
 				fd, nc := tcpPair(t)
 				c := r.start(s.fake, fd, nc)
 				c.Send(line + "\n")
-				await(t, s.closed, "Closed")
+				servertest.Await(t, s.closed, "Closed")
 				if n, err := io.Copy(io.Discard, c); n >= stalledSize || err == nil {
 					t.Errorf("got %d bytes and %v, want fewer and a reset", n, err)
 				}
@@ -353,7 +354,7 @@ func TestStalledDeadlineOver(t *testing.T) {
 	if n >= stalledSize {
 		t.Errorf("all %d bytes came", n)
 	}
-	await(t, s.closed, "Closed")
+	servertest.Await(t, s.closed, "Closed")
 }
 
 // A stalled answer has no slot, and needs none to go on; what comes behind it
@@ -392,7 +393,7 @@ func TestStalledSlots(t *testing.T) {
 		clients[i].Send("file 8388608\n")
 		r.stuck(s.fake)
 		r.tell(s.fake, Kill)
-		await(t, s.closed, "Closed")
+		servertest.Await(t, s.closed, "Closed")
 	}
 	cr.empty(1)
 }

@@ -49,9 +49,12 @@ var policy = []rule{
 	{pkg: "internal/bridge/h1", may: "direct internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
 	{pkg: "internal/bridge/h2", may: "direct internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
 
+	// What tests in other packages see of a Server; the root registers itself.
+	{pkg: "internal/testhook", may: "internal/conn"},
+
 	// The root wires the parts together.
 	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer internal/testhook"},
 
 	// These run on a stock net/http server too, so they must not see the
 	// engine or the root. What they gain on chert they gain through direct.
@@ -95,6 +98,11 @@ var policy = []rule{
 	{pkg: "internal/testing/leak"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
+	// Starts servers, so it stands above the root; what those consist of is tested
+	// with servertest.
+	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
+	// Suites of the whole server: no code, and nothing may import them.
+	{pkg: "test/..."},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

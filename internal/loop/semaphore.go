@@ -103,3 +103,10 @@ func (s *Semaphore) Withdraw(w Waiter) bool {
 	s.waiting = slices.Delete(s.waiting, s.head+i, s.head+i+1)
 	return true
 }
+
+// Waiting is how many wait for a slot.
+func (s *Semaphore) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) - s.head
+}

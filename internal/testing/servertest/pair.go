@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -22,6 +23,28 @@ func TCPConns(t testing.TB) (a, b *net.TCPConn) {
 		t.Fatal(err)
 	}
 	return s.(*net.TCPConn), nc.(*net.TCPConn)
+}
+
+// ListenTCP opens a port of the loopback.
+func ListenTCP(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ListenSmall is ListenTCP with small send buffers of the accepted connections,
+// so that writes are partial.
+func ListenSmall(t testing.TB, size int) net.Listener {
+	t.Helper()
+	lc := net.ListenConfig{Control: SetBuffer(syscall.SO_SNDBUF, size)}
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // UseTCP opens what the runtime keeps open once there has been a connection.
