@@ -13,7 +13,7 @@ ARGS ?=
 
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
-# Modules beside the root one. lab/caddy is but one import: tidy looks at it, the others would compile all of Caddy.
+# Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
 MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod))
 
 .PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci

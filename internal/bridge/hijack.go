@@ -13,7 +13,7 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	o := Outcome{c: w.x.c}
 	defer func() { // what follows is not the server's response
 		if o.Watched() {
-			o.tell(0)
+			o.notify(0)
 		}
 	}()
 	w.mu.Lock()

@@ -63,7 +63,7 @@ func (c *Client) Follow(o *Outcome) {
 	o.c = c
 	waiting, lost := c.Link.Unsent()
 	if waiting == 0 {
-		o.tell(lost)
+		o.notify(lost)
 		return
 	}
 	if o.keep() {
@@ -87,7 +87,7 @@ func (o *Outcome) Sent(lost int64) {
 	own := *o
 	*o = Outcome{}
 	follows.Put(o)
-	own.tell(lost)
+	own.notify(lost)
 }
 
 // recover logs a panic of the watcher, which is not the handler's.
@@ -97,8 +97,8 @@ func (o *Outcome) recover() {
 	}
 }
 
-// tell notifies the watcher.
-func (o *Outcome) tell(lost int64) {
+// notify notifies the watcher.
+func (o *Outcome) notify(lost int64) {
 	defer o.recover()
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false

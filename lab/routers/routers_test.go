@@ -212,7 +212,7 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// All contenders find what they are asked for, and the values.
+// All routers find the requested route, and its values.
 func TestContenders(t *testing.T) {
 	all := routes()
 	if len(all) != 203 {

@@ -7,8 +7,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// testQueueRefuses: a run that does not care whether the queue is full makes it no
-// larger, and what Queue has not taken is not sent.
+// testQueueRefuses: a run that ignores that the queue is full does not make it
+// larger, and what Queue has not accepted is not sent.
 func testQueueRefuses(x *suite) {
 	const piece = 7000
 	taken := make(chan int, 1)
@@ -107,8 +107,8 @@ func testTruncated(x *suite) {
 	c.Ended()
 }
 
-// testCloseIdle: an idle link ends, one that user code has goes on and may end
-// later.
+// testCloseIdle: an idle link ends, one that user code has continues and may
+// end later.
 func testCloseIdle(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		entered, leave := make(chan bool), make(chan bool)

@@ -49,7 +49,7 @@ func testWriteWaits(x *suite) {
 	}
 }
 
-// still waits until n does not change any more, as far as can be told.
+// still waits until n seems to have stopped changing.
 func still(x *suite, n *atomic.Int64) {
 	last, same := int64(-1), 0
 	servertest.Eventually(x.T, "it waits", func() bool {
