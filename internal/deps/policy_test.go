@@ -101,7 +101,7 @@ var policy = []rule{
 	// Starts servers, so it stands above the root; what those consist of is tested
 	// with servertest.
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
-	// Suites of the whole server: no code, and nothing may import them.
+	// Suites of the whole server, and the table of differences that two of them share.
 	{pkg: "test/..."},
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chert-http/chert/test/internal/unlike"
 )
 
 // This file compares what net/http and chert made of a script, and holds the
@@ -192,14 +194,9 @@ func (m *meeting) before() *request {
 	return &request{}
 }
 
-// difference is one that is meant.
+// difference is how one that is meant is recognised.
 type difference struct {
-	// id is a heading of docs/differences.md. here: this is the only place that
-	// tells of it, because it depends on chance, or shows only where a handler
-	// does what none should, or stands for the parts' own headings.
-	id   string
-	here bool
-	why  string
+	d *unlike.Difference
 	// level takes the difference out of what was seen.
 	level func(m *meeting) bool
 	// over reports that the difference explains what was seen, and that the
@@ -208,7 +205,7 @@ type difference struct {
 }
 
 // metDifferences counts, for whoever wonders whether a difference still exists.
-var metDifferences = map[string]int{}
+var metDifferences = map[*unlike.Difference]int{}
 
 // compare describes how ours differs from net/http's outcome, "" if it does
 // not, or only as is meant.
@@ -225,7 +222,7 @@ func (s *script) compare(std, our *outcome) string {
 		}
 		for _, d := range all {
 			if d.level != nil && d.level(m) {
-				metDifferences[d.id]++
+				metDifferences[d.d]++
 			}
 		}
 		if m.equal() {
@@ -233,7 +230,7 @@ func (s *script) compare(std, our *outcome) string {
 		}
 		for _, d := range all {
 			if d.over != nil && d.over(m) {
-				metDifferences[d.id]++
+				metDifferences[d.d]++
 				return ""
 			}
 		}
@@ -293,30 +290,30 @@ func (s *script) strict(i int) (all []part) {
 	case path || method != "CONNECT":
 		add(r.target)
 	case !slices.Contains(authorities, r.target.text):
-		add(stricter(400, "target-form", "")...)
+		add(stricter(400, unlike.TargetForm, "")...)
 	}
 	switch s.leadThere(i) {
 	case "", "\r\n", "\r\n\r\n", "X":
 	default:
-		add(stricter(400, "empty-line-first", "")...)
+		add(stricter(400, unlike.EmptyLineFirst, "")...)
 	}
 	old, coded := r.version.text == "HTTP/1.0", r.has("Transfer-Encoding:")
 	if !old && !r.has("Host:") {
 		add(wrong(400, "")...)
 	}
 	if old && coded {
-		add(stricter(400, "framing", "")...)
+		add(stricter(400, unlike.Framing, "")...)
 	}
 	for _, f := range r.fields {
 		if coded && slices.Contains(barredTrailers, f.text) {
-			add(stricter(400, "trailers", "")...)
+			add(stricter(400, unlike.Trailers, "")...)
 		}
 	}
 	if strings.Count(r.head, "\r\n")-2 > 128 {
-		add(stricter(431, "head-limits", "")...)
+		add(stricter(431, unlike.HeadLimits, "")...)
 	}
 	if len(r.head) > headLimit {
-		add(stricter(431, "head-limits", "")...)
+		add(stricter(431, unlike.HeadLimits, "")...)
 	}
 	return all
 }
@@ -344,18 +341,19 @@ func (l *look) refusal() bool {
 
 var differences = []difference{
 	{
-		id:    "no-1xx-to-1.0",
-		why:   "RFC 9110 section 15.2: no 1xx to an HTTP/1.0 client",
+		// RFC 9110 section 15.2: no 1xx to an HTTP/1.0 client.
+		d:     unlike.No1xxTo10,
 		level: levelInterim,
 	},
 	{
-		id:    "response-length",
-		why:   "RFC 9110 section 8.6: a Content-Length that is not a number is left out; net/http says so in the log, and sends it",
+		// RFC 9110 section 8.6: a Content-Length that is not a number is left out; net/http says
+		// so in the log, and sends it.
+		d:     unlike.ResponseLength,
 		level: levelBadLength,
 	},
 	{
-		id:  "response-length",
-		why: "without it chert knows the length and can keep an HTTP/1.0 connection",
+		// Without it chert knows the length and can keep an HTTP/1.0 connection.
+		d: unlike.ResponseLength,
 		over: func(m *meeting) bool {
 			bad := func(r *request) bool {
 				return r.version.text == "HTTP/1.0" && r.badLength()
@@ -364,100 +362,93 @@ var differences = []difference{
 		},
 	},
 	{
-		id:   "readfrom-framing",
-		here: true,
-		why: "net/http sends the head as soon as ReadFrom has 512 bytes; chert holds back as much as of any other body, " +
-			"and may then know the length (RFC 9112 section 6.3 allows both)",
+		d:     unlike.ReadFromFraming,
 		level: levelReadFrom,
 	},
 	{
-		id:    "chunk-sizes",
-		why:   "RFC 9112 section 7.1: they mean nothing; net/http makes them at 2048 bytes of a large string, and elsewhere in a copy",
+		// RFC 9112 section 7.1: they mean nothing; net/http makes them at 2048 bytes of a large
+		// string, and elsewhere in a copy.
+		d:     unlike.ChunkSizes,
 		level: levelChunks,
 	},
 	{
-		id:  "refusal-text",
-		why: "the text of a refusal says what is wrong, in chert's words in the body, in net/http's in the status line",
+		// The text of a refusal says what is wrong, in chert's words in the body, in net/http's in
+		// the status line.
+		d: unlike.RefusalText,
 		over: func(m *meeting) bool {
 			return m.std.refusal() && m.our.refusal() && m.std.reply.status == m.our.reply.status
 		},
 	},
 	{
-		id:   "stricter",
-		here: true,
-		why:  "chert refuses the request for what part.unlike says",
+		d:    unlike.Stricter,
 		over: refusedStrictly,
 	},
 	{
-		id:   "stricter-chunks",
-		here: true,
-		why: "chert takes a chunked body for malformed for what body.unlike says, net/http does not: what a read gives, " +
-			"and whether the connection is kept, differs from here on",
+		d:    unlike.StricterChunks,
 		over: overStrictChunks,
 	},
 	{
-		id:   "looser-chunks",
-		here: true,
-		why: "net/http takes for malformed what is right: space before a chunk extension (chunk-extensions), " +
-			"and a trailer section that its buffer of 4 KiB does not hold (head-limits)",
+		d:    unlike.LooserChunks,
 		over: overLooserChunks,
 	},
 	{
-		id:    "connection-options",
-		why:   "RFC 9110 section 7.6.1: several words are no connection option; both close for \"close\" among them, but net/http leaves Request.Close false",
+		// RFC 9110 section 7.6.1: several words are no connection option; both close for "close"
+		// among them, but net/http leaves Request.Close false.
+		d:     unlike.ConnectionOptions,
 		level: levelCloseAmongWords,
 	},
 	{
-		id: "connection-options",
-		why: "RFC 9110 section 7.6.1, RFC 9112 section 9.3: options are elements of one list, close wins, and close among words ends any connection; " +
-			"net/http looks for words, and for some of them in the first field only",
+		// RFC 9110 section 7.6.1, RFC 9112 section 9.3: options are elements of one list, close
+		// wins, and close among words ends any connection; net/http looks for words, and for some
+		// of them in the first field only.
+		d:    unlike.ConnectionOptions,
 		over: overOptions,
 	},
 	{
-		id:   "empty-line-first",
-		why:  "RFC 9112 section 2.2: an empty line before a request is skipped; net/http does so behind a POST only",
+		// RFC 9112 section 2.2: an empty line before a request is skipped; net/http does so after
+		// a POST only.
+		d:    unlike.EmptyLineFirst,
 		over: overLeadingCRLF,
 	},
 	{
-		id:   "empty-list-elements",
-		why:  "RFC 9110 section 5.6.1.2: empty elements of a list are ignored; net/http refuses a Transfer-Encoding that has some with 501",
+		// RFC 9110 section 5.6.1.2: empty elements of a list are ignored; net/http refuses a
+		// Transfer-Encoding that has some with 501.
+		d:    unlike.EmptyListElements,
 		over: overEmptyCodings,
 	},
 	{
-		id:   "read-behind-head",
-		here: true,
-		why: "what was left of the request's body has been read before the head was sent. A later Read gets from net/http the error that was met there, " +
-			"or that the body is closed even if the handler had its end; from chert that end, or that the body is closed",
+		d:     unlike.ReadBehindHead,
 		level: levelBehindHead,
 	},
 	{
-		id: "cut-body",
-		why: "RFC 9112 section 8: behind a body that the client has cut short no request can follow, and chert says so with Connection: close; " +
-			"net/http does not if the handler has met the end",
+		// RFC 9112 section 8: after a body that the client has cut short no request can follow,
+		// and chert says so with Connection: close; net/http does not if the handler has met the
+		// end.
+		d:     unlike.CutBody,
 		level: levelCutBody,
 	},
 	{
-		id:    "cut-body",
-		why:   "a line that the client has cut short may be known to be malformed, or taken for the end",
+		// A line that the client has cut short may be known to be malformed, or taken for the end.
+		d:     unlike.CutBody,
 		level: levelCutLine,
 	},
 	{
-		id:    "close-error",
-		here:  true,
-		why:   "what Close of a malformed body gives when nobody reads the body on: it says what it met, if it has looked",
+		d:     unlike.CloseError,
 		level: levelCloseError,
 	},
 	{
-		id: "expect-close",
-		why: "RFC 9110 section 10.1.1: a client that expects 100 may wait for it, so Close does not wait for a body that was not asked for; " +
-			"net/http's does, and then has the trailers, and less to give to a hijacker. But then chert keeps the connection if Close has read " +
-			"all there was, net/http only if Read has",
+		// RFC 9110 section 10.1.1: a client that expects 100 may wait for it, so Close does not
+		// wait for a body that was not asked for; net/http's does, and then has the trailers, and
+		// less to give to a hijacker. But then chert keeps the connection if Close has read all
+		// there was, net/http only if Read has.
+		d:    unlike.ExpectClose,
 		over: overCloseUnasked,
 	},
 	{
-		id: "request-changed",
-		why: "RFC 9110 section 10.1.1: the connection ends if the client may not have been told to send its body; " +
-			"net/http forgets that when the handler has put something else in place of Request.Body",
+		// RFC 9110 section 10.1.1: the connection ends if the client may not have been told to
+		// send its body; net/http forgets that when the handler has put something else in place of
+		// Request.Body.
+		d: unlike.RequestChanged,
 		over: func(m *meeting) bool {
 			replaced := func(r *request) bool { return r.has("Expect:") && r.does("limit") && r.body.bytes != "" }
 			return replaced(m.r) && m.bothAnswer() && m.last && m.std.call.saw == m.our.call.saw ||
@@ -465,56 +456,57 @@ var differences = []difference{
 		},
 	},
 	{
-		id:   "expect-list",
-		why:  "RFC 9110 section 5.3: several fields Expect make one list; net/http looks at the first, here an empty one",
+		// RFC 9110 section 5.3: several fields Expect make one list; net/http looks at the first,
+		// here an empty one.
+		d:    unlike.ExpectList,
 		over: overExpectLines,
 	},
 	{
-		id:  "cut-head",
-		why: "a client that ends within a request's first bytes gets 400 as it does later in the head; net/http closes if there are less than four",
+		// A client that ends within a request's first bytes gets 400 as it does later in the head;
+		// net/http closes if there are less than four.
+		d: unlike.CutHead,
 		over: func(m *meeting) bool {
 			return m.s.client.cut >= 0 && m.i < len(m.s.requests) && len(m.s.bytes()[m.i])-min(m.before().body.swallows, 2) < 4 &&
 				m.std.call == nil && m.std.reply == nil && m.our.refusal() && m.our.reply.status == 400
 		},
 	},
 	{
-		id:   "early-end",
-		here: true,
-		why: "io.Reader does not say whether a Read looks beyond what it gives: behind the last byte net/http finds the end and the trailers " +
-			"of a chunked body if they have come, chert when it is asked for more. Nor does it look for them in Close if the connection ends",
+		d:     unlike.EarlyEnd,
 		level: levelEarlyEnd,
 		over: func(m *meeting) bool {
 			return m.r.does("read ") && m.r.body.chunked && m.r.has("Expect:") && m.onlyConnection() && m.std.call.String() == m.our.call.String()
 		},
 	},
 	{
-		id:   "max-bytes",
-		why:  "http.MaxBytesReader tells net/http's own ResponseWriter, and no other can be told, that the connection is to be given up",
+		// http.MaxBytesReader tells net/http's own ResponseWriter, and no other can be told, that
+		// the connection is to be given up.
+		d:    unlike.MaxBytes,
 		over: overMaxBytes,
 	},
 	{
-		id:   "readfrom-head",
-		here: true,
-		why:  "with the head net/http has also read what was left of the request's body, and closed it",
+		d:    unlike.ReadFromHead,
 		over: overReadFromHead,
 	},
 	{
-		id:  "readfrom-length",
-		why: "RFC 9112 section 9.3: what exceeds Content-Length would be taken for the next answer; net/http's ReadFrom sends it",
+		// RFC 9112 section 9.3: what exceeds Content-Length would be taken for the next answer;
+		// net/http's ReadFrom sends it.
+		d: unlike.ReadFromLength,
 		over: func(m *meeting) bool {
 			ours, ok := shortReadFrom(m)
 			return ok && (strings.HasSuffix(ours, " ok") || strings.HasSuffix(ours, http.ErrContentLength.Error()))
 		},
 	},
 	{
-		id:   "body-refusal",
-		why:  "RFC 9110 section 15.5.1: a handler that has met a malformed body and answers nothing gets 400 sent, with net/http 200",
+		// RFC 9110 section 15.5.1: a handler that has met a malformed body and answers nothing
+		// gets 400 sent, with net/http 200.
+		d:    unlike.BodyRefusal,
 		over: overUnreadRefusal,
 	},
 	{
-		id: "full-duplex",
-		why: "net/http looks for the next request in what is left of a body that is malformed or long, if the handler is full-duplex " +
-			"or has put something else in place of Request.Body; chert ends the connection, as both do otherwise (RFC 9112 section 9.3)",
+		// net/http looks for the next request in what is left of a body that is malformed or long,
+		// if the handler is full-duplex or has put something else in place of Request.Body; chert
+		// ends the connection, as both do otherwise (RFC 9112 section 9.3).
+		d: unlike.FullDuplex,
 		over: func(m *meeting) bool {
 			remains := func(r *request) bool {
 				return (r.does("full") || r.does("limit")) && (!r.body.sound || len(r.body.bytes) > maxDrained || m.s.client.cut >= 0)
@@ -524,19 +516,19 @@ var differences = []difference{
 		},
 	},
 	{
-		id:   "full-duplex",
-		why:  "go.dev/issue/68560: net/http panics and drops the connection if a full-duplex handler leaves a body unread",
+		// Go.dev/issue/68560: net/http panics and drops the connection if a full-duplex handler
+		// leaves a body unread.
+		d:    unlike.FullDuplex,
 		over: overFullDuplex,
 	},
 	{
-		id:   "aborted-answer",
-		here: true,
-		why:  "how much of an aborted answer has been sent is nobody's promise",
+		d:    unlike.AbortedAnswer,
 		over: overAborted,
 	},
 	{
-		id:   "hijack-write",
-		why:  "net/http forgets what it held back of a body when the connection is hijacked; chert sends it",
+		// net/http forgets what it held back of a body when the connection is hijacked; chert
+		// sends it.
+		d:    unlike.HijackWrite,
 		over: overHijacked,
 	},
 }

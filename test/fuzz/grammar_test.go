@@ -3,11 +3,12 @@
 package fuzz
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chert-http/chert/test/internal/unlike"
 
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -40,9 +41,9 @@ type part struct {
 	text string
 	// strict is the status with which chert refuses a request for this piece;
 	// 0 if it does not. Where net/http serves such a request, or gives another
-	// status, unlike is the heading in docs/differences.md.
+	// status, unlike is the difference.
 	strict int
-	unlike string
+	unlike *unlike.Difference
 }
 
 // plain is what both serve.
@@ -54,19 +55,15 @@ func plain(text ...string) (all []part) {
 }
 
 // wrong is what both refuse with the same status.
-func wrong(status int, text ...string) (all []part) { return stricter(status, "", text...) }
+func wrong(status int, text ...string) (all []part) { return stricter(status, nil, text...) }
 
 // stricter is what chert refuses and net/http does not, or otherwise.
-func stricter(status int, unlike string, text ...string) (all []part) {
+func stricter(status int, why *unlike.Difference, text ...string) (all []part) {
 	for _, s := range text {
-		all = append(all, part{s, status, unlike})
+		all = append(all, part{s, status, why})
 	}
 	return all
 }
-
-// refusalOrder is no heading: with two faults in a request, which is found
-// first is nobody's promise.
-const refusalOrder = "refusal-order"
 
 // body is how a request's content is framed.
 type body struct {
@@ -82,7 +79,7 @@ type body struct {
 	chunked  bool
 	// strict: chert takes the chunked coding for malformed, net/http does not.
 	strict bool
-	unlike string
+	unlike *unlike.Difference
 	// looser: net/http takes it for malformed, chert does not.
 	looser bool
 }
@@ -135,7 +132,7 @@ var leads = plain("", "\r\n", "\r\n\r\n", "\n", "X", " ", "\x00")
 
 var versions = slices.Concat(
 	plain("HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/1.9"),
-	stricter(505, refusalOrder, "HTTP/2.0", "HTTP/0.9"),
+	stricter(505, unlike.RefusalOrder, "HTTP/2.0", "HTTP/0.9"),
 	wrong(400, "http/1.1", "HTTP/1.10", "HTTP/1", "HTTP/11", "HTTP/1.1 ", "HTTP/+.1", "", " HTTP/1.1", "HTTP/1,1"),
 )
 
@@ -146,12 +143,12 @@ var requestTargets = slices.Concat(
 		"/?%zz", "/+~!*'()[]", "/rpc", "/"+strings.Repeat("p", 3000)),
 	plain("http://a.b:80/c?d", "http://A.B", "HTTPS://a/", "http://a?q", "http://[::1]:8/", "http://a_b,c/", "http://a#b"),
 	plain("*"),
-	stricter(400, "target-form", "a.b:80", "a.b:443", "[::1]:8", "a.b:", "a.b:0", "a.b:99999", "a.b", "mailto:a", "http:/a", "http:a"),
-	stricter(400, "target-form", "http://u:p@a/", "http://u@a", "u@a:80"),
-	stricter(400, "target-form", "http:///p", "http://?q", "http://:80/", "http://a:b:c/", "http://a\"b/"),
+	stricter(400, unlike.TargetForm, "a.b:80", "a.b:443", "[::1]:8", "a.b:", "a.b:0", "a.b:99999", "a.b", "mailto:a", "http:/a", "http:a"),
+	stricter(400, unlike.TargetForm, "http://u:p@a/", "http://u@a", "u@a:80"),
+	stricter(400, unlike.TargetForm, "http:///p", "http://?q", "http://:80/", "http://a:b:c/", "http://a\"b/"),
 	wrong(400, "/%zz", "/%4", "x/y", "?q", "", "/a b", "/\x7f", "/\x01", "http://a:x/", "http://a b/", "http://a%zz/", "1http://a/", "http://[::1/"),
 	plain("ws+x://a:/p", "http://a%20b/"),
-	stricter(414, "head-limits", "/"+strings.Repeat("p", 20000)),
+	stricter(414, unlike.HeadLimits, "/"+strings.Repeat("p", 20000)),
 )
 
 // authorities are the targets that are right for CONNECT.
@@ -160,7 +157,7 @@ var authorities = []string{"a.b:80", "a.b:443", "[::1]:8"}
 var hosts = slices.Concat(
 	plain("Host: h\r\n", "Host: h:80\r\n", "host:a.b\r\n", "HOST:\t [::1]:80 \t\r\n", "Host:\r\n", "",
 		"Host: a_b~!$&'()*+,;=\r\n", "Host: h:\r\n", "Host: [fe80::1%25e]\r\n", "Host: a%41\r\n", "Host: ::1\r\n"),
-	stricter(400, "host",
+	stricter(400, unlike.Host,
 		"Host: h:x\r\n", "Host: a%zz\r\n", "Host: a:b:c\r\n", "Host: [::1\r\n", "Host: [::1]x\r\n", "Host: []\r\n"),
 	wrong(400, "Host: u@h\r\n", "Host: h/p\r\n", "Host: a b\r\n", "Host: \xc3\xa9\r\n", "Host: h\r\nHost: h\r\n", "Host: h\r\nHost: i\r\n"),
 )
@@ -192,11 +189,11 @@ var barredTrailers = []string{"Trailer: Content-Length\r\n", "Trailer: X-T, Host
 var wrongFields = slices.Concat(
 	wrong(400, "X-A : b\r\n", "X A: b\r\n", "X-A\t: b\r\n", ": b\r\n", "X-A\r\n", "X-\x80: b\r\n", "X@A: b\r\n", "X-A: \x00\r\n",
 		"X-A: \x7f\r\n", "X-A: a\rb\r\n", "X-A: a\r\r\n"),
-	stricter(400, "obs-fold", "X-A: a\r\n b\r\n", "X-A:\r\n\tb\r\n", " X-A: b\r\n"),
-	stricter(400, "bare-lf", "X-A: a\nX-B: b\r\n", "X-A: a\n"),
-	stricter(431, "head-limits", strings.Repeat("X-Many: v\r\n", 200)),
+	stricter(400, unlike.ObsFold, "X-A: a\r\n b\r\n", "X-A:\r\n\tb\r\n", " X-A: b\r\n"),
+	stricter(400, unlike.BareLF, "X-A: a\nX-B: b\r\n", "X-A: a\n"),
+	stricter(431, unlike.HeadLimits, strings.Repeat("X-Many: v\r\n", 200)),
 	wrong(417, "Expect: more\r\n"),
-	stricter(417, "expect-list",
+	stricter(417, unlike.ExpectList,
 		"Expect: 100-continue, more\r\n", "Expect: more 100-continue\r\n", "Expect: 100-continue\r\nExpect: more\r\n", "Expect:\r\nExpect: more\r\n"),
 	wrong(431, "X-Huge: "+strings.Repeat("v", 20000)+"\r\n"),
 )
@@ -215,16 +212,16 @@ var chunkedField = plain("Transfer-Encoding: chunked\r\n", "transfer-encoding:\t
 // lengthFields are for a body of five bytes.
 var lengthFields = slices.Concat(
 	plain(lengthField("005"), "content-length: \t5 \r\n"),
-	stricter(400, "framing", lengthField("5")+lengthField("5")),
+	stricter(400, unlike.Framing, lengthField("5")+lengthField("5")),
 	wrong(400, lengthField("5")+lengthField("6"), lengthField("5, 5"), lengthField("+5"), lengthField("-5"), lengthField("5x"), lengthField("0x5"),
 		lengthField(""), lengthField("5 5"), lengthField("\"5\""), lengthField("5."), lengthField("99999999999999999999")),
 )
 
 var codings = slices.Concat(
 	wrong(501, "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n", "Transfer-Encoding: xchunked\r\n"),
-	stricter(400, "refusal-status", "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding:\r\n",
+	stricter(400, unlike.RefusalStatus, "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked, gzip\r\n", "Transfer-Encoding:\r\n",
 		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
-	stricter(400, "refusal-status", "Transfer-Encoding: chunked;a=b\r\n"),
+	stricter(400, unlike.RefusalStatus, "Transfer-Encoding: chunked;a=b\r\n"),
 	wrong(501, "Transfer-Encoding: \"chunked\"\r\n"),
 	wrong(400, "Transfer-Encoding: \x0bchunked\r\n"),
 	plain(emptyElements...),
@@ -233,7 +230,7 @@ var codings = slices.Concat(
 // emptyElements are lists of codings with elements that are to be ignored.
 var emptyElements = []string{"Transfer-Encoding: chunked,\r\n", "Transfer-Encoding: ,chunked\r\n"}
 
-var bothLengths = stricter(400, "framing",
+var bothLengths = stricter(400, unlike.Framing,
 	lengthField("5")+"Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\n"+lengthField("0"), lengthField("99")+"Transfer-Encoding: chunked\r\n")
 
 // pickBody chooses how a request's content is framed, well formed or nearly.
@@ -300,16 +297,16 @@ var extensions = plain("", ";a=b", ";a", ";a=\"b;\\\"c\"", spacedExtension, ";a=
 const spacedExtension = " ; a = b;c"
 
 // oddExtensions are those that are malformed.
-var oddExtensions = stricter(400, "chunk-extensions", " ", ";", ";a=", ";a=\"b", ";a b", ";a\x01", ";\xff", ";a=b ")
+var oddExtensions = stricter(400, unlike.ChunkExtensions, " ", ";", ";a=", ";a=\"b", ";a b", ";a\x01", ";\xff", ";a=b ")
 
 // trailers are what comes behind the last chunk.
 var trailers = plain("\r\n", "X-T: v\r\n\r\n", "x-t:1\r\nX-T: 2 \r\nX-U:\r\n\r\n", "X-T: "+strings.Repeat("v", 500)+"\r\n\r\n", longTrailer)
 
 // oddTrailers are those that are malformed.
 var oddTrailers = slices.Concat(
-	stricter(400, "trailers", "Content-Length: 3\r\n\r\n", "Host: x\r\n\r\n"),
-	stricter(400, "trailers", "X-T: a\r\n b\r\n\r\n", "X-T : a\r\n\r\n", "X T: a\r\n\r\n", "X-T: a\r\n"),
-	stricter(400, "bare-lf", "X-T: a\nX-U: b\r\n\r\n", "\n"),
+	stricter(400, unlike.Trailers, "Content-Length: 3\r\n\r\n", "Host: x\r\n\r\n"),
+	stricter(400, unlike.Trailers, "X-T: a\r\n b\r\n\r\n", "X-T : a\r\n\r\n", "X T: a\r\n\r\n", "X-T: a\r\n"),
+	stricter(400, unlike.BareLF, "X-T: a\nX-U: b\r\n\r\n", "\n"),
 	plain("X-T\r\n\r\n", " X-T: a\r\n\r\n", "X-T: \x00\r\n\r\n", "X@T: a\r\n\r\n", ": a\r\n\r\n"),
 )
 
@@ -365,7 +362,7 @@ func pickBrokenChunks(t *tape) body {
 	})
 	if t.pick(8) == 1 {
 		// More than int64 holds, which net/http only finds out at the end.
-		b.bytes, b.strict, b.unlike = "8000000000000000\r\nhello", true, "chunk-size"
+		b.bytes, b.strict, b.unlike = "8000000000000000\r\nhello", true, unlike.ChunkSize
 	}
 	return b
 }
@@ -658,7 +655,7 @@ func (s *script) String() string {
 		}
 		fmt.Fprintf(&b, "\t%s\n\thandler: %s\n", glance(r.body.bytes), strings.Join(r.program, "; "))
 		for _, p := range s.strict(i) {
-			fmt.Fprintf(&b, "\tchert may refuse it with %d: %s\n", p.strict, cmp.Or(p.unlike, "as net/http does"))
+			fmt.Fprintf(&b, "\tchert may refuse it with %d: %s\n", p.strict, p.unlike)
 		}
 		if r.body.strict {
 			fmt.Fprintf(&b, "\tchert may take the body for malformed: %s\n", r.body.unlike)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -164,10 +166,10 @@ var diffBodies = []diffCase{
 	}},
 	{name: "closed with the client gone", do: say(ask("POST /", length5) + "he").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		s.note("%s", errNote(r.Body.Close()))
-	}, unlike: like("cut-body", sight{wire: emptyClosing, states: "new active closed"})},
+	}, unlike: like(unlike.CutBody, sight{wire: emptyClosing, states: "new active closed"})},
 	{name: "closed over a bad chunk", send: postChunks("/", "x\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
 		s.note("%s", errNote(r.Body.Close()))
-	}, unlike: like("body-refusal", sight{wire: strings.Replace(emptyClosing, "200 OK", "400 Bad Request", 1), handler: chunkedNote + "\n" + errChunkNote})},
+	}, unlike: like(unlike.BodyRefusal, sight{wire: strings.Replace(emptyClosing, "200 OK", "400 Bad Request", 1), handler: chunkedNote + "\n" + errChunkNote})},
 	{name: "closed over much", do: say(ask("POST /", "Content-Length: 1000000")).hear("closed").halfClose(), h: diffHandlers["/close"]},
 	{name: "closed over much in chunks", do: say(postChunks("/", servertest.Chunks(string(servertest.Pattern(400_000)), 8000))).hear("closed").halfClose(), h: diffHandlers["/close"]},
 	{name: "no body closed", send: ask("GET /close")},
@@ -189,11 +191,11 @@ var diffBodies = []diffCase{
 	{name: "the length changed by the handler", whole: panicsBetween, send: post("/", "hello") + ask("GET /read"), n: 2, h: func(s *scene, w rw, r *http.Request) {
 		r.ContentLength = 0
 		put(w, "a")
-	}, unlike: like("request-changed", sight{wire: plainAnswer("a") + plainAnswer("a"), end: "kept", handler: helloNote + "\n" + `GET "/read" HTTP/1.1 host="h"`, log: nothing, states: "new active idle active idle active closed"})},
+	}, unlike: like(unlike.RequestChanged, sight{wire: plainAnswer("a") + plainAnswer("a"), end: "kept", handler: helloNote + "\n" + `GET "/read" HTTP/1.1 host="h"`, log: nothing, states: "new active idle active idle active closed"})},
 	{name: "the method changed by the handler", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		r.Method = "HEAD"
 		put(w, "a")
-	}, unlike: like("request-changed", sight{wire: plainAnswer("a")})},
+	}, unlike: like(unlike.RequestChanged, sight{wire: plainAnswer("a")})},
 	{name: "the header emptied by the handler", send: post("/", "hello", "Connection: close"), h: func(s *scene, w rw, r *http.Request) {
 		r.Header, r.Close = nil, false
 		put(w, "a")
@@ -212,21 +214,21 @@ var diffBodies = []diffCase{
 	// MaxBytesReader
 	{name: "within the limit", send: post("/", "hello"), h: limited(5)},
 	{name: "within the limit, in chunks", send: postChunks("/", servertest.Chunks("hello", 2)), h: limited(5)},
-	{name: "beyond the limit", send: post("/", "hello!"), h: limited(5), unlike: like("max-bytes", sight{wire: tooLarge("5"), end: "kept", states: "new active idle active closed"})},
-	{name: "beyond the limit, in chunks", send: postChunks("/", servertest.Chunks("hello!", 2)), h: limited(5), unlike: like("max-bytes", sight{wire: tooLarge("5"), end: "kept", states: "new active idle active closed"})},
-	{name: "far beyond the limit", do: say(post("/", string(servertest.Pattern(300_000)))).hear("\r\n\r\n5").halfClose(), h: limited(5), unlike: like("max-bytes", sight{wire: strings.Replace(tooLarge("5"), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)})},
-	{name: "a limit of none", send: post("/", "hello"), h: limited(0), unlike: like("max-bytes", sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
-	{name: "a negative limit", send: post("/", "hello"), h: limited(-1), unlike: like("max-bytes", sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
-	{name: "beyond the limit and a request behind", send: post("/", "hello!") + ask("GET /read"), h: limited(5), unlike: like("max-bytes", sight{wire: tooLarge("5") + plainAnswer("0"), end: "kept", handler: strings.ReplaceAll(helloNote, "5", "6") + "\n" + `"hello" "http: request body too large" [MaxBytesError 5]` + "\n" + `GET "/read" HTTP/1.1 host="h"` + "\n\"\" ok", states: "new active idle active idle active closed"})},
+	{name: "beyond the limit", send: post("/", "hello!"), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("5"), end: "kept", states: "new active idle active closed"})},
+	{name: "beyond the limit, in chunks", send: postChunks("/", servertest.Chunks("hello!", 2)), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("5"), end: "kept", states: "new active idle active closed"})},
+	{name: "far beyond the limit", do: say(post("/", string(servertest.Pattern(300_000)))).hear("\r\n\r\n5").halfClose(), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: strings.Replace(tooLarge("5"), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)})},
+	{name: "a limit of none", send: post("/", "hello"), h: limited(0), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
+	{name: "a negative limit", send: post("/", "hello"), h: limited(-1), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
+	{name: "beyond the limit and a request behind", send: post("/", "hello!") + ask("GET /read"), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("5") + plainAnswer("0"), end: "kept", handler: strings.ReplaceAll(helloNote, "5", "6") + "\n" + `"hello" "http: request body too large" [MaxBytesError 5]` + "\n" + `GET "/read" HTTP/1.1 host="h"` + "\n\"\" ok", states: "new active idle active idle active closed"})},
 	{name: "beyond the limit, status first", send: post("/", "hello!"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(200)
 		limited(5)(s, w, r)
-	}, unlike: like("max-bytes", sight{wire: plainAnswer("5"), end: "kept", states: "new active idle active closed"})},
+	}, unlike: like(unlike.MaxBytes, sight{wire: plainAnswer("5"), end: "kept", states: "new active idle active closed"})},
 	{name: "beyond the limit, flushed first", send: post("/", "hello!"), h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		s.flushed(w)
 		limited(5)(s, w, r)
-	}, unlike: like("max-bytes", sight{end: "kept", states: "new active idle active closed"})},
+	}, unlike: like(unlike.MaxBytes, sight{end: "kept", states: "new active idle active closed"})},
 	{name: "a limit through a wrapper", send: post("/", "hello!"), h: func(s *scene, w rw, r *http.Request) {
 		limited(5)(s, struct{ http.ResponseWriter }{w}, r)
 	}},
@@ -234,20 +236,20 @@ var diffBodies = []diffCase{
 	// Full duplex
 	{name: "full duplex", do: say(postChunks("/", "2\r\nab\r\n")).hear("2\r\nab\r\n").say("2\r\ncd\r\n").hear("2\r\ncd\r\n").say(lastChunk), h: duplex},
 	{name: "full duplex of a length", do: say(ask("POST /", "Content-Length: 4") + "ab").hear("2\r\nab\r\n").say("cd"), h: duplex},
-	{name: "full duplex and cut", do: say(postChunks("/", "2\r\nab\r\n")).hear("2\r\nab\r\n").halfClose(), h: duplex, unlike: like("cut-body", sight{states: "new active closed"})},
+	{name: "full duplex and cut", do: say(postChunks("/", "2\r\nab\r\n")).hear("2\r\nab\r\n").halfClose(), h: duplex, unlike: like(unlike.CutBody, sight{states: "new active closed"})},
 	{name: "full duplex and unread", whole: panicsBetween, send: post("/", "hello") + ask("GET /read"), n: 2, h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		s.flushed(w)
-	}, unlike: like("full-duplex", sight{wire: noChunks + noChunks, end: "kept", handler: helloNote + "\nFlush: ok\n" + `GET "/read" HTTP/1.1 host="h"` + "\nFlush: ok", log: nothing, states: "new active idle active idle active closed"})},
+	}, unlike: like(unlike.FullDuplex, sight{wire: noChunks + noChunks, end: "kept", handler: helloNote + "\nFlush: ok\n" + `GET "/read" HTTP/1.1 host="h"` + "\nFlush: ok", log: nothing, states: "new active idle active idle active closed"})},
 	{name: "full duplex and a bad chunk", send: postChunks("/", "x\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		s.flushed(w)
 		s.readBody(r)
-	}, unlike: like("full-duplex", sight{wire: noChunks, end: "fin", handler: chunkedNote + "\nFlush: ok\nbody \"\" " + errChunkNote + ", then 0 " + errChunkNote, states: "new active closed"})},
+	}, unlike: like(unlike.FullDuplex, sight{wire: noChunks, end: "fin", handler: chunkedNote + "\nFlush: ok\nbody \"\" " + errChunkNote + ", then 0 " + errChunkNote, states: "new active closed"})},
 	{name: "full duplex, unread, and a bad chunk", send: postChunks("/", "x\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		s.flushed(w)
-	}, unlike: like("full-duplex", sight{wire: noChunks, end: "fin", handler: chunkedNote + "\nFlush: ok", states: "new active closed"})},
+	}, unlike: like(unlike.FullDuplex, sight{wire: noChunks, end: "fin", handler: chunkedNote + "\nFlush: ok", states: "new active closed"})},
 	{name: "full duplex of a GET", send: ask("GET /"), h: duplex},
 
 	// Deadlines
@@ -292,18 +294,18 @@ var diffBodies = []diffCase{
 		s.wrote(w, "held")
 		s.note("%s", errNote(rc.Flush()))
 		s.note("%s", errNote(rc.Flush()))
-	}, unlike: like("write-timeout", sight{end: "reset"})},
+	}, unlike: like(unlike.WriteTimeout, sight{end: "reset"})},
 	{name: "writes behind one that has failed", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 		put(w, "held")
 		s.flushed(w)
 		s.wrote(w, "more")
 		s.wrote(w, string(servertest.Pattern(10_000)))
-	}, unlike: like("write-error", sight{end: "reset", handler: getNote + "\nFlush: " + lateNote + "\nWrite 4: 0 " + lateNote + "\nWrite 10000: 0 " + lateNote})},
+	}, unlike: like(unlike.WriteError, sight{end: "reset", handler: getNote + "\nFlush: " + lateNote + "\nWrite 4: 0 " + lateNote + "\nWrite 10000: 0 " + lateNote})},
 	{name: "a write deadline that has passed and is not noticed", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 		put(w, "lost")
-	}, unlike: like("write-timeout", sight{end: "reset"})},
+	}, unlike: like(unlike.WriteTimeout, sight{end: "reset"})},
 	{name: "a write deadline that is moved", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		rc := http.NewResponseController(w)
 		rc.SetWriteDeadline(time.Unix(1, 0))
@@ -321,7 +323,7 @@ var diffBodies = []diffCase{
 	// Forms
 	{name: "a form", send: post("/?q=1", "a=1&b=2&a=3", "Content-Type: application/x-www-form-urlencoded"), h: form},
 	{name: "a form in chunks", send: postChunks("/?q=1", servertest.Chunks("a=1&b=2&a=3", 3), "Content-Type: application/x-www-form-urlencoded; charset=utf-8"), h: form},
-	{name: "a form that is cut", do: say(ask("POST /", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 10") + "a=1").halfClose(), h: form, unlike: like("cut-body", sight{wire: emptyClosing, states: "new active closed"})},
+	{name: "a form that is cut", do: say(ask("POST /", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 10") + "a=1").halfClose(), h: form, unlike: like(unlike.CutBody, sight{wire: emptyClosing, states: "new active closed"})},
 	{name: "a malformed form", send: post("/", "a=%zz&b=1", "Content-Type: application/x-www-form-urlencoded"), h: form},
 	{name: "a form of another type", send: post("/", "a=1", "Content-Type: text/plain"), h: form},
 	{name: "a form of no type", send: post("/", "a=1"), h: form},

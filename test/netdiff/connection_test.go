@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -24,7 +26,7 @@ var diffConnections = []diffCase{
 	{name: "close between tabs", send: ask("GET /", "Connection: foo,\tclose\t,bar")},
 	{name: "close and keep-alive", send: ask("GET /", "Connection: close, keep-alive")},
 	{name: "keep-alive and close", send: ask("GET /", "Connection: keep-alive, close")},
-	{name: "close among words", send: ask("GET /", "Connection: foo close bar"), unlike: like("connection-options", sight{handler: `GET "/" HTTP/1.1 host="h" header=map["Connection":["foo close bar"]] close`})},
+	{name: "close among words", send: ask("GET /", "Connection: foo close bar"), unlike: like(unlike.ConnectionOptions, sight{handler: `GET "/" HTTP/1.1 host="h" header=map["Connection":["foo close bar"]] close`})},
 	{name: "another word", send: ask("GET /", "Connection: closed")},
 	{name: "close with a dash", send: ask("GET /", "Connection: close-x")},
 	{name: "close in quotes", send: ask("GET /", `Connection: "close"`)},
@@ -68,10 +70,10 @@ var diffConnections = []diffCase{
 	{name: "1.0 kept", send: ask10("GET /", keepAlive)},
 	{name: "1.0 kept, in capitals", send: ask10("GET /", "Connection: Keep-Alive")},
 	{name: "1.0 kept, in a list", send: ask10("GET /", "Connection: foo, keep-alive")},
-	{name: "1.0 kept, in a second line", send: ask10("GET /", "Connection: foo", keepAlive), unlike: like("connection-options", sight{wire: kept10("hello"), end: "kept", states: "new active idle active closed"})},
-	{name: "1.0 kept, several words", send: ask10("GET /", "Connection: foo keep-alive"), unlike: like("connection-options", sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
-	{name: "1.0 kept and closed", send: ask10("GET /", "Connection: keep-alive, close"), unlike: like("connection-options", sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
-	{name: "1.0 closed and kept", send: ask10("GET /", "Connection: close, keep-alive"), unlike: like("connection-options", sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
+	{name: "1.0 kept, in a second line", send: ask10("GET /", "Connection: foo", keepAlive), unlike: like(unlike.ConnectionOptions, sight{wire: kept10("hello"), end: "kept", states: "new active idle active closed"})},
+	{name: "1.0 kept, several words", send: ask10("GET /", "Connection: foo keep-alive"), unlike: like(unlike.ConnectionOptions, sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
+	{name: "1.0 kept and closed", send: ask10("GET /", "Connection: keep-alive, close"), unlike: like(unlike.ConnectionOptions, sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
+	{name: "1.0 closed and kept", send: ask10("GET /", "Connection: close, keep-alive"), unlike: like(unlike.ConnectionOptions, sight{wire: closed10("hello"), end: "fin", states: "new active closed"})},
 	{name: "1.0 closed and kept in two lines", send: ask10("GET /", "Connection: close", keepAlive)},
 	{name: "1.0 kept with a declared length", send: ask10("GET /length", keepAlive)},
 	{name: "1.0 kept without a length", send: ask10("GET /flushed", keepAlive)},
@@ -112,11 +114,11 @@ var diffConnections = []diffCase{
 	{name: "behind close nothing is served", send: ask("GET /", "Connection: close") + ask("GET /quiet")},
 	{name: "behind the handler's close nothing is served", send: ask("GET /close-header") + ask("GET /quiet")},
 	{name: "behind less than declared nothing is served", send: ask("GET /") + ask("GET /"), h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "5"); put(w, "a") }},
-	{name: "behind a refusal nothing is served", send: ask("GET /") + "bad\r\n\r\n" + ask("GET /quiet"), unlike: like(refusalText, sight{
+	{name: "behind a refusal nothing is served", send: ask("GET /") + "bad\r\n\r\n" + ask("GET /quiet"), unlike: like(unlike.RefusalText, sight{
 		wire: plainAnswer("hello") + refusalOf(400, "malformed method"), states: activeAgain})},
 	{name: "a request while the first is served", do: say(ask("GET /")).reach("in").say(ask("GET /quiet")).settle().let("in"), n: 2, h: heldFirst},
 	{name: "part of a request while the first is served", do: say(ask("GET /")).reach("in").say("GET /qui").settle().let("in").hear("first").say("et HTTP/1.1\r\nHost: h\r\n\r\n"), n: 2, h: heldFirst},
-	{name: "nonsense while the first is served", do: say(ask("GET /")).reach("in").say("bad\r\n\r\n").settle().let("in"), n: 2, h: heldFirst, unlike: like(refusalText, sight{
+	{name: "nonsense while the first is served", do: say(ask("GET /")).reach("in").say("bad\r\n\r\n").settle().let("in"), n: 2, h: heldFirst, unlike: like(unlike.RefusalText, sight{
 		wire: plainAnswer("first") + refusalOf(400, "malformed method"), states: activeAgain})},
 	{name: "an end while the first is served", do: say(ask("GET /")).reach("in").halfClose().settle().let("in"), h: heldFirst},
 	{name: "a request and an end while the first is served", do: say(ask("GET /")).reach("in").say(ask("GET /quiet")).halfClose().settle().let("in"), h: heldFirst},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -33,7 +35,7 @@ var diffExpects = []diffCase{
 	{name: "nothing to send", send: ask("POST /read", expect, "Content-Length: 0")},
 	{name: "no body at all", send: ask("GET /", expect)},
 	{name: "1.0 cannot expect", send: ask10("POST /read", expect, length5) + "hello"},
-	{name: "invited and cut", do: say(ask("POST /read", expect, length5)).hear(continued).say("he").halfClose(), unlike: like("cut-body", sight{wire: continued + closing("read 2 false"), states: "new active closed", handler: `POST "/read" HTTP/1.1 host="h" header=map["Content-Length":["5"] "Expect":["100-continue"]] length=5 body` + "\nbody \"he\" " + errCutNote + ", then 0 " + errCutNote})},
+	{name: "invited and cut", do: say(ask("POST /read", expect, length5)).hear(continued).say("he").halfClose(), unlike: like(unlike.CutBody, sight{wire: continued + closing("read 2 false"), states: "new active closed", handler: `POST "/read" HTTP/1.1 host="h" header=map["Content-Length":["5"] "Expect":["100-continue"]] length=5 body` + "\nbody \"he\" " + errCutNote + ", then 0 " + errCutNote})},
 	{name: "invited to HEAD", do: say(ask("HEAD /read", expect, length5)).hear(continued).say("hello")},
 	{name: "not read", do: say(ask("POST /unread", expect, length5)).hear("unread").halfClose()},
 	{name: "not read, in chunks", do: say(ask("POST /unread", expect, "Transfer-Encoding: chunked")).hear("unread").halfClose()},
@@ -47,7 +49,7 @@ var diffExpects = []diffCase{
 		_, err := r.Body.Read(make([]byte, 1))
 		s.note("read %s", errNote(err))
 		put(w, "no")
-	}, unlike: like("expect-close", sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"] "Expect":["100-continue"]] length=5 body` +
+	}, unlike: like(unlike.ExpectClose, sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"] "Expect":["100-continue"]] length=5 body` +
 		"\nclosed: ok\nread \"http: invalid Read on closed Body\" [ErrBodyReadAfterClose]"})},
 	{name: "refused by the handler", do: say(ask("POST /", expect, length5)).hear("Forbidden").halfClose(), h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(403) }},
 	{name: "refused and then read", send: ask("POST /", expect, length5) + "hello", h: func(s *scene, w rw, r *http.Request) {
@@ -111,12 +113,12 @@ var diffExpects = []diffCase{
 	{name: "behind an unknown expectation nothing is served", send: ask("GET /", "Expect: tea") + ask("GET /")},
 	{name: "an empty expectation", send: ask("GET /", "Expect:")},
 	{name: "an expectation with a parameter", do: say(ask("POST /read", "Expect: 100-continue;a=b", length5)).hear("417").halfClose()},
-	{name: "two expectations, one unknown", do: say(ask("POST /read", "Expect: 100-continue, tea", length5) + "hello").halfClose(), unlike: like("expect-list", sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
-	{name: "two expectations, the first unknown", do: say(ask("POST /read", "Expect: tea, 100-continue", length5) + "hello").halfClose(), unlike: like("expect-list", sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
-	{name: "two lines, the second unknown", do: say(ask("POST /read", expect, "Expect: tea", length5) + "hello").halfClose(), unlike: like("expect-list", sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
+	{name: "two expectations, one unknown", do: say(ask("POST /read", "Expect: 100-continue, tea", length5) + "hello").halfClose(), unlike: like(unlike.ExpectList, sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
+	{name: "two expectations, the first unknown", do: say(ask("POST /read", "Expect: tea, 100-continue", length5) + "hello").halfClose(), unlike: like(unlike.ExpectList, sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
+	{name: "two lines, the second unknown", do: say(ask("POST /read", expect, "Expect: tea", length5) + "hello").halfClose(), unlike: like(unlike.ExpectList, sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
 	{name: "two lines, the first unknown", do: say(ask("POST /read", "Expect: tea", expect, length5) + "hello").halfClose()},
 	{name: "the same twice", send: ask("POST /read", expect, expect, length5) + "hello"},
-	{name: "in words", send: ask("POST /read", "Expect: please 100-continue", length5) + "hello", unlike: like("expect-list", sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
+	{name: "in words", send: ask("POST /read", "Expect: please 100-continue", length5) + "hello", unlike: like(unlike.ExpectList, sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
 	{name: "in 1.0 the one that is known", send: ask10("GET /", expect)},
 
 	// 1xx
@@ -152,9 +154,9 @@ var diffExpects = []diffCase{
 	{name: "a 1xx and nothing else", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(103) }},
 	{name: "a 1xx to HEAD", send: ask("HEAD /hints")},
 	{name: "a 1xx and close", send: ask("GET /hints", "Connection: close")},
-	{name: "a 1xx to 1.0", send: ask10("GET /hints"), unlike: like("no-1xx-to-1.0", sight{wire: strings.Replace(closed10("hello"), "\r\n", "\r\nLink: </a>\r\n", 1)})},
-	{name: "a 1xx to 1.0, kept", send: ask10("GET /hints", keepAlive), unlike: like("no-1xx-to-1.0", sight{wire: strings.Replace(kept10("hello"), "\r\n", "\r\nLink: </a>\r\n", 1)})},
-	{name: "a 100 to 1.0", send: ask10("GET /"), h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(100); put(w, "a") }, unlike: like("no-1xx-to-1.0", sight{wire: closed10("a")})},
+	{name: "a 1xx to 1.0", send: ask10("GET /hints"), unlike: like(unlike.No1xxTo10, sight{wire: strings.Replace(closed10("hello"), "\r\n", "\r\nLink: </a>\r\n", 1)})},
+	{name: "a 1xx to 1.0, kept", send: ask10("GET /hints", keepAlive), unlike: like(unlike.No1xxTo10, sight{wire: strings.Replace(kept10("hello"), "\r\n", "\r\nLink: </a>\r\n", 1)})},
+	{name: "a 100 to 1.0", send: ask10("GET /"), h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(100); put(w, "a") }, unlike: like(unlike.No1xxTo10, sight{wire: closed10("a")})},
 	{name: "101 without a hijack", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Connection", "Upgrade")
 		set(w, "Upgrade", "x")

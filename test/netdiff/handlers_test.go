@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -99,23 +101,23 @@ func refusalOf(status int, reason string) string {
 
 // otherWords is for what both refuse with the same status.
 func otherWords(status int, reason string) *unlikeness {
-	return &unlikeness{id: refusalText, sight: sight{wire: refusalOf(status, reason)}}
+	return &unlikeness{id: unlike.RefusalText, sight: sight{wire: refusalOf(status, reason)}}
 }
 
 // unknownCoding is the answer to a transfer coding that neither knows: the text
 // is net/http's.
-var unknownCoding = &unlikeness{id: refusalText, sight: sight{wire: "HTTP/1.1 501 Not Implemented\r\nContent-Length: 29\r\n" +
+var unknownCoding = &unlikeness{id: unlike.RefusalText, sight: sight{wire: "HTTP/1.1 501 Not Implemented\r\nContent-Length: 29\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nUnsupported transfer encoding"}}
 
 // refused is for what chert refuses at once and net/http serves.
-func refused(id string, status int, reason string) *unlikeness {
+func refused(id *unlike.Difference, status int, reason string) *unlikeness {
 	return &unlikeness{id: id, sight: sight{
 		wire: refusalOf(status, reason), end: "fin", handler: nothing, states: "new active closed",
 	}}
 }
 
 // like is a difference with what chert does in its place.
-func like(id string, s sight) *unlikeness { return &unlikeness{id: id, sight: s} }
+func like(id *unlike.Difference, s sight) *unlikeness { return &unlikeness{id: id, sight: s} }
 
 // getNote is the note on the request that a case without a script sends.
 const getNote = `GET "/" HTTP/1.1 host="h"`
@@ -130,12 +132,12 @@ const (
 
 // bodyFails is for a body in chunks that "/read" gets an error from on either
 // side, and not the same one.
-func bodyFails(id, got, err string) *unlikeness {
+func bodyFails(id *unlike.Difference, got, err string) *unlikeness {
 	return like(id, sight{handler: fmt.Sprintf("%sbody %q %s, then 0 %s", chunkedHead, got, err, err)})
 }
 
 // bodyRefused is for a body in chunks that net/http reads to its end.
-func bodyRefused(id, got, err string) *unlikeness {
+func bodyRefused(id *unlike.Difference, got, err string) *unlikeness {
 	u := bodyFails(id, got, err)
 	u.wire = closing(fmt.Sprintf("read %d false", len(got)))
 	u.end, u.states = "fin", "new active closed"
@@ -143,7 +145,7 @@ func bodyRefused(id, got, err string) *unlikeness {
 }
 
 // bodyServed is for a body in chunks of which net/http does not read the end.
-func bodyServed(id, got, trailer string) *unlikeness {
+func bodyServed(id *unlike.Difference, got, trailer string) *unlikeness {
 	return like(id, sight{
 		wire: plainAnswer(fmt.Sprintf("read %d true", len(got))), end: "kept", states: "new active idle active closed",
 		handler: fmt.Sprintf(`%sbody %q ok, then 0 "EOF" [EOF]%s`, chunkedHead, got, trailer),
@@ -158,7 +160,7 @@ func closing(body string) string {
 // cutLength is for a body of a length that ends early: it stays cut, and the
 // connection does not go on.
 func cutLength(length, got string) *unlikeness {
-	return like("cut-body", sight{
+	return like(unlike.CutBody, sight{
 		wire: closing(fmt.Sprintf("read %d false", len(got))), states: "new active closed",
 		handler: fmt.Sprintf(`POST "/read" HTTP/1.1 host="h" header=map["Content-Length":[%q]] length=%s body`+"\nbody %q %s, then 0 %s", length, length, got, errCutNote, errCutNote),
 	})

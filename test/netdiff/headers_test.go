@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert/test/internal/unlike"
 )
 
 func TestDiffHeaders(t *testing.T) { diffRun(t, diffHeads) }
@@ -80,22 +82,22 @@ var diffHeads = []diffCase{
 	{name: "cut in a field", do: say("GET / HTTP/1.1\r\nHost: h\r\nA: ").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
 	{name: "cut before the empty line", do: say("GET / HTTP/1.1\r\nHost: h\r\n").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
 	{name: "cut in the empty line", do: say("GET / HTTP/1.1\r\nHost: h\r\n\r").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
-	{name: "cut in the second request", do: say(ask("GET /") + "GET / HTTP/1.1\r\nHost").halfClose(), unlike: &unlikeness{id: refusalText, sight: sight{
+	{name: "cut in the second request", do: say(ask("GET /") + "GET / HTTP/1.1\r\nHost").halfClose(), unlike: &unlikeness{id: unlike.RefusalText, sight: sight{
 		wire: plainAnswer("hello") + refusalOf(400, "the request ends before its head does"), states: activeAgain}}},
 
 	{name: "no Host for CONNECT", send: rawHead("CONNECT other:443 HTTP/1.1")},
 	{name: "no Host for CONNECT of a path", send: rawHead("CONNECT / HTTP/1.1")},
-	{name: "Host with a bad port", send: rawHead("GET / HTTP/1.1", "Host: h:80a"), unlike: refused("host", 400, "malformed Host")},
+	{name: "Host with a bad port", send: rawHead("GET / HTTP/1.1", "Host: h:80a"), unlike: refused(unlike.Host, 400, "malformed Host")},
 	{name: "Host, IPv6 without brackets", send: rawHead("GET / HTTP/1.1", "Host: ::1")},
 	{name: "Host, IPv6 without brackets but with a port", send: rawHead("GET / HTTP/1.1", "Host: 2001:db8::1:8080")},
-	{name: "Host with two ports", send: rawHead("GET / HTTP/1.1", "Host: h:80:81"), unlike: refused("host", 400, "malformed Host")},
-	{name: "Host with an open bracket", send: rawHead("GET / HTTP/1.1", "Host: [::1"), unlike: refused("host", 400, "malformed Host")},
-	{name: "Host with a cut encoding", send: rawHead("GET / HTTP/1.1", "Host: h%4"), unlike: refused("host", 400, "malformed Host")},
-	{name: "bare LF behind a field", send: "GET / HTTP/1.1\r\nHost: h\nA: b\r\n\r\n", unlike: refused("bare-lf", 400, "LF without CR")},
-	{name: "bare LF as the empty line", send: "GET / HTTP/1.1\r\nHost: h\r\n\n", unlike: refused("bare-lf", 400, "LF without CR")},
-	{name: "nothing but bare LFs", send: "GET / HTTP/1.1\nHost: h\n\n", unlike: refused("bare-lf", 400, "malformed HTTP version")},
-	{name: "folded field", send: ask("GET /", "A: a", " b"), unlike: refused("obs-fold", 400, "folded field line")},
-	{name: "folded by a tab", send: ask("GET /", "A: a", "\tb"), unlike: refused("obs-fold", 400, "folded field line")},
-	{name: "folded to nothing", send: ask("GET /", "A: a", " "), unlike: refused("obs-fold", 400, "folded field line")},
-	{name: "more fields than are allowed", send: ask("GET /", numbered(128)...), unlike: refused("head-limits", 431, "too many fields")},
+	{name: "Host with two ports", send: rawHead("GET / HTTP/1.1", "Host: h:80:81"), unlike: refused(unlike.Host, 400, "malformed Host")},
+	{name: "Host with an open bracket", send: rawHead("GET / HTTP/1.1", "Host: [::1"), unlike: refused(unlike.Host, 400, "malformed Host")},
+	{name: "Host with a cut encoding", send: rawHead("GET / HTTP/1.1", "Host: h%4"), unlike: refused(unlike.Host, 400, "malformed Host")},
+	{name: "bare LF behind a field", send: "GET / HTTP/1.1\r\nHost: h\nA: b\r\n\r\n", unlike: refused(unlike.BareLF, 400, "LF without CR")},
+	{name: "bare LF as the empty line", send: "GET / HTTP/1.1\r\nHost: h\r\n\n", unlike: refused(unlike.BareLF, 400, "LF without CR")},
+	{name: "nothing but bare LFs", send: "GET / HTTP/1.1\nHost: h\n\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
+	{name: "folded field", send: ask("GET /", "A: a", " b"), unlike: refused(unlike.ObsFold, 400, "folded field line")},
+	{name: "folded by a tab", send: ask("GET /", "A: a", "\tb"), unlike: refused(unlike.ObsFold, 400, "folded field line")},
+	{name: "folded to nothing", send: ask("GET /", "A: a", " "), unlike: refused(unlike.ObsFold, 400, "folded field line")},
+	{name: "more fields than are allowed", send: ask("GET /", numbered(128)...), unlike: refused(unlike.HeadLimits, 431, "too many fields")},
 }

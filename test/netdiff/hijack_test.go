@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -169,7 +171,7 @@ var diffHijacks = []diffCase{
 		set(w, "Content-Length", "6")
 		put(w, "abc")
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "def") })(s, w, r)
-	}, unlike: like("hijack-write", sight{wire: plainAnswer("abcdef")})},
+	}, unlike: like(unlike.HijackWrite, sight{wire: plainAnswer("abcdef")})},
 	{name: "behind hints", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(103)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "hi") })(s, w, r)
@@ -198,7 +200,7 @@ var diffHijacks = []diffCase{
 			defer func() { s.note("panic: %v", recover()) }()
 			s.flushed(w)
 		})(s, w, r)
-	}, unlike: like("after-hijack", sight{log: nothing,
+	}, unlike: like(unlike.AfterHijack, sight{log: nothing,
 		handler: getNote + "\nFlush: \"chert: response used after its handler returned\" []\npanic: <nil>"})},
 	{name: "a copy behind it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { s.copied(w, onlyReader{strings.NewReader("x")}) })(s, w, r)
@@ -208,7 +210,7 @@ var diffHijacks = []diffCase{
 			got, err := io.ReadAll(r.Body)
 			s.note("%q %s", got, errNote(err))
 		})(s, w, r)
-	}, unlike: like("after-hijack", sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"]] length=5 body` +
+	}, unlike: like(unlike.AfterHijack, sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"]] length=5 body` +
 		"\n\"\" \"http: invalid Read on closed Body\" [ErrBodyReadAfterClose]"})},
 	{name: "a panic behind it", do: say(ask("GET /")).logs("behind the hijack"), h: func(s *scene, w rw, r *http.Request) {
 		nc, _, _ := w.(http.Hijacker).Hijack()
@@ -233,7 +235,7 @@ var diffHijacks = []diffCase{
 			_, err := io.ReadAll(b)
 			s.note("%s, %v", errNote(err), r.Context().Err())
 		})(s, w, r)
-	}, unlike: like("hijack-context", sight{handler: getNote + "\nok, <nil>"})},
+	}, unlike: like(unlike.HijackContext, sight{handler: getNote + "\nok, <nil>"})},
 	{name: "the context behind an end that the connection gave", do: say(ask("GET /")).reach("taken").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		done := r.Context().Done()
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {

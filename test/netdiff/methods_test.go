@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -49,14 +51,14 @@ var diffMethods = []diffCase{
 	{name: "CONNECT in 1.0", send: ask10("CONNECT other:443"), h: sayHello},
 	{name: "CONNECT with a body", send: ask("CONNECT other:443", "Content-Length: 3") + "abc", h: diffHandlers["/read"]},
 	{name: "CONNECT refused by the handler", send: ask("CONNECT other:443"), h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(405) }},
-	{name: "CONNECT without a port", send: ask("CONNECT other"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT with an empty port", send: ask("CONNECT other:"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT to port 0", send: ask("CONNECT other:0"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT to a port too large", send: ask("CONNECT other:65536"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT to no host", send: ask("CONNECT :80"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT with a path behind", send: ask("CONNECT other:80/a"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT with userinfo", send: ask("CONNECT u@other:80"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT of a URL", send: ask("CONNECT http://other/"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "CONNECT of the asterisk", send: ask("CONNECT *"), h: sayHello, unlike: refused("target-form", 400, "request target has the wrong form for the method")},
+	{name: "CONNECT without a port", send: ask("CONNECT other"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT with an empty port", send: ask("CONNECT other:"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT to port 0", send: ask("CONNECT other:0"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT to a port too large", send: ask("CONNECT other:65536"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT to no host", send: ask("CONNECT :80"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT with a path behind", send: ask("CONNECT other:80/a"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT with userinfo", send: ask("CONNECT u@other:80"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT of a URL", send: ask("CONNECT http://other/"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "CONNECT of the asterisk", send: ask("CONNECT *"), h: sayHello, unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
 	{name: "CONNECT to a word for a port", send: ask("CONNECT other:http"), h: sayHello, unlike: otherWords(400, "request target has the wrong form for the method")},
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -65,16 +67,16 @@ var diffOptions = []diffCase{
 	{name: "a chunked body is not in the head's limit", send: postChunks("/read", servertest.Chunks(string(servertest.Pattern(9000)), 3000)), set: headBytes(1000)},
 	{name: "two heads within their limits", send: ask("GET /", "A: "+strings.Repeat("a", 900)) + ask("GET /", "A: "+strings.Repeat("a", 900)), n: 2, set: headBytes(1000)},
 	{name: "a negative limit is no limit", send: ask("GET /", "A: "+strings.Repeat("a", 70_000)), set: headBytes(-1)},
-	{name: "a head a little beyond its limit", send: ask("GET /", "A: "+strings.Repeat("a", 1500)), set: headBytes(1000), unlike: refused("head-limits", 431, "header section too long")},
+	{name: "a head a little beyond its limit", send: ask("GET /", "A: "+strings.Repeat("a", 1500)), set: headBytes(1000), unlike: refused(unlike.HeadLimits, 431, "header section too long")},
 	{name: "a head far beyond its limit", send: ask("GET /", "A: "+strings.Repeat("a", 9000)), set: headBytes(1000), unlike: otherWords(431, "header section too long")},
-	{name: "a target far beyond the limit", send: ask("GET /" + strings.Repeat("a", 9000)), set: headBytes(1000), unlike: like("head-limits", sight{wire: refusalOf(414, "request line too long")})},
-	{name: "many fields beyond the limit", send: ask("GET /", strings.Split(strings.Repeat("A: aaaaaaaaaaaaaaaaaaaa\n", 99)+"B: b", "\n")...), set: headBytes(1000), unlike: refused("head-limits", 431, "header section too long")},
+	{name: "a target far beyond the limit", send: ask("GET /" + strings.Repeat("a", 9000)), set: headBytes(1000), unlike: like(unlike.HeadLimits, sight{wire: refusalOf(414, "request line too long")})},
+	{name: "many fields beyond the limit", send: ask("GET /", strings.Split(strings.Repeat("A: aaaaaaaaaaaaaaaaaaaa\n", 99)+"B: b", "\n")...), set: headBytes(1000), unlike: refused(unlike.HeadLimits, 431, "header section too long")},
 	{name: "a head that never ends", send: "GET / HTTP/1.1\r\n" + strings.Repeat("A: a\r\n", 2000), set: headBytes(1000), unlike: otherWords(431, "too many fields")},
-	{name: "a line that never ends", send: "GET /" + strings.Repeat("a", 9000), set: headBytes(1000), unlike: like("head-limits", sight{wire: refusalOf(414, "request line too long")})},
-	{name: "a head beyond the default", send: ask("GET /", "A: "+strings.Repeat("a", 70_000)), unlike: refused("head-limits", 431, "header section too long")},
-	{name: "a target beyond the default", send: ask("GET /" + strings.Repeat("a", 70_000)), unlike: like("head-limits", sight{
+	{name: "a line that never ends", send: "GET /" + strings.Repeat("a", 9000), set: headBytes(1000), unlike: like(unlike.HeadLimits, sight{wire: refusalOf(414, "request line too long")})},
+	{name: "a head beyond the default", send: ask("GET /", "A: "+strings.Repeat("a", 70_000)), unlike: refused(unlike.HeadLimits, 431, "header section too long")},
+	{name: "a target beyond the default", send: ask("GET /" + strings.Repeat("a", 70_000)), unlike: like(unlike.HeadLimits, sight{
 		wire: refusalOf(414, "request line too long"), end: "fin", handler: nothing, states: "new active closed"})},
-	{name: "a head beyond the limit, behind a request", do: say(ask("GET /")).idle(1).say(ask("GET /", "A: "+strings.Repeat("a", 30_000))), n: 2, set: headBytes(1000), unlike: like(refusalText, sight{wire: plainAnswer("hello") + refusalOf(431, "header section too long")})},
+	{name: "a head beyond the limit, behind a request", do: say(ask("GET /")).idle(1).say(ask("GET /", "A: "+strings.Repeat("a", 30_000))), n: 2, set: headBytes(1000), unlike: like(unlike.RefusalText, sight{wire: plainAnswer("hello") + refusalOf(431, "header section too long")})},
 
 	{name: "times that do not pass", send: ask("GET /") + post("/read", "abc"), n: 2, set: func(s *chert.Server) {
 		s.ReadTimeout, s.ReadHeaderTimeout, s.WriteTimeout, s.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
@@ -82,20 +84,20 @@ var diffOptions = []diffCase{
 	{name: "negative times are none", send: ask("GET /") + post("/read", "abc"), n: 2, set: func(s *chert.Server) {
 		s.ReadTimeout, s.ReadHeaderTimeout, s.WriteTimeout, s.IdleTimeout = -1, -1, -1, -1
 	}},
-	{name: "half a head in time", do: say("GET / HTTP/1.1\r\nHost: h\r\n").hearEnd(), set: func(s *chert.Server) { s.ReadHeaderTimeout = shortly }, unlike: like("head-timeout", sight{wire: headLate})},
-	{name: "half a head in the time of the whole", do: say("GET / HTTP/1.1\r\nHost: h\r\n").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }, unlike: like("head-timeout", sight{wire: headLate})},
+	{name: "half a head in time", do: say("GET / HTTP/1.1\r\nHost: h\r\n").hearEnd(), set: func(s *chert.Server) { s.ReadHeaderTimeout = shortly }, unlike: like(unlike.HeadTimeout, sight{wire: headLate})},
+	{name: "half a head in the time of the whole", do: say("GET / HTTP/1.1\r\nHost: h\r\n").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }, unlike: like(unlike.HeadTimeout, sight{wire: headLate})},
 	{name: "nothing in time", do: diffScript{}.hearEnd(), set: func(s *chert.Server) { s.ReadHeaderTimeout = shortly }},
-	{name: "half a second head in time", do: say(ask("GET /")).idle(1).say("GET / HT").hearEnd(), set: func(s *chert.Server) { s.ReadHeaderTimeout = shortly }, unlike: like("head-timeout", sight{wire: plainAnswer("hello") + headLate, states: activeAgain})},
+	{name: "half a second head in time", do: say(ask("GET /")).idle(1).say("GET / HT").hearEnd(), set: func(s *chert.Server) { s.ReadHeaderTimeout = shortly }, unlike: like(unlike.HeadTimeout, sight{wire: plainAnswer("hello") + headLate, states: activeAgain})},
 	{name: "idle for too long", do: say(ask("GET /")).idle(1).hearEnd(), set: func(s *chert.Server) { s.IdleTimeout = shortly }},
 	{name: "idle for too long by ReadTimeout", do: say(ask("GET /")).idle(1).hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }},
 	{name: "half a body in time", do: say(ask("POST /read", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }},
-	{name: "half a body in time and nothing written", do: say(ask("POST /", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) { s.readBody(r) }, unlike: like("body-refusal", sight{wire: strings.Replace(emptyClosing, "200 OK", "408 Request Timeout", 1)})},
+	{name: "half a body in time and nothing written", do: say(ask("POST /", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) { s.readBody(r) }, unlike: like(unlike.BodyRefusal, sight{wire: strings.Replace(emptyClosing, "200 OK", "408 Request Timeout", 1)})},
 	{name: "half an unread body in time", do: say(ask("POST /unread", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }},
 	{name: "an answer that comes too late", do: say(ask("GET /")).hearEnd(), set: func(s *chert.Server) { s.WriteTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) {
 		time.Sleep(shortly + shortly/4) // the limit is what it waits for
 		s.wrote(w, "late")
 		s.note("flush: %s", errNote(http.NewResponseController(w).Flush()))
-	}, unlike: like("write-timeout", sight{end: "reset"})},
+	}, unlike: like(unlike.WriteTimeout, sight{end: "reset"})},
 
 	{name: "keep-alives end while it is served", h: func(s *scene, w rw, r *http.Request) {
 		s.ctl.SetKeepAlivesEnabled(false)
@@ -140,7 +142,7 @@ var diffOptions = []diffCase{
 	}, h: func(s *scene, w rw, r *http.Request) {
 		c := r.Context().Value(ctxKey("conn")).(net.Conn)
 		s.note("%T %v %v", c, c.RemoteAddr().String() == r.RemoteAddr, c.LocalAddr() != nil)
-	}, unlike: &unlikeness{"hook-conn", chert.EngineLoops, sight{handler: getNote + "\nconn.hookConn true true"}}},
+	}, unlike: &unlikeness{unlike.HookConn, chert.EngineLoops, sight{handler: getNote + "\nconn.hookConn true true"}}},
 	{name: "a context for each connection", send: ask("GET /") + ask("GET /"), n: 2, set: func(s *chert.Server) {
 		s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, ctxKey("conn"), new(int))

@@ -3,6 +3,8 @@ package netdiff
 import (
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert/test/internal/unlike"
 )
 
 func TestDiffRequestLine(t *testing.T) { diffRun(t, diffRequestLines) }
@@ -78,7 +80,7 @@ var diffRequestLines = []diffCase{
 	{name: "absolute with a space in the host", send: ask("GET http://ot%20her/"), unlike: otherWords(400, "the request target is not a URL")},
 	{name: "absolute with an open bracket", send: ask("GET http://[::1/"), unlike: otherWords(400, "request target has the wrong form for the method")},
 	{name: "three empty lines first", send: "\r\n\r\n\r\n" + ask("GET /"), unlike: otherWords(400, "not an HTTP request")},
-	{name: "three empty lines behind a POST", send: post("/read", "abc") + "\r\n\r\n\r\n" + ask("GET /"), n: 2, unlike: like(refusalText, sight{
+	{name: "three empty lines behind a POST", send: post("/read", "abc") + "\r\n\r\n\r\n" + ask("GET /"), n: 2, unlike: like(unlike.RefusalText, sight{
 		wire: plainAnswer("read 3 true") + refusalOf(400, "not an HTTP request"), states: activeAgain})},
 	{name: "a LF first", send: "\n" + ask("GET /"), unlike: otherWords(400, "not an HTTP request")},
 	{name: "a CR first", send: "\r" + ask("GET /"), unlike: otherWords(400, "CR without LF")},
@@ -89,36 +91,36 @@ var diffRequestLines = []diffCase{
 	{name: "cut behind the line", do: say("GET / HTTP/1.1\r\n").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
 	{name: "nothing but an end", do: diffScript{}.halfClose()},
 
-	{name: "an empty line first", send: "\r\n" + ask("GET /"), unlike: like("empty-line-first", sight{
+	{name: "an empty line first", send: "\r\n" + ask("GET /"), unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello"), end: "kept", handler: getNote, states: activeAgain})},
-	{name: "two empty lines first", send: "\r\n\r\n" + ask("GET /"), unlike: like("empty-line-first", sight{
+	{name: "two empty lines first", send: "\r\n\r\n" + ask("GET /"), unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello"), end: "kept", handler: getNote, states: activeAgain})},
-	{name: "an empty line behind a GET", send: ask("GET /") + "\r\n" + ask("GET /quiet"), n: 2, unlike: like("empty-line-first", sight{
+	{name: "an empty line behind a GET", send: ask("GET /") + "\r\n" + ask("GET /quiet"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello") + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", end: "kept", handler: getNote + "\n" + `GET "/quiet" HTTP/1.1 host="h"`, states: "new active idle active idle active closed"})},
 	{name: "an empty line behind a POST", send: post("/read", "abc") + "\r\n" + ask("GET /"), n: 2},
 	{name: "two empty lines behind a POST", send: post("/read", "abc") + "\r\n\r\n" + ask("GET /"), n: 2},
-	{name: "a LF behind a POST", send: post("/read", "abc") + "\n" + ask("GET /"), n: 2, unlike: like("empty-line-first", sight{
+	{name: "a LF behind a POST", send: post("/read", "abc") + "\n" + ask("GET /"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("read 3 true") + refusalOf(400, "not an HTTP request"), end: "fin", handler: postedABC, states: activeAgain})},
 
-	{name: "bare LF behind the line", send: "GET / HTTP/1.1\nHost: h\r\n\r\n", unlike: refused("bare-lf", 400, "malformed HTTP version")},
+	{name: "bare LF behind the line", send: "GET / HTTP/1.1\nHost: h\r\n\r\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
 	{name: "GET of the asterisk", send: ask("GET *")},
-	{name: "authority without CONNECT", send: ask("GET other:80"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "a scheme without an authority", send: ask("GET http:other"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "a scheme with a path alone", send: ask("GET mailto:/a"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "absolute with an empty host", send: ask("GET http:///"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "absolute with an empty host and a port", send: ask("GET http://:80/"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "absolute with userinfo", send: ask("GET http://user@other/"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "absolute with a password", send: ask("GET http://user:pw@other/"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
-	{name: "absolute with raw UTF-8 in the host", send: ask("GET http://\u00e9/"), unlike: refused("target-form", 400, "request target has the wrong form for the method")},
+	{name: "authority without CONNECT", send: ask("GET other:80"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "a scheme without an authority", send: ask("GET http:other"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "a scheme with a path alone", send: ask("GET mailto:/a"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "absolute with an empty host", send: ask("GET http:///"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "absolute with an empty host and a port", send: ask("GET http://:80/"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "absolute with userinfo", send: ask("GET http://user@other/"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "absolute with a password", send: ask("GET http://user:pw@other/"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
+	{name: "absolute with raw UTF-8 in the host", send: ask("GET http://\u00e9/"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
 	{name: "the preface of HTTP/2", send: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
-	{name: "the preface of HTTP/2 with fields", send: rawHead("PRI * HTTP/2.0", hostH), unlike: refused("http2-preface", 505, "unsupported HTTP version")},
+	{name: "the preface of HTTP/2 with fields", send: rawHead("PRI * HTTP/2.0", hostH), unlike: refused(unlike.HTTP2Preface, 505, "unsupported HTTP version")},
 	{name: "the preface of HTTP/2 with a path", send: "PRI / HTTP/2.0\r\n\r\n", unlike: otherWords(505, "unsupported HTTP version")},
 	{name: "another method with HTTP/2", send: "GET * HTTP/2.0\r\n\r\n", unlike: otherWords(505, "unsupported HTTP version")},
 	{name: "PRI in 1.1", send: ask("PRI *")},
 	{name: "the call of net/rpc", send: "CONNECT /quiet HTTP/1.0\n\n"},
 	{name: "the call of net/rpc in CRLFs", send: "CONNECT /quiet HTTP/1.0\r\n\r\n"},
-	{name: "the call of net/rpc in 1.1", send: "CONNECT /quiet HTTP/1.1\n\n", unlike: refused("bare-lf", 400, "malformed HTTP version")},
-	{name: "the call of net/rpc with a field", send: "CONNECT /quiet HTTP/1.0\nA: 1\n\n", unlike: refused("bare-lf", 400, "malformed HTTP version")},
+	{name: "the call of net/rpc in 1.1", send: "CONNECT /quiet HTTP/1.1\n\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
+	{name: "the call of net/rpc with a field", send: "CONNECT /quiet HTTP/1.0\nA: 1\n\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
 }
 
 const postedABC = `POST "/read" HTTP/1.1 host="h" header=map["Content-Length":["3"]] length=3 body` + "\n" + `body "abc" ok, then 0 "EOF" [EOF]`

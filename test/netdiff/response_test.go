@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -130,11 +132,11 @@ var diffResponses = []diffCase{
 	{name: "a length with a sign", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "+1"); put(w, "a") }},
 	{name: "an empty length", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", ""); put(w, "a") }},
 	{name: "two lengths", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "1", "2"); put(w, "a") }},
-	{name: "a length that is none", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "x"); put(w, "a") }, unlike: like("response-length", sight{wire: plainAnswer("a")})},
-	{name: "a negative length", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "-1"); put(w, "a") }, unlike: like("response-length", sight{wire: plainAnswer("a")})},
-	{name: "a length with a space", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", " 1"); put(w, "a") }, unlike: like("response-length", sight{wire: plainAnswer("a")})},
+	{name: "a length that is none", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "x"); put(w, "a") }, unlike: like(unlike.ResponseLength, sight{wire: plainAnswer("a")})},
+	{name: "a negative length", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "-1"); put(w, "a") }, unlike: like(unlike.ResponseLength, sight{wire: plainAnswer("a")})},
+	{name: "a length with a space", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", " 1"); put(w, "a") }, unlike: like(unlike.ResponseLength, sight{wire: plainAnswer("a")})},
 	{name: "a length that is none, flushed", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "x"); put(w, "a"); s.flushed(w) }},
-	{name: "a length that is none and no body", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "x") }, unlike: like("response-length", sight{wire: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"})},
+	{name: "a length that is none and no body", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "x") }, unlike: like(unlike.ResponseLength, sight{wire: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"})},
 
 	{name: "no length wanted", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length"); put(w, "a") }},
 	{name: "no length wanted and no body", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length") }},
@@ -434,9 +436,9 @@ var diffResponses = []diffCase{
 	{name: "100000 bytes", h: diffWrites(100_000, 1)},
 	{name: "a small and a large piece", h: func(s *scene, w rw, r *http.Request) { s.wrote(w, "abc"); s.wrote(w, long) }},
 	{name: "a large and a small piece", h: func(s *scene, w rw, r *http.Request) { s.wrote(w, long); s.wrote(w, "abc") }},
-	{name: "a large string", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, long) }, unlike: like("chunk-sizes", sight{wire: chunkedText + servertest.Chunks(long, len(long))})},
-	{name: "a string of 2049 bytes", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, long[:2049]) }, unlike: like("chunk-sizes", sight{wire: chunkedText + servertest.Chunks(long[:2049], 2049)})},
-	{name: "a small string and a large one", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, "abc"); s.wroteString(w, long) }, unlike: like("chunk-sizes", sight{wire: chunkedText + "800\r\nabc" + long[:2045] + "\r\n" + servertest.Chunks(long[2045:], len(long))})},
+	{name: "a large string", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, long) }, unlike: like(unlike.ChunkSizes, sight{wire: chunkedText + servertest.Chunks(long, len(long))})},
+	{name: "a string of 2049 bytes", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, long[:2049]) }, unlike: like(unlike.ChunkSizes, sight{wire: chunkedText + servertest.Chunks(long[:2049], 2049)})},
+	{name: "a small string and a large one", h: func(s *scene, w rw, r *http.Request) { s.wroteString(w, "abc"); s.wroteString(w, long) }, unlike: like(unlike.ChunkSizes, sight{wire: chunkedText + "800\r\nabc" + long[:2045] + "\r\n" + servertest.Chunks(long[2045:], len(long))})},
 	{name: "a large string of a declared length", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "10000")
 		s.wroteString(w, long)
@@ -457,7 +459,7 @@ var diffResponses = []diffCase{
 	}},
 	{name: "copied from a long reader", h: func(s *scene, w rw, r *http.Request) {
 		s.copied(w, onlyReader{bytes.NewReader(servertest.Pattern(10_000))})
-	}, unlike: like("copied-head", sight{wire: chunkedText + "800\r\n" + long[:2048] + "\r\n" + servertest.Chunks(long[2048:], len(long))})},
+	}, unlike: like(unlike.CopiedHead, sight{wire: chunkedText + "800\r\n" + long[:2048] + "\r\n" + servertest.Chunks(long[2048:], len(long))})},
 	{name: "copied from a long reader, with a length", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "10000")
 		s.copied(w, onlyReader{bytes.NewReader(servertest.Pattern(10_000))})
@@ -480,7 +482,7 @@ var diffResponses = []diffCase{
 	{name: "a large file", h: diffFile(70_000, "", 0)},
 	{name: "a file with its length", h: diffFile(70_000, "70000", 0)},
 	{name: "a small file with its length", h: diffFile(300, "300", 0)},
-	{name: "a file longer than its length", h: diffFile(5000, "1000", 0), unlike: like("readfrom-length", sight{
+	{name: "a file longer than its length", h: diffFile(5000, "1000", 0), unlike: like(unlike.ReadFromLength, sight{
 		wire: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + long[:1000], end: "kept",
 		handler: getNote + "\nCopy: 1000 ok\nthe file is at 1000", states: "new active idle active closed"})},
 	{name: "a small file longer than its length", h: diffFile(300, "100", 0)},
@@ -534,7 +536,7 @@ var diffResponses = []diffCase{
 	}},
 	{name: "MaxBytesHandler", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
 		http.MaxBytesHandler(http.HandlerFunc(func(w rw, r *http.Request) { s.readBody(r) }), 3).ServeHTTP(w, r)
-	}, unlike: like("max-bytes", sight{wire: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", end: "kept", states: "new active idle active closed"})},
+	}, unlike: like(unlike.MaxBytes, sight{wire: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", end: "kept", states: "new active idle active closed"})},
 	{name: "TimeoutHandler", h: func(s *scene, w rw, r *http.Request) {
 		http.TimeoutHandler(http.HandlerFunc(func(w rw, r *http.Request) { put(w, "in time") }), time.Hour, "").ServeHTTP(w, r)
 	}},

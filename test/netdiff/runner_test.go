@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/test/internal/unlike"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
@@ -58,7 +60,7 @@ type diffCase struct {
 // be the same as net/http's; the others must be as given, and not all of them
 // the same.
 type unlikeness struct {
-	id string       // a heading in docs/differences.md
+	id *unlike.Difference
 	on chert.Engine // default: all
 	sight
 }
@@ -172,7 +174,7 @@ func compare(want, got sight, u *unlikeness) string {
 	if u == nil {
 		u = new(unlikeness)
 	}
-	still := u.id == ""
+	still := u.id == nil
 	for _, s := range []struct{ section, want, pinned, got string }{
 		{"wire", want.wire, u.wire, got.wire},
 		{"end", want.end, u.end, got.end},
@@ -191,15 +193,12 @@ func compare(want, got sight, u *unlikeness) string {
 	if !still {
 		fmt.Fprintf(&b, "\nno longer unlike net/http (%s)", u.id)
 	}
-	if u.id == refusalText && servertest.BeforeRefusal(got.wire) != servertest.BeforeRefusal(want.wire) {
+	// Most refusals differ in the text after the status, and in nothing before it.
+	if u.id == unlike.RefusalText && servertest.BeforeRefusal(got.wire) != servertest.BeforeRefusal(want.wire) {
 		fmt.Fprintf(&b, "\nmore than a refusal's text is unlike net/http's: %s and %s", servertest.Brief(got.wire), servertest.Brief(want.wire))
 	}
 	return b.String()
 }
-
-// refusalText is the one difference that most refusals have: the text behind
-// the status. The status, and all before it, must be the same.
-const refusalText = "refusal-text"
 
 // play runs the script once.
 func (c *diffCase) play(t *testing.T, e chert.Engine, slow bool) sight {
