@@ -20,7 +20,7 @@ func TestOnceDirectPragma(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
-			ts := way.start(t, &Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Fields.Get("Cache-Control")) })})
+			ts := way.start(t, &Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.RequestHeader("Cache-Control")) })})
 			if _, body := ts.dial().get("/", "Pragma: no-cache"); body != "no-cache" {
 				t.Errorf("Cache-Control is %q", body)
 			}
@@ -35,7 +35,7 @@ func TestOnceDirectEmptyEncoding(t *testing.T) {
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
 			ts := way.start(t, &Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Content-Encoding", "")
+				x.SetHeader("Content-Encoding", "")
 				x.WriteString("text")
 			})})
 			if res, _ := ts.dial().get("/"); res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
@@ -51,11 +51,11 @@ func TestOnceDirectQueuedRequestIsOverwritten(t *testing.T) {
 	t.Parallel()
 	running, release := make(chan struct{}, 16), make(chan struct{})
 	ts := start(t, &Server{Engine: EngineLoops, MaxHandlers: 1, QueueLength: 100, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-		if string(x.Path) == "/block" {
+		if string(x.Path()) == "/block" {
 			running <- struct{}{}
 			<-release
 		}
-		x.WriteString(string(x.Target) + " " + string(x.Fields.Get("X-Own")))
+		x.WriteString(string(x.Wire().Target()) + " " + string(x.RequestHeader("X-Own")))
 	})})
 	blocker := ts.dial()
 	blocker.send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -179,7 +179,7 @@ func TestOnceDirectFileDone(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			var first, second, panicked atomic.Int64
 			ts := way.start(t, &Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				if string(x.Path) == "/panic" {
+				if string(x.Path()) == "/panic" {
 					x.SendFile(direct.File{File: file, Len: 10, Done: func() { panicked.Add(1) }})
 					panic(http.ErrAbortHandler)
 				}
@@ -245,7 +245,7 @@ func TestOnceDirectEmptyField(t *testing.T) {
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
 			ts := way.start(t, &Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				fmt.Fprint(x, x.Fields.Get("X-Empty") != nil, x.Fields.Get("X-None") != nil)
+				fmt.Fprint(x, x.RequestHeader("X-Empty") != nil, x.RequestHeader("X-None") != nil)
 			})})
 			if _, body := ts.dial().get("/", "X-Empty:"); body != "true false" {
 				t.Errorf("got %s", body)
@@ -289,7 +289,7 @@ func TestOnceDirectAcceptedDuringShutdown(t *testing.T) {
 	ts := start(t, &Server{
 		Engine:    EngineLoops,
 		ConnState: func(net.Conn, http.ConnState) { <-release }, // holds the loops
-		Handler:   direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Target) }),
+		Handler:   direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Wire().Target()) }),
 	})
 	var all []*rawConn
 	for i := range 40 {

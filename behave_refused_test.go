@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file is what is told and counted of what the server refuses.
@@ -19,19 +19,19 @@ import (
 // refusalsOf collects what a server tells of refusals.
 type refusalsOf struct {
 	mu  sync.Mutex
-	all []direct.Refusal
+	all []wire.Refusal
 }
 
-func (r *refusalsOf) add(one direct.Refusal) {
+func (r *refusalsOf) add(one wire.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
 }
 
-func (r *refusalsOf) get() []direct.Refusal {
+func (r *refusalsOf) get() []wire.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]direct.Refusal(nil), r.all...)
+	return append([]wire.Refusal(nil), r.all...)
 }
 
 func TestRefused(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%+v", res)
 				}
 				eventually(t, "a refusal is told", func() bool { return len(told.get()) > 0 })
-				want := direct.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
+				want := wire.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
 				if layered {
 					want.RemoteAddr = told.get()[0].RemoteAddr // the relay's
 				}
@@ -158,7 +158,7 @@ func TestRefusedFlood(t *testing.T) {
 		var told refusalsOf
 		var once sync.Once
 		release := make(chan struct{})
-		s := start(t, &Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r direct.Refusal) {
+		s := start(t, &Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r wire.Refusal) {
 			once.Do(func() { <-release })
 			told.add(r)
 		}})

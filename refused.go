@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file is what the server refuses without its handler: it is counted, and a
@@ -53,10 +53,10 @@ const (
 type refusals struct {
 	mu      sync.Mutex
 	counts  map[refusalKey]int64
-	pending []direct.Refusal // to be told; at most maxToldRefusals and one
-	running bool             // a goroutine tells
-	since   time.Time        // when the present second began
-	told    int              // in it
+	pending []wire.Refusal // to be told; at most maxToldRefusals and one
+	running bool           // a goroutine tells
+	since   time.Time      // when the present second began
+	told    int            // in it
 	omitted int64
 	timer   *time.Timer // tells how many were omitted
 }
@@ -90,7 +90,7 @@ func (s *Server) refused(peer string, status int, reason string, head []byte) {
 		return
 	}
 	r.told++
-	s.tellRefusal(direct.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
+	s.tellRefusal(wire.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
 }
 
 // tellOmitted tells how many refusals were not told of, if any were.
@@ -102,12 +102,12 @@ func (s *Server) tellOmitted() {
 		return
 	}
 	r.timer.Stop()
-	s.tellRefusal(direct.Refusal{Omitted: r.omitted})
+	s.tellRefusal(wire.Refusal{Omitted: r.omitted})
 	r.omitted = 0
 }
 
 // tellRefusal has the hook called. refusals.mu is held.
-func (s *Server) tellRefusal(one direct.Refusal) {
+func (s *Server) tellRefusal(one wire.Refusal) {
 	r := &s.refusals
 	if r.pending = append(r.pending, one); !r.running {
 		r.running = true
@@ -135,7 +135,7 @@ func (s *Server) tellRefusals() {
 	}
 }
 
-func (s *Server) callRefused(one direct.Refusal) {
+func (s *Server) callRefused(one wire.Refusal) {
 	defer func() {
 		if e := recover(); e != nil {
 			s.logf("chert: Refused panicked: %v", e)

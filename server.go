@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
@@ -108,7 +108,7 @@ type Server struct {
 	// time calls it, after the answer, and never one that serves requests. It is
 	// told of 20 refusals a second at most; of more it is told how many there were.
 	// Stats counts them all. middleware.AccessLog has a method for it.
-	Refused func(direct.Refusal)
+	Refused func(wire.Refusal)
 	// BaseContext gives the context that all requests of a listener derive
 	// from. Default context.Background.
 	BaseContext func(net.Listener) context.Context

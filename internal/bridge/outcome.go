@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file is how those who watch an answer learn what has become of it.
@@ -12,32 +12,32 @@ import (
 // Outcome is an answer that has been given to the Link, as far as its watcher is
 // to be told of it. The zero value has no watcher.
 type Outcome struct {
-	watcher direct.Watcher
+	watcher wire.Watcher
 	c       *Client
-	d       direct.Delivery // if none of it is lost
+	d       wire.Delivery // if none of it is lost
 }
 
 // OutcomeOf is that of an answer that was made whole.
-func OutcomeOf(a *direct.Answer) Outcome {
-	return Outcome{watcher: a.Watcher, d: direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
+func OutcomeOf(a *wire.Answer) Outcome {
+	return Outcome{watcher: a.Watcher, d: wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
 }
 
 // Abandoned is that of a direct answer that is not given, because its handler has
 // panicked.
-func Abandoned(x *direct.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
+func Abandoned(x *wire.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
 
 // Watched reports whether there is a watcher.
 func (o *Outcome) Watched() bool { return o.watcher != nil }
 
 // Watch implements what direct.Watch looks for.
-func (w *Response) Watch(watcher direct.Watcher) bool {
+func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.usable() {
 		return false
 	}
 	w.begin()
-	w.watcher = direct.Both(w.watcher, watcher)
+	w.watcher = wire.Both(w.watcher, watcher)
 	return true
 }
 

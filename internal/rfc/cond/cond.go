@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // A Result is what is to be done with a request.
@@ -37,7 +37,7 @@ const (
 //
 // Check does not allocate, but f.All may; that is asked only if there is a
 // condition and one line of it does not settle it.
-func Check(method string, f direct.Fields, etag string, modified time.Time) Result {
+func Check(method string, f wire.Fields, etag string, modified time.Time) Result {
 	switch method {
 	case http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		// Section 13.2.1: a server MUST ignore conditions where the method does
@@ -73,7 +73,7 @@ func Check(method string, f direct.Fields, etag string, modified time.Time) Resu
 // Named reports whether If-None-Match has etag letter by letter, so that a client
 // which knows a strong tag is told from one that knows the weak tag beside it.
 // "*" names none.
-func Named(f direct.Fields, etag string) bool {
+func Named(f wire.Fields, etag string) bool {
 	_, named := tags(f, ifNoneMatch, etag, exact)
 	if !named {
 		return false
@@ -89,7 +89,7 @@ func Named(f direct.Fields, etag string) bool {
 // A date is a weaker promise than a tag: of a file that changed twice in the
 // second of modified, it cannot tell which one the client has. Where that
 // matters, pass a zero modified for files that changed only just now.
-func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
+func RangeApplies(f wire.Fields, etag string, modified time.Time) bool {
 	if f.Get(ifRange) == nil {
 		return true
 	}
@@ -111,7 +111,7 @@ func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
 // date is the one date of the named field, in Unix seconds. ok is false if it is
 // to be ignored: for want of a field or of a modification date, because it is
 // malformed or because there are several (sections 13.1.3 and 13.1.4).
-func date(f direct.Fields, name string, modified time.Time) (t int64, ok bool) {
+func date(f wire.Fields, name string, modified time.Time) (t int64, ok bool) {
 	if modified.IsZero() || f.Get(name) == nil {
 		return 0, false
 	}
