@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file handles what the server refuses without calling its handler: it is
@@ -53,10 +53,10 @@ const (
 type refusals struct {
 	mu       sync.Mutex
 	counts   map[refusalKey]int64
-	pending  []direct.Refusal // to be reported; at most maxToldRefusals and one
-	running  bool             // a goroutine reports
-	since    time.Time        // when the current second began
-	reported int              // in it
+	pending  []wire.Refusal // to be reported; at most maxToldRefusals and one
+	running  bool           // a goroutine reports
+	since    time.Time      // when the current second began
+	reported int            // in it
 	omitted  int64
 	timer    *time.Timer // reports how many were omitted
 }
@@ -90,7 +90,7 @@ func (s *Server) refused(peer string, status int, reason string, head []byte) {
 		return
 	}
 	r.reported++
-	s.report(direct.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
+	s.report(wire.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
 }
 
 // reportOmitted reports how many refusals were not reported, if any.
@@ -102,12 +102,12 @@ func (s *Server) reportOmitted() {
 		return
 	}
 	r.timer.Stop()
-	s.report(direct.Refusal{Omitted: r.omitted})
+	s.report(wire.Refusal{Omitted: r.omitted})
 	r.omitted = 0
 }
 
 // report queues a refusal for the hook. refusals.mu is held.
-func (s *Server) report(one direct.Refusal) {
+func (s *Server) report(one wire.Refusal) {
 	r := &s.refusals
 	if r.pending = append(r.pending, one); !r.running {
 		r.running = true
@@ -135,7 +135,7 @@ func (s *Server) reportQueued() {
 	}
 }
 
-func (s *Server) callRefused(one direct.Refusal) {
+func (s *Server) callRefused(one wire.Refusal) {
 	defer func() {
 		if e := recover(); e != nil {
 			s.logf("chert: Refused panicked: %v", e)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -118,7 +120,7 @@ type AccessLog struct {
 
 // NewAccessLog makes an AccessLog. o may be nil.
 func NewAccessLog(o *AccessLogOptions) *AccessLog {
-	l := &AccessLog{o: options(o), mono: direct.Clock}
+	l := &AccessLog{o: options(o), mono: wire.Clock}
 	l.stamp.now = time.Now
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
@@ -194,7 +196,7 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		if !l.clf {
 			m.pattern = r.Pattern
 		}
-		if rec.trim(); seen.Hijacked() || !direct.Watch(w, rec) {
+		if rec.trim(); seen.Hijacked() || !wire.Watch(w, rec) {
 			rec.Sent(delivered(&seen, r, panicked))
 		}
 	}()
@@ -204,8 +206,8 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 
 // delivered is what becomes of an answer as far as it is known when its handler
 // has returned.
-func delivered(w *wrap.Writer, r *http.Request, panicked bool) direct.Delivery {
-	d := direct.Delivery{Status: w.Status(), Body: w.Written()}
+func delivered(w *wrap.Writer, r *http.Request, panicked bool) wire.Delivery {
+	d := wire.Delivery{Status: w.Status(), Body: w.Written()}
 	switch {
 	case w.Hijacked():
 		if d.Complete = true; d.Status == 0 {
@@ -231,13 +233,13 @@ func first(values []string) string {
 
 func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
 	l.admit()
-	if x.Time == 0 {
-		x.Time = l.mono() // for all inside too
+	if w := x.Wire(); w.Time() == 0 {
+		w.SetTime(l.mono()) // for all inside too
 	}
 	panicked := true
 	defer func() {
 		if answered || panicked { // else the plain way logs it
-			x.Watch(l.directRecord(x))
+			x.Wire().Watch(l.directRecord(x.Wire()))
 		}
 	}()
 	answered = next.ServeDirect(x)
@@ -245,20 +247,20 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	return answered
 }
 
-func (l *AccessLog) directRecord(x *direct.Exchange) *record {
-	rec := l.newRecord(x.Time)
+func (l *AccessLog) directRecord(x *wire.Exchange) *record {
+	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), filter.User(x), x.Method(), view(x.Target()), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host), view(x.Fields.Get("Referer")), view(x.Fields.Get("User-Agent"))
+		m.host, m.referer, m.agent = view(x.Host()), view(x.Fields().Get("Referer")), view(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
-			m.id = x.GetField(requestIDField)
+			m.id = x.GetHeader(requestIDField)
 		}
 		if !l.clf {
-			m.pattern = x.Pattern
+			m.pattern = x.Pattern()
 		}
 	}
 	rec.trim()

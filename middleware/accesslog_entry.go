@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file is what is logged of a request, from the handler's return until its
@@ -80,7 +80,7 @@ func (rec *record) Keep() {
 }
 
 // Sent implements direct.Watcher.
-func (rec *record) Sent(d direct.Delivery) {
+func (rec *record) Sent(d wire.Delivery) {
 	l, e := rec.l, &rec.e
 	e.size, e.aborted = d.Body, !d.Complete
 	if e.status = d.Status; e.status == 0 {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Refused writes a line for what the server has refused without its handler:
@@ -17,7 +17,7 @@ import (
 // status is "-". LogText, LogJSON and Logger say "refused" instead of "request",
 // and have the reason. Of those that the server does not tell, one line has the
 // number.
-func (l *AccessLog) Refused(r direct.Refusal) {
+func (l *AccessLog) Refused(r wire.Refusal) {
 	if !l.clf {
 		l.refusedRecord(&r)
 		return
@@ -56,7 +56,7 @@ func (l *AccessLog) Refused(r direct.Refusal) {
 	l.lines.end(append(b, '\n'), false)
 }
 
-func (l *AccessLog) refusedRecord(r *direct.Refusal) {
+func (l *AccessLog) refusedRecord(r *wire.Refusal) {
 	ctx := context.Background()
 	if !l.handler.Enabled(ctx, slog.LevelInfo) {
 		return

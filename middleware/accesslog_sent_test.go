@@ -18,6 +18,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // serveLogged serves h on both engines of chert and gives f an address, and what
@@ -71,7 +72,7 @@ func TestAccessLogCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := direct.HandlerFunc(func(x *direct.Exchange) {
-		x.SetField("Content-Type", "x/y")
+		x.SetHeader("Content-Type", "x/y")
 		x.SendFile(direct.File{File: file, Len: size})
 	})
 	for _, format := range []LogFormat{LogCombined, LogText} {
@@ -170,7 +171,7 @@ func TestAccessLogOutside(t *testing.T) {
 				w.Header().Set("Content-Type", "text/plain")
 				io.WriteString(w, body)
 			}),
-			"direct": direct.HandlerFunc(func(x *direct.Exchange) { x.SetField("Content-Type", "text/plain"); x.WriteString(body) }),
+			"direct": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain"); x.WriteString(body) }),
 		} {
 			serveLogged(t, Chain(h, chain...), l, func(t *testing.T, addr string, stop func()) {
 				out.Reset()
@@ -199,16 +200,16 @@ func TestAccessLogRefused(t *testing.T) {
 	const from = "192.0.2.1 - - [21/Nov/2026:04:05:06 +0100] "
 	for _, tt := range []struct {
 		o    AccessLogOptions
-		r    direct.Refusal
+		r    wire.Refusal
 		want string
 	}{
-		{AccessLogOptions{}, direct.Refusal{Status: 400, Line: `GET /%zz`}, from + `"GET /%zz" 400 - "-" "-"`},
-		{AccessLogOptions{Format: LogCommon}, direct.Refusal{Status: 400, Line: `\x16`}, from + `"\x16" 400 -`},
-		{AccessLogOptions{Format: LogCommon}, direct.Refusal{Status: 503}, from + `"-" 503 -`},
-		{AccessLogOptions{Format: LogVhostCombined, Latency: true, RequestID: true}, direct.Refusal{}, "-:80 " + from + `"-" - - "-" "-" 0 -`},
-		{AccessLogOptions{Format: LogCommon}, direct.Refusal{Omitted: 7}, "- - - [21/Nov/2026:04:05:06 +0100] " + `"7 more were refused" - -`},
-		{AccessLogOptions{Format: LogText}, direct.Refusal{Status: 400, Reason: "missing Host", Line: `GET / HTTP/1.1`}, `msg=refused status=400 reason="missing Host" remote=192.0.2.1 line="GET / HTTP/1.1"`},
-		{AccessLogOptions{Format: LogJSON}, direct.Refusal{Omitted: 7}, `"msg":"refused","omitted":7}`},
+		{AccessLogOptions{}, wire.Refusal{Status: 400, Line: `GET /%zz`}, from + `"GET /%zz" 400 - "-" "-"`},
+		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Status: 400, Line: `\x16`}, from + `"\x16" 400 -`},
+		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Status: 503}, from + `"-" 503 -`},
+		{AccessLogOptions{Format: LogVhostCombined, Latency: true, RequestID: true}, wire.Refusal{}, "-:80 " + from + `"-" - - "-" "-" 0 -`},
+		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Omitted: 7}, "- - - [21/Nov/2026:04:05:06 +0100] " + `"7 more were refused" - -`},
+		{AccessLogOptions{Format: LogText}, wire.Refusal{Status: 400, Reason: "missing Host", Line: `GET / HTTP/1.1`}, `msg=refused status=400 reason="missing Host" remote=192.0.2.1 line="GET / HTTP/1.1"`},
+		{AccessLogOptions{Format: LogJSON}, wire.Refusal{Omitted: 7}, `"msg":"refused","omitted":7}`},
 	} {
 		var out bytes.Buffer
 		tt.o.Output = &out
@@ -239,10 +240,10 @@ func TestAccessLogKept(t *testing.T) {
 			var x direct.Exchange
 			exchange(&x, request("GET", fmt.Sprintf("/%d/%s", i, target), ""))
 			l.Wrap(hello).(direct.Handler).ServeDirect(&x)
-			a := x.Finish()
+			a := x.Wire().Finish()
 			a.Watcher.Keep()
-			clear(x.Target)
-			a.Watcher.Sent(direct.Delivery{Status: 200, Complete: true}) // would wait
+			clear(x.Wire().Target())
+			a.Watcher.Sent(wire.Delivery{Status: 200, Complete: true}) // would wait
 			if l.lines.Full() || l.later.full.Load() {
 				break
 			}

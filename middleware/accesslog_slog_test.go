@@ -20,7 +20,7 @@ import (
 type routed struct{}
 
 func (routed) ServeDirect(x *direct.Exchange) bool {
-	x.Pattern = "GET /users/{id}"
+	x.Wire().SetPattern("GET /users/{id}")
 	x.WriteString("hello")
 	return true
 }

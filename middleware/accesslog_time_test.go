@@ -65,7 +65,7 @@ func TestAccessLogTime(t *testing.T) {
 		l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Latency: true, Output: &out})
 		l.mono, l.stamp = w.clock, w.stamp()
 		h := l.Wrap(direct.HandlerFunc(func(x *direct.Exchange) {
-			if x.Time == 0 && way != "plain" {
+			if x.Wire().Time() == 0 && way != "plain" {
 				t.Error("those inside do not get the time")
 			}
 			w.mono += 90 * time.Second
@@ -81,9 +81,9 @@ func TestAccessLogTime(t *testing.T) {
 			var x direct.Exchange
 			exchange(&x, r)
 			came -= 3 * time.Second
-			x.Time = came
+			x.Wire().SetTime(came)
 			h.ServeDirect(&x)
-			sent(x.Finish())
+			sent(x.Wire().Finish())
 		}
 		l.Close()
 		want := fmt.Sprintf("%s%s\"GET / HTTP/1.1\" 200 - %d\n", "192.0.2.1 - - ", moment.Add(came).Format(stampLayout+" "), (w.mono - came).Microseconds())

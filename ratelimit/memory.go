@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Memory is the Store of one process. It is safe for concurrent use. A decision is
@@ -61,7 +61,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	m := &Memory{clock: o.Clock, maxKeys: o.MaxKeys, tables: make(map[limitID]*table)}
 	if m.clock == nil {
-		m.clock, m.directs = direct.Clock, true
+		m.clock, m.directs = wire.Clock, true
 	}
 	if m.maxKeys <= 0 {
 		m.maxKeys = DefaultMaxKeys

@@ -126,16 +126,16 @@ func (m miss) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m miss) ServeDirect(x *direct.Exchange) bool {
 	var ma match
 	t := m.r.current()
-	return !escaped(x) && t.find(&ma, withoutPort(stringOf(x.Host)), x.Method, stringOf(x.Path)) == nil && t.missDirect(x)
+	return !escaped(x) && t.find(&ma, withoutPort(stringOf(x.Host())), x.Method(), stringOf(x.Path())) == nil && t.missDirect(x)
 }
 
 // missDirect answers x if its path is clean and has no route.
 func (t *table) missDirect(x *direct.Exchange) bool {
-	path, host := stringOf(x.Path), withoutPort(stringOf(x.Host))
-	if x.Method == http.MethodConnect || !isClean(path) || t.folder(host, x.Method, path) != nil {
+	path, host := stringOf(x.Path()), withoutPort(stringOf(x.Host()))
+	if x.Method() == http.MethodConnect || !isClean(path) || t.folder(host, x.Method(), path) != nil {
 		return false
 	}
-	o := t.refuse(host, x.Method, path)
+	o := t.refuse(host, x.Method(), path)
 	own := t.missing
 	if o.allow != "" {
 		own = t.notAllow
@@ -145,7 +145,7 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 			return false
 		}
 		if o.allow != "" {
-			x.SetField("Allow", o.allow)
+			x.SetHeader("Allow", o.allow)
 		}
 		return d.ServeDirect(x)
 	}
@@ -154,12 +154,12 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 		x.Send(notFound)
 	case http.StatusNoContent:
 		x.SetStatus(o.status)
-		x.SetField("Allow", o.allow)
+		x.SetHeader("Allow", o.allow)
 	default:
 		x.SetStatus(o.status)
-		x.SetField("Allow", o.allow)
-		x.SetField("Content-Type", "text/plain; charset=utf-8")
-		x.SetField("X-Content-Type-Options", "nosniff")
+		x.SetHeader("Allow", o.allow)
+		x.SetHeader("Content-Type", "text/plain; charset=utf-8")
+		x.SetHeader("X-Content-Type-Options", "nosniff")
 		io.WriteString(x, http.StatusText(o.status)+"\n")
 	}
 	return true

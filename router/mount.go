@@ -67,10 +67,11 @@ func (m *mounted) ServeDirect(x *direct.Exchange) bool {
 	if !ok {
 		return false
 	}
-	path := x.Path
-	x.Path = path[m.cut(stringOf(path)):]
+	w := x.Wire()
+	path := w.Path()
+	w.SetPath(path[m.cut(stringOf(path)):])
 	done := d.ServeDirect(x)
-	x.Path = path
+	w.SetPath(path)
 	return done
 }
 

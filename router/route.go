@@ -49,10 +49,11 @@ func (rt *Route) set(r *http.Request, m *match, path string) {
 
 // setDirect is set on an exchange, for a path without a percent sign.
 func (rt *Route) setDirect(x *direct.Exchange, m *match, path string) {
-	x.Pattern = rt.text
+	w := x.Wire()
+	w.SetPattern(rt.text)
 	for i, name := range rt.names {
 		if name != "" {
-			x.SetPathValue(name, bytesOf(m.value(i, path)))
+			w.SetPathValue(name, bytesOf(m.value(i, path)))
 		}
 	}
 }

@@ -89,21 +89,21 @@ func (r *Router) ServeDirect(x *direct.Exchange) bool {
 	}
 	var m match
 	t := r.current()
-	rt, sure := t.quick(&m, x.Method, stringOf(x.Host), stringOf(x.Path))
+	rt, sure := t.quick(&m, x.Method(), stringOf(x.Host()), stringOf(x.Path()))
 	if rt == nil && t.bare {
 		return t.missDirect(x)
 	}
 	if rt == nil || !sure {
 		return t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
 	}
-	rt.setDirect(x, &m, stringOf(x.Path))
+	rt.setDirect(x, &m, stringOf(x.Path()))
 	return rt.direct != nil && rt.direct.ServeDirect(x)
 }
 
 // escaped reports whether the path had a percent sign when received.
 func escaped(x *direct.Exchange) bool {
-	i := bytes.IndexByte(x.Target, '%')
-	return i >= 0 && bytes.IndexByte(x.Target[:i], '?') < 0
+	i := bytes.IndexByte(x.Wire().Target(), '%')
+	return i >= 0 && bytes.IndexByte(x.Wire().Target()[:i], '?') < 0
 }
 
 // current returns the table in use.

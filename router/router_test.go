@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/router"
 )
 
@@ -577,10 +578,10 @@ func TestAllocs(t *testing.T) {
 		req := httptest.NewRequest("GET", tt.target, nil)
 		var x direct.Exchange
 		var c http.Request
-		in := direct.Request{Method: req.Method, Target: []byte(req.URL.Path), Path: []byte(req.URL.Path), Host: []byte(req.Host)}
+		in := wire.Request{Method: req.Method, Target: []byte(req.URL.Path), Path: []byte(req.URL.Path), Host: []byte(req.Host)}
 		got := testing.AllocsPerRun(100, func() {
 			if tt.direct {
-				x.Reset(in)
+				x.Wire().Reset(in)
 				if !r.ServeDirect(&x) {
 					t.Fatalf("%s does not go the direct way", tt.target)
 				}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
@@ -19,7 +20,7 @@ var errLater = errors.New("static: not on the direct way")
 
 // answer answers x and reports whether it did; with p it always does.
 func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
-	if x.Method != http.MethodGet && x.Method != http.MethodHead {
+	if x.Method() != http.MethodGet && x.Method() != http.MethodHead {
 		h.otherMethod(x)
 		return true
 	}
@@ -55,11 +56,11 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 // calls, which block only if the file must be read from disk: the loop then
 // continues without this goroutine (docs/adr/0015).
 func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
-	if !h.src.keeps() || h.sweepDue(now) || len(x.Path) < 2 || x.Path[0] != '/' {
+	if !h.src.keeps() || h.sweepDue(now) || len(x.Path()) < 2 || x.Path()[0] != '/' {
 		return false
 	}
-	name := string(x.Path[1:])
-	if t := parsePath(viewString(x.Path)); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
+	name := string(x.Path()[1:])
+	if t := parsePath(viewString(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
 		return false
 	}
 	e, err := h.get(key{name, 0}, now)
@@ -79,7 +80,7 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 // find looks up the requested file in the cache, which contains only names that
 // may be served: so it compares the path as received and nothing else.
 func (h *Handler) find(x *direct.Exchange, now int64) *entry {
-	path := x.Path
+	path := x.Path()
 	if len(path) == 0 || path[0] != '/' {
 		return nil
 	}
@@ -116,7 +117,7 @@ func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error
 		}
 		e = v
 	}
-	switch cond.Check(x.Method, x.Fields, e.etag, e.modified) {
+	switch cond.Check(x.Method(), x.Wire().Fields(), e.etag, e.modified) {
 	case cond.NotModified:
 		x.Send(e.notModified())
 	case cond.Failed:
@@ -132,11 +133,11 @@ func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error
 func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 	// RFC 9110 section 14.2: Range applies only to GET. If-Range comes last of
 	// the conditions (section 13.2.2).
-	if x.Method == http.MethodGet && e.seekable {
+	if x.Method() == http.MethodGet && e.seekable {
 		// Range is not a list, so several lines are malformed, and
 		// intermediaries may have used any of them. The whole content is always
 		// correct.
-		if v := x.Fields.Get("Range"); v != nil && direct.Count(x.Fields, "Range") == 1 && cond.RangeApplies(x.Fields, e.etag, e.modified) {
+		if v := x.RequestHeader("Range"); v != nil && wire.Count(x.Wire().Fields(), "Range") == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}
@@ -144,8 +145,8 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		x.Send(e.ok)
 		return nil
 	}
-	if x.Method == http.MethodHead {
-		x.Send(e.head)
+	if x.Method() == http.MethodHead {
+		x.Wire().Send(e.head)
 		e.release()
 		return nil
 	}
@@ -159,7 +160,7 @@ var unopened = new(os.File)
 // setFields sets the fields of the content.
 func (e *entry) setFields(x *direct.Exchange) {
 	for i := range e.fields {
-		x.AddField(e.fields[i].Name, e.fields[i].Value)
+		x.AddHeader(e.fields[i].Name, e.fields[i].Value)
 	}
 }
 
@@ -193,7 +194,7 @@ func (h *Handler) sendFile(x *direct.Exchange, e *entry, p *plain, part *ranges.
 		}
 	}
 	if whole {
-		x.SendFileAs(e.head, f)
+		x.Wire().SendFileAs(e.head, f)
 		return nil
 	}
 	e.setFields(x)

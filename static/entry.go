@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/rfc/media"
@@ -36,9 +37,9 @@ type entry struct {
 
 	etag     string    // as sent: "" if a rule removes it
 	modified time.Time // zero if there is none, or a rule removes it
-	fields   []direct.Field
+	fields   []wire.Field
 	ok       *direct.Response // the whole response; nil unless in memory
-	head     *direct.Response // the same without its content; nil if it is in memory
+	head     *wire.Response   // the same without its content; nil if it is in memory
 
 	negotiable bool  // its responses depend on Accept-Encoding
 	squeezable bool  // it may be compressed on the fly
@@ -211,7 +212,7 @@ func (e *entry) answers(head http.Header) {
 		e.ok = whole
 		e.body = answerOf(whole).Body // the same bytes once
 	default:
-		e.head = direct.NewFileResponse(http.StatusOK, head, e.stat.size)
+		e.head = wire.NewFileResponse(http.StatusOK, head, e.stat.size)
 	}
 }
 
@@ -237,11 +238,11 @@ func (e *entry) notModified() *direct.Response {
 }
 
 // answerOf returns what a server would send for r.
-func answerOf(r *direct.Response) direct.Answer {
+func answerOf(r *direct.Response) wire.Answer {
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: http.MethodGet})
+	x.Wire().Reset(wire.Request{Method: http.MethodGet})
 	x.Send(r)
-	return x.Finish()
+	return x.Wire().Finish()
 }
 
 // addVary adds a name to Vary, which a rule may have set.

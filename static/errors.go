@@ -20,10 +20,10 @@ const allow = "GET, HEAD, OPTIONS"
 // otherMethod answers what is neither GET nor HEAD.
 func (h *Handler) otherMethod(x *direct.Exchange) {
 	status := http.StatusMethodNotAllowed
-	if x.Method == http.MethodOptions {
+	if x.Method() == http.MethodOptions {
 		status = http.StatusNoContent
 	}
-	h.refuse(x, status, strings.TrimPrefix(string(x.Path), "/"))
+	h.refuse(x, status, strings.TrimPrefix(string(x.Path()), "/"))
 }
 
 // fail answers what could not be opened, read or listed.
@@ -80,7 +80,7 @@ func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 // navigates reports whether a browser navigates to a page, and does not load a
 // script or an image: those must be 404, or the page would be taken for them.
 func navigates(x *direct.Exchange, name string) bool {
-	accept := field.Joined(x.Fields, "Accept")
+	accept := field.Joined(x.Wire().Fields(), "Accept")
 	if bytes.Contains(accept, []byte("text/html")) {
 		return true
 	}
@@ -99,7 +99,7 @@ func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now in
 	case e.ok != nil:
 		x.Write(e.body)
 		e.release()
-	case x.Method == http.MethodHead:
+	case x.Method() == http.MethodHead:
 		f.File = unopened
 		x.SendFile(f)
 	case e.file != nil:
@@ -118,7 +118,7 @@ func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now in
 	h.apply(head, name, notKept)
 	x.SetStatus(http.StatusNotFound)
 	for name, values := range head {
-		x.SetField(name, values[0])
+		x.SetHeader(name, values[0])
 	}
 	return true
 }
@@ -133,5 +133,5 @@ func (h *Handler) failed(x *direct.Exchange, e *entry) {
 // 15.5.17).
 func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
 	h.refuseOf(x, e, http.StatusRequestedRangeNotSatisfiable)
-	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
+	x.AddHeader("Content-Range", ranges.Unsatisfied(e.size()))
 }

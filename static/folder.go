@@ -18,15 +18,15 @@ import (
 
 // resolve answers a request from the source.
 func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
-	t := parsePath(string(x.Path))
+	t := parsePath(string(x.Path()))
 	if h.hidden(t.name) || !h.src.localName(t.name) {
 		h.absent(x, p, t.name, now)
 		return
 	}
-	if t.name == "" && len(x.Path) == 0 {
+	if t.name == "" && len(x.Path()) == 0 {
 		// What http.StripPrefix leaves of the prefix itself: relative links in
 		// the index would resolve wrongly.
-		if raw, _, _ := bytes.Cut(x.Target, []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
+		if raw, _, _ := bytes.Cut(x.Wire().Target(), []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
 			h.redirect(x, "", true)
 			return
 		}
@@ -93,12 +93,12 @@ func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
 // redirect sends the client to a folder's name with a slash, or a file's
 // without.
 func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
-	raw := string(x.Target)
+	raw := string(x.Wire().Target())
 	if raw == "" {
 		// A request that no server has read.
-		raw = (&url.URL{Path: string(x.Path)}).EscapedPath()
+		raw = (&url.URL{Path: string(x.Path())}).EscapedPath()
 	}
-	to := location(raw, string(x.RawQuery), folder)
+	to := location(raw, string(x.RawQuery()), folder)
 	if to == "" {
 		h.refuse(x, http.StatusNotFound, name)
 		return
@@ -147,7 +147,7 @@ func (l *lists) leave() { <-l.places }
 
 // listingKind returns the kind of listing requested.
 func (h *Handler) listingKind(x *direct.Exchange) kind {
-	query := viewString(x.RawQuery)
+	query := viewString(x.RawQuery())
 	o := listing.ParseOrder(query)
 	k := kindListing | kind(o.By)<<kindColumnShift
 	if o.Desc {
@@ -169,7 +169,7 @@ func wantsJSON(x *direct.Exchange, query string) bool {
 			return format == "json"
 		}
 	}
-	accept := field.Joined(x.Fields, "Accept")
+	accept := field.Joined(x.Wire().Fields(), "Accept")
 	return bytes.Contains(accept, []byte("application/json")) && !bytes.Contains(accept, []byte("text/html"))
 }
 

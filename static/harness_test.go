@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // old is when the files of tests are from: young ones are read again.
@@ -158,18 +159,18 @@ func askDirect(h direct.Handler, method, target string, lines ...string) (reply,
 		panic(err)
 	}
 	var x direct.Exchange
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: method, Target: []byte(target), Path: []byte(u.Path), RawQuery: []byte(u.RawQuery),
 		Host: []byte("example.com"), Fields: parseLines(lines),
 	})
 	if !h.ServeDirect(&x) {
-		if x.Size() != 0 || x.Status() != 200 {
+		if x.Wire().Size() != 0 || x.Wire().Status() != 200 {
 			panic("the direct way has left something behind")
 		}
-		x.Drop()
+		x.Wire().Drop()
 		return reply{}, false
 	}
-	a := x.Finish()
+	a := x.Wire().Finish()
 	r := reply{status: a.Status, head: http.Header{}}
 	for _, f := range a.Fields {
 		r.head.Add(f.Name, f.Value)

@@ -31,13 +31,13 @@ var ups = [forms]string{pageHere: "./", pageUp: "../"}
 // Accept when they navigate to a page, and not when they load an image or a
 // script.
 func formFor(x *direct.Exchange) form {
-	if !bytes.Contains(field.Joined(x.Fields, "Accept"), []byte("text/html")) {
+	if !bytes.Contains(field.Joined(x.Wire().Fields(), "Accept"), []byte("text/html")) {
 		return line
 	}
-	switch n := len(x.Path); {
+	switch n := len(x.Path()); {
 	case n <= 1:
 		return page
-	case x.Path[n-1] == '/':
+	case x.Path()[n-1] == '/':
 		return pageUp
 	}
 	return pageHere
@@ -116,8 +116,8 @@ func (f form) body(status int) []byte {
 func (h *Handler) refuseOf(x *direct.Exchange, e *entry, status int) {
 	f := formFor(x)
 	x.SetStatus(status)
-	x.AddField("Content-Type", f.media())
-	x.AddField("X-Content-Type-Options", "nosniff")
+	x.AddHeader("Content-Type", f.media())
+	x.AddHeader("X-Content-Type-Options", "nosniff")
 	vary, policy := "", f != line
 	for _, own := range e.fields {
 		switch {
@@ -128,12 +128,12 @@ func (h *Handler) refuseOf(x *direct.Exchange, e *entry, status int) {
 			policy = false
 		}
 		if notKept(own.Name) && own.Name != "X-Content-Type-Options" || own.Name == "Etag" {
-			x.AddField(own.Name, own.Value)
+			x.AddHeader(own.Name, own.Value)
 		}
 	}
-	x.AddField("Vary", varyOn(vary, "Accept"))
+	x.AddHeader("Vary", varyOn(vary, "Accept"))
 	if policy {
-		x.AddField("Content-Security-Policy", listing.ContentSecurityPolicy)
+		x.AddHeader("Content-Security-Policy", listing.ContentSecurityPolicy)
 	}
 	x.Write(f.body(status))
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // A rule is a Rule that has been checked. Immutable.
 type rule struct {
 	pattern string
-	base    bool           // the pattern matches the last segment
-	fields  []direct.Field // canonical names
+	base    bool         // the pattern matches the last segment
+	fields  []wire.Field // canonical names
 }
 
 func newRule(r *Rule) (rule, error) {
@@ -30,9 +31,9 @@ func newRule(r *Rule) (rule, error) {
 		if err := checkField(canon, value); err != nil {
 			return rule{}, fmt.Errorf("static: Rules: %q: the field %q %w", r.Match, name, err)
 		}
-		out.fields = append(out.fields, direct.Field{Name: canon, Value: value})
+		out.fields = append(out.fields, wire.Field{Name: canon, Value: value})
 	}
-	slices.SortFunc(out.fields, func(a, b direct.Field) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -52,7 +53,7 @@ func checkField(name, value string) (err error) {
 			err = fmt.Errorf("cannot be set")
 		}
 	}()
-	new(direct.Exchange).AddField(name, value)
+	new(direct.Exchange).AddHeader(name, value)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file is what only the plain way can do: open files and stream.
@@ -35,7 +36,7 @@ func (p *plain) SendFile(f direct.File) error {
 	if p.stream != nil {
 		return p.stream(p.ResponseWriter)
 	}
-	if s, ok := p.ResponseWriter.(direct.FileSender); ok {
+	if s, ok := p.ResponseWriter.(wire.FileSender); ok {
 		return s.SendFile(f)
 	}
 	if d := p.own(&f); d != nil {

@@ -34,7 +34,7 @@ const late = int64(2 * time.Second)
 // on: RFC 9110 section 12.4.1 lets a server disregard the field instead, and
 // nginx and Apache do.
 func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*entry, error) {
-	accept := field.Joined(x.Fields, "Accept-Encoding")
+	accept := field.Joined(x.Wire().Fields(), "Accept-Encoding")
 	if accept == nil {
 		return e, nil
 	}

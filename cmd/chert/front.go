@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
@@ -90,20 +91,20 @@ func (g *generation) idle() bool {
 
 // ServeDirect implements direct.Handler.
 func (f *front) ServeDirect(x *direct.Exchange) bool {
-	shard := shardOf(x.RemoteAddr)
+	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
 	// The log may have to wait: on the plain way only.
-	start, path := x.Now(), view(x.Path) // now: the handler may change it
+	start, path := x.Wire().Now(), view(x.Path()) // now: the handler may change it
 	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
-	x.Watch(f.tally.watch(shard, x.Method, path, start))
+	x.Wire().Watch(f.tally.watch(shard, x.Method(), path, start))
 	return true
 }
 
 // refused is chert.Server's Refused.
-func (f *front) refused(r direct.Refusal) {
+func (f *front) refused(r wire.Refusal) {
 	if access := f.now.Load().access; access != nil {
 		access.Refused(r)
 	}
@@ -114,9 +115,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shard := shardOf(r.RemoteAddr)
 	g := f.enter(shard)
 	defer g.leave(shard)
-	c := f.tally.watch(shard, r.Method, r.URL.Path, direct.Clock())
-	if !direct.Watch(w, c) { // not chert's server
-		defer c.Sent(direct.Delivery{})
+	c := f.tally.watch(shard, r.Method, r.URL.Path, wire.Clock())
+	if !wire.Watch(w, c) { // not chert's server
+		defer c.Sent(wire.Delivery{})
 	}
 	g.handler.ServeHTTP(w, r)
 }

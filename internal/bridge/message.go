@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -62,7 +62,7 @@ type Progress struct {
 	Trailers []string
 	Given    int64 // of the body, passed to Message and Link
 	Err      error // of the connection; sticky
-	watcher  direct.Watcher
+	watcher  wire.Watcher
 
 	notify chan bool // for CloseNotify
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // This file notifies the watcher of a response of its delivery.
@@ -12,32 +12,32 @@ import (
 // Outcome is what the watcher of a response will be told about its delivery. The
 // zero value has no watcher.
 type Outcome struct {
-	watcher direct.Watcher
+	watcher wire.Watcher
 	c       *Client
-	d       direct.Delivery // if none of it is lost
+	d       wire.Delivery // if none of it is lost
 }
 
 // OutcomeOf returns the Outcome of a complete answer.
-func OutcomeOf(a *direct.Answer) Outcome {
-	return Outcome{watcher: a.Watcher, d: direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
+func OutcomeOf(a *wire.Answer) Outcome {
+	return Outcome{watcher: a.Watcher, d: wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
 }
 
 // Abandoned returns the Outcome of a direct answer that is not sent, because its
 // handler has panicked.
-func Abandoned(x *direct.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
+func Abandoned(x *wire.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
 
 // Watched reports whether there is a watcher.
 func (o *Outcome) Watched() bool { return o.watcher != nil }
 
-// Watch implements the method that direct.Watch calls.
-func (w *Response) Watch(watcher direct.Watcher) bool {
+// Watch implements the method that wire.Watch calls.
+func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.usable() {
 		return false
 	}
 	w.begin()
-	w.watcher = direct.Both(w.watcher, watcher)
+	w.watcher = wire.Both(w.watcher, watcher)
 	return true
 }
 

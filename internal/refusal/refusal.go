@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // A Problem is the content of a refusal, as RFC 9457 defines it.
@@ -64,11 +65,11 @@ func (k *Hook) Body(p *Problem, h http.Header) []byte { return k.respond(p, h) }
 
 // of returns what the hook makes of refused, made once.
 func (k *Hook) of(refused *direct.Response) *direct.Response {
-	return refused.Derive(k.key, func(r *direct.Response) *direct.Response {
+	return (*direct.Response)(refused.Wire().Derive(k.key, func(r *wire.Response) *wire.Response {
 		h := r.Header()
 		body := k.respond(&Problem{Title: http.StatusText(r.Status()), Status: r.Status()}, h)
-		return direct.NewResponse(r.Status(), h, body)
-	})
+		return wire.NewResponse(r.Status(), h, body)
+	}))
 }
 
 // Around returns the hook around w, nil if there is none.
@@ -90,7 +91,7 @@ type hookKey struct{}
 // Set makes k the hook of x, and returns the previous one.
 func Set(x *direct.Exchange, k *Hook) (before *Hook) {
 	before = In(x)
-	x.SetValue(hookKey{}, k)
+	x.Wire().SetValue(hookKey{}, k)
 	return before
 }
 

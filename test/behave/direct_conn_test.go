@@ -25,15 +25,15 @@ func TestDirectLate(t *testing.T) {
 		release, running := make(chan struct{}), make(chan struct{}, 1000)
 		ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 			// A copy: what is checked is that the request stays as it is.
-			target, own := string(x.Target), string(x.Fields.Get("X-Own"))
+			target, own := string(x.Wire().Target()), string(x.RequestHeader("X-Own"))
 			if strings.HasPrefix(target, "/late") {
 				running <- struct{}{}
 				<-release
 			}
-			if string(x.Target) != target || string(x.Fields.Get("X-Own")) != own || string(x.Host) != "h" {
-				t.Errorf("%s %s has become %s %s", target, own, x.Target, x.Fields.Get("X-Own"))
+			if string(x.Wire().Target()) != target || string(x.RequestHeader("X-Own")) != own || string(x.Host()) != "h" {
+				t.Errorf("%s %s has become %s %s", target, own, x.Wire().Target(), x.RequestHeader("X-Own"))
 			}
-			x.WriteString(string(x.Target) + own)
+			x.WriteString(string(x.Wire().Target()) + own)
 		})})
 		var late []*servertest.Client
 		for i := range 6 * runtime.GOMAXPROCS(0) {
@@ -90,10 +90,10 @@ func TestDirectConnState(t *testing.T) {
 			ConnState: func(_ net.Conn, s http.ConnState) { states <- s },
 			Handler: directFunc{
 				func(x *direct.Exchange) bool {
-					if string(x.Path) == "/declined" {
+					if string(x.Path()) == "/declined" {
 						return false
 					}
-					if string(x.Path) == "/panic" {
+					if string(x.Path()) == "/panic" {
 						panic(http.ErrAbortHandler)
 					}
 					return true
@@ -134,7 +134,7 @@ func TestDirectShutdown(t *testing.T) {
 	eachDirect(t, func(t *testing.T, way directWay) {
 		running, release := make(chan struct{}, 1), make(chan struct{})
 		ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-			if string(x.Path) == "/" {
+			if string(x.Path()) == "/" {
 				running <- struct{}{}
 				<-release
 			}
@@ -169,7 +169,7 @@ func TestDirectShutdown(t *testing.T) {
 func TestDirectSlowBody(t *testing.T) {
 	t.Parallel()
 	eachDirect(t, func(t *testing.T, way directWay) {
-		ts := way.start(t, &chert.Server{ReadStallTimeout: servertest.Patience, Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body) })})
+		ts := way.start(t, &chert.Server{ReadStallTimeout: servertest.Patience, Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body()) })})
 		slow := ts.Dial()
 		slow.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello")
 		for range 4 * runtime.GOMAXPROCS(0) {
@@ -202,7 +202,7 @@ func TestDirectGoexitLate(t *testing.T) {
 	}
 	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.Inline, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 		n := 0
-		fmt.Sscan(string(x.RawQuery), &n)
+		fmt.Sscan(string(x.RawQuery()), &n)
 		for until := time.Now().Add(time.Millisecond + time.Duration(n)*20*time.Microsecond); time.Now().Before(until); {
 		}
 		runtime.Goexit()
@@ -261,7 +261,7 @@ func TestDirectAcceptedDuringShutdown(t *testing.T) {
 	ts := engines.Start(t, &chert.Server{
 		Engine:    chert.EngineLoops,
 		ConnState: func(net.Conn, http.ConnState) { <-release }, // holds the loops
-		Handler:   direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Target) }),
+		Handler:   direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Wire().Target()) }),
 	})
 	var all []*servertest.Client
 	for i := range 40 {

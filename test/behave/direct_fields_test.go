@@ -13,7 +13,7 @@ func TestDirectPragma(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
-			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Fields.Get("Cache-Control")) })})
+			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.RequestHeader("Cache-Control")) })})
 			if _, body := ts.Dial().Get("/", "Pragma: no-cache"); body != "no-cache" {
 				t.Errorf("Cache-Control is %q", body)
 			}
@@ -27,7 +27,7 @@ func TestDirectEmptyEncoding(t *testing.T) {
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Content-Encoding", "")
+				x.SetHeader("Content-Encoding", "")
 				x.WriteString("text")
 			})})
 			if res, _ := ts.Dial().Get("/"); res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
@@ -43,7 +43,7 @@ func TestDirectEmptyField(t *testing.T) {
 	for _, way := range directWays() {
 		t.Run(way.name, func(t *testing.T) {
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				fmt.Fprint(x, x.Fields.Get("X-Empty") != nil, x.Fields.Get("X-None") != nil)
+				fmt.Fprint(x, x.RequestHeader("X-Empty") != nil, x.RequestHeader("X-None") != nil)
 			})})
 			if _, body := ts.Dial().Get("/", "X-Empty:"); body != "true false" {
 				t.Errorf("got %s", body)

@@ -38,7 +38,7 @@ func TestDirectFileTooShort(t *testing.T) {
 			var done atomic.Int64
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 				f := direct.File{File: file, Offset: 1000, Len: 9001, Done: func() { done.Add(1) }}
-				if string(x.Path) == "/gone" {
+				if string(x.Path()) == "/gone" {
 					f.Offset = 20000
 				}
 				x.SendFile(f)
@@ -86,7 +86,7 @@ func TestDirectFileClientGone(t *testing.T) {
 			defer file.Close()
 			done := make(chan struct{}, 16)
 			ts := way.start(t, &chert.Server{WriteTimeout: servertest.Soon / 4, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Content-Type", "a/b")
+				x.SetHeader("Content-Type", "a/b")
 				x.SendFile(direct.File{File: file, Len: size, Done: func() { done <- struct{}{} }})
 			})})
 			c := ts.Dial()
@@ -123,7 +123,7 @@ func TestDirectFileDone(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			var first, second, panicked atomic.Int64
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				if string(x.Path) == "/panic" {
+				if string(x.Path()) == "/panic" {
 					x.SendFile(direct.File{File: file, Len: 10, Done: func() { panicked.Add(1) }})
 					panic(http.ErrAbortHandler)
 				}

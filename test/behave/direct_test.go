@@ -80,27 +80,27 @@ func (m *directMux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (m *directMux) ServeDirect(x *direct.Exchange) bool {
 	m.directly.Add(1)
-	return m.find(string(x.Path)).ServeDirect(x)
+	return m.find(string(x.Path())).ServeDirect(x)
 }
 
 // directSight writes down all of a request that a direct handler can see.
 func directSight(x *direct.Exchange) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s from=%s target=%q path=%q query=%q host=%q", x.Method, x.RemoteAddr, x.Target, x.Path, x.RawQuery, x.Host)
-	if len(x.Body) < 200 {
-		fmt.Fprintf(&b, " body=%q", x.Body)
+	fmt.Fprintf(&b, "%s from=%s target=%q path=%q query=%q host=%q", x.Method(), x.RemoteAddr(), x.Wire().Target(), x.Path(), x.RawQuery(), x.Host())
+	if len(x.Body()) < 200 {
+		fmt.Fprintf(&b, " body=%q", x.Body())
 	} else {
-		fmt.Fprintf(&b, " body=%d %x", len(x.Body), sum(x.Body))
+		fmt.Fprintf(&b, " body=%d %x", len(x.Body()), sum(x.Body()))
 	}
 	var all []string
-	for name, value := range x.Fields.All() {
+	for name, value := range x.Wire().Fields().All() {
 		key := http.CanonicalHeaderKey(string(name))
 		all = append(all, fmt.Sprintf("%s=%q", key, value))
 	}
 	slices.Sort(all)
 	fmt.Fprintf(&b, " all=%s", all)
 	for _, name := range []string{"X-One", "x-one", "Host", "host", "content-LENGTH", "Content-Type", "X-Twice", "x_odd", "X'Odd~", "Connection", "Nowhere", ""} {
-		if v := x.Fields.Get(name); v != nil {
+		if v := x.RequestHeader(name); v != nil {
 			fmt.Fprintf(&b, " %s=%q", name, v)
 		}
 	}
@@ -131,51 +131,54 @@ func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.
 		"readylength": direct.NewResponse(200, http.Header{"Content-Length": {"7"}, "content-length": {"8"}}, []byte("x")),
 		"readycoded":  direct.NewResponse(200, http.Header{"Content-Encoding": {"br"}}, []byte("x")),
 		"types": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "application/json")
+			x.SetHeader("Content-Type", "application/json")
 			x.WriteString("{}")
 		}),
 		"sniffed": direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("<html>hello") }),
 		"binary":  direct.HandlerFunc(func(x *direct.Exchange) { x.Write([]byte{0, 1, 2}) }),
 		"coded": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Encoding", "gzip")
+			x.SetHeader("Content-Encoding", "gzip")
 			x.WriteString("not really")
 		}),
 		"untyped": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "")
+			x.SetHeader("Content-Type", "")
 			x.WriteString("no type")
 		}),
 		"fields": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.AddField("X-B", "1")
-			x.AddField("x-a", "2")
-			x.AddField("X-B", "3")
-			x.SetField("x-c", "gone")
-			x.SetField("X-C", "4")
-			x.AddField("Server", "s")
-			x.AddField("Set-Cookie", "b=1")
-			x.AddField("Set-Cookie", "a=2")
-			x.SetField("X-B0", x.GetField("x-b")+x.GetField("none"))
-			x.SetField("Zz", "")
+			x.AddHeader("X-B", "1")
+			x.AddHeader("x-a", "2")
+			x.AddHeader("X-B", "3")
+			x.SetHeader("x-c", "gone")
+			x.SetHeader("X-C", "4")
+			x.AddHeader("Server", "s")
+			x.AddHeader("Set-Cookie", "b=1")
+			x.AddHeader("Set-Cookie", "a=2")
+			x.SetHeader("X-B0", x.Wire().GetHeader("x-b")+x.Wire().GetHeader("none"))
+			x.SetHeader("Zz", "")
 			x.WriteString("fields")
 		}),
 		"odd": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("X-Lines", "a\r\nSet-Cookie: b\n\rc")
-			x.SetField("X-Space", "  in the middle \t")
-			x.SetField("x_odd!#", "1")
-			x.SetField("X-High", "\xff\xfe")
+			x.SetHeader("X-Lines", "a\r\nSet-Cookie: b\n\rc")
+			x.SetHeader("X-Space", "  in the middle \t")
+			x.SetHeader("x_odd!#", "1")
+			x.SetHeader("X-High", "\xff\xfe")
 			x.WriteString("odd")
 		}),
 		"date": direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("date", "Mon, 01 Jan 1990 00:00:00 GMT, so to speak")
+			x.SetHeader("date", "Mon, 01 Jan 1990 00:00:00 GMT, so to speak")
 			x.WriteString("dated")
 		}),
-		"length": direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, x.Size()); fmt.Fprint(x, x.Size(), x.Status()) }),
+		"length": direct.HandlerFunc(func(x *direct.Exchange) {
+			fmt.Fprint(x, x.Wire().Size())
+			fmt.Fprint(x, x.Wire().Size(), x.Wire().Status())
+		}),
 		"sent": direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(500)
-			x.SetField("X-Gone", "1")
+			x.SetHeader("X-Gone", "1")
 			x.WriteString("gone")
 			x.Send(direct.NewResponse(201, http.Header{"X-There": {"1"}}, []byte("there")))
 			x.WriteString("gone too")
-			x.SetField("X-Gone-Too", "1")
+			x.SetHeader("X-Gone-Too", "1")
 		}),
 	}
 	for _, n := range []int{1, 2047, 2048, 2049, 4000, 4096, 4097, 8192, 65536, 65537, 200000} {
@@ -184,12 +187,12 @@ func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.
 	for _, code := range []int{200, 202, 204, 205, 206, 299, 304, 404, 500, 999} {
 		m[fmt.Sprint("status", code)] = direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(code)
-			x.SetField("X-Status", fmt.Sprint(x.Status()))
+			x.SetHeader("X-Status", fmt.Sprint(x.Wire().Status()))
 			x.WriteString("body")
 		})
 		m[fmt.Sprint("typed", code)] = direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(code)
-			x.SetField("Content-Type", "text/typed")
+			x.SetHeader("Content-Type", "text/typed")
 			x.WriteString("body")
 		})
 		m[fmt.Sprint("bare", code)] = direct.HandlerFunc(func(x *direct.Exchange) { x.SetStatus(code) })
@@ -202,7 +205,7 @@ func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.
 			}
 			given.Add(1)
 			x.SendFile(direct.File{File: file, Offset: offset, Len: n, Done: func() { done.Add(1) }})
-			x.SetField("X-Size", fmt.Sprint(x.Size()))
+			x.SetHeader("X-Size", fmt.Sprint(x.Wire().Size()))
 		})
 	}
 	send("file", 0, 10000, nil)
@@ -212,8 +215,8 @@ func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.
 	send("filewritten", 10, 20, func(x *direct.Exchange) { x.WriteString("instead") })
 	send("file204", 10, 20, func(x *direct.Exchange) { x.SetStatus(204) })
 	send("file304", 10, 20, func(x *direct.Exchange) { x.SetStatus(304) })
-	send("file206", 10, 20, func(x *direct.Exchange) { x.SetStatus(206); x.SetField("Content-Range", "bytes 10-29/10000") })
-	send("filetyped", 10, 20, func(x *direct.Exchange) { x.SetField("Content-Type", "a/b") })
+	send("file206", 10, 20, func(x *direct.Exchange) { x.SetStatus(206); x.SetHeader("Content-Range", "bytes 10-29/10000") })
+	send("filetyped", 10, 20, func(x *direct.Exchange) { x.SetHeader("Content-Type", "a/b") })
 	send("filesent", 10, 20, func(x *direct.Exchange) { x.Send(direct.NewResponse(200, nil, []byte("no file"))) })
 	return m
 }
@@ -355,12 +358,12 @@ func TestDirectPanic(t *testing.T) {
 			t.Parallel()
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 				x.WriteString("never seen")
-				switch string(x.Path) {
+				switch string(x.Path()) {
 				case "/panic":
 					panic("boom")
 				case "/nil":
 					var p *direct.Response
-					p.Status()
+					p.Wire().Status()
 				case "/abort":
 					panic(http.ErrAbortHandler)
 				case "/goexit":
@@ -370,11 +373,11 @@ func TestDirectPanic(t *testing.T) {
 				case "/status1000":
 					x.SetStatus(1000)
 				case "/framing":
-					x.SetField("content-length", "1")
+					x.SetHeader("content-length", "1")
 				case "/name":
-					x.AddField("no name", "1")
+					x.AddHeader("no name", "1")
 				case "/noname":
-					x.SetField("", "1")
+					x.SetHeader("", "1")
 				}
 			})})
 			for _, tt := range []struct{ path, log string }{
@@ -419,7 +422,7 @@ func TestDirectDeclined(t *testing.T) {
 		ts := way.start(t, &chert.Server{Handler: directFunc{
 			func(x *direct.Exchange) bool {
 				directly.Add(1)
-				if string(x.Path) == "/direct" {
+				if string(x.Path()) == "/direct" {
 					x.WriteString("direct")
 					return true
 				}

@@ -44,7 +44,7 @@ func (h *hoarded) ServeHTTP(w http.ResponseWriter, r *http.Request) { put(w, h.a
 type hoardedDirect struct{ hoarded }
 
 func (h *hoardedDirect) ServeDirect(x *direct.Exchange) bool {
-	x.WriteString(h.answer(string(x.RawQuery)))
+	x.WriteString(h.answer(string(x.RawQuery())))
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -22,19 +22,19 @@ import (
 // refusalsOf collects what a server tells of refusals.
 type refusalsOf struct {
 	mu  sync.Mutex
-	all []direct.Refusal
+	all []wire.Refusal
 }
 
-func (r *refusalsOf) add(one direct.Refusal) {
+func (r *refusalsOf) add(one wire.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
 }
 
-func (r *refusalsOf) get() []direct.Refusal {
+func (r *refusalsOf) get() []wire.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]direct.Refusal(nil), r.all...)
+	return append([]wire.Refusal(nil), r.all...)
 }
 
 func TestRefused(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%+v", res)
 				}
 				servertest.Eventually(t, "a refusal is told", func() bool { return len(told.get()) > 0 })
-				want := direct.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
+				want := wire.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
 				if engines.Layered {
 					want.RemoteAddr = told.get()[0].RemoteAddr // the relay's
 				}
@@ -161,7 +161,7 @@ func TestRefusedFlood(t *testing.T) {
 		var told refusalsOf
 		var once sync.Once
 		release := make(chan struct{})
-		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r direct.Refusal) {
+		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r wire.Refusal) {
 			once.Do(func() { <-release })
 			told.add(r)
 		}})

@@ -34,7 +34,7 @@ func TestPlacementByRoute(t *testing.T) {
 func TestRouter(t *testing.T) {
 	r := router.New()
 	r.HandleDirect("GET /direct/{x}/{rest...}", func(x *direct.Exchange) {
-		x.WriteString(x.Pattern + " " + string(x.PathValue("x")) + " " + string(x.PathValue("rest")))
+		x.WriteString(x.Wire().Pattern() + " " + string(x.PathValue("x")) + " " + string(x.PathValue("rest")))
 	})
 	r.HandleFunc("GET /plain/{x}/{rest...}", func(w http.ResponseWriter, r *http.Request) {
 		put(w, r.Pattern+" "+r.PathValue("x")+" "+r.PathValue("rest"))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -32,7 +33,7 @@ type deliveries struct {
 
 type delivery struct {
 	path string
-	direct.Delivery
+	wire.Delivery
 }
 
 // watcher watches one answer.
@@ -53,7 +54,7 @@ func (w *watcher) Keep() {
 	w.kept = true
 }
 
-func (w *watcher) Sent(d direct.Delivery) {
+func (w *watcher) Sent(d wire.Delivery) {
 	w.mu.Lock()
 	if w.told {
 		w.d.t.Errorf("%s: Sent is called twice", w.path)
@@ -86,7 +87,7 @@ func (d *deliveries) count() int {
 // watching is h with all its answers watched.
 func (d *deliveries) watching(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !direct.Watch(w, &watcher{d: d, path: strings.Clone(r.URL.Path)}) {
+		if !wire.Watch(w, &watcher{d: d, path: strings.Clone(r.URL.Path)}) {
 			d.t.Error("cannot be watched")
 		}
 		h(w, r)
@@ -100,7 +101,7 @@ type watchingDirect struct {
 }
 
 func (h watchingDirect) ServeDirect(x *direct.Exchange) bool {
-	defer x.Watch(&watcher{d: h.d, path: string(x.Path)})
+	defer x.Wire().Watch(&watcher{d: h.d, path: string(x.Path())})
 	return h.HandlerFunc.ServeDirect(x)
 }
 
@@ -143,7 +144,7 @@ func hugeAnswers(t *testing.T, d *deliveries) map[string]http.Handler {
 		}),
 		"SendFile": d.watching(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", length)
-			w.(direct.FileSender).SendFile(direct.File{File: f, Len: hugeSize})
+			w.(wire.FileSender).SendFile(direct.File{File: f, Len: hugeSize})
 		}),
 		"direct file": watchingDirect{d, func(x *direct.Exchange) { x.SendFile(direct.File{File: f, Len: hugeSize}) }},
 		"writes": d.watching(func(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +201,7 @@ func TestSentCut(t *testing.T) {
 				t.Fatalf("%s: %d bytes, %v", name, n, err)
 			}
 			got = d.await(2)[1]
-			if want := (direct.Delivery{Status: 200, Body: hugeSize, Complete: true}); got.Delivery != want {
+			if want := (wire.Delivery{Status: 200, Body: hugeSize, Complete: true}); got.Delivery != want {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
@@ -212,38 +213,38 @@ func TestSentDeliveries(t *testing.T) {
 	for _, tt := range []struct {
 		name, request string
 		h             http.HandlerFunc
-		want          direct.Delivery
+		want          wire.Delivery
 	}{
-		{"nothing written", "GET /", func(w http.ResponseWriter, r *http.Request) {}, direct.Delivery{Status: 200, Complete: true}},
-		{"a body", "GET /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, direct.Delivery{Status: 200, Body: 5, Complete: true}},
-		{"HEAD", "HEAD /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, direct.Delivery{Status: 200, Complete: true}},
-		{"304", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(304) }, direct.Delivery{Status: 304, Complete: true}},
-		{"404", "GET /", http.NotFound, direct.Delivery{Status: 404, Body: 19, Complete: true}},
-		{"interim", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); io.WriteString(w, "1") }, direct.Delivery{Status: 200, Body: 1, Complete: true}},
+		{"nothing written", "GET /", func(w http.ResponseWriter, r *http.Request) {}, wire.Delivery{Status: 200, Complete: true}},
+		{"a body", "GET /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, wire.Delivery{Status: 200, Body: 5, Complete: true}},
+		{"HEAD", "HEAD /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, wire.Delivery{Status: 200, Complete: true}},
+		{"304", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(304) }, wire.Delivery{Status: 304, Complete: true}},
+		{"404", "GET /", http.NotFound, wire.Delivery{Status: 404, Body: 19, Complete: true}},
+		{"interim", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); io.WriteString(w, "1") }, wire.Delivery{Status: 200, Body: 1, Complete: true}},
 		{"chunks", "GET /", func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "12345")
 			w.(http.Flusher).Flush()
 			io.WriteString(w, "678")
-		}, direct.Delivery{Status: 200, Body: 8, Complete: true}},
+		}, wire.Delivery{Status: 200, Body: 8, Complete: true}},
 		{"less than announced", "GET /", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "9")
 			io.WriteString(w, "12345")
-		}, direct.Delivery{Status: 200, Body: 5}},
+		}, wire.Delivery{Status: 200, Body: 5}},
 		{"more than announced", "GET /", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "3")
 			io.WriteString(w, "12")
 			if _, err := io.WriteString(w, "345"); err != http.ErrContentLength {
 				t.Error(err)
 			}
-		}, direct.Delivery{Status: 200, Body: 2}},
-		{"panic before", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, direct.Delivery{}},
+		}, wire.Delivery{Status: 200, Body: 2}},
+		{"panic before", "GET /", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, wire.Delivery{}},
 		{"panic after", "GET /", func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "12345")
 			w.(http.Flusher).Flush()
 			io.WriteString(w, "678")
 			panic(http.ErrAbortHandler)
-		}, direct.Delivery{Status: 200, Body: 5}},
-		{"Goexit", "GET /", func(w http.ResponseWriter, r *http.Request) { runtime.Goexit() }, direct.Delivery{}},
+		}, wire.Delivery{Status: 200, Body: 5}},
+		{"Goexit", "GET /", func(w http.ResponseWriter, r *http.Request) { runtime.Goexit() }, wire.Delivery{}},
 		{"hijacked", "GET /", func(w http.ResponseWriter, r *http.Request) {
 			c, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -251,9 +252,9 @@ func TestSentDeliveries(t *testing.T) {
 				return
 			}
 			c.Close()
-		}, direct.Delivery{}},
-		{"panic, recovered", "GET /recover", func(w http.ResponseWriter, r *http.Request) { panic("x") }, direct.Delivery{Status: 500, Body: 3, Complete: true}},
-		{"unread body", "POST /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, direct.Delivery{Status: 200, Body: 5, Complete: true}},
+		}, wire.Delivery{}},
+		{"panic, recovered", "GET /recover", func(w http.ResponseWriter, r *http.Request) { panic("x") }, wire.Delivery{Status: 500, Body: 3, Complete: true}},
+		{"unread body", "POST /", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "12345") }, wire.Delivery{Status: 200, Body: 5, Complete: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -292,7 +293,7 @@ func TestSentPipelined(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for _, way := range []string{"direct", "plain"} {
 			d := &deliveries{t: t}
-			var h http.Handler = watchingDirect{d, func(x *direct.Exchange) { x.Write(x.Path) }}
+			var h http.Handler = watchingDirect{d, func(x *direct.Exchange) { x.Write(x.Path()) }}
 			if way == "plain" {
 				h = d.watching(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.URL.Path) })
 			}
@@ -306,7 +307,7 @@ func TestSentPipelined(t *testing.T) {
 			c.Send(all.String())
 			for i, got := range d.await(n) {
 				path := fmt.Sprint("/", i)
-				if want := (delivery{path, direct.Delivery{Status: 200, Body: int64(len(path)), Complete: true}}); got != want {
+				if want := (delivery{path, wire.Delivery{Status: 200, Body: int64(len(path)), Complete: true}}); got != want {
 					t.Fatalf("%s: %d: %+v", way, i, got)
 				}
 			}
@@ -394,7 +395,10 @@ func TestSentBeforeShutdown(t *testing.T) {
 // A watcher that panics does not take the server with it.
 func TestSentPanics(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
-		h := direct.HandlerFunc(func(x *direct.Exchange) { x.Watch(panicking{early: string(x.Path) == "/early"}); x.WriteString("1") })
+		h := direct.HandlerFunc(func(x *direct.Exchange) {
+			x.Wire().Watch(panicking{early: string(x.Path()) == "/early"})
+			x.WriteString("1")
+		})
 		s := engines.Start(t, &chert.Server{Engine: e, Handler: h})
 		c := s.Dial()
 		for range 3 {
@@ -421,4 +425,4 @@ func (p panicking) Keep() {
 	}
 }
 
-func (panicking) Sent(direct.Delivery) { panic("on purpose") }
+func (panicking) Sent(wire.Delivery) { panic("on purpose") }

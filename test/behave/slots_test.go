@@ -438,11 +438,11 @@ func TestSlotsDirectRequestIsKept(t *testing.T) {
 	t.Parallel()
 	running, release := make(chan struct{}, 16), make(chan struct{})
 	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, MaxHandlers: 1, QueueLength: 100, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-		if string(x.Path) == "/block" {
+		if string(x.Path()) == "/block" {
 			running <- struct{}{}
 			<-release
 		}
-		x.WriteString(string(x.Target) + " " + string(x.Fields.Get("X-Own")))
+		x.WriteString(string(x.Wire().Target()) + " " + string(x.RequestHeader("X-Own")))
 	})})
 	blocker := ts.Dial()
 	blocker.Send("GET /block HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -84,10 +85,10 @@ func (l *largeServer) find(path string) (f direct.File, ok bool) {
 }
 
 func (l *largeServer) answer(x *direct.Exchange) {
-	x.SetField("Content-Type", "a/b")
-	f, ok := l.find(string(x.Path))
+	x.SetHeader("Content-Type", "a/b")
+	f, ok := l.find(string(x.Path()))
 	if !ok {
-		x.Write(x.Path)
+		x.Write(x.Path())
 		return
 	}
 	l.given.Add(1)
@@ -95,7 +96,7 @@ func (l *largeServer) answer(x *direct.Exchange) {
 }
 
 func (l *largeServer) ServeDirect(x *direct.Exchange) bool {
-	if bytes.HasPrefix(x.Path, []byte("/writer")) {
+	if bytes.HasPrefix(x.Path(), []byte("/writer")) {
 		return false
 	}
 	l.direct.Add(1)
@@ -113,7 +114,7 @@ func (l *largeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, _ := l.find(path)
 	w.Header().Set("Content-Length", fmt.Sprint(f.Len))
 	w.Header().Set("Content-Type", "a/b")
-	if direct.SendFile(w, f) != nil {
+	if wire.SendFile(w, f) != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -489,8 +490,8 @@ func TestStalledPanics(t *testing.T) {
 		allNamed(t, where, func(t *testing.T, way directWay) {
 			var done atomic.Int64
 			ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Content-Type", "a/b")
-				if string(x.Path) != "/" {
+				x.SetHeader("Content-Type", "a/b")
+				if string(x.Path()) != "/" {
 					return
 				}
 				x.SendFile(direct.File{File: file, Len: largeSize, Check: func() error {
@@ -617,7 +618,7 @@ func TestFileSender(t *testing.T) {
 				}
 				put(w, tt.before)
 				file.Seek(77, io.SeekStart)
-				err := direct.SendFile(w, direct.File{File: file, Offset: tt.offset, Len: tt.n, Check: func() error { checks.Add(1); return nil }})
+				err := wire.SendFile(w, direct.File{File: file, Offset: tt.offset, Len: tt.n, Check: func() error { checks.Add(1); return nil }})
 				failed <- err
 				if err != nil {
 					panic(http.ErrAbortHandler)

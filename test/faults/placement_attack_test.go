@@ -331,10 +331,10 @@ func (h *attackedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type attackedDirect struct{ attackedHandler }
 
 func (h *attackedDirect) ServeDirect(x *direct.Exchange) bool {
-	if string(x.Path) == "/inline" {
+	if string(x.Path()) == "/inline" {
 		return false
 	}
-	h.wait(string(x.RawQuery))
+	h.wait(string(x.RawQuery()))
 	x.WriteString("ok")
 	return true
 }

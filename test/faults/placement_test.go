@@ -57,13 +57,13 @@ func compute(rnd *rand.Rand) {
 }
 
 func (m *mixture) ServeDirect(x *direct.Exchange) bool {
-	if string(x.Path) != "/direct" {
+	if string(x.Path()) != "/direct" {
 		return false
 	}
 	m.directs.Add(1)
 	m.enter()
 	defer m.now.Add(-1)
-	query := string(x.RawQuery)
+	query := string(x.RawQuery())
 	rnd := seeded(query)
 	switch rnd.Intn(40) {
 	case 0:
@@ -75,10 +75,10 @@ func (m *mixture) ServeDirect(x *direct.Exchange) bool {
 	case 3:
 		runtime.Goexit()
 	}
-	x.SetField("X-Query", query)
+	x.SetHeader("X-Query", query)
 	x.WriteString(stressAnswer(query, rnd.Intn(10000)))
-	if got := string(x.RawQuery); got != query {
-		x.SetField("X-Query", "it has changed to "+got)
+	if got := string(x.RawQuery()); got != query {
+		x.SetHeader("X-Query", "it has changed to "+got)
 	}
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
@@ -27,7 +28,7 @@ type request struct {
 	raw     []byte // head and body, owned by the Link; valid until serveDirect returns
 	body    int    // how much of raw is body
 	handler direct.Handler
-	x       direct.Exchange
+	x       wire.Exchange
 	s       *Session // of the answer that is being sent
 	out     []byte
 	file    direct.File               // that is being sent
@@ -42,7 +43,7 @@ var requests = sync.Pool{New: func() any {
 }}
 
 // clockAtZero is direct.Clock when sys.Nanotime was 0.
-var clockAtZero = direct.ClockAt(sys.Epoch())
+var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (
 	// keepOut is the largest response buffer that is kept for reuse.
@@ -55,7 +56,7 @@ const (
 func (r *request) free() {
 	if r.handler != nil {
 		r.raw, r.handler, r.s, r.w.B, r.w.File = nil, nil, nil, nil, nil
-		r.x.Reset(direct.Request{})
+		r.x.Reset(wire.Request{})
 		if cap(r.out) > keepOut {
 			r.out = nil
 		}
@@ -82,7 +83,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	r.body = int(body)
 	r.raw = b[:n+r.body]
 	target := h.Target.Bytes(b)
-	req := direct.Request{
+	req := wire.Request{
 		Method: methodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
 	}
@@ -106,14 +107,14 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 
 // late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method, stringOf(r.x.Target), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
 
 // splitTarget sets Path and RawQuery. It reports false for a target that
 // net/url does not accept, so that only the plain way refuses those.
-func splitTarget(r *direct.Request) bool {
+func splitTarget(r *wire.Request) bool {
 	t := r.Target
 	for i, b := range t {
 		if b == '?' {
@@ -198,7 +199,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		// The loop's time, which needs no call: when it found the request, or
 		// the one before it, readable.
 		now = s.Link.Now()
-		r.x.Time = clockAtZero + time.Duration(now)
+		r.x.SetTime(clockAtZero + time.Duration(now))
 	}
 	if busy {
 		r.handler = bridge.Busy
@@ -251,14 +252,14 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.Link.Abandon() // s.direct stays: until here Late may read it
 		}
 	}()
-	answered = r.handler.ServeDirect(&r.x)
+	answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	returned = true
 	return answered, conn.More
 }
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
 func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
-	route := r.x.Pattern
+	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])
 	r.free()
@@ -372,11 +373,11 @@ func (r *request) recover() {
 }
 
 // encodeAnswer returns the status line and the fields in HTTP/1.1 form.
-func encodeAnswer(status int, fields []direct.Field) []byte {
+func encodeAnswer(status int, fields []wire.Field) []byte {
 	return appendAnswer(nil, status, fields)
 }
 
-func appendAnswer(b []byte, status int, fields []direct.Field) []byte {
+func appendAnswer(b []byte, status int, fields []wire.Field) []byte {
 	b = http1.AppendStatusLine(b, 1, status)
 	for i := range fields {
 		b = http1.AppendField(b, fields[i].Name, fields[i].Value)

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
@@ -47,7 +47,7 @@ type Session struct {
 	direct   *request // that a direct handler is serving
 	progress http1.Progress
 	memo     place.Memo
-	peer     direct.Peer
+	peer     wire.Peer
 	facts    atomic.Uint32
 	begun    bool // there has been a request
 	partial  bool // a head has begun and its time is running
@@ -112,7 +112,7 @@ func (s *Session) Start(state *tls.ConnectionState) {
 
 func (s *Session) init(cfg *Config, l conn.Link, peer string) {
 	s.cfg, s.Config, s.Link = cfg, &cfg.Config, l
-	s.peer = direct.PeerOf(peer)
+	s.peer = wire.PeerOf(peer)
 }
 
 // Data implements conn.Session.

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // A Result is the outcome of a request's preconditions.
@@ -37,7 +37,7 @@ const (
 //
 // Check does not allocate, but f.All may; it is called only if there is a
 // condition that its first line does not decide.
-func Check(method string, f direct.Fields, etag string, modified time.Time) Result {
+func Check(method string, f wire.Fields, etag string, modified time.Time) Result {
 	switch method {
 	case http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		// Section 13.2.1: a server MUST ignore conditions where the method does
@@ -73,7 +73,7 @@ func Check(method string, f direct.Fields, etag string, modified time.Time) Resu
 // Named reports whether If-None-Match has etag byte for byte, to distinguish a
 // client that has a strong tag from one that has the corresponding weak tag. "*"
 // names none.
-func Named(f direct.Fields, etag string) bool {
+func Named(f wire.Fields, etag string) bool {
 	_, named := tags(f, ifNoneMatch, etag, exact)
 	if !named {
 		return false
@@ -90,7 +90,7 @@ func Named(f direct.Fields, etag string) bool {
 // A date is a weaker validator than a tag: if a file changed twice in the
 // second of modified, the date does not identify the client's version. Where
 // that matters, pass a zero modified for files that changed only just now.
-func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
+func RangeApplies(f wire.Fields, etag string, modified time.Time) bool {
 	if f.Get(ifRange) == nil {
 		return true
 	}
@@ -113,7 +113,7 @@ func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
 // is to be ignored: because the field or the modification date is missing,
 // because it is malformed or because there are several (sections 13.1.3 and
 // 13.1.4).
-func date(f direct.Fields, name string, modified time.Time) (t int64, ok bool) {
+func date(f wire.Fields, name string, modified time.Time) (t int64, ok bool) {
 	if modified.IsZero() || f.Get(name) == nil {
 		return 0, false
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
@@ -257,7 +257,7 @@ func TestAllocations(t *testing.T) {
 		{"If-Range: " + same},
 		{`If-Range: "v1"`},
 	} {
-		var f direct.Fields = newFields(append(browser, lines...)...)
+		var f wire.Fields = newFields(append(browser, lines...)...)
 		if n := testing.AllocsPerRun(100, func() {
 			Check("GET", f, tag, modified)
 			RangeApplies(f, tag, modified)

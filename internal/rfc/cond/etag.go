@@ -1,6 +1,8 @@
 package cond
 
-import "github.com/chert-http/chert/direct"
+import (
+	"github.com/chert-http/chert/direct/wire"
+)
 
 // A comparison is one of the two of RFC 9110 section 8.8.3.2. tag is the
 // client's, etag the current one, "" if there is none.
@@ -30,7 +32,7 @@ func none([]byte, string) bool { return false }
 
 // tags reports whether there is a field of that name, other than an empty one,
 // and whether one of its members matches.
-func tags(f direct.Fields, name, etag string, equal comparison) (present, matched bool) {
+func tags(f wire.Fields, name, etag string, equal comparison) (present, matched bool) {
 	first := f.Get(name)
 	if first == nil {
 		return false, false

@@ -3,7 +3,7 @@ package cond
 import (
 	"sync"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
@@ -29,7 +29,7 @@ var readers = sync.Pool{New: func() any {
 }}
 
 // read iterates over the fields anew.
-func (r *reader) read(f direct.Fields, name, etag string, equal comparison) {
+func (r *reader) read(f wire.Fields, name, etag string, equal comparison) {
 	*r = reader{visit: r.visit, name: name, etag: etag, equal: equal}
 	f.All()(r.visit)
 }
@@ -55,7 +55,7 @@ func (r *reader) see(name, value []byte) (more bool) {
 }
 
 // lines is list over all lines of the named field.
-func lines(f direct.Fields, name, etag string, equal comparison) (present, matched bool) {
+func lines(f wire.Fields, name, etag string, equal comparison) (present, matched bool) {
 	r := readers.Get().(*reader)
 	r.read(f, name, etag, equal)
 	present, matched = r.present, r.matched
@@ -64,7 +64,7 @@ func lines(f direct.Fields, name, etag string, equal comparison) (present, match
 }
 
 // single returns the value of a field that is present once; ok is false otherwise.
-func single(f direct.Fields, name string) (value []byte, ok bool) {
+func single(f wire.Fields, name string) (value []byte, ok bool) {
 	r := readers.Get().(*reader)
 	r.read(f, name, "", nil)
 	value, ok = r.value, r.count == 1

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // EqualFold reports whether a equals b except for the case of ASCII letters.
@@ -26,16 +26,16 @@ func EqualFold[A, B []byte | string](a A, b B) bool {
 // lines are one list (RFC 9110 section 5.3), so this is for fields that are
 // lists. It allocates only if there are several lines; a single one is a slice
 // of the server's buffer.
-func Joined(f direct.Fields, name string) []byte {
+func Joined(f wire.Fields, name string) []byte {
 	first := f.Get(name)
-	if first == nil || direct.Count(f, name) < 2 {
+	if first == nil || wire.Count(f, name) < 2 {
 		return first
 	}
 	return joinAll(f, name)
 }
 
 // joinAll is separate because its closure moves the variables it changes to the heap.
-func joinAll(f direct.Fields, name string) []byte {
+func joinAll(f wire.Fields, name string) []byte {
 	var all [][]byte
 	for have, value := range f.All() {
 		if EqualFold(have, name) {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // ErrDone is what a Writer returns to goroutines that use it after its handler has
@@ -81,7 +82,7 @@ type fileWriter struct{ *Writer }
 // does not allocate. hook may be nil.
 func (w *Writer) Init(next http.ResponseWriter, hook Hook) http.ResponseWriter {
 	w.next, w.hook = next, hook
-	if _, ok := next.(direct.FileSender); ok {
+	if _, ok := next.(wire.FileSender); ok {
 		w.file.Writer = w
 		return w.file
 	}
@@ -352,13 +353,13 @@ func (w fileWriter) SendFile(f direct.File) error {
 		if !through {
 			return f.CopyTo(w.Writer)
 		}
-		return w.next.(direct.FileSender).SendFile(f)
+		return w.next.(wire.FileSender).SendFile(f)
 	}
 	if err := w.enter(); err != nil {
 		return err
 	}
 	w.count(0)
-	err := w.next.(direct.FileSender).SendFile(f)
+	err := w.next.(wire.FileSender).SendFile(f)
 	if err == nil {
 		w.count(f.Len)
 	}

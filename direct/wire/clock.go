@@ -1,4 +1,4 @@
-package direct
+package wire
 
 import "time"
 
@@ -16,8 +16,8 @@ func ClockAt(t time.Time) time.Duration { return t.Sub(clockStart) }
 // nothing, or if it has not said, when Now was first called. It stays the same
 // until the exchange ends, so that all who ask mean the same moment.
 func (x *Exchange) Now() time.Duration {
-	if x.Time == 0 {
-		x.Time = Clock()
+	if x.req.Time == 0 {
+		x.req.Time = Clock()
 	}
-	return x.Time
+	return x.req.Time
 }

@@ -1,6 +1,7 @@
-package direct
+package wire
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
@@ -12,28 +13,64 @@ import (
 
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 
-// ServeHTTP answers a request of any net/http server with a function made for
-// the direct way. A request whose body is longer than MaxBody is answered 413
-// without it.
+// MaxBody is direct.MaxBody.
+const MaxBody = 64 << 10
+
+// ServeHTTP answers r as direct.ServeHTTP does.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	if body, ok := readBody(w, r); ok {
 		respond(w, r, body, serve)
 	}
 }
 
-// Respond is ServeHTTP for functions that look at no body: it is left unread.
+// Respond answers r as direct.Respond does.
 func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	respond(w, r, nil, serve)
 }
 
+// View makes x a view of a request that came the plain way, without its body. It
+// is for middleware that decides for both ways by the same code; x does not answer
+// w. What x.SetValue sets is in the context of the request that Plain returns.
+func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
+	x.Reset(Request{
+		Method: r.Method, Target: bytesOf(r.RequestURI), Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: headerFields(r.Header),
+	})
+	if u := r.URL; u != nil {
+		x.req.Path, x.req.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
+	}
+	x.pattern, x.plain, x.w = r.Pattern, r, w
+}
+
+// Plain returns what View was given, or what has replaced it; nil and nil on the
+// direct way.
+func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
+	if values := x.outer.values; x.w != nil && len(values) > 0 {
+		ctx := x.plain.Context()
+		for _, v := range values {
+			ctx = context.WithValue(ctx, v.key, v.value)
+		}
+		x.plain = x.plain.WithContext(ctx)
+		empty(&x.outer.values)
+	}
+	return x.Viewed()
+}
+
+// SetPlain replaces what Plain returns.
+func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.w, x.plain = w, r }
+
+// Viewed returns what Plain does, but the request may lack values.
+func (x *Exchange) Viewed() (http.ResponseWriter, *http.Request) {
+	if x.w == nil {
+		return nil, nil
+	}
+	return x.w, x.plain
+}
+
 func respond(w http.ResponseWriter, r *http.Request, body []byte, serve func(x *Exchange)) {
 	x := exchanges.Get().(*Exchange)
-	x.Reset(Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
-		Host: bytesOf(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: headerFields(r.Header),
-	})
-	x.Pattern, x.plain = r.Pattern, r
-	x.takeOver(w.Header(), r.Context())
+	x.View(nil, r)
+	x.req.Body = body
+	x.takeOver(w.Header())
 	returned := false
 	defer func() {
 		if !returned {
@@ -196,25 +233,4 @@ func (h headerFields) All() iter.Seq2[[]byte, []byte] {
 			}
 		}
 	}
-}
-
-// Health answers GET and HEAD with 200 while check, which may be nil, returns
-// nil, and with 503 otherwise. What is wrong is not told: anyone may ask. check
-// must not wait; it may be called by any number of goroutines at the same time.
-func Health(check func() error) Handler {
-	plain := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-store"}}
-	well := NewResponse(http.StatusOK, plain, []byte("ok\n"))
-	ill := NewResponse(http.StatusServiceUnavailable, plain, []byte("unavailable\n"))
-	plain.Set("Allow", "GET, HEAD")
-	other := NewResponse(http.StatusMethodNotAllowed, plain, []byte(strings.ToLower(http.StatusText(http.StatusMethodNotAllowed))+"\n"))
-	return HandlerFunc(func(x *Exchange) {
-		switch {
-		case x.Method != http.MethodGet && x.Method != http.MethodHead:
-			x.Send(other)
-		case check != nil && check() != nil:
-			x.Send(ill)
-		default:
-			x.Send(well)
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package direct
+package wire
 
 import (
 	"io"
@@ -27,8 +27,8 @@ func (x *Exchange) Reset(r Request) {
 	x.release()
 	// One by one: a new Exchange that keeps the room of the old would be made
 	// elsewhere and copied. Nothing of an earlier handler's is kept alive.
-	x.Request = r
-	x.Pattern, x.plain, x.status, x.ready = "", nil, 0, nil
+	x.req = r
+	x.pattern, x.plain, x.w, x.status, x.ready = "", nil, nil, 0, nil
 	empty(&x.values)
 	empty(&x.fields)
 	if x.body = x.body[:0]; cap(x.body) > keepBody {
@@ -36,7 +36,6 @@ func (x *Exchange) Reset(r Request) {
 	}
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
-	x.outer.ctx = nil
 	x.watcher = nil
 }
 
@@ -77,7 +76,7 @@ func (a *Answer) Length() int64 {
 // returned. What it gives is valid until the next Reset; who takes File calls
 // its Done.
 func (x *Exchange) Finish() (a Answer) {
-	head := x.Method == http.MethodHead
+	head := x.req.Method == http.MethodHead
 	if r := x.ready; r != nil {
 		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate, Watcher: x.TakeWatcher()}
 		x.addKept(&a)
@@ -186,8 +185,8 @@ var lengths = func() (t [2048]string) {
 	return t
 }()
 
-// A Response is an answer made beforehand, and the Handler that gives it. It is
-// immutable, so any number of exchanges may use it at the same time.
+// A Response is a direct.Response: an answer made beforehand. It is
+// immutable and safe for concurrent use.
 type Response struct {
 	status  int
 	fields  []Field
@@ -200,7 +199,7 @@ type Response struct {
 }
 
 // NewResponse makes a Response. It copies header and body. It panics where
-// SetStatus and SetField do, but that header may have a Content-Length, which
+// SetStatus and SetHeader do, but that header may have a Content-Length, which
 // is replaced.
 func NewResponse(status int, header http.Header, body []byte) *Response {
 	var x Exchange
@@ -210,7 +209,7 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 			continue
 		}
 		for _, v := range values {
-			x.AddField(name, v)
+			x.AddHeader(name, v)
 		}
 	}
 	x.Write(body)
@@ -224,7 +223,7 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 func NewFileResponse(status int, header http.Header, length int64) *Response {
 	r := NewResponse(status, header, nil)
 	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Name == "Content-Type" }) {
-		panic("direct: NewFileResponse of a status without a body, without a type, or without a length")
+		panic("wire: NewFileResponse of a status without a body, without a type, or without a length")
 	}
 	r.ofFile, r.length = true, length
 	for i := range r.fields {
@@ -237,13 +236,6 @@ func NewFileResponse(status int, header http.Header, length int64) *Response {
 
 // Status is the response's status.
 func (r *Response) Status() int { return r.status }
-
-// ServeDirect implements Handler: all requests are answered with r, HEAD
-// without the body.
-func (r *Response) ServeDirect(x *Exchange) bool {
-	x.Send(r)
-	return true
-}
 
 // ServeHTTP implements http.Handler. It does not read the request's body.
 func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -266,7 +258,7 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // mustBeWhole panics if r is to be sent without the file that it is of.
 func (r *Response) mustBeWhole(method string) {
 	if r.ofFile && method != http.MethodHead {
-		panic("direct: a Response of NewFileResponse is sent without its file")
+		panic("wire: a Response of NewFileResponse is sent without its file")
 	}
 }
 

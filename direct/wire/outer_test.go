@@ -1,4 +1,4 @@
-package direct
+package wire
 
 import (
 	"context"
@@ -17,9 +17,9 @@ var odd = "x-odd"
 func TestKeptFields(t *testing.T) {
 	sent := NewResponse(200, http.Header{"X-Own": {"response"}, "Vary": {"Accept"}}, []byte("sent"))
 	keep := func(x *Exchange) {
-		x.KeepField("x-kept", "kept")
-		x.KeepField("X-Own", "kept")
-		x.KeepField("Vary", "Origin")
+		x.KeepHeader("x-kept", "kept")
+		x.KeepHeader("X-Own", "kept")
+		x.KeepHeader("Vary", "Origin")
 	}
 	for _, tt := range []struct {
 		name   string
@@ -27,11 +27,11 @@ func TestKeptFields(t *testing.T) {
 		fields string
 	}{
 		{"handler sets nothing", func(x *Exchange) {}, "Content-Length: 0\nVary: Origin\nX-Kept: kept\nX-Own: kept\n"},
-		{"handler replaces", func(x *Exchange) { x.SetField("X-Own", "handler"); x.SetField("Vary", "A") }, "Content-Length: 0\nVary: A\nX-Kept: kept\nX-Own: handler\n"},
-		{"handler adds", func(x *Exchange) { x.AddField("X-Own", "handler"); x.AddField("Vary", "A") }, "Content-Length: 0\nVary: Origin\nVary: A\nX-Kept: kept\nX-Own: kept\nX-Own: handler\n"},
-		{"handler removes", func(x *Exchange) { x.DelField("x-own"); x.DelField("x-none") }, "Content-Length: 0\nVary: Origin\nX-Kept: kept\n"},
-		{"Send keeps", func(x *Exchange) { x.SetField("Lost", "1"); x.Send(sent) }, "Content-Length: 4\nContent-Type: text/plain; charset=utf-8\nVary: Origin\nVary: Accept\nX-Kept: kept\nX-Own: response\n"},
-		{"Withdraw keeps", func(x *Exchange) { x.SetStatus(500); x.SetField("Lost", "1"); x.WriteString("lost"); x.Withdraw() }, "Content-Length: 0\nVary: Origin\nX-Kept: kept\nX-Own: kept\n"},
+		{"handler replaces", func(x *Exchange) { x.SetHeader("X-Own", "handler"); x.SetHeader("Vary", "A") }, "Content-Length: 0\nVary: A\nX-Kept: kept\nX-Own: handler\n"},
+		{"handler adds", func(x *Exchange) { x.AddHeader("X-Own", "handler"); x.AddHeader("Vary", "A") }, "Content-Length: 0\nVary: Origin\nVary: A\nX-Kept: kept\nX-Own: kept\nX-Own: handler\n"},
+		{"handler removes", func(x *Exchange) { x.DelHeader("x-own"); x.DelHeader("x-none") }, "Content-Length: 0\nVary: Origin\nX-Kept: kept\n"},
+		{"Send keeps", func(x *Exchange) { x.SetHeader("Lost", "1"); x.Send(sent) }, "Content-Length: 4\nContent-Type: text/plain; charset=utf-8\nVary: Origin\nVary: Accept\nX-Kept: kept\nX-Own: response\n"},
+		{"Discard keeps", func(x *Exchange) { x.SetStatus(500); x.SetHeader("Lost", "1"); x.WriteString("lost"); x.Discard() }, "Content-Length: 0\nVary: Origin\nX-Kept: kept\nX-Own: kept\n"},
 	} {
 		a := answer("GET", func(x *Exchange) { keep(x); tt.f(x) })
 		if lines(a.Fields) != tt.fields || a.Status != 200 || a.Ready != nil {
@@ -76,7 +76,7 @@ func TestKeptFields(t *testing.T) {
 
 func TestKeptDate(t *testing.T) {
 	sent := NewResponse(200, nil, nil)
-	if a := answer("GET", func(x *Exchange) { x.KeepField("Date", "now"); x.Send(sent) }); !a.HasDate {
+	if a := answer("GET", func(x *Exchange) { x.KeepHeader("Date", "now"); x.Send(sent) }); !a.HasDate {
 		t.Error("the date is not seen")
 	}
 }
@@ -92,9 +92,9 @@ func TestValues(t *testing.T) {
 	if x.Value(key{}) != "2" {
 		t.Errorf("got %v", x.Value(key{}))
 	}
-	x.KeepField("A", "1")
+	x.KeepHeader("A", "1")
 	x.Reset(Request{})
-	if x.Value(key{}) != nil || x.GetField("A") != "" {
+	if x.Value(key{}) != nil || x.GetHeader("A") != "" {
 		t.Error("left behind")
 	}
 	r := httptest.NewRequest("GET", "/", nil)
@@ -110,14 +110,14 @@ func TestContent(t *testing.T) {
 	sent := NewResponse(201, http.Header{"A": {"1"}}, []byte("sent"))
 	a := answer("GET", func(x *Exchange) {
 		x.WriteString("body")
-		if string(x.Content()) != "body" || x.Ready() != nil || x.HasFile() {
+		if string(x.AnswerBody()) != "body" || x.Ready() != nil || x.HasFile() {
 			t.Error("body is not seen")
 		}
-		x.SetContent([]byte("other"))
-		if string(x.Content()) != "other" {
+		x.SetAnswerBody([]byte("other"))
+		if string(x.AnswerBody()) != "other" {
 			t.Error("body is not changed")
 		}
-		x.KeepField("B", "2")
+		x.KeepHeader("B", "2")
 		x.Send(sent)
 		for f := range x.AnswerFields {
 			if f.Name == "A" && f.Value != "1" || f.Name == "B" && f.Value != "2" {
@@ -127,7 +127,7 @@ func TestContent(t *testing.T) {
 				break
 			}
 		}
-		if string(x.Content()) != "sent" || x.Ready() != sent || x.GetField("A") != "1" {
+		if string(x.AnswerBody()) != "sent" || x.Ready() != sent || x.GetHeader("A") != "1" {
 			t.Error("the Response is not seen")
 		}
 	})
@@ -173,7 +173,7 @@ func TestKeptAllocations(t *testing.T) {
 	var x Exchange
 	if n := testing.AllocsPerRun(100, func() {
 		x.Reset(Request{Method: "GET"})
-		x.KeepField("X-Kept", "kept")
+		x.KeepHeader("X-Kept", "kept")
 		x.SetValue(key{}, sent)
 		x.Send(sent)
 		x.Finish()

@@ -1,4 +1,4 @@
-package direct
+package wire
 
 // A Refusal is a request that a server has refused without its handler, or a
 // connection for which it had no place.

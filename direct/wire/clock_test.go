@@ -1,7 +1,8 @@
-package direct
+package wire
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"testing"
 	"time"
@@ -32,14 +33,14 @@ func TestNow(t *testing.T) {
 func TestResetForgets(t *testing.T) {
 	t.Parallel()
 	x := Exchange{
-		Request: Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1},
-		Pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		outer: outer{ctx: t.Context()}, watcher: new(pair),
+		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, Peer: new(Peer)},
+		pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
+		w: httptest.NewRecorder(), watcher: new(pair),
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))
-	x.SetField("A", "b")
-	x.KeepField("C", "d")
+	x.SetHeader("A", "b")
+	x.KeepHeader("C", "d")
 	x.SetValue("k", "v")
 	x.WriteString("body")
 	for v, i := reflect.ValueOf(x), 0; i < v.NumField(); i++ {

@@ -1,4 +1,4 @@
-package direct
+package wire
 
 import (
 	"net/http"

@@ -1,8 +1,7 @@
-package direct
+package wire
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,24 +15,23 @@ import (
 type outer struct {
 	kept   []Field
 	values []value
-	ctx    context.Context // of the plain request that x stands for, else nil
 }
 
 type value struct{ key, value any }
 
-// KeepField adds a field that goes with the answer whatever it will be, also
+// KeepHeader adds a field that goes with the answer whatever it will be, also
 // with a Response given to Send, as one that is set on http.ResponseWriter's
 // Header before the handler does. A field of that name that the handler sets,
 // or that the Response has, replaces it; Vary and Set-Cookie of a Response are
-// added. For middleware; it panics where SetField does.
-func (x *Exchange) KeepField(name, value string) {
+// added. For middleware; it panics where SetHeader does.
+func (x *Exchange) KeepHeader(name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
 }
 
-// HasKept reports whether there are fields of KeepField.
+// HasKept reports whether there are fields of KeepHeader.
 func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
 
-// Keep is KeepField with a name that was looked at before, which saves that.
+// Keep is KeepHeader with a name that was looked at before, which saves that.
 func (x *Exchange) Keep(name Name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
 }
@@ -41,8 +39,18 @@ func (x *Exchange) Keep(name Name, value string) {
 // A Name is a field name that may be set, in canonical form.
 type Name struct{ canonical string }
 
-// NewName makes a Name. It panics where SetField does.
+// NewName makes a Name. It panics where SetHeader does.
 func NewName(name string) Name { return Name{fieldName(name)} }
+
+// String returns the name.
+func (n Name) String() string { return n.canonical }
+
+// DelKept takes back what KeepHeader has kept under a name.
+func (x *Exchange) DelKept(name Name) {
+	if len(x.outer.kept) > 0 {
+		x.outer.kept = slices.DeleteFunc(x.outer.kept, func(f Field) bool { return f.Name == name.canonical })
+	}
+}
 
 // SetValue makes Value return value for key, which must be comparable and
 // should be of a type of its own, as with context.WithValue.
@@ -58,15 +66,15 @@ func (x *Exchange) Value(key any) any {
 			return x.outer.values[i].value
 		}
 	}
-	if x.outer.ctx != nil {
-		return x.outer.ctx.Value(key)
+	if x.plain != nil {
+		return x.plain.Context().Value(key)
 	}
 	return nil
 }
 
-// DelField takes a field out of the answer. It is no error if there is none.
+// DelHeader takes a field out of the answer. It is no error if there is none.
 // After Send it does nothing to the Response: see Ready and Open.
-func (x *Exchange) DelField(name string) { x.remove(http.CanonicalHeaderKey(name)) }
+func (x *Exchange) DelHeader(name string) { x.remove(http.CanonicalHeaderKey(name)) }
 
 func (x *Exchange) remove(name string) {
 	is := func(f Field) bool { return f.Name == name }
@@ -81,7 +89,7 @@ func (x *Exchange) Ready() *Response { return x.ready }
 
 // Content returns the body as it is now. It is not to be changed, and is valid
 // until something is written. It is nil if the body is a file.
-func (x *Exchange) Content() []byte {
+func (x *Exchange) AnswerBody() []byte {
 	switch {
 	case x.ready != nil:
 		return x.ready.body
@@ -99,16 +107,16 @@ func (x *Exchange) HasFile() bool {
 	return x.file.File != nil
 }
 
-// Withdraw takes back an answer, so that ServeDirect can still report false.
+// Discard takes back an answer, so that ServeDirect can still report false.
 // Kept fields stay, and values.
-func (x *Exchange) Withdraw() {
+func (x *Exchange) Discard() {
 	x.release()
 	clear(x.fields)
 	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
 }
 
-// SetContent makes a copy of p the body, instead of what it was.
-func (x *Exchange) SetContent(p []byte) {
+// SetAnswerBody makes a copy of p the body, instead of what it was.
+func (x *Exchange) SetAnswerBody(p []byte) {
 	x.release()
 	x.body = append(x.body[:0], p...)
 }
@@ -171,8 +179,7 @@ func sortFields(fields []Field) {
 
 // takeOver makes the fields that a plain answer already has x's, so that a
 // handler replaces them and adds to them as it does on the direct way.
-func (x *Exchange) takeOver(h http.Header, ctx context.Context) {
-	x.outer.ctx = ctx
+func (x *Exchange) takeOver(h http.Header) {
 	for name, values := range h {
 		if !settable(name) {
 			continue
@@ -193,7 +200,7 @@ func (x *Exchange) giveBack(h http.Header) {
 	}
 }
 
-// settable reports whether a name in a header is one that SetField takes, as it
+// settable reports whether a name in a header is one that SetHeader takes, as it
 // stands.
 func settable(name string) bool {
 	switch name {
