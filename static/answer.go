@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
@@ -136,7 +135,7 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 	if x.Method() == http.MethodGet && e.seekable {
 		// Range is no list, so several lines are malformed; which of them others
 		// on the way have heeded is not known. The whole is always right.
-		if v := x.RequestHeader("Range"); v != nil && wire.Count(x.Wire().Fields(), "Range") == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
+		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

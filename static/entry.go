@@ -39,7 +39,7 @@ type entry struct {
 	modified time.Time // zero if there is none, or a rule removes it
 	fields   []wire.Field
 	ok       *direct.Response // the whole answer; nil unless in memory
-	head     *wire.Response // the same without its content; nil if it is in memory
+	head     *wire.Response   // the same without its content; nil if it is in memory
 
 	negotiable bool  // its answers depend on Accept-Encoding
 	squeezable bool  // it may be compressed on the fly

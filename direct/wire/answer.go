@@ -37,6 +37,9 @@ func (x *Exchange) Reset(r Request) {
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
 	x.watcher = nil
+	if x.moved {
+		x.server, x.moved = remote{}, false
+	}
 }
 
 // empty keeps the room of a slice and nothing that was in it.

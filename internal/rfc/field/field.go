@@ -26,8 +26,8 @@ func EqualFold[A, B []byte | string](a A, b B) bool {
 // are one list (RFC 9110 section 5.3), so this is for fields that are lists. It
 // allocates only if there are several. One line is the server's buffer.
 func Joined(f wire.Fields, name string) []byte {
-	first := f.Get(name)
-	if first == nil || wire.Count(f, name) < 2 {
+	first, n := f.First(name)
+	if n < 2 {
 		return first
 	}
 	return joinAll(f, name)
