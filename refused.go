@@ -20,7 +20,7 @@ type Stats struct {
 }
 
 // RefusedCount is how many requests or connections were refused in one way; see
-// direct.Refusal. There are a few dozens of them at most.
+// wire.Refusal. There are a few dozens of them at most.
 type RefusedCount struct {
 	Status int
 	Reason string
@@ -151,7 +151,7 @@ func (r *refusals) telling() bool {
 	return r.running
 }
 
-// requestLine is direct.Refusal's Line.
+// requestLine is wire.Refusal's Line.
 func requestLine(head []byte) string {
 	if i := bytes.IndexAny(head[:min(len(head), maxRefusedLine)], "\r\n"); i >= 0 {
 		head = head[:i]

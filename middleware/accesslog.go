@@ -113,7 +113,7 @@ type AccessLog struct {
 	later   later        // records for Logger that must not wait
 	lines   lines
 	stamp   stamp                // guarded by lines.mu
-	mono    func() time.Duration // direct.Clock
+	mono    func() time.Duration // wire.Clock
 }
 
 // NewAccessLog makes an AccessLog. o may be nil.

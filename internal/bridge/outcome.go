@@ -29,7 +29,7 @@ func Abandoned(x *wire.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher
 // Watched reports whether there is a watcher.
 func (o *Outcome) Watched() bool { return o.watcher != nil }
 
-// Watch implements what direct.Watch looks for.
+// Watch implements what wire.Watch looks for.
 func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// clockAtZero is direct.Clock when sys.Nanotime was 0.
+// clockAtZero is wire.Clock when sys.Nanotime was 0.
 var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (

@@ -8,7 +8,7 @@ import (
 )
 
 // A reader goes through all fields of a request. It is pooled together with the
-// function that direct.Fields.All calls, which a loop would allocate anew.
+// function that wire.Fields.All calls, which a loop would allocate anew.
 type reader struct {
 	visit func(name, value []byte) bool // r.see, bound once
 
