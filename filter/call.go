@@ -82,16 +82,19 @@ func (c *Call) AddHeader(name, value string) { c.Keep(wire.NewName(name), value)
 
 // Keep is AddHeader with a name that was checked before.
 func (c *Call) Keep(name wire.Name, value string) {
-	if c.Direct() {
+	if !c.keepPlain(name, value) {
 		c.Wire().Keep(name, value)
-	} else {
-		c.addPlain(name.String(), value)
 	}
 }
 
-func (c *Call) addPlain(name, value string) {
-	h := c.writer().Header()
-	h[name] = append(slices.Clip(h[name]), value)
+func (c *Call) keepPlain(name wire.Name, value string) bool {
+	w := c.writer()
+	if w == nil {
+		return false
+	}
+	h, n := w.Header(), name.String()
+	h[n] = append(slices.Clip(h[n]), value)
+	return true
 }
 
 // SetRemoteAddr sets the address of the client for all inside: addr is an IP
