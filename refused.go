@@ -20,7 +20,7 @@ type Stats struct {
 }
 
 // RefusedCount is the number of requests or connections refused with one status
-// and reason; see direct.Refusal. There are a few dozen of them at most.
+// and reason; see wire.Refusal. There are a few dozen of them at most.
 type RefusedCount struct {
 	Status int
 	Reason string
@@ -151,7 +151,7 @@ func (r *refusals) reporting() bool {
 	return r.running
 }
 
-// requestLine returns direct.Refusal's Line.
+// requestLine returns wire.Refusal's Line.
 func requestLine(head []byte) string {
 	if i := bytes.IndexAny(head[:min(len(head), maxRefusedLine)], "\r\n"); i >= 0 {
 		head = head[:i]

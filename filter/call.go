@@ -3,6 +3,7 @@ package filter
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
@@ -52,8 +53,7 @@ func (c *Call) RequestHeader(name string) []byte { return c.Fields().Get(name) }
 // HasHeader reports whether the request has a header field.
 func (c *Call) HasHeader(name string) bool { return c.Fields().Get(name) != nil }
 
-// Fields returns all header fields of the request. See also wire.First and
-// wire.Count.
+// Fields returns all header fields of the request.
 func (c *Call) Fields() wire.Fields { return c.Wire().Fields() }
 
 // Value returns what a filter outside has set for key, or what the context of the
@@ -82,18 +82,25 @@ func (c *Call) AddHeader(name, value string) { c.Keep(wire.NewName(name), value)
 
 // Keep is AddHeader with a name that was checked before.
 func (c *Call) Keep(name wire.Name, value string) {
-	if w := c.writer(); w != nil {
-		h, name := w.Header(), name.String()
-		h[name] = append(h[name][:len(h[name]):len(h[name])], value)
-		return
+	if !c.keepPlain(name, value) {
+		c.Wire().Keep(name, value)
 	}
-	c.Wire().Keep(name, value)
+}
+
+func (c *Call) keepPlain(name wire.Name, value string) bool {
+	w := c.writer()
+	if w == nil {
+		return false
+	}
+	h, n := w.Header(), name.String()
+	h[n] = append(slices.Clip(h[n]), value)
+	return true
 }
 
 // SetRemoteAddr sets the address of the client for all inside: addr is an IP
 // address and a port, as in http.Request.
 func (c *Call) SetRemoteAddr(addr string) {
-	c.Wire().SetRemote(addr, nil)
+	c.Wire().SetRemoteAddr(addr)
 	if r := c.request(); r != nil {
 		r.RemoteAddr = addr
 	}
@@ -156,9 +163,16 @@ func (c *Call) Answer(serve func(x *direct.Exchange)) Outcome {
 // access log. It is a pointer so that nothing is allocated; the name must not change.
 func (c *Call) SetUser(name *string) {
 	c.SetValue(userKey{}, name)
-	for w := c.writer(); w != nil; {
+	if !c.Direct() {
+		note(c.writer(), name)
+	}
+}
+
+// note tells the access log, which is outside of the request that has the value.
+func note(w http.ResponseWriter, name *string) {
+	for {
 		if l, ok := w.(interface{ NoteUser(name *string) }); ok {
-			l.NoteUser(name) // the log is outside of the request that has the value
+			l.NoteUser(name)
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {

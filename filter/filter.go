@@ -90,62 +90,68 @@ type directDecider struct {
 
 // ServeDirect implements direct.Handler.
 func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
-	addr, peer := x.Wire().Remote()
 	for _, decide := range h.all {
 		switch decide((*Call)(x)) {
 		case Pass:
 		case Answered:
 			return true
 		default:
-			x.Wire().SetRemote(addr, peer)
+			x.Wire().ResetRemoteAddr()
 			return false
 		}
 	}
 	if h.direct.ServeDirect(x) {
 		return true
 	}
-	x.Wire().SetRemote(addr, peer) // the plain way decides again
+	x.Wire().ResetRemoteAddr() // the plain way decides again
 	return false
 }
 
-// Next serves the handler inside a filter of Around, and returns Answered, or Later
-// if the handler leaves the request to the plain way.
-type Next func(c *Call) Outcome
+// Next is the handler inside a filter of Around.
+type Next struct{ h *around }
 
-// Around makes middleware of a function that also runs after the handler: it calls
+// Serve serves the call, and returns Answered, or Later if the handler leaves it to
+// the plain way.
+func (n Next) Serve(c *Call) Outcome {
+	if !c.Direct() {
+		n.h.servePlain(c)
+	} else if !n.h.direct.ServeDirect((*direct.Exchange)(c)) {
+		return Later
+	}
+	return Answered
+}
+
+// Around makes middleware of a function that also runs after the handler: it serves
 // next and returns what that has returned.
 //
 //	filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 //		active.Add(1)
 //		defer active.Add(-1)
-//		return next(c)
+//		return next.Serve(c)
 //	})
 //
-// serve calls next at most once and must be safe for concurrent use. A request that
-// next leaves to the plain way comes again.
+// serve serves next at most once, and not at all if it returns Pass, which is cheaper
+// if there is nothing to do afterwards. It must be safe for concurrent use. A request
+// that next leaves to the plain way comes again.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
-		h := &around{serve, func(c *Call) Outcome {
-			next.ServeHTTP(c.Plain())
-			return Answered
-		}}
-		d, ok := next.(direct.Handler)
-		if !ok {
-			return h
+		h := &around{serve: serve, next: next}
+		if d, ok := next.(direct.Handler); ok {
+			h.direct = d
+			return directAround{h}
 		}
-		return &directAround{h, func(c *Call) Outcome {
-			if d.ServeDirect((*direct.Exchange)(c)) {
-				return Answered
-			}
-			return Later
-		}}
+		return h
 	}
 }
 
+// An around is immutable.
 type around struct {
-	serve func(c *Call, next Next) Outcome
-	next  Next
+	serve  func(c *Call, next Next) Outcome
+	next   http.Handler
+	direct direct.Handler // next, or nil
 }
+
+func (h *around) servePlain(c *Call) { h.next.ServeHTTP(c.Plain()) }
 
 // ServeHTTP implements http.Handler.
 func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -160,9 +166,9 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.free()
 		}
 	}()
-	o := h.serve(c, h.next)
+	o := h.serve(c, Next{h})
 	if o == Pass {
-		o = h.next(c)
+		o = Next{h}.Serve(c)
 	}
 	if o != Answered {
 		panic(undecided)
@@ -171,21 +177,16 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // A directAround is an around whose next is direct.
-type directAround struct {
-	*around
-	direct Next
-}
+type directAround struct{ *around }
 
 // ServeDirect implements direct.Handler.
-func (h *directAround) ServeDirect(x *direct.Exchange) bool {
-	addr, peer := x.Wire().Remote()
-	o := h.serve((*Call)(x), h.direct)
+func (h directAround) ServeDirect(x *direct.Exchange) bool {
+	o := h.serve((*Call)(x), Next{h.around})
 	if o == Pass {
-		o = h.direct((*Call)(x))
+		return h.direct.ServeDirect(x)
 	}
-	if o == Answered {
-		return true
+	if o != Answered {
+		x.Wire().ResetRemoteAddr()
 	}
-	x.Wire().SetRemote(addr, peer)
-	return false
+	return o == Answered
 }

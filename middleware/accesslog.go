@@ -115,7 +115,7 @@ type AccessLog struct {
 	lines   *LineWriter
 	own     bool                 // lines has been made here
 	stamp   stamp                // guarded by lines.mu
-	mono    func() time.Duration // direct.Clock
+	mono    func() time.Duration // wire.Clock
 }
 
 // NewAccessLog makes an AccessLog. o may be nil.

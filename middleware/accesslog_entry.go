@@ -60,7 +60,7 @@ func (rec *record) trim() {
 	}
 }
 
-// Keep implements direct.Watcher. It copies what the line says, as far as it is
+// Keep implements wire.Watcher. It copies what the line says, as far as it is
 // logged.
 func (rec *record) Keep() {
 	e, m := &rec.e, &rec.m
@@ -79,7 +79,7 @@ func (rec *record) Keep() {
 	rec.buf, rec.kept, e.views = b, true, true
 }
 
-// Sent implements direct.Watcher.
+// Sent implements wire.Watcher.
 func (rec *record) Sent(d wire.Delivery) {
 	l, e := rec.l, &rec.e
 	e.size, e.aborted = d.Body, !d.Complete

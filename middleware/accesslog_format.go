@@ -16,7 +16,7 @@ const maxLogged = 4 << 10
 type stamp struct {
 	now         func() time.Time
 	text        [len(stampLayout)]byte
-	from, until time.Duration // when it is right, by direct.Clock
+	from, until time.Duration // when it is right, by wire.Clock
 }
 
 // Years after 9999 would be longer.

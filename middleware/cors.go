@@ -58,7 +58,7 @@ const (
 func CORS(opt CORSOptions) func(http.Handler) http.Handler {
 	o := newCORS(opt)
 	return filter.New(func(c *filter.Call) filter.Outcome {
-		value, n := wire.First(c.Fields(), "Origin")
+		value, n := c.Fields().First("Origin")
 		origin, ok := o.allowed(view(value), n)
 		if n > 0 && c.Method() == http.MethodOptions && c.HasHeader("Access-Control-Request-Method") {
 			// Fetch standard, "CORS-preflight request".

@@ -54,7 +54,7 @@ func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 			return c.Refuse(f.busy)
 		}
 		defer f.release()
-		return next(c)
+		return next.Serve(c)
 	})
 }
 

@@ -121,10 +121,10 @@ func (w *hooked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (w *hooked) CloseNotify() <-chan bool { return wrap.CloseNotify(w.ResponseWriter) }
 
-// hookedFiles is a hooked around a direct.FileSender.
+// hookedFiles is a hooked around a wire.FileSender.
 type hookedFiles struct{ *hooked }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w hookedFiles) SendFile(f direct.File) error {
 	return w.ResponseWriter.(wire.FileSender).SendFile(f)
 }

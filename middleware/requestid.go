@@ -56,7 +56,7 @@ func RequestIDOf(v Values) string {
 // choose takes the one id that came or makes one. Of two, one is not the proxy's.
 func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
 	if o.Accept {
-		if b, n := wire.First(f, requestIDField); n == 1 && safeID(view(b)) {
+		if b, n := f.First(requestIDField); n == 1 && safeID(view(b)) {
 			return &requestID{id: string(b)}
 		}
 	}

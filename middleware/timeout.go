@@ -320,10 +320,10 @@ func (t *timed) CloseNotify() <-chan bool { return wrap.CloseNotify(t.w) }
 // Unwrap is for http.ResponseController, for deadlines.
 func (t *timed) Unwrap() http.ResponseWriter { return t.w }
 
-// timedFiles is a timed around a direct.FileSender.
+// timedFiles is a timed around a wire.FileSender.
 type timedFiles struct{ *timed }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (t timedFiles) SendFile(f direct.File) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

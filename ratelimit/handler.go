@@ -180,7 +180,7 @@ func (h *handler) serve(r *filter.Call, next filter.Next) filter.Outcome {
 		c.done()
 		return filter.Pass
 	}
-	o := next(r)
+	o := next.Serve(r)
 	if o == filter.Later && len(c.claims) > 0 {
 		h.store.Refund(context.Background(), c.claims)
 	}

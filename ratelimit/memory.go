@@ -22,7 +22,7 @@ import (
 // free slots between them.
 type Memory struct {
 	clock   func() time.Duration
-	directs bool // clock is direct.Clock
+	directs bool // clock is wire.Clock
 	maxKeys int
 	keys    atomic.Int64 // of all limits, those not forgotten yet included
 
@@ -46,7 +46,7 @@ type MemoryOptions struct {
 	// A limit takes another 16 KiB.
 	MaxKeys int
 	// Clock returns the time since some fixed moment and must not go back.
-	// Default: direct.Clock; then requests on the direct way are admitted by the
+	// Default: wire.Clock; then requests on the direct way are admitted by the
 	// time at which the server read them, and their Remaining is as of that time.
 	Clock func() time.Duration
 }

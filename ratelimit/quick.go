@@ -60,14 +60,22 @@ func (h *handler) serveOne(r *filter.Call, next filter.Next) filter.Outcome {
 	}
 	o := filter.Pass
 	if d.Allowed {
+		line := ""
 		if h.fields {
-			r.Keep(policyName, h.policy)
-			r.Keep(limitName, h.one.lines.line(l, &d))
+			line = h.one.lines.line(l, &d)
 		}
 		if !r.Direct() {
+			if h.fields {
+				r.Keep(policyName, h.policy)
+				r.Keep(limitName, line)
+			}
 			return filter.Pass
 		}
-		if o = next(r); o == filter.Answered {
+		if h.fields {
+			x.Keep(policyName, h.policy)
+			x.Keep(limitName, line)
+		}
+		if o = next.Serve(r); o == filter.Answered {
 			return o
 		}
 	}

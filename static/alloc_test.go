@@ -71,14 +71,13 @@ func (f *wireFields) Get(name string) []byte {
 	return nil
 }
 
-// Count is as chert's.
-func (f *wireFields) Count(name string) (n int) {
+func (f *wireFields) First(name string) (value []byte, n int) {
 	for i := range *f {
 		if (*f)[i].name == name {
 			n++
 		}
 	}
-	return n
+	return f.Get(name), n
 }
 
 // All allocates its iterator, as any does: only what names a date asks for it.

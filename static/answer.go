@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
@@ -137,7 +136,7 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		// Range is not a list, so several lines are malformed, and
 		// intermediaries may have used any of them. The whole content is always
 		// correct.
-		if v := x.RequestHeader("Range"); v != nil && wire.Count(x.Wire().Fields(), "Range") == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
+		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

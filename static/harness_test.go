@@ -115,6 +115,15 @@ func (f fields) Get(name string) []byte {
 	return nil
 }
 
+func (f fields) First(name string) (value []byte, n int) {
+	for _, l := range f {
+		if strings.EqualFold(string(l[0]), name) {
+			n++
+		}
+	}
+	return f.Get(name), n
+}
+
 func (f fields) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for _, l := range f {

@@ -31,7 +31,7 @@ func (p *plain) end() {
 	}
 }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (p *plain) SendFile(f direct.File) error {
 	if p.stream != nil {
 		return p.stream(p.ResponseWriter)

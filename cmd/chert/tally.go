@@ -30,7 +30,7 @@ type tally struct {
 type counted struct {
 	t            *tally
 	shard        int
-	start        time.Duration // by direct.Clock
+	start        time.Duration // by wire.Clock
 	method, path string
 }
 
@@ -43,10 +43,10 @@ func (t *tally) watch(shard int, method, path string, start time.Duration) wire.
 	return c
 }
 
-// Keep implements direct.Watcher.
+// Keep implements wire.Watcher.
 func (c *counted) Keep() { c.path = strings.Clone(c.path[:min(len(c.path), maxPath+1)]) }
 
-// Sent implements direct.Watcher.
+// Sent implements wire.Watcher.
 func (c *counted) Sent(d wire.Delivery) {
 	c.t.count(c.shard, d.Status, d.Body)
 	c.t.slow(c.method, c.path, wire.Clock()-c.start)

@@ -37,6 +37,9 @@ func (x *Exchange) Reset(r Request) {
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
 	x.watcher = nil
+	if x.moved {
+		x.server, x.moved = remote{}, false
+	}
 }
 
 // empty keeps the room of a slice and nothing that was in it.
@@ -223,7 +226,7 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 func NewFileResponse(status int, header http.Header, length int64) *Response {
 	r := NewResponse(status, header, nil)
 	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Name == "Content-Type" }) {
-		panic("wire: NewFileResponse of a status without a body, without a type, or without a length")
+		panic("direct: NewFileResponse of a status without a body, without a type, or without a length")
 	}
 	r.ofFile, r.length = true, length
 	for i := range r.fields {
@@ -258,7 +261,7 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // mustBeWhole panics if r is to be sent without the file that it is of.
 func (r *Response) mustBeWhole(method string) {
 	if r.ofFile && method != http.MethodHead {
-		panic("wire: a Response of NewFileResponse is sent without its file")
+		panic("direct: a Response of NewFileResponse is sent without its file")
 	}
 }
 

@@ -35,7 +35,7 @@ func TestResetForgets(t *testing.T) {
 	x := Exchange{
 		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, Peer: new(Peer)},
 		pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		w: httptest.NewRecorder(), watcher: new(pair),
+		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true,
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))
@@ -103,13 +103,13 @@ func TestKeep(t *testing.T) {
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	f := FieldsOf(http.Header{"A": {"1", "2"}, "Empty": {""}, "None": {}})
-	for _, f := range []Fields{f, struct{ Fields }{f}} { // with the method, and without
+	{
 		for _, tt := range []struct {
 			name, want string
 			n          int
 			isNil      bool
 		}{{"A", "1", 2, false}, {"a", "1", 2, false}, {"eMPTY", "", 1, false}, {"None", "", 0, true}, {"B", "", 0, true}} {
-			if v, n := First(f, tt.name); string(v) != tt.want || n != tt.n || (v == nil) != tt.isNil {
+			if v, n := f.First(tt.name); string(v) != tt.want || n != tt.n || (v == nil) != tt.isNil {
 				t.Errorf("%s: got %q, %d", tt.name, v, n)
 			}
 		}

@@ -32,6 +32,8 @@ type Fields interface {
 	// Get returns the first value of the named field, nil if there is none.
 	// name is in any case. Host is not among the fields.
 	Get(name string) []byte
+	// First is Get, and how many lines there are of the field.
+	First(name string) (value []byte, n int)
 	// All goes through all fields, in no particular order. Names are as the
 	// client wrote them or in canonical form.
 	All() iter.Seq2[[]byte, []byte]
@@ -56,6 +58,8 @@ type Exchange struct {
 	file   File
 	digits [20]byte // of Content-Length
 	outer  outer    // what middleware has added
+	server remote   // what it was before SetRemoteAddr
+	moved  bool     // there was a SetRemoteAddr
 	// watcher is told what becomes of the answer; nil for nobody.
 	watcher Watcher
 }
@@ -102,12 +106,28 @@ func (x *Exchange) PeerIP() string {
 	return x.req.Peer.IP
 }
 
-// SetRemote sets the address of the client. peer is addr parsed, or nil. For
-// middleware, which sets it back if the request goes to the plain way after all.
-func (x *Exchange) SetRemote(addr string, peer *Peer) { x.req.RemoteAddr, x.req.Peer = addr, peer }
+// SetRemoteAddr sets the address of the client. For middleware.
+func (x *Exchange) SetRemoteAddr(addr string) {
+	if !x.moved {
+		x.server, x.moved = remote{x.req.RemoteAddr, x.req.Peer}, true
+	}
+	x.req.RemoteAddr, x.req.Peer = addr, nil
+}
 
-// Remote returns what the server or SetRemote has set.
-func (x *Exchange) Remote() (addr string, peer *Peer) { return x.req.RemoteAddr, x.req.Peer }
+// ResetRemoteAddr undoes SetRemoteAddr: the request goes to the plain way, where
+// middleware decides again.
+func (x *Exchange) ResetRemoteAddr() {
+	if x.moved {
+		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer
+		x.server, x.moved = remote{}, false
+	}
+}
+
+// A remote is what the server has said of the client.
+type remote struct {
+	addr string
+	peer *Peer
+}
 
 // Time returns when the server turned to the request, by Clock, or 0 if it does
 // not say. See Now.

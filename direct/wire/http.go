@@ -222,6 +222,12 @@ func firstOf(values []string) []byte {
 	return bytesOf(values[0])
 }
 
+// First implements Fields.
+func (h headerFields) First(name string) ([]byte, int) {
+	v := h.values(name)
+	return firstOf(v), len(v)
+}
+
 // All implements Fields.
 func (h headerFields) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {

@@ -181,17 +181,3 @@ func TestKeptAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-// others are Fields that cannot count.
-type others struct{ headerFields }
-
-func (others) Count() {}
-
-func TestCount(t *testing.T) {
-	h := headerFields{"A": {"1", "2"}, "B": {""}}
-	for _, f := range []Fields{h, others{h}} {
-		if Count(f, "a") != 2 || Count(f, "B") != 1 || Count(f, "c") != 0 {
-			t.Errorf("%T: got %d, %d, %d", f, Count(f, "a"), Count(f, "B"), Count(f, "c"))
-		}
-	}
-}

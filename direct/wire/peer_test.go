@@ -16,12 +16,12 @@ func TestPeer(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", addr, got, want)
 		}
 		// Another address is not parsed, until the first is there again.
-		was, parsed := x.Remote()
-		x.SetRemote("192.0.2.2:80", nil)
+		x.SetRemoteAddr("192.0.2.3:80")
+		x.SetRemoteAddr("192.0.2.2:80")
 		if got := x.PeerIP(); got != "" || x.RemoteAddr() != "192.0.2.2:80" {
 			t.Errorf("%q, then another: got %q", addr, got)
 		}
-		if x.SetRemote(was, parsed); x.PeerIP() != want || x.RemoteAddr() != addr {
+		if x.ResetRemoteAddr(); x.PeerIP() != want || x.RemoteAddr() != addr {
 			t.Errorf("%q again: got %q", addr, x.PeerIP())
 		}
 	}

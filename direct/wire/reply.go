@@ -19,7 +19,7 @@ type FileSender interface {
 // also for 1xx, which are not answers.
 func (x *Exchange) SetStatus(status int) {
 	if status < 200 || status > 999 {
-		panic("wire: SetStatus of " + strconv.Itoa(status))
+		panic("direct: SetStatus of " + strconv.Itoa(status))
 	}
 	x.status = status
 }
@@ -102,7 +102,7 @@ func (x *Exchange) Send(r *Response) {
 // all that was set but what KeepHeader has. It panics if f is not as long as r says.
 func (x *Exchange) SendFileAs(r *Response, f File) {
 	if !r.ofFile || r.length != f.Len {
-		panic("wire: SendFileAs of a Response that is not of such a file")
+		panic("direct: SendFileAs of a Response that is not of such a file")
 	}
 	x.release()
 	x.ready, x.file = r, f
@@ -119,12 +119,12 @@ func (x *Exchange) SendFile(f File) {
 func fieldName(name string) string {
 	if !canonical(name) {
 		if name = http.CanonicalHeaderKey(name); !validName(name) {
-			panic("wire: " + strconv.Quote(name) + " is no field name")
+			panic("direct: " + strconv.Quote(name) + " is no field name")
 		}
 	}
 	switch name {
 	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
-		panic("wire: the field " + name + " is the server's")
+		panic("direct: the field " + name + " is the server's")
 	}
 	return name
 }

@@ -188,7 +188,7 @@ func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err erro
 // sender waits for the client, in bytes.
 const filePiece = 1 << 20
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w *Response) SendFile(f direct.File) error {
 	if f.Len > smallFile && !w.headSent() {
 		// As in ReadFrom: the first bytes decide the Content-Type.

@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
@@ -167,7 +166,7 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 }
 
 func (a *Auth) admit(r *filter.Call) filter.Outcome {
-	value, n := wire.First(r.Fields(), "Authorization")
+	value, n := r.Fields().First("Authorization")
 	if n > 1 {
 		return r.Refuse(a.several)
 	}

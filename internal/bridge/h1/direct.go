@@ -42,7 +42,7 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// clockAtZero is direct.Clock when sys.Nanotime was 0.
+// clockAtZero is wire.Clock when sys.Nanotime was 0.
 var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (
@@ -143,7 +143,7 @@ func (r *request) has(id http1.FieldID) bool {
 	return false
 }
 
-// Get implements direct.Fields.
+// Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
 	id := http1.LookupField(bytesOf(name))
 	for i := range r.head.Fields {
@@ -158,13 +158,7 @@ func (r *request) Get(name string) []byte {
 	return nil
 }
 
-// Count is for direct.Count.
-func (r *request) Count(name string) int {
-	_, n := r.First(name)
-	return n
-}
-
-// First is for direct.First.
+// First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
 	id := http1.LookupField(bytesOf(name))
 	for i := range r.head.Fields {
@@ -180,7 +174,7 @@ func (r *request) First(name string) (value []byte, n int) {
 	return value, n
 }
 
-// All implements direct.Fields.
+// All implements wire.Fields.
 func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
 
 func (r *request) each(yield func(name, value []byte) bool) {

@@ -38,6 +38,15 @@ func (f *fields) Get(name string) []byte {
 	return nil
 }
 
+func (f *fields) First(name string) (value []byte, n int) {
+	for _, l := range f.lines {
+		if strings.EqualFold(string(l[0]), name) {
+			n++
+		}
+	}
+	return f.Get(name), n
+}
+
 func (f *fields) All() iter.Seq2[[]byte, []byte] { return f.all }
 
 func (f *fields) each(yield func(name, value []byte) bool) {

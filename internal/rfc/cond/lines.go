@@ -8,7 +8,7 @@ import (
 )
 
 // A reader iterates over all fields of a request. It is pooled together with
-// the function that direct.Fields.All calls, which a range loop would allocate
+// the function that wire.Fields.All calls, which a range loop would allocate
 // each time.
 type reader struct {
 	visit func(name, value []byte) bool // r.see, bound once

@@ -27,8 +27,8 @@ func EqualFold[A, B []byte | string](a A, b B) bool {
 // lists. It allocates only if there are several lines; a single one is a slice
 // of the server's buffer.
 func Joined(f wire.Fields, name string) []byte {
-	first := f.Get(name)
-	if first == nil || wire.Count(f, name) < 2 {
+	first, n := f.First(name)
+	if n < 2 {
 		return first
 	}
 	return joinAll(f, name)

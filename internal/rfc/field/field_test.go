@@ -53,6 +53,15 @@ func (f bare) Get(name string) []byte {
 	return nil
 }
 
+func (f bare) First(name string) (value []byte, n int) {
+	for _, l := range f {
+		if strings.EqualFold(string(l[0]), name) {
+			n++
+		}
+	}
+	return f.Get(name), n
+}
+
 func (f bare) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for _, l := range f {

@@ -57,7 +57,7 @@ func Refusal(status int, challenge string) *direct.Response {
 
 // Token finds the token of a request, or how to refuse it. token is the server's.
 func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
-	value, n := wire.First(f, "Authorization")
+	value, n := f.First("Authorization")
 	switch n {
 	case 0:
 		return nil, a.Missing

@@ -37,12 +37,12 @@ type Hook interface {
 }
 
 // A Writer stands around another response writer. It passes on Flush, Hijack,
-// ReadFrom, WriteString, direct.FileSender, CloseNotify and, by Unwrap, all that
+// ReadFrom, WriteString, wire.FileSender, CloseNotify and, by Unwrap, all that
 // http.ResponseController can do.
 //
 // Hijack, Flush and CloseNotify are there also if the other writer has none;
 // Hijack and FlushError then give http.ErrNotSupported. It is not a
-// direct.FileSender unless the other is, since the next best way to send a file
+// wire.FileSender unless the other is, since the next best way to send a file
 // depends on that; so give handlers what Init returns.
 //
 // It is one handler's and is not used again for another request: a goroutine that
@@ -75,7 +75,7 @@ const (
 	claimed     = 1<<10 - 1 // the status that Claim leaves, so that no other begins
 )
 
-// fileWriter is a Writer around a direct.FileSender.
+// fileWriter is a Writer around a wire.FileSender.
 type fileWriter struct{ *Writer }
 
 // Init makes w stand around next and returns what a handler is to be given. It
@@ -343,7 +343,7 @@ func CloseNotify(w http.ResponseWriter) <-chan bool {
 	return make(chan bool)
 }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w fileWriter) SendFile(f direct.File) error {
 	if w.hook != nil {
 		through, err := w.through(f.Len)
