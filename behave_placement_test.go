@@ -91,6 +91,19 @@ func (p *placed) prove(path string) *rawConn {
 	return p.dial()
 }
 
+// inlineToo reports whether path's handler runs inline where proven's does. A busy
+// machine makes single quick runs slow, so it tries some times, too few to prove path.
+func (p *placed) inlineToo(proven, path string) bool {
+	p.t.Helper()
+	for range 10 {
+		p.prove(proven)
+		if p.dial().where(path) == "inline" {
+			return true
+		}
+	}
+	return false
+}
+
 // others are connections on all loops, in all likelihood.
 func (p *placed) others() (all []*rawConn) {
 	p.dial().get("/") // from now on each loop has its socket
@@ -126,10 +139,9 @@ func TestPlacementProves(t *testing.T) {
 			t.Fatalf("request %d ran %s", i, got)
 		}
 	}
-	p.prove("/a/b/c")
 	// The whole prefix is, and for other connections too; another method is not.
-	if got := p.dial().where("/a/other?query"); got != "inline" {
-		t.Errorf("another path under the prefix ran %s", got)
+	if !p.inlineToo("/a/b/c", "/a/other?query") {
+		t.Error("another path under the prefix runs pooled")
 	}
 	if got := p.dial().where("/b"); got != "pooled" {
 		t.Errorf("another path ran %s", got)
@@ -162,22 +174,32 @@ func TestPlacementDemotes(t *testing.T) {
 				put(w, "done")
 			})
 			others := p.others()
-			c := p.prove("/route")
-			slow.Store(true)
-			spin.Store(true)
-			c.send(ask("GET /route"))
-			await(t, running, "the slow run")
-			for _, o := range others {
-				if _, body := o.get("/quick"); body != "quick" {
-					t.Errorf("got %q", body)
+			// A run that a busy machine has made slow may come between.
+			c, where := (*rawConn)(nil), ""
+			for tries := 10; where != "inline" && tries > 0; tries-- {
+				slow.Store(false)
+				c = p.prove("/route")
+				slow.Store(true)
+				spin.Store(true)
+				c.send(ask("GET /route"))
+				await(t, running, "the slow run")
+				for _, o := range others {
+					if _, body := o.get("/quick"); body != "quick" {
+						t.Errorf("got %q", body)
+					}
 				}
+				spin.Store(false)
+				if how == "waits" {
+					release <- struct{}{}
+				}
+				res, body := c.response("GET")
+				if body != "done" {
+					t.Errorf("got %v %q", res.Header, body)
+				}
+				where = res.Header.Get("X-Where")
 			}
-			spin.Store(false)
-			if how == "waits" {
-				release <- struct{}{}
-			}
-			if res, body := c.response("GET"); body != "done" || res.Header.Get("X-Where") != "inline" {
-				t.Errorf("got %v %q", res.Header, body)
+			if where != "inline" {
+				t.Errorf("the slow run was %s", where)
 			}
 			slow.Store(false)
 			c.get("/quick") // the slow run is over and known

@@ -33,10 +33,11 @@ func TestFaultsOutOfDescriptors(t *testing.T) {
 			waiting = fs.dial()
 			waiting.send(faultGet)
 		} else {
+			// It takes the last descriptor, and does not give way to nobody.
 			first := fs.dial()
+			idle.closed()
 			first.send(faultGet + faultGet[:1])
 			first.status(200)
-			idle.closed()
 			for range 5 {
 				fs.dial().refusedPlace()
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // ListenAndServe listens on Addr and serves until Shutdown or Close, after
-// which it returns ErrServerClosed. Its error is never nil.
+// which it returns ErrServerClosed. It always returns a non-nil error.
 func (s *Server) ListenAndServe() error {
 	if s.stopping.Load() {
 		return ErrServerClosed
@@ -49,8 +49,8 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 }
 
 // ServeTLS serves TLS connections of l with a goroutine each. The files may be
-// empty when TLSConfig has certificates. HTTP/1.1 is negotiated, and what
-// TLSNextProto and TLSConfig.NextProtos name.
+// empty if TLSConfig has certificates. ALPN offers HTTP/1.1 and the protocols
+// in TLSNextProto and TLSConfig.NextProtos.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	cfg := &tls.Config{}
 	if s.TLSConfig != nil {
@@ -67,8 +67,9 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.Serve(tls.NewListener(l, cfg))
 }
 
-// nextProtos is what ALPN offers: what the user wants, of "h2", which chert
-// does not speak yet, only what TLSNextProto serves, and always "http/1.1".
+// nextProtos returns the protocols that ALPN offers: those in want, "h2" only
+// if TLSNextProto serves it, since chert does not support it yet, and always
+// "http/1.1".
 func (s *Server) nextProtos(want []string) []string {
 	_, h2 := s.TLSNextProto["h2"]
 	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })
@@ -82,13 +83,13 @@ func (s *Server) nextProtos(want []string) []string {
 }
 
 // Serve serves the connections of l until l is closed, by Shutdown, Close or
-// anybody else. It closes l, and returns ErrServerClosed after Shutdown or
-// Close, else l's error; never nil. Several may run at the same time.
+// its owner. It closes l, and returns ErrServerClosed after Shutdown or Close,
+// otherwise l's error; never nil. Safe for concurrent use.
 //
 // Connections of package net's TCP and unix listeners are driven by event
-// loops, those of any other type of listener by goroutines; see Engine. What
-// Listen has opened is accepted by the loops themselves, which is cheaper for
-// each connection than l.Accept.
+// loops, those of any other type of listener by goroutines; see Engine. On a
+// listener from Listen the loops themselves accept, which costs less per
+// connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
 	sv := &serving{l: l, stop: make(chan struct{})}
 	if !s.begin(sv) {
@@ -140,21 +141,21 @@ func (s *Server) done(sv *serving) {
 
 func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
-	// With the first connection, as late as net/http looks at these fields:
-	// tests set them when the server has been started already.
+	// At the first connection, as late as net/http reads these fields: tests
+	// set them when the server has already been started.
 	cfg := sync.OnceValue(func() *h1.Config {
 		c := s.config(base)
 		if own, ok := sv.l.(*listener); ok {
-			// Not of others: IP_TRANSPARENT, for one, gives each connection
-			// the address that its client has asked for.
+			// Not for other listeners: with IP_TRANSPARENT, for example, each
+			// connection has the address that its client connected to.
 			c.LocalAddr = oneAddr(own.Addr())
 		}
 		return c
 	})
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
 	if s.Engine == EngineAuto && s.ConnContext != nil {
-		// What it is shown must be the connection itself: it may ask a
-		// *net.UnixConn who the peer is, or keep the connection to close it.
+		// It must receive the connection itself: it may ask a *net.UnixConn for
+		// the peer's credentials, or keep the connection to close it.
 		loops = false
 	}
 	if s.Engine == EngineLoops && !sys.HavePoller {
@@ -167,15 +168,15 @@ func (s *Server) serveWith(sv *serving) error {
 		}
 	case *net.TCPListener, *net.UnixListener:
 	default:
-		// Its Accept may be somebody's who keeps what it returns, to close it
-		// later or to know it again in ConnState.
+		// Its Accept may be user code that keeps the connections it returns, to
+		// close them later or to recognize them in ConnState.
 		loops = s.Engine == EngineLoops
 	}
 	return s.serveAccepting(sv, cfg, loops)
 }
 
-// oneAddr is the local address of all TCP connections of a listener, nil if each
-// may have another. A system call for each connection is saved by it.
+// oneAddr returns the local address of all TCP connections of a listener, nil if
+// they may differ. It saves a system call for each connection.
 func oneAddr(a net.Addr) net.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok && len(tcp.IP) > 0 && !tcp.IP.IsUnspecified() {
 		return tcp
@@ -199,8 +200,8 @@ func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
-			// What was accepted before the listener closed may be attached
-			// after the others were told.
+			// A connection accepted before the listener closed may be attached
+			// after the others were notified.
 			switch {
 			case err != nil:
 			case s.closing.Load():
@@ -225,7 +226,7 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error
 	if err != nil {
 		return err
 	}
-	// The loops have the socket; the runtime's poller need not wake for it.
+	// The loops have the socket; the runtime's poller need not wake up for it.
 	l.moved.Store(true)
 	l.TCPListener.Close()
 	stop, err := set.listen(fds, s.accept(cfg))

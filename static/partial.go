@@ -9,9 +9,9 @@ import (
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
-// This file is parts of content (RFC 9110 section 14).
+// This file sends parts of content (RFC 9110 section 14).
 
-// partial answers with the ranges that value asks for, and ends e's use.
+// partial answers with the ranges that value requests, and ends e's use.
 func (h *Handler) partial(x *direct.Exchange, e *entry, p *plain, value []byte) error {
 	var buf [1]ranges.Range
 	list, outcome := ranges.Parse(buf[:0], value, e.size())
@@ -44,7 +44,7 @@ func setPart(x *direct.Exchange, r ranges.Range, size int64) {
 	x.AddField("Content-Range", r.ContentRange(size))
 }
 
-// several answers with a multipart body, which is written as it is made.
+// several answers with a multipart body, which is written as it is generated.
 func (h *Handler) several(x *direct.Exchange, e *entry, p *plain, list []ranges.Range) error {
 	if p == nil {
 		e.release()

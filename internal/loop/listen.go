@@ -161,7 +161,9 @@ func (ln *Listener) accept() bool {
 		ln.Gate.Leave("")
 		switch {
 		case sys.TemporaryAccept(e):
-		case sys.Again(e):
+		case sys.Again(e), sys.NoFiles(e) && !sys.Pending(ln.fd):
+			// accept4 takes a descriptor before it looks for a connection: without
+			// one the last to come would give way to nobody.
 			return false
 		case sys.NoFiles(e) && ln.loop.GiveWay():
 		default:
