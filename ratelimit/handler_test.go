@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -412,27 +410,6 @@ func TestHandlerAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(200, func() { x.Wire().Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
 		t.Errorf("without fields: %v allocations", n)
 	}
-}
-
-func ExampleHandler() {
-	rate, _ := ParseRate("1/m burst 2")
-	h, err := Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }),
-		&Options{Rules: []Rule{
-			{Name: "address", Rate: rate},
-			{Name: "all", Rate: Rate{Count: 1000, Per: time.Second}, Key: Everyone()},
-		}})
-	if err != nil {
-		panic(err)
-	}
-	for range 3 {
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
-		fmt.Println(rec.Code, rec.Header().Get("RateLimit"))
-	}
-	// Output:
-	// 200 "address";r=1;t=60
-	// 200 "address";r=0;t=120
-	// 429 "address";r=0;t=120
 }
 
 // Two handlers, one inside of the other, both show what is left.

@@ -4,6 +4,8 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"os/exec"
 	"syscall"
 )
 
@@ -26,3 +28,14 @@ func isBadName(err error) bool {
 	}
 	return false
 }
+
+// groupOf is the number of a file's group.
+func groupOf(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Gid)
+	}
+	return -1
+}
+
+// detach keeps Ctrl-C, which the terminal sends to a whole group of processes, from ending the browser as well.
+func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

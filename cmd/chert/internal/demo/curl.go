@@ -15,7 +15,7 @@ type At struct {
 	Socket string // path of a unix socket, "" for TCP
 }
 
-// curl is the beginning of a line, and URL what is before the path.
+// curl is the beginning of a command, and URL what is before the path.
 func (a At) curl() (command, url string) {
 	if a.Socket == "" {
 		return "curl", "http://" + a.Host
@@ -23,7 +23,7 @@ func (a At) curl() (command, url string) {
 	return "curl --unix-socket '" + strings.ReplaceAll(a.Socket, "'", `'\''`) + "'", "http://localhost"
 }
 
-// orOf is a, or where the client of r says that it has found the server. What it says gets into lines that people
+// orOf is a, or where the client of r says that it has found the server. What it says gets into commands that people
 // put into shells, so it must be a name or an address and nothing else.
 func (a At) orOf(r *http.Request) At {
 	if a.Socket != "" || !plainHost(r.Host) {
@@ -58,12 +58,12 @@ func plainHost(s string) bool {
 	return name != "" && name[0] != '-' && len(name) < 254
 }
 
-// Tokens are what stands in the lines: tokens, or the shell's variables that have them. A Bearer of "" leaves its line
+// Tokens are what stands in the commands: tokens, or the shell's variables that have them. A Bearer of "" leaves its own
 // out.
 type Tokens struct{ Bearer, JWT string }
 
-// A Line is something to try.
-type Line struct {
+// A Command is something to try with curl.
+type Command struct {
 	Status int // of the last answer
 	Shows  string
 	Curl   string // for a shell
@@ -73,8 +73,8 @@ type Line struct {
 // Try is what a page does instead of Curl.
 type Try struct{ Method, Path, Auth, Body string }
 
-// Lines are all that there is to try. They can be run in any order.
-func Lines(at At, t Tokens) (all []Line) {
+// Commands are all that there is to try. They can be run in any order.
+func Commands(at At, t Tokens) (all []Command) {
 	curl, url := at.curl()
 	auth := func(token string) string { return `-H "Authorization: Bearer ` + token + `" ` }
 	add := func(status int, shows, pipe, args, path string, try *Try) {
@@ -82,7 +82,7 @@ func Lines(at At, t Tokens) (all []Line) {
 		if strings.ContainsAny(path, "?[") {
 			target = `"` + target + `"`
 		}
-		all = append(all, Line{status, shows, pipe + curl + " -i " + args + target, try})
+		all = append(all, Command{status, shows, pipe + curl + " -i " + args + target, try})
 	}
 	get := func(path string) *Try { return &Try{Method: http.MethodGet, Path: path} }
 
@@ -112,20 +112,20 @@ func Lines(at At, t Tokens) (all []Line) {
 	return all
 }
 
-// Text is the lines for a terminal, two for each.
-func Text(lines []Line) string {
+// Text is the commands for a terminal, two lines for each.
+func Text(commands []Command) string {
 	var b strings.Builder
-	for i, l := range lines {
+	for i, c := range commands {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "  # %d: %s\n  %s\n", l.Status, l.Shows, l.Curl)
+		fmt.Fprintf(&b, "  # %d: %s\n  %s\n", c.Status, c.Shows, c.Curl)
 	}
 	return b.String()
 }
 
-// TokenLine prints a JSON Web Token, for a shell's variable.
-func TokenLine(at At) string {
+// TokenCommand prints a JSON Web Token, for a shell's variable.
+func TokenCommand(at At) string {
 	curl, url := at.curl()
 	return curl + " -s -X POST " + url + "/token"
 }

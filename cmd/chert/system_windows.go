@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"os/exec"
 	"syscall"
 )
 
@@ -38,3 +40,10 @@ func isBadName(err error) bool {
 	}
 	return false
 }
+
+// groupOf is -1: files have no group here.
+func groupOf(fs.FileInfo) int { return -1 }
+
+func detach(*exec.Cmd) {}
+
+func systemBrowser() []string { return []string{"rundll32", "url.dll,FileProtocolHandler"} }
