@@ -147,7 +147,7 @@ func TestPartialAfterRequestExpires(t *testing.T) {
 	}
 }
 
-// The deadline of Open counts from the accept, whatever has come since.
+// The deadline of Open counts from the accept, whatever has arrived since.
 func TestFirstTimeCountsFromAccept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
@@ -312,7 +312,7 @@ func testHijack(t *testing.T, open servertest.Pair, quick bool) {
 	if n := r.shared.Gate.Open(); n != 1 {
 		t.Errorf("%d places are taken, want that of the hijacker", n)
 	}
-	r.tell(f, Kill)
+	r.command(f, Kill)
 	r.on(func() { r.loop.Broadcast(Kill) })
 	c.Send("ping\n")
 	b := make([]byte, 5)

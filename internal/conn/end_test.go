@@ -19,7 +19,7 @@ type phaseCase struct {
 	enter func(r *rig, f *fake, c *client)
 }
 
-// held is a Serve that waits in the given way and tells how that ended.
+// held is a Serve that waits in the given way and reports how that ended.
 func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Next {
 	return func(f *fake, line string) Next {
 		entered <- true
@@ -64,11 +64,11 @@ func TestKillWhileLoopOwns(t *testing.T) {
 			f := tt.f()
 			c := r.open(f)
 			tt.enter(r, f, c)
-			r.tell(f, Kill)
+			r.command(f, Kill)
 			await(t, f.closed, "Closed")
 			// Twice does not matter, nor does mail to a place that is free.
-			r.tell(f, Kill)
-			r.tell(f, Drain)
+			r.command(f, Kill)
+			r.command(f, Drain)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 					t.Error("closed under its handler")
 				default:
 				}
-				r.tell(f, Kill)
+				r.command(f, Kill)
 				if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("the handler saw %v", err)
 				}
@@ -148,7 +148,7 @@ func TestDrain(t *testing.T) {
 	// Fresh: it may still send its first request.
 	f := &fake{}
 	c := r.open(f)
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	c.Send("a\n")
 	c.Want("a\n")
 	c.Ended()
@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	c.Want("a\n")
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	c.Ended()
 
 	// A partial request may be completed.
@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\nb")
 	c.Want("a\n")
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	r.on(func() {})
 	c.Send("c\n")
 	c.Want("bc\n")
@@ -184,7 +184,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	await(t, entered, "Serve")
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	r.on(func() {})
 	close(leave)
 	c.Want("a\n")
@@ -195,19 +195,19 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	r.inPhase(f, ending)
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	r.on(func() {})
 	c.Want(big)
 	c.Ended()
 }
 
-// A connection that is fresh when the server drains does not stay for ever.
+// A connection that is fresh when the server drains does not stay forever.
 func TestDrainFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	f := &fake{}
 	c := r.open(f)
-	r.tell(f, Drain)
+	r.command(f, Drain)
 	eventually(t, "the session has been asked", func() bool { return f.drains.Load() > 0 })
 	r.on(func() {
 		if left := time.Duration(f.deadline - r.loop.Now()); left > DrainNew {
@@ -233,7 +233,7 @@ func TestEndMeetsRelease(t *testing.T) {
 		if i%2 == 0 {
 			mail = Kill
 		}
-		r.tell(f, mail)
+		r.command(f, mail)
 		await(t, f.closed, "Closed")
 		if mail == Drain && i%4 >= 2 {
 			c.Want("a\n")

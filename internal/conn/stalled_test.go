@@ -28,11 +28,11 @@ func TestStalled(t *testing.T) {
 	}{
 		{"bytes", []string{"bytes 8000000"}},
 		{"a file", []string{"file 8388608"}},
-		{"small ones behind", []string{"file 8388608", "a", "b", "c"}},
+		{"small ones after it", []string{"file 8388608", "a", "b", "c"}},
 		{"small ones before", []string{"a", "b", "file 8388608"}},
 		{"large ones", []string{"bytes 3000000", "file 3000000", "bytes 3000000", "file 3000000"}},
 		{"both", []string{"a", "bytes 3000000", "b", "c", "file 4000000", "d", "bytes 0", "file 0", "file 1", "bytes 1", "e"}},
-		{"the end behind", []string{"a", "end 8000000"}},
+		{"the end after it", []string{"a", "end 8000000"}},
 	} {
 		for _, quick := range []bool{true, false} {
 			for _, whole := range []bool{true, false} {
@@ -82,7 +82,7 @@ func TestStalledPieces(t *testing.T) {
 	c.Want("y\n")
 }
 
-// An answer that is held when the socket is full waits with the one behind it.
+// An answer that is held when the socket is full waits with the one after it.
 func TestStalledHeld(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"read", "kill", "close"} {
@@ -91,7 +91,7 @@ func TestStalledHeld(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Limits{})
 				s := newStalling(t)
-				// Not TCP, which would take more behind "full" and not stall.
+				// Not TCP, which would accept more after "full" and not stall.
 				c := r.open(s.fake)
 				c.Send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
 				eventually(t, "the answer waits", func() (ok bool) {
@@ -106,7 +106,7 @@ func TestStalledHeld(t *testing.T) {
 					c.Want("held\n")
 					wantAnswer(c, next)
 				case "kill":
-					r.tell(s.fake, Kill)
+					r.command(s.fake, Kill)
 				case "close":
 					c.Close()
 				}
@@ -133,8 +133,8 @@ func TestStalledEnds(t *testing.T) {
 		do   func(r *rig, s *stalling, c *client)
 	}{
 		{"kill", func(r *rig, s *stalling, c *client) {
-			r.tell(s.fake, Kill)
-			r.tell(s.fake, Kill)
+			r.command(s.fake, Kill)
+			r.command(s.fake, Kill)
 		}},
 		{"kill before a turn", func(r *rig, s *stalling, c *client) {
 			r.on(func() {
@@ -144,14 +144,14 @@ func TestStalledEnds(t *testing.T) {
 			})
 		}},
 		{"drain", func(r *rig, s *stalling, c *client) {
-			r.tell(s.fake, Drain)
+			r.command(s.fake, Drain)
 			r.stuck(s.fake)
 			wantAnswer(c, line)
 			c.Ended()
 		}},
 		{"drain with a request after it", func(r *rig, s *stalling, c *client) {
 			c.Send("next\n")
-			r.tell(s.fake, Drain)
+			r.command(s.fake, Drain)
 			wantAnswer(c, line)
 			c.Want("next\n")
 			c.Ended()
@@ -212,7 +212,7 @@ func TestStalledEnds(t *testing.T) {
 	}
 }
 
-// CloseIdle is not for connections whose answer is stalled: they go on.
+// CloseIdle is not for connections whose answer is stalled: they continue.
 func TestStalledIsNotIdle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
@@ -356,7 +356,7 @@ func TestStalledDeadlineOver(t *testing.T) {
 	await(t, s.closed, "Closed")
 }
 
-// A stalled answer has no slot, and needs none to go on; what comes behind it
+// A stalled answer has no slot, and needs none to continue; what comes after it
 // does.
 func TestStalledSlots(t *testing.T) {
 	t.Parallel()
@@ -391,7 +391,7 @@ func TestStalledSlots(t *testing.T) {
 	for i, s := range all {
 		clients[i].Send("file 8388608\n")
 		r.stuck(s.fake)
-		r.tell(s.fake, Kill)
+		r.command(s.fake, Kill)
 		await(t, s.closed, "Closed")
 	}
 	cr.empty(1)
