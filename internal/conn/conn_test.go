@@ -312,7 +312,7 @@ func testHijack(t *testing.T, open servertest.Pair, quick bool) {
 	if n := r.shared.Gate.Open(); n != 1 {
 		t.Errorf("%d places are taken, want that of the hijacker", n)
 	}
-	r.command(f, Kill)
+	r.tell(f, Kill)
 	r.on(func() { r.loop.Broadcast(Kill) })
 	c.Send("ping\n")
 	b := make([]byte, 5)

@@ -64,11 +64,11 @@ func TestKillWhileLoopOwns(t *testing.T) {
 			f := tt.f()
 			c := r.open(f)
 			tt.enter(r, f, c)
-			r.command(f, Kill)
+			r.tell(f, Kill)
 			await(t, f.closed, "Closed")
 			// Twice does not matter, nor does mail to a place that is free.
-			r.command(f, Kill)
-			r.command(f, Drain)
+			r.tell(f, Kill)
+			r.tell(f, Drain)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 					t.Error("closed under its handler")
 				default:
 				}
-				r.command(f, Kill)
+				r.tell(f, Kill)
 				if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("the handler saw %v", err)
 				}
@@ -148,7 +148,7 @@ func TestDrain(t *testing.T) {
 	// Fresh: it may still send its first request.
 	f := &fake{}
 	c := r.open(f)
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	c.Send("a\n")
 	c.Want("a\n")
 	c.Ended()
@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	c.Want("a\n")
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	c.Ended()
 
 	// A partial request may be completed.
@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\nb")
 	c.Want("a\n")
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	r.on(func() {})
 	c.Send("c\n")
 	c.Want("bc\n")
@@ -184,7 +184,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	await(t, entered, "Serve")
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	r.on(func() {})
 	close(leave)
 	c.Want("a\n")
@@ -195,7 +195,7 @@ func TestDrain(t *testing.T) {
 	c = r.open(f)
 	c.Send("a\n")
 	r.inPhase(f, ending)
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	r.on(func() {})
 	c.Want(big)
 	c.Ended()
@@ -207,7 +207,7 @@ func TestDrainFreshIsBounded(t *testing.T) {
 	r := newRig(t, Limits{})
 	f := &fake{}
 	c := r.open(f)
-	r.command(f, Drain)
+	r.tell(f, Drain)
 	eventually(t, "the session has been asked", func() bool { return f.drains.Load() > 0 })
 	r.on(func() {
 		if left := time.Duration(f.deadline - r.loop.Now()); left > DrainNew {
@@ -233,7 +233,7 @@ func TestEndMeetsRelease(t *testing.T) {
 		if i%2 == 0 {
 			mail = Kill
 		}
-		r.command(f, mail)
+		r.tell(f, mail)
 		await(t, f.closed, "Closed")
 		if mail == Drain && i%4 >= 2 {
 			c.Want("a\n")

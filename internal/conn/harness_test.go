@@ -114,8 +114,8 @@ func (r *rig) on(f func()) {
 	await(r.t, done, "the loop")
 }
 
-// command posts a Command as the server would.
-func (r *rig) command(f *fake, m Command) { r.loop.Post(f.handle, m) }
+// tell posts a Command as the server would.
+func (r *rig) tell(f *fake, m Command) { r.loop.Post(f.handle, m) }
 
 // alive checks that the loop serves others.
 func (r *rig) alive() {

@@ -377,7 +377,7 @@ func TestEndWhileFormerDriver(t *testing.T) {
 		c := r.open(f)
 		c.Send("a\n")
 		await(t, entered, "Serve")
-		r.command(f, mail)
+		r.tell(f, mail)
 		r.on(func() {})
 		close(release)
 		if mail != Kill {

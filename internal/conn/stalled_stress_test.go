@@ -137,7 +137,7 @@ const expire Command = 255
 // as if the time of a stalled answer were over.
 func endSoon(r *rig, f *fake, what Command) {
 	if what != expire {
-		r.command(f, what)
+		r.tell(f, what)
 		return
 	}
 	r.loop.Do(func() {

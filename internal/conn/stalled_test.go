@@ -106,7 +106,7 @@ func TestStalledHeld(t *testing.T) {
 					c.Want("held\n")
 					wantAnswer(c, next)
 				case "kill":
-					r.command(s.fake, Kill)
+					r.tell(s.fake, Kill)
 				case "close":
 					c.Close()
 				}
@@ -133,8 +133,8 @@ func TestStalledEnds(t *testing.T) {
 		do   func(r *rig, s *stalling, c *client)
 	}{
 		{"kill", func(r *rig, s *stalling, c *client) {
-			r.command(s.fake, Kill)
-			r.command(s.fake, Kill)
+			r.tell(s.fake, Kill)
+			r.tell(s.fake, Kill)
 		}},
 		{"kill before a turn", func(r *rig, s *stalling, c *client) {
 			r.on(func() {
@@ -144,14 +144,14 @@ func TestStalledEnds(t *testing.T) {
 			})
 		}},
 		{"drain", func(r *rig, s *stalling, c *client) {
-			r.command(s.fake, Drain)
+			r.tell(s.fake, Drain)
 			r.stuck(s.fake)
 			wantAnswer(c, line)
 			c.Ended()
 		}},
 		{"drain with a request after it", func(r *rig, s *stalling, c *client) {
 			c.Send("next\n")
-			r.command(s.fake, Drain)
+			r.tell(s.fake, Drain)
 			wantAnswer(c, line)
 			c.Want("next\n")
 			c.Ended()
@@ -391,7 +391,7 @@ func TestStalledSlots(t *testing.T) {
 	for i, s := range all {
 		clients[i].Send("file 8388608\n")
 		r.stuck(s.fake)
-		r.command(s.fake, Kill)
+		r.tell(s.fake, Kill)
 		await(t, s.closed, "Closed")
 	}
 	cr.empty(1)
