@@ -218,7 +218,7 @@ func TestIndexes(t *testing.T) {
 	}
 	s = newSite(t, files, &Options{Index: []string{}})
 	if s.status("/a/") != 404 {
-		t.Error("an unwanted index")
+		t.Error("an index that nobody wants")
 	}
 }
 

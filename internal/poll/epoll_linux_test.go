@@ -118,7 +118,7 @@ func TestBriefFollowsWaits(t *testing.T) {
 		t.Error("at first")
 	}
 	for range 3 {
-		// Another process may have the processor meanwhile: not every try is short.
+		// Somebody else may have the processor meanwhile: not every try is short.
 		for deadline := time.Now().Add(patience); p.brief < proof; {
 			if time.Now().After(deadline) {
 				t.Fatal("no wait was brief")
@@ -145,15 +145,15 @@ func TestBriefFollowsWaits(t *testing.T) {
 	}
 }
 
-// The goroutine that yields has the only processor and never parks by itself:
-// what waits for a pipe runs nevertheless, within a few calls. (By
-// runtime.Gosched it takes the monitor, and thousands of calls.)
+// The one who yields has the only processor and never parks by itself: who
+// waits for a pipe runs nevertheless, within a few calls. (By runtime.Gosched
+// it takes the monitor, and thousands of calls.)
 func TestYield(t *testing.T) {
 	const key = "CHERT_TEST_YIELD"
 	if os.Getenv(key) == "" {
 		t.Parallel()
 		cmd := exec.Command(os.Args[0], "-test.run=^TestYield$")
-		// A process of its own: GOMAXPROCS is shared by all tests.
+		// A process of its own: GOMAXPROCS is everybody's.
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", key+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, strings.TrimSpace(string(out)))
