@@ -85,7 +85,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// ended fails unless the server ends the connection, in whatever way.
+// ended fails unless the server ends the connection, in any way.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
@@ -299,7 +299,7 @@ func TestCloseEndsUnused(t *testing.T) {
 	})
 }
 
-// A client that has begun a TLS handshake holds up nobody.
+// A client that has begun a TLS handshake delays no other.
 func TestCloseDuringHandshake(t *testing.T) {
 	alike(t, hello, func(t *testing.T, s *side) {
 		s.StartTLS()

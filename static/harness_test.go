@@ -22,7 +22,7 @@ import (
 // old is when the files of tests are from: young ones are read again.
 var old = time.Date(2024, 5, 17, 10, 20, 30, 123456789, time.UTC)
 
-// A clock stands still until it is told to go on.
+// A clock stands still until it is advanced.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) tell() int64          { return c.ns.Load() }

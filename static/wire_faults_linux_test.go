@@ -49,7 +49,7 @@ func (f *badFile) Read(p []byte) (int, error) {
 }
 
 // A disk that fails before the answer has begun is 500, and later ends the
-// connection; what the system says is logged and not told.
+// connection; the system's error is logged and not disclosed.
 func TestDiskError(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -401,8 +401,8 @@ func TestManyFiles(t *testing.T) {
 		}
 		return nil
 	})
-	// Now nobody stands still: when a file of each kind has come to it, which ends
-	// what was left undone, the cache is full and no more, whatever the order was.
+	// Now none is paused: when a file of each kind has been added, which completes
+	// pending work, the cache is full and not beyond, whatever the order.
 	c := newClient(t, all[0].addr)
 	for i := range 2 {
 		if err := ask(c, n+i); err != nil {

@@ -147,7 +147,7 @@ func TestPartialAfterRequestExpires(t *testing.T) {
 	}
 }
 
-// The deadline of Open counts from the accept, whatever has come since.
+// The deadline of Open counts from the accept, whatever has arrived since.
 func TestFirstTimeCountsFromAccept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})

@@ -21,7 +21,7 @@ type phaseCase struct {
 	enter func(r *rig, f *fake, c *client)
 }
 
-// held is a Serve that waits in the given way and tells how that ended.
+// held is a Serve that waits in the given way and reports how that ended.
 func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Next {
 	return func(f *fake, line string) Next {
 		entered <- true
@@ -203,7 +203,7 @@ func TestDrain(t *testing.T) {
 	c.Ended()
 }
 
-// A connection that is fresh when the server drains does not stay for ever.
+// A connection that is fresh when the server drains does not stay forever.
 func TestDrainFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})

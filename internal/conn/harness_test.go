@@ -102,7 +102,7 @@ func (r *rig) on(f func()) {
 	servertest.Await(r.t, done, "the loop")
 }
 
-// tell posts what the server would.
+// tell posts a Command as the server would.
 func (r *rig) tell(f *fake, m Command) { r.loop.Post(f.handle, m) }
 
 // alive checks that the loop serves others.

@@ -46,7 +46,7 @@ func TestMissedEvent(t *testing.T) {
 	c.Send("x")
 }
 
-// A Hijack that fails leaves the queue to those who use it.
+// A Hijack that fails leaves the queue usable.
 func TestHijackFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})

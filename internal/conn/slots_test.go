@@ -106,7 +106,7 @@ func TestSlotsQueue(t *testing.T) {
 			for _, line := range []string{"2", "3", "4"} {
 				clients[line] = cr.queues(one(), line+"\n")
 			}
-			// There is no room for more; they are told, and may come again.
+			// There is no room for more; they are refused, and may retry.
 			for range 2 {
 				f := one()
 				c := cr.open(f)
@@ -137,7 +137,7 @@ func TestSlotsQueue(t *testing.T) {
 	}
 }
 
-// A request behind one that was refused needs a slot too.
+// A request after one that was refused needs a slot too.
 func TestRefusedPipeline(t *testing.T) {
 	t.Parallel()
 	for _, quick := range []bool{true, false} {
@@ -154,7 +154,7 @@ func TestRefusedPipeline(t *testing.T) {
 		}
 		close(cr.release)
 		c.Want("a\n")
-		cr.empty(1) // the slot is given back behind the answer
+		cr.empty(1) // the slot is released after the answer
 		d.Send("e\n")
 		d.Want("e\n")
 	}
@@ -337,7 +337,7 @@ func TestPeerLeavesWhileQueued(t *testing.T) {
 	}
 }
 
-// A request that waits for a slot keeps its bytes, and what is behind it.
+// A request that waits for a slot keeps its bytes, and those after it.
 func TestWholeWhileQueued(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"b line\n", "b line\nanother\n"} {
@@ -362,7 +362,7 @@ func TestWholeWhileQueued(t *testing.T) {
 	}
 }
 
-// A client that sends without end does not keep its slot for ever.
+// A client that sends without end does not keep its slot forever.
 func TestSlotIsShared(t *testing.T) {
 	t.Parallel()
 	for _, quick := range []bool{true, false} {
@@ -397,8 +397,8 @@ func TestSlotIsShared(t *testing.T) {
 	}
 }
 
-// Who gives its connection back has given its slot back: its client's next
-// request is not refused on its account.
+// A handler that returns its connection has released its slot: its client's
+// next request is not refused on its account.
 func TestSlotIsLeftFirst(t *testing.T) {
 	t.Parallel()
 	// As many as there are slots, which is enough, as each sends one request

@@ -134,8 +134,8 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 // expire stands among Commands for what endSoon does else.
 const expire Command = 255
 
-// endSoon has the loop end f, at whatever it is then: by mail or, for expire, as
-// if the time of a stalled answer were over.
+// endSoon makes the loop end f, whatever it does then: by mail or, for expire,
+// as if the time of a stalled answer were over.
 func endSoon(r *rig, f *fake, what Command) {
 	if what != expire {
 		r.tell(f, what)

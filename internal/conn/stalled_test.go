@@ -29,11 +29,11 @@ func TestStalled(t *testing.T) {
 	}{
 		{"bytes", []string{"bytes 8000000"}},
 		{"a file", []string{"file 8388608"}},
-		{"small ones behind", []string{"file 8388608", "a", "b", "c"}},
+		{"small ones after it", []string{"file 8388608", "a", "b", "c"}},
 		{"small ones before", []string{"a", "b", "file 8388608"}},
 		{"large ones", []string{"bytes 3000000", "file 3000000", "bytes 3000000", "file 3000000"}},
 		{"both", []string{"a", "bytes 3000000", "b", "c", "file 4000000", "d", "bytes 0", "file 0", "file 1", "bytes 1", "e"}},
-		{"the end behind", []string{"a", "end 8000000"}},
+		{"the end after it", []string{"a", "end 8000000"}},
 	} {
 		for _, quick := range []bool{true, false} {
 			for _, whole := range []bool{true, false} {
@@ -83,7 +83,7 @@ func TestStalledPieces(t *testing.T) {
 	c.Want("y\n")
 }
 
-// An answer that is held when the socket is full waits with the one behind it.
+// An answer that is held when the socket is full waits with the one after it.
 func TestStalledHeld(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"read", "kill", "close"} {
@@ -92,7 +92,7 @@ func TestStalledHeld(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Limits{})
 				s := newStalling(t)
-				// Not TCP, which would take more behind "full" and not stall.
+				// Not TCP, which would accept more after "full" and not stall.
 				c := r.open(s.fake)
 				c.Send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
 				servertest.Eventually(t, "the answer waits", func() (ok bool) {
@@ -213,7 +213,7 @@ func TestStalledEnds(t *testing.T) {
 	}
 }
 
-// CloseIdle is not for connections whose answer is stalled: they go on.
+// CloseIdle is not for connections whose answer is stalled: they continue.
 func TestStalledIsNotIdle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
@@ -357,7 +357,7 @@ func TestStalledDeadlineOver(t *testing.T) {
 	servertest.Await(t, s.closed, "Closed")
 }
 
-// A stalled answer has no slot, and needs none to go on; what comes behind it
+// A stalled answer has no slot, and needs none to continue; what comes after it
 // does.
 func TestStalledSlots(t *testing.T) {
 	t.Parallel()

@@ -314,8 +314,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// What the watch has seen and ends in time is told how long it went on, by Leave and
-// before anything else runs on the loop; what the watch has not seen is not.
+// For a lease that the watch has seen and that ends in time, Lasted reports how long
+// it ran, from Leave and before anything else runs on the loop; what the watch has
+// not seen is not.
 func TestLasted(t *testing.T) {
 	t.Parallel()
 	l := running(t)

@@ -140,7 +140,7 @@ func TestStaleEvent(t *testing.T) {
 	}
 	// Mail and timers of the one that is gone are gone too.
 	third.mail = func(any) { t.Error("mail for another arrived") }
-	third.expire = func() { t.Error("somebody else's timer fired") }
+	third.expire = func() { t.Error("another Sock's timer fired") }
 	gone := &a
 	if l.at(a.handle) != nil {
 		gone = &b

@@ -82,17 +82,17 @@ func TestEdges(t *testing.T) {
 	}
 	until(t, p, key, Writable)
 	quiet(t, p)
-	// What stays unread is told once.
+	// Unread bytes are reported once.
 	sys.Write(b, []byte("hello"))
 	until(t, p, key, Readable)
 	quiet(t, p)
-	// A read that fills its buffer may leave some behind, and nobody says so.
+	// A read that fills its buffer may leave some unread, and no event reports that.
 	buf := make([]byte, 2)
 	if n, e := p.Read(a, buf); n != 2 || e != 0 {
 		t.Fatalf("read %d, %v", n, e)
 	}
 	quiet(t, p)
-	// A short read has drained: bytes that come later are told.
+	// A short read has drained: bytes that arrive later are reported.
 	buf = make([]byte, 100)
 	if n, e := p.Read(a, buf); n != 3 || e != 0 {
 		t.Fatalf("read %d, %v", n, e)
@@ -131,7 +131,7 @@ func TestWriteEdge(t *testing.T) {
 			}
 		}
 		quiet(t, p)
-		// Room is told when it is made.
+		// Room is reported when it becomes free.
 		for got := 0; got < sent; {
 			n, e := sys.Read(b, big)
 			if e != 0 {

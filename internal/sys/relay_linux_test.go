@@ -168,7 +168,7 @@ func TestRelayOutOfDescriptors(t *testing.T) {
 	}
 }
 
-// What cannot be spliced from is told apart from a source's own errors.
+// A socket that cannot be spliced from is distinguished from a source's own errors.
 func TestRelayCannot(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	if err != nil {

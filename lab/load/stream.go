@@ -22,7 +22,7 @@ type Stream struct {
 	Path        string
 	Send        int64 // bytes of the request's body; 0 for none
 	Chunked     bool  // it has no length
-	Receive     int64 // bytes of the answer's body; 0: whatever comes
+	Receive     int64 // bytes of the response's body; 0: any
 	Connections int
 	Seconds     float64
 }

@@ -126,7 +126,7 @@ var checkTests = []struct {
 	{"asctime", "GET", "If-Modified-Since: Sun Nov  6 08:49:37 1994", tag, NotModified},
 	{"no date", "GET", "If-Modified-Since: yesterday", tag, Proceed},
 	{"another zone", "GET", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 CET", tag, Proceed},
-	{"with rubbish behind, as old browsers", "GET", "If-Modified-Since: " + same + "; length=3", tag, Proceed},
+	{"with rubbish after it, as old browsers", "GET", "If-Modified-Since: " + same + "; length=3", tag, Proceed},
 	{"empty", "GET", "If-Modified-Since:", tag, Proceed},
 	{"a list of dates", "GET", "If-Modified-Since: " + same + ", " + same, tag, Proceed},
 	{"two lines are a list", "GET", "If-Modified-Since: " + same + "\nIf-Modified-Since: " + same, tag, Proceed},
