@@ -77,6 +77,7 @@ func TestPlacementHoarded(t *testing.T) {
 			for i := range paths {
 				if tt.prove > 0 {
 					path := fmt.Sprintf(tt.path, i)
+					c.SetDeadline(time.Now().Add(servertest.Patience)) // of each path, not of all
 					go c.Send(strings.Repeat(ask("GET "+path), tt.prove))
 					for range tt.prove {
 						c.Response("GET")
