@@ -17,6 +17,10 @@
 // and change the answer after its handler. Most middleware is written easier with
 // package filter, which also serves net/http.
 //
+// A ServeDirect that returns false may leave what it has kept, the pattern and path
+// values: the plain way does the same again, and a server may tell routes by the
+// pattern. It sets the path and the address of the client back.
+//
 // The types for what servers report to logs and counters, [Delivery], [Refusal] and
 // [Peer], are here too.
 package wire

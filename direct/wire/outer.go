@@ -8,8 +8,8 @@ import (
 )
 
 // This file is what middleware needs: fields and values that belong to an
-// exchange whatever its handler answers, and an answer that can be changed when
-// the handler has returned.
+// exchange whatever its handler answers, and an answer that can be changed after
+// the handler.
 
 // outer is what middleware has added to an exchange.
 type outer struct {
@@ -73,7 +73,7 @@ func (x *Exchange) Value(key any) any {
 }
 
 // DelHeader takes a field out of the answer. It is no error if there is none.
-// After Send it does nothing to the Response: see Ready and Open.
+// After Send it does nothing to the Response.
 func (x *Exchange) DelHeader(name string) { x.remove(http.CanonicalHeaderKey(name)) }
 
 func (x *Exchange) remove(name string) {
@@ -87,7 +87,7 @@ func (x *Exchange) remove(name string) {
 // Ready returns the Response that was given to Send, nil if none was.
 func (x *Exchange) Ready() *Response { return x.ready }
 
-// Content returns the body as it is now. It is not to be changed, and is valid
+// AnswerBody returns the answer's body as it is now. It is not to be changed, and is valid
 // until something is written. It is nil if the body is a file.
 func (x *Exchange) AnswerBody() []byte {
 	switch {
