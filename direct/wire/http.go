@@ -30,13 +30,13 @@ func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 
 // View makes x a view of a request that came the plain way, without its body. It
 // is for middleware that decides for both ways by the same code; x does not answer
-// w. What x.SetValue sets is in the context of the request that Plain returns.
+// w. What x.SetValue sets is in the context of the request that Plain returns. x must
+// be new, or Reset.
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
-	x.Reset(Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: headerFields(r.Header),
-	})
+	q := &x.req
+	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr, headerFields(r.Header)
 	if u := r.URL; u != nil {
-		x.req.Path, x.req.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
+		q.Path, q.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
 	}
 	x.pattern, x.plain, x.w = r.Pattern, r, w
 }
