@@ -72,10 +72,13 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.free()
 	if inner != r {
 		// The access log is outside, and wants the pattern also after a panic.
-		defer func() { r.Pattern = inner.Pattern }()
+		defer passBack(r, inner)
 	}
 	h.next.ServeHTTP(w, inner)
 }
+
+// passBack gives r what handlers inside have set of its copy.
+func passBack(r, inner *http.Request) { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }
 
 func (c *Call) free() {
 	c.Wire().Reset(wire.Request{})
@@ -132,7 +135,8 @@ func (n Next) Serve(c *Call) Outcome {
 //
 // serve serves next at most once, and not at all if it returns Pass, which is cheaper
 // if there is nothing to do afterwards. It must be safe for concurrent use. A request
-// that next leaves to the plain way comes again.
+// that next leaves to the plain way comes again. After next has answered, the answer
+// cannot be changed: on the plain way it may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		h := &around{serve: serve, next: next}
@@ -160,7 +164,7 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned := false
 	defer func() {
 		if _, inner := c.Plain(); inner != r {
-			r.Pattern = inner.Pattern
+			passBack(r, inner)
 		}
 		if returned {
 			c.free()
@@ -183,7 +187,7 @@ type directAround struct{ *around }
 func (h directAround) ServeDirect(x *direct.Exchange) bool {
 	o := h.serve((*Call)(x), Next{h.around})
 	if o == Pass {
-		return h.direct.ServeDirect(x)
+		o = Next{h.around}.Serve((*Call)(x))
 	}
 	if o != Answered {
 		x.Wire().ResetRemoteAddr()

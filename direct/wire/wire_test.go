@@ -280,6 +280,17 @@ func TestResponseConcurrently(t *testing.T) {
 	all.Wait()
 }
 
+// A Content-Length that was set for an answer which was then not sent does not go
+// with another: there must not be two.
+func TestServeHTTPLength(t *testing.T) {
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Content-Length", "1000")
+	HandlerFunc(func(x *Exchange) { x.WriteString("hello") }).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	if got := rec.Header()["Content-Length"]; len(got) != 1 || got[0] != "5" {
+		t.Errorf("Content-Length is %q", got)
+	}
+}
+
 // What a handler sees on any server is what the request says.
 func TestServeHTTP(t *testing.T) {
 	h := HandlerFunc(func(x *Exchange) {

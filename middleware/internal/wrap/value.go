@@ -3,10 +3,11 @@ package wrap
 import "net/http"
 
 // Serve calls next with inner, which may be a copy of r, and gives r the pattern
-// that a router inside has set, also after a panic: the access log is outside.
+// that a router inside has set and the address that RealIP has, also after a panic:
+// the access log is outside.
 func Serve(next http.Handler, w http.ResponseWriter, r, inner *http.Request) {
 	if inner != r {
-		defer func() { r.Pattern = inner.Pattern }()
+		defer func() { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }()
 	}
 	next.ServeHTTP(w, inner)
 }
