@@ -93,7 +93,7 @@ func (x *Exchange) SetStatus(status int) { x.Wire().SetStatus(status) }
 // SetHeader sets a header field of the answer, instead of those of that name that
 // were there. It panics if name is no field name, or is one of those that frame the
 // message, which are the server's: Connection, Content-Length, Keep-Alive,
-// Trailer, Transfer-Encoding, Upgrade. Control characters in the value become
+// Trailer, Transfer-Encoding, Upgrade. CR and LF in the value become
 // spaces.
 func (x *Exchange) SetHeader(name, value string) { x.Wire().SetHeader(name, value) }
 
@@ -119,7 +119,7 @@ func (x *Exchange) JSON(v any) error {
 }
 
 // Send makes r the answer, instead of all that the handler has set. HEAD is
-// answered without r's body.
+// answered without r's body. What the handler sets or writes afterwards is ignored.
 func (x *Exchange) Send(r *Response) { x.Wire().Send(r.Wire()) }
 
 // SendFile makes a part of a file the body, instead of what was written. The

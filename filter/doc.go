@@ -13,8 +13,8 @@
 // The result is a func(http.Handler) http.Handler and works on every server and in
 // every router. Around a direct.Handler it makes a direct.Handler, so a chain of
 // filters keeps the fast path. The function is called at most once for each request
-// on each way: if it, or a handler inside, leaves the request to the plain way, it is
-// called again there.
+// on each way: if it, a handler inside or middleware outside leaves the request to
+// the plain way, it is called again there.
 //
 // A filter that must do something after the handler is made by [Around]. Middleware
 // that changes the answer itself, such as compression, needs a ResponseWriter of its

@@ -73,6 +73,10 @@ var compressors atomic.Int64 // to tell apart what each has derived
 // where it matters. HEAD is answered with the fields of GET, as far as they can
 // be known without the body.
 //
+// A request that a direct.Handler answers with a file to be compressed is served
+// again on the plain way. All inside of Compress then sees it twice: limits, which
+// would charge it twice, belong outside.
+//
 // Compressing tells about secrets (BREACH): in a page that has a secret (a token
 // against forged requests) and something that an attacker chooses (a search
 // word), the length of the answer says when the two agree, letter by letter.

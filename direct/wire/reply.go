@@ -51,7 +51,7 @@ func (x *Exchange) Size() int64 {
 // SetHeader sets a field of the answer, instead of those of that name that were
 // there. It panics if name is no field name, or is one of those that frame the
 // message, which are the server's: Connection, Content-Length, Keep-Alive,
-// Trailer, Transfer-Encoding, Upgrade. Control characters in the value become
+// Trailer, Transfer-Encoding, Upgrade. CR and LF in the value become
 // spaces.
 func (x *Exchange) SetHeader(name, value string) {
 	name = fieldName(name)
