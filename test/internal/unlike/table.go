@@ -60,7 +60,7 @@ var (
 	MaxBytes          = documented("max-bytes", "http.MaxBytesReader")
 	RequestChanged    = documented("request-changed", "handlers that change the request")
 	FullDuplex        = documented("full-duplex", "what EnableFullDuplex leaves unread")
-	No1xxTo10         = documented("no-1xx-to-1.0", "interim answers to HTTP/1.0")
+	No1xxTo10         = documented("no-1xx-to-1.0", "interim responses to HTTP/1.0")
 	ResponseLength    = documented("response-length", "an invalid Content-Length of the handler")
 	ChunkSizes        = documented("chunk-sizes", "how a response is cut into chunks")
 	CopiedHead        = inTablesOnly("copied-head", "when the head of a copied response is sent")
