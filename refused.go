@@ -59,9 +59,9 @@ type refusals struct {
 	mu       sync.Mutex
 	counts   map[refusalKey]int64
 	pending  []Refusal // to be reported; at most maxToldRefusals and one
-	running  bool           // a goroutine reports
-	since    time.Time      // when the current second began
-	reported int            // in it
+	running  bool      // a goroutine reports
+	since    time.Time // when the current second began
+	reported int       // in it
 	omitted  int64
 	timer    *time.Timer // reports how many were omitted
 }
