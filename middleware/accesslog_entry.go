@@ -66,7 +66,7 @@ func (rec *record) Keep() {
 	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id, &m.pattern}
 	n := 0
 	for _, s := range all {
-		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that appendLine sees that it is cut
+		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that escape cuts it
 		n += len(*s)
 	}
 	b := slices.Grow(rec.buf[:0], n)
@@ -114,8 +114,8 @@ func (l *AccessLog) write(rec *record) {
 	l.lines.end(b, rec.kept)
 }
 
-// admit waits until there is room. The lines of requests that have been
-// admitted are not waited for; each response makes one at most.
+// admit waits until the buffers have room, on behalf of lines that may not wait
+// when they are written: each response makes one at most.
 func (l *AccessLog) admit() {
 	if l.lines.Full() {
 		l.lines.admit()

@@ -58,7 +58,7 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 	b = append(l.stamp.append(b, at, l.mono), ` "`...)
 	b = append(appendEscaped(b, e.method), ' ')
 	b = append(appendEscaped(b, e.target), ' ')
-	b = append(append(b, e.proto...), `" `...) // set by the server
+	b = append(append(b, e.proto...), `" `...) // the server's own
 	b = append(b, '0'+byte(e.status/100%10), '0'+byte(e.status/10%10), '0'+byte(e.status%10), ' ')
 	if e.size > 0 {
 		b = strconv.AppendInt(b, e.size, 10)

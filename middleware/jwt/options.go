@@ -24,8 +24,8 @@ type Key struct {
 	Key any
 }
 
-// Options are the options of New. Keys, an issuer and an audience are required,
-// unless AnyIssuer or AnyAudience is set.
+// Options are the options of New. Keys are required, and so are an issuer and
+// an audience, unless AnyIssuer or AnyAudience is set.
 type Options struct {
 	Keys []Key
 	// JWKS is the address of a JSON Web Key Set (RFC 7517): https, or http to
