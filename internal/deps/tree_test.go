@@ -105,8 +105,8 @@ func checkDocs(tree fs.FS, folders []string) (faults []string) {
 		_, parsed, err := parse(tree, doc, parser.PackageClauseOnly|parser.ParseComments)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			faults = append(faults, fmt.Sprintf("package %s has no doc.go: say there what it does, "+
-				"what it must not know and who may import it", folder))
+			faults = append(faults, fmt.Sprintf("package %s has no doc.go: its first sentence says "+
+				"what the package does for its user", folder))
 		case err != nil:
 			faults = append(faults, err.Error())
 		case strings.TrimSpace(parsed.Doc.Text()) == "":
