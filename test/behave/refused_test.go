@@ -12,29 +12,28 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file is what is told and counted of what the server refuses.
+// This file tests how refusals are reported and counted.
 
-// refusalsOf collects what a server tells of refusals.
+// refusalsOf collects the refusals that a server reports.
 type refusalsOf struct {
 	mu  sync.Mutex
-	all []wire.Refusal
+	all []chert.Refusal
 }
 
-func (r *refusalsOf) add(one wire.Refusal) {
+func (r *refusalsOf) add(one chert.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
 }
 
-func (r *refusalsOf) get() []wire.Refusal {
+func (r *refusalsOf) get() []chert.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]wire.Refusal(nil), r.all...)
+	return append([]chert.Refusal(nil), r.all...)
 }
 
 func TestRefused(t *testing.T) {
@@ -66,7 +65,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%+v", res)
 				}
 				servertest.Eventually(t, "a refusal is told", func() bool { return len(told.get()) > 0 })
-				want := wire.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
+				want := chert.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
 				if engines.Layered {
 					want.RemoteAddr = told.get()[0].RemoteAddr // the relay's
 				}
@@ -82,7 +81,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What finds no place is told, counted, and answered whole.
+// A connection beyond the limit is reported, counted, and gets a whole
+// response.
 func TestRefusedForRoom(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for name, tt := range map[string]struct {
@@ -94,7 +94,7 @@ func TestRefusedForRoom(t *testing.T) {
 			"handlers":    {&chert.Server{MaxHandlers: 1, QueueLength: -1}, "too many requests wait for a handler"},
 		} {
 			if name == "connections" && engines.Layered {
-				continue // the relay's own wait for a place
+				continue // the relay's own connection may wait
 			}
 			var told refusalsOf
 			release := make(chan struct{})
@@ -154,14 +154,15 @@ func TestRefusedPlain(t *testing.T) {
 	}
 }
 
-// Of a flood a bounded part is told, and how many were not; all are counted. A
-// hook that takes its time holds nobody up, and is through when Shutdown returns.
+// Of a flood a bounded part is reported, with the number of those omitted; all
+// are counted. A slow hook delays no request, and has returned when Shutdown
+// does.
 func TestRefusedFlood(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		var told refusalsOf
 		var once sync.Once
 		release := make(chan struct{})
-		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r wire.Refusal) {
+		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r chert.Refusal) {
 			once.Do(func() { <-release })
 			told.add(r)
 		}})

@@ -19,8 +19,8 @@ import (
 // and cuts records at odd places.
 var Layered = os.Getenv("CHERT_LAYER") == "1"
 
-// unlayered are the tests that say something of the socket itself, and why they
-// run without a layer.
+// unlayered are the tests of the socket itself, and why they run without a
+// layer.
 var unlayered = map[string]string{
 	"TestDiffBody/a_write_deadline_that_has_passed":                    "on goroutines only the socket can reset",
 	"TestDiffBody/a_write_deadline_that_has_passed_and_is_not_noticed": "on goroutines only the socket can reset",
@@ -69,8 +69,9 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) string {
 	return front.Addr().String()
 }
 
-// relay copies src to dst and then ends it as src has ended. raw is dst's socket. A
-// dst that takes no more may still be read from by the other direction.
+// relay copies src to dst and then ends dst as src has ended. raw is dst's
+// socket. If dst accepts no more it may still be read from by the other
+// direction.
 func relay(dst io.Writer, src io.Reader, raw net.Conn) {
 	from := &relayReader{r: src}
 	io.Copy(relayWriter{dst}, from)
@@ -83,7 +84,7 @@ func relay(dst io.Writer, src io.Reader, raw net.Conn) {
 	}
 }
 
-// relayReader notes what has ended src.
+// relayReader records what has ended src.
 type relayReader struct {
 	r   io.Reader
 	err error
