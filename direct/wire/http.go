@@ -56,7 +56,7 @@ func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
 }
 
 // SetPlain replaces the results of Plain.
-func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.w, x.plain = w, r }
+func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.View(w, r) }
 
 // Viewed returns what Plain does, but the request may lack values.
 func (x *Exchange) Viewed() (http.ResponseWriter, *http.Request) {
@@ -102,6 +102,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	x.giveBack(h)
 	for _, f := range a.Fields {
 		if f.Name == "Content-Length" {
+			delete(h, f.Name)                // there may be one of another response, which was not sent
 			f.Value = strings.Clone(f.Value) // it is a view of x, and the header may be retained
 		}
 		h[f.Name] = append(h[f.Name], f.Value)
