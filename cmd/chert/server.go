@@ -75,7 +75,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
-		s.srv.Placement = chert.Pooled
+		s.srv.Placement = chert.PlacementPooled
 	}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err

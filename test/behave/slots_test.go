@@ -466,7 +466,7 @@ func TestSlotsDirectRequestIsKept(t *testing.T) {
 // What follows a refused request on the same connection needs one of MaxHandlers too.
 func TestSlotsPipelinedAfterRefusal(t *testing.T) {
 	t.Parallel()
-	for _, placement := range []chert.Placement{chert.Inline, chert.Pooled} {
+	for _, placement := range []chert.Placement{chert.PlacementInline, chert.PlacementPooled} {
 		running, release, served := make(chan struct{}, 16), make(chan struct{}), make(chan struct{}, 16)
 		ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: placement, MaxHandlers: 1, QueueLength: -1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/block" {
