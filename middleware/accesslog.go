@@ -9,7 +9,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -35,6 +35,7 @@ const (
 
 // AccessLogOptions are the options of NewAccessLog.
 type AccessLogOptions struct {
+	// Format is the format of a line. Default LogCombined.
 	Format LogFormat
 	// Output is what is written to; nil: os.Stderr. It is used by one goroutine
 	// at a time and is not closed. A *LineWriter, which other loggers may share,
@@ -50,14 +51,15 @@ type AccessLogOptions struct {
 	// the end of the line, microseconds and the answer's X-Request-Id or "-". The
 	// other formats have both always.
 	Latency, RequestID bool
-	// Port is what LogVhostCombined says for requests whose Host has no port; 0:
-	// 80. Servers that clients reach by https set 443.
+	// Port is what LogVhostCombined says for requests whose Host has no port.
+	// Default 80. Servers that clients reach by https set 443.
 	Port uint16
-	// Buffer is how much is gathered, in bytes; twice that is kept. 0: 256 KiB, or
-	// none if Output is a terminal; negative: none. Without one each line is
+	// Buffer is how much is gathered, in bytes; twice that is kept. Default 256 KiB,
+	// or none if Output is a terminal; negative: none. Without one each line is
 	// written at once, by one Write.
 	Buffer int
-	// Every is how long a line may stay in the buffer; 0: a second.
+	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
+	// limit, until the buffer is full.
 	Every time.Duration
 }
 
@@ -125,6 +127,9 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
 	}
+	if l.o.Format > LogVhostCombined {
+		l.o.Format = LogCombined
+	}
 	format := l.o.Format
 	l.clf = l.o.Logger == nil && (format <= LogCommon || format == LogVhostCombined)
 	l.vhost = l.clf && format == LogVhostCombined
@@ -144,8 +149,6 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 		l.handler, l.kept = slog.NewTextHandler(l.lines, nil), slog.NewTextHandler(unwaited{l.lines}, nil)
 	case l.o.Format == LogJSON:
 		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil), slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
-	case !l.clf:
-		panic("middleware: NewAccessLog: unknown Format")
 	}
 	return l
 }
@@ -250,7 +253,7 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), filter.User(x), x.Method(), view(x.Target()), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), view(x.Target()), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {

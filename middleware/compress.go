@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,15 +20,15 @@ type CompressOptions struct {
 	// in this order. zstd takes half the time of gzip or less for results about a
 	// tenth longer, shorter for JSON. The client's quality values come before it.
 	Codings []string
-	// MinSize is the smallest answer that is compressed, in bytes; 0: 1024;
-	// negative: all. An answer that is flushed before it has come so far is
+	// MinSize is the smallest answer that is compressed, in bytes. Default 1024;
+	// negative: no limit. An answer that is flushed before it has come so far is
 	// compressed all the same: it streams.
 	MinSize int
 	// Types reports whether a media type, which may have parameters, is to be
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
 	// MaxEncoders is how many answers may be compressed at the same time, in all
-	// handlers that one Compress is put around; 0: 128; negative: no limit.
+	// handlers that one Compress is put around. Default 128; negative: no limit.
 	// Answers beyond it are sent uncompressed, with Vary. An encoder takes about
 	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
 	// until the handler returns: as long as a stream of events lasts, and as long
@@ -85,8 +86,14 @@ var compressors atomic.Int64 // to tell apart what each has derived
 // On the direct way a direct.Response is compressed once and kept with it.
 // Answers written by a handler are compressed each time, and are not on the
 // direct way if they are files.
-func Compress(o *CompressOptions) func(http.Handler) http.Handler {
-	return newCompress(options(o)).around
+//
+// It is an error if one of Codings is not known.
+func Compress(o *CompressOptions) (func(http.Handler) http.Handler, error) {
+	c, err := newCompress(options(o))
+	if err != nil {
+		return nil, fmt.Errorf("middleware: Compress: %w", err)
+	}
+	return c.around, nil
 }
 
 // around is the middleware.
@@ -105,7 +112,7 @@ func (c *compress) around(next http.Handler) http.Handler {
 		c.serveDirect)
 }
 
-func newCompress(o CompressOptions) *compress {
+func newCompress(o CompressOptions) (*compress, error) {
 	c := &compress{min: or(o.MinSize, 1024), types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders))}
 	if c.types == nil {
 		c.types = coding.Compressible
@@ -121,7 +128,7 @@ func newCompress(o CompressOptions) *compress {
 			}
 		}
 		if i == coding.Identity {
-			panic("middleware: Compress: unknown coding " + strconv.Quote(name))
+			return nil, fmt.Errorf("Codings: %q is not known; there are zstd, br and gzip", name)
 		}
 		c.prefer, c.offered = append(c.prefer, i), c.offered.With(i)
 	}
@@ -129,7 +136,7 @@ func newCompress(o CompressOptions) *compress {
 	for i := range c.keys {
 		c.keys[i] = "compress " + id + " " + strconv.Itoa(i)
 	}
-	return c
+	return c, nil
 }
 
 // choose is the coding for a client. One that refuses identity, and knows no

@@ -5,7 +5,7 @@
 //	log := middleware.NewAccessLog(nil)
 //	defer log.Close()
 //	h := middleware.Chain(mux,
-//		log.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.BodyLimit(1<<20))
+//		log.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.BodyLimit(nil))
 //
 // All of it works on any net/http server and in any router that takes net/http's
 // handlers. Around a [direct.Handler] it makes a direct.Handler, so a chain of it keeps
@@ -16,7 +16,7 @@
 // The first is the outermost. What a middleware does holds for all inside of it,
 // and the answers of one that refuses are seen by those outside only. So: RealIP
 // (the others want the client's address), AccessLog, Refusals, Recover, RequestID,
-// SecurityHeaders, CORS (preflights carry no credentials), RateLimit, InFlight,
+// SecurityHeaders, CORS (preflights carry no credentials), ratelimit, InFlight,
 // Timeout, credentials, BodyLimit, Compress, ETag.
 //
 // The response writers that handlers get pass on Flush, Hijack, ReadFrom, sendfile

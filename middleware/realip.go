@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -36,7 +37,9 @@ type RealIPOptions struct {
 // entry is trusted: the first address that is not is the client's. An entry that
 // is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
 // that: the last good one counts.
-func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
+//
+// It is an error if one of Trusted is not valid, or is of IPv4 and IPv6.
+func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	field := "X-Forwarded-For"
 	if opt.Forwarded {
@@ -46,9 +49,9 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 	for i, p := range opt.Trusted {
 		switch {
 		case !p.IsValid():
-			panic("middleware: RealIP: a trusted prefix is not valid")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: prefix %d is not valid", i)
 		case p.Addr().Is4In6() && p.Bits() < 96:
-			panic("middleware: RealIP: the trusted prefix " + p.String() + " is of IPv4 and IPv6; give one of each")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v is of IPv4 and IPv6; give one of each", p)
 		case p.Addr().Is4In6():
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
@@ -58,7 +61,7 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 			opt.walk(c, field)
 		}
 		return filter.Pass
-	})
+	}), nil
 }
 
 func (o *RealIPOptions) trustsPeer(addr string) bool {

@@ -29,8 +29,8 @@ type Refusal struct {
 }
 
 // Refusals makes respond write the bodies of all refusals of the middleware inside
-// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, RateLimit, ETag
-// and Recover. Without it they are a line of text, of RateLimit problem details if
+// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit, ETag
+// and Recover. Without it they are a line of text, of ratelimit problem details if
 // Accept names JSON. If respond is nil, it is Problem, which writes problem details
 // in JSON:
 //
@@ -38,7 +38,7 @@ type Refusal struct {
 //
 // respond sets Content-Type and returns the body. It is called once for each kind
 // of refusal and its answer is cached, so it cannot depend on the request; for
-// RateLimit, whose Retry-After differs, it is called each time. It must be safe for
+// ratelimit, whose Retry-After differs, it is called each time. It must be safe for
 // concurrent use.
 //
 // If one Refusals is inside of another, the inner one answers. Answers of handlers

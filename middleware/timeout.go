@@ -21,6 +21,12 @@ import (
 
 var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 
+// TimeoutOptions are the options of Timeout.
+type TimeoutOptions struct {
+	// Limit is how long a handler may take. Default 60 s; negative: no limit.
+	Limit time.Duration
+}
+
 // Timeout gives a handler so much time. When it is over, the request's context
 // is done (context.DeadlineExceeded), and:
 //
@@ -40,11 +46,11 @@ var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 // nothing, are ended.
 //
 // A handler that takes the connection with Hijack has it without a limit. On the
-// direct way, where nothing may wait, there is none either. It panics if limit
-// is not positive.
-func Timeout(limit time.Duration) func(http.Handler) http.Handler {
-	if limit <= 0 {
-		panic("middleware: Timeout: the limit is not positive")
+// direct way, where nothing may wait, there is none either.
+func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
+	limit := or(options(o).Limit, time.Minute)
+	if limit < 0 {
+		return func(next http.Handler) http.Handler { return next }
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,

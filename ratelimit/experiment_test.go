@@ -99,12 +99,13 @@ func TestExperiment(t *testing.T) {
 				if way != "direct" {
 					next = http.HandlerFunc(hello.ServeHTTP)
 				}
-				h, err := ratelimit.Handler(next, &ratelimit.Options{
+				limit, err := ratelimit.New(&ratelimit.Options{
 					Store: store(t), Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1500}}},
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
+				h := limit(next)
 				var addr string
 				if way == "net/http" {
 					s := httptest.NewServer(h)

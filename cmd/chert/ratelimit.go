@@ -95,11 +95,14 @@ func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs 
 		}
 		opts.Store, closer = store, store
 	}
-	limited, err := ratelimit.Handler(h, opts)
-	if err != nil && closer != nil {
-		closer.Close()
+	limit, err := ratelimit.New(opts)
+	if err != nil {
+		if closer != nil {
+			closer.Close()
+		}
+		return nil, nil, err
 	}
-	return limited, closer, err
+	return limit(h), closer, nil
 }
 
 // openStore makes sure that the store can be used.
