@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -75,7 +75,7 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 
 // limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
 // buckets by it. The closer may be nil.
-func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
+func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil
 	}
@@ -106,8 +106,8 @@ func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs 
 }
 
 // openStore makes sure that the store can be used.
-func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (*redisstore.Store, error) {
-	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Report: func(line string) { errs.Print(line) }}
+func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (*redisstore.Store, error) {
+	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Logger: errs}
 	if r.Failure != "" {
 		var err error
 		if o.Failure, err = redisstore.ParseFailure(r.Failure); err != nil {

@@ -3,7 +3,7 @@ package demo
 import (
 	"embed"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Log is the outermost middleware, nil for none.
 	Log func(http.Handler) http.Handler
-	// Errors gets what goes wrong inside.
-	Errors *log.Logger
+	// Logger gets what goes wrong inside.
+	Logger *slog.Logger
 	// At is where the server is, for clients that have not said what they call it.
 	At At
 }
@@ -58,7 +58,7 @@ func New(o Options) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, ErrorLog: o.Errors}); err != nil {
+	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	if err := d.page.init(); err != nil {
@@ -122,7 +122,7 @@ func (d *Demo) routes() (http.Handler, error) {
 // limitedRate is how often an address may ask for /limited, in a minute.
 const limitedRate = 5
 
-func (d *Demo) panicked(v any, _ []byte) { d.options.Errors.Printf("a handler panicked: %v", v) }
+func (d *Demo) panicked(v any, _ []byte) { d.options.Logger.Error("a handler panicked", "panic", v) }
 
 var plainText = http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
 
