@@ -38,7 +38,7 @@ func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	auth, err := wrap.NewAuth(opt.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("middleware: Bearer: %w", err)
+		return nil, fmt.Errorf("middleware: Bearer: Realm: %w", err)
 	}
 	if len(opt.Tokens) == 0 {
 		return nil, errors.New("middleware: Bearer: Tokens: there are none, so every request would be refused")

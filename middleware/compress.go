@@ -93,7 +93,7 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 func Compress(o *CompressOptions) (func(http.Handler) http.Handler, error) {
 	c, err := newCompress(options(o))
 	if err != nil {
-		return nil, fmt.Errorf("middleware: Compress: %w", err)
+		return nil, err
 	}
 	return c.around, nil
 }
@@ -130,7 +130,7 @@ func newCompress(o CompressOptions) (*compress, error) {
 			}
 		}
 		if i == coding.Identity {
-			return nil, fmt.Errorf("Codings: %q is not known; there are zstd, br and gzip", name)
+			return nil, fmt.Errorf("middleware: Compress: Codings: %q is not known; there are zstd, br and gzip", name)
 		}
 		c.prefer, c.offered = append(c.prefer, i), c.offered.With(i)
 	}

@@ -62,7 +62,7 @@ const (
 func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
 	c, err := newCORS(options(o))
 	if err != nil {
-		return nil, fmt.Errorf("middleware: CORS: %w", err)
+		return nil, err
 	}
 	return filter.New(c.decide), nil
 }
@@ -89,17 +89,17 @@ func newCORS(o CORSOptions) (*cors, error) {
 		case origin == "null":
 			c.exact[origin] = origin
 		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
-			return nil, fmt.Errorf("Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
+			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:
 			c.below = append(c.below, struct{ scheme, host string }{scheme + "://", host[1:]})
 		case strings.Contains(host, "*"):
-			return nil, fmt.Errorf("Origins: in %q the star must stand for the first labels of the host", origin)
+			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the host", origin)
 		default:
 			c.exact[origin] = origin
 		}
 	}
 	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
-		return nil, errors.New(`Credentials cannot go with "*"`)
+		return nil, errors.New(`middleware: CORS: Credentials cannot go with "*"`)
 	}
 	add := func(to *[]wire.Field, name, value string) {
 		if value != "" {

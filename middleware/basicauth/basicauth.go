@@ -110,18 +110,18 @@ func New(o *Options) (func(http.Handler) http.Handler, error) {
 	}
 	a, err := newAuth(*o)
 	if err != nil {
-		return nil, fmt.Errorf("basicauth: %w", err)
+		return nil, err
 	}
 	return a.wrap, nil
 }
 
 func newAuth(o Options) (*auth, error) {
 	if len(o.Users) == 0 && o.Lookup == nil {
-		return nil, errors.New("neither Users nor Lookup, so every request would be refused; " +
+		return nil, errors.New("basicauth: neither Users nor Lookup, so every request would be refused; " +
 			"set Options.Users to hashes by name: " + howToHash)
 	}
 	if o.Cost != 0 && (o.Cost < bcrypt.MinCost || o.Cost > bcrypt.MaxCost) {
-		return nil, fmt.Errorf("Cost: %w", bcrypt.InvalidCostError(o.Cost))
+		return nil, fmt.Errorf("basicauth: Cost: %w", bcrypt.InvalidCostError(o.Cost))
 	}
 	orDefault := func(v *int, def int) {
 		if *v == 0 {
@@ -140,11 +140,11 @@ func newAuth(o Options) (*auth, error) {
 		cost = bcrypt.MinCost
 		for name, hash := range o.Users {
 			if strings.Contains(name, ":") {
-				return nil, fmt.Errorf("Users: the name %q could never be sent: a colon ends it", name)
+				return nil, fmt.Errorf("basicauth: Users: the name %q could never be sent: a colon ends it", name)
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
 			}
 			cost = max(cost, c)
 		}
@@ -155,12 +155,12 @@ func newAuth(o Options) (*auth, error) {
 	}
 	var err error
 	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("basicauth: %w", err)
 	}
 	a.cache.init(o.CacheSize, o.CacheFor)
 	realm, err := wrap.QuoteRealm(o.Realm)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("basicauth: Realm: %w", err)
 	}
 	// RFC 7617 section 2.1: charset is the encoding of names and passwords.
 	challenge := "Basic realm=" + realm + `, charset="UTF-8"`

@@ -76,7 +76,7 @@ func New(opt *Options) (*Verifier, error) {
 	}
 	auth, err := wrap.NewAuth(o.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("jwt: %w", err)
+		return nil, fmt.Errorf("jwt: Realm: %w", err)
 	}
 	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{

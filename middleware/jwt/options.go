@@ -117,7 +117,7 @@ func (o *Options) complete() error {
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		if err := k.check(); err != nil {
-			return fmt.Errorf("Keys: key %d (%q): %w", i, k.ID, err)
+			return fmt.Errorf("key %d (%q) of Keys: %w", i, k.ID, err)
 		}
 		if secret, ok := k.Key.([]byte); ok {
 			k.Key = slices.Clone(secret)
@@ -128,7 +128,7 @@ func (o *Options) complete() error {
 	}
 	for _, a := range o.Algorithms {
 		if !slices.Contains(asymmetric, a) {
-			return fmt.Errorf("Algorithms: %q is none that a published key is for", a)
+			return fmt.Errorf("algorithm %q of Algorithms is none that a published key is for", a)
 		}
 	}
 	def(&o.Refresh, 15*time.Minute)

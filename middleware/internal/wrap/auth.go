@@ -46,7 +46,7 @@ func QuoteRealm(realm string) (string, error) {
 	}
 	for i := 0; i < len(realm); i++ {
 		if realm[i] < ' ' || realm[i] >= 0x7f {
-			return "", fmt.Errorf("Realm: %q is not printable ASCII", realm)
+			return "", fmt.Errorf("%q is not printable ASCII", realm)
 		}
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil
