@@ -138,8 +138,8 @@ func (n Next) Serve(c *Call) Outcome {
 // serve calls next.Serve at most once. It may return Pass without calling it,
 // which is cheaper if there is nothing to do afterwards. It must be safe for
 // concurrent use. For a request that next leaves to the plain way it is called
-// again. The response cannot be changed after next has made it: on the plain way
-// it may have been sent.
+// again. The response cannot be changed after next has answered: on the plain way it
+// may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		h := &around{serve: serve, next: next}

@@ -102,7 +102,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	x.giveBack(h)
 	for _, f := range a.Fields {
 		if f.Name == "Content-Length" {
-			delete(h, f.Name)                // there may be that of a response that was not sent
+			delete(h, f.Name)                // there may be one of another response, which was not sent
 			f.Value = strings.Clone(f.Value) // it is a view of x, and the header may be retained
 		}
 		h[f.Name] = append(h[f.Name], f.Value)

@@ -280,7 +280,7 @@ func TestResponseConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// A Content-Length that was set for a response which was then not sent does not go
+// A Content-Length that was set for a response which was then not sent is not sent
 // with another: there must not be two.
 func TestServeHTTPLength(t *testing.T) {
 	rec := httptest.NewRecorder()
