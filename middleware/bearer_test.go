@@ -52,7 +52,7 @@ func TestBearer(t *testing.T) {
 	}
 	for _, o := range []BearerOptions{{}, {Tokens: map[string]string{}}} {
 		if !panics(func() { Bearer(o) }) {
-			t.Error("no tokens, which would lock everybody out, are taken")
+			t.Error("no tokens, with which every request would be refused, are accepted")
 		}
 	}
 	for _, token := range []string{"", "=", "a b", "a\n", "ä"} {

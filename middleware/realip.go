@@ -49,7 +49,7 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 		case !p.IsValid():
 			panic("middleware: RealIP: a trusted prefix is not valid")
 		case p.Addr().Is4In6() && p.Bits() < 96:
-			panic("middleware: RealIP: the trusted prefix " + p.String() + " is of IPv4 and IPv6; give one of each")
+			panic("middleware: RealIP: the trusted prefix " + p.String() + " covers IPv4 and IPv6; give one of each")
 		case p.Addr().Is4In6():
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}

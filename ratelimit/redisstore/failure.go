@@ -84,7 +84,7 @@ func (r *reports) turn() bool {
 // answered reports that Redis answers again, if an error was reported before.
 func (s *Store) answered() {
 	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
-		s.o.Report("rate limits: redis at " + s.where + " answers again")
+		s.o.Report("rate limits: redis at " + s.where + " responds again")
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Store) explain(err error) error {
 	case has("WRONGPASS", "invalid password", "invalid username"):
 		return say("refuses the user or password")
 	case has("NOAUTH"):
-		return say("wants a password")
+		return say("requires a password")
 	case has("AUTH <password> called without any password"):
 		return say("has no password, but one was given")
 	case has("NOPERM"):
@@ -115,19 +115,19 @@ func (s *Store) explain(err error) error {
 	case has("MOVED ", "CROSSSLOT"):
 		return say("is a node of a cluster; want redis+cluster://")
 	case has("CLUSTERDOWN"):
-		return say("is a cluster that is not whole")
+		return say("is a cluster that is not complete")
 	case has("cluster support disabled"):
 		return say("is not a cluster; want redis://")
 	case has("not allowed after non deterministic"):
 		return say("is too old; want Redis 5 or later")
 	case has("LOADING "):
-		return say("is reading its data and does not answer yet")
+		return say("is reading its data and does not respond yet")
 	case has("MISCONF", "OOM "):
 		return say("cannot write: " + text)
 	case errors.As(err, &op) && op.Op == "dial" && !op.Timeout():
 		return say("cannot be reached: " + op.Err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
-		return say(fmt.Sprintf("does not answer within %v", s.o.Timeout))
+		return say(fmt.Sprintf("does not respond within %v", s.o.Timeout))
 	}
 	return say("failed: " + text)
 }

@@ -247,7 +247,7 @@ func TestOwnConnRemoteAddrBlocks(t *testing.T) {
 		ts := engines.StartOn(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, r.RemoteAddr) })}, l)
 		late := ts.Dial()
 		late.Send(servertest.GET)
-		servertest.Await(t, asked, "somebody to ask for the address")
+		servertest.Await(t, asked, "a call for the address")
 		for range 3 {
 			c := ts.Dial()
 			if _, body := c.Get("/"); body != c.LocalAddr().String() {
