@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/direct/wire"
 )
 
 // A Server is used as http.Server is. Timeouts and limits that are not set have
@@ -49,8 +48,8 @@ func ExampleServer() {
 
 // Refused receives what the handler never sees, such as malformed requests.
 func ExampleServer_refused() {
-	refused := make(chan wire.Refusal, 1)
-	srv := &chert.Server{Handler: http.NotFoundHandler(), Refused: func(r wire.Refusal) { refused <- r }}
+	refused := make(chan chert.Refusal, 1)
+	srv := &chert.Server{Handler: http.NotFoundHandler(), Refused: func(r chert.Refusal) { refused <- r }}
 	l, err := srv.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

@@ -19,8 +19,13 @@ type Stats struct {
 	Refused []RefusedCount
 }
 
+// A Refusal is a request that the server has refused without calling its handler,
+// or a connection that it had no place for. The type is wire's so that middleware,
+// which runs on other servers too, can log it.
+type Refusal = wire.Refusal
+
 // RefusedCount is the number of requests or connections refused with one status
-// and reason; see wire.Refusal. There are a few dozen of them at most.
+// and reason; see Refusal. There are a few dozen of them at most.
 type RefusedCount struct {
 	Status int
 	Reason string
@@ -53,10 +58,10 @@ const (
 type refusals struct {
 	mu       sync.Mutex
 	counts   map[refusalKey]int64
-	pending  []wire.Refusal // to be reported; at most maxToldRefusals and one
-	running  bool           // a goroutine reports
-	since    time.Time      // when the current second began
-	reported int            // in it
+	pending  []Refusal // to be reported; at most maxToldRefusals and one
+	running  bool      // a goroutine reports
+	since    time.Time // when the current second began
+	reported int       // in it
 	omitted  int64
 	timer    *time.Timer // reports how many were omitted
 }
@@ -90,7 +95,7 @@ func (s *Server) refused(peer string, status int, reason string, head []byte) {
 		return
 	}
 	r.reported++
-	s.report(wire.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
+	s.report(Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
 }
 
 // reportOmitted reports how many refusals were not reported, if any.
@@ -102,12 +107,12 @@ func (s *Server) reportOmitted() {
 		return
 	}
 	r.timer.Stop()
-	s.report(wire.Refusal{Omitted: r.omitted})
+	s.report(Refusal{Omitted: r.omitted})
 	r.omitted = 0
 }
 
 // report queues a refusal for the hook. refusals.mu is held.
-func (s *Server) report(one wire.Refusal) {
+func (s *Server) report(one Refusal) {
 	r := &s.refusals
 	if r.pending = append(r.pending, one); !r.running {
 		r.running = true
@@ -135,7 +140,7 @@ func (s *Server) reportQueued() {
 	}
 }
 
-func (s *Server) callRefused(one wire.Refusal) {
+func (s *Server) callRefused(one Refusal) {
 	defer func() {
 		if e := recover(); e != nil {
 			s.logf("chert: Refused panicked: %v", e)
@@ -151,7 +156,7 @@ func (r *refusals) reporting() bool {
 	return r.running
 }
 
-// requestLine returns wire.Refusal's Line.
+// requestLine returns Refusal's Line.
 func requestLine(head []byte) string {
 	if i := bytes.IndexAny(head[:min(len(head), maxRefusedLine)], "\r\n"); i >= 0 {
 		head = head[:i]

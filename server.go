@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
@@ -110,7 +109,7 @@ type Server struct {
 	// requests. It receives at most 20 refusals a second; if there are more, it
 	// receives their number. Stats counts them all. middleware.AccessLog has a
 	// method for it.
-	Refused func(wire.Refusal)
+	Refused func(Refusal)
 	// BaseContext returns the context that all requests of a listener derive
 	// from. Default context.Background.
 	BaseContext func(net.Listener) context.Context
@@ -215,7 +214,7 @@ const (
 	// EngineLoops uses event loops or fails. The listener may be of any type
 	// whose Accept returns *net.TCPConn or *net.UnixConn; the server duplicates
 	// their sockets and closes the connections, so no other code can use them
-	// afterwards.
+	// afterwards. Serve returns an error at a connection of another type.
 	EngineLoops
 	// EngineGoroutines uses a goroutine per connection.
 	EngineGoroutines

@@ -94,7 +94,7 @@ func (x *Exchange) SetStatus(status int) { x.Wire().SetStatus(status) }
 // SetHeader sets a header field of the response and replaces those of that
 // name. It panics if name is no field name, or is one of the fields that frame
 // the message, which belong to the server: Connection, Content-Length,
-// Keep-Alive, Trailer, Transfer-Encoding, Upgrade. Control characters in the
+// Keep-Alive, Trailer, Transfer-Encoding, Upgrade. CR and LF in the
 // value become spaces.
 func (x *Exchange) SetHeader(name, value string) { x.Wire().SetHeader(name, value) }
 
@@ -121,7 +121,8 @@ func (x *Exchange) JSON(v any) error {
 }
 
 // Send responds with r instead of everything that the handler has set. The
-// response to HEAD has no body.
+// response to HEAD has no body. Anything
+// that the handler sets or writes afterwards is ignored.
 func (x *Exchange) Send(r *Response) { x.Wire().Send(r.Wire()) }
 
 // SendFile sets the body to a part of a file, instead of what was written. The

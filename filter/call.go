@@ -66,7 +66,9 @@ func (c *Call) Value(key any) any { return c.Wire().Value(key) }
 func (c *Call) SetValue(key, value any) { c.Wire().SetValue(key, value) }
 
 // SetHeader sets a header field of any response, unless the handler sets one of
-// that name. It panics where direct.Exchange.SetHeader does.
+// that name. It panics where direct.Exchange.SetHeader does. Set
+// fields before the handler runs: on the plain way the response may have been sent
+// when Next.Serve returns.
 func (c *Call) SetHeader(name, value string) {
 	n := wire.NewName(name)
 	if w := c.writer(); w != nil {

@@ -13,7 +13,7 @@
 // The result is a func(http.Handler) http.Handler and works on every server and
 // in every router. Around a direct.Handler it makes a direct.Handler, so a
 // chain of filters keeps the fast path. The function is called at most once for
-// each request on each way: if it, or an inner handler, leaves the request to
+// each request on each way: if it, an inner handler or outer middleware leaves the request to
 // the plain way, it is called again there.
 //
 // [Around] makes a filter that also runs after the handler. Middleware that

@@ -74,10 +74,13 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.free()
 	if inner != r {
 		// The access log is outside, and needs the pattern also after a panic.
-		defer func() { r.Pattern = inner.Pattern }()
+		defer passBack(r, inner)
 	}
 	h.next.ServeHTTP(w, inner)
 }
+
+// passBack gives r what handlers inside have set of its copy.
+func passBack(r, inner *http.Request) { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }
 
 func (c *Call) free() {
 	c.Wire().Reset(wire.Request{})
@@ -135,7 +138,8 @@ func (n Next) Serve(c *Call) Outcome {
 // serve calls next.Serve at most once. It may return Pass without calling it,
 // which is cheaper if there is nothing to do afterwards. It must be safe for
 // concurrent use. For a request that next leaves to the plain way it is called
-// again.
+// again. The response cannot be changed after next has answered: on the plain way it
+// may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		h := &around{serve: serve, next: next}
@@ -163,7 +167,7 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned := false
 	defer func() {
 		if _, inner := c.Plain(); inner != r {
-			r.Pattern = inner.Pattern
+			passBack(r, inner)
 		}
 		if returned {
 			c.free()
@@ -186,7 +190,7 @@ type directAround struct{ *around }
 func (h directAround) ServeDirect(x *direct.Exchange) bool {
 	o := h.serve((*Call)(x), Next{h.around})
 	if o == Pass {
-		return h.direct.ServeDirect(x)
+		o = Next{h.around}.Serve((*Call)(x))
 	}
 	if o != Answered {
 		x.Wire().ResetRemoteAddr()

@@ -155,10 +155,42 @@ func TestLater(t *testing.T) {
 			c.SetRemoteAddr("198.51.100.7:0")
 			return next.Serve(c)
 		})(leaves),
+		"Around that passes": filter.Around(func(c *filter.Call, _ filter.Next) filter.Outcome {
+			c.SetRemoteAddr("198.51.100.7:0")
+			return filter.Pass
+		})(leaves),
 	} {
 		plain, directly := answers(t, h, httptest.NewRequest("GET", "/", nil))
 		if plain != "200 map[Content-Type:[text/plain; charset=utf-8]] GET 198.51.100.7:0 <nil> " || directly != "later" {
 			t.Errorf("%s: %s, %s", name, plain, directly)
+		}
+	}
+}
+
+// A filter sees the request that one outside has put in place, also beside it.
+func TestSetPlain(t *testing.T) {
+	t.Parallel()
+	replace := filter.New(func(c *filter.Call) filter.Outcome {
+		if w, r := c.Plain(); r != nil {
+			r = r.Clone(r.Context())
+			r.Method, r.URL.Path, r.RemoteAddr = "PUT", "/new", "198.51.100.7:0"
+			r.Header.Set("X-New", "1")
+			c.SetPlain(w, r)
+		}
+		return filter.Pass
+	})
+	pass := filter.Around(func(*filter.Call, filter.Next) filter.Outcome { return filter.Pass })
+	for name, between := range map[string]func(http.Handler) http.Handler{
+		"side by side": func(h http.Handler) http.Handler { return h }, "apart": pass,
+	} {
+		var saw string
+		see := filter.New(func(c *filter.Call) filter.Outcome {
+			saw = fmt.Sprintf("%s %s %s %s", c.Method(), c.Path(), c.RemoteAddr(), c.RequestHeader("X-New"))
+			return filter.Pass
+		})
+		replace(between(see(hello))).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if want := "PUT /new 198.51.100.7:0 1"; saw != want {
+			t.Errorf("%s: the filter inside saw %s, want %s", name, saw, want)
 		}
 	}
 }

@@ -74,6 +74,10 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // where it matters. HEAD gets the fields of GET, as far as they can be known
 // without the body.
 //
+// A request that a direct.Handler answers with a file to be compressed is served
+// again on the plain way. Everything inside Compress then sees it twice: limits,
+// which would charge it twice, belong outside.
+//
 // Compression can leak secrets (BREACH): if a page has a secret (a token
 // against forged requests) and text that an attacker chooses (a search word),
 // the length of the response reveals when the two agree, letter by letter. TLS

@@ -190,6 +190,7 @@ func tagDirect(x *wire.Exchange, limit int) {
 	}
 	switch cond.Check(x.Method(), x.Fields(), x.GetHeader("Etag"), modified(h)) {
 	case cond.NotModified:
+		x.DelHeader("Content-Encoding")
 		if r := x.Ready(); r != nil {
 			x.Send(r.Derive("etag 304", func(r *wire.Response) *wire.Response {
 				h := r.Header()
@@ -200,7 +201,6 @@ func tagDirect(x *wire.Exchange, limit int) {
 			return
 		}
 		x.SetStatus(http.StatusNotModified)
-		x.DelHeader("Content-Encoding")
 		x.SetAnswerBody(nil)
 	case cond.Failed:
 		instead(x, refusal.For((*direct.Exchange)(x), preconditionFailed).Wire())

@@ -79,9 +79,10 @@ func (c *recoverer) servePlain(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *recoverer) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
+	path := x.Path() // a router inside may have cut it
 	defer func() {
 		if v := recover(); v != nil {
-			c.o.note(v, x.Method(), string(x.Path()), x.Wire().GetHeader(requestIDField))
+			c.o.note(v, x.Method(), string(path), x.Wire().GetHeader(requestIDField))
 			x.Wire().Discard()
 			forget(exchangeHeader{x.Wire()})
 			refusal.Direct(x, internalError)

@@ -119,6 +119,11 @@ func (k *Key) append(dst []byte, c *filter.Call) (key []byte, secret bool) {
 
 // appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".
 func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
+	if v4 == 32 {
+		if n := ipv4(remote); n > 0 {
+			return append(dst, remote[:n]...)
+		}
+	}
 	var a netip.Addr
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		a = ap.Addr()
@@ -138,6 +143,55 @@ func appendAddress(dst []byte, remote string, v4, v6 int) []byte {
 		return a.AppendTo(dst)
 	}
 	return p.AppendTo(dst)
+}
+
+// ipv4 returns the length of the IPv4 address in remote, if that is an address as
+// netip formats it and a port, and 0 otherwise. Most are, and this is faster than to
+// parse and format it.
+func ipv4(remote string) int {
+	i := 0
+	for part := range 4 {
+		if len(remote)-i < len("1:1") {
+			return 0
+		}
+		n := uint(remote[i] - '0')
+		if n > 9 {
+			return 0
+		}
+		i++
+		if c := uint(remote[i] - '0'); c <= 9 && n > 0 { // no number but 0 begins with 0
+			n = 10*n + c
+			i++
+			if c := uint(remote[i] - '0'); c <= 9 {
+				n = 10*n + c
+				i++
+			}
+		}
+		end := byte('.')
+		if part == 3 {
+			end = ':'
+		}
+		if n > 255 || i == len(remote) || remote[i] != end {
+			return 0
+		}
+		i++
+	}
+	i--
+	port := remote[i+1:]
+	if len(port) == 0 || len(port) > 5 {
+		return 0 // left to netip
+	}
+	var n uint
+	for j := 0; j < len(port); j++ {
+		c := uint(port[j] - '0')
+		if n = 10*n + c; c > 9 {
+			return 0
+		}
+	}
+	if n > 65535 {
+		return 0
+	}
+	return i
 }
 
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

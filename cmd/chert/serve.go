@@ -62,8 +62,8 @@ unix:/run/chert.sock?mode=0660&group=www-data. Links that lead out of the folder
 are not followed. Names that begin with a dot are hidden.
 
 SIGHUP opens the folder again, or reads the configuration file again: no
-connection is dropped, and a wrong file changes nothing. "chert check FILE"
-says beforehand whether it is right.
+connection is dropped, and a file with mistakes changes nothing. "chert check
+FILE" reports them beforehand.
 
 SIGTERM, SIGQUIT or SIGINT (Ctrl-C) stops it after the running requests are
 done; a second one stops it at once. Exit codes: 0 after a clean stop, 1 after

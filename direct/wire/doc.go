@@ -17,6 +17,10 @@
 // and may inspect and change the response after its handler. Most middleware is
 // easier to write with package filter, which also serves net/http.
 //
+// A ServeDirect that returns false may leave behind what it has kept, the pattern
+// and the path values: the plain way does the same again, and a server may
+// distinguish routes by the pattern. It resets the path and the client's address.
+//
 // The package also has the types for what servers report to logs and counters:
 // [Delivery], [Refusal] and [Peer].
 package wire

@@ -28,16 +28,15 @@ func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	respond(w, r, nil, serve)
 }
 
-// View makes x a view of a request on the plain way, without its body. It lets
-// middleware decide for both ways with the same code; what x sets as a response
-// is not sent to w. Values that x.SetValue sets are in the context of the
-// request that Plain returns.
+// View makes x, which must be new or Reset, a view of a request on the plain way,
+// without its body. It lets middleware decide for both ways with the same code;
+// what x sets as a response is not sent to w. Values that x.SetValue sets are in
+// the context of the request that Plain returns.
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
-	x.Reset(Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: headerFields(r.Header),
-	})
+	q := &x.req
+	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr, headerFields(r.Header)
 	if u := r.URL; u != nil {
-		x.req.Path, x.req.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
+		q.Path, q.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
 	}
 	x.pattern, x.plain, x.w = r.Pattern, r, w
 }
@@ -57,7 +56,7 @@ func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
 }
 
 // SetPlain replaces the results of Plain.
-func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.w, x.plain = w, r }
+func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.View(w, r) }
 
 // Viewed returns what Plain does, but the request may lack values.
 func (x *Exchange) Viewed() (http.ResponseWriter, *http.Request) {
@@ -103,6 +102,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	x.giveBack(h)
 	for _, f := range a.Fields {
 		if f.Name == "Content-Length" {
+			delete(h, f.Name)                // there may be one of another response, which was not sent
 			f.Value = strings.Clone(f.Value) // it is a view of x, and the header may be retained
 		}
 		h[f.Name] = append(h[f.Name], f.Value)

@@ -154,6 +154,9 @@ func (x *Exchange) addKept(a *Answer) {
 	x.fields = x.fields[:0]
 	for _, f := range x.outer.kept {
 		has := func(g Field) bool { return g.Name == f.Name }
+		if a.Status == http.StatusNotModified && f.Name == "Content-Type" {
+			continue // as complete has it
+		}
 		if isList(f.Name) || !slices.ContainsFunc(a.Fields, has) {
 			x.fields = append(x.fields, f)
 			a.HasDate = a.HasDate || isDate(f)

@@ -52,7 +52,7 @@ func (x *Exchange) Size() int64 {
 // SetHeader sets a header field of the response and replaces those of that
 // name. It panics if name is no field name, or is one of the fields that frame
 // the message, which belong to the server: Connection, Content-Length,
-// Keep-Alive, Trailer, Transfer-Encoding, Upgrade. Control characters in the
+// Keep-Alive, Trailer, Transfer-Encoding, Upgrade. CR and LF in the
 // value become spaces.
 func (x *Exchange) SetHeader(name, value string) {
 	name = fieldName(name)

@@ -280,6 +280,17 @@ func TestResponseConcurrently(t *testing.T) {
 	all.Wait()
 }
 
+// A Content-Length that was set for a response which was then not sent is not sent
+// with another: there must not be two.
+func TestServeHTTPLength(t *testing.T) {
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Content-Length", "1000")
+	HandlerFunc(func(x *Exchange) { x.WriteString("hello") }).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	if got := rec.Header()["Content-Length"]; len(got) != 1 || got[0] != "5" {
+		t.Errorf("Content-Length is %q", got)
+	}
+}
+
 // A handler sees the same request on any server.
 func TestServeHTTP(t *testing.T) {
 	h := HandlerFunc(func(x *Exchange) {

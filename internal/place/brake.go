@@ -15,8 +15,8 @@ import (
 // perOverstay levels, up to maxLevel, and each level counts as a strike of every
 // record. A strike doubles the quick runs that a proof takes, so after each further
 // overstay only records with four times as many stay on the loop. An attacker with n
-// proofs of c quick runs each thus gets about freeOverstays + log4(c/proveAfter) overstays
-// from them, and not n; one that continues gets one per payOff.
+// proofs of c quick runs each thus gets about freeOverstays + log4(c/proveAfter)
+// overstays from them, and not n; one that continues gets one per payOff.
 const (
 	// freeOverstays is how many have no consequence for other records: routes
 	// that become slow, garbage collections, preempted processors.

@@ -328,8 +328,8 @@ type nowhere struct{ net.Conn }
 func (nowhere) LocalAddr() net.Addr  { return nil }
 func (nowhere) RemoteAddr() net.Addr { return nil }
 
-// EngineLoops extracts the socket from whatever a listener returns, and does
-// not serve connections without one.
+// EngineLoops takes the sockets of the connections that any listener returns, and
+// does not serve connections that are not sockets themselves.
 func TestOwnListenerOnLoops(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

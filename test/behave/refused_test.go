@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -22,19 +21,19 @@ import (
 // refusalsOf collects the refusals that a server reports.
 type refusalsOf struct {
 	mu  sync.Mutex
-	all []wire.Refusal
+	all []chert.Refusal
 }
 
-func (r *refusalsOf) add(one wire.Refusal) {
+func (r *refusalsOf) add(one chert.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
 }
 
-func (r *refusalsOf) get() []wire.Refusal {
+func (r *refusalsOf) get() []chert.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]wire.Refusal(nil), r.all...)
+	return append([]chert.Refusal(nil), r.all...)
 }
 
 func TestRefused(t *testing.T) {
@@ -66,7 +65,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%+v", res)
 				}
 				servertest.Eventually(t, "a refusal is reported", func() bool { return len(told.get()) > 0 })
-				want := wire.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
+				want := chert.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
 				if engines.Layered {
 					want.RemoteAddr = told.get()[0].RemoteAddr // the relay's
 				}
@@ -163,7 +162,7 @@ func TestRefusedFlood(t *testing.T) {
 		var told refusalsOf
 		var once sync.Once
 		release := make(chan struct{})
-		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r wire.Refusal) {
+		s := engines.Start(t, &chert.Server{Engine: e, Handler: http.NotFoundHandler(), Refused: func(r chert.Refusal) {
 			once.Do(func() { <-release })
 			told.add(r)
 		}})
