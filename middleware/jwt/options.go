@@ -102,7 +102,7 @@ func (o *Options) complete() error {
 	case len(o.Audience) != 0 && o.AnyAudience:
 		return errors.New("both Audience and AnyAudience")
 	case o.Algorithms != nil && len(o.Algorithms) == 0:
-		return errors.New("Algorithms is empty; nil means all")
+		return errors.New("empty Algorithms; nil means all")
 	case o.Cache < 0 || o.CacheBytes < 0 || o.Refresh < 0 || o.RefreshUnknown < 0:
 		return errors.New("a negative Cache, CacheBytes, Refresh or RefreshUnknown")
 	case slices.Contains(o.Audience, ""):
