@@ -108,7 +108,7 @@ func (o *Options) complete() error {
 	case len(o.Audience) != 0 && o.AnyAudience:
 		return errors.New("both Audience and AnyAudience")
 	case o.Algorithms != nil && len(o.Algorithms) == 0:
-		return errors.New("Algorithms is empty; nil means all")
+		return errors.New("empty Algorithms; nil means all")
 	case slices.Contains(o.Audience, ""):
 		return errors.New("an empty Audience")
 	}
