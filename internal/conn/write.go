@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"math"
 	"net"
 
 	"github.com/chert-http/chert/internal/poll"
@@ -232,6 +233,24 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 		err = ErrFull
 	} else {
 		full, err = q.put(segment{a: p})
+	}
+	q.full = q.full || full
+	return full, err
+}
+
+// Offer implements Link.
+func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
+	q := c.queue.Load()
+	q.mu.Lock()
+	defer q.unlock()
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	if full = q.held > 0 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+		err = ErrFull
+	} else {
+		_, err = q.put(segment{a: a, b: b})
+		full = err == nil && q.held > limit/2
 	}
 	q.full = q.full || full
 	return full, err

@@ -1,0 +1,335 @@
+package websocket
+
+import (
+	"unicode/utf8"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// session is a Conn as a takeover.Session: it receives.
+type session Conn
+
+var _ takeover.Session = (*session)(nil)
+
+func (s *session) conn() *Conn { return (*Conn)(s) }
+
+// batch is how many frames of one connection are processed on a loop before others
+// have their turn.
+const batch = 64
+
+// Data implements takeover.Session.
+func (s *session) Data(eof bool) takeover.Next {
+	if now := s.link.Now(); !s.begun {
+		s.begun, s.heard = true, now
+		s.limit(now)
+	} else {
+		s.heard = now
+	}
+	if s.link.OnLoop() {
+		s.mu.Lock()
+		s.corked = true
+		s.mu.Unlock()
+	}
+	next := s.read(eof)
+	if next != takeover.Elsewhere {
+		s.uncork()
+	}
+	return next
+}
+
+// uncork sends what is gathered, and ends that.
+func (s *session) uncork() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.corked = false
+	s.conn().flush()
+}
+
+// Late implements takeover.Session: what was sent must not wait for the user code.
+func (s *session) Late() { s.uncork() }
+
+// read processes the frames that have arrived.
+func (s *session) read(eof bool) takeover.Next {
+	for n := 1; ; n++ {
+		p, k, err := s.reader.Next(s.link.Buffered(), &s.h.limits)
+		switch {
+		case err != nil:
+			return s.conn().failed(err.(*wsframe.Error))
+		case k == 0 && eof:
+			return takeover.Close
+		case k == 0:
+			return takeover.More
+		}
+		if p.Op.Control() {
+			done := s.control(p)
+			if s.link.Discard(k); done {
+				return takeover.Close
+			}
+		} else if next := s.piece(p, k); next != takeover.More {
+			return next
+		}
+		if n >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
+			return takeover.Requeue
+		}
+	}
+}
+
+// control processes a control frame, and reports whether the connection is to end.
+func (s *session) control(p wsframe.Piece) (done bool) {
+	c := s.conn()
+	switch p.Op {
+	case wsframe.Ping:
+		s.mu.Lock()
+		c.sendPong(p.Data)
+		s.mu.Unlock()
+	case wsframe.Close:
+		code, reason, err := wsframe.ParseClose(p.Data)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil {
+			e := err.(*wsframe.Error)
+			c.because(e.Code, e.Reason)
+			c.sendClose(e.Code, e.Reason)
+			return true
+		}
+		c.because(code, reason)
+		// RFC 6455 section 5.5.1: typically the code is echoed. Section 7.1.1: the
+		// server closes the connection first.
+		c.sendClose(code, "")
+		return true
+	}
+	return false
+}
+
+// piece processes a part of a message that ends after k Buffered bytes. If the
+// message is complete, it is delivered.
+func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
+	s.mu.Lock()
+	ignore := s.closed || s.h.onMessage == nil
+	s.mu.Unlock()
+	if ignore && !p.Compressed {
+		s.release()
+		s.link.Discard(k)
+		return takeover.More
+	}
+	whole, err := s.gather(p)
+	switch {
+	case err != nil:
+		s.release()
+		s.link.Discard(k)
+		return s.conn().failed(err)
+	case !whole:
+		s.link.Discard(k)
+		return takeover.More
+	case ignore: // it was inflated for the window
+		s.release()
+		s.link.Discard(k)
+		return takeover.More
+	}
+	s.used, s.at, s.typ = k, k-len(p.Data), TypeBinary
+	if p.Op == wsframe.Text {
+		s.typ = TypeText
+	}
+	if s.link.OnLoop() && !s.link.Quick(s.h.kind) {
+		s.uncork()
+		s.link.Go()
+		return takeover.Elsewhere
+	}
+	return s.deliver()
+}
+
+// Serve implements takeover.Session.
+func (s *session) Serve() takeover.Next {
+	if next := s.deliver(); next != takeover.More {
+		return next
+	}
+	return takeover.Requeue
+}
+
+// deliver calls OnMessage.
+func (s *session) deliver() takeover.Next {
+	if !s.link.OnLoop() {
+		s.uncork() // the code may take long
+	}
+	ok := s.link.Run(s)
+	s.release()
+	if s.link.Discard(s.used); !ok {
+		return s.conn().failed(errInternal)
+	}
+	return takeover.More
+}
+
+// Run implements takeover.User.
+func (s *session) Run() {
+	var p []byte
+	if s.msg != nil {
+		p = s.msg.B
+	} else {
+		p = s.link.Buffered()[s.at:s.used]
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			s.uncork() // what was sent before the panic, or the goroutine's end
+		}
+	}()
+	s.h.onMessage(s.conn(), s.typ, p[:len(p):len(p)])
+	returned = true
+}
+
+// gather adds p to the message, unless it is the whole message as it is in the
+// buffer, and reports whether the message is complete.
+func (s *session) gather(p wsframe.Piece) (whole bool, err *wsframe.Error) {
+	if p.First && p.Last && !p.Compressed {
+		return true, nil
+	}
+	data := p.Data
+	if !p.First || !p.Last {
+		// Room for what has come, not for what the header has announced.
+		if s.msg == nil {
+			s.msg = buf.Get(max(len(data), 1))
+		}
+		s.msg = s.msg.Grow(len(data))
+		s.msg.B = append(s.msg.B, data...)
+		data = s.msg.B
+	}
+	if p.Last && p.Compressed {
+		return true, s.inflate(data, p.Op)
+	}
+	return p.Last, nil
+}
+
+// inflate makes msg what data is, inflated.
+func (s *session) inflate(data []byte, op wsframe.Opcode) *wsframe.Error {
+	d := s.deflate
+	var window *wsdeflate.Window
+	if !d.params.ClientNoTakeover {
+		window = &d.in
+	}
+	b := buf.Get(2 * len(data))
+	out, err := wsdeflate.Inflate(b.B, data, window, s.h.limits.Message)
+	b.B = out
+	s.release()
+	s.msg = b
+	switch {
+	case err == wsdeflate.ErrTooBig:
+		return &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
+	case err != nil:
+		return &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
+	case op == wsframe.Text && !utf8.Valid(out):
+		return &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+	}
+	if window != nil {
+		window.Add(out, d.params.ClientBits)
+	}
+	return nil
+}
+
+// release gives up the message's buffer.
+func (s *session) release() {
+	if s.msg != nil {
+		s.msg.Release()
+		s.msg = nil
+	}
+}
+
+// Writable implements takeover.Session.
+func (s *session) Writable() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.much = false; s.pong != nil {
+		s.conn().sendPong(*s.pong)
+	}
+}
+
+// limit sets the deadline of the present wait.
+func (s *session) limit(now int64) {
+	by := int64(0)
+	earliest := func(t int64) {
+		if by == 0 || t < by {
+			by = t
+		}
+	}
+	if s.closeBy != 0 {
+		earliest(s.closeBy)
+	} else {
+		if s.h.idle > 0 {
+			earliest(s.heard + s.h.idle)
+		}
+		if s.h.ping > 0 {
+			earliest(max(s.heard, s.pinged) + s.h.ping)
+		}
+	}
+	s.link.SetDeadline(by)
+}
+
+// Expired implements takeover.Session. What is received does not move the deadline, so
+// it may come early.
+func (s *session) Expired() takeover.Next {
+	c, now := s.conn(), s.link.Now()
+	switch {
+	case s.closeBy != 0 && now >= s.closeBy:
+		return takeover.Close
+	case s.closeBy != 0:
+	case s.h.idle > 0 && now-s.heard >= s.h.idle:
+		// The client may have gone without a word, so no answer is expected.
+		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
+	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
+		s.pinged = now
+		s.mu.Lock()
+		if !s.closed {
+			c.frame(wsframe.Ping, false, nil, s.h.maxUnsent)
+		}
+		s.mu.Unlock()
+	}
+	s.limit(now)
+	return takeover.More
+}
+
+// awaitClose is posted after a Close frame was sent.
+func (s *session) awaitClose() takeover.Next {
+	if now := s.link.Now(); s.closeBy == 0 {
+		s.closeBy = now + int64(closeTimeout)
+		s.limit(now)
+	}
+	return takeover.More
+}
+
+// Stop implements takeover.Session.
+func (s *session) Stop() takeover.Next {
+	s.mu.Lock()
+	s.conn().sendClose(CodeGoingAway, "")
+	s.conn().flush()
+	s.mu.Unlock()
+	return s.awaitClose()
+}
+
+// PeerGone implements takeover.Session. Calls that send notice it by themselves.
+func (s *session) PeerGone() {}
+
+// Closed implements takeover.Session.
+func (s *session) Closed() {
+	s.mu.Lock()
+	s.closed, s.ended = true, true
+	if s.out != nil {
+		s.out.Release()
+		s.out = nil
+	}
+	s.conn().because(CodeAbnormal, "")
+	code, reason := s.code, s.reason
+	s.mu.Unlock()
+	s.release()
+	if f := s.h.onClose; f != nil {
+		go func() {
+			defer func() {
+				if e := recover(); e != nil {
+					s.h.logPanic(s.link.RemoteAddr(), e)
+				}
+			}()
+			f(s.conn(), code, reason)
+		}()
+	}
+}
