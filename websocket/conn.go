@@ -88,6 +88,7 @@ type Conn struct {
 	code   Code     // for OnClose; 0 if there is none yet
 	reason string
 	value  any
+	rooms  []*Room // that it is in
 }
 
 // deflate is the state of permessage-deflate.

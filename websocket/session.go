@@ -319,9 +319,13 @@ func (s *session) Closed() {
 		s.out = nil
 	}
 	s.conn().because(CodeAbnormal, "")
-	code, reason := s.code, s.reason
+	code, reason, rooms := s.code, s.reason, s.rooms
+	s.rooms = nil
 	s.mu.Unlock()
 	s.release()
+	for _, r := range rooms {
+		r.remove(s.conn())
+	}
 	if f := s.h.onClose; f != nil {
 		go func() {
 			defer func() {

@@ -22,9 +22,8 @@ type Window struct{ b []byte }
 // Add adds a message. The window then holds at most 2^bits bytes.
 func (w *Window) Add(p []byte, bits uint8) {
 	size := 1 << bits
-	if len(p) >= size {
-		w.b = append(w.b[:0], p[len(p)-size:]...)
-		return
+	if len(p) > size {
+		p = p[len(p)-size:]
 	}
 	if more := len(w.b) + len(p) - size; more > 0 {
 		w.b = w.b[:copy(w.b, w.b[more:])]
@@ -62,9 +61,22 @@ type compressor struct {
 	out appender
 }
 
+// short is the length below which flate.Writer does not search for repetitions, neither
+// in the message nor in the window.
+const short = 128
+
 // Deflate appends p, compressed with a window of 2^bits bytes, to dst. With w, which
 // may be nil, it is primed. p must not be empty.
 func Deflate(dst, p []byte, w *Window, bits uint8) []byte {
+	if d := w.bytes(); len(p) < short && len(d) > 0 {
+		// Its window is 32 KiB, so no more than 2^bits must be in sight.
+		if in := 1<<bits - len(p); len(d) > in {
+			d = d[len(d)-in:]
+		}
+		out := appender{dst}
+		flate.StatelessDeflate(&out, p, false, d) // an appender returns no error
+		return bytes.TrimSuffix(out.b, []byte(tail))
+	}
 	c, _ := writers[bits].Get().(*compressor)
 	if c == nil {
 		fw, err := flate.NewWriterWindow(nil, 1<<bits)

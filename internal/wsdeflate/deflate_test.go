@@ -18,6 +18,9 @@ func messages(n int) (m [][]byte) {
 	var all []byte
 	for i := range n {
 		p := make([]byte, 1+r.IntN(1<<(1+i%14)))
+		if i%4 == 3 {
+			p = p[:min(len(p), 100)]
+		}
 		for j := range p {
 			p[j] = byte(r.Uint32())
 			if i%2 == 0 {
@@ -100,6 +103,21 @@ while True:
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bits: %v\n%s", bits, err, stderr.String())
 		}
+	}
+}
+
+// TestShort: short messages that resemble each other become much shorter.
+func TestShort(t *testing.T) {
+	var w Window
+	plain, sent := 0, 0
+	for i := range 100 {
+		p := fmt.Appendf(nil, `{"n":%d,"words":"the quick brown fox jumps over the lazy dog"}`, i)
+		sent += len(Deflate(nil, p, &w, 10))
+		plain += len(p)
+		w.Add(p, 10)
+	}
+	if sent > plain/3 {
+		t.Errorf("%d bytes for %d", sent, plain)
 	}
 }
 
