@@ -62,31 +62,31 @@ const (
 
 // A Conn is an open connection. All its methods are safe for concurrent use.
 type Conn struct {
-	h           *Handler      // immutable
-	link        takeover.Link // immutable
-	subprotocol string        // immutable
-	deflate     *deflate      // immutable; nil without the extension
+	h       *Handler      // immutable
+	link    takeover.Link // immutable
+	deflate *deflate      // immutable; nil without the extension
 
 	// The session's; used by the Link's owner.
 	reader  wsframe.Reader
 	msg     *buf.Buf // what has arrived of a message that was not complete at once
-	used    int      // how many Buffered bytes belong to the message that is delivered
-	at      int      // where it begins there, if not in msg
+	used    int32    // how many Buffered bytes belong to the message that is delivered
+	at      int32    // where it begins there, if not in msg
+	heard   int64    // when something was received, of Link.Now
+	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ     Type
 	begun   bool
-	heard   int64 // when something was received, of Link.Now
-	pinged  int64 // when the last Ping was sent
-	closeBy int64 // for the client to answer the Close frame; 0 if none was sent
+	closing bool // the client's answer to a Close frame is awaited
+
+	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 
 	mu     sync.Mutex
-	out    *buf.Buf // frames that are to leave together; nil if there are none
-	corked bool     // Send adds to out
-	much   bool     // more than half of MaxUnsent waits
-	closed bool     // a Close frame was sent, or the connection has ended
-	ended  bool     // the connection has ended
-	pong   *[]byte  // the payload of the last Ping that could not be answered at once
-	code   Code     // for OnClose; 0 if there is none yet
-	reason string
+	out    *buf.Buf       // frames that are to leave together; nil if there are none
+	corked bool           // Send adds to out
+	much   bool           // more than half of MaxUnsent waits
+	closed bool           // a Close frame was sent, or the connection has ended
+	ended  bool           // the connection has ended
+	pong   *[]byte        // the payload of the last Ping that could not be answered at once
+	why    *wsframe.Error // for OnClose; nil while it is not known
 	value  any
 	rooms  []*Room // that it is in
 }
@@ -99,7 +99,12 @@ type deflate struct {
 }
 
 // Subprotocol returns the subprotocol that was chosen, or "".
-func (c *Conn) Subprotocol() string { return c.subprotocol }
+func (c *Conn) Subprotocol() string {
+	if c.subprotocol == 0 {
+		return ""
+	}
+	return c.h.subprotocols[c.subprotocol-1]
+}
 
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
 func (c *Conn) RemoteAddr() net.Addr { return c.link.RemoteAddr() }
@@ -187,8 +192,8 @@ func (c *Conn) tooSlow() {
 
 // because records why the connection ends, unless that is known. mu is held.
 func (c *Conn) because(code Code, reason string) {
-	if c.code == 0 {
-		c.code, c.reason = code, reason
+	if c.why == nil {
+		c.why = &wsframe.Error{Code: code, Reason: reason}
 	}
 }
 

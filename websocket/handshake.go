@@ -95,8 +95,8 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	header.Set("Upgrade", "websocket")
 	header.Set("Connection", "Upgrade")
 	header.Set("Sec-WebSocket-Accept", accept)
-	if c.subprotocol = h.choose(r); c.subprotocol != "" {
-		header.Set("Sec-WebSocket-Protocol", c.subprotocol)
+	if c.subprotocol = h.choose(r); c.subprotocol != 0 {
+		header.Set("Sec-WebSocket-Protocol", c.Subprotocol())
 	}
 	if extensions != "" {
 		header.Set("Sec-WebSocket-Extensions", extensions)
@@ -182,18 +182,18 @@ func (h *Handler) allows(r *http.Request) bool {
 	return false
 }
 
-// choose returns the subprotocol, or "".
-func (h *Handler) choose(r *http.Request) string {
-	for _, p := range h.subprotocols {
+// choose returns which subprotocol is used, from 1, or 0.
+func (h *Handler) choose(r *http.Request) uint8 {
+	for i, p := range h.subprotocols {
 		for _, v := range r.Header["Sec-Websocket-Protocol"] {
 			for offered := range strings.SplitSeq(v, ",") {
 				if strings.Trim(offered, " \t") == p {
-					return p
+					return uint8(i + 1)
 				}
 			}
 		}
 	}
-	return ""
+	return 0
 }
 
 // hasToken reports whether one of the values has the token, in any case.

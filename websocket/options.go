@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -145,6 +146,9 @@ func New(o *Options) (*Handler, error) {
 	if limit > 0 {
 		// Data that cannot be compressed grows a little.
 		h.limits.Deflated += limit>>8 + 64
+	}
+	if len(o.Subprotocols) > math.MaxUint8 {
+		return nil, errors.New("websocket: Subprotocols: there are more than 255")
 	}
 	for _, p := range o.Subprotocols {
 		if !isToken(p) {

@@ -129,7 +129,7 @@ func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 		s.link.Discard(k)
 		return takeover.More
 	}
-	s.used, s.at, s.typ = k, k-len(p.Data), TypeBinary
+	s.used, s.at, s.typ = int32(k), int32(k-len(p.Data)), TypeBinary
 	if p.Op == wsframe.Text {
 		s.typ = TypeText
 	}
@@ -156,7 +156,7 @@ func (s *session) deliver() takeover.Next {
 	}
 	ok := s.link.Run(s)
 	s.release()
-	if s.link.Discard(s.used); !ok {
+	if s.link.Discard(int(s.used)); !ok {
 		return s.conn().failed(errInternal)
 	}
 	return takeover.More
@@ -253,8 +253,8 @@ func (s *session) limit(now int64) {
 			by = t
 		}
 	}
-	if s.closeBy != 0 {
-		earliest(s.closeBy)
+	if s.closing {
+		earliest(s.pinged)
 	} else {
 		if s.h.idle > 0 {
 			earliest(s.heard + s.h.idle)
@@ -271,9 +271,9 @@ func (s *session) limit(now int64) {
 func (s *session) Expired() takeover.Next {
 	c, now := s.conn(), s.link.Now()
 	switch {
-	case s.closeBy != 0 && now >= s.closeBy:
+	case s.closing && now >= s.pinged:
 		return takeover.Close
-	case s.closeBy != 0:
+	case s.closing:
 	case s.h.idle > 0 && now-s.heard >= s.h.idle:
 		// The client may have gone without a word, so no answer is expected.
 		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
@@ -291,8 +291,8 @@ func (s *session) Expired() takeover.Next {
 
 // awaitClose is posted after a Close frame was sent.
 func (s *session) awaitClose() takeover.Next {
-	if now := s.link.Now(); s.closeBy == 0 {
-		s.closeBy = now + int64(closeTimeout)
+	if now := s.link.Now(); !s.closing {
+		s.closing, s.pinged = true, now+int64(closeTimeout)
 		s.limit(now)
 	}
 	return takeover.More
@@ -319,7 +319,7 @@ func (s *session) Closed() {
 		s.out = nil
 	}
 	s.conn().because(CodeAbnormal, "")
-	code, reason, rooms := s.code, s.reason, s.rooms
+	why, rooms := s.why, s.rooms
 	s.rooms = nil
 	s.mu.Unlock()
 	s.release()
@@ -333,7 +333,7 @@ func (s *session) Closed() {
 					s.h.logPanic(s.link.RemoteAddr(), e)
 				}
 			}()
-			f(s.conn(), code, reason)
+			f(s.conn(), why.Code, why.Reason)
 		}()
 	}
 }

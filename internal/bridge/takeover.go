@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"net"
 	"net/http"
 	"time"
 
@@ -35,7 +36,7 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		return err
 	}
 	c := w.x.c
-	t := &taken{Link: c.Link, c: c}
+	t := &taken{c: c}
 	w.x.handOver(t, begin)
 	hook := c.Link.NetConn()
 	w.taken.Store(&hook)
@@ -61,7 +62,7 @@ func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.over = true
-	t.Link.Share()
+	t.c.Link.Share()
 	t.s = begin(t)
 	x.c.extra().taken = t
 }
@@ -77,7 +78,6 @@ func (c *Client) Taken() conn.Session {
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
-	conn.Link
 	c    *Client
 	s    takeover.Session
 	kind string // of the user code; see Quick
@@ -141,9 +141,18 @@ func (t *taken) Late(held time.Duration) {
 // kept.
 const methodOfRuns = "TAKEOVER"
 
+// Buffered and the following implement takeover.Link.
+func (t *taken) Buffered() []byte     { return t.c.Link.Buffered() }
+func (t *taken) Discard(n int)        { t.c.Link.Discard(n) }
+func (t *taken) OnLoop() bool         { return t.c.Link.OnLoop() }
+func (t *taken) SetDeadline(ns int64) { t.c.Link.SetDeadline(ns) }
+func (t *taken) Now() int64           { return t.c.Link.Now() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
+
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	much, err = t.Link.Offer(a, b, limit)
+	much, err = t.c.Link.Offer(a, b, limit)
 	if err == conn.ErrFull {
 		err = takeover.ErrFull
 	}
@@ -151,7 +160,7 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 }
 
 // Follow implements takeover.Link.
-func (t *taken) Follow(f func()) { t.Link.Follow(follower(f)) }
+func (t *taken) Follow(f func()) { t.c.Link.Follow(follower(f)) }
 
 type follower func()
 
@@ -170,11 +179,11 @@ func (t *taken) Quick(kind string) bool {
 }
 
 // Go implements takeover.Link.
-func (t *taken) Go() { t.Link.Go() }
+func (t *taken) Go() { t.c.Link.Go() }
 
 // Post implements takeover.Link.
 func (t *taken) Post(f func() takeover.Next) {
-	t.Link.Post(func() conn.Next { return nexts[f()] })
+	t.c.Link.Post(func() conn.Next { return nexts[f()] })
 }
 
 // Run implements takeover.Link.
@@ -183,7 +192,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if t.c.runs++; t.kind != "" && (!t.quick || t.c.runs%sampleEvery == 0) {
 		t.began = sys.Nanotime()
 	}
-	if !t.Link.Enter() {
+	if !t.c.Link.Enter() {
 		return false
 	}
 	defer func() {
@@ -192,13 +201,13 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		}
 		e := recover()
 		if e == nil { // runtime.Goexit
-			t.Link.Abandon()
+			t.c.Link.Abandon()
 			return
 		}
 		if e != http.ErrAbortHandler {
-			t.c.LogPanic(t.Link, e)
+			t.c.LogPanic(t.c.Link, e)
 		}
-		t.Link.Leave()
+		t.c.Link.Leave()
 	}()
 	u.Run()
 	took := time.Duration(0)
@@ -206,9 +215,9 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		took = time.Duration(max(sys.Nanotime()-t.began, 1))
 	}
 	ok = true
-	t.Link.Leave()
+	t.c.Link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && !t.late && !t.Link.Waited() {
+	if took != 0 && !t.late && !t.c.Link.Waited() {
 		t.c.Routes.Ran(methodOfRuns, t.kind, took)
 	}
 	return true
