@@ -76,6 +76,8 @@ type Conn struct {
 	typ     Type
 	begun   bool
 	closing bool // the client's answer to a Close frame is awaited
+	alone   bool // Options.Serve runs: messages are for Read
+	ready   bool // Read has a message
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 

@@ -21,6 +21,7 @@ type Handler struct {
 	onOpen    func(*Conn, *http.Request)
 	onMessage func(*Conn, Type, []byte)
 	onClose   func(*Conn, Code, string)
+	serve     func(*Conn, *http.Request)
 
 	subprotocols []string
 	origins      []origin
@@ -42,10 +43,15 @@ func newKind() string { return "websocket " + strconv.FormatUint(kinds.Add(1), 1
 
 // ServeHTTP implements http.Handler. It answers requests that are no correct opening
 // handshake, or come from a foreign origin, with an error. Otherwise it returns when
-// the connection has been opened; the request's context ends then.
+// the connection has been opened, and the request's context ends then, or when
+// Options.Serve has returned and the connection has ended.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := h.upgrade(w, r)
 	if err != nil {
+		return
+	}
+	if h.serve != nil {
+		h.serveAlone(c, r)
 		return
 	}
 	returned := false
@@ -101,7 +107,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if extensions != "" {
 		header.Set("Sec-WebSocket-Extensions", extensions)
 	}
-	if t := takeover.Of(w); t != nil {
+	if t := takeover.Of(w); t != nil && h.serve == nil {
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		err = t.TakeOver(func(l takeover.Link) takeover.Session {
 			c.link = l

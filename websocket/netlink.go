@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -86,15 +87,21 @@ func (l *netLink) run() {
 		}
 		l.end(next)
 	}()
-	next = l.drive()
+	next = l.drive(context.Background())
 	returned = true
 }
 
-func (l *netLink) drive() takeover.Next {
+// drive calls the session until it requests the connection's end. It returns
+// Elsewhere when the session does, for Read, and when ctx has ended, which something
+// posted must say.
+func (l *netLink) drive(ctx context.Context) takeover.Next {
 	next := l.s.Data(false)
 	for eof := false; ; {
 		if next = l.deliver(next); next >= takeover.Close {
 			return next
+		}
+		if ctx.Err() != nil {
+			return takeover.Elsewhere
 		}
 		if next == takeover.More {
 			switch err := l.fill(); {

@@ -25,6 +25,11 @@ type Options struct {
 	// runs like a handler: on the loop if it is known to be quick, on a pooled
 	// goroutine otherwise. Nil ignores messages.
 	OnMessage func(c *Conn, t Type, p []byte)
+	// Serve, if not nil, is called instead of OnOpen and OnMessage, on the handler's
+	// goroutine, for code that prefers Conn.Read. When it returns, the connection is
+	// closed with CodeNormal unless it was closed before. r is valid as in any
+	// handler. Such a connection costs a goroutine, as one that was hijacked does.
+	Serve func(c *Conn, r *http.Request)
 	// OnClose is called once, on a goroutine of its own, after the connection has
 	// ended and all other functions have returned. code and reason are those of the
 	// client's Close frame or of the error that ended the connection;
@@ -130,7 +135,7 @@ func New(o *Options) (*Handler, error) {
 		o = new(Options)
 	}
 	h := &Handler{
-		onOpen: o.OnOpen, onMessage: o.OnMessage, onClose: o.OnClose,
+		onOpen: o.OnOpen, onMessage: o.OnMessage, onClose: o.OnClose, serve: o.Serve,
 		subprotocols: append([]string(nil), o.Subprotocols...),
 		maxUnsent:    or(o.MaxUnsent, defaultMaxUnsent, -1),
 		ping:         int64(or(o.PingInterval, defaultPingInterval, 0)),

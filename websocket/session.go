@@ -108,7 +108,7 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 // message is complete, it is delivered.
 func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 	s.mu.Lock()
-	ignore := s.closed || s.h.onMessage == nil
+	ignore := s.closed || s.h.onMessage == nil && !s.alone
 	s.mu.Unlock()
 	if ignore && !p.Compressed {
 		s.release()
@@ -151,6 +151,10 @@ func (s *session) Serve() takeover.Next {
 
 // deliver calls OnMessage.
 func (s *session) deliver() takeover.Next {
+	if s.alone {
+		s.ready = true
+		return takeover.Elsewhere
+	}
 	if !s.link.OnLoop() {
 		s.uncork() // the code may take long
 	}
@@ -164,20 +168,25 @@ func (s *session) deliver() takeover.Next {
 
 // Run implements takeover.User.
 func (s *session) Run() {
-	var p []byte
-	if s.msg != nil {
-		p = s.msg.B
-	} else {
-		p = s.link.Buffered()[s.at:s.used]
-	}
+	p := s.message()
 	returned := false
 	defer func() {
 		if !returned {
 			s.uncork() // what was sent before the panic, or the goroutine's end
 		}
 	}()
-	s.h.onMessage(s.conn(), s.typ, p[:len(p):len(p)])
+	s.h.onMessage(s.conn(), s.typ, p)
 	returned = true
+}
+
+// message is the payload that is delivered.
+func (s *session) message() (p []byte) {
+	if s.msg != nil {
+		p = s.msg.B
+	} else {
+		p = s.link.Buffered()[s.at:s.used]
+	}
+	return p[:len(p):len(p)]
 }
 
 // gather adds p to the message, unless it is the whole message as it is in the
