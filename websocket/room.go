@@ -124,7 +124,7 @@ func (m *message) send(c *Conn) Outcome {
 		c.mu.Unlock()
 		return OutcomeDropped
 	}
-	o, slow := c.put(m.frame(c.deflate, c.h.threshold), nil, c.h.maxUnsent)
+	o, slow := c.put(m.frame(c.deflate, c.h.threshold), c.h.maxUnsent)
 	if d := c.deflate; d != nil && o != OutcomeDropped && !d.params.NoTakeover && len(m.p) >= c.h.threshold {
 		d.out.Add(m.p, d.params.Bits)
 	}

@@ -49,24 +49,51 @@ func (c *Conn) send(t Type, p []byte) (o Outcome, slow bool) {
 // frame sends a frame.
 func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) (o Outcome, slow bool) {
 	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Length: int64(len(p))}
-	var head [wsframe.MaxHeader]byte
-	return c.put(h.Append(head[:0]), p, limit)
-}
-
-// put sends a and then b.
-func (c *Conn) put(a, b []byte, limit int) (o Outcome, slow bool) {
-	if n := len(a) + len(b); c.corked && !c.much && n <= corkFrame {
-		if c.out == nil {
-			c.out = buf.Get(max(n, firstOut))
-		}
-		c.out = c.out.Grow(n)
-		c.out.B = append(append(c.out.B, a...), b...)
-		if len(c.out.B) >= corkSize {
-			c.flush()
-		}
-		return OutcomeAccepted, false
+	if n := wsframe.MaxHeader + len(p); c.gathers(n) {
+		c.out.B = append(h.Append(c.out.B), p...)
+		return c.gathered()
 	}
 	c.flush()
+	head := buf.Get(wsframe.MaxHeader) // an array of this function's would be allocated each time
+	head.B = h.Append(head.B)
+	o, slow = c.offer(head.B, p, limit)
+	head.Release()
+	return o, slow
+}
+
+// put sends a frame that is complete.
+func (c *Conn) put(frame []byte, limit int) (o Outcome, slow bool) {
+	if c.gathers(len(frame)) {
+		c.out.B = append(c.out.B, frame...)
+		return c.gathered()
+	}
+	c.flush()
+	return c.offer(frame, nil, limit)
+}
+
+// gathers makes room in out for n bytes, or reports false if they are to be sent at
+// once.
+func (c *Conn) gathers(n int) bool {
+	if !c.corked || c.much || n > corkFrame {
+		return false
+	}
+	if c.out == nil {
+		c.out = buf.Get(max(n, firstOut))
+	}
+	c.out = c.out.Grow(n)
+	return true
+}
+
+// gathered is the outcome of what has been added to out.
+func (c *Conn) gathered() (Outcome, bool) {
+	if len(c.out.B) >= corkSize {
+		c.flush()
+	}
+	return OutcomeAccepted, false
+}
+
+// offer passes a and then b to the Link.
+func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
 	much, err := c.link.Offer(a, b, limit)
 	c.much = much && err == nil || err == takeover.ErrFull
 	switch {
@@ -98,7 +125,7 @@ func (c *Conn) sendClose(code Code, reason string) bool {
 	}
 	c.closed = true
 	var b [2 + wsframe.MaxControl]byte
-	c.put(wsframe.AppendClose(b[:0], code, reason), nil, -1)
+	c.put(wsframe.AppendClose(b[:0], code, reason), -1)
 	return true
 }
 

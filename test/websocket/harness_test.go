@@ -23,9 +23,16 @@ func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 // each runs f on loops with all placements, on goroutines and on net/http's server.
 func each(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *chert.Server)) {
 	t.Parallel()
+	eachAlone(t, func(t *testing.T, fresh func(h http.Handler) *chert.Server) {
+		t.Parallel()
+		f(t, fresh)
+	})
+}
+
+// eachAlone is each for tests that measure the process.
+func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *chert.Server)) {
 	run := func(name string, e chert.Engine, p chert.Placement) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			f(t, func(h http.Handler) *chert.Server { return &chert.Server{Engine: e, Placement: p, Handler: h} })
 		})
 	}

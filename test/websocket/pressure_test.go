@@ -145,7 +145,7 @@ func TestSlowClose(t *testing.T) {
 // TestPings: a client that sends Pings and reads nothing costs bounded memory, and gets the
 // answer to its last one.
 func TestPings(t *testing.T) {
-	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo})))
 		c := &client{Client: ts.DialSmall(4 << 10)}
 		c = opened(c.Client)
@@ -184,7 +184,7 @@ func TestPings(t *testing.T) {
 
 // TestPartial: many unfinished messages cost what has arrived, not what was announced.
 func TestPartial(t *testing.T) {
-	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, MaxMessage: 64 << 20})))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
