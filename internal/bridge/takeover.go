@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
 )
+
+var errStatus = errors.New("chert: a connection is taken over with the status 101")
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
@@ -28,10 +31,14 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		return errDone
 	}
 	w.canContinue.Store(false)
-	if w.wroteHeader {
-		w.flushStage()
-		w.complete(nil)
+	if !w.wroteHeader { // what wraps w may have kept it back
+		w.writeHeader(http.StatusSwitchingProtocols)
 	}
+	if w.Status != http.StatusSwitchingProtocols {
+		return errStatus
+	}
+	w.flushStage()
+	w.complete(nil)
 	if err := w.flush(); err != nil {
 		return err
 	}
@@ -193,7 +200,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		t.began = sys.Nanotime()
 	}
 	if !t.c.Link.Enter() {
-		return false
+		return true // Data will not be called again
 	}
 	defer func() {
 		if ok {

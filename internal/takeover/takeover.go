@@ -70,7 +70,7 @@ type Link interface {
 	OnLoop() bool
 	Quick(kind string) bool
 	Go()
-	// Run runs u alone. It reports false if the connection has ended or u has
+	// Run runs u alone, unless the connection has ended. It reports false if u has
 	// panicked, which has been logged.
 	Run(u User) (ok bool)
 	// Post calls f like a method of the Session, unless the connection ends before.
@@ -89,7 +89,7 @@ var ErrFull = errors.New("takeover: the queue is full")
 
 // A Writer is an http.ResponseWriter whose connection can be taken over.
 type Writer interface {
-	// TakeOver sends the head of the response, which must have the status 101, and
+	// TakeOver sends the head of the response, whose status must be 101, and
 	// passes the connection to the Session that begin returns, as soon as the
 	// handler has returned. The Link may be used for Offer before.
 	TakeOver(begin func(Link) Session) error

@@ -110,6 +110,45 @@ func TestWrapped(t *testing.T) {
 	})
 }
 
+// TestKeptBack: what wraps the http.ResponseWriter may keep the status back.
+func TestKeptBack(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		h := handler(t, &websocket.Options{OnMessage: echo})
+		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(&keeper{wrapper: wrapper{w}}, r)
+		})))
+		c := open(ts)
+		c.Send(text("a"))
+		c.wants("a")
+	})
+}
+
+// keeper is like gin's.
+type keeper struct {
+	wrapper
+	status int
+}
+
+func (k *keeper) WriteHeader(status int) { k.status = status }
+func (k *keeper) WriteHeaderNow()        { k.w.WriteHeader(k.status) }
+
+// TestKeepAlivesOff: the end of keep-alives does not concern upgrades.
+func TestKeepAlivesOff(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		s := fresh(handler(t, &websocket.Options{OnMessage: echo}))
+		s.SetKeepAlivesEnabled(false)
+		ts := engines.Start(t, s)
+		c := open(ts)
+		if got := c.header["Connection"]; len(got) != 1 || got[0] != "Upgrade" {
+			t.Error(got)
+		}
+		for range 3 {
+			c.Send(text("a"))
+			c.wants("a")
+		}
+	})
+}
+
 type wrapper struct{ w http.ResponseWriter }
 
 func (w wrapper) Header() http.Header         { return w.w.Header() }
