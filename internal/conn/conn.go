@@ -319,6 +319,7 @@ func (c *Conn) act(next Next) (goOn bool) {
 		if stalled {
 			return c.awaitPeer(q)
 		}
+		c.idle()
 		c.arm()
 		return true
 	case Requeue:

@@ -196,8 +196,9 @@ type Link interface {
 	// consumed are the new one's.
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
-	// Buffered go through it first. What was sent before goes out without it; it is
-	// an error if the peer has not taken that yet.
+	// Buffered go through it first. What was sent before goes out without it: that
+	// is waited for as Write does, or, on a loop, an error if the peer has not
+	// taken it yet.
 	SetLayer(l Layer) error
 
 	// Now is the time of sys.Nanotime, or a little before it if that can be told
@@ -249,25 +250,36 @@ type Follower interface {
 	Sent(lost int64)
 }
 
-// A Layer transforms all bytes of a connection: TLS. Its methods are called by
-// one goroutine at a time, Open beside Seal.
+// A Layer transforms all bytes of a connection: TLS. Open is called by one
+// goroutine at a time, and so are Seal and Close; Open beside Seal.
 type Layer interface {
 	// Open appends the plaintext of the whole records at the start of src to
-	// dst, and says how many bytes of src it has used. io.EOF says that the peer
-	// will send no more.
+	// dst, which has room for len(src) bytes, and says how many bytes of src it
+	// has used. io.EOF says that the peer will send no more; any error is for
+	// good.
 	Open(dst, src []byte) (out []byte, n int, err error)
+	// Pending reports whether Open has left something for the peer that the next
+	// Seal or Close appends first: an answer of the layer's own, an alert.
+	Pending() bool
 	// Seal appends records with the plaintext p to dst. p is at most MaxPlain
-	// bytes.
+	// bytes, and may be empty.
 	Seal(dst, p []byte) []byte
 	// Close appends what tells the peer that no more is sent.
 	Close(dst []byte) []byte
+	// Idle says that all that was opened has been consumed and more is not
+	// expected soon: a time to give up buffers. It is called as Open is.
+	Idle()
 	// Conn makes the layer a net.Conn over nc, for Hijack. raw was read from nc
-	// and not yet opened.
+	// and not yet opened. What is Pending goes first.
 	Conn(nc net.Conn, raw []byte) net.Conn
 }
 
-// MaxPlain is the most that Layer.Seal is given, in bytes: a TLS record's.
-const MaxPlain = 16 << 10
+// MaxPlain is the most that Layer.Seal is given, in bytes: a TLS record's. No
+// record that a Layer opens is longer than MaxSealed.
+const (
+	MaxPlain  = 16 << 10
+	MaxSealed = 20 << 10
+)
 
 // File is what SendFile needs of a file. io.Copy hands out an *os.File in a
 // wrapper without WriteTo, so the type itself must not be asked for.

@@ -54,12 +54,14 @@ const (
 	// sendTurn bounds what of a file a connection sends in one go while others
 	// wait, in bytes: nginx's sendfile_max_chunk.
 	sendTurn = 2 << 20
+	// copyTurn is the same where the file is read, and may be sealed.
+	copyTurn = 256 << 10
 	// sendfileMax bounds one sendfile call, so that a deadline or a shutdown is
 	// seen while a large file goes to a quick reader.
 	sendfileMax = 4 << 20
 	// copySize is how much of a file is read at a time where sendfile cannot send
 	// it.
-	copySize = 32 << 10
+	copySize = sealMost
 )
 
 // toCheck is the holder that is to be asked before sending goes on, or nil.

@@ -173,6 +173,7 @@ func (c *Conn) own(next Next) {
 // is to act on.
 func (c *Conn) release() bool {
 	c.keep()
+	c.idle()
 	// Before: the loop may use the connection at once.
 	c.off = false
 	for {
