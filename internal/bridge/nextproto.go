@@ -6,6 +6,30 @@ import (
 	"net/http"
 )
 
+// HandshakeContext is the context of a TLS handshake, for functions of a
+// tls.Config.
+func (c *Client) HandshakeContext() context.Context { return shakeContext{c.context(), c} }
+
+type shakeContext struct {
+	context.Context
+	c *Client
+}
+
+// Value implements context.Context.
+func (s shakeContext) Value(key any) any {
+	switch key {
+	case http.ServerContextKey:
+		return s.c.HTTPServer()
+	case http.LocalAddrContextKey:
+		return s.c.Link.LocalAddr()
+	}
+	return s.Context.Value(key)
+}
+
+// Panicked logs that user code has panicked that was called for the connection and
+// not for a request.
+func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
+
 // NextProto gives a TLS connection to the protocol that ALPN has chosen for
 // it: an entry of http.Server's TLSNextProto. It returns when serve does. The
 // caller closes the connection and calls Closed.
