@@ -274,7 +274,7 @@ func TestListenAndServe(t *testing.T) {
 }
 
 // certificate borrows httptest's.
-func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()

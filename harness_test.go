@@ -71,8 +71,9 @@ func startOn(t testing.TB, s *Server, l net.Listener) *testServer {
 		ts.startOracle(l)
 		return ts
 	}
-	ts.addr = throughLayer(t, s, l)
-	go func() { ts.errc <- s.Serve(l) }()
+	addr, serve := throughLayer(t, s, l)
+	ts.addr = addr
+	go func() { ts.errc <- serve() }()
 	t.Cleanup(func() {
 		s.Close()
 		select {

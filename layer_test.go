@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -13,11 +14,14 @@ import (
 	"github.com/chert-http/chert/internal/conn/conntest"
 )
 
-// This file runs suites through a conn.Layer, which changes every byte and cuts
-// records at odd places: make layer-test. Clients talk to a relay that has the
-// layer's other side.
+// This file runs suites through a conn.Layer: with CHERT_LAYER=1 one that changes
+// every byte and cuts records at odd places, with CHERT_LAYER=tls through TLS (make
+// layer-test). Clients talk to a relay that has the layer's other side.
 
-var layered = os.Getenv("CHERT_LAYER") == "1"
+var (
+	layerKind = os.Getenv("CHERT_LAYER")
+	layered   = layerKind != ""
+)
 
 // unlayered are the tests that say something of the socket itself, and why they
 // run without a layer.
@@ -32,13 +36,21 @@ var unlayered = map[string]string{
 }
 
 // throughLayer puts a layer between s, which listens on l, and its clients, and
-// returns the address that they are to use.
-func throughLayer(t testing.TB, s *Server, l net.Listener) string {
-	addr := l.Addr().String()
+// returns the address that they are to use, and what serves.
+func throughLayer(t testing.TB, s *Server, l net.Listener) (addr string, serve func() error) {
+	addr, serve = l.Addr().String(), func() error { return s.Serve(l) }
 	if _, ok := unlayered[t.Name()]; ok || !layered || l.Addr().Network() != "tcp" {
-		return addr
+		return addr, serve
 	}
-	s.layer = func() conn.Layer { return conntest.NewLayer() }
+	seal := func(server net.Conn) net.Conn { return conntest.NewLayer().Over(server, nil) }
+	if layerKind == "tls" {
+		cert, _ := certificate(t)
+		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+		serve = func() error { return s.ServeTLS(l, "", "") }
+		seal = func(server net.Conn) net.Conn { return tls.Client(server, &tls.Config{InsecureSkipVerify: true}) }
+	} else {
+		s.layer = func() conn.Layer { return conntest.NewLayer() }
+	}
 	front, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +67,7 @@ func throughLayer(t testing.TB, s *Server, l net.Listener) string {
 				client.Close()
 				continue
 			}
-			sealed := conntest.NewLayer().Over(server, nil)
+			sealed := seal(server)
 			go func() {
 				var both sync.WaitGroup
 				both.Go(func() { relay(sealed, client, server) })
@@ -66,7 +78,7 @@ func throughLayer(t testing.TB, s *Server, l net.Listener) string {
 			}()
 		}
 	}()
-	return front.Addr().String()
+	return front.Addr().String(), serve
 }
 
 // relay copies src to dst and then ends it as src has ended. raw is dst's socket. A

@@ -102,7 +102,7 @@ func (b *Bound) next(here *Handshake) {
 
 // makePlace ends those that have waited for their clients longest.
 func (b *Bound) makePlace() {
-	for h := b.parked.first; h != nil && b.leaving < b.Slots; h = b.parked.first {
+	for h := b.parked.first; h != nil && b.leaving < min(b.Slots, b.fresh.n); h = b.parked.first {
 		b.parked.remove(h)
 		b.leaving++
 		h.crowded = true
@@ -214,9 +214,13 @@ func sooner(a, b time.Time) time.Time {
 }
 
 // list is a list of handshakes; each is in one at most.
-type list struct{ first, last *Handshake }
+type list struct {
+	first, last *Handshake
+	n           int
+}
 
 func (l *list) push(h *Handshake) {
+	l.n++
 	h.before, h.after = l.last, nil
 	if l.last != nil {
 		l.last.after = h
@@ -227,6 +231,7 @@ func (l *list) push(h *Handshake) {
 }
 
 func (l *list) remove(h *Handshake) {
+	l.n--
 	if h.before != nil {
 		h.before.after = h.after
 	} else {

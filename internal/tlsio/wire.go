@@ -37,11 +37,15 @@ const (
 	overConn
 )
 
-// over makes nc what is below, with raw read from it already.
+// over makes nc what is below, with raw read from it already. Nobody may use the
+// connection meanwhile.
 func (w *wire) over(nc net.Conn, raw []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mode, w.shake, w.nc, w.raw = overConn, nil, nc, raw
+	w.mode, w.shake, w.nc = overConn, nil, nc
+	if w.tc == nil || !put(w.tc, nc, raw) {
+		w.raw = raw
+	}
 }
 
 // where is what is below now; nc is nil but with overConn.
