@@ -66,9 +66,10 @@ fuzz:
 		done || exit 1; \
 	done
 
-# What a connection with a layer (TLS, one day) must do as one without, over a layer of the tests' own.
+# What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS.
 layer-test:
 	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' .
+	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead)' .
 
 lab-test:
 	$(GO) -C lab test -timeout $(TIMEOUT) ./...

@@ -35,11 +35,22 @@ var unlayered = map[string]string{
 	"TestDiffHijack/no_deadlines_are_left":                             "asks for a *net.TCPConn",
 }
 
+// notTLS are those that do not run through TLS, and why.
+var notTLS = map[string]string{
+	"TestDiffCancel/a_base_context_that_is_done":               "it ends the handshake, with net/http too",
+	"TestDiffCancel/a_base_context_with_a_deadline":            "it ends the handshake, with net/http too",
+	"TestDiffOptions/the_connection_that_ConnContext_is_shown": "it is a *tls.Conn",
+	"TestDiffRequestLine/nothing_but_an_end":                   "the relay begins TLS with the first byte",
+}
+
 // throughLayer puts a layer between s, which listens on l, and its clients, and
 // returns the address that they are to use, and what serves.
-func throughLayer(t testing.TB, s *Server, l net.Listener) (addr string, serve func() error) {
-	addr, serve = l.Addr().String(), func() error { return s.Serve(l) }
+func throughLayer(t testing.TB, s *Server, l net.Listener) (string, func() error) {
+	addr, serve := l.Addr().String(), func() error { return s.Serve(l) }
 	if _, ok := unlayered[t.Name()]; ok || !layered || l.Addr().Network() != "tcp" {
+		return addr, serve
+	}
+	if _, ok := notTLS[t.Name()]; ok && layerKind == "tls" {
 		return addr, serve
 	}
 	seal := func(server net.Conn) net.Conn { return conntest.NewLayer().Over(server, nil) }
