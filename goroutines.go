@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/chert-http/chert/internal/stream"
@@ -70,15 +71,25 @@ func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	j.c.Begin()
 	p, peer := j.p, peerOf(j.nc)
+	j.c.SetPeer(peer)
+	shaken := false
+	defer func() {
+		if shaken {
+			return
+		}
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			p.Panicked(e)
+		}
+		a.over(j) // also after runtime.Goexit
+	}()
 	state, err := handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
 	if err != nil {
 		if answer := a.s.handshakeFailed(peer, tlsio.Cause(err)); len(answer) > 0 {
 			j.nc.(*tls.Conn).NetConn().Write(answer)
 		}
-		a.over(j)
 		return
 	}
-	j.c.SetPeer(peer)
+	shaken = true
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()
