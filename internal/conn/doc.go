@@ -63,5 +63,6 @@ package conn
 // # The layer
 //
 // With a Layer (layer.go), what read gives goes through Open before it is
-// Buffered, and what push takes through Seal. Only read reads the socket; only
+// Buffered, and what push takes through Seal; an empty segment in the queue stands
+// for what the layer has to send by itself. Only read reads the socket; only
 // write, and where there is no layer the calls of sendfile and splice, write to it.
