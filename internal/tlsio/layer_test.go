@@ -3,7 +3,6 @@ package tlsio
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"reflect"
@@ -260,19 +259,22 @@ func TestFields(t *testing.T) {
 	if !inside.found {
 		t.Error("the fields of a tls.Conn are not found")
 	}
-	type other struct {
-		conn     net.Conn
-		rawInput []byte
-		input    bytes.Reader
-		hand     bytes.Buffer
+	field := func(name string, t reflect.Type) reflect.StructField {
+		return reflect.StructField{Name: name, PkgPath: "crypto/tls", Type: t}
 	}
-	type less struct {
-		conn           net.Conn
-		rawInput, hand bytes.Buffer
-	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[other](), reflect.TypeFor[less]()} {
-		if find(typ).found {
-			t.Errorf("%v is taken for a tls.Conn", typ)
+	conn, hand := field("conn", reflect.TypeFor[net.Conn]()), field("hand", reflect.TypeFor[bytes.Buffer]())
+	raw, input := field("rawInput", reflect.TypeFor[bytes.Buffer]()), field("input", reflect.TypeFor[bytes.Reader]())
+	for _, tt := range []struct {
+		fields []reflect.StructField
+		want   bool
+	}{
+		{[]reflect.StructField{hand, input, raw, conn}, true},
+		{[]reflect.StructField{hand, input, raw}, false},
+		{[]reflect.StructField{hand, input, field("rawInput", reflect.TypeFor[[]byte]()), conn}, false},
+		{[]reflect.StructField{hand, input, raw, field("conn", reflect.TypeFor[*net.TCPConn]())}, false},
+	} {
+		if typ := reflect.StructOf(tt.fields); find(typ).found != tt.want {
+			t.Errorf("%v: taken for a tls.Conn is %v", typ, !tt.want)
 		}
 	}
 }
@@ -321,7 +323,7 @@ func TestWireInMemory(t *testing.T) {
 	w := (*wire)(l.(*layer))
 	if n, err := w.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error(n, err)
-	} else if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Temporary() {
+	} else if ne, ok := err.(interface{ Temporary() bool }); !ok || !ne.Temporary() {
 		t.Errorf("%v ends the connection", err)
 	}
 	if w.Close() == nil {
