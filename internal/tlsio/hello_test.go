@@ -28,12 +28,14 @@ func record(kind byte, p string) string {
 }
 
 // inRecords puts a message into records of n bytes.
-func inRecords(msg string, n int) (s string) {
+func inRecords(msg string, n int) string {
+	var s strings.Builder
 	for len(msg) > 0 {
 		k := min(n, len(msg))
-		s, msg = s+record(recordHandshake, msg[:k]), msg[k:]
+		s.WriteString(record(recordHandshake, msg[:k]))
+		msg = msg[k:]
 	}
-	return s
+	return s.String()
 }
 
 var errMore = errors.New("crypto/tls waits for more")
