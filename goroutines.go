@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
-// This file is the other engine: connections on goroutines, or on Workers.
+// This file is the goroutine engine: a goroutine for each connection, or Workers.
 
 func (a *acceptor) startWorkers() {
 	a.queue = make(chan job, a.s.queueLength(a.s.Workers))
@@ -21,7 +21,7 @@ func (a *acceptor) startWorkers() {
 }
 
 // work serves connections of the queue until it is closed. A handler may end
-// its goroutine (runtime.Goexit); another takes its place then.
+// its goroutine (runtime.Goexit), which is then replaced by another.
 func (a *acceptor) work() {
 	done := false
 	defer func() {
@@ -36,9 +36,9 @@ func (a *acceptor) work() {
 	done = true
 }
 
-// begin notes that a worker has taken j. If others wait behind it, it must
-// give way to them as those do that makeRoom finds: whoever joins the queue
-// after this look is seen by makeRoom, which then finds j.
+// begin records that a worker has started j. If other connections wait in the
+// queue, j must give way to them like those that makeRoom finds: a connection
+// that joins the queue after this check calls makeRoom, which then finds j.
 func (a *acceptor) begin(j job) {
 	a.s.lock()
 	if _, ok := a.s.streams[j.c]; ok {
@@ -50,8 +50,9 @@ func (a *acceptor) begin(j job) {
 	}
 }
 
-// makeRoom ends kept connections after their request, since others wait, and soon
-// those of which no request has come whole.
+// makeRoom closes kept-alive connections after their current request, since
+// others wait, and shortens the time of those that have not sent a complete
+// request.
 func (s *Server) makeRoom() {
 	s.lock()
 	var all []*stream.Conn
@@ -62,11 +63,11 @@ func (s *Server) makeRoom() {
 	}
 	s.mu.Unlock()
 	for _, c := range all {
-		c.Drain() // without the lock; see tellAll
+		c.Drain() // without the lock; see notifyAll
 	}
 }
 
-// serve is the life of one connection.
+// serve handles one connection from handshake to close.
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	j.c.Begin()
@@ -105,18 +106,18 @@ func (a *acceptor) serve(j job) {
 	j.c.Run(p)
 }
 
-// over ends a connection on which no HTTP/1 was spoken.
+// over ends a connection that did not use HTTP/1.
 func (a *acceptor) over(j job) {
 	j.nc.Close()
 	j.p.Closed(false)
 }
 
-// anotherProto reports whether ALPN has agreed on something that HTTP/1 must
-// not be spoken with.
+// anotherProto reports whether ALPN has negotiated a protocol other than
+// HTTP/1.
 func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "http/1.0" }
 
 // handshake completes a TLS connection's handshake, if it is one. Another type
-// of connection may speak TLS below and tell what was negotiated.
+// of connection may implement TLS itself and report what was negotiated.
 func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.ConnectionState, error) {
 	tc, ok := nc.(*tls.Conn)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 )
 
 // ListenAndServe listens on Addr and serves until Shutdown or Close, after
-// which it returns ErrServerClosed. Its error is never nil.
+// which it returns ErrServerClosed. It always returns a non-nil error.
 func (s *Server) ListenAndServe() error {
 	if s.stopping.Load() {
 		return ErrServerClosed
@@ -31,13 +31,13 @@ func (s *Server) ListenAndServe() error {
 }
 
 // Serve serves the connections of l until l is closed, by Shutdown, Close or
-// anybody else. It closes l, and returns ErrServerClosed after Shutdown or
-// Close, else l's error; never nil. Several may run at the same time.
+// its owner. It closes l, and returns ErrServerClosed after Shutdown or Close,
+// otherwise l's error; never nil. Safe for concurrent use.
 //
 // Connections of package net's TCP and unix listeners are driven by event
-// loops, those of any other type of listener by goroutines; see Engine. What
-// Listen has opened is accepted by the loops themselves, which is cheaper for
-// each connection than l.Accept.
+// loops, those of any other type of listener by goroutines; see Engine. On a
+// listener from Listen the loops themselves accept, which costs less per
+// connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
 	return s.serve(&serving{l: l, below: l, stop: make(chan struct{})})
 }
@@ -98,8 +98,8 @@ func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
 	if s.Engine == EngineAuto && s.ConnContext != nil {
-		// What it is shown must be the connection itself: it may ask a
-		// *net.UnixConn who the peer is, or keep the connection to close it.
+		// It must receive the connection itself: it may ask a *net.UnixConn for
+		// the peer's credentials, or keep the connection to close it.
 		loops = false
 	}
 	if s.Engine == EngineLoops && !sys.HavePoller {
@@ -109,20 +109,20 @@ func (s *Server) serveWith(sv *serving) error {
 	switch sv.below.(type) {
 	case *listener, *net.TCPListener, *net.UnixListener:
 	default:
-		// Its Accept may be somebody's who keeps what it returns, to close it
-		// later or to know it again in ConnState.
+		// Its Accept may be user code that keeps the connections it returns, to
+		// close them later or to recognize them in ConnState.
 		loops = s.Engine == EngineLoops
 	}
-	// With the first connection, as late as net/http looks at these fields:
-	// tests set them when the server has been started already.
+	// At the first connection, as late as net/http reads these fields: tests
+	// set them when the server has already been started.
 	cfg := sync.OnceValue(func() *h1.Config {
 		c := s.config(base)
 		if sv.tls != nil && loops {
 			c.Handshake = s.handshakes(sv.tls, c)
 		}
 		if own != nil {
-			// Not of others: IP_TRANSPARENT, for one, gives each connection
-			// the address that its client has asked for.
+			// Not for other listeners: with IP_TRANSPARENT, for example, each
+			// connection has the address that its client connected to.
 			c.LocalAddr = oneAddr(own.Addr())
 		}
 		return c
@@ -136,8 +136,8 @@ func (s *Server) serveWith(sv *serving) error {
 	return s.serveAccepting(sv, sv.l, cfg, false)
 }
 
-// oneAddr is the local address of all TCP connections of a listener, nil if each
-// may have another. A system call for each connection is saved by it.
+// oneAddr returns the local address of all TCP connections of a listener, nil if
+// they may differ. It saves a system call for each connection.
 func oneAddr(a net.Addr) net.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok && len(tcp.IP) > 0 && !tcp.IP.IsUnspecified() {
 		return tcp
@@ -161,8 +161,8 @@ func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
 		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
-			// What was accepted before the listener closed may be attached
-			// after the others were told.
+			// A connection accepted before the listener closed may be attached
+			// after the others were notified.
 			switch {
 			case err != nil:
 			case s.closing.Load():
@@ -187,7 +187,7 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error
 	if err != nil {
 		return err
 	}
-	// The loops have the socket; the runtime's poller need not wake for it.
+	// The loops have the socket; the runtime's poller need not wake up for it.
 	l.moved.Store(true)
 	l.TCPListener.Close()
 	stop, err := set.listen(fds, s.accept(cfg))

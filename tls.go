@@ -34,12 +34,12 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 	return s.ServeTLS(l, certFile, keyFile)
 }
 
-// ServeTLS is Serve with TLS on the connections of l. The files may be empty when
-// TLSConfig has certificates. HTTP/1.1 is negotiated, and what TLSNextProto and
-// TLSConfig.NextProtos name. Connections on event loops have a goroutine while they
-// shake hands, and none afterwards.
+// ServeTLS is Serve with TLS on the connections of l. The files may be empty if
+// TLSConfig has certificates. ALPN offers HTTP/1.1 and the protocols in
+// TLSNextProto and TLSConfig.NextProtos. Connections on event loops have a
+// goroutine during the handshake, and none afterwards.
 //
-// Serve with a listener of tls.NewListener serves TLS too, with a goroutine for
+// Serve on a listener of tls.NewListener serves TLS too, with a goroutine for
 // each connection.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	cfg := &tls.Config{}
@@ -57,8 +57,9 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
 }
 
-// nextProtos is what ALPN offers: what the user wants, of "h2", which chert
-// does not speak yet, only what TLSNextProto serves, and always "http/1.1".
+// nextProtos returns the protocols that ALPN offers: those in want, "h2" only
+// if TLSNextProto serves it, since chert does not support it yet, and always
+// "http/1.1".
 func (s *Server) nextProtos(want []string) []string {
 	_, h2 := s.TLSNextProto["h2"]
 	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })

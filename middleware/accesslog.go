@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -35,7 +37,8 @@ const (
 type AccessLogOptions struct {
 	Format LogFormat
 	// Output is what is written to; nil: os.Stderr. It is used by one goroutine
-	// at a time and is not closed.
+	// at a time and is not closed. A *LineWriter, which other loggers may share,
+	// is used as it is: Buffer and Every do not matter then.
 	Output io.Writer
 	// Logger, if not nil, gets a record for each request, with the message
 	// "request" and level Info, instead of Output; Format does not matter then.
@@ -99,7 +102,7 @@ type AccessLogOptions struct {
 //
 // When the buffer is full and the one before is still being written, requests
 // wait: no line is dropped but by an Output that fails, see Lost. Close must be
-// called when the server has stopped, else the last lines are lost.
+// called when the server has stopped, or the last lines are lost.
 type AccessLog struct {
 	o       AccessLogOptions
 	clf     bool
@@ -109,14 +112,15 @@ type AccessLog struct {
 	handler slog.Handler // unless clf
 	kept    slog.Handler // the same for lines that must not wait; unless clf or with Logger
 	later   later        // records for Logger that must not wait
-	lines   lines
+	lines   *LineWriter
+	own     bool                 // lines has been made here
 	stamp   stamp                // guarded by lines.mu
-	mono    func() time.Duration // direct.Clock
+	mono    func() time.Duration // wire.Clock
 }
 
 // NewAccessLog makes an AccessLog. o may be nil.
 func NewAccessLog(o *AccessLogOptions) *AccessLog {
-	l := &AccessLog{o: options(o), mono: direct.Clock}
+	l := &AccessLog{o: options(o), mono: wire.Clock}
 	l.stamp.now = time.Now
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
@@ -126,18 +130,20 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	l.vhost = l.clf && format == LogVhostCombined
 	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
-	if l.o.Buffer == 0 && isTerminal(l.o.Output) {
-		l.o.Buffer = -1 // other loggers write there too, and the order matters
+	if l.o.Logger != nil {
+		l.o.Buffer = -1 // nothing is written
 	}
-	l.lines.init(l.o.Output, or(l.o.Buffer, 256<<10), or(l.o.Every, time.Second))
+	if l.lines, _ = l.o.Output.(*LineWriter); l.lines == nil {
+		l.lines, l.own = NewLineWriter(l.o.Output, &LineWriterOptions{Buffer: l.o.Buffer, Every: l.o.Every}), true
+	}
 	switch {
 	case l.o.Logger != nil:
 		l.handler = l.o.Logger.Handler()
 		l.later.init(l.handler)
 	case l.o.Format == LogText:
-		l.handler, l.kept = slog.NewTextHandler(&l.lines, nil), slog.NewTextHandler(keptLines{&l.lines}, nil)
+		l.handler, l.kept = slog.NewTextHandler(l.lines, nil), slog.NewTextHandler(unwaited{l.lines}, nil)
 	case l.o.Format == LogJSON:
-		l.handler, l.kept = slog.NewJSONHandler(printable{&l.lines}, nil), slog.NewJSONHandler(printable{keptLines{&l.lines}}, nil)
+		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil), slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
 	case !l.clf:
 		panic("middleware: NewAccessLog: unknown Format")
 	}
@@ -147,18 +153,21 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 // Flush writes out all lines until now, to Output or Logger, and returns the first error of Output.
 func (l *AccessLog) Flush() error {
 	l.later.wait()
-	return l.lines.flush()
+	return l.lines.Flush()
 }
 
 // Close is Flush, and makes every later line be written at once. It does not
-// close Output.
+// close Output, nor change one that is a LineWriter.
 func (l *AccessLog) Close() error {
+	if !l.own {
+		return l.Flush()
+	}
 	l.later.wait()
-	return l.lines.close()
+	return l.lines.Close()
 }
 
 // Lost is how many lines Output has failed to take.
-func (l *AccessLog) Lost() int64 { return l.lines.lost.Load() }
+func (l *AccessLog) Lost() int64 { return l.lines.Lost() }
 
 // Wrap is the middleware. Any number of handlers may share an AccessLog.
 func (l *AccessLog) Wrap(next http.Handler) http.Handler {
@@ -187,7 +196,7 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		if !l.clf {
 			m.pattern = r.Pattern
 		}
-		if rec.trim(); seen.Hijacked() || !direct.Watch(w, rec) {
+		if rec.trim(); seen.Hijacked() || !wire.Watch(w, rec) {
 			rec.Sent(delivered(&seen, r, panicked))
 		}
 	}()
@@ -197,8 +206,8 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 
 // delivered is what becomes of an answer as far as it is known when its handler
 // has returned.
-func delivered(w *wrap.Writer, r *http.Request, panicked bool) direct.Delivery {
-	d := direct.Delivery{Status: w.Status(), Body: w.Written()}
+func delivered(w *wrap.Writer, r *http.Request, panicked bool) wire.Delivery {
+	d := wire.Delivery{Status: w.Status(), Body: w.Written()}
 	switch {
 	case w.Hijacked():
 		if d.Complete = true; d.Status == 0 {
@@ -224,13 +233,13 @@ func first(values []string) string {
 
 func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
 	l.admit()
-	if x.Time == 0 {
-		x.Time = l.mono() // for all inside too
+	if w := x.Wire(); w.Time() == 0 {
+		w.SetTime(l.mono()) // for all inside too
 	}
 	panicked := true
 	defer func() {
 		if answered || panicked { // else the plain way logs it
-			x.Watch(l.directRecord(x))
+			x.Wire().Watch(l.directRecord(x.Wire()))
 		}
 	}()
 	answered = next.ServeDirect(x)
@@ -238,20 +247,20 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	return answered
 }
 
-func (l *AccessLog) directRecord(x *direct.Exchange) *record {
-	rec := l.newRecord(x.Time)
+func (l *AccessLog) directRecord(x *wire.Exchange) *record {
+	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr, wrap.User(x), x.Method, view(x.Target), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), filter.User(x), x.Method(), view(x.Target()), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host), view(x.Fields.Get("Referer")), view(x.Fields.Get("User-Agent"))
+		m.host, m.referer, m.agent = view(x.Host()), view(x.Fields().Get("Referer")), view(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
-			m.id = x.GetField(requestIDField)
+			m.id = x.GetHeader(requestIDField)
 		}
 		if !l.clf {
-			m.pattern = x.Pattern
+			m.pattern = x.Pattern()
 		}
 	}
 	rec.trim()

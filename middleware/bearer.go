@@ -5,8 +5,7 @@ import (
 	"hash/maphash"
 	"net/http"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -41,39 +40,25 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
 	}
 	auth.Known = true
-	b := &bearer{auth: auth, seed: maphash.MakeSeed()}
+	b := &bearer{seed: maphash.MakeSeed()}
 	for name, token := range o.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
 			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")
 		}
 		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				token, refused := b.auth.Plain(r)
-				if refused == nil {
-					if name := b.find(token); name != nil {
-						wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
-						return
-					}
-					refused = b.auth.Invalid
-				}
-				refusal.Plain(w, r, refused)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				token, refused := b.auth.Direct(x)
-				if refused == nil {
-					if name := b.find(token); name != nil {
-						wrap.SetUser(x, name)
-						return next.ServeDirect(x)
-					}
-					refused = b.auth.Invalid
-				}
-				refusal.Direct(x, refused)
-				return true
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		token, refused := auth.Token(c.Fields())
+		if refused != nil {
+			return c.Refuse(refused)
+		}
+		name := b.find(token)
+		if name == nil {
+			return c.Refuse(auth.Invalid)
+		}
+		c.SetUser(name)
+		return filter.Pass
+	})
 }
 
 // A holder is a client that has a token.
@@ -84,7 +69,6 @@ type holder struct {
 }
 
 type bearer struct {
-	auth *wrap.Auth
 	// A token is found by its hash, then compared. The seed is random, so that the
 	// time of the search reveals nothing about the tokens.
 	seed    maphash.Seed

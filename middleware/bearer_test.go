@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/chert-http/chert/ratelimit"
 )
@@ -115,16 +116,16 @@ func TestChainAllocations(t *testing.T) {
 	defer l.Close()
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(2000, func() {
-		r.Time = direct.Clock()
-		x.Reset(r)
+		r.Time = wire.Clock()
+		x.Wire().Reset(r)
 		if !h.ServeDirect(x) {
 			t.Error("not answered")
 		}
-		a := x.Finish()
+		a := x.Wire().Finish()
 		if a.Status != 200 {
 			t.Error("not let in")
 		}
-		a.Watcher.Sent(direct.Delivery{Status: 200, Complete: true})
+		a.Watcher.Sent(wire.Delivery{Status: 200, Complete: true})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -143,11 +144,11 @@ func BenchmarkChain(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if n%32 == 0 { // as a loop does before it turns to 32 connections
-					r.Time = direct.Clock()
+					r.Time = wire.Clock()
 				}
-				x.Reset(r)
+				x.Wire().Reset(r)
 				h.ServeDirect(x)
-				x.TakeWatcher().Sent(direct.Delivery{Status: 200, Complete: true})
+				x.Wire().TakeWatcher().Sent(wire.Delivery{Status: 200, Complete: true})
 			}
 		})
 	}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -25,27 +24,15 @@ func BodyLimit(max int64) func(http.Handler) http.Handler {
 	if max < 0 {
 		panic("middleware: BodyLimit: max is negative")
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				switch {
-				case r.ContentLength > max:
-					refusal.Plain(w, r, tooLarge)
-					return
-				case r.ContentLength != 0 && r.Body != nil:
-					wrap.Serve(next, w, r, limitBody(w, r, max))
-				default:
-					next.ServeHTTP(w, r)
-				}
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				if int64(len(x.Body)) > max {
-					refusal.Direct(x, tooLarge)
-					return true
-				}
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		if c.BodyLength() > max {
+			return c.Refuse(tooLarge)
+		}
+		if w, r := c.Plain(); r != nil && r.ContentLength != 0 && r.Body != nil {
+			c.SetPlain(w, limitBody(w, r, max))
+		}
+		return filter.Pass
+	})
 }
 
 // limitedBody is a body of which max bytes can be read.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestBodyLimit(t *testing.T) {
-	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body) })
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body()) })
 	ways(t, BodyLimit(5), echo, func(t *testing.T, do func(r *http.Request) answer) {
 		for body, status := range map[string]int{"": 200, "12345": 200, "123456": 413} {
 			a := do(request("POST", "/", body))
@@ -62,7 +62,7 @@ func TestBodyLimitChunked(t *testing.T) {
 
 // So is one to a direct handler that comes by the plain way.
 func TestBodyLimitDirectHandler(t *testing.T) {
-	h := BodyLimit(1000)(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body)) }))
+	h := BodyLimit(1000)(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body())) }))
 	servers(t, h, func(t *testing.T, url string, c *http.Client) {
 		for n, want := range map[int]string{1000: "200 1000", 1001: "413 Request Entity Too Large\n"} {
 			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
 )
 
 // Chain puts middleware around h; the first is the outermost.
@@ -21,7 +21,7 @@ type Values interface{ Value(key any) any }
 
 // User is the name of who asks, as Bearer, jwt and basicauth have found it out;
 // "" outside of them.
-func User(v Values) string { return wrap.User(v) }
+func User(v Values) string { return filter.User(v) }
 
 // or is v, or def if v is zero.
 func or[T comparable](v, def T) T {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/field"
@@ -95,7 +95,7 @@ func (c *compress) around(next http.Handler) http.Handler {
 		func(w http.ResponseWriter, r *http.Request) {
 			a := &compressing{
 				c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
-				head: r.Method == http.MethodHead, asked: direct.FieldsOf(r.Header),
+				head: r.Method == http.MethodHead, asked: wire.FieldsOf(r.Header),
 			}
 			returned := false
 			defer func() { a.Writer.End(returned) }()
@@ -194,7 +194,7 @@ func vary(h header) {
 
 // unmodified completes a 304, whose fields must be those of the 200 (RFC 9110
 // section 15.4.5), which is not known.
-func unmodified(h header, c coding.Coding, asked direct.Fields) {
+func unmodified(h header, c coding.Coding, asked wire.Fields) {
 	vary(h)
 	if weakens(h.Get("Etag"), c, asked) {
 		weaken(h)
@@ -205,6 +205,6 @@ func unmodified(h header, c coding.Coding, asked direct.Fields) {
 // answer it has: a coded one came with the weak tag, another with the handler's.
 // If it names neither it is made weak: a strong tag that is not the stored
 // answer's keeps a cache from using the 304 (RFC 9111 section 4.3.4).
-func weakens(tag string, c coding.Coding, asked direct.Fields) bool {
+func weakens(tag string, c coding.Coding, asked wire.Fields) bool {
 	return c != coding.Identity && (!cond.Named(asked, tag) || cond.Named(asked, "W/"+tag))
 }

@@ -83,7 +83,7 @@ func TestCompressMaxEncodersDirect(t *testing.T) {
 		c := newCompress(CompressOptions{MaxEncoders: tt.max})
 		c.enter() // another
 		h := c.around(direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain")
+			x.SetHeader("Content-Type", "text/plain")
 			x.WriteString(page)
 		}))
 		a, ok := directly(t, h, request("GET", "/", "", "Accept-Encoding", "gzip"))

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -16,7 +16,7 @@ type compressing struct {
 	c      *compress
 	coding coding.Coding // what the client would take
 	head   bool          // HEAD: nothing is sent, so nothing is coded
-	asked  direct.Fields // the request's
+	asked  wire.Fields   // the request's
 
 	status  int
 	held    []byte

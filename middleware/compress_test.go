@@ -15,6 +15,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -87,7 +88,7 @@ func TestCompress(t *testing.T) {
 		set := func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
 			for i := 0; i < len(tt.fields); i += 2 {
-				x.SetField(tt.fields[i], tt.fields[i+1])
+				x.SetHeader(tt.fields[i], tt.fields[i+1])
 			}
 			x.WriteString(tt.body)
 		}
@@ -260,13 +261,13 @@ func TestCompressFile(t *testing.T) {
 	for ctype, coded := range map[string]bool{"text/plain": true, "image/png": false} {
 		done := 0
 		file := handlerOf(func(x *direct.Exchange) {
-			x.SetField("Content-Type", ctype)
+			x.SetHeader("Content-Type", ctype)
 			x.SendFile(direct.File{File: f, Len: int64(len(page)), Done: func() { done++ }})
 		})
-		ready := direct.NewFileResponse(200, http.Header{"Content-Type": {ctype}}, int64(len(page)))
+		ready := wire.NewFileResponse(200, http.Header{"Content-Type": {ctype}}, int64(len(page)))
 		again := 0
 		as := Chain(handlerOf(func(x *direct.Exchange) {
-			x.SendFileAs(ready, direct.File{File: f, Len: int64(len(page)), Done: func() { again++ }})
+			x.Wire().SendFileAs(ready, direct.File{File: f, Len: int64(len(page)), Done: func() { again++ }})
 		}), SecurityHeaders(nil), Compress(nil), ETag(nil))
 		r := request("GET", "/", "", "Accept-Encoding", "gzip")
 		if a, ok := directly(t, as, r); ok == coded || ok && (a.Header.Get("X-Frame-Options") != "DENY" || a.Header.Get("Content-Length") != fmt.Sprint(len(page))) || coded && again != 1 {

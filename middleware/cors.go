@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
 // CORSOptions are the options of CORS.
@@ -37,8 +38,9 @@ type cors struct {
 	exact       map[string]string // to itself, so that looking up allocates nothing
 	below       []struct{ scheme, host string }
 	credentials bool
-	expose      string
-	preflight   []direct.Field
+	vary        string
+	expose      []wire.Field // of ordinary answers
+	preflight   []wire.Field
 }
 
 const (
@@ -53,42 +55,28 @@ const (
 //
 // Vary says what answers depend on. It panics if "*" stands beside Credentials,
 // and for what is no origin.
-func CORS(o CORSOptions) func(http.Handler) http.Handler {
-	c := newCORS(o)
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				h := w.Header()
-				origin, ok := c.allowed(first(r.Header["Origin"]), len(r.Header["Origin"]))
-				if isPreflight(r.Method, r.Header["Origin"] != nil, r.Header["Access-Control-Request-Method"] != nil) {
-					c.answer(ok, origin, h.Add)
-					w.WriteHeader(http.StatusNoContent)
-					return
-				}
-				c.mark(ok, origin, h.Add)
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				value := x.Fields.Get("Origin")
-				origin, ok := c.allowed(view(value), direct.Count(x.Fields, "Origin"))
-				if isPreflight(x.Method, value != nil, x.Fields.Get("Access-Control-Request-Method") != nil) {
-					c.answer(ok, origin, x.AddField)
-					x.SetStatus(http.StatusNoContent)
-					return true
-				}
-				c.mark(ok, origin, x.KeepField)
-				return next.ServeDirect(x)
-			})
-	}
+func CORS(opt CORSOptions) func(http.Handler) http.Handler {
+	o := newCORS(opt)
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		value, n := c.Fields().First("Origin")
+		origin, ok := o.allowed(view(value), n)
+		if n > 0 && c.Method() == http.MethodOptions && c.HasHeader("Access-Control-Request-Method") {
+			// Fetch standard, "CORS-preflight request".
+			o.mark(c, preflightVary, ok, origin, o.preflight)
+			return c.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
+		}
+		o.mark(c, o.vary, ok, origin, o.expose)
+		return filter.Pass
+	})
 }
 
 func newCORS(o CORSOptions) *cors {
-	c := &cors{exact: map[string]string{}, credentials: o.Credentials, expose: strings.Join(o.Expose, ", ")}
+	c := &cors{exact: map[string]string{}, credentials: o.Credentials, vary: "Origin"}
 	for _, origin := range o.Origins {
 		scheme, host, ok := strings.Cut(origin, "://")
 		switch {
 		case origin == "*" && len(o.Origins) == 1:
-			c.any = true
+			c.any, c.vary = true, ""
 		case origin == "null":
 			c.exact[origin] = origin
 		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
@@ -104,15 +92,16 @@ func newCORS(o CORSOptions) *cors {
 	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
 		panic(`middleware: CORS: Credentials cannot go with "*"`)
 	}
-	add := func(name, value string) {
+	add := func(to *[]wire.Field, name, value string) {
 		if value != "" {
-			c.preflight = append(c.preflight, direct.Field{Name: name, Value: value})
+			*to = append(*to, wire.Field{Name: name, Value: value})
 		}
 	}
-	add("Access-Control-Allow-Methods", strings.Join(o.Methods, ", "))
-	add("Access-Control-Allow-Headers", strings.Join(o.Headers, ", "))
+	add(&c.expose, "Access-Control-Expose-Headers", strings.Join(o.Expose, ", "))
+	add(&c.preflight, "Access-Control-Allow-Methods", strings.Join(o.Methods, ", "))
+	add(&c.preflight, "Access-Control-Allow-Headers", strings.Join(o.Headers, ", "))
 	if o.MaxAge > 0 {
-		add("Access-Control-Max-Age", strconv.FormatInt(int64(o.MaxAge/time.Second), 10))
+		add(&c.preflight, "Access-Control-Max-Age", strconv.FormatInt(int64(o.MaxAge/time.Second), 10))
 	}
 	return c
 }
@@ -148,39 +137,20 @@ func isLabels(s string) bool {
 	return s != ""
 }
 
-// isPreflight: Fetch standard, "CORS-preflight request".
-func isPreflight(method string, origin, requestMethod bool) bool {
-	return method == http.MethodOptions && origin && requestMethod
-}
-
-// mark adds what an ordinary answer needs.
-func (c *cors) mark(ok bool, origin string, add func(name, value string)) {
-	if !c.any {
-		add("Vary", "Origin")
+// mark adds the fields that an answer needs: vary, and for an origin that is
+// allowed those that say so and fields.
+func (c *cors) mark(to *filter.Call, vary string, ok bool, origin string, fields []wire.Field) {
+	if vary != "" {
+		to.AddHeader("Vary", vary)
 	}
 	if !ok {
 		return
 	}
-	add(allowOrigin, origin)
+	to.AddHeader(allowOrigin, origin)
 	if c.credentials {
-		add("Access-Control-Allow-Credentials", "true")
+		to.AddHeader("Access-Control-Allow-Credentials", "true")
 	}
-	if c.expose != "" {
-		add("Access-Control-Expose-Headers", c.expose)
-	}
-}
-
-// answer adds what the answer to a preflight needs.
-func (c *cors) answer(ok bool, origin string, add func(name, value string)) {
-	add("Vary", preflightVary)
-	if !ok {
-		return
-	}
-	add(allowOrigin, origin)
-	if c.credentials {
-		add("Access-Control-Allow-Credentials", "true")
-	}
-	for _, f := range c.preflight {
-		add(f.Name, f.Value)
+	for _, f := range fields {
+		to.AddHeader(f.Name, f.Value)
 	}
 }

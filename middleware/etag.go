@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -48,8 +49,8 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 				if !next.ServeDirect(x) {
 					return false
 				}
-				if x.Method == http.MethodGet || x.Method == http.MethodHead {
-					tagDirect(x, limit)
+				if x.Method() == http.MethodGet || x.Method() == http.MethodHead {
+					tagDirect(x.Wire(), limit)
 				}
 				return true
 			})
@@ -156,7 +157,7 @@ func (a *tagging) End(returned bool) {
 	}
 	tag := tagOf(a.held)
 	h.Set("Etag", tag)
-	switch cond.Check(a.r.Method, direct.FieldsOf(a.r.Header), tag, modified(h)) {
+	switch cond.Check(a.r.Method, wire.FieldsOf(a.r.Header), tag, modified(h)) {
 	case cond.NotModified:
 		h.Del("Content-Type")
 		h.Del("Content-Length")
@@ -171,35 +172,35 @@ func (a *tagging) End(returned bool) {
 }
 
 // tagDirect is End for the direct way.
-func tagDirect(x *direct.Exchange, limit int) {
+func tagDirect(x *wire.Exchange, limit int) {
 	h := exchangeHeader{x}
-	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method == http.MethodHead {
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method() == http.MethodHead {
 		return
 	}
 	if r := x.Ready(); r != nil {
-		x.Send(r.Derive("etag", func(r *direct.Response) *direct.Response {
+		x.Send(r.Derive("etag", func(r *wire.Response) *wire.Response {
 			h := r.Header()
 			h.Set("Etag", tagOf(r.Body()))
-			return direct.NewResponse(r.Status(), h, r.Body())
+			return wire.NewResponse(r.Status(), h, r.Body())
 		}))
 	} else {
-		x.SetField("Etag", tagOf(x.Content()))
+		x.SetHeader("Etag", tagOf(x.AnswerBody()))
 	}
-	switch cond.Check(x.Method, x.Fields, x.GetField("Etag"), modified(h)) {
+	switch cond.Check(x.Method(), x.Fields(), x.GetHeader("Etag"), modified(h)) {
 	case cond.NotModified:
 		if r := x.Ready(); r != nil {
-			x.Send(r.Derive("etag 304", func(r *direct.Response) *direct.Response {
+			x.Send(r.Derive("etag 304", func(r *wire.Response) *wire.Response {
 				h := r.Header()
 				h.Del("Content-Type")
 				h.Del("Content-Encoding")
-				return direct.NewResponse(http.StatusNotModified, h, nil)
+				return wire.NewResponse(http.StatusNotModified, h, nil)
 			}))
 			return
 		}
 		x.SetStatus(http.StatusNotModified)
-		x.DelField("Content-Encoding")
-		x.SetContent(nil)
+		x.DelHeader("Content-Encoding")
+		x.SetAnswerBody(nil)
 	case cond.Failed:
-		instead(x, refusal.For(x, preconditionFailed))
+		instead(x, refusal.For((*direct.Exchange)(x), preconditionFailed).Wire())
 	}
 }

@@ -46,7 +46,7 @@ func TestETag(t *testing.T) {
 		written := direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
 			for name := range h {
-				x.SetField(name, h.Get(name))
+				x.SetHeader(name, h.Get(name))
 			}
 			x.WriteString(tt.body)
 		})
@@ -104,7 +104,7 @@ func TestETagStream(t *testing.T) {
 // Inside of Compress, the tag goes there and comes back.
 func TestETagCompress(t *testing.T) {
 	for name, h := range map[string]http.Handler{
-		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetField("Content-Type", "text/plain"); x.WriteString(page) }),
+		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain"); x.WriteString(page) }),
 		"ready":   direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte(page)),
 	} {
 		mw := func(h http.Handler) http.Handler { return Chain(h, Compress(nil), ETag(nil)) }

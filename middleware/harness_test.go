@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // request makes a request; the fields come in pairs.
@@ -46,16 +47,16 @@ func exchange(x *direct.Exchange, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: r.Method, Target: []byte(r.RequestURI), Path: []byte(r.URL.Path), RawQuery: []byte(r.URL.RawQuery),
-		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: direct.FieldsOf(r.Header),
+		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
 	})
 }
 
 // sent tells the watcher of a as a server does.
-func sent(a direct.Answer) {
+func sent(a wire.Answer) {
 	if a.Watcher != nil {
-		a.Watcher.Sent(direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
+		a.Watcher.Sent(wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
 	}
 }
 
@@ -68,11 +69,11 @@ func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool)
 	}
 	var x direct.Exchange
 	exchange(&x, r)
-	defer x.Drop() // after a panic
+	defer x.Wire().Drop() // after a panic
 	if !d.ServeDirect(&x) {
 		return a, false
 	}
-	f := x.Finish()
+	f := x.Wire().Finish()
 	sent(f)
 	a = answer{f.Status, http.Header{}, string(f.Body)}
 	for _, field := range f.Fields {
@@ -83,7 +84,7 @@ func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool)
 
 // hello is direct.
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
-	x.SetField("Content-Type", "text/plain")
+	x.SetHeader("Content-Type", "text/plain")
 	x.WriteString("hello")
 })
 

@@ -1,14 +1,14 @@
 package middleware
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
 )
 
 // InFlightOptions are the options of InFlight.
@@ -43,28 +43,19 @@ func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 		slots: make(chan struct{}, max), queue: int64(opt.Queue), wait: opt.Wait,
 		busy: statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10)),
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				if !f.try() && !f.enqueue(r) {
-					refusal.Plain(w, r, f.busy)
-					return
-				}
-				defer f.release()
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				if f.try() {
-					defer f.release()
-					return next.ServeDirect(x)
-				}
-				if f.queue > 0 {
-					return false // it may wait there
-				}
-				refusal.Direct(x, f.busy)
-				return true
-			})
-	}
+	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
+		switch {
+		case f.try():
+		case f.queue <= 0:
+			return c.Refuse(f.busy)
+		case c.Direct():
+			return filter.Later // it may wait there
+		case !f.enqueue(c.Context()):
+			return c.Refuse(f.busy)
+		}
+		defer f.release()
+		return next.Serve(c)
+	})
 }
 
 // try takes a slot that is free. One that is not free while others wait goes to
@@ -81,7 +72,7 @@ func (f *inFlight) try() bool {
 func (f *inFlight) release() { <-f.slots }
 
 // enqueue waits for a slot.
-func (f *inFlight) enqueue(r *http.Request) bool {
+func (f *inFlight) enqueue(ctx context.Context) bool {
 	if f.waiting.Add(1) > f.queue {
 		f.waiting.Add(-1)
 		return false
@@ -97,7 +88,7 @@ func (f *inFlight) enqueue(r *http.Request) bool {
 	case f.slots <- struct{}{}:
 		return true
 	case <-late:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	}
 	return false
 }

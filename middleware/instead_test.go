@@ -24,16 +24,16 @@ func TestInstead(t *testing.T) {
 	}
 	set := func(x *direct.Exchange) {
 		for name, values := range fields {
-			x.DelField(name)
+			x.Wire().DelHeader(name)
 			for _, v := range values {
-				x.AddField(name, v)
+				x.AddHeader(name, v)
 			}
 		}
 	}
 	written := direct.HandlerFunc(func(x *direct.Exchange) { set(x); x.WriteString("half") })
 	panicking := direct.HandlerFunc(func(x *direct.Exchange) {
-		x.AddField("X-Own", "1")
-		x.AddField("Set-Cookie", "a=1")
+		x.AddHeader("X-Own", "1")
+		x.AddHeader("Set-Cookie", "a=1")
 		x.WriteString("half")
 		panic("on purpose")
 	})
@@ -105,7 +105,7 @@ func (k keeps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (k keeps) ServeDirect(x *direct.Exchange) bool {
 	for _, name := range slices.Sorted(maps.Keys(k.h)) {
 		for _, v := range k.h[name] {
-			x.KeepField(name, v)
+			x.Wire().KeepHeader(name, v)
 		}
 	}
 	d, ok := k.next.(direct.Handler)
@@ -152,7 +152,7 @@ func TestCompressNotModified(t *testing.T) {
 		fields := http.Header{"Content-Type": {mediaType}, "Etag": {own}, "Accept-Ranges": {"bytes"}}
 		whole := direct.NewResponse(200, fields, []byte(body))
 		unmodified := direct.NewResponse(304, http.Header{"Etag": {own}, "Accept-Ranges": {"bytes"}}, nil)
-		known := func(x *direct.Exchange) bool { return strings.Contains(string(x.Fields.Get("If-None-Match")), own) }
+		known := func(x *direct.Exchange) bool { return strings.Contains(string(x.RequestHeader("If-None-Match")), own) }
 		return map[string]direct.Handler{
 			"ready": direct.HandlerFunc(func(x *direct.Exchange) {
 				if known(x) {
@@ -162,13 +162,13 @@ func TestCompressNotModified(t *testing.T) {
 				}
 			}),
 			"written": direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Etag", own)
-				x.SetField("Accept-Ranges", "bytes")
+				x.SetHeader("Etag", own)
+				x.SetHeader("Accept-Ranges", "bytes")
 				if known(x) {
 					x.SetStatus(304)
 					return
 				}
-				x.SetField("Content-Type", mediaType)
+				x.SetHeader("Content-Type", mediaType)
 				x.WriteString(body)
 			}),
 		}

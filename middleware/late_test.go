@@ -11,6 +11,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -25,7 +26,7 @@ var lateCalls = []struct {
 	{"read from", func(w http.ResponseWriter) error { _, err := io.Copy(w, strings.NewReader(page)); return err }},
 	{"hijack", func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err }},
 	{"send file", func(w http.ResponseWriter) error {
-		if s, ok := w.(direct.FileSender); ok {
+		if s, ok := w.(wire.FileSender); ok {
 			return s.SendFile(direct.File{Len: 1}) // not read: it is refused before
 		}
 		return io.ErrClosedPipe

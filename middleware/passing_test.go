@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // everything is all of this package, each by itself and in a chain.
@@ -130,13 +131,13 @@ func TestPassing(t *testing.T) {
 	mux.HandleFunc("/sendfile", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if r.URL.RawQuery == "chert" {
-			if _, ok := w.(direct.FileSender); !ok {
+			if _, ok := w.(wire.FileSender); !ok {
 				t.Errorf("a %T is no FileSender", w)
 			}
-		} else if _, ok := w.(direct.FileSender); ok {
+		} else if _, ok := w.(wire.FileSender); ok {
 			t.Errorf("a %T says it is a FileSender, and the server's is none", w)
 		}
-		if err := direct.SendFile(w, direct.File{File: file, Offset: 10, Len: 50_000}); err != nil {
+		if err := wire.SendFile(w, direct.File{File: file, Offset: 10, Len: 50_000}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -244,7 +245,7 @@ func TestPassingNothing(t *testing.T) {
 			if err := http.NewResponseController(w).SetReadDeadline(time.Now()); !errors.Is(err, http.ErrNotSupported) {
 				t.Errorf("%s: SetReadDeadline: %v", name, err)
 			}
-			if _, ok := w.(direct.FileSender); ok {
+			if _, ok := w.(wire.FileSender); ok {
 				t.Errorf("%s: a FileSender", name)
 			}
 			io.WriteString(w, "ok")

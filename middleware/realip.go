@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
 )
 
 // RealIPOptions are the options of RealIP.
@@ -54,29 +53,12 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				if values := r.Header[field]; len(values) > 0 && opt.trustsPeer(r.RemoteAddr) {
-					walk := walk{o: &opt}
-					for i := len(values) - 1; i >= 0 && walk.line(values[i]); i-- {
-					}
-					walk.set(&r.RemoteAddr)
-				}
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				peer := x.RemoteAddr
-				if x.Fields.Get(field) != nil && opt.trustsPeer(peer) {
-					opt.walkDirect(x, field)
-				}
-				if next.ServeDirect(x) {
-					return true
-				}
-				x.RemoteAddr = peer // the plain way finds out for itself
-				return false
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		if c.HasHeader(field) && opt.trustsPeer(c.RemoteAddr()) {
+			opt.walk(c, field)
+		}
+		return filter.Pass
+	})
 }
 
 func (o *RealIPOptions) trustsPeer(addr string) bool {
@@ -99,10 +81,10 @@ func (o *RealIPOptions) trusts(a netip.Addr) bool {
 	return false
 }
 
-func (o *RealIPOptions) walkDirect(x *direct.Exchange, field string) {
+func (o *RealIPOptions) walk(c *filter.Call, field string) {
 	var some [8]string
 	lines := some[:0]
-	for name, value := range x.Fields.All() {
+	for name, value := range c.Fields().All() {
 		if foldEqual(name, field) {
 			lines = append(lines, view(value))
 		}
@@ -110,7 +92,9 @@ func (o *RealIPOptions) walkDirect(x *direct.Exchange, field string) {
 	walk := walk{o: o}
 	for i := len(lines) - 1; i >= 0 && walk.line(lines[i]); i-- {
 	}
-	walk.set(&x.RemoteAddr)
+	if walk.found {
+		c.SetRemoteAddr(net.JoinHostPort(walk.best.Addr().String(), strconv.Itoa(int(walk.best.Port()))))
+	}
 }
 
 // A walk goes through the entries from the last to the first.
@@ -160,12 +144,6 @@ func (w *walk) entry(s string) bool {
 	}
 	w.best, w.found = node, true
 	return w.o.trusts(node.Addr())
-}
-
-func (w *walk) set(addr *string) {
-	if w.found {
-		*addr = net.JoinHostPort(w.best.Addr().String(), strconv.Itoa(int(w.best.Port())))
-	}
 }
 
 // parseNode reads an address, with or without port: 192.0.2.1, 192.0.2.1:80,

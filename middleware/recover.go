@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -79,9 +80,9 @@ func (c *recoverer) servePlain(w http.ResponseWriter, r *http.Request) {
 func (c *recoverer) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.o.note(v, x.Method, string(x.Path), x.GetField(requestIDField))
-			x.Withdraw()
-			forget(exchangeHeader{x})
+			c.o.note(v, x.Method(), string(x.Path()), x.Wire().GetHeader(requestIDField))
+			x.Wire().Discard()
+			forget(exchangeHeader{x.Wire()})
 			refusal.Direct(x, internalError)
 			answered = true
 		}
@@ -161,26 +162,26 @@ func forget(h header) {
 
 // instead makes r, a refusal, the answer of x. Of the one that it had, what
 // forget leaves stays, as it does on the plain way.
-func instead(x *direct.Exchange, r *direct.Response) {
+func instead(x *wire.Exchange, r *wire.Response) {
 	if ready := x.Ready(); ready != nil {
-		x.Withdraw()
+		x.Discard()
 		put(x, ready.Header())
 	}
 	forget(exchangeHeader{x})
 	x.SetStatus(r.Status())
 	put(x, r.Header())
-	x.SetContent(r.Body())
+	x.SetAnswerBody(r.Body())
 }
 
 // put sets fields as Response.ServeHTTP does: Vary and Set-Cookie are added.
-func put(x *direct.Exchange, h http.Header) {
+func put(x *wire.Exchange, h http.Header) {
 	h.Del("Content-Length") // the server's
 	for name, values := range h {
 		if name != "Vary" && name != "Set-Cookie" {
-			x.DelField(name)
+			x.DelHeader(name)
 		}
 		for _, v := range values {
-			x.AddField(name, v)
+			x.AddHeader(name, v)
 		}
 	}
 }

@@ -19,12 +19,12 @@ func TestRecover(t *testing.T) {
 		return Chain(h, SecurityHeaders(nil), Recover(&RecoverOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 	}
 	h := direct.HandlerFunc(func(x *direct.Exchange) {
-		x.SetField("Etag", `"of what is not there"`)
+		x.SetHeader("Etag", `"of what is not there"`)
 		x.WriteString("half")
-		if string(x.Path) == "/panic" {
+		if string(x.Path()) == "/panic" {
 			panic(errors.New("on\npurpose"))
 		}
-		if string(x.Path) == "/abort" {
+		if string(x.Path()) == "/abort" {
 			panic(http.ErrAbortHandler)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -58,7 +59,7 @@ func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
 				h := &hooked{w, hook}
-				if _, ok := w.(direct.FileSender); ok {
+				if _, ok := w.(wire.FileSender); ok {
 					next.ServeHTTP(hookedFiles{h}, r)
 				} else {
 					next.ServeHTTP(h, r)
@@ -120,10 +121,10 @@ func (w *hooked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (w *hooked) CloseNotify() <-chan bool { return wrap.CloseNotify(w.ResponseWriter) }
 
-// hookedFiles is a hooked around a direct.FileSender.
+// hookedFiles is a hooked around a wire.FileSender.
 type hookedFiles struct{ *hooked }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w hookedFiles) SendFile(f direct.File) error {
-	return w.ResponseWriter.(direct.FileSender).SendFile(f)
+	return w.ResponseWriter.(wire.FileSender).SendFile(f)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
 	"github.com/chert-http/chert/middleware/jwt"
@@ -41,9 +42,9 @@ func TestRefusalsBelow(t *testing.T) {
 				t.Errorf("%s, %q: got %d %v", name, credentials, rec.Code, rec.Header())
 			}
 			var x direct.Exchange
-			x.Reset(direct.Request{Method: "GET", Path: []byte("/"), Fields: direct.FieldsOf(r.Header)})
-			if !h.(direct.Handler).ServeDirect(&x) || x.Status() != want || x.GetField("Content-Type") != "application/problem+json" || x.GetField("Www-Authenticate") == "" {
-				t.Errorf("%s, %q, direct: got %d", name, credentials, x.Status())
+			x.Wire().Reset(wire.Request{Method: "GET", Path: []byte("/"), Fields: wire.FieldsOf(r.Header)})
+			if !h.(direct.Handler).ServeDirect(&x) || x.Wire().Status() != want || x.Wire().GetHeader("Content-Type") != "application/problem+json" || x.Wire().GetHeader("Www-Authenticate") == "" {
+				t.Errorf("%s, %q, direct: got %d", name, credentials, x.Wire().Status())
 			}
 		}
 	}

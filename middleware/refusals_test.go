@@ -117,7 +117,7 @@ func again(r *http.Request) *http.Request {
 func TestRefusalsOutside(t *testing.T) {
 	t.Parallel()
 	inside := direct.HandlerFunc(func(x *direct.Exchange) {
-		if string(x.Path) == "/panic" {
+		if string(x.Path()) == "/panic" {
 			panic(1)
 		}
 		x.WriteString("hello")
@@ -169,7 +169,7 @@ func TestRefusalsAllocations(t *testing.T) {
 	h := Refusals(nil)(hello).(direct.Handler)
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(1000, func() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		h.ServeDirect(x)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
 // requestIDField is where a request's id is, in requests and answers.
@@ -37,20 +37,12 @@ type requestID struct {
 // costs one allocation on the direct way.
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	opt := options(o)
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				id := opt.choose(r.Header[requestIDField])
-				w.Header()[requestIDField] = []string{id.id}
-				wrap.Serve(next, w, r, wrap.With(r, requestIDKey{}, id))
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				id := opt.chooseDirect(x)
-				x.KeepField(requestIDField, id.id)
-				x.SetValue(requestIDKey{}, id)
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		id := opt.choose(c.Fields())
+		c.SetHeader(requestIDField, id.id)
+		c.SetValue(requestIDKey{}, id)
+		return filter.Pass
+	})
 }
 
 // RequestIDOf is the id that RequestID gave; "" outside of it.
@@ -62,16 +54,9 @@ func RequestIDOf(v Values) string {
 }
 
 // choose takes the one id that came or makes one. Of two, one is not the proxy's.
-func (o *RequestIDOptions) choose(came []string) *requestID {
-	if o.Accept && len(came) == 1 && safeID(came[0]) {
-		return &requestID{id: came[0]}
-	}
-	return o.make()
-}
-
-func (o *RequestIDOptions) chooseDirect(x *direct.Exchange) *requestID {
-	if o.Accept && direct.Count(x.Fields, requestIDField) == 1 {
-		if b := x.Fields.Get(requestIDField); safeID(view(b)) {
+func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
+	if o.Accept {
+		if b, n := f.First(requestIDField); n == 1 && safeID(view(b)) {
 			return &requestID{id: string(b)}
 		}
 	}

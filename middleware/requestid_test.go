@@ -48,7 +48,7 @@ func TestRequestID(t *testing.T) {
 	}
 	h := RequestID(nil)(direct.HandlerFunc(func(x *direct.Exchange) {})).(direct.Handler)
 	x, r := benchmarkRequest()
-	if n := testing.AllocsPerRun(100, func() { x.Reset(r); h.ServeDirect(x) }); n != 1 {
+	if n := testing.AllocsPerRun(100, func() { x.Wire().Reset(r); h.ServeDirect(x) }); n != 1 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
 // SecurityOptions are the options of SecurityHeaders. In each, "" is the
@@ -32,28 +32,18 @@ type SecurityOptions struct {
 // and X-Content-Type-Options: nosniff. A handler may set others instead.
 func SecurityHeaders(o *SecurityOptions) func(http.Handler) http.Handler {
 	fields := options(o).fields()
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				h := w.Header()
-				for _, f := range fields {
-					h[f.Name] = []string{f.Value}
-				}
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				for _, f := range fields {
-					x.KeepField(f.Name, f.Value)
-				}
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		for _, f := range fields {
+			c.SetHeader(f.Name, f.Value)
+		}
+		return filter.Pass
+	})
 }
 
-func (o SecurityOptions) fields() (fields []direct.Field) {
+func (o SecurityOptions) fields() (fields []wire.Field) {
 	add := func(name, value, def string) {
 		if value = or(value, def); value != "-" && value != "" {
-			fields = append(fields, direct.Field{Name: http.CanonicalHeaderKey(name), Value: value})
+			fields = append(fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
 		}
 	}
 	add("X-Content-Type-Options", "nosniff", "")

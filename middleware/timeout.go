@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -75,7 +76,7 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 	// w must not be used when the server has it back, also after a panic.
 	defer t.end()
 	var give http.ResponseWriter = t
-	if _, ok := w.(direct.FileSender); ok {
+	if _, ok := w.(wire.FileSender); ok {
 		give = timedFiles{t}
 	}
 	wrap.Serve(next, give, r, r.WithContext(ctx))
@@ -319,17 +320,17 @@ func (t *timed) CloseNotify() <-chan bool { return wrap.CloseNotify(t.w) }
 // Unwrap is for http.ResponseController, for deadlines.
 func (t *timed) Unwrap() http.ResponseWriter { return t.w }
 
-// timedFiles is a timed around a direct.FileSender.
+// timedFiles is a timed around a wire.FileSender.
 type timedFiles struct{ *timed }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (t timedFiles) SendFile(f direct.File) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.begin(); err != nil {
 		return err
 	}
-	err := t.w.(direct.FileSender).SendFile(f)
+	err := t.w.(wire.FileSender).SendFile(f)
 	t.cut = t.cut || err != nil
 	return err
 }

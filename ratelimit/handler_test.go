@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,12 +13,14 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
-	x.SetField("Content-Type", "text/plain")
+	x.SetHeader("Content-Type", "text/plain")
 	x.WriteString("hello")
 })
 
@@ -73,11 +73,11 @@ func ways(t *testing.T, next direct.Handler, o func() *Options, f func(t *testin
 		}
 		f(t, func(r *http.Request) answer {
 			var x direct.Exchange
-			x.Reset(request(r))
+			x.Wire().Reset(request(r))
 			if !d.ServeDirect(&x) {
 				t.Error("declined")
 			}
-			a := x.Finish()
+			a := x.Wire().Finish()
 			all := http.Header{}
 			for _, f := range a.Fields {
 				all.Add(f.Name, f.Value)
@@ -180,8 +180,8 @@ func TestRefusal(t *testing.T) {
 func TestCost(t *testing.T) {
 	t.Parallel()
 	o := func() *Options {
-		return &Options{NoFields: true, Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}, Cost: func(r *direct.Request) int64 {
-			switch string(r.Fields.Get("Cost")) {
+		return &Options{NoFields: true, Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}, Cost: func(c *filter.Call) int64 {
+			switch string(c.RequestHeader("Cost")) {
 			case "4":
 				return 4
 			case "11":
@@ -231,8 +231,8 @@ func TestKeys(t *testing.T) {
 		{"no header", ByHeader("x-key"), get("192.0.2.1:80"), "192.0.2.1"},
 		{"empty header", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", ""), "192.0.2.1"},
 		{"header like an address", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", "192.0.2.2"), "=192.0.2.2"},
-		{"request", ByRequest(func(dst []byte, r *direct.Request) []byte { return append(dst, r.Path...) }), get(""), "=/a"},
-		{"request without", ByRequest(func(dst []byte, r *direct.Request) []byte { return dst }), get("192.0.2.1:80"), "192.0.2.1"},
+		{"request", ByRequest(func(dst []byte, c *filter.Call) []byte { return append(dst, c.Path()...) }), get(""), "=/a"},
+		{"request without", ByRequest(func(dst []byte, _ *filter.Call) []byte { return dst }), get("192.0.2.1:80"), "192.0.2.1"},
 		{"func", ByFunc(func(r *http.Request) string { return r.URL.RawQuery }), get(""), "=b"},
 		{"func without", ByFunc(func(r *http.Request) string { return "" }), get("192.0.2.1:80"), "192.0.2.1"},
 		{"route", ByRoute(), &http.Request{Pattern: "GET /{x}", RemoteAddr: "@"}, "=GET /{x}"},
@@ -241,11 +241,9 @@ func TestKeys(t *testing.T) {
 		{"IPv4 in IPv6, a prefix", ByPrefix(24, 48), get("[::ffff:192.0.2.1]:80"), "192.0.2.0/24"},
 		{"a long header", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", strings.Repeat("k", 1<<20)), "=" + strings.Repeat("k", 1<<20)},
 	} {
-		var x direct.Request
-		if tt.r.URL != nil {
-			x = request(tt.r)
-		}
-		got, secret := tt.key.append(slices.Clone(one), &subject{&x, tt.r, tt.r.Pattern})
+		var c filter.Call
+		c.Wire().View(httptest.NewRecorder(), tt.r)
+		got, secret := tt.key.append(slices.Clone(one), &c)
 		// What a client or a function says is nobody's to read; names of routes are the server's.
 		if string(got) != "one"+tt.want || secret != (got[3] == '=' && tt.name != "route") {
 			t.Errorf("%s: got %.99q, %v", tt.name, got, secret)
@@ -318,10 +316,10 @@ func TestDeclinedIsChargedOnce(t *testing.T) {
 	for i := range 12 {
 		var x direct.Exchange
 		r := get("192.0.2.1:1")
-		x.Reset(request(r))
+		x.Wire().Reset(request(r))
 		status := 0
 		if h.(direct.Handler).ServeDirect(&x) {
-			status = x.Finish().Status
+			status = x.Wire().Finish().Status
 		} else {
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, r)
@@ -389,7 +387,7 @@ func TestHandlerAllocations(t *testing.T) {
 		var x direct.Exchange
 		req := request(r)
 		ask := func() {
-			x.Reset(req)
+			x.Wire().Reset(req)
 			if !h.(direct.Handler).ServeDirect(&x) {
 				t.Error("declined")
 			}
@@ -409,30 +407,9 @@ func TestHandlerAllocations(t *testing.T) {
 	r := get("[2001:db8::1]:1", "X-Key", "sesame")
 	var x direct.Exchange
 	req := request(r)
-	if n := testing.AllocsPerRun(200, func() { x.Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
+	if n := testing.AllocsPerRun(200, func() { x.Wire().Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
 		t.Errorf("without fields: %v allocations", n)
 	}
-}
-
-func ExampleHandler() {
-	rate, _ := ParseRate("1/m burst 2")
-	h, err := Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }),
-		&Options{Rules: []Rule{
-			{Name: "address", Rate: rate},
-			{Name: "all", Rate: Rate{Count: 1000, Per: time.Second}, Key: Everyone()},
-		}})
-	if err != nil {
-		panic(err)
-	}
-	for range 3 {
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
-		fmt.Println(rec.Code, rec.Header().Get("RateLimit"))
-	}
-	// Output:
-	// 200 "address";r=1;t=60
-	// 200 "address";r=0;t=120
-	// 429 "address";r=0;t=120
 }
 
 // Two handlers, one inside of the other, both show what is left.
@@ -454,10 +431,10 @@ func TestHandlerInHandler(t *testing.T) {
 		var header http.Header
 		if d, is := h.(direct.Handler); is {
 			var x direct.Exchange
-			x.Reset(request(get("192.0.2.1:1")))
+			x.Wire().Reset(request(get("192.0.2.1:1")))
 			d.ServeDirect(&x)
 			header = http.Header{}
-			for _, f := range x.Finish().Fields {
+			for _, f := range x.Wire().Finish().Fields {
 				header.Add(f.Name, f.Value)
 			}
 		} else {
@@ -471,5 +448,13 @@ func TestHandlerInHandler(t *testing.T) {
 		if got := header["Ratelimit-Policy"]; !slices.Equal(got, []string{`"outer";q=9;w=32400`, `"inner";q=5;w=18000`}) {
 			t.Errorf("plain %v: %q", plain, got)
 		}
+	}
+}
+
+// request returns r as a server of the direct way would have read it.
+func request(r *http.Request) wire.Request {
+	return wire.Request{
+		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
+		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Memory is the Store of one process. It is safe for concurrent use. A decision is
@@ -22,7 +22,7 @@ import (
 // free slots between them.
 type Memory struct {
 	clock   func() time.Duration
-	directs bool // clock is direct.Clock
+	directs bool // clock is wire.Clock
 	maxKeys int
 	keys    atomic.Int64 // of all limits, those not forgotten yet included
 
@@ -46,7 +46,7 @@ type MemoryOptions struct {
 	// A limit takes another 16 KiB.
 	MaxKeys int
 	// Clock returns the time since some fixed moment and must not go back.
-	// Default: direct.Clock; then requests on the direct way are admitted by the
+	// Default: wire.Clock; then requests on the direct way are admitted by the
 	// time at which the server read them, and their Remaining is as of that time.
 	Clock func() time.Duration
 }
@@ -61,7 +61,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	m := &Memory{clock: o.Clock, maxKeys: o.MaxKeys, tables: make(map[limitID]*table)}
 	if m.clock == nil {
-		m.clock, m.directs = direct.Clock, true
+		m.clock, m.directs = wire.Clock, true
 	}
 	if m.maxKeys <= 0 {
 		m.maxKeys = DefaultMaxKeys

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // quickMemory is a Memory on whose quick way time is c's.
@@ -126,7 +126,7 @@ func TestHammerQuickRealClock(t *testing.T) {
 	const old = 3 * time.Millisecond
 	before := m.now()
 	got := hammer(fewer(400_000), func(i int) bool {
-		d, _ := quickly(m, l, "k", direct.Clock()-time.Duration(i%16)*old/16)
+		d, _ := quickly(m, l, "k", wire.Clock()-time.Duration(i%16)*old/16)
 		return d.Allowed
 	})
 	if most := 1000 + (m.now()-before+int64(old))/l.interval; got > most || got < 1000 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/ratelimit/redisstore"
@@ -75,7 +76,7 @@ func TestKeysAreNotReadable(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	rate := ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}
-	token := func(dst []byte, r *direct.Request) []byte { return append(dst, r.Fields.Get("Authorization")...) }
+	token := func(dst []byte, c *filter.Call) []byte { return append(dst, c.RequestHeader("Authorization")...) }
 	h, err := ratelimit.Handler(http.NotFoundHandler(), &ratelimit.Options{Store: store, Rules: []ratelimit.Rule{
 		{Name: "header", Rate: rate, Key: ratelimit.ByHeader("Authorization")},
 		{Name: "request", Rate: rate, Key: ratelimit.ByRequest(token)},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // openBelow counts this process's descriptors of files below dir.
@@ -130,11 +131,11 @@ func TestEvictedWhileInUse(t *testing.T) {
 	s := newSite(t, map[string]string{"f.bin": noise(big)}, nil)
 	s.get("/f.bin")
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Path: []byte("/f.bin"), Fields: fields{}})
+	x.Wire().Reset(wire.Request{Method: "GET", Path: []byte("/f.bin"), Fields: fields{}})
 	if !s.ServeDirect(&x) {
 		t.Fatal("left")
 	}
-	a := x.Finish()
+	a := x.Wire().Finish()
 	s.cache.shed()
 	s.remove("f.bin")
 	s.later()

@@ -121,7 +121,7 @@ func TestNeverHoldsStill(t *testing.T) {
 
 func (s *site) opensOf(st *stub) int { return int(st.opens.Load()) }
 
-// Those who ask for the same at the same time wait for one reading.
+// Concurrent requests for the same file wait for one read.
 func TestLoadedOnce(t *testing.T) {
 	t.Parallel()
 	const clients = 20

@@ -140,7 +140,7 @@ var outsideTargets = []struct{ target, content string }{
 	{"/idx/", ""}, {"/idx/index.html", ""}, {"/linked.js.br", ""}, {"/linked.js.gz", ""}, {"/linked.js.zst", ""},
 }
 
-// markIn tells what of body must not be there.
+// markIn returns what must not be in body.
 func markIn(body string) string {
 	for _, mark := range []string{outsideMark, hiddenMark, "root:x:0", "PATH="} {
 		if strings.Contains(body, mark) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"time"
 
 	"github.com/chert-http/chert/middleware"
 )
@@ -54,13 +55,18 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// access is a log of requests to w, nil for none. Each line is written at once, and not gathered: lines does that. It is
-// flushed before lines is closed.
-func (f logFormat) access(w io.Writer) *middleware.AccessLog {
+// newLog returns the writer that the access log and the server's errors share: a handler on an event loop must not wait
+// for a terminal or a pipe. A line is written within 10 ms; what was not when the process is killed is lost.
+func newLog(stderr io.Writer) *middleware.LineWriter {
+	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10, Every: 10 * time.Millisecond})
+}
+
+// access is a log of requests to w, nil for none.
+func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
 	if f == logOff {
 		return nil
 	}
-	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w, Buffer: -1})
+	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
 }
 
 // errors is what the server reports its errors through. They have the format of the access log if that has one for

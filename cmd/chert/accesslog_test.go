@@ -187,10 +187,12 @@ func TestLogFormatsOfErrors(t *testing.T) {
 	}
 }
 
-// logged is h behind a front that logs to w.
+// logged is h behind a front that logs to w, each line at once.
 func logged(w io.Writer, h http.Handler) *front {
-	f := &front{}
-	f.replace(newGeneration(h, logJSON.access(w)))
+	log := newLog(w)
+	log.Close()
+	f := &front{log: log}
+	f.replace(newGeneration(h, logJSON.access(log)))
 	return f
 }
 

@@ -11,14 +11,9 @@ import (
 
 // openBrowser shows the first address that a browser can go to. That it fails is worth a note and no more: the server
 // is what was asked for.
-func (s *server) openBrowser() {
-	note := func(err error) {
-		if !s.o.quiet {
-			s.errs.Printf("note: cannot open the browser: %v", err)
-		}
-	}
-	for _, d := range s.doors {
-		if url := showURL(d.Addr()); strings.HasPrefix(url, "http:") {
+func openBrowser(ls []listener, note func(error)) {
+	for _, l := range ls {
+		if url := showURL(l.Addr()); strings.HasPrefix(url, "http:") {
 			if err := startBrowser(url, note); err != nil {
 				note(err)
 			}

@@ -1,8 +1,9 @@
-// Command chert serves folders over HTTP, and a demonstration:
+// Command chert serves folders over HTTP, and a demonstration, and makes certificates:
 //
 //	chert serve DIR
 //	chert serve --config FILE
 //	chert check FILE
+//	chert cert NAME...
 //	chert demo
 //
 // It turns a command line, and a configuration file, into a chert.Server with static.Handlers, prints where the server

@@ -188,7 +188,7 @@ func TestPortTakenByChert(t *testing.T) {
 }
 
 // What was opened before the failure is closed, and its socket file removed.
-func TestOpenDoorsAllOrNothing(t *testing.T) {
+func TestBindAllOrNothing(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,8 +196,8 @@ func TestOpenDoorsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := &server{srv: new(chert.Server)}
-	_, err = s.openDoors([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
+	s := &service{srv: new(chert.Server)}
+	_, err = s.bind([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
 	if !isAddrInUseLine(err) {
 		t.Fatalf("error %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
@@ -18,7 +19,7 @@ import (
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
-	lines *lines // where generations log to; may be nil if none does
+	log   *middleware.LineWriter // where generations log to; may be nil if none does
 
 	mu   sync.Mutex
 	old  map[*generation]struct{} // replaced, and not closed yet
@@ -31,7 +32,7 @@ type generation struct {
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
 	limits  io.Closer             // the store that it shares with others; nil if there is none
-	access  *middleware.AccessLog // to front.lines; nil for none
+	access  *middleware.AccessLog // to front.log; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -90,20 +91,20 @@ func (g *generation) idle() bool {
 
 // ServeDirect implements direct.Handler.
 func (f *front) ServeDirect(x *direct.Exchange) bool {
-	shard := shardOf(x.RemoteAddr)
+	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
 	// The log may have to wait: on the plain way only.
-	start, path := x.Now(), view(x.Path) // now: the handler may change it
-	if g.direct == nil || g.access != nil && f.lines.full() || !g.direct.ServeDirect(x) {
+	start, path := x.Wire().Now(), view(x.Path()) // now: the handler may change it
+	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
-	x.Watch(f.tally.watch(shard, x.Method, path, start))
+	x.Wire().Watch(f.tally.watch(shard, x.Method(), path, start))
 	return true
 }
 
 // refused is chert.Server's Refused.
-func (f *front) refused(r direct.Refusal) {
+func (f *front) refused(r wire.Refusal) {
 	if access := f.now.Load().access; access != nil {
 		access.Refused(r)
 	}
@@ -114,9 +115,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shard := shardOf(r.RemoteAddr)
 	g := f.enter(shard)
 	defer g.leave(shard)
-	c := f.tally.watch(shard, r.Method, r.URL.Path, direct.Clock())
-	if !direct.Watch(w, c) { // not chert's server
-		defer c.Sent(direct.Delivery{})
+	c := f.tally.watch(shard, r.Method, r.URL.Path, wire.Clock())
+	if !wire.Watch(w, c) { // not chert's server
+		defer c.Sent(wire.Delivery{})
 	}
 	g.handler.ServeHTTP(w, r)
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,27 +21,15 @@ import (
 
 // server is a running "chert serve". But for front it belongs to the goroutine that called serve.
 type server struct {
-	o       *serveOptions
-	stdout  io.Writer
-	stderr  io.Writer
-	lines   *lines
-	logs    map[logFormat]*middleware.AccessLog // to lines; generations share them
-	errs    *log.Logger
-	errsTo  errorOutput
-	srv     *chert.Server
-	front   front
-	memory  *ratelimit.Memory // of limits, as long as the server runs
-	doors   []*door
-	failed  chan error
-	timeout time.Duration
-	conns   connLimits // of the start
-}
-
-// door is a listener that is served, or will be.
-type door struct {
-	listener
-	at     endpoint
-	closed atomic.Bool // by reload: it has not failed
+	service
+	o      *serveOptions
+	stderr io.Writer
+	log    *middleware.LineWriter              // to stderr
+	logs   map[logFormat]*middleware.AccessLog // to log; generations share them
+	errsTo errorOutput
+	front  front
+	memory *ratelimit.Memory // of limits, as long as the server runs
+	conns  connLimits        // of the start
 }
 
 // setup is what a reload replaces.
@@ -62,11 +48,11 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
-	defer s.lines.close()
-	s.front.lines = s.lines
-	s.errs = log.New(&s.errsTo, "", 0)
-	s.errsTo.set(o.log, s.lines, stderr)
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	s.service = service{stdout: stdout, reload: s.reloadAll, errs: log.New(&s.errsTo, "", 0)}
+	defer s.log.Close()
+	s.front.log = s.log
+	s.errsTo.set(o.log, s.log, stderr)
 
 	// Before anything is opened, so that a signal never leaves a socket file behind.
 	stop, hangup, release := signals()
@@ -91,22 +77,21 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.Pooled
 	}
-	if s.doors, err = s.openDoors(first.listen); err != nil {
+	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
-	defer func() { closeDoors(s.doors) }()
+	defer func() { unbind(s.bindings) }()
 
 	start := time.Now()
-	fmt.Fprintln(stdout, startLine(first, listeners(s.doors)))
+	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings)))
 	if o.open {
-		s.openBrowser()
+		openBrowser(listeners(s.bindings), func(err error) {
+			if !o.quiet {
+				s.errs.Printf("note: cannot open the browser: %v", err)
+			}
+		})
 	}
 	err = s.serveUntil(stop, hangup)
-	for _, access := range s.logs {
-		if access != nil {
-			access.Flush() // what is on its way to lines
-		}
-	}
 	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
 }
@@ -174,7 +159,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	}
 	access, ok := s.logs[up.format]
 	if !ok {
-		access = up.format.access(s.lines)
+		access = up.format.access(s.log)
 		s.logs[up.format] = access
 	}
 	up.gen = newGeneration(behind(h, proxies), access, files...)
@@ -184,115 +169,17 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 
 // use makes requests go to up from now on.
 func (s *server) use(up *setup) {
-	s.errsTo.set(up.format, s.lines, s.stderr)
+	s.errsTo.set(up.format, s.log, s.stderr)
 	s.timeout = up.timeout
 	s.front.replace(up.gen)
 }
 
-// openDoors opens every endpoint or none, but takes those that are open already. After an error all is as it was.
-func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
-	var opened []*door
-	for _, e := range all {
-		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.same(e) })
-		if i >= 0 && !slices.Contains(doors, s.doors[i]) {
-			doors = append(doors, s.doors[i])
-			continue
-		}
-		l, err := listen(s.srv.Listen, e)
-		if err != nil {
-			closeDoors(opened)
-			if i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.port() != "" && d.at.port() == e.port() }); i >= 0 {
-				err = fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, s.doors[i].at)
-			}
-			return nil, err
-		}
-		d := &door{listener: l, at: e}
-		opened, doors = append(opened, d), append(doors, d)
-	}
-	if err := changeAccess(doors, all); err != nil {
-		closeDoors(opened)
-		return nil, err
-	}
-	return doors, nil
-}
-
-// changeAccess gives the sockets among doors the access that all, their endpoints, have now. If that cannot be done for
-// one, all keep what they had.
-func changeAccess(doors []*door, all []endpoint) error {
-	for i, d := range doors {
-		if d.file == nil || d.at.access == all[i].access {
-			continue
-		}
-		err := d.file.apply(all[i].access)
-		if err == nil {
-			continue
-		}
-		for _, d := range doors[:i] {
-			if d.file != nil {
-				err = errors.Join(err, d.file.apply(d.at.access))
-			}
-		}
-		return err
-	}
-	for i, d := range doors {
-		d.at.access = all[i].access
-	}
-	return nil
-}
-
-func closeDoors(doors []*door) {
-	for _, d := range doors {
-		d.closed.Store(true)
-		d.close()
-	}
-}
-
-func listeners(doors []*door) (ls []listener) {
-	for _, d := range doors {
-		ls = append(ls, d.listener)
-	}
-	return ls
-}
-
-// begin serves a door that is not served yet.
-func (s *server) begin(d *door) {
-	go func() {
-		if err := s.srv.Serve(d.Listener); !d.closed.Load() {
-			select {
-			case s.failed <- err:
-			default: // another has failed before
-			}
-		}
-	}()
-}
-
-// serveUntil serves until a listener fails or the server is told to stop.
-func (s *server) serveUntil(stop, hangup <-chan os.Signal) error {
-	s.failed = make(chan error, 1)
-	for _, d := range s.doors {
-		s.begin(d)
-	}
-	for {
-		select {
-		case err := <-s.failed:
-			s.srv.Close()
-			return fmt.Errorf("the server failed: %w", err)
-		case <-hangup:
-			s.reload()
-		case sig := <-stop:
-			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n",
-				sig, s.timeout)
-			return drain(s.srv, stop, s.timeout)
-		}
-	}
-}
-
-// reload puts what the file or the folder is now in place of what it was. If anything is wrong nothing changes.
-func (s *server) reload() {
+// reloadAll puts what the file or the folder is now in place of what it was. If anything is wrong nothing changes.
+func (s *server) reloadAll() {
 	up, err := s.load()
-	var doors []*door
+	var bindings []*binding
 	if err == nil {
-		if doors, err = s.openDoors(up.listen); err != nil {
+		if bindings, err = s.bind(up.listen); err != nil {
 			up.gen.close()
 		}
 	}
@@ -307,45 +194,23 @@ func (s *server) reload() {
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; restart chert for that")
 	}
-	old := s.doors
-	s.doors = doors
-	for _, d := range doors {
-		if !slices.Contains(old, d) {
-			s.begin(d)
+	old := s.bindings
+	s.bindings = bindings
+	for _, b := range bindings {
+		if !slices.Contains(old, b) {
+			s.begin(b)
 		}
 	}
 	// Last: at no time is nothing open.
-	closeDoors(slices.DeleteFunc(slices.Clone(old), func(d *door) bool { return slices.Contains(doors, d) }))
-	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(doors)))
-}
-
-// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
-func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- srv.Shutdown(ctx) }()
-	select {
-	case err := <-done:
-		if err == nil {
-			return nil
-		}
-		srv.Close()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
-		}
-		return fmt.Errorf("cannot stop cleanly: %w", err)
-	case sig := <-stop:
-		srv.Close()
-		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
-	}
+	unbind(slices.DeleteFunc(slices.Clone(old), func(b *binding) bool { return slices.Contains(bindings, b) }))
+	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings)))
 }
 
 // errorOutput is where the server's errors go. It may be changed while they come.
 type errorOutput struct{ to atomic.Pointer[log.Logger] }
 
 // set chooses the format. Without a log of requests errors are few and are not gathered.
-func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
+func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
 	var to io.Writer = l
 	if f == logOff {
 		to = stderr
@@ -376,12 +241,4 @@ func showCount(cfg *config.Config) string {
 		text += " and " + plural(n, "redirect")
 	}
 	return text
-}
-
-func showAll(ls []listener) string {
-	var urls []string
-	for _, l := range ls {
-		urls = append(urls, showURL(l.Addr()))
-	}
-	return strings.Join(urls, " and ")
 }

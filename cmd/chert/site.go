@@ -77,7 +77,7 @@ var misdirected = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{
 
 // ServeDirect implements direct.Handler.
 func (s *sites) ServeDirect(x *direct.Exchange) bool {
-	h, ok := vhost.Find(&s.table, x.Host)
+	h, ok := vhost.Find(&s.table, x.Host())
 	if !ok {
 		x.Send(misdirected)
 		return true
@@ -112,7 +112,7 @@ func (d *redirect) ServeHTTP(w http.ResponseWriter, r *http.Request) { direct.Re
 func (d *redirect) answer(x *direct.Exchange) {
 	to := d.to
 	if strings.Contains(to, "{host}") {
-		host := vhost.Name(x.Host)
+		host := vhost.Name(x.Host())
 		if !plainHost(host) { // of a site for every host, whatever the client calls it
 			x.Send(misdirected)
 			return
@@ -127,7 +127,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 		to = string(percent.Append([]byte(before), targetURI(x), inTarget))
 	}
 	x.SetStatus(d.status)
-	x.SetField("Location", to)
+	x.SetHeader("Location", to)
 }
 
 // plainHost reports whether a host is a name or an address and nothing that a URL would end it with.
@@ -143,11 +143,11 @@ func plainHost(s string) bool {
 
 // targetURI is the path and query of a request; it begins with a slash.
 func targetURI(x *direct.Exchange) string {
-	if len(x.Target) > 0 && x.Target[0] == '/' {
-		return string(x.Target)
+	if len(x.Wire().Target()) > 0 && x.Wire().Target()[0] == '/' {
+		return string(x.Wire().Target())
 	}
 	// RFC 9112 section 3.2.2: the absolute form; and * of OPTIONS, which has no path.
-	u := url.URL{Path: string(x.Path), RawQuery: string(x.RawQuery)}
+	u := url.URL{Path: string(x.Path()), RawQuery: string(x.RawQuery())}
 	if u.Path == "*" {
 		u.Path = "/"
 	}

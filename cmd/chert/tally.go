@@ -10,7 +10,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/static"
 )
 
@@ -30,26 +30,26 @@ type tally struct {
 type counted struct {
 	t            *tally
 	shard        int
-	start        time.Duration // by direct.Clock
+	start        time.Duration // by wire.Clock
 	method, path string
 }
 
 var allCounted = sync.Pool{New: func() any { return new(counted) }}
 
 // watch counts a request that came at start when its answer has been sent.
-func (t *tally) watch(shard int, method, path string, start time.Duration) direct.Watcher {
+func (t *tally) watch(shard int, method, path string, start time.Duration) wire.Watcher {
 	c := allCounted.Get().(*counted)
 	*c = counted{t, shard, start, method, path}
 	return c
 }
 
-// Keep implements direct.Watcher.
+// Keep implements wire.Watcher.
 func (c *counted) Keep() { c.path = strings.Clone(c.path[:min(len(c.path), maxPath+1)]) }
 
-// Sent implements direct.Watcher.
-func (c *counted) Sent(d direct.Delivery) {
+// Sent implements wire.Watcher.
+func (c *counted) Sent(d wire.Delivery) {
 	c.t.count(c.shard, d.Status, d.Body)
-	c.t.slow(c.method, c.path, direct.Clock()-c.start)
+	c.t.slow(c.method, c.path, wire.Clock()-c.start)
 	*c = counted{}
 	allCounted.Put(c)
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/examples/internal/engines"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/jwt"
@@ -184,9 +185,9 @@ func askPlain(v *jwt.Verifier, token string) *httptest.ResponseRecorder {
 func ask(t *testing.T, v *jwt.Verifier, token string) (int, string) {
 	t.Helper()
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(bearer(token).Header)})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(bearer(token).Header)})
 	answered := protected(v).(direct.Handler).ServeDirect(&x)
-	a := x.Finish()
+	a := x.Wire().Finish()
 	rec := askPlain(v, token)
 	if answered && (a.Status != rec.Code || string(a.Body) != rec.Body.String()) {
 		t.Errorf("direct %d %q, plain %d %q", a.Status, a.Body, rec.Code, rec.Body)

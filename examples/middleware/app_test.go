@@ -82,15 +82,15 @@ func (a *app) plain() map[string]http.HandlerFunc {
 func (a *app) either() map[string]direct.HandlerFunc {
 	return map[string]direct.HandlerFunc{
 		"GET /page": func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain; charset=utf-8")
+			x.SetHeader("Content-Type", "text/plain; charset=utf-8")
 			x.WriteString(page)
 		},
 		"GET /teapot": func(x *direct.Exchange) { x.SetStatus(http.StatusTeapot); x.WriteString("tea") },
 		"GET /panic":  func(*direct.Exchange) { panic("on purpose") },
 		"GET /who": func(x *direct.Exchange) {
-			fmt.Fprintf(x, "%s %s %s", middleware.User(x), x.RemoteAddr, middleware.RequestIDOf(x))
+			fmt.Fprintf(x, "%s %s %s", middleware.User(x), x.RemoteAddr(), middleware.RequestIDOf(x))
 		},
-		"POST /echo": func(x *direct.Exchange) { x.Write(x.Body) },
+		"POST /echo": func(x *direct.Exchange) { x.Write(x.Body()) },
 	}
 }
 

@@ -30,9 +30,9 @@ func (s shakeContext) Value(key any) any {
 // not for a request.
 func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
 
-// NextProto gives a TLS connection to the protocol that ALPN has chosen for
-// it: an entry of http.Server's TLSNextProto. It returns when serve does. The
-// caller closes the connection and calls Closed.
+// NextProto passes a TLS connection to the protocol that ALPN has selected: an
+// entry of http.Server's TLSNextProto. It returns when serve does. The caller
+// closes the connection and calls Closed.
 func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
 	returned := false
 	defer func() {
@@ -50,15 +50,15 @@ func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, htt
 	returned = true
 }
 
-// nextProtoHandler is the server's handler for requests that another protocol
-// has made. Users may not know what a server fills in, so it does.
+// nextProtoHandler is the server's handler for requests of another protocol. It
+// fills in what that protocol's server may have left empty.
 type nextProtoHandler struct {
 	c   *Client
 	ctx context.Context
 	tc  *tls.Conn
 }
 
-// BaseContext is how x/net/http2 finds the parent of its requests' contexts.
+// BaseContext lets x/net/http2 find the parent of its requests' contexts.
 func (h nextProtoHandler) BaseContext() context.Context { return h.ctx }
 
 func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	// A peer that has chosen the name of its unix socket is still "@".
+	// A peer that has named its unix socket is still "@".
 	if peer := h.c.Link.Peer(); r.RemoteAddr == "" || peer == "@" {
 		r.RemoteAddr = peer
 	}

@@ -21,7 +21,10 @@ package deps
 // Nothing needs to exist to be listed.
 var policy = []rule{
 	// The ground: one duty each, no knowledge of each other.
-	{pkg: "direct"},
+	// The exchange and what servers, routers and middleware do with it; direct is what
+	// handlers see of it.
+	{pkg: "direct/wire"},
+	{pkg: "direct", may: "direct/wire"},
 	{pkg: "internal/buf"},
 	{pkg: "internal/timer"},
 	// Judges what is quick; it knows neither loops nor messages.
@@ -45,41 +48,47 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct internal/sys internal/loop internal/conn internal/place internal/buf"},
-	{pkg: "internal/bridge/h1", may: "direct internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
-	{pkg: "internal/bridge/h2", may: "direct internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+
+	// What tests in other packages see of a Server; the root registers itself.
+	{pkg: "internal/testhook", may: "internal/conn"},
 
 	// The root wires the parts together.
-	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer"},
+	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer internal/testhook"},
 
 	// These run on a stock net/http server too, so they must not see the
 	// engine or the root. What they gain on chert they gain through direct.
 	// What static files and middleware share: each knows one part of RFC 9110,
 	// or one format, and no handler.
-	{pkg: "internal/rfc/field", may: "direct"},
+	{pkg: "internal/rfc/field", may: "direct/wire"},
 	{pkg: "internal/rfc/percent"},
 	{pkg: "internal/rfc/coding", may: "internal/rfc/field", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
-	{pkg: "internal/rfc/cond", may: "direct internal/rfc/field"},
+	{pkg: "internal/rfc/cond", may: "direct/wire internal/rfc/field"},
 	{pkg: "internal/rfc/ranges"},
 	{pkg: "internal/rfc/media"},
 	{pkg: "internal/listing", may: "internal/rfc/percent"},
 	// How all that refuses requests finds the one hook for that: ratelimit, which
 	// knows no middleware, too.
-	{pkg: "internal/refusal", may: "direct"},
-	{pkg: "router", may: "direct"},
-	{pkg: "ratelimit", may: "direct internal/refusal"},
+	{pkg: "internal/refusal", may: "direct direct/wire"},
+	{pkg: "router", may: "direct direct/wire"},
+	// How ratelimit, middleware and users write a rule once for both ways. Below
+	// ratelimit, which knows no middleware.
+	{pkg: "filter", may: "direct direct/wire internal/refusal"},
+	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal"},
 	// What needs another module is a package of its own below middleware, so that
 	// only its users get that.
-	{pkg: "middleware/internal/wrap", may: "direct"},
-	{pkg: "middleware", may: "direct ratelimit internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal middleware/internal/wrap"},
-	{pkg: "middleware/basicauth", may: "direct internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
-	{pkg: "middleware/jwt", may: "direct ratelimit internal/refusal middleware/internal/wrap",
+	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
+	{pkg: "middleware", may: "direct direct/wire filter ratelimit internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal middleware/internal/wrap"},
+	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
+	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
-	{pkg: "static", may: "direct internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
+	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "websocket", may: "direct internal/wsframe"},
+	{pkg: "websocket", may: "direct direct/wire internal/wsframe"},
 
 	// Above the root.
 	{pkg: "chertest", may: "."},
@@ -95,6 +104,11 @@ var policy = []rule{
 	{pkg: "internal/testing/leak"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
+	// Starts servers, so it stands above the root; what those consist of is tested
+	// with servertest.
+	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
+	// Suites of the whole server, and the table of differences that two of them share.
+	{pkg: "test/..."},
 }
 
 // core is all that the root and whatever it imports may use beside std. A user

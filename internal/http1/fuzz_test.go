@@ -241,7 +241,7 @@ func FuzzChunked(f *testing.F) {
 		used := len(in) - rd.Len() - br.Buffered()
 		switch {
 		case err != nil:
-			// net/http skips extensions without looking, and space behind a size.
+			// net/http skips extensions without checks, and space after a size.
 			if e := asError(t, err); oracle == nil && e != errChunkExt {
 				t.Errorf("%q: refused (%v), but not by net/http", in, e)
 			}

@@ -1,6 +1,7 @@
 package basicauth
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
@@ -161,60 +162,39 @@ func New(o Options) (*Auth, error) {
 // On the direct way, credentials that are remembered are let in; others are
 // verified on the plain way, since that takes long.
 func (a *Auth) Wrap(next http.Handler) http.Handler {
-	return wrap.Handler(next,
-		func(w http.ResponseWriter, r *http.Request) {
-			var refused *direct.Response
-			switch values := r.Header["Authorization"]; len(values) {
-			case 0:
-				refused = a.missing
-			case 1:
-				var name *string
-				if name, refused = a.check(r, values[0]); refused == nil {
-					wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
-					return
-				}
-			default:
-				refused = a.several
-			}
-			refusal.Plain(w, r, refused)
-		},
-		func(x *direct.Exchange, next direct.Handler) bool {
-			value := x.Fields.Get("Authorization")
-			if value == nil {
-				refusal.Direct(x, a.missing)
-				return true
-			}
-			if direct.Count(x.Fields, "Authorization") > 1 {
-				refusal.Direct(x, a.several)
-				return true
-			}
-			var buf [maxField]byte
-			c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
-			if !ok {
-				refusal.Direct(x, a.missing)
-				return true
-			}
-			name := a.cache.find(a.cache.key(c))
-			if name == nil {
-				return false
-			}
-			wrap.SetUser(x, name)
-			return next.ServeDirect(x)
-		})
+	return filter.New(a.admit)(next)
 }
 
-// check verifies credentials. It gives the name, or how to refuse.
-func (a *Auth) check(r *http.Request, value string) (*string, *direct.Response) {
+func (a *Auth) admit(r *filter.Call) filter.Outcome {
+	value, n := r.Fields().First("Authorization")
+	if n > 1 {
+		return r.Refuse(a.several)
+	}
 	var buf [maxField]byte
-	c, ok := parse(buf[:0], value)
+	c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
 	if !ok {
-		return nil, a.missing
+		return r.Refuse(a.missing)
 	}
 	key := a.cache.key(c)
 	if name := a.cache.find(key); name != nil {
-		return name, nil
+		r.SetUser(name)
+		return filter.Pass
 	}
-	if !a.enter(r) {
+	if r.Direct() {
+		return filter.Later // bcrypt takes long
+	}
+	name, refused := a.check(r.Context(), key, c)
+	if refused != nil {
+		return r.Refuse(refused)
+	}
+	r.SetUser(name)
+	return filter.Pass
+}
+
+// check verifies credentials that the cache does not have. It gives the name, or
+// how to refuse.
+func (a *Auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
+	if !a.enter(ctx) {
 		return nil, a.busy
 	}
 	defer func() { <-a.slots }()
@@ -249,7 +229,7 @@ func (a *Auth) verify(name string, password []byte) bool {
 }
 
 // enter waits for a turn.
-func (a *Auth) enter(r *http.Request) bool {
+func (a *Auth) enter(ctx context.Context) bool {
 	select {
 	case a.slots <- struct{}{}:
 		return true
@@ -263,7 +243,7 @@ func (a *Auth) enter(r *http.Request) bool {
 	select {
 	case a.slots <- struct{}{}:
 		return true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return false
 	}
 }

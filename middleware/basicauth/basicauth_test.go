@@ -13,7 +13,8 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -30,7 +31,7 @@ func basic(credentials string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
 }
 
-var who = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("user " + wrap.User(x)) })
+var who = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("user " + filter.User(x)) })
 
 func ask(h http.Handler, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/", nil)
@@ -49,9 +50,9 @@ func directly(t *testing.T, h http.Handler, fields ...string) (status int, ok bo
 		f.Add("Authorization", v)
 	}
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(f)})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(f)})
 	ok = h.(direct.Handler).ServeDirect(&x)
-	return x.Finish().Status, ok
+	return x.Wire().Finish().Status, ok
 }
 
 func TestAuth(t *testing.T) {
@@ -303,11 +304,11 @@ func BenchmarkCached(b *testing.B) {
 	}
 	d := a.Wrap(who)
 	ask(d, basic("ann:secret"))
-	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {basic("ann:secret")}})}
+	r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {basic("ann:secret")}})}
 	var x direct.Exchange
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		d.(direct.Handler).ServeDirect(&x)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -45,15 +46,15 @@ func BenchmarkDirect(b *testing.B) {
 					b.Fatal(err)
 				}
 				h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
-				r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
+				r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
 					var x direct.Exchange
 					for pb.Next() {
-						x.Reset(r)
+						x.Wire().Reset(r)
 						h.ServeDirect(&x)
-						if x.Finish().Status != 200 {
-							b.Error(x.Finish().Status)
+						if x.Wire().Finish().Status != 200 {
+							b.Error(x.Wire().Finish().Status)
 						}
 					}
 				})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 	"net/http"
 )
@@ -203,10 +204,10 @@ func TestCacheAllocations(t *testing.T) {
 	}
 	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, Cache: 10})
 	h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
-	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + signed("a")}})}
+	r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + signed("a")}})}
 	var x direct.Exchange
 	if n := testing.AllocsPerRun(100, func() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		h.ServeDirect(&x)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

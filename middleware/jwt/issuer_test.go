@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -127,7 +128,7 @@ func open(t *testing.T, o Options) *Verifier {
 	return v
 }
 
-var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(wrap.User(x)) })
+var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(filter.User(x)) })
 
 // ask gives the status of the plain way.
 func ask(ctx context.Context, v *Verifier, token string) int {
@@ -141,11 +142,11 @@ func ask(ctx context.Context, v *Verifier, token string) int {
 // askDirect gives the status of the direct way, 0 if that is declined.
 func askDirect(v *Verifier, token string) int {
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})})
 	if !v.Wrap(names).(direct.Handler).ServeDirect(&x) {
 		return 0
 	}
-	return x.Finish().Status
+	return x.Wire().Finish().Status
 }
 
 func expect(t *testing.T, v *Verifier, what, token string, want int) {

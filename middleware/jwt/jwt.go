@@ -1,13 +1,12 @@
 package jwt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -102,50 +101,26 @@ func (v *Verifier) Close() error {
 // On the direct way a token is verified on the event loop: see Options.Cache for
 // what that takes. One for which the set must be fetched goes to the plain way.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
-	return wrap.Handler(next,
-		func(w http.ResponseWriter, r *http.Request) {
-			token, refused := v.auth.Plain(r)
-			if refused == nil {
-				var c *carried
-				if c, refused = v.check(r.Context(), token, true); refused == nil {
-					inner := wrap.WithUser(w, r, &c.subject)
-					wrap.Serve(next, w, r, wrap.With(inner, claimsKey{}, c))
-					return
-				}
-			}
-			refusal.Plain(w, r, refused)
-		},
-		func(x *direct.Exchange, next direct.Handler) bool {
-			token, refused := v.auth.Direct(x)
-			if refused == nil {
-				var c *carried
-				c, refused = v.check(context.Background(), token, false)
-				if c == nil && refused == nil {
-					return false
-				}
-				if refused == nil {
-					wrap.SetUser(x, &c.subject)
-					x.SetValue(claimsKey{}, c)
-					return next.ServeDirect(x)
-				}
-			}
-			refusal.Direct(x, refused)
-			return true
-		})
+	return filter.New(v.admit)(next)
 }
 
-// check verifies a token. Without wait it gives nil and nil if it would have to.
-func (v *Verifier) check(ctx context.Context, token []byte, wait bool) (*carried, *direct.Response) {
-	c, err := v.verify(ctx, token, wait)
+func (v *Verifier) admit(r *filter.Call) filter.Outcome {
+	token, refused := v.auth.Token(r.Fields())
+	if refused != nil {
+		return r.Refuse(refused)
+	}
+	c, err := v.verify(r.Context(), token, !r.Direct())
 	switch {
 	case err == nil:
-		return c, nil
+		r.SetUser(&c.subject)
+		r.SetValue(claimsKey{}, c)
+		return filter.Pass
 	case errors.Is(err, errWait):
-		return nil, nil
+		return filter.Later
 	}
-	v.o.Logger.DebugContext(ctx, "token refused", "error", err)
+	v.o.Logger.DebugContext(r.Context(), "token refused", "error", err)
 	if errors.Is(err, errUnavailable) {
-		return nil, v.unavailable // it may be good
+		return r.Refuse(v.unavailable) // it may be good
 	}
-	return nil, v.auth.Invalid
+	return r.Refuse(v.auth.Invalid)
 }

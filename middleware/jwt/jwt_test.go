@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -120,7 +121,7 @@ func TestWrap(t *testing.T) {
 	}
 	good := sign(jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": now.Add(time.Minute).Unix(), "scope": "x"})
 	h := v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) {
-		x.WriteString(wrap.User(x) + " " + ClaimsOf(x)["scope"].(string))
+		x.WriteString(filter.User(x) + " " + ClaimsOf(x)["scope"].(string))
 	}))
 	for _, tt := range []struct {
 		name   string
@@ -143,11 +144,11 @@ func TestWrap(t *testing.T) {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
 		var x direct.Exchange
-		x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(r.Header)})
+		x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(r.Header)})
 		if !h.(direct.Handler).ServeDirect(&x) {
 			t.Errorf("%s: declined", tt.name)
 		}
-		a := x.Finish()
+		a := x.Wire().Finish()
 		if rec.Code != tt.status || a.Status != tt.status || tt.status == 200 && (rec.Body.String() != "ann x" || string(a.Body) != "ann x") {
 			t.Errorf("%s: got %d %q, direct %d %q", tt.name, rec.Code, rec.Body, a.Status, a.Body)
 		}

@@ -1,9 +1,9 @@
 package jwt
 
 import (
-	"net/http"
 	"strconv"
 
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/ratelimit"
 )
 
@@ -17,15 +17,16 @@ import (
 //		Rules: []ratelimit.Rule{{Rate: rate, Key: jwt.BySubject()}},
 //	})(h))
 //
-// What has a rule with it is not direct, as with ratelimit.ByFunc.
+// It works on both ways.
 func BySubject() ratelimit.Key {
-	return ratelimit.ByFunc(func(r *http.Request) string {
-		c, ok := r.Context().Value(claimsKey{}).(*carried)
+	return ratelimit.ByRequest(func(dst []byte, r *filter.Call) []byte {
+		c, ok := r.Value(claimsKey{}).(*carried)
 		if !ok || c.subject == "" {
-			return ""
+			return dst
 		}
 		issuer, _ := c.claims["iss"].(string)
 		// With the length no issuer can be another's beginning.
-		return strconv.Itoa(len(issuer)) + ":" + issuer + c.subject
+		dst = append(strconv.AppendInt(dst, int64(len(issuer)), 10), ':')
+		return append(append(dst, issuer...), c.subject...)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// Options are what a test wants of a link.
+// Options are the properties of a link that a test needs.
 type Options struct {
 	// Limits that are 0 do not matter.
 	conn.Limits
@@ -24,17 +24,17 @@ type Options struct {
 	Deadline int64
 }
 
-// A Session is a conn.Session that is to have its Link.
+// A Session is a conn.Session that receives its Link.
 type Session interface {
 	conn.Session
 	// On is called before the first byte is read.
 	On(conn.Link)
 }
 
-// Peer is the other end of a link, and what its server may do.
+// Peer is the other end of a link, and the commands of its server.
 type Peer struct {
 	net.Conn
-	// Command has the link obey. It returns when that is noted.
+	// Command sends the link a command. It returns when that has been recorded.
 	Command func(conn.Command)
 }
 
@@ -213,7 +213,7 @@ func (c *client) reset() {
 	c.raw.Close()
 }
 
-// vanish closes the peer's socket without a word of the layer.
+// vanish closes the peer's socket without closing the layer.
 func (c *client) vanish() { c.raw.Close() }
 
 // slowly reads n bytes in pieces of odd sizes.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is left behind is found, and what has ended is not.
+// Leaks are found, and what has ended is not.
 func TestNow(t *testing.T) {
 	files := OpenFiles()
 	if left := now(files, nil); left != "" {

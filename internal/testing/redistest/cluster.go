@@ -34,8 +34,8 @@ func Cluster(t testing.TB, n int) []*Server {
 	return all
 }
 
-// Sentinel starts a sentinel that watches master, under the name "main". It
-// alone decides that a master is gone.
+// Sentinel starts a sentinel that watches master, under the name "main". Its
+// vote alone decides that a master is down.
 func Sentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	Need(t)

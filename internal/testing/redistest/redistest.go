@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to do what it is told.
+// patience is how long a server may take to carry out a command.
 const patience = 60 * time.Second
 
 // Server is a redis-server of a test, on a port of 127.0.0.1. Its methods belong
@@ -32,8 +32,8 @@ type Server struct {
 	out  output
 }
 
-// Start starts a server that keeps nothing on disk. args are more of redis-
-// server's, as in "--requirepass", "secret".
+// Start starts a server that keeps nothing on disk. args are additional
+// arguments, as in "--requirepass", "secret".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	Need(t)
@@ -43,7 +43,7 @@ func Start(t testing.TB, args ...string) *Server {
 			s.auth = args[i+1]
 		}
 	}
-	// Somebody else may take the port between our look and its start.
+	// Another process may take the port between FreePort and the start.
 	for try := 0; ; try++ {
 		s.Addr = net.JoinHostPort("127.0.0.1", FreePort(t))
 		err := s.begin()
@@ -58,7 +58,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Need skips a test where there is no redis-server.
+// Need skips a test if there is no redis-server.
 func Need(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -69,7 +69,7 @@ func Need(t testing.TB) {
 	}
 }
 
-// FreePort is a port that nobody listens on now.
+// FreePort returns a port that no process listens on now.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

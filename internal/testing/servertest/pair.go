@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -24,6 +25,28 @@ func TCPConns(t testing.TB) (a, b *net.TCPConn) {
 	return s.(*net.TCPConn), nc.(*net.TCPConn)
 }
 
+// ListenTCP opens a port of the loopback.
+func ListenTCP(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ListenSmall is ListenTCP with small send buffers of the accepted connections,
+// so that writes are partial.
+func ListenSmall(t testing.TB, size int) net.Listener {
+	t.Helper()
+	lc := net.ListenConfig{Control: SetBuffer(syscall.SO_SNDBUF, size)}
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // UseTCP opens what the runtime keeps open once there has been a connection.
 func UseTCP() {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
@@ -31,9 +54,9 @@ func UseTCP() {
 	}
 }
 
-// Small makes the buffer small that nc reads from, and returns how large the one
-// should be that its peer writes to. With TCP they have to hold some segments, which
-// are large on a host by itself: else each waits for a timer.
+// Small makes the receive buffer of nc small, and returns the right size of its
+// peer's send buffer. With TCP they have to hold some segments, which are large on
+// the loopback: otherwise each waits for a timer.
 func Small(nc net.Conn) (peer int) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

@@ -1,7 +1,11 @@
 package servertest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -12,6 +16,10 @@ import (
 // Patience bounds the waits for what must happen; no test passes by waiting it
 // out.
 const Patience = 30 * time.Second
+
+// Soon is a time after which a client that has just connected is late. It is the
+// time of a loaded machine: a test's client must not be late by accident.
+const Soon = time.Second
 
 // Await receives from ch.
 func Await[T any](t testing.TB, ch <-chan T, what string) (v T) {
@@ -34,7 +42,24 @@ func Eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// Main is leak.Main, and fails if a test leaves buffers behind.
+// WaitDone fails if ctx does not end in good time.
+func WaitDone(t testing.TB, ctx context.Context, what string) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(Patience):
+		t.Errorf("waited too long until %s", what)
+	}
+}
+
+// IsTimeout reports whether err says that time ran out, in each of the ways that
+// callers ask for it.
+func IsTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout() && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// Main is leak.Main, and fails if a test leaks buffers.
 func Main(m *testing.M, warm func()) { leak.Main(m, warm, Buffers) }
 
 // Buffers is a leak.Check.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Auth is what is common to bearer tokens of all kinds: where they are, and how
@@ -54,20 +55,9 @@ func Refusal(status int, challenge string) *direct.Response {
 	}, []byte(http.StatusText(status)+"\n"))
 }
 
-// Plain finds the token of a request, or how to refuse it.
-func (a *Auth) Plain(r *http.Request) (token []byte, refused *direct.Response) {
-	switch values := r.Header["Authorization"]; len(values) {
-	case 0:
-		return nil, a.Missing
-	case 1:
-		return a.parse([]byte(values[0]))
-	}
-	return nil, a.Several
-}
-
-// Direct is Plain for an exchange. token is the server's.
-func (a *Auth) Direct(x *direct.Exchange) (token []byte, refused *direct.Response) {
-	value, n := direct.First(x.Fields, "Authorization")
+// Token finds the token of a request, or how to refuse it. token is the server's.
+func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
+	value, n := f.First("Authorization")
 	switch n {
 	case 0:
 		return nil, a.Missing

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // ErrDone is what a Writer returns to goroutines that use it after its handler has
@@ -36,12 +37,12 @@ type Hook interface {
 }
 
 // A Writer stands around another response writer. It passes on Flush, Hijack,
-// ReadFrom, WriteString, direct.FileSender, CloseNotify and, by Unwrap, all that
+// ReadFrom, WriteString, wire.FileSender, CloseNotify and, by Unwrap, all that
 // http.ResponseController can do.
 //
 // Hijack, Flush and CloseNotify are there also if the other writer has none;
 // Hijack and FlushError then give http.ErrNotSupported. It is not a
-// direct.FileSender unless the other is, since the next best way to send a file
+// wire.FileSender unless the other is, since the next best way to send a file
 // depends on that; so give handlers what Init returns.
 //
 // It is one handler's and is not used again for another request: a goroutine that
@@ -74,14 +75,14 @@ const (
 	claimed     = 1<<10 - 1 // the status that Claim leaves, so that no other begins
 )
 
-// fileWriter is a Writer around a direct.FileSender.
+// fileWriter is a Writer around a wire.FileSender.
 type fileWriter struct{ *Writer }
 
 // Init makes w stand around next and returns what a handler is to be given. It
 // does not allocate. hook may be nil.
 func (w *Writer) Init(next http.ResponseWriter, hook Hook) http.ResponseWriter {
 	w.next, w.hook = next, hook
-	if _, ok := next.(direct.FileSender); ok {
+	if _, ok := next.(wire.FileSender); ok {
 		w.file.Writer = w
 		return w.file
 	}
@@ -342,7 +343,7 @@ func CloseNotify(w http.ResponseWriter) <-chan bool {
 	return make(chan bool)
 }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w fileWriter) SendFile(f direct.File) error {
 	if w.hook != nil {
 		through, err := w.through(f.Len)
@@ -352,13 +353,13 @@ func (w fileWriter) SendFile(f direct.File) error {
 		if !through {
 			return f.CopyTo(w.Writer)
 		}
-		return w.next.(direct.FileSender).SendFile(f)
+		return w.next.(wire.FileSender).SendFile(f)
 	}
 	if err := w.enter(); err != nil {
 		return err
 	}
 	w.count(0)
-	err := w.next.(direct.FileSender).SendFile(f)
+	err := w.next.(wire.FileSender).SendFile(f)
 	if err == nil {
 		w.count(f.Len)
 	}

@@ -19,11 +19,11 @@ import (
 // a browser post, and what comes back must not be a page of this one.
 func echo(x *direct.Exchange) {
 	kind := "text/plain; charset=utf-8"
-	if string(x.Fields.Get("Content-Type")) == "application/json" {
+	if string(x.RequestHeader("Content-Type")) == "application/json" {
 		kind = "application/json"
 	}
-	x.SetField("Content-Type", kind)
-	x.Write(x.Body)
+	x.SetHeader("Content-Type", kind)
+	x.Write(x.Body())
 }
 
 // maxUser is the last id that there is.
@@ -34,12 +34,12 @@ func user(x *direct.Exchange) {
 	id, err := strconv.ParseUint(string(x.PathValue("id")), 10, 16)
 	if err != nil || id < 1 || id > maxUser {
 		x.SetStatus(http.StatusNotFound)
-		x.SetField("Content-Type", "text/plain; charset=utf-8")
+		x.SetHeader("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(x, "there are users 1 to %d\n", maxUser)
 		return
 	}
-	x.SetField("Content-Type", "application/json")
-	x.SetField("Cache-Control", "private, no-store")
+	x.SetHeader("Content-Type", "application/json")
+	x.SetHeader("Cache-Control", "private, no-store")
 	b, _ := json.Marshal(map[string]any{"id": id, "name": fmt.Sprintf("User %d", id), "asked_by": middleware.User(x)})
 	x.Write(append(b, '\n'))
 }

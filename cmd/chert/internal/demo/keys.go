@@ -58,7 +58,7 @@ type either struct{ bearer, jwt direct.Handler }
 
 // ServeDirect implements direct.Handler.
 func (e either) ServeDirect(x *direct.Exchange) bool {
-	return e.of(string(x.Fields.Get("Authorization"))).ServeDirect(x)
+	return e.of(string(x.RequestHeader("Authorization"))).ServeDirect(x)
 }
 
 // ServeHTTP implements http.Handler.

@@ -56,7 +56,7 @@ func (d *Demo) start(w http.ResponseWriter, r *http.Request) {
 	at := d.options.At.orOf(r)
 	var b bytes.Buffer
 	err = d.page.html.Execute(&b, map[string]any{
-		"CSS": d.page.css, "JS": d.page.js, "Lines": Lines(at, Tokens{d.Bearer(), jwt}),
+		"CSS": d.page.css, "JS": d.page.js, "Commands": Commands(at, Tokens{d.Bearer(), jwt}),
 		"Limit": uploadLimit >> 20,
 	})
 	if err != nil {
