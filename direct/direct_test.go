@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// answer gives what a handler makes of a request, as a server sees it.
+// answer returns the response of a handler, as a server sees it.
 func answer(method string, f func(x *direct.Exchange)) wire.Answer {
 	var x direct.Exchange
 	x.Wire().Reset(wire.Request{Method: method})
@@ -48,7 +48,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// QueryValue gives what net/url does.
+// QueryValue agrees with net/url.
 func FuzzQueryValue(f *testing.F) {
 	for _, query := range []string{
 		"", "a", "a=", "a=1", "a=1&a=2", "b=1&a=2", "a=1;b=2&a=3", "&&a=1", "%61=1", "a=%", "a=%&a=2", "a=1+2%203", "%=1&a=2", "=1", "a=b=c", "a%3d=1", "A=1", "+=1",

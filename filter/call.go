@@ -10,13 +10,13 @@ import (
 	"github.com/chert-http/chert/internal/refusal"
 )
 
-// A Call is one request as a filter sees it. It is used by one goroutine and ends
-// when the filter returns: neither the Call nor a slice that it has returned may be
-// kept or changed.
+// A Call is one request as a filter sees it. One goroutine uses it, until the
+// filter returns: neither the Call nor a slice that it has returned may be
+// retained or changed.
 type Call wire.Exchange
 
-// Wire returns the call as an exchange. On the plain way it is a view of the
-// request that cannot be answered.
+// Wire returns the call as an exchange. On the plain way that is a view of the
+// request, to which it cannot respond.
 func (c *Call) Wire() *wire.Exchange { return (*wire.Exchange)(c) }
 
 // Method returns the request's method.
@@ -37,8 +37,8 @@ func (c *Call) Pattern() string { return c.Wire().Pattern() }
 // RemoteAddr returns the address of the client, as http.Request's field.
 func (c *Call) RemoteAddr() string { return c.Wire().RemoteAddr() }
 
-// BodyLength returns the length of the body that the request announces, in bytes;
-// -1 if it is unknown.
+// BodyLength returns the length of the request's body, in bytes, as
+// Content-Length has it; -1 if it is unknown.
 func (c *Call) BodyLength() int64 {
 	if r := c.request(); r != nil {
 		return r.ContentLength
@@ -46,8 +46,8 @@ func (c *Call) BodyLength() int64 {
 	return int64(len(c.Wire().Body()))
 }
 
-// RequestHeader returns the first value of a header field of the request, nil if
-// there is none. name is in any case.
+// RequestHeader returns the first value of a header field of the request, nil
+// if there is none. Names are case-insensitive.
 func (c *Call) RequestHeader(name string) []byte { return c.Fields().Get(name) }
 
 // HasHeader reports whether the request has a header field.
@@ -56,17 +56,19 @@ func (c *Call) HasHeader(name string) bool { return c.Fields().Get(name) != nil 
 // Fields returns all header fields of the request.
 func (c *Call) Fields() wire.Fields { return c.Wire().Fields() }
 
-// Value returns what a filter outside has set for key, or what the context of the
-// request has; nil if there is nothing.
+// Value returns what an outer filter has set for key, or what the context of
+// the request has; nil if there is nothing.
 func (c *Call) Value(key any) any { return c.Wire().Value(key) }
 
-// SetValue sets a value for the handler: direct.Exchange.Value and the context of
-// an http.Request return it. key should be of a type of its own, as for
+// SetValue sets a value for the handler: direct.Exchange.Value and the context
+// of an http.Request return it. key should be of a type of its own, as for
 // context.WithValue.
 func (c *Call) SetValue(key, value any) { c.Wire().SetValue(key, value) }
 
-// SetHeader sets a header field of the answer, whatever that will be, unless the
-// handler sets one of that name. It panics where direct.Exchange.SetHeader does.
+// SetHeader sets a header field of any response, unless the handler sets one of
+// that name. It panics where direct.Exchange.SetHeader does. Set
+// fields before the handler runs: on the plain way the response may have been sent
+// when Next.Serve returns.
 func (c *Call) SetHeader(name, value string) {
 	n := wire.NewName(name)
 	if w := c.writer(); w != nil {
@@ -77,10 +79,11 @@ func (c *Call) SetHeader(name, value string) {
 	c.Wire().Keep(n, value)
 }
 
-// AddHeader is SetHeader, but leaves the fields of that name that were there.
+// AddHeader is SetHeader, but keeps the fields of that name that are set
+// already.
 func (c *Call) AddHeader(name, value string) { c.Keep(wire.NewName(name), value) }
 
-// Keep is AddHeader with a name that was checked before.
+// Keep is AddHeader with a name that is checked already.
 func (c *Call) Keep(name wire.Name, value string) {
 	if !c.keepPlain(name, value) {
 		c.Wire().Keep(name, value)
@@ -97,8 +100,8 @@ func (c *Call) keepPlain(name wire.Name, value string) bool {
 	return true
 }
 
-// SetRemoteAddr sets the address of the client for all inside: addr is an IP
-// address and a port, as in http.Request.
+// SetRemoteAddr sets the address of the client for inner handlers: addr is an
+// IP address and a port, as in http.Request.
 func (c *Call) SetRemoteAddr(addr string) {
 	c.Wire().SetRemoteAddr(addr)
 	if r := c.request(); r != nil {
@@ -107,11 +110,11 @@ func (c *Call) SetRemoteAddr(addr string) {
 }
 
 // Direct reports whether the call is on the direct way, where a filter must not
-// wait.
+// block.
 func (c *Call) Direct() bool { return c.writer() == nil }
 
 // Context returns the context of the request. On the direct way, where nothing
-// waits, it is context.Background.
+// blocks, it is context.Background.
 func (c *Call) Context() context.Context {
 	if r := c.request(); r != nil {
 		return r.Context()
@@ -123,7 +126,7 @@ func (c *Call) Context() context.Context {
 // values that were set; nil and nil on the direct way.
 func (c *Call) Plain() (http.ResponseWriter, *http.Request) { return c.Wire().Plain() }
 
-// SetPlain gives other ones to all inside, on the plain way.
+// SetPlain replaces both for inner handlers, on the plain way.
 func (c *Call) SetPlain(w http.ResponseWriter, r *http.Request) { c.Wire().SetPlain(w, r) }
 
 func (c *Call) writer() http.ResponseWriter {
@@ -131,14 +134,14 @@ func (c *Call) writer() http.ResponseWriter {
 	return w
 }
 
-// request is the plain one as it is, without the values.
+// request returns the plain request without the values that were set.
 func (c *Call) request() *http.Request {
 	_, r := c.Wire().Viewed()
 	return r
 }
 
-// Refuse answers with r, or what middleware.Refusals makes of it, instead of the
-// handler.
+// Refuse responds with r, as middleware.Refusals may have rewritten it, instead
+// of calling the handler.
 func (c *Call) Refuse(r *direct.Response) Outcome {
 	if w, req := c.Plain(); w != nil {
 		refusal.Plain(w, req, r)
@@ -148,8 +151,8 @@ func (c *Call) Refuse(r *direct.Response) Outcome {
 	return Answered
 }
 
-// Answer answers with what serve makes of the request, instead of the handler. On
-// the plain way the exchange has no body of the request.
+// Answer responds with what serve makes of the request, instead of calling the
+// handler. On the plain way the exchange does not have the request's body.
 func (c *Call) Answer(serve func(x *direct.Exchange)) Outcome {
 	if w, r := c.Plain(); w != nil {
 		direct.Respond(w, r, serve)
@@ -159,8 +162,9 @@ func (c *Call) Answer(serve func(x *direct.Exchange)) Outcome {
 	return Answered
 }
 
-// SetUser notes the name of the authenticated client, for middleware.User and the
-// access log. It is a pointer so that nothing is allocated; the name must not change.
+// SetUser records the name of the authenticated client, for middleware.User and
+// the access log. It takes a pointer to avoid an allocation; the name must not
+// change.
 func (c *Call) SetUser(name *string) {
 	c.SetValue(userKey{}, name)
 	if !c.Direct() {
@@ -168,7 +172,8 @@ func (c *Call) SetUser(name *string) {
 	}
 }
 
-// note tells the access log, which is outside of the request that has the value.
+// note passes the name to the access log, which is outside of the request that
+// has the value.
 func note(w http.ResponseWriter, name *string) {
 	for {
 		if l, ok := w.(interface{ NoteUser(name *string) }); ok {

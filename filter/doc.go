@@ -1,5 +1,5 @@
-// Package filter makes middleware from one function that decides about a request,
-// for net/http and for the direct way of chert alike:
+// Package filter makes middleware from one function that decides about a
+// request, for net/http and for chert's direct way alike:
 //
 //	closed := filter.New(func(c *filter.Call) filter.Outcome {
 //		if bytes.HasPrefix(c.Path(), []byte("/internal/")) && !c.HasHeader("X-Team") {
@@ -10,17 +10,17 @@
 //	})
 //	http.ListenAndServe(":8080", closed(mux))
 //
-// The result is a func(http.Handler) http.Handler and works on every server and in
-// every router. Around a direct.Handler it makes a direct.Handler, so a chain of
-// filters keeps the fast path. The function is called at most once for each request
-// on each way: if it, or a handler inside, leaves the request to the plain way, it is
-// called again there.
+// The result is a func(http.Handler) http.Handler and works on every server and
+// in every router. Around a direct.Handler it makes a direct.Handler, so a
+// chain of filters keeps the fast path. The function is called at most once for
+// each request on each way: if it, an inner handler or outer middleware leaves the request to
+// the plain way, it is called again there.
 //
-// A filter that must do something after the handler is made by [Around]. Middleware
-// that changes the answer itself, such as compression, needs a ResponseWriter of its
-// own on the plain way and is no filter.
+// [Around] makes a filter that also runs after the handler. Middleware that
+// changes the response itself, such as compression, needs a ResponseWriter of
+// its own on the plain way and is no filter.
 //
-// On the direct way the filter runs on an event loop and must not wait. What has to
-// wait for a database or for a slow hash returns [Later] if [Call.Direct] is true, and
-// decides when it is called again.
+// On the direct way the filter runs on an event loop and must not block. A
+// filter that has to wait, for a database or a slow hash, returns [Later] if
+// [Call.Direct] is true, and decides when it is called again.
 package filter

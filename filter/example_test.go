@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// Middleware that closes a part of a site to all but one network works around any
+// Middleware that restricts a part of a site to one network works around any
 // handler, and keeps the fast path of direct ones.
 func ExampleNew() {
 	forbidden := direct.NewResponse(http.StatusForbidden, nil, []byte("not from here\n"))
@@ -43,7 +43,7 @@ func ExampleNew() {
 	// fast path: true
 }
 
-// What has to wait is decided on the plain way.
+// A decision that has to wait is made on the plain way.
 func ExampleLater() {
 	known := func(c *filter.Call) bool { return c.HasHeader("X-Key") } // asks a database
 	h := filter.New(func(c *filter.Call) filter.Outcome {

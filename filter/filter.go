@@ -9,28 +9,29 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// An Outcome is what a filter has decided.
+// An Outcome is the decision of a filter.
 type Outcome uint8
 
 const (
 	_ Outcome = iota
-	// Pass gives the request to the handler.
+	// Pass passes the request to the handler.
 	Pass
-	// Later leaves the request to the plain way, where the filter is called again
-	// and may wait. It is only for calls that are Direct; the filter panics otherwise.
+	// Later leaves the request to the plain way, where the filter is called
+	// again and may block. It is only for calls that are Direct; the filter
+	// panics otherwise.
 	Later
-	// Answered says that there is an answer. It is what Call.Refuse and Call.Answer
-	// return; a filter that writes to the response writer of Call.Plain returns it
-	// too.
+	// Answered means that the filter has responded. It is what Call.Refuse and
+	// Call.Answer return; a filter that writes to the response writer of
+	// Call.Plain returns it too.
 	Answered
 )
 
-// New makes middleware of a function that decides before the handler runs. decide
-// must be safe for concurrent use.
+// New makes middleware from a function that decides before the handler runs.
+// decide must be safe for concurrent use.
 func New(decide func(c *Call) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		all := []func(c *Call) Outcome{decide}
-		// Filters side by side share one Call, and one loop.
+		// Adjacent filters share one Call and one loop.
 		switch inner := next.(type) {
 		case *decider:
 			all, next = append(all, inner.all...), inner.next
@@ -59,7 +60,8 @@ var calls = sync.Pool{New: func() any { return new(Call) }}
 func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*Call)
 	c.Wire().View(w, r)
-	// c does not go back after a panic: whatever has panicked may still have it.
+	// c is not pooled again after a panic: the code that panicked may still
+	// hold it.
 	for _, decide := range h.all {
 		if o := decide(c); o == Answered {
 			c.free()
@@ -71,11 +73,14 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w, inner := c.Plain()
 	c.free()
 	if inner != r {
-		// The access log is outside, and wants the pattern also after a panic.
-		defer func() { r.Pattern = inner.Pattern }()
+		// The access log is outside, and needs the pattern also after a panic.
+		defer passBack(r, inner)
 	}
 	h.next.ServeHTTP(w, inner)
 }
+
+// passBack gives r what handlers inside have set of its copy.
+func passBack(r, inner *http.Request) { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }
 
 func (c *Call) free() {
 	c.Wire().Reset(wire.Request{})
@@ -110,8 +115,8 @@ func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 // Next is the handler inside a filter of Around.
 type Next struct{ h *around }
 
-// Serve serves the call, and returns Answered, or Later if the handler leaves it to
-// the plain way.
+// Serve serves the call, and returns Answered, or Later if the handler leaves
+// it to the plain way.
 func (n Next) Serve(c *Call) Outcome {
 	if !c.Direct() {
 		n.h.servePlain(c)
@@ -121,8 +126,8 @@ func (n Next) Serve(c *Call) Outcome {
 	return Answered
 }
 
-// Around makes middleware of a function that also runs after the handler: it serves
-// next and returns what that has returned.
+// Around makes middleware from a function that also runs after the handler: it
+// calls next.Serve and returns its result.
 //
 //	filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 //		active.Add(1)
@@ -130,9 +135,11 @@ func (n Next) Serve(c *Call) Outcome {
 //		return next.Serve(c)
 //	})
 //
-// serve serves next at most once, and not at all if it returns Pass, which is cheaper
-// if there is nothing to do afterwards. It must be safe for concurrent use. A request
-// that next leaves to the plain way comes again.
+// serve calls next.Serve at most once. It may return Pass without calling it,
+// which is cheaper if there is nothing to do afterwards. It must be safe for
+// concurrent use. For a request that next leaves to the plain way it is called
+// again. The response cannot be changed after next has answered: on the plain way it
+// may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		h := &around{serve: serve, next: next}
@@ -160,7 +167,7 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned := false
 	defer func() {
 		if _, inner := c.Plain(); inner != r {
-			r.Pattern = inner.Pattern
+			passBack(r, inner)
 		}
 		if returned {
 			c.free()
@@ -183,7 +190,7 @@ type directAround struct{ *around }
 func (h directAround) ServeDirect(x *direct.Exchange) bool {
 	o := h.serve((*Call)(x), Next{h.around})
 	if o == Pass {
-		return h.direct.ServeDirect(x)
+		o = Next{h.around}.Serve((*Call)(x))
 	}
 	if o != Answered {
 		x.Wire().ResetRemoteAddr()

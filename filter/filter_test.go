@@ -17,12 +17,13 @@ type key struct{}
 
 var refused = direct.NewResponse(403, http.Header{"X-Refused": {"1"}}, []byte("no\n"))
 
-// hello writes what filters have left for it.
+// hello writes the values that filters have set.
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
 	fmt.Fprintf(x, "%s %s %v %s", x.Method(), x.RemoteAddr(), x.Value(key{}), filter.User(x))
 })
 
-// answers are what h says to a request on the plain way and on the direct way.
+// answers returns the responses of h to a request on the plain and on the
+// direct way.
 func answers(t *testing.T, h http.Handler, r *http.Request) (plain, directly string) {
 	t.Helper()
 	line := func(status int, header http.Header, body []byte) string {
@@ -54,7 +55,7 @@ func answers(t *testing.T, h http.Handler, r *http.Request) (plain, directly str
 	return plain, directly
 }
 
-// What a filter does is seen alike on both ways.
+// A filter has the same effect on both ways.
 func TestBothWays(t *testing.T) {
 	t.Parallel()
 	name := "ann"
@@ -124,7 +125,7 @@ func TestBothWays(t *testing.T) {
 			if plain, directly := answers(t, wrap(hello), r); plain != tt.want || directly != tt.want {
 				t.Errorf("%s, %s:\nplain  %s\ndirect %s\nwant   %s", tt.name, kind, plain, directly, tt.want)
 			}
-			// A plain handler inside sees the same.
+			// A plain inner handler sees the same.
 			r = httptest.NewRequest("GET", "/a?b", nil)
 			r.Header["X-A"] = []string{"1", "2"}
 			if plain, directly := answers(t, wrap(http.HandlerFunc(hello.ServeHTTP)), r); plain != tt.want || directly != "not direct" {
@@ -134,8 +135,8 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// What is decided later is decided on the plain way; the direct way leaves the
-// address as it was.
+// A decision that is postponed is made on the plain way; the direct way leaves
+// the address as it was.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	later := func(c *filter.Call) filter.Outcome {
@@ -154,10 +155,42 @@ func TestLater(t *testing.T) {
 			c.SetRemoteAddr("198.51.100.7:0")
 			return next.Serve(c)
 		})(leaves),
+		"Around that passes": filter.Around(func(c *filter.Call, _ filter.Next) filter.Outcome {
+			c.SetRemoteAddr("198.51.100.7:0")
+			return filter.Pass
+		})(leaves),
 	} {
 		plain, directly := answers(t, h, httptest.NewRequest("GET", "/", nil))
 		if plain != "200 map[Content-Type:[text/plain; charset=utf-8]] GET 198.51.100.7:0 <nil> " || directly != "later" {
 			t.Errorf("%s: %s, %s", name, plain, directly)
+		}
+	}
+}
+
+// A filter sees the request that one outside has put in place, also beside it.
+func TestSetPlain(t *testing.T) {
+	t.Parallel()
+	replace := filter.New(func(c *filter.Call) filter.Outcome {
+		if w, r := c.Plain(); r != nil {
+			r = r.Clone(r.Context())
+			r.Method, r.URL.Path, r.RemoteAddr = "PUT", "/new", "198.51.100.7:0"
+			r.Header.Set("X-New", "1")
+			c.SetPlain(w, r)
+		}
+		return filter.Pass
+	})
+	pass := filter.Around(func(*filter.Call, filter.Next) filter.Outcome { return filter.Pass })
+	for name, between := range map[string]func(http.Handler) http.Handler{
+		"side by side": func(h http.Handler) http.Handler { return h }, "apart": pass,
+	} {
+		var saw string
+		see := filter.New(func(c *filter.Call) filter.Outcome {
+			saw = fmt.Sprintf("%s %s %s %s", c.Method(), c.Path(), c.RemoteAddr(), c.RequestHeader("X-New"))
+			return filter.Pass
+		})
+		replace(between(see(hello))).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if want := "PUT /new 198.51.100.7:0 1"; saw != want {
+			t.Errorf("%s: the filter inside saw %s, want %s", name, saw, want)
 		}
 	}
 }
@@ -190,7 +223,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// Filters run from the outermost, and what one refuses no inner one sees.
+// Filters run from the outermost; inner ones do not see what an outer one
+// refuses.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	var ran []int
@@ -220,7 +254,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The pattern that a router inside finds is seen outside, also after a panic.
+// The pattern that an inner router finds is visible outside, also after a
+// panic.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -9,13 +9,13 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// This file is what is logged of a request, from the handler's return until its
-// answer has been sent.
+// This file holds what is logged of a request, from the handler's return until
+// its response has been sent.
 
-// An entry is what every line says. Its strings may be views of buffers.
+// An entry has what every line contains. Its strings may be views of buffers.
 type entry struct {
 	remote, user, method, target, proto string
-	// ip is the address in remote as netip writes it, if that is known.
+	// ip is the address in remote as netip formats it, if that is known.
 	ip string
 
 	status  int
@@ -25,15 +25,15 @@ type entry struct {
 	aborted bool
 }
 
-// more is what some lines say besides.
+// more has what only some lines contain.
 type more struct{ host, referer, agent, id, pattern string }
 
-// A record is a line that is to be written when its answer has been sent. It is
-// pooled.
+// A record is a line that is to be written when its response has been sent. It
+// is pooled.
 type record struct {
 	l     *AccessLog
 	start time.Duration
-	kept  bool // the strings are in buf, and nothing may wait
+	kept  bool // the strings are in buf, and nothing may block
 	e     entry
 	m     more
 	buf   []byte
@@ -41,7 +41,7 @@ type record struct {
 
 var records = sync.Pool{New: func() any { return new(record) }}
 
-// keepRecord is the largest buffer that stays with a record.
+// keepRecord is the largest buffer that a pooled record keeps, in bytes.
 const keepRecord = 4 << 10
 
 func (l *AccessLog) newRecord(start time.Duration) *record {
@@ -50,7 +50,7 @@ func (l *AccessLog) newRecord(start time.Duration) *record {
 	return rec
 }
 
-// trim leaves out what is not to be logged.
+// trim clears what is not to be logged.
 func (rec *record) trim() {
 	if !rec.l.o.Query {
 		rec.e.target = beforeQuery(rec.e.target)
@@ -60,14 +60,13 @@ func (rec *record) trim() {
 	}
 }
 
-// Keep implements wire.Watcher. It copies what the line says, as far as it is
-// logged.
+// Keep implements wire.Watcher. It copies what will be logged.
 func (rec *record) Keep() {
 	e, m := &rec.e, &rec.m
 	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id, &m.pattern}
 	n := 0
 	for _, s := range all {
-		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that it is seen to be cut
+		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that escape cuts it
 		n += len(*s)
 	}
 	b := slices.Grow(rec.buf[:0], n)
@@ -84,20 +83,21 @@ func (rec *record) Sent(d wire.Delivery) {
 	l, e := rec.l, &rec.e
 	e.size, e.aborted = d.Body, !d.Complete
 	if e.status = d.Status; e.status == 0 {
-		e.status = 500 // the handler has panicked
+		e.status = 500 // the handler panicked
 	}
 	if l.timed {
 		e.latency = l.mono() - rec.start
 	}
 	l.write(rec)
-	rec.kept = false // the next to have it sets the rest
+	rec.kept = false // the next user sets the rest
 	if cap(rec.buf) > keepRecord {
 		rec.buf = nil
 	}
 	records.Put(rec)
 }
 
-// view is b as a string, without a copy, for who does not keep it.
+// view returns b as a string without a copy, for a caller that does not retain
+// it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (l *AccessLog) write(rec *record) {
@@ -114,8 +114,8 @@ func (l *AccessLog) write(rec *record) {
 	l.lines.end(b, rec.kept)
 }
 
-// admit waits until there is room for lines that cannot wait for it: each answer
-// makes one at most.
+// admit waits until the buffers have room, on behalf of lines that may not wait
+// when they are written: each response makes one at most.
 func (l *AccessLog) admit() {
 	if l.lines.Full() {
 		l.lines.admit()

@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// This file is how lines look in the formats of Apache.
+// This file formats lines as Apache does.
 
-// maxLogged is how much of a thing that a client chose is logged, in bytes.
+// maxLogged is the length at which values that clients choose are cut, in
+// bytes.
 const maxLogged = 4 << 10
 
-// A stamp is the time in the Common Log Format, which is made once a second.
+// A stamp is the time in the Common Log Format, formatted once a second.
 type stamp struct {
 	now         func() time.Time
 	text        [len(stampLayout)]byte
-	from, until time.Duration // when it is right, by wire.Clock
+	from, until time.Duration // when it is valid, by wire.Clock
 }
 
-// Years after 9999 would be longer.
+// Years after 9999 would not fit.
 const stampLayout = "[02/Jan/2006:15:04:05 -0700]"
 
-// append appends the time at at, which is clock's present or before it. The wall
-// clock is asked when a second has passed, so one that was set is noticed then.
+// append appends the time at, which is not after clock's present. The wall
+// clock is read when a second has passed, so a change of it is noticed then.
 func (s *stamp) append(b []byte, at time.Duration, clock func() time.Duration) []byte {
 	if at < s.from || at >= s.until {
 		now, t := clock(), s.now()
-		if at < s.until { // it has taken long
+		if at < s.until { // the request took long
 			return t.Add(at-now).AppendFormat(b, stampLayout)
 		}
 		t.AppendFormat(s.text[:0], stampLayout)
@@ -40,12 +41,12 @@ func (s *stamp) append(b []byte, at time.Duration, clock func() time.Duration) [
 	return append(b, s.text[:]...)
 }
 
-// appendLine is a line of LogCommon, LogCombined or LogVhostCombined, at what time
-// the request came:
+// appendLine appends a line of LogCommon, LogCombined or LogVhostCombined; at
+// is when the request arrived:
 //
 //	vhost:port host - user [time] "method target protocol" status bytes "referer" "agent" latency id
 //
-// but for vhost, which appendVhost makes.
+// except for vhost, which appendVhost appends.
 func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []byte {
 	if e.ip != "" {
 		b = append(b, e.ip...)
@@ -79,7 +80,7 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 	return append(b, '\n')
 }
 
-// appendVhost is a Host field with its port, or the one that stands for none.
+// appendVhost appends the host and port of a Host field, or the default port.
 func (l *AccessLog) appendVhost(b []byte, host string) []byte {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
@@ -103,7 +104,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendToken is s where a space would end it, "-" if there is none.
+// appendToken appends s, escaped where a space would end it, or "-" if it is
+// empty.
 func appendToken(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, '-')
@@ -113,8 +115,8 @@ func appendToken(b []byte, s string) []byte {
 
 func appendEscaped(b []byte, s string) []byte { return escape(b, s, ' ') }
 
-// unsafeByte has what could end a line or a quoted part of it, or do things to
-// the terminal that shows it.
+// unsafeByte has the bytes that could end a line or a quoted part of it, or
+// control the terminal that shows it.
 var unsafeByte = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
@@ -122,8 +124,8 @@ var unsafeByte = func() (t [256]bool) {
 	return t
 }()
 
-// escape appends s up to maxLogged bytes, those that are unsafe or less than least
-// as \xHH.
+// escape appends s up to maxLogged bytes, with unsafe bytes and those less than
+// least as \xHH.
 func escape(b []byte, s string, least byte) []byte {
 	if len(s) <= maxLogged && isSafe(s, least) {
 		return append(b, s...)
@@ -168,12 +170,12 @@ const ones, tops = 0x0101010101010101, 0x8080808080808080
 // byte of limit, of which none is more than 0x80.
 func unsafe8(w, limit uint64) uint64 {
 	// Of bytes below 0x80: one below n gets its top bit in w - n*ones, n itself
-	// in (w ^ n*ones) - ones, DEL in w + ones. What carries and borrows do above
-	// such a byte does not matter any more.
+	// in (w ^ n*ones) - ones, DEL in w + ones. Carries and borrows above such a
+	// byte no longer matter.
 	return (w | (w + ones) | (w - limit) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones)) & tops
 }
 
-// hostOf is an address without its port.
+// hostOf returns an address without its port.
 func hostOf(addr string) string {
 	i := len(addr) - 1
 	for i >= 0 && addr[i] != ':' {
@@ -192,7 +194,7 @@ func hostOf(addr string) string {
 	return host
 }
 
-// beforeQuery is a target or an address without its query.
+// beforeQuery returns a target or an address without its query.
 func beforeQuery(s string) string {
 	if i := strings.IndexByte(s, '?'); i >= 0 {
 		return s[:i]

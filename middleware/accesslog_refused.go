@@ -8,15 +8,16 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// Refused writes a line for what the server has refused without its handler:
+// Refused writes a line for a request that the server refused without its
+// handler:
 //
 //	srv.Refused = access.Refused
 //
-// In the formats of Apache it has what is known of the request line, "-" if that
-// is nothing, and no bytes; of a connection that was closed without an answer the
-// status is "-". LogText, LogJSON and Logger say "refused" instead of "request",
-// and have the reason. Of those that the server does not tell, one line has the
-// number.
+// In the formats of Apache it has the request line as far as it is known, "-"
+// if it is not, and no bytes; if a connection was closed without a response the
+// status is "-". LogText, LogJSON and Logger say "refused" instead of
+// "request", and have the reason. One line has the number of refusals that the
+// server omitted.
 func (l *AccessLog) Refused(r wire.Refusal) {
 	if !l.clf {
 		l.refusedRecord(&r)

@@ -21,8 +21,8 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// serveLogged serves h on both engines of chert and gives f an address, and what
-// stops the server.
+// serveLogged serves h on both engines of chert and calls f with an address and
+// a function that stops the server.
 func serveLogged(t *testing.T, h http.Handler, l *AccessLog, f func(t *testing.T, addr string, stop func())) {
 	for name, e := range map[string]chert.Engine{"auto": chert.EngineAuto, "goroutines": chert.EngineGoroutines} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAccessLogCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			const pause = 50 * time.Millisecond
-			time.Sleep(pause) // the client's, who has not left yet
+			time.Sleep(pause) // the client has not left yet
 			c.Close()
 			stop()
 			l.Flush()
@@ -224,8 +224,8 @@ func TestAccessLogRefused(t *testing.T) {
 	}
 }
 
-// A line of an answer that is sent later does not wait for an Output that stands
-// still; requests after it do.
+// The line of a response that is sent later does not wait for an Output that is
+// stuck; later requests do.
 func TestAccessLogKept(t *testing.T) {
 	for name, o := range map[string]AccessLogOptions{"buffer": {Buffer: 100}, "at once": {Buffer: -1}, "text": {Format: LogText, Buffer: -1}, "logger": {}} {
 		pr, pw := io.Pipe()

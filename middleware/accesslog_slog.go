@@ -16,7 +16,7 @@ import (
 
 // This file is the access log through log/slog: LogText, LogJSON and Logger.
 
-// record gives a line to slog.
+// record passes a line to slog.
 func (l *AccessLog) record(rec *record) {
 	e, m := &rec.e, &rec.m
 	ctx := context.Background()
@@ -32,7 +32,7 @@ func (l *AccessLog) record(rec *record) {
 		}
 		return s
 	}
-	server := func(s string) string { // the server's own, but for the copy of Keep
+	server := func(s string) string { // the server's own, except for the copy of Keep
 		if rec.kept {
 			return strings.Clone(s)
 		}
@@ -61,8 +61,8 @@ func (l *AccessLog) record(rec *record) {
 	l.handle(r, rec.kept)
 }
 
-// handle gives a record to slog. A caller that must not wait leaves that to a
-// goroutine if it is not known what the handler does.
+// handle passes a record to slog. If the caller must not block, and the handler
+// is not known to return at once, a goroutine does it.
 func (l *AccessLog) handle(r slog.Record, noWait bool) {
 	switch {
 	case l.o.Logger != nil && l.later.takes(r, noWait):
@@ -73,11 +73,11 @@ func (l *AccessLog) handle(r slog.Record, noWait bool) {
 	}
 }
 
-// later gives records to a slog.Handler in their order, from a goroutine that is
-// there while there are some: for callers that must not wait for the handler.
+// later passes records to a slog.Handler in order, from a goroutine that exists
+// while there are any: for callers that must not wait for the handler.
 type later struct {
 	handler slog.Handler
-	busy    atomic.Bool // there is a goroutine
+	busy    atomic.Bool // the goroutine is running
 	full    atomic.Bool // len(records) >= maxLater
 
 	mu      sync.Mutex
@@ -85,13 +85,13 @@ type later struct {
 	records []slog.Record
 }
 
-// maxLater is how many records wait before requests do.
+// maxLater is the number of queued records beyond which requests wait.
 const maxLater = 1 << 10
 
 func (l *later) init(h slog.Handler) { l.handler, l.changed.L = h, &l.mu }
 
-// takes takes r if the caller must not wait, or if others wait that come before
-// it, and reports whether it has.
+// takes queues r if the caller must not block, or if earlier records are
+// queued, and reports whether it did.
 func (l *later) takes(r slog.Record, noWait bool) bool {
 	if !noWait && !l.busy.Load() {
 		return false
@@ -148,10 +148,10 @@ func (l *later) wait() {
 	}
 }
 
-// printable passes lines of JSON on and escapes what cannot be printed, as slog's
-// text handler does: U+009B begins a command for some terminals, U+202E turns the
-// text after it around. In JSON, characters beyond ASCII are in strings only, where
-// an escape means the same.
+// printable passes on lines of JSON and escapes characters that cannot be
+// printed, as slog's text handler does: U+009B begins a command for some
+// terminals, U+202E reverses the text after it. In JSON, characters beyond
+// ASCII are in strings only, where an escape means the same.
 type printable struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -165,10 +165,10 @@ func (w printable) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// isASCII reports whether p needs no escapes. It looks at eight bytes at a time.
+// isASCII reports whether p needs no escapes. It tests eight bytes at a time.
 func isASCII(p []byte) bool {
 	for ; len(p) >= 8; p = p[8:] {
-		// DEL gets its top bit by one more.
+		// Adding one to DEL sets its top bit.
 		if w := binary.LittleEndian.Uint64(p); (w|(w+ones))&tops != 0 {
 			return false
 		}
@@ -203,8 +203,8 @@ func appendUnicode(b []byte, r rune) []byte {
 	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 }
 
-// isTerminal reports whether w is a terminal, or another device that is written
-// to by the character, but for the one that takes everything.
+// isTerminal reports whether w is a terminal, or another character device
+// except for the null device.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -159,7 +159,7 @@ func TestAccessLogPanic(t *testing.T) {
 	}
 }
 
-// declines is direct but does not answer that way.
+// declines is a direct handler that declines every exchange.
 type declines struct{ http.Handler }
 
 func (declines) ServeDirect(*direct.Exchange) bool { return false }
@@ -192,7 +192,7 @@ func TestAccessLogUser(t *testing.T) {
 	}
 }
 
-// A line that waits is written after a second, and no timer stays behind.
+// A buffered line is written after a second, and no timer remains.
 func TestAccessLogFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out locked
@@ -297,8 +297,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// An Output that panics, behind which somebody recovers, does not keep the
-// requests after it waiting.
+// An Output that panics in a goroutine that recovers does not make later
+// requests wait.
 func TestAccessLogOutputPanics(t *testing.T) {
 	var out strings.Builder
 	broken := true
@@ -325,8 +325,8 @@ func TestAccessLogOutputPanics(t *testing.T) {
 	}
 }
 
-// An Output that stands still holds up those who come when both buffers are
-// full, and nothing is lost when it goes on.
+// An Output that is stuck makes requests wait when both buffers are full, and
+// nothing is lost when it continues.
 func TestAccessLogBackPressure(t *testing.T) {
 	pr, pw := io.Pipe()
 	l := NewAccessLog(&AccessLogOptions{Output: pw, Buffer: 200})
@@ -375,7 +375,7 @@ func TestAccessLogAllocations(t *testing.T) {
 func TestAccessLogServers(t *testing.T) {
 	var out locked
 	l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out})
-	var logged sync.WaitGroup // a server does not wait for who has hijacked
+	var logged sync.WaitGroup // a server does not wait for hijacked connections
 	logs := l.Wrap(hf(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hijack" {
 			c, rw, err := w.(http.Hijacker).Hijack()

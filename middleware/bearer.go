@@ -11,23 +11,23 @@ import (
 
 // BearerOptions are the options of Bearer.
 type BearerOptions struct {
-	// Tokens are the accepted tokens by the name of their holder, which handlers
-	// and the access log get as User. There must be at least one. To replace a
-	// client's token, list the old and the new one by two names. Tokens should be
-	// long and random; they are not passwords.
+	// Tokens are the accepted tokens by the name of their holder, which
+	// handlers and the access log get as User. There must be at least one. To
+	// replace a client's token, list the old and the new one under two names.
+	// Tokens should be long and random; they are not passwords.
 	Tokens map[string]string
 	// Realm is sent in WWW-Authenticate. Default "api".
 	Realm string
 }
 
-// Bearer admits requests with one of some fixed tokens in Authorization (RFC 6750
-// section 2.1). The others are answered 401 with WWW-Authenticate, or 400 if they
-// have several credentials.
+// Bearer admits requests with one of some fixed tokens in Authorization (RFC
+// 6750 section 2.1). Others get 401 with WWW-Authenticate, or 400 if they have
+// several credentials.
 //
-// Tokens are compared in constant time (crypto/subtle), after a lookup by a hash
-// under a random seed: how long it takes reveals neither a token nor how much of one
-// was right. Tokens in the query or in a form are ignored: they would appear in
-// logs.
+// Tokens are compared in constant time (crypto/subtle), after a lookup by a
+// hash under a random seed: the time of the response reveals neither a token
+// nor how much of one was right. Tokens in the query or in a form are ignored:
+// they would appear in logs.
 //
 // Bearer panics if there are no tokens, since every request would be refused, if a
 // token does not have the syntax of RFC 6750, or if Realm is not printable ASCII.

@@ -14,12 +14,13 @@ import (
 
 var tooLarge = statusText(http.StatusRequestEntityTooLarge)
 
-// BodyLimit lets requests have a body of at most max bytes. One that says that
-// it has more is answered 413 before its handler. Another is cut off there: the
-// handler's Read gives an *http.MaxBytesError, and the connection ends with the
-// answer, which is the handler's to choose. One that does not read its body
-// answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
-// length is not told, nobody has counted more. It panics if max is negative.
+// BodyLimit limits the body of a request to max bytes. A request that announces
+// a longer body gets 413 before its handler. Any other is cut off at the limit:
+// the handler's Read returns an *http.MaxBytesError, and the connection ends
+// with the response, which the handler chooses. A handler that does not read
+// its body responds as if there were no limit, as with http.MaxBytesHandler: a
+// body of unknown length is counted as it is read. BodyLimit panics if max is
+// negative.
 func BodyLimit(max int64) func(http.Handler) http.Handler {
 	if max < 0 {
 		panic("middleware: BodyLimit: max is negative")
@@ -37,18 +38,18 @@ func BodyLimit(max int64) func(http.Handler) http.Handler {
 
 // limitedBody is a body of which max bytes can be read.
 type limitedBody struct {
-	io.ReadCloser // http.MaxBytesReader's, which tells nobody
+	io.ReadCloser // http.MaxBytesReader's, whose limit is not reported to the server
 	w             http.ResponseWriter
-	outer         *limitedBody // of a BodyLimit around, perhaps nil
+	outer         *limitedBody // of an outer BodyLimit, or nil
 	told          bool
-	// t is the innermost Timeout on either side of BodyLimit: while it sends its
-	// 504, nobody else may touch w.
+	// t is the innermost Timeout on either side of BodyLimit: while it sends
+	// its 504, no other goroutine may use w.
 	t atomic.Pointer[timed]
 }
 
 type limitKey struct{} // of the innermost *limitedBody, in a request's context
 
-// limitBody is r with a body that is limited.
+// limitBody returns r with a body that is limited.
 func limitBody(w http.ResponseWriter, r *http.Request, max int64) *http.Request {
 	b := &limitedBody{ReadCloser: http.MaxBytesReader(nil, r.Body, max), w: w}
 	b.outer, _ = r.Context().Value(limitKey{}).(*limitedBody)
@@ -58,7 +59,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, max int64) *http.Request 
 	return r
 }
 
-// guards makes t the one that the limits of r's body tell.
+// guards makes the limits of r's body report to t.
 func (t *timed) guards(r *http.Request) {
 	b, _ := r.Context().Value(limitKey{}).(*limitedBody)
 	for ; b != nil; b = b.outer {
@@ -83,13 +84,14 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tellServer makes net/http's server end the connection with the answer, as
-// http.MaxBytesHandler does: by one byte that is too much, there is no other way.
+// tellServer makes net/http's server end the connection with the response, as
+// http.MaxBytesHandler does. The only way is to exceed a limit by one byte.
 func tellServer(w http.ResponseWriter) {
 	http.MaxBytesReader(wrap.Innermost(w), io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-// timedOf is the innermost Timeout that w is inside of, nil if there is none.
+// timedOf returns the innermost Timeout that w is inside of, nil if there is
+// none.
 func timedOf(w http.ResponseWriter) *timed {
 	for {
 		switch t := w.(type) {
@@ -106,8 +108,8 @@ func timedOf(w http.ResponseWriter) *timed {
 	}
 }
 
-// tellTooLarge makes the connection end with the answer, unless that is a 504,
-// which sees to it.
+// tellTooLarge makes the connection end with the response, unless that is a
+// 504, which does so by itself.
 func (t *timed) tellTooLarge() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// A body whose length is not said is cut, also behind other writers.
+// A body of unknown length is cut, also inside of other writers.
 func TestBodyLimitChunked(t *testing.T) {
 	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

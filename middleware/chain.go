@@ -7,7 +7,7 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// Chain puts middleware around h; the first is the outermost.
+// Chain wraps h in middleware; the first is the outermost.
 func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.Handler {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		h = middleware[i](h)
@@ -15,15 +15,15 @@ func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.H
 	return h
 }
 
-// Values is where middleware leaves what handlers may want to know: the context
-// of an http.Request, or a *direct.Exchange.
+// Values is where middleware leaves values for handlers: the context of an
+// http.Request, or a *direct.Exchange.
 type Values interface{ Value(key any) any }
 
-// User is the name of who asks, as Bearer, jwt and basicauth have found it out;
-// "" outside of them.
+// User returns the name of the client that Bearer, jwt or basicauth has
+// authenticated; "" outside of them.
 func User(v Values) string { return filter.User(v) }
 
-// or is v, or def if v is zero.
+// or returns v, or def if v is zero.
 func or[T comparable](v, def T) T {
 	var zero T
 	if v == zero {
@@ -32,7 +32,7 @@ func or[T comparable](v, def T) T {
 	return v
 }
 
-// options is *o, or the zero value.
+// options returns *o, or the zero value.
 func options[T any](o *T) (t T) {
 	if o != nil {
 		t = *o
@@ -40,7 +40,7 @@ func options[T any](o *T) (t T) {
 	return t
 }
 
-// statusText is an answer of text, the same for all.
+// statusText is a fixed response with the status as text.
 func statusText(status int, fields ...string) *direct.Response {
 	h := http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},

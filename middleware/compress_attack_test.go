@@ -18,9 +18,9 @@ import (
 // attackReaders is how many clients of TestCompressAttack ask and do not read.
 const attackReaders = 200
 
-// What clients cost that ask for a compressed answer and do not read it. It
-// measures and asserts nothing of the figure, so it runs only if CHERT_ATTACK is
-// set:
+// The cost of clients that ask for a compressed response and do not read it. It
+// measures and asserts nothing of the figure, so it runs only if CHERT_ATTACK
+// is set:
 //
 //	CHERT_ATTACK=1 go test -run CompressAttack -v ./middleware
 func TestCompressAttack(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/chert-http/chert/internal/rfc/coding"
 )
 
-// Answers beyond MaxEncoders are sent as they are, and a place comes back
-// however a handler ends.
+// Responses beyond MaxEncoders are sent uncompressed, and an encoder is
+// released however a handler ends.
 func TestCompressMaxEncoders(t *testing.T) {
 	t.Parallel()
 	const most = 2

@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// exchangeHeader are the fields of an answer on the direct way, as a header.
+// exchangeHeader is a header of the fields of a response on the direct way.
 type exchangeHeader struct{ x *wire.Exchange }
 
 func (e exchangeHeader) Get(name string) string { return e.x.GetHeader(name) }
@@ -20,7 +20,7 @@ func (e exchangeHeader) Set(name, value string) { e.x.SetHeader(name, value) }
 func (e exchangeHeader) Add(name, value string) { e.x.AddHeader(name, value) }
 func (e exchangeHeader) Del(name string)        { e.x.DelHeader(name) }
 
-// Values is of a canonical name.
+// Values expects a canonical name.
 func (e exchangeHeader) Values(name string) (values []string) {
 	for f := range e.x.AnswerFields {
 		if f.Name == name {
@@ -69,7 +69,7 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// code codes the body, unless enough are being coded.
+// code codes the body, unless the limit of encoders is reached.
 func (c *compress) code(x *wire.Exchange, chosen coding.Coding) {
 	if !c.enter() {
 		return
@@ -87,8 +87,8 @@ func (c *compress) code(x *wire.Exchange, chosen coding.Coding) {
 	x.SetAnswerBody(b.Bytes())
 }
 
-// sendDerived sends what is derived of r. That knows of no kept fields, so these
-// are looked at here.
+// sendDerived sends the response derived of r. Kept fields are not part of it,
+// so they are handled here.
 func (c *compress) sendDerived(x *wire.Exchange, r *wire.Response, chosen coding.Coding) {
 	h := exchangeHeader{x}
 	if r.Status() == http.StatusNotModified {
@@ -115,8 +115,8 @@ func (c *compress) sendDerived(x *wire.Exchange, r *wire.Response, chosen coding
 	}
 }
 
-// derive is r coded, or with the fields that it needs beside coded ones; nil if
-// it can stay as it is.
+// derive returns r coded, or with the fields that it needs beside coded ones;
+// nil if r needs no change.
 func (c *compress) derive(r *wire.Response, chosen coding.Coding) *wire.Response {
 	h, body := r.Header(), r.Body()
 	switch {

@@ -246,8 +246,8 @@ func TestCompressPanic(t *testing.T) {
 	})
 }
 
-// A file that is not compressed goes through as it is; one that is comes by
-// the plain way.
+// A file that is not compressed passes unchanged; one that is takes the plain
+// way.
 func TestCompressFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte(page), 0o600); err != nil {

@@ -14,28 +14,28 @@ import (
 
 // CORSOptions are the options of CORS.
 type CORSOptions struct {
-	// Origins are those whose scripts may read the answers: "https://a.example",
-	// "https://*.a.example" for all hosts below a.example but not itself, or "*"
-	// alone for all. Without any there are none. "null" must be named, and should
-	// not be: any page can be of that origin.
+	// Origins are those whose scripts may read responses: "https://a.example",
+	// "https://*.a.example" for all hosts below a.example but not itself, or
+	// "*" alone for all. Default: none. "null" must be listed explicitly, and
+	// should not be: any page can have that origin.
 	Origins []string
-	// Methods that scripts may use beside GET, HEAD and POST.
+	// Methods are what scripts may use besides GET, HEAD and POST.
 	Methods []string
-	// Headers that scripts may set beside the harmless ones; "*" is all but
-	// Authorization, which must be named.
+	// Headers are what scripts may set besides the safelisted ones; "*" is all
+	// but Authorization, which must be listed explicitly.
 	Headers []string
-	// Expose are the fields of answers that scripts may see; "*" is all.
+	// Expose are the response fields that scripts may read; "*" is all.
 	Expose []string
-	// Credentials lets browsers send cookies and the like along. Not with "*"
-	// anywhere: each page in the world could act as whoever looks at it.
+	// Credentials lets browsers send cookies and other credentials. Not with
+	// "*" anywhere: any page could act as its visitor.
 	Credentials bool
-	// MaxAge is how long browsers may remember a preflight; 0: their default, 5 s.
+	// MaxAge is how long browsers may cache a preflight; 0: their default, 5 s.
 	MaxAge time.Duration
 }
 
 type cors struct {
 	any         bool
-	exact       map[string]string // to itself, so that looking up allocates nothing
+	exact       map[string]string // to itself, so that a lookup allocates nothing
 	below       []struct{ scheme, host string }
 	credentials bool
 	vary        string
@@ -48,13 +48,14 @@ const (
 	preflightVary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 )
 
-// CORS answers preflights, with 204, and adds what the Fetch standard asks for to
-// the answers for the origins allowed. For others it adds nothing, and their
-// browser keeps the answer from the script; the handler has run all the same,
-// so CORS protects nobody from forged requests. http.CrossOriginProtection does.
+// CORS responds to preflights with 204, and adds the fields of the Fetch
+// standard to responses for the allowed origins. For others it adds nothing,
+// and the browser withholds the response from the script; the handler has run
+// all the same, so CORS does not protect against forged requests.
+// http.CrossOriginProtection does.
 //
-// Vary says what answers depend on. It panics if "*" stands beside Credentials,
-// and for what is no origin.
+// Vary has what responses depend on. CORS panics if "*" is combined with
+// Credentials, and for invalid origins.
 func CORS(opt CORSOptions) func(http.Handler) http.Handler {
 	o := newCORS(opt)
 	return filter.New(func(c *filter.Call) filter.Outcome {
@@ -106,7 +107,7 @@ func newCORS(o CORSOptions) *cors {
 	return c
 }
 
-// allowed returns what to answer an origin, of which there must be one.
+// allowed returns the origin to send, and whether it is allowed. n must be 1.
 func (c *cors) allowed(origin string, n int) (string, bool) {
 	if n != 1 {
 		return "", false
@@ -126,8 +127,8 @@ func (c *cors) allowed(origin string, n int) (string, bool) {
 	return "", false
 }
 
-// isLabels reports whether s are labels of a host: no port, path or user could
-// hide in them.
+// isLabels reports whether s consists of labels of a host: no port, path or
+// user can hide in it.
 func isLabels(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_') {
@@ -137,8 +138,8 @@ func isLabels(s string) bool {
 	return s != ""
 }
 
-// mark adds the fields that an answer needs: vary, and for an origin that is
-// allowed those that say so and fields.
+// mark adds the fields that a response needs: vary, and, if the origin is
+// allowed, the origin and fields.
 func (c *cors) mark(to *filter.Call, vary string, ok bool, origin string, fields []wire.Field) {
 	if vary != "" {
 		to.AddHeader("Vary", vary)

@@ -17,19 +17,21 @@ import (
 
 // ETagOptions are the options of ETag.
 type ETagOptions struct {
-	// MaxSize is the largest answer that is looked at, in bytes, all of which is
-	// held until the handler returns; 0: 64 KiB.
+	// MaxSize is the largest response that gets a tag, in bytes; it is buffered
+	// until the handler returns; 0: 64 KiB.
 	MaxSize int
 }
 
-// ETag gives small answers to GET an entity tag made of their content, and
-// answers conditional requests for it: 304 to who has it already (RFC 9110
-// section 13). That saves sending, not making: the handler runs.
-// Of its fields, a 412 has those that do not describe an answer, Set-Cookie too.
+// ETag gives small responses to GET an entity tag made from their content, and
+// evaluates conditional requests for it: clients that have the content get 304
+// (RFC 9110 section 13). That saves sending, not making: the handler runs. A
+// 412 has those of the handler's fields that do not describe its response,
+// including Set-Cookie.
 //
-// Only status 200 is looked at, without an ETag or a Content-Range and without
-// "Cache-Control: no-store". What is flushed or is larger passes as it is. HEAD is
-// looked at if the handler writes the body. It belongs inside of Compress.
+// Only responses with status 200, without an ETag or a Content-Range and
+// without "Cache-Control: no-store", get a tag. Responses that are flushed or
+// are larger are not changed. HEAD gets one if the handler writes the body.
+// ETag belongs inside of Compress.
 func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).MaxSize, 64<<10)
 	return func(next http.Handler) http.Handler {
@@ -57,7 +59,7 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 	}
 }
 
-// tagOf is the entity tag of a body: strong, since it is of all its bytes.
+// tagOf returns the entity tag of a body: strong, since it covers all bytes.
 func tagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	b := make([]byte, 0, 24)
@@ -66,13 +68,13 @@ func tagOf(body []byte) string {
 	return string(append(b, '"'))
 }
 
-// taggable reports whether an answer is one to give a tag.
+// taggable reports whether a response may get a tag.
 func taggable(status int, h header) bool {
 	return status == http.StatusOK && h.Get("Etag") == "" && h.Get("Content-Range") == "" &&
 		!strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-store")
 }
 
-// modified is what the answer says of its last modification.
+// modified returns the response's Last-Modified.
 func modified(h header) time.Time {
 	if v := h.Get("Last-Modified"); v != "" {
 		if t, err := http.ParseTime(v); err == nil {
@@ -84,14 +86,14 @@ func modified(h header) time.Time {
 
 var preconditionFailed = statusText(http.StatusPreconditionFailed)
 
-// tagging is an answer on the plain way, held until it is whole.
+// tagging is a response on the plain way, buffered until it is complete.
 type tagging struct {
 	wrap.Writer
 	limit  int
 	r      *http.Request
 	status int
 	held   []byte
-	passed bool // no more looked at
+	passed bool // too late for a tag
 }
 
 // WriteHeader implements wrap.Hook.
@@ -152,7 +154,7 @@ func (a *tagging) End(returned bool) {
 	h := plainHeader(a.Header())
 	announced := h.Get("Content-Length")
 	if len(a.held) == 0 && a.r.Method == http.MethodHead || announced != "" && announced != strconv.Itoa(len(a.held)) {
-		a.pass() // not all is here, so its tag is not known
+		a.pass() // the body is not complete, so its tag is not known
 		return
 	}
 	tag := tagOf(a.held)
@@ -188,6 +190,7 @@ func tagDirect(x *wire.Exchange, limit int) {
 	}
 	switch cond.Check(x.Method(), x.Fields(), x.GetHeader("Etag"), modified(h)) {
 	case cond.NotModified:
+		x.DelHeader("Content-Encoding")
 		if r := x.Ready(); r != nil {
 			x.Send(r.Derive("etag 304", func(r *wire.Response) *wire.Response {
 				h := r.Header()
@@ -198,7 +201,6 @@ func tagDirect(x *wire.Exchange, limit int) {
 			return
 		}
 		x.SetStatus(http.StatusNotModified)
-		x.DelHeader("Content-Encoding")
 		x.SetAnswerBody(nil)
 	case cond.Failed:
 		instead(x, refusal.For((*direct.Exchange)(x), preconditionFailed).Wire())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/filter"
 )
 
 func TestETag(t *testing.T) {
@@ -98,6 +99,28 @@ func TestETagStream(t *testing.T) {
 	})), request("HEAD", "/", ""))
 	if a.Header.Get("Etag") != "" || a.Header.Get("Content-Length") != "5" {
 		t.Errorf("got %v", a)
+	}
+}
+
+// A 304 has none of the fields that describe a body, whoever has set them.
+func TestETagNotModified(t *testing.T) {
+	kept := filter.New(func(c *filter.Call) filter.Outcome {
+		c.SetHeader("Content-Type", "text/kept")
+		c.SetHeader("Content-Encoding", "br")
+		return filter.Pass
+	})
+	for _, h := range []direct.Handler{hello, direct.NewResponse(200, nil, []byte("hello"))} {
+		for _, mw := range []func(http.Handler) http.Handler{
+			func(h http.Handler) http.Handler { return kept(ETag(nil)(h)) },
+			func(h http.Handler) http.Handler { return ETag(nil)(kept(h)) },
+		} {
+			ways(t, mw, h, func(t *testing.T, do func(r *http.Request) answer) {
+				a := do(request("GET", "/", "", "If-None-Match", "*"))
+				if len(a.Header) != 1 || a.Header.Get("Etag") == "" || a.Status != 304 {
+					t.Errorf("got %v", a)
+				}
+			})
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func ExampleLineWriter() {
 	// error: the second
 }
 
-// A panic is answered 500, and reported here instead of in the log.
+// A panic gets 500, and is reported here instead of in the log.
 func ExampleRecover() {
 	h := middleware.Recover(&middleware.RecoverOptions{
 		Handle: func(v any, stack []byte) { fmt.Println("panic:", v, len(stack) > 0) },
@@ -130,7 +130,7 @@ func ExampleCompress() {
 	// 200 Content-Encoding="gzip"
 }
 
-// A client that has the answer already gets no second copy.
+// A client that has the response already gets no second copy.
 func ExampleETag() {
 	h := middleware.ETag(nil)(hello)
 	w := httptest.NewRecorder()
@@ -141,7 +141,7 @@ func ExampleETag() {
 	// Output: 304
 }
 
-// A handler that takes too long is answered for at once, and its context ends.
+// For a handler that takes too long 504 is sent at once, and its context ends.
 func ExampleTimeout() {
 	h := middleware.Timeout(time.Millisecond)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done() // as a query of a database would

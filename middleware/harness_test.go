@@ -26,14 +26,14 @@ func request(method, target, body string, fields ...string) *http.Request {
 	return req
 }
 
-// An answer is what came of a request. Header is canonical.
+// An answer is the result of a request. Header is canonical.
 type answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// plain answers by ServeHTTP, without a server.
+// plain calls ServeHTTP, without a server.
 func plain(h http.Handler, r *http.Request) answer {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
@@ -53,14 +53,14 @@ func exchange(x *direct.Exchange, r *http.Request) {
 	})
 }
 
-// sent tells the watcher of a as a server does.
+// sent notifies the watcher of a as a server does.
 func sent(a wire.Answer) {
 	if a.Watcher != nil {
 		a.Watcher.Sent(wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
 	}
 }
 
-// directly answers by ServeDirect. ok is false if that declined.
+// directly calls ServeDirect. ok is false if that declined.
 func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool) {
 	t.Helper()
 	d, is := h.(direct.Handler)
@@ -96,8 +96,8 @@ var plainHello = hf(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "hello")
 })
 
-// ways runs f with a function that answers, for each way and each kind of
-// handler: h is wrapped by mw, and must be direct.
+// ways runs f with a function that sends requests, for each way and each kind
+// of handler: h is wrapped by mw, and must be direct.
 func ways(t *testing.T, mw func(http.Handler) http.Handler, h direct.Handler, f func(t *testing.T, do func(r *http.Request) answer)) {
 	t.Helper()
 	t.Run("plain", func(t *testing.T) { f(t, func(r *http.Request) answer { return plain(mw(h), r) }) })

@@ -13,11 +13,12 @@ import (
 
 // InFlightOptions are the options of InFlight.
 type InFlightOptions struct {
-	// Queue is how many more requests may wait until one ends, in their order.
+	// Queue is how many more requests may wait, in order of arrival, until one
+	// ends.
 	Queue int
-	// Wait is how long; 0: until their client leaves.
+	// Wait is how long they wait; 0: until their client leaves.
 	Wait time.Duration
-	// RetryAfter is told to those that are refused, in whole seconds; 0: 1 s.
+	// RetryAfter is sent with refusals, in whole seconds; 0: 1 s.
 	RetryAfter time.Duration
 }
 
@@ -29,10 +30,10 @@ type inFlight struct {
 	busy    *direct.Response
 }
 
-// InFlight runs at most max requests at the same time. Those beyond are answered
-// 503 with Retry-After, at once or when they have waited. A request counts until
-// its handler returns, so one that streams, or has taken its connection, counts
-// as long as that lasts. It panics if max is not positive.
+// InFlight runs at most max requests at the same time. Others get 503 with
+// Retry-After, at once or after they have waited. A request counts until its
+// handler returns, so one that streams or has taken over its connection counts
+// as long as that lasts. InFlight panics if max is not positive.
 func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 	if max <= 0 {
 		panic("middleware: InFlight: max is not positive")
@@ -58,8 +59,8 @@ func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
 	})
 }
 
-// try takes a slot that is free. One that is not free while others wait goes to
-// them: a channel serves in order.
+// try takes a free slot. While requests wait, no slot is free: the channel
+// passes each on in order.
 func (f *inFlight) try() bool {
 	select {
 	case f.slots <- struct{}{}:

@@ -46,7 +46,7 @@ func TestInFlight(t *testing.T) {
 				t.Errorf("got %v", a)
 			}
 		}
-		// A panic gives its slot back.
+		// A panic releases its slot.
 		h = InFlight(1, nil)(direct.HandlerFunc(func(*direct.Exchange) { panic(1) }))
 		for range 3 {
 			if !panics(func() { plain(h, request("GET", "/", "")) }) || !panics(func() { directly(t, h, request("GET", "/", "")) }) {
@@ -86,7 +86,7 @@ func TestInFlightQueue(t *testing.T) {
 		if a := <-answers; a.Status != 200 {
 			t.Errorf("got %v", a)
 		}
-		if a := <-answers; a.Status != 503 { // fake time goes on when nothing else does
+		if a := <-answers; a.Status != 503 { // fake time advances when all else waits
 			t.Errorf("who waited too long: %v", a)
 		}
 		inside.leave <- struct{}{}

@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// What describes the answer that will not be goes, whoever has set it; the rest
-// stays: on both ways, written or ready.
+// Fields that describe the response that is not sent are removed, whatever has
+// set them; the rest stays: on both ways, written or ready.
 func TestInstead(t *testing.T) {
 	fields := http.Header{
 		"Cache-Control": {"public"}, "Content-Encoding": {"br"}, "Content-Language": {"en"}, "Content-Type": {"text/css"}, "Expires": {"0"},
@@ -91,7 +91,7 @@ func TestRecoverSetCookie(t *testing.T) {
 	}
 }
 
-// keeps sets fields for whatever is answered.
+// keeps sets fields for any response.
 type keeps struct {
 	next http.Handler
 	h    http.Header
@@ -147,7 +147,7 @@ func TestCompressKept(t *testing.T) {
 // accepts by now.
 func TestCompressNotModified(t *testing.T) {
 	const own = `"own"`
-	// resource answers conditions by itself, as static does.
+	// resource evaluates conditions by itself, as static does.
 	resource := func(mediaType, body string) map[string]direct.Handler {
 		fields := http.Header{"Content-Type": {mediaType}, "Etag": {own}, "Accept-Ranges": {"bytes"}}
 		whole := direct.NewResponse(200, fields, []byte(body))
@@ -193,7 +193,7 @@ func TestCompressNotModified(t *testing.T) {
 					if b.Header.Get("Accept-Ranges") != "bytes" {
 						t.Errorf("the 304 has lost a field: %v", b.Header)
 					}
-					// Who has both gets that of the 200.
+					// A request with both gets the tag of the 200.
 					b = do(request("GET", "/", "", "Accept-Encoding", tt.accept, "If-None-Match", `"own", W/"own"`))
 					if tt.tag != own && b.Header.Get("Etag") != tt.tag {
 						t.Errorf("with both: %v", b.Header)
@@ -204,7 +204,7 @@ func TestCompressNotModified(t *testing.T) {
 	}
 }
 
-// Of a body that nobody reads nobody knows how long it is, as with
+// The length of a body that is not read is not known, as with
 // http.MaxBytesHandler.
 func TestBodyLimitUnread(t *testing.T) {
 	unread := hf(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "unread") })

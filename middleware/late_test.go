@@ -33,8 +33,9 @@ var lateCalls = []struct {
 	}},
 }
 
-// Middleware that holds, pools or changes the answer gives an error to goroutines
-// that outlive their handler, whatever the writer outside would return.
+// Middleware that buffers, pools or changes the response returns an error to
+// goroutines that outlive their handler, whatever the outer writer would
+// return.
 func TestLateCalls(t *testing.T) {
 	for _, mw := range []string{"compress", "etag", "timeout"} {
 		for _, how := range []string{"returned", "panicked", "wrote nothing"} {
@@ -67,8 +68,9 @@ func TestLateCalls(t *testing.T) {
 	}
 }
 
-// Goroutines that write on after their handler has returned, or panicked, harm
-// no other answer: each by itself and all in a chain, on both servers.
+// Goroutines that continue to write after their handler has returned or
+// panicked do not affect another response: each by itself and all in a chain,
+// on both servers.
 func TestLateWriters(t *testing.T) {
 	for name, mw := range everything(t) {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestLateWriters(t *testing.T) {
 	}
 }
 
-// lateGet asks and takes whatever comes: the answer may be cut.
+// lateGet sends a GET and accepts any result: the response may be cut off.
 func lateGet(c *http.Client, url string) {
 	req, _ := http.NewRequest("GET", url, nil)
 	req.Header.Set("Authorization", "Bearer token")

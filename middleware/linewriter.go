@@ -11,28 +11,28 @@ import (
 
 // LineWriterOptions are the options of NewLineWriter.
 type LineWriterOptions struct {
-	// Buffer is how many bytes are gathered; twice that is kept. Default 256 KiB,
-	// or none if the output is a terminal; negative: none. Without one, each line
-	// is written at once, by one Write.
+	// Buffer is the number of bytes that are buffered; twice that is allocated.
+	// Default 256 KiB, or none if the output is a terminal; negative: none.
+	// Without a buffer each line is written at once, by one Write.
 	Buffer int
 	// Every is how long a line may stay in the buffer. Default 1 s.
 	Every time.Duration
 }
 
 // A LineWriter buffers the lines of one or several loggers and writes them in
-// order, many at a time, so that a program which reads them slowly does not hold
-// up those who log:
+// order, many at a time, so that loggers do not wait for a program that reads
+// them slowly:
 //
 //	out := middleware.NewLineWriter(os.Stderr, nil)
 //	defer out.Close()
 //	access := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: out})
 //	srv := &chert.Server{Handler: access.Wrap(mux), ErrorLog: log.New(out, "", 0)}
 //
-// Each Write must have whole lines. It waits only while the buffer is full and the
-// one before is still being written, so memory is bounded and no line is dropped,
-// except by an output that fails; see Lost. Close must be called at the end, or the
-// last lines are lost. A LineWriter holds no goroutine while there is nothing to
-// write. It is safe for concurrent use.
+// Each Write must have whole lines. It waits only while the buffer is full and
+// the previous one is still being written, so memory is bounded and no line is
+// dropped, except by an output that fails; see Lost. Close must be called at
+// the end, or the last lines are lost. A LineWriter holds no goroutine while
+// there is nothing to write. It is safe for concurrent use.
 type LineWriter struct {
 	out   io.Writer
 	size  int // of a buffer; not positive: each line is written at once
@@ -43,22 +43,22 @@ type LineWriter struct {
 	lost    atomic.Int64
 	full    atomic.Bool // len(buf) >= bound()
 
-	// There are two buffers: one is filled while the other is written. A timer is
-	// armed when a line comes into an empty buffer; the line that fills one starts
-	// a goroutine that writes it.
+	// There are two buffers: one is filled while the other is written. A line
+	// that enters an empty buffer starts a timer; the line that fills one
+	// starts a goroutine that writes it.
 	mu         sync.Mutex
-	changed    sync.Cond // the buffers were exchanged, or a write has ended
+	changed    sync.Cond // the buffers were swapped, or a write has ended
 	buf        []byte
 	spare      []byte
-	armed      bool // the timer is running, or the flusher
+	armed      bool // the timer or the flusher is running
 	flushing   bool // the flusher was started and has not begun
 	writing    bool // a goroutine that does not hold mu uses out
 	unbuffered bool // each line is written at once
 	err        error
 }
 
-// NewLineWriter returns a LineWriter to out, which one goroutine at a time uses and
-// which is not closed. o may be nil.
+// NewLineWriter returns a LineWriter to out, which one goroutine at a time uses
+// and which is not closed. o may be nil.
 func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 	opts := options(o)
 	if opts.Buffer == 0 && isTerminal(out) {
@@ -68,7 +68,7 @@ func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 	l := &LineWriter{out: out, size: size, every: or(opts.Every, time.Second), unbuffered: size <= 0}
 	l.changed.L = &l.mu
 	if !l.unbuffered {
-		// Room for the line that makes it full.
+		// With room for the line that fills it.
 		l.buf, l.spare = make([]byte, 0, size+2<<10), make([]byte, 0, size+2<<10)
 	}
 	l.flusher = func() {
@@ -90,7 +90,7 @@ func (l *LineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes out all lines until now, and returns the output's first error.
+// Flush writes all lines so far, and returns the output's first error.
 func (l *LineWriter) Flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +99,8 @@ func (l *LineWriter) Flush() error {
 	return l.err
 }
 
-// Close is Flush, and makes every later line be written at once. It does not close
-// the output.
+// Close flushes, and makes every later line be written at once. It does not
+// close the output.
 func (l *LineWriter) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,17 +110,18 @@ func (l *LineWriter) Close() error {
 	return l.err
 }
 
-// Lost is how many lines the output has failed to take.
+// Lost returns the number of lines that the output failed to accept.
 func (l *LineWriter) Lost() int64 { return l.lost.Load() }
 
 // Full reports whether the buffer is full, so that Write would wait.
 func (l *LineWriter) Full() bool { return l.full.Load() }
 
-// begin returns the buffer to append a line to, which is the caller's until end. It
-// waits while the buffer is full, unless noWait: those lines are bounded by admit.
+// begin returns the buffer to append a line to, which the caller owns until
+// end. It waits while the buffer is full, unless noWait is set: admit bounds
+// those lines.
 func (l *LineWriter) begin(noWait bool) []byte {
 	l.mu.Lock()
-	// The line that filled it has started the flusher.
+	// The line that filled the buffer has started the flusher.
 	for !l.unbuffered && !noWait && len(l.buf) >= l.size {
 		l.changed.Wait()
 	}
@@ -136,7 +137,7 @@ func (l *LineWriter) end(buf []byte, noWait bool) {
 	l.arm(noWait)
 }
 
-// arm ends end where something must be done about the buffer.
+// arm completes end if the timer or the flusher must be started.
 func (l *LineWriter) arm(noWait bool) {
 	defer l.mu.Unlock() // also if out panics
 	if len(l.buf) >= l.bound() {
@@ -148,7 +149,7 @@ func (l *LineWriter) arm(noWait bool) {
 	case l.unbuffered || len(l.buf) >= l.size:
 		if l.armed = true; !l.flushing {
 			l.flushing = true
-			go l.flusher() // not here: the caller may be an event loop
+			go l.flusher() // not on this goroutine: the caller may be an event loop
 		}
 	case !l.armed:
 		l.armed = true
@@ -156,7 +157,7 @@ func (l *LineWriter) arm(noWait bool) {
 	}
 }
 
-// bound is what admit keeps the buffer below.
+// bound is the size below which admit keeps the buffer.
 func (l *LineWriter) bound() int { return max(l.size, 64<<10) }
 
 // admit waits while the buffer is full.
@@ -177,8 +178,8 @@ func (l unwaited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeOut writes the buffer, after what is being written. l.mu is held, but not
-// during the write.
+// writeOut writes the buffer, after the one that is being written. l.mu is
+// held, but not during the write.
 func (l *LineWriter) writeOut() {
 	for l.writing {
 		l.changed.Wait()
@@ -194,7 +195,7 @@ func (l *LineWriter) writeOut() {
 	defer func() { // also if out panics
 		l.mu.Lock()
 		l.writing = false
-		if cap(b) <= 2*max(l.size, 4<<10) { // one with huge lines is not kept
+		if cap(b) <= 2*max(l.size, 4<<10) { // a buffer with huge lines is not kept
 			l.spare = b[:0]
 		}
 		l.changed.Broadcast()

@@ -256,7 +256,7 @@ func TestPassingNothing(t *testing.T) {
 	}
 }
 
-// Around a direct handler all of it is direct, and on chert the answer of the
+// Around a direct handler all of it is direct, and on chert the response of the
 // chain is the same as on net/http.
 func TestPassingDirect(t *testing.T) {
 	for name, mw := range everything(t) {

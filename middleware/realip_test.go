@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/direct"
 )
@@ -144,4 +145,33 @@ func FuzzRealIP(f *testing.F) {
 			w.line(client) // must not panic
 		}
 	})
+}
+
+// The access log is outside, and has the client's address from RealIP inside all the
+// same, whatever middleware between the two makes a copy of the request.
+func TestRealIPInsideOfLog(t *testing.T) {
+	realIP := RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	for name, between := range map[string][]func(http.Handler) http.Handler{
+		"nothing":          {},
+		"RequestID":        {RequestID(nil)},
+		"BodyLimit":        {BodyLimit(100)},
+		"Timeout":          {Timeout(time.Hour)},
+		"filters, in runs": {RequestID(nil), InFlight(1, nil), RequestID(nil), InFlight(1, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			log := NewAccessLog(&AccessLogOptions{Output: &out, Buffer: -1, Format: LogCommon})
+			defer log.Close()
+			mw := func(h http.Handler) http.Handler {
+				return log.Wrap(Chain(realIP(h), between...))
+			}
+			ways(t, mw, hello, func(t *testing.T, do func(r *http.Request) answer) {
+				out.Reset()
+				do(request("POST", "/", "body", "X-Forwarded-For", "198.51.100.7"))
+				if !strings.HasPrefix(out.String(), "198.51.100.7 ") {
+					t.Errorf("logged %s", out.String())
+				}
+			})
+		})
+	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// refusers are all that refuse, with a request that is refused. The answer without
-// a hook is text. The last field is one that must be there.
+// refusers are all middleware that refuses, with a request that is refused.
+// Without a hook the response is text. The last field is one that it must have.
 func refusers() []refuser {
 	limited := func() func(http.Handler) http.Handler {
 		mw := RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "little", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}}}})
@@ -43,8 +43,8 @@ type refuser struct {
 	field  string
 }
 
-// All refusals are answered by the hook around them, on both ways alike, and
-// keep their fields.
+// The hook around them writes the body of all refusals, on both ways, and keeps
+// their fields.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range refusers() {
@@ -90,7 +90,7 @@ func TestRefusals(t *testing.T) {
 			if tt.status == 429 && (len(p.Violated) != 1 || p.Violated[0] != "little" || !strings.HasSuffix(p.Type, "#quota-exceeded")) {
 				t.Errorf("%s, %s: got %+v", tt.name, name, p)
 			}
-			// The inner of two answers; what is outside is not changed.
+			// The inner of two is used; what is outside is not changed.
 			if a := do(func(h http.Handler) http.Handler { return problems(custom(h)) }); a.Header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s, %s, in two: got %v", tt.name, name, a)
 			}
@@ -113,7 +113,7 @@ func again(r *http.Request) *http.Request {
 	return c
 }
 
-// What is outside of the hook answers as ever, also if that is found out later.
+// Outside of the hook refusals are unchanged, also if they are decided later.
 func TestRefusalsOutside(t *testing.T) {
 	t.Parallel()
 	inside := direct.HandlerFunc(func(x *direct.Exchange) {

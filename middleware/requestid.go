@@ -10,17 +10,17 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// requestIDField is where a request's id is, in requests and answers.
+// requestIDField has a request's id, in requests and responses.
 const requestIDField = "X-Request-Id"
 
 // RequestIDOptions are the options of RequestID.
 type RequestIDOptions struct {
-	// Accept takes the id that a request brings, if it is 1 to 128 letters,
-	// digits and "-._~+/=:@". Only for servers behind a proxy that sets it: others
-	// let clients choose what stands in the logs.
+	// Accept uses the id that a request has, if it is 1 to 128 letters, digits
+	// and "-._~+/=:@". Set it only on servers behind a proxy that sets the
+	// field: elsewhere clients would choose what is logged.
 	Accept bool
-	// New makes an id; nil: 128 random bits in hexadecimal. It may be called
-	// concurrently, and must give what fits in a field.
+	// New returns a new id; nil: 128 random bits in hexadecimal. It may be
+	// called concurrently, and must return a valid field value.
 	New func() string
 }
 
@@ -32,7 +32,7 @@ type requestID struct {
 	bytes [32]byte
 }
 
-// RequestID gives each request an id: in X-Request-Id of the answer, in the
+// RequestID gives each request an id: in X-Request-Id of the response, in the
 // access log, and for handlers in the request's context, see RequestIDOf. It
 // costs one allocation on the direct way.
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
@@ -45,7 +45,7 @@ func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	})
 }
 
-// RequestIDOf is the id that RequestID gave; "" outside of it.
+// RequestIDOf returns the id that RequestID has set; "" outside of it.
 func RequestIDOf(v Values) string {
 	if id, ok := v.Value(requestIDKey{}).(*requestID); ok {
 		return id.id
@@ -53,7 +53,8 @@ func RequestIDOf(v Values) string {
 	return ""
 }
 
-// choose takes the one id that came or makes one. Of two, one is not the proxy's.
+// choose returns the id of the request or makes one. If there are two, one is
+// not the proxy's.
 func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
 	if o.Accept {
 		if b, n := f.First(requestIDField); n == 1 && safeID(view(b)) {
@@ -70,7 +71,8 @@ func (o *RequestIDOptions) make() *requestID {
 		return id
 	}
 	var raw [16]byte
-	// The runtime's ChaCha8, seeded by the system: no id tells the next.
+	// The runtime's ChaCha8, seeded by the system: an id does not reveal the
+	// next.
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
 	const hex = "0123456789abcdef"

@@ -16,20 +16,20 @@ type SecurityOptions struct {
 	ReferrerPolicy string // "": strict-origin-when-cross-origin
 	OpenerPolicy   string // Cross-Origin-Opener-Policy; "": same-origin
 	ResourcePolicy string // Cross-Origin-Resource-Policy; "": same-origin
-	// ContentSecurityPolicy is left out by default: what is right depends on
-	// the pages. A strict one for a JSON API: "default-src 'none'; frame-ancestors
-	// 'none'".
+	// ContentSecurityPolicy is left out by default: the right one depends on
+	// the pages. A strict one for a JSON API: "default-src 'none';
+	// frame-ancestors 'none'".
 	ContentSecurityPolicy string
 	PermissionsPolicy     string // left out by default
-	// HSTS is for how long browsers are to use TLS only (RFC 6797); 0: left out.
-	// Set it if all of the host is served over TLS and will be: it cannot be
-	// taken back before. Browsers ignore it without TLS.
+	// HSTS is for how long browsers use TLS only (RFC 6797); 0: left out. Set
+	// it if all of the host is served over TLS and will be: it cannot be
+	// revoked before. Browsers ignore it without TLS.
 	HSTS           time.Duration
 	HSTSSubdomains bool // for all hosts below too
 }
 
-// SecurityHeaders sets fields that make browsers careful: those of the options,
-// and X-Content-Type-Options: nosniff. A handler may set others instead.
+// SecurityHeaders sets fields that restrict browsers: those of the options, and
+// X-Content-Type-Options: nosniff. A handler may set others instead.
 func SecurityHeaders(o *SecurityOptions) func(http.Handler) http.Handler {
 	fields := options(o).fields()
 	return filter.New(func(c *filter.Call) filter.Outcome {

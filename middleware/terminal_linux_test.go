@@ -64,8 +64,8 @@ func TestAccessLogTerminal(t *testing.T) {
 	}
 }
 
-// The stack of a panic has a line for each line on a terminal. It is not parallel:
-// the standard logger is everybody's.
+// The stack of a panic has a line for each line on a terminal. It is not
+// parallel: the standard logger is shared.
 func TestRecoverTerminal(t *testing.T) {
 	screen, program := terminal(t)
 	log.SetOutput(program)

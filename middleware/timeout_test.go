@@ -130,7 +130,7 @@ func TestTimeoutServers(t *testing.T) {
 	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/stuck":
-			<-leave // looks at nothing
+			<-leave // ignores its context
 		case "/body":
 			_, err := io.ReadAll(r.Body)
 			bodies <- err
@@ -215,7 +215,8 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
-				// Read when the time is over, it is too large just while expire answers.
+				// Read when the time has passed, it is too large just while
+				// expire responds.
 				<-r.Context().Done()
 				io.ReadAll(r.Body)
 			}), chain...)
@@ -233,7 +234,8 @@ func TestTimeoutBodyLimit(t *testing.T) {
 			})
 		})
 	}
-	// In time, the limit is the handler's to answer, and the connection ends.
+	// In time, the handler chooses the response to the limit, and the
+	// connection ends.
 	for _, begun := range []bool{false, true} {
 		for name, chain := range map[string][]func(http.Handler) http.Handler{
 			"inside": {Timeout(time.Hour), Compress(nil), Timeout(time.Hour), inner}, "outside": {inner, Timeout(time.Hour), Compress(nil), Timeout(time.Hour)},
@@ -264,7 +266,7 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	}
 }
 
-// Early hints leave nothing in the 504 that describes another answer.
+// Early hints leave no field in the 504 that describes another response.
 func TestTimeoutEarlyHints(t *testing.T) {
 	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -281,12 +283,12 @@ func TestTimeoutEarlyHints(t *testing.T) {
 	})
 }
 
-// A handler that returns at once when its context is done, before expire has
-// begun, is answered for: not with an empty 200.
+// If a handler returns as soon as its context is done, before expire has begun,
+// the response is the 504 and not an empty 200.
 func TestTimeoutReturnsFirst(t *testing.T) {
 	for range 20 {
 		a := plain(Timeout(10*time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
-			for range 5000 { // some of which are told before expire is called
+			for range 5000 { // some are notified before expire is called
 				context.AfterFunc(r.Context(), func() {})
 			}
 			<-r.Context().Done()

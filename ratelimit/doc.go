@@ -20,5 +20,6 @@
 // back, and for some hundred nanoseconds other requests may be refused for them.)
 package ratelimit
 
-// The package imports std, direct and internal/refusal. It knows neither servers
-// nor other stores than its own. Any package may import it.
+// The package imports std, direct, filter and internal packages. It must not
+// depend on servers, nor on stores other than its own. Any package may import
+// it.

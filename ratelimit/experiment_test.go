@@ -19,9 +19,9 @@ import (
 	"github.com/chert-http/chert/ratelimit/redisstore"
 )
 
-// crowd sends requests to addr from connections of its own, all at once, and
-// counts the answers by status. It is written by hand: a hundred of net/http's
-// clients would be most of the work.
+// crowd sends requests to addr on connections of its own, concurrently, and
+// counts the responses by status. It does not use net/http's client, of which a
+// hundred would be most of the work.
 func crowd(t *testing.T, addr string, requests, connections int) (counts map[int]int) {
 	t.Helper()
 	var all sync.WaitGroup

@@ -60,7 +60,7 @@ func (s *lineCache) line(l *Limit, d *Decision) string {
 // problemTypes are the draft's, section 6.
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// refuse answers a request that was not admitted, and is done with c.
+// refuse responds to a request that was not admitted, and releases c.
 func (h *handler) refuse(r *filter.Call, c *charge) filter.Outcome {
 	var hook *refusal.Hook
 	if w, _ := r.Plain(); w != nil {
@@ -72,7 +72,7 @@ func (h *handler) refuse(r *filter.Call, c *charge) filter.Outcome {
 	return r.Answer(func(x *direct.Exchange) { h.writeRefusal(x, c, hook) })
 }
 
-// writeRefusal makes the answer. hook may be nil.
+// writeRefusal makes the response. hook may be nil.
 func (h *handler) writeRefusal(x *direct.Exchange, c *charge, hook *refusal.Hook) {
 	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
 	var room [8]wire.Field

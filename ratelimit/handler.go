@@ -132,7 +132,8 @@ type charge struct {
 var charges = sync.Pool{New: func() any { return new(charge) }}
 
 func (c *charge) done() {
-	// What they point to is kept alive until the next garbage collection at most.
+	// Their pointers keep objects alive until the next garbage collection at
+	// most.
 	c.claims, c.rules, c.buf = c.claims[:0], c.rules[:0], c.buf[:0]
 	if cap(c.buf) <= 4<<10 { // else a long header field has made it grow
 		charges.Put(c)

@@ -40,7 +40,7 @@ type answer struct {
 	body   string
 }
 
-// ways runs f with a function that answers, once for each way.
+// ways runs f with a function that sends requests, once for each way.
 func ways(t *testing.T, next direct.Handler, o func() *Options, f func(t *testing.T, do func(r *http.Request) answer)) {
 	t.Helper()
 	make := func(next http.Handler) http.Handler {
@@ -244,7 +244,8 @@ func TestKeys(t *testing.T) {
 		var c filter.Call
 		c.Wire().View(httptest.NewRecorder(), tt.r)
 		got, secret := tt.key.append(slices.Clone(one), &c)
-		// What a client or a function says is nobody's to read; names of routes are the server's.
+		// Keys from a client or a function are not readable; names of routes
+		// are the server's.
 		if string(got) != "one"+tt.want || secret != (got[3] == '=' && tt.name != "route") {
 			t.Errorf("%s: got %.99q, %v", tt.name, got, secret)
 		}

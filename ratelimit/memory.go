@@ -161,10 +161,9 @@ func (m *Memory) take(l *Limit, hash uint64, cost int64) (d Decision, at int64) 
 	}
 }
 
-// giveBack takes a charge back, less the time since. In that time the bucket may
-// have become full, and then that much of the charge has come back already;
-// whether it has cannot be known any more. In a retired table there is nothing to
-// give back.
+// giveBack returns a charge, less the tokens that the time since has brought:
+// in that time the bucket may have become full, and whether it has cannot be
+// known. In a retired table there is nothing to return.
 func (m *Memory) giveBack(l *Limit, hash uint64, cost, at int64) {
 	hash = keyHash(hash)
 	s := m.tableOf(l).stripe(hash)

@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// quickMemory is a Memory on whose quick way time is c's.
+// quickMemory is a Memory whose quick way uses c as its clock.
 func quickMemory(c *clock, keys int) *Memory {
 	m := NewMemory(&MemoryOptions{MaxKeys: keys, Clock: c.now})
 	m.directs = true
@@ -102,7 +102,7 @@ func TestHammerQuickTurnover(t *testing.T) {
 	}
 }
 
-// A full table, with the quick way: nobody gets more than all buckets have.
+// A full table, with the quick way: no key gets more than all buckets have.
 func TestHammerQuickFull(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -218,7 +218,7 @@ func TestRemainingAfterALostRace(t *testing.T) {
 		}
 	}
 	charge()
-	// The goroutines are all there at once, each with a stack of its own.
+	// The goroutines all exist at once, each with its stack.
 	turn, done := make(chan struct{}), make(chan struct{})
 	for range 32 {
 		go func() {

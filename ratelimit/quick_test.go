@@ -46,7 +46,7 @@ func TestIPv4(t *testing.T) {
 	}
 }
 
-// ask has h answer a request that came at the given time.
+// ask makes h serve a request that arrived at the given time.
 func ask(h http.Handler, from string, came time.Duration) int {
 	var x direct.Exchange
 	x.Wire().Reset(wire.Request{Method: "GET", RemoteAddr: from, Fields: wire.FieldsOf(http.Header{}), Time: came})
@@ -86,7 +86,8 @@ func TestQuickCameEarlier(t *testing.T) {
 	}
 }
 
-// Nobody is refused because the server's time is old: then the clock is asked.
+// No request is refused because the server's time is old: then the clock is
+// read.
 func TestQuickRefusesByTheClock(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)
@@ -106,7 +107,7 @@ func TestQuickRefusesByTheClock(t *testing.T) {
 	}
 }
 
-// A Memory with a clock of its own does not look at the server's.
+// A Memory with its own clock does not use the server's.
 func TestQuickOwnClock(t *testing.T) {
 	t.Parallel()
 	var at time.Duration

@@ -72,7 +72,8 @@ func TestRefusalOrder(t *testing.T) {
 	}
 }
 
-// A refusal is what an attacker gets most: it should cost no more than an answer.
+// A refusal is what an attacker gets most: it should cost no more than a
+// response.
 func TestRefusalAllocates(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

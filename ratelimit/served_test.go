@@ -16,8 +16,8 @@ import (
 	"github.com/chert-http/chert/router"
 )
 
-// Inside of a router each route has a bucket, whoever asks and whatever its path
-// values are: on chert directly and not, and on net/http.
+// Inside of a router each route has a bucket, for all clients and path values:
+// on chert directly and not, and on net/http.
 func TestByRoute(t *testing.T) {
 	t.Parallel()
 	hello := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("hello") })

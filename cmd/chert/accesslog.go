@@ -22,16 +22,16 @@ const (
 	logJSON     logFormat = "json"
 )
 
-// logNames is the list of them for people.
+// logNames lists the formats in messages.
 const logNames = "off, common, combined, vhost, text or json"
 
-// logFormats are all that are written.
+// logFormats are the formats that log anything.
 var logFormats = map[logFormat]middleware.LogFormat{
 	logCommon: middleware.LogCommon, logCombined: middleware.LogCombined, logVhost: middleware.LogVhostCombined,
 	logText: middleware.LogText, logJSON: middleware.LogJSON,
 }
 
-// logWords are for the completion of shells.
+// logWords complete --log in shells.
 var logWords = []string{
 	"off\tno access log",
 	"common\tthe Common Log Format",
@@ -43,7 +43,7 @@ var logWords = []string{
 
 func (f *logFormat) String() string { return string(*f) }
 
-// Type is the word that stands for the value in the help.
+// Type is the name of the value in the help.
 func (f *logFormat) Type() string { return "format" }
 
 func (f *logFormat) Set(s string) error {
@@ -55,13 +55,14 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// newLog returns the writer that the access log and the server's errors share: a handler on an event loop must not wait
-// for a terminal or a pipe. A line is written within 10 ms; what was not when the process is killed is lost.
+// newLog returns the writer that the access log and the server's errors share: a handler on an event loop must not
+// wait for a terminal or a pipe. Lines are written within 10 ms; those not written when the process is killed are
+// lost.
 func newLog(stderr io.Writer) *middleware.LineWriter {
 	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10, Every: 10 * time.Millisecond})
 }
 
-// access is a log of requests to w, nil for none.
+// access returns a log of requests to w, nil for none.
 func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
 	if f == logOff {
 		return nil
@@ -69,8 +70,9 @@ func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
 	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
 }
 
-// errors is what the server reports its errors through. They have the format of the access log if that has one for
-// them, so that one parser can read all of stderr while the server runs. Those of web servers have none.
+// errors returns the logger of the server's errors. They have the format of the access log if that is text or JSON,
+// so that one parser can read all of stderr while the server runs. The formats of web servers have no lines for
+// errors.
 func (f logFormat) errors(w io.Writer) *log.Logger {
 	var h slog.Handler
 	switch f {

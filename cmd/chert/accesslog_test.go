@@ -38,7 +38,7 @@ func parseJSON(line string) (requestLine, error) {
 	return r, err
 }
 
-// parseText reads key=value pairs whose values may be quoted as in Go, by way of JSON.
+// parseText parses key=value pairs whose values may be quoted as in Go, by way of JSON.
 func parseText(line string) (requestLine, error) {
 	fields := make(map[string]any)
 	for line != "" {
@@ -97,7 +97,7 @@ func parseVhost(line string) (requestLine, error) {
 	return r, err
 }
 
-// Every format tells the same of the same requests, as far as it has room.
+// Every format has the same values for the same requests, as far as it has a place for them.
 func TestLogFormats(t *testing.T) {
 	needSignals(t)
 	parsers := map[string]func(string) (requestLine, error){
@@ -187,7 +187,7 @@ func TestLogFormatsOfErrors(t *testing.T) {
 	}
 }
 
-// logged is h behind a front that logs to w, each line at once.
+// logged returns a front of h that logs to w, each line at once.
 func logged(w io.Writer, h http.Handler) *front {
 	log := newLog(w)
 	log.Close()

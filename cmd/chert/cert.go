@@ -32,7 +32,7 @@ const certExample = `  chert cert localhost 127.0.0.1 ::1
   chert cert --dir certs '*.example.test' example.test 192.168.1.20
   chert cert --dir certs --client alice`
 
-// trusting says how to trust an authority in a file.
+// trusting explains how to trust an authority in a file.
 func trusting(ca string) string {
 	return fmt.Sprintf(`  curl:              curl --cacert %[1]s https://...
   Debian, Ubuntu:    sudo cp %[1]s /usr/local/share/ca-certificates/chert-ca.crt && sudo update-ca-certificates
@@ -89,7 +89,7 @@ func newCertCmd() *cobra.Command {
 	return cmd
 }
 
-// check finds what is wrong with the command line. The names are empty for a client.
+// check checks the command line. The names are empty for a client.
 func (o *certOptions) check(args []string) (names authority.Names, err error) {
 	switch {
 	case o.days < 1 || o.days > authority.MaxDays:
@@ -112,7 +112,7 @@ func (o *certOptions) check(args []string) (names authority.Names, err error) {
 	return authority.ParseNames(args)
 }
 
-// files are the names of the certificate and of its key.
+// files returns the file names of the certificate and of its key.
 func (o *certOptions) files() (cert, key string) {
 	name := o.name
 	switch {
@@ -162,7 +162,7 @@ func (o *certOptions) run(names authority.Names, args []string, stdout io.Writer
 	return nil
 }
 
-// tell prints what was made, and what to do with it.
+// tell prints what was made, and how to use it.
 func (o *certOptions) tell(w io.Writer, ca *authority.Authority, made bool, who string, until time.Time) {
 	cert, key := o.files()
 	path := quote(filepath.Join(o.dir, caCert))

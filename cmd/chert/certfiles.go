@@ -22,14 +22,14 @@ const (
 	publicMode fs.FileMode = 0o644
 )
 
-// pemFile is a file that is to be written.
+// pemFile is a file to be written.
 type pemFile struct {
 	path string
 	text []byte
 	mode fs.FileMode
 }
 
-// authority is that of the folder. If there is none a new one is made, and files are what it consists of.
+// authority returns the authority in the folder. If there is none it makes one; files are then its files.
 func (o *certOptions) authority(names authority.Names, now time.Time) (ca *authority.Authority, files []pemFile, err error) {
 	certPath, keyPath := filepath.Join(o.dir, caCert), filepath.Join(o.dir, caKey)
 	noCert, noKey := absent(certPath) == nil, absent(keyPath) == nil
@@ -87,8 +87,8 @@ func absent(path string) error {
 	return fmt.Errorf("%s exists; --force replaces it, --name and --dir choose another place", quote(path))
 }
 
-// writeFiles writes the files of a new authority, if there are any, and those of a certificate, which replaces another
-// with force only. After an error no file of a new name is left.
+// writeFiles writes the files of a new authority, if any, and those of a certificate, which replaces another only
+// with force. After an error no file with a new name is left.
 func writeFiles(dir string, ca, cert []pemFile, force bool) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return explainWrite(dir, err)
@@ -123,7 +123,7 @@ func writeFiles(dir string, ca, cert []pemFile, force bool) (err error) {
 	}
 	const temporary = ".new"
 	for _, f := range cert {
-		os.Remove(f.path + temporary) // of a chert that was killed
+		os.Remove(f.path + temporary) // left by a chert that was killed
 		if err := create(f.path+temporary, f); err != nil {
 			return err
 		}
@@ -136,8 +136,7 @@ func writeFiles(dir string, ca, cert []pemFile, force bool) (err error) {
 	return nil
 }
 
-// writeNew writes a file that must not be there. It follows no link, and at no time may others read what mode denies
-// them.
+// writeNew writes a file that must not exist. It follows no link, and never lets others read what mode denies them.
 func writeNew(path string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// configChecks are what package config leaves to the command.
+// configChecks are the checks that package config leaves to the command.
 var configChecks = config.Checks{
 	Listen: func(before []string, s string) error {
 		var all endpoints
 		for _, other := range before {
-			all.Set(other) // these have passed
+			all.Set(other) // these are valid
 		}
 		return all.Set(s)
 	},
@@ -68,7 +68,8 @@ func check(file string, stdout, stderr io.Writer) error {
 		}
 		err = fmt.Errorf("%s: %w", file, err)
 	}
-	// Not by report: compilers' lines begin with the file, and editors look for that.
+	// Not by report: lines of compilers begin with the file, and editors expect
+	// that.
 	fmt.Fprintln(stderr, err)
 	return failure{errSaid}
 }

@@ -52,7 +52,8 @@ func newDemoCmd() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.add(cmd)
-	// Its lines are for the address that --listen says, so that they can be pasted as they are.
+	// The commands are for the address of --listen, so that they can be pasted
+	// as they are.
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		all, _ := o.addresses()
@@ -63,7 +64,7 @@ func newDemoCmd() *cobra.Command {
 	return cmd
 }
 
-// demoAt is where an endpoint is reached.
+// demoAt returns where an endpoint is reached.
 func demoAt(e endpoint) demo.At {
 	if e.network == "unix" {
 		return demo.At{Socket: e.address}
@@ -118,12 +119,13 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		openBrowser(ls, func(err error) { errs.Printf("note: cannot open the browser: %v", err) })
 	}
 	err = s.serveUntil(stop, hangup)
-	// What came from the cache says nothing where most is no file.
+	// The cache's figures mean nothing where most requests are for no file.
 	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}, refused(srv)))
 	return err
 }
 
-// opened is the endpoint that a listener has become: port 0 is another by now.
+// opened returns the endpoint of an open listener, with the port that the
+// system has chosen for port 0.
 func opened(l listener) endpoint {
 	network := "tcp"
 	if l.Addr().Network() == "unix" {

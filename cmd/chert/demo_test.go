@@ -78,14 +78,14 @@ func pageCommands(t *testing.T, page string) (lines []demo.Command) {
 
 var statusPattern = regexp.MustCompile(`(?m)^HTTP/1\.1 (\d{3}) `)
 
-// tell is the field that an answer has to have.
+// tell is the field that a response with the status must have.
 var tell = map[int]string{
 	http.StatusUnauthorized: "Www-Authenticate: Bearer", http.StatusMethodNotAllowed: "Allow: GET, HEAD, OPTIONS",
 	http.StatusTooManyRequests: "Retry-After: ",
 }
 
-// runCommand gives a line to a shell, as it stands, and looks whether the last answer is what it says. before are other
-// lines for the same shell.
+// runCommand runs a command in a shell and checks the last status against what it promises. before are other lines
+// for the same shell.
 func runCommand(t *testing.T, before string, l demo.Command) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", before+l.Curl)

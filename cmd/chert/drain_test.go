@@ -93,7 +93,7 @@ func TestDrain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, func() bool { // nobody new is let in
+			until(t, func() bool { // no new connection is accepted
 				c, err := net.Dial("tcp", u.Host)
 				if err == nil {
 					c.Close()
@@ -196,7 +196,7 @@ func TestListenerFails(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "the server failed: ") {
 		t.Errorf("error %v", err)
 	}
-	// Serve may begin only after Close, and then closes its listener itself; either way nobody is let in.
+	// Serve may begin only after Close, and then closes its listener itself; either way no connection is accepted.
 	until(t, func() bool {
 		c, err := net.Dial("tcp", s.bindings[1].Addr().String())
 		if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneLine checks an answer of run that is an error: nothing on stdout, and on stderr exactly this line.
+// oneLine checks that run fails: nothing on stdout, and on stderr exactly this line.
 func oneLine(t *testing.T, wantCode int, want string, args ...string) {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, args...)
@@ -153,7 +153,7 @@ func TestFolderErrors(t *testing.T) {
 	oneLine(t, exitFailure, `chert: no such folder: "8000"; for the port: --listen :8000`, "serve", "8000")
 	oneLine(t, exitFailure, `chert: no such folder: "`+missing+`"; the file of --spa comes after an equals sign: --spa=FILE`,
 		"serve", "--spa", missing)
-	// As a script's unset variable gives it. It must not mean the current folder.
+	// As from a script's unset variable. It must not mean the current folder.
 	oneLine(t, exitFailure, `chert: no such folder: ""; give one that exists, as in "chert serve DIR"`, "serve", "")
 	oneLine(t, exitFailure,
 		`chert: "`+file+`" is not a folder; give the folder that holds it, as in "chert serve DIR"`, "serve", file)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fileFlags are the flags that say how a folder is served. Without any, it is served as static.Options' zero value
-// says, and folders without an index are listed.
+// fileFlags are the flags that determine how a folder is served. Without any, it is served with the zero value of
+// static.Options, and folders without an index are listed.
 type fileFlags struct {
 	index           indexFlag
 	noListing       bool
@@ -66,8 +66,8 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// seen notes what the values do not tell, once the command line is read, and returns the flags of these that were
-// given.
+// seen records what the values do not show, once the command line is parsed, and returns those of these flags that
+// were given.
 func (f *fileFlags) seen(given func(flag string) bool) (all []string) {
 	for _, name := range f.names {
 		if given(name) {
@@ -113,7 +113,7 @@ func (f *indexFlag) Set(s string) error {
 	return nil
 }
 
-// innerFile is a path of a file in the folder.
+// innerFile is the path of a file in the folder.
 type innerFile string
 
 func (f *innerFile) String() string { return string(*f) }
@@ -171,7 +171,7 @@ func (f *countFlag) Set(s string) error {
 	return nil
 }
 
-// headerFlag adds the rules of --header. A rule of either flag that comes later wins.
+// headerFlag adds the rules of --header. The last rule of either flag wins.
 type headerFlag []static.Rule
 
 func (f *headerFlag) String() string { return "" }
@@ -201,7 +201,8 @@ func (f *cacheControlFlag) String() string { return "" }
 
 func (f *cacheControlFlag) Type() string { return "rule" }
 
-// directives are what a value may begin with (RFC 9111 section 5.2.2, RFC 5861, RFC 8246); it is no pattern then.
+// directives are the directives that a value may begin with (RFC 9111 section 5.2.2, RFC 5861, RFC 8246); it has no
+// pattern then.
 var directives = map[string]bool{
 	"max-age": true, "s-maxage": true, "no-cache": true, "no-store": true, "no-transform": true, "private": true, "public": true,
 	"must-revalidate": true, "must-understand": true, "proxy-revalidate": true, "immutable": true,

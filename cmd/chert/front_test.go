@@ -32,7 +32,7 @@ func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok 
 	return x, ok
 }
 
-// sent tells who watches the answer, as a server does.
+// sent notifies the watcher of the response, as a server does.
 func sent(x *direct.Exchange) {
 	status := x.Wire().Status()
 	d := wire.Delivery{Status: status, Body: x.Wire().Size(), Complete: true}
@@ -44,7 +44,7 @@ func sent(x *direct.Exchange) {
 	}
 }
 
-// watched is a recorder that tells what becomes of an answer.
+// watched is a recorder that notifies watchers of the delivery.
 type watched struct {
 	*httptest.ResponseRecorder
 	watcher wire.Watcher
@@ -206,7 +206,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// While nothing reads the log, no request is answered on the direct way, no memory is filled, and no line is lost.
+// While the log's reader is stuck, no request is answered on the direct way, memory does not grow, and no line is
+// lost.
 func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
@@ -255,7 +256,7 @@ func (c *closing) ServeDirect(x *direct.Exchange) bool {
 
 func (c *closing) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.ServeDirect(nil) }
 
-// A generation is not closed while somebody uses it, however often it is replaced.
+// A generation is not closed while a request uses it, however often it is replaced.
 func TestReplaceUnderLoad(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64
@@ -381,7 +382,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// What front and sites add to a direct answer.
+// What front and sites add to a direct response.
 func BenchmarkFront(b *testing.B) {
 	page := direct.NewResponse(200, nil, []byte("page"))
 	s := &sites{}

@@ -13,7 +13,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// errNoCommand is returned when chert is called with no command at all.
+// errNoCommand is returned when chert is called without a command.
 var errNoCommand = errors.New(`no command given; to serve a folder: "chert serve DIR"`)
 
 // run is the whole program: it reads args (without the program's name) and returns the exit code.
@@ -32,10 +32,10 @@ func newRootCmd() *cobra.Command {
 		Use:     "chert",
 		Short:   "An HTTP server",
 		Version: version(),
-		// Both are report's duty, so that an error is one line and is printed once.
+		// report does both, so that an error is one line and is printed once.
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// cobra's own check answers a mistyped command with several lines.
+		// cobra's own check reports a mistyped command in several lines.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -47,7 +47,7 @@ func newRootCmd() *cobra.Command {
 			return fmt.Errorf("unknown command %q", args[0])
 		},
 		DisableFlagsInUseLine: true,
-		// SuggestionsFor reads it as it stands; cobra sets the default only on its own path.
+		// SuggestionsFor uses it as it is; cobra sets the default only on its own path.
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("chert {{.Version}}\n")
@@ -56,7 +56,7 @@ func newRootCmd() *cobra.Command {
 	return root
 }
 
-// addCompletion adds cobra's "completion" command, which keeps the output root has now. By itself it answers an
+// addCompletion adds cobra's "completion" command, which uses root's current output. By itself it responds to an
 // unknown shell with its help on stdout and exit code 0, and a script would store that as the completion.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()

@@ -27,8 +27,9 @@ func forwarded(t *testing.T, c *http.Client, url string, lines ...string) int {
 	return res.StatusCode
 }
 
-// Behind trusted proxies a client is who they say, from the right on; what it has
-// written itself, further left, gives it no new bucket. The log has its address.
+// With trusted proxies the client is the one that they report, read from the
+// right; entries further left, which it has written itself, give it no new
+// bucket. The log has its address.
 func TestTrustedProxies(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -83,7 +84,8 @@ func trustedProxies(t *testing.T, file string, args []string) {
 		}
 		got = append(got, r.Remote)
 	}
-	// A line is written after its answer was sent, so the next request's may come before it.
+	// A line is written after its response was sent, so the next request's may
+	// come before it.
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -91,7 +93,7 @@ func trustedProxies(t *testing.T, file string, args []string) {
 	}
 }
 
-// Nobody is believed who is not named.
+// Proxies that are not configured are not trusted.
 func TestUntrustedProxies(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"f": "x"})

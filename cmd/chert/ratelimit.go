@@ -43,7 +43,7 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 
 const defaultRateTimeout = 100 * time.Millisecond
 
-// over puts what was given on the command line over what the file says.
+// over returns r with the values of the command line, which override the file.
 func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (config.RateLimit, error) {
 	if given("rate-limit") {
 		r.Rates = f.rates
@@ -73,8 +73,8 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	return r, nil
 }
 
-// limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
-// buckets by it. The closer may be nil.
+// limited wraps h with limits. memory is the store of the process, which outlives a reload, so that clients do not
+// get new buckets. The closer may be nil.
 func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil
@@ -102,7 +102,7 @@ func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs 
 	return limited, closer, err
 }
 
-// openStore makes sure that the store can be used.
+// openStore opens the store and checks that it can be used.
 func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (*redisstore.Store, error) {
 	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Report: func(line string) { errs.Print(line) }}
 	if r.Failure != "" {
@@ -122,7 +122,7 @@ func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (
 	return store, nil
 }
 
-// checkStore looks at the form of a URL.
+// checkStore checks the form of a URL.
 func checkStore(s string) error {
 	store, err := redisstore.OpenURL(s, nil)
 	if err != nil {
@@ -164,8 +164,8 @@ func (f *storeFlag) String() string { return string(*f) }
 
 func (f *storeFlag) Type() string { return "url" }
 
-// Set takes anything: an error of it would be printed with the value, and that has a password.
-// serveOptions.check looks at it.
+// Set accepts anything: its error would be printed with the value, which contains a password. serveOptions.check
+// checks it.
 func (f *storeFlag) Set(s string) error {
 	*f = storeFlag(s)
 	return nil

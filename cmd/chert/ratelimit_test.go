@@ -63,7 +63,7 @@ func TestRateStoreErrors(t *testing.T) {
 	}
 }
 
-// statuses makes requests over a connection of its own, one after the other.
+// statuses sends requests on one connection, one after the other.
 func statuses(t *testing.T, base string, n int) (counts map[int]int, last *http.Response) {
 	t.Helper()
 	u, err := url.Parse(base)

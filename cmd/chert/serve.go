@@ -13,7 +13,7 @@ import (
 type serveOptions struct {
 	runFlags
 	dir     string
-	config  string // "": dir is served
+	config  string // if "", dir is served
 	files   fileFlags
 	rates   rateFlags
 	conns   connFlags
@@ -21,7 +21,7 @@ type serveOptions struct {
 	given   func(flag string) bool
 }
 
-// check finds what each flag by itself cannot. args are what is left of the command line.
+// check checks the flags together. args are the remaining arguments.
 func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	o.given = cmd.Flags().Changed
 	files := o.files.seen(o.given)
@@ -47,7 +47,7 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 		o.dir = args[0]
 	}
 	if o.config != "" {
-		return nil // the file may have what goes with the flags
+		return nil // the file may have what these flags require
 	}
 	_, err := o.rates.over(config.RateLimit{}, o.given)
 	return err
@@ -126,7 +126,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 }
 
-// startLine goes to stdout, for people and for scripts that asked for port 0.
+// startLine is printed on stdout, for people and for scripts that use port 0.
 func startLine(up *setup, ls []listener) string {
 	return "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
 }

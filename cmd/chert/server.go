@@ -19,7 +19,7 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// server is a running "chert serve". But for front it belongs to the goroutine that called serve.
+// server is a running "chert serve". Except for front it belongs to the goroutine that called serve.
 type server struct {
 	service
 	o      *serveOptions
@@ -29,13 +29,13 @@ type server struct {
 	errsTo errorOutput
 	front  front
 	memory *ratelimit.Memory // of limits, as long as the server runs
-	conns  connLimits        // of the start
+	conns  connLimits        // from the start
 }
 
 // setup is what a reload replaces.
 type setup struct {
 	gen     *generation
-	what    string // is served, for people
+	what    string // what is served, for messages
 	listen  []endpoint
 	chosen  bool // listen is not the default
 	format  logFormat
@@ -43,7 +43,7 @@ type setup struct {
 	conns   connLimits
 }
 
-// serve returns nil after a clean stop. Whatever it returns otherwise is to be printed after "chert: ".
+// serve returns nil after a clean stop. Any other result is printed after "chert: ".
 func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
@@ -54,11 +54,11 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s.front.log = s.log
 	s.errsTo.set(o.log, s.log, stderr)
 
-	// Before anything is opened, so that a signal never leaves a socket file behind.
+	// Before anything is opened, so that no signal leaves a socket file.
 	stop, hangup, release := signals()
 	defer release()
 
-	// A reload means what is at these paths then, also if the current folder has been renamed.
+	// A reload uses what is at these paths then, also if the current folder has been renamed.
 	dir, file := absolute(o.dir), absolute(o.config)
 	first, err := s.load()
 	o.dir, o.config = dir, file
@@ -74,7 +74,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
-		// Every request waits for the store: on the loop one after the other, in the pool side by side.
+		// Every request waits for the store: on the loop one after the other, on goroutines concurrently.
 		s.srv.Placement = chert.Pooled
 	}
 	if s.bindings, err = s.bind(first.listen); err != nil {
@@ -96,7 +96,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	return err
 }
 
-// load makes ready what the command line, and the file it names, say now.
+// load prepares the current configuration of the command line and the file that it names.
 func (s *server) load() (*setup, error) {
 	o := s.o
 	up := &setup{format: o.log, timeout: o.shutdownTimeout}
@@ -121,7 +121,7 @@ func (s *server) load() (*setup, error) {
 		var listen endpoints
 		for _, text := range cfg.Listen {
 			if err := listen.Set(text); err != nil {
-				panic(err) // configChecks has taken it
+				panic(err) // configChecks has accepted it
 			}
 		}
 		up.listen, up.chosen = listen, true
@@ -139,7 +139,8 @@ func (s *server) load() (*setup, error) {
 	return up, nil
 }
 
-// generate makes up's generation of a handler and what cfg wants before it. After an error files are closed.
+// generate makes up's generation of a handler and the middleware that cfg configures. After an error files are
+// closed.
 func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files ...*static.Handler) error {
 	proxies := cfg.Proxies
 	if s.o.given("trusted-proxy") {
@@ -167,14 +168,14 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	return nil
 }
 
-// use makes requests go to up from now on.
+// use makes up the current setup for requests.
 func (s *server) use(up *setup) {
 	s.errsTo.set(up.format, s.log, s.stderr)
 	s.timeout = up.timeout
 	s.front.replace(up.gen)
 }
 
-// reloadAll puts what the file or the folder is now in place of what it was. If anything is wrong nothing changes.
+// reloadAll replaces the setup by the current file or folder. After an error nothing has changed.
 func (s *server) reloadAll() {
 	up, err := s.load()
 	var bindings []*binding
@@ -201,15 +202,15 @@ func (s *server) reloadAll() {
 			s.begin(b)
 		}
 	}
-	// Last: at no time is nothing open.
+	// Last, so that some listener is always open.
 	unbind(slices.DeleteFunc(slices.Clone(old), func(b *binding) bool { return slices.Contains(bindings, b) }))
 	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings)))
 }
 
-// errorOutput is where the server's errors go. It may be changed while they come.
+// errorOutput is the destination of the server's errors. It is safe to change during use.
 type errorOutput struct{ to atomic.Pointer[log.Logger] }
 
-// set chooses the format. Without a log of requests errors are few and are not gathered.
+// set selects the format. Without a log of requests errors are few and are not buffered.
 func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
 	var to io.Writer = l
 	if f == logOff {
@@ -223,10 +224,10 @@ func (o *errorOutput) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// showFolder is the whole path of a folder.
+// showFolder returns the absolute path of a folder for messages.
 func showFolder(dir string) string { return quote(absolute(dir)) }
 
-// absolute is the whole path of a file or folder; "" is none.
+// absolute returns the absolute path of a file or folder; "" stays "".
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
@@ -234,7 +235,7 @@ func absolute(path string) string {
 	return path
 }
 
-// showCount is "3 sites" or "3 sites and 1 redirect".
+// showCount returns a text such as "3 sites" or "3 sites and 1 redirect".
 func showCount(cfg *config.Config) string {
 	text := plural(len(cfg.Sites), "site")
 	if n := len(cfg.Redirects); n > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/chert-http/chert"
 )
 
-// service is what "chert serve" and "chert demo" have in common: listeners that are served until a signal. It belongs to
-// one goroutine.
+// service is what "chert serve" and "chert demo" share: listeners that are served until a signal arrives. It belongs
+// to one goroutine.
 type service struct {
 	srv      *chert.Server
 	stdout   io.Writer
@@ -27,14 +27,14 @@ type service struct {
 	failed   chan error
 }
 
-// binding is a listener that is served, or will be.
+// binding is a listener that is served or will be.
 type binding struct {
 	listener
 	at     endpoint
-	closed atomic.Bool // by reload: it has not failed
+	closed atomic.Bool // by a reload: it has not failed
 }
 
-// bind opens every endpoint or none, but takes those that are open already. After an error all is as it was.
+// bind opens every endpoint or none, and reuses those that are open already. After an error everything is as before.
 func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 	var opened []*binding
 	for _, e := range all {
@@ -61,8 +61,8 @@ func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 	return bindings, nil
 }
 
-// changeAccess gives the sockets among bindings the access that all, their endpoints, have now. If that cannot be done for
-// one, all keep what they had.
+// changeAccess sets the access of the sockets among bindings to that of all, their endpoints. If that fails for one,
+// all keep what they had.
 func changeAccess(bindings []*binding, all []endpoint) error {
 	for i, b := range bindings {
 		if b.file == nil || b.at.access == all[i].access {
@@ -99,7 +99,7 @@ func listeners(bindings []*binding) (ls []listener) {
 	return ls
 }
 
-// begin serves a binding that is not served yet.
+// begin serves a binding for the first time.
 func (s *service) begin(b *binding) {
 	go func() {
 		if err := s.srv.Serve(b.Listener); !b.closed.Load() {
@@ -111,7 +111,7 @@ func (s *service) begin(b *binding) {
 	}()
 }
 
-// serveUntil serves until a listener fails or the server is told to stop.
+// serveUntil serves until a listener fails or a signal stops the server.
 func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	s.failed = make(chan error, 1)
 	for _, b := range s.bindings {

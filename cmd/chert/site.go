@@ -32,7 +32,7 @@ func (o *serveOptions) openFolder(errs *log.Logger) (*static.Handler, error) {
 	return static.New(o.dir, opts)
 }
 
-// sites hands a request to the site of its host. It is immutable.
+// sites passes a request to the site of its host. It is immutable.
 type sites struct {
 	table vhost.Table[direct.Handler]
 	files []*static.Handler
@@ -60,7 +60,7 @@ func buildSites(cfg *config.Config, errs *log.Logger) (*sites, error) {
 
 func (s *sites) add(hosts []vhost.Pattern, h direct.Handler) {
 	for _, p := range hosts {
-		s.table.Add(p, h) // config has seen to it that none is there twice
+		s.table.Add(p, h) // config has rejected duplicates
 	}
 }
 
@@ -70,8 +70,8 @@ func (s *sites) close() {
 	}
 }
 
-// misdirected answers a request for a host that has no site. RFC 9110 section 15.5.20: the request was directed at a
-// server that is unable to produce an authoritative response for the target URI.
+// misdirected responds to a request for a host that has no site. RFC 9110 section 15.5.20: the request was directed
+// at a server that is unable to produce an authoritative response for the target URI.
 var misdirected = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
 	[]byte("421 no site of that name is served here\n"))
 
@@ -94,7 +94,7 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// redirect sends every request elsewhere.
+// redirect redirects every request.
 type redirect struct {
 	to     string // as in config.Redirect
 	status int
@@ -113,7 +113,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 	to := d.to
 	if strings.Contains(to, "{host}") {
 		host := vhost.Name(x.Host())
-		if !plainHost(host) { // of a site for every host, whatever the client calls it
+		if !plainHost(host) { // a site for every host sees any name that clients send
 			x.Send(misdirected)
 			return
 		}
@@ -122,7 +122,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 		}
 		to = strings.ReplaceAll(to, "{host}", host)
 	}
-	// Last, and once: what the client sends may look like {host}.
+	// Last, and once: the client's text may contain {host}.
 	if before, ok := strings.CutSuffix(to, "{uri}"); ok {
 		to = string(percent.Append([]byte(before), targetURI(x), inTarget))
 	}
@@ -130,7 +130,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 	x.SetHeader("Location", to)
 }
 
-// plainHost reports whether a host is a name or an address and nothing that a URL would end it with.
+// plainHost reports whether a host is only a name or an address, with no byte that would end it in a URL.
 func plainHost(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -141,7 +141,7 @@ func plainHost(s string) bool {
 	return s != ""
 }
 
-// targetURI is the path and query of a request; it begins with a slash.
+// targetURI returns the path and query of a request; it begins with a slash.
 func targetURI(x *direct.Exchange) string {
 	if len(x.Wire().Target()) > 0 && x.Wire().Target()[0] == '/' {
 		return string(x.Wire().Target())
@@ -157,6 +157,6 @@ func targetURI(x *direct.Exchange) string {
 	return "/"
 }
 
-// inTarget is what can stand in a URL and would not end an attribute or a field; a percent sign is taken to be one of the
-// encoding.
+// inTarget has the bytes that may be in a URL and would not end an attribute or a field; a percent sign is assumed to
+// begin an escape.
 var inTarget = percent.But("\"<>\\^`{|}")

@@ -14,23 +14,24 @@ import (
 	"strings"
 )
 
-// access says who may connect to a socket: on Linux, whoever may write to its file. The zero value leaves what the
-// system gives a new file, which other users cannot write to as a rule: a proxy that runs as one is refused.
+// access determines who may connect to a socket: on Linux, every process that may write to its file. The zero value
+// leaves the mode and group of a new file, which other users usually cannot write to: a proxy that runs as another
+// user is refused.
 type access struct {
-	mode  fs.FileMode // 0: as the umask has it
+	mode  fs.FileMode // 0: according to the umask
 	group string      // a name or a number; "": that of the process
 }
 
 const wantAccess = "want unix:/path?mode=0660&group=www-data; either may be left out"
 
-// parseSocket reads what stands after "unix:". A question mark ends the path.
+// parseSocket parses the text after "unix:". A question mark ends the path.
 func parseSocket(s string) (endpoint, error) {
 	path, query, options := strings.Cut(s, "?")
 	e := endpoint{network: "unix", address: path}
 	if path == "" {
 		return endpoint{}, errors.New("want a path after unix:, as in unix:/run/chert.sock")
 	}
-	// Package net takes a leading @ for a name outside the file system.
+	// Package net treats a leading @ as a name outside the file system.
 	if strings.HasPrefix(path, "@") {
 		return endpoint{}, errors.New("want a path after unix:; abstract sockets are not supported")
 	}
@@ -57,7 +58,7 @@ func parseSocket(s string) (endpoint, error) {
 	return e, nil
 }
 
-// String is what follows the path.
+// String returns what follows the path.
 func (a access) String() string {
 	var all []string
 	if a.mode != 0 {
@@ -72,10 +73,10 @@ func (a access) String() string {
 	return "?" + strings.Join(all, "&")
 }
 
-// socketFile is the file of a socket that we listen on.
+// socketFile is the file of a listening socket.
 type socketFile struct {
 	path string
-	made fs.FileInfo // as the system has made it
+	made fs.FileInfo // as the system made it
 }
 
 // ours reports whether info is of that file. Another may have its name by now, with the same inode number, hence the
@@ -84,16 +85,16 @@ func (f *socketFile) ours(info fs.FileInfo) bool {
 	return os.SameFile(info, f.made) && info.ModTime().Equal(f.made.ModTime())
 }
 
-// remove may be called more than once. The listener may have removed the file already when it was closed, and while
-// requests were drained a successor may have put its own socket there.
+// remove may be called more than once. The listener may have removed the file already when it was closed, and a
+// successor may have put its own socket there while requests were drained.
 func (f *socketFile) remove() {
 	if now, err := os.Lstat(f.path); err == nil && f.ours(now) {
 		os.Remove(f.path)
 	}
 }
 
-// apply gives the file the group and the mode of a, and what a leaves out as the system had it. After an error both are
-// what they were.
+// apply sets the group and the mode of the file; what a leaves out becomes as the system made it. After an error both
+// are as before.
 func (f *socketFile) apply(a access) error {
 	now, err := os.Lstat(f.path)
 	if err == nil && !f.ours(now) {
@@ -112,7 +113,7 @@ func (f *socketFile) apply(a access) error {
 		mode = a.mode
 	}
 	if gid != groupOf(now) {
-		// At no time may a mode hold for the group that the other mode is for.
+		// Neither mode may ever be in force for the other's group.
 		if err = os.Chmod(f.path, old&^0o070); err == nil {
 			if err = os.Lchown(f.path, -1, gid); err != nil {
 				os.Chmod(f.path, old)
@@ -133,7 +134,7 @@ func (f *socketFile) apply(a access) error {
 	return nil
 }
 
-// groupName is how a's group, which has the number gid, is called in an error.
+// groupName returns the name of a's group, which has the number gid, for an error.
 func (a access) groupName(gid int) string {
 	if a.group == "" {
 		return strconv.Itoa(gid)
@@ -145,7 +146,7 @@ func lookupGroup(name string) (gid int, err error) {
 	if g, err := user.LookupGroup(name); err == nil {
 		name = g.Gid
 	}
-	// The system takes 32 bits of a number, in which 4294967296 is root's group, and all ones for no change.
+	// The system uses 32 bits of a number, in which 4294967296 is root's group, and all ones mean no change.
 	n, err := strconv.ParseUint(name, 10, 32)
 	if err != nil || n == math.MaxUint32 {
 		return 0, fmt.Errorf("there is no group %q; give its name or number", name)

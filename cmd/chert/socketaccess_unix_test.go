@@ -50,7 +50,7 @@ func checkAccess(t *testing.T, sock string, mode os.FileMode, gid int) {
 	}
 }
 
-// One that cannot be given away is not left behind.
+// A socket whose group cannot be set is removed.
 func TestSocketAccessFails(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")
@@ -169,7 +169,7 @@ func TestReloadAccessFails(t *testing.T) {
 		checkAccess(t, one, 0o660, os.Getgid())
 		checkAccess(t, two, fresh, os.Getgid())
 	}
-	// What was not changed is not taken for changed.
+	// What was not changed does not count as changed.
 	write(t, file, config("?mode=0666", "", ""))
 	p.reload()
 	checkAccess(t, one, 0o666, os.Getgid())

@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// These systems report such errors as text only; the general message has to do.
+// These systems report such errors as text only; the general message must
+// suffice.
 
 func isAddrInUse(error) bool { return false }
 
@@ -17,7 +18,7 @@ func isRefused(error) bool { return false }
 
 func isBadName(error) bool { return false }
 
-// groupOf is -1: files have no group here.
+// groupOf returns -1: files have no group here.
 func groupOf(fs.FileInfo) int { return -1 }
 
 func detach(*exec.Cmd) {}

@@ -15,8 +15,8 @@ func isAddrUnknown(err error) bool { return errors.Is(err, syscall.EADDRNOTAVAIL
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// isBadName reports whether err says that no file can have such a name. An error without a number is not the system's:
-// the name was refused before the system was asked.
+// isBadName reports whether err means that no file can have such a name. An error without a number is not the
+// system's: the name was refused before the system call.
 func isBadName(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -29,7 +29,7 @@ func isBadName(err error) bool {
 	return false
 }
 
-// groupOf is the number of a file's group.
+// groupOf returns the number of a file's group.
 func groupOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Gid)
@@ -37,5 +37,5 @@ func groupOf(info fs.FileInfo) int {
 	return -1
 }
 
-// detach keeps Ctrl-C, which the terminal sends to a whole group of processes, from ending the browser as well.
+// detach keeps Ctrl-C, which the terminal sends to a whole process group, from ending the browser as well.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

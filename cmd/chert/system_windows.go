@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Winsock's numbers. The constants of the same meaning in package syscall are inventions that no call returns.
+// The numbers of Winsock. The constants of the same meaning in package syscall are invented; no call returns them.
 const (
 	wsaeAddrInUse    = syscall.Errno(10048)
 	wsaeAddrNotAvail = syscall.Errno(10049)
 	wsaeConnRefused  = syscall.Errno(10061)
 )
 
-// Win32's numbers for names that no file can have.
+// The numbers of Win32 for names that no file can have.
 const (
 	errorInvalidName        = syscall.Errno(123)
 	errorBadPathname        = syscall.Errno(161)
@@ -27,8 +27,8 @@ func isAddrUnknown(err error) bool { return errors.Is(err, wsaeAddrNotAvail) }
 
 func isRefused(err error) bool { return errors.Is(err, wsaeConnRefused) }
 
-// isBadName reports whether err says that no file can have such a name. An error without a number is not the system's:
-// the name was refused before the system was asked.
+// isBadName reports whether err means that no file can have such a name. An error without a number is not the
+// system's: the name was refused before the system call.
 func isBadName(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -41,7 +41,7 @@ func isBadName(err error) bool {
 	return false
 }
 
-// groupOf is -1: files have no group here.
+// groupOf returns -1: files have no group here.
 func groupOf(fs.FileInfo) int { return -1 }
 
 func detach(*exec.Cmd) {}

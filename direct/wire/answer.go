@@ -9,12 +9,12 @@ import (
 	"unsafe"
 )
 
-// This file is the answer as a server sees it.
+// This file is the response as a server sees it.
 
-// keepBody is the largest buffer for a body that is kept.
+// keepBody is the largest body buffer that is reused, in bytes.
 const keepBody = 16 << 10
 
-// Drop ends an exchange that will not be answered. For servers.
+// Drop ends an exchange that gets no response. For servers.
 func (x *Exchange) Drop() {
 	if w := x.TakeWatcher(); w != nil {
 		defer w.Sent(Delivery{}) // also if Done panics
@@ -22,11 +22,12 @@ func (x *Exchange) Drop() {
 	x.release()
 }
 
-// Reset makes x fresh for r. For servers.
+// Reset reuses x for the request r. For servers.
 func (x *Exchange) Reset(r Request) {
 	x.release()
-	// One by one: a new Exchange that keeps the room of the old would be made
-	// elsewhere and copied. Nothing of an earlier handler's is kept alive.
+	// Field by field: assigning a new Exchange that keeps the old slices would
+	// build it elsewhere and copy it. Nothing of an earlier handler is kept
+	// alive.
 	x.req = r
 	x.pattern, x.plain, x.w, x.status, x.ready = "", nil, nil, 0, nil
 	empty(&x.values)
@@ -42,9 +43,10 @@ func (x *Exchange) Reset(r Request) {
 	}
 }
 
-// empty keeps the room of a slice and nothing that was in it.
+// empty empties a slice, keeps its capacity, and clears its elements.
 func empty[T any](s *[]T) {
-	// There are few; clear, and a loop that is taken for it, cost more for them.
+	// There are few; clear, or a loop that is compiled to it, costs more for
+	// them.
 	var zero T
 	for i := len(*s) - 1; i >= 0; i-- {
 		(*s)[i] = zero
@@ -52,22 +54,23 @@ func empty[T any](s *[]T) {
 	*s = (*s)[:0]
 }
 
-// An Answer is what a server has to send: the status line, the fields in their
-// order, what the server itself adds, and the body, which is Body or File.
+// An Answer is the response that a server has to send: the status, the fields
+// in their order, and the body, which is Body or File.
 type Answer struct {
 	Status int
 	Fields []Field
-	// Ready is what Status and Fields are of, if the handler sent a Response.
+	// Ready has Status and Fields if the handler sent a Response, else it is
+	// nil.
 	Ready *Response
 	Body  []byte // empty for HEAD
 	File  File   // File.File is nil unless the body is a part of a file
-	// HasDate: Date is among the fields; else the server adds it.
+	// HasDate: Fields has a Date; otherwise the server adds one.
 	HasDate bool
-	// Watcher, if not nil, is told what becomes of the answer by who sends it.
+	// Watcher, if not nil, must be notified of the delivery by the server.
 	Watcher Watcher
 }
 
-// Length is that of the body that is sent.
+// Length returns the length of the body, in bytes.
 func (a *Answer) Length() int64 {
 	if a.File.File != nil {
 		return a.File.Len
@@ -75,9 +78,9 @@ func (a *Answer) Length() int64 {
 	return int64(len(a.Body))
 }
 
-// Finish completes the answer. For servers, once, after the handler has
-// returned. What it gives is valid until the next Reset; who takes File calls
-// its Done.
+// Finish completes the response. Servers call it once, after the handler has
+// returned. The result is valid until the next Reset. A server that receives a
+// File must call its Done.
 func (x *Exchange) Finish() (a Answer) {
 	head := x.req.Method == http.MethodHead
 	if r := x.ready; r != nil {
@@ -87,7 +90,7 @@ func (x *Exchange) Finish() (a Answer) {
 			a.Body = nil
 		}
 		if r.ofFile && !head && x.file.Len > 0 {
-			a.File, x.file = x.file, File{} // the server's now
+			a.File, x.file = x.file, File{} // it belongs to the server now
 		}
 		x.release()
 		return a
@@ -101,14 +104,14 @@ func (x *Exchange) Finish() (a Answer) {
 		x.release()
 		a.File = File{}
 	}
-	x.file = File{} // the server's now
+	x.file = File{} // it belongs to the server now
 	if head || !bodyAllowed(a.Status) || a.File.File != nil {
 		a.Body = nil
 	}
 	return a
 }
 
-// release ends the use of a file that is not sent.
+// release calls Done of a file that is not sent.
 func (x *Exchange) release() {
 	f := x.file
 	x.file = File{} // first: Done may panic, and is called once
@@ -121,7 +124,7 @@ func isDate(f Field) bool { return f.Name == "Date" }
 
 // complete adds Content-Length and Content-Type where they belong and sorts the
 // fields, as net/http's servers do. Fields of the same name keep their order.
-// The length may lie in digits.
+// The length may be a view of digits.
 func complete(fields []Field, status int, body []byte, file *File, head bool, digits []byte) []Field {
 	size := int64(len(body))
 	if file.File != nil {
@@ -144,7 +147,8 @@ func complete(fields []Field, status int, body []byte, file *File, head bool, di
 			}
 			fields = append(fields, Field{"Content-Type", http.DetectContentType(body)})
 		}
-		// Nothing written for HEAD does not mean that GET would give nothing.
+		// That nothing was written for HEAD does not mean that GET would send
+		// nothing.
 		if size > 0 || !head {
 			fields = append(fields, Field{"Content-Length", lengthText(size, digits)})
 		}
@@ -160,7 +164,7 @@ func coded(fields []Field) bool {
 	return i >= 0 && fields[i].Value != ""
 }
 
-// beginning is what of a file its type is guessed from.
+// beginning reads the part of a file from which its type is guessed.
 func beginning(f *File) []byte {
 	var b [512]byte
 	n, _ := io.ReadFull(io.NewSectionReader(f.File, f.Offset, f.Len), b[:])
@@ -171,8 +175,8 @@ func bodyAllowed(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// lengthText is the value of Content-Length; those of small bodies are not made
-// anew each time, others lie in digits.
+// lengthText returns the value of Content-Length. Those of small bodies are
+// made once; others are views of digits.
 func lengthText(n int64, digits []byte) string {
 	if n < int64(len(lengths)) {
 		return lengths[n]
@@ -188,7 +192,7 @@ var lengths = func() (t [2048]string) {
 	return t
 }()
 
-// A Response is a direct.Response: an answer made beforehand. It is
+// A Response is a direct.Response: a response prepared in advance. It is
 // immutable and safe for concurrent use.
 type Response struct {
 	status  int
@@ -202,8 +206,8 @@ type Response struct {
 }
 
 // NewResponse makes a Response. It copies header and body. It panics where
-// SetStatus and SetHeader do, but that header may have a Content-Length, which
-// is replaced.
+// SetStatus and SetHeader do, except that header may have a Content-Length,
+// which is replaced.
 func NewResponse(status int, header http.Header, body []byte) *Response {
 	var x Exchange
 	x.SetStatus(status)
@@ -221,8 +225,8 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 }
 
 // NewFileResponse makes a Response whose body is a part of a file, of length
-// bytes, which SendFileAs gives anew each time. It copies header, which must have
-// a Content-Type, and panics where NewResponse does.
+// bytes, which each SendFileAs supplies. It copies header, which must have a
+// Content-Type, and panics where NewResponse does.
 func NewFileResponse(status int, header http.Header, length int64) *Response {
 	r := NewResponse(status, header, nil)
 	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Name == "Content-Type" }) {
@@ -237,7 +241,7 @@ func NewFileResponse(status int, header http.Header, length int64) *Response {
 	return r
 }
 
-// Status is the response's status.
+// Status returns the response's status.
 func (r *Response) Status() int { return r.status }
 
 // ServeHTTP implements http.Handler. It does not read the request's body.
@@ -246,7 +250,7 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	for _, f := range r.fields {
 		if !isList(f.Name) {
-			delete(h, f.Name) // as addKept has it
+			delete(h, f.Name) // as in addKept
 		}
 	}
 	for _, f := range r.fields {
@@ -258,15 +262,15 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// mustBeWhole panics if r is to be sent without the file that it is of.
+// mustBeWhole panics if r would be sent without its file.
 func (r *Response) mustBeWhole(method string) {
 	if r.ofFile && method != http.MethodHead {
 		panic("direct: a Response of NewFileResponse is sent without its file")
 	}
 }
 
-// Head returns what encode makes of the status and the fields. It is called
-// when they are first asked for; all servers must encode them alike. For
+// Head returns the status line and the fields as encode makes them, and caches
+// the result: encode is called once, so all servers must encode alike. For
 // servers.
 func (r *Response) Head(encode func(status int, fields []Field) []byte) []byte {
 	if b := r.head.Load(); b != nil {

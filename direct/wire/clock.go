@@ -4,17 +4,18 @@ import "time"
 
 var clockStart = time.Now()
 
-// Clock reads a clock that is never set, in the time since some moment of the
-// process. A reading costs some tens of nanoseconds: see Exchange.Now.
+// Clock returns the time since a fixed moment of the process, by the monotonic
+// clock. A reading costs some tens of nanoseconds: see Exchange.Now.
 func Clock() time.Duration { return time.Since(clockStart) }
 
-// ClockAt is what Clock is at t, which must be of this process and have the
-// reading of the monotonic clock that time.Now gives. For servers.
+// ClockAt returns what Clock returned at t, a time.Now of this process with its
+// monotonic reading. For servers.
 func ClockAt(t time.Time) time.Duration { return t.Sub(clockStart) }
 
-// Now is when the request came, by Clock: the server's Time, which costs
-// nothing, or if it has not said, when Now was first called. It stays the same
-// until the exchange ends, so that all who ask mean the same moment.
+// Now returns when the request arrived, by Clock: the server's Time, which
+// costs nothing, or, if the server has set none, the time of the first call of
+// Now. It stays the same until the exchange ends, so all callers agree on one
+// moment.
 func (x *Exchange) Now() time.Duration {
 	if x.req.Time == 0 {
 		x.req.Time = Clock()

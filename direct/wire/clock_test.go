@@ -29,7 +29,8 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// What an exchange was is not seen by the next, and not kept alive.
+// A reused exchange shows nothing of the one before, and does not keep it
+// alive.
 func TestResetForgets(t *testing.T) {
 	t.Parallel()
 	x := Exchange{
@@ -44,7 +45,7 @@ func TestResetForgets(t *testing.T) {
 	x.SetValue("k", "v")
 	x.WriteString("body")
 	for v, i := reflect.ValueOf(x), 0; i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "digits" { // which say nothing by themselves
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "digits" { // digits has no meaning by itself
 			t.Fatalf("%s is new: the test must set it", name)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"unsafe"
 )
 
-// A Request is what a server has read. Its slices are the server's buffers: they
-// must not be changed, and are not valid after the handler has returned.
+// A Request is what a server has read. Its slices are the server's buffers:
+// they must not be changed, and are not valid after the handler has returned.
 type Request struct {
 	Method   string
 	Target   []byte // as received (RFC 9112 section 3.2)
-	Path     []byte // percent-decoded; "*" and "" as net/http has them
+	Path     []byte // percent-decoded; "*" and "" as in net/http
 	RawQuery []byte // without the question mark
 	Host     []byte
 	Body     []byte // whole, at most direct.MaxBody
@@ -22,34 +22,35 @@ type Request struct {
 	RemoteAddr string
 	Peer       *Peer
 	Fields     Fields
-	// Time is when the server turned to the request, by Clock; 0 if it does not
-	// say. See Exchange.Now.
+	// Time is when the server began to handle the request, by Clock; 0 if it is
+	// not set. See Exchange.Now.
 	Time time.Duration
 }
 
-// Fields are a request's header fields. The slices are the server's.
+// Fields gives access to a request's header fields. The slices belong to the
+// server.
 type Fields interface {
 	// Get returns the first value of the named field, nil if there is none.
-	// name is in any case. Host is not among the fields.
+	// Names are case-insensitive. Host is not among the fields.
 	Get(name string) []byte
-	// First is Get, and how many lines there are of the field.
+	// First returns what Get does, and the number of lines of the field.
 	First(name string) (value []byte, n int)
-	// All goes through all fields, in no particular order. Names are as the
+	// All iterates over all fields, in no particular order. Names are as the
 	// client wrote them or in canonical form.
 	All() iter.Seq2[[]byte, []byte]
 }
 
-// A Field is one header field of an answer; its name is in canonical form.
+// A Field is one header field of a response; its name is in canonical form.
 type Field struct{ Name, Value string }
 
-// An Exchange is a direct.Exchange with all that servers, routers and middleware
-// need of it. It is used by one goroutine and ends with the handler's return.
+// An Exchange is a direct.Exchange with everything that servers, routers and
+// middleware need of it. One goroutine uses it, until the handler returns.
 type Exchange struct {
 	req     Request
 	pattern string
 
 	values []pathValue
-	plain  *http.Request // what x is made of on the plain way, else nil
+	plain  *http.Request // the request on the plain way, else nil
 	w      http.ResponseWriter
 	status int
 	fields []Field
@@ -57,14 +58,14 @@ type Exchange struct {
 	ready  *Response
 	file   File
 	digits [20]byte // of Content-Length
-	outer  outer    // what middleware has added
-	server remote   // what it was before SetRemoteAddr
-	moved  bool     // there was a SetRemoteAddr
-	// watcher is told what becomes of the answer; nil for nobody.
+	outer  outer    // added by middleware
+	server remote   // the address before SetRemoteAddr
+	moved  bool     // SetRemoteAddr was called
+	// watcher is notified of the delivery; it may be nil.
 	watcher Watcher
 }
 
-// A pathValue is what one wildcard of the pattern stands for.
+// A pathValue is the value of one wildcard of the pattern.
 type pathValue struct {
 	name  string
 	value []byte
@@ -114,8 +115,8 @@ func (x *Exchange) SetRemoteAddr(addr string) {
 	x.req.RemoteAddr, x.req.Peer = addr, nil
 }
 
-// ResetRemoteAddr undoes SetRemoteAddr: the request goes to the plain way, where
-// middleware decides again.
+// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the plain
+// way, where middleware decides again.
 func (x *Exchange) ResetRemoteAddr() {
 	if x.moved {
 		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer
@@ -123,17 +124,17 @@ func (x *Exchange) ResetRemoteAddr() {
 	}
 }
 
-// A remote is what the server has said of the client.
+// A remote is the client's address as the server has set it.
 type remote struct {
 	addr string
 	peer *Peer
 }
 
-// Time returns when the server turned to the request, by Clock, or 0 if it does
-// not say. See Now.
+// Time returns when the server began to handle the request, by Clock, or 0 if
+// it is not set. See Now.
 func (x *Exchange) Time() time.Duration { return x.req.Time }
 
-// SetTime sets Time, for what cannot wait for Now.
+// SetTime sets Time. For middleware that needs the time before a call of Now.
 func (x *Exchange) SetTime(t time.Duration) { x.req.Time = t }
 
 // Pattern returns the pattern of the route that a router has chosen, as in
@@ -143,7 +144,7 @@ func (x *Exchange) Pattern() string { return x.pattern }
 // SetPattern sets the pattern. For routers.
 func (x *Exchange) SetPattern(pattern string) { x.pattern = pattern }
 
-// PathValue is direct.Exchange's.
+// PathValue does what direct.Exchange's does.
 func (x *Exchange) PathValue(name string) []byte {
 	for i := range x.values {
 		if x.values[i].name == name {
@@ -158,8 +159,8 @@ func (x *Exchange) PathValue(name string) []byte {
 	return nil
 }
 
-// SetPathValue makes PathValue return value for name. For routers; x keeps both
-// until the exchange ends.
+// SetPathValue makes PathValue return value for name. For routers; x retains
+// both until the exchange ends.
 func (x *Exchange) SetPathValue(name string, value []byte) {
 	for i := range x.values {
 		if x.values[i].name == name {
@@ -170,21 +171,20 @@ func (x *Exchange) SetPathValue(name string, value []byte) {
 	x.values = append(x.values, pathValue{name, value})
 }
 
-// A File is a part of a regular file that is to be sent. Any number of answers
-// may send the same File at the same time: its own offset is neither used nor
-// moved.
+// A File is a part of a regular file that is to be sent. Responses may share a
+// File and send it concurrently: its own offset is neither used nor moved.
 type File struct {
 	File        *os.File
 	Offset, Len int64
-	// Check, if not nil, is called before the server goes on with File: on an
-	// event loop each time it has had to wait for the client, elsewhere after a
-	// MiB at the latest. An error ends the connection: the rest would not be of
-	// what was begun.
+	// Check, if not nil, is called before the server continues with File: on an
+	// event loop after each time it had to wait for the client, elsewhere at
+	// least once for each MiB. An error ends the connection, for a file that
+	// has changed since the response began.
 	Check func() error
-	// Done, if not nil, is called once, when the server is through with File.
-	// File must stay open until then. Done must not wait.
+	// Done, if not nil, is called once, when the server no longer needs File.
+	// File must stay open until then. Done must not block.
 	Done func()
 }
 
-// bytesOf views s without a copy; what looks at it must not write.
+// bytesOf returns a view of s, which must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

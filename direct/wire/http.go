@@ -16,22 +16,22 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 // MaxBody is direct.MaxBody.
 const MaxBody = 64 << 10
 
-// ServeHTTP answers r as direct.ServeHTTP does.
+// ServeHTTP does what direct.ServeHTTP does.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	if body, ok := readBody(w, r); ok {
 		respond(w, r, body, serve)
 	}
 }
 
-// Respond answers r as direct.Respond does.
+// Respond does what direct.Respond does.
 func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	respond(w, r, nil, serve)
 }
 
-// View makes x a view of a request that came the plain way, without its body. It
-// is for middleware that decides for both ways by the same code; x does not answer
-// w. What x.SetValue sets is in the context of the request that Plain returns. x must
-// be new, or Reset.
+// View makes x, which must be new or Reset, a view of a request on the plain way,
+// without its body. It lets middleware decide for both ways with the same code;
+// what x sets as a response is not sent to w. Values that x.SetValue sets are in
+// the context of the request that Plain returns.
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	q := &x.req
 	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr, headerFields(r.Header)
@@ -41,8 +41,8 @@ func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	x.pattern, x.plain, x.w = r.Pattern, r, w
 }
 
-// Plain returns what View was given, or what has replaced it; nil and nil on the
-// direct way.
+// Plain returns the writer and the request that View or SetPlain was given; nil
+// and nil on the direct way.
 func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
 	if values := x.outer.values; x.w != nil && len(values) > 0 {
 		ctx := x.plain.Context()
@@ -55,8 +55,8 @@ func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
 	return x.Viewed()
 }
 
-// SetPlain replaces what Plain returns.
-func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.w, x.plain = w, r }
+// SetPlain replaces the results of Plain.
+func (x *Exchange) SetPlain(w http.ResponseWriter, r *http.Request) { x.View(w, r) }
 
 // Viewed returns what Plain does, but the request may lack values.
 func (x *Exchange) Viewed() (http.ResponseWriter, *http.Request) {
@@ -85,7 +85,7 @@ func respond(w http.ResponseWriter, r *http.Request, body []byte, serve func(x *
 	exchanges.Put(x)
 }
 
-// write sends the answer.
+// write sends the response.
 func (x *Exchange) write(w http.ResponseWriter) {
 	a := x.Finish()
 	if done := a.File.Done; done != nil {
@@ -93,7 +93,7 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	}
 	d := Delivery{Status: a.Status}
 	if watcher := a.Watcher; watcher != nil {
-		watcher.Keep() // x is used for others before the answer is sent
+		watcher.Keep() // x is reused before the response is sent
 		if !Watch(w, kept(watcher)) {
 			defer func() { watcher.Sent(d) }()
 		}
@@ -102,7 +102,8 @@ func (x *Exchange) write(w http.ResponseWriter) {
 	x.giveBack(h)
 	for _, f := range a.Fields {
 		if f.Name == "Content-Length" {
-			f.Value = strings.Clone(f.Value) // it is x's, and the header may be kept
+			delete(h, f.Name)                // there may be one of another response, which was not sent
+			f.Value = strings.Clone(f.Value) // it is a view of x, and the header may be retained
 		}
 		h[f.Name] = append(h[f.Name], f.Value)
 	}
@@ -111,16 +112,16 @@ func (x *Exchange) write(w http.ResponseWriter) {
 		w.Write(a.Body)
 	}
 	if a.File.File != nil && SendFile(w, a.File) != nil {
-		// The rest of what was announced will not come.
+		// The rest of what the head announced will not come.
 		panic(http.ErrAbortHandler)
 	}
 	d.Body, d.Complete = a.Length(), true
 }
 
-// SendFile sends f as a part of the body, by w's own way if it is a
-// FileSender. It does not call f.Done. A file that ends before f does is
-// io.ErrUnexpectedEOF; after any error the handler should panic with
-// http.ErrAbortHandler, so that the client can tell.
+// SendFile sends f as a part of the body, with w's own method if w is a
+// FileSender. It does not call f.Done. The error for a file that ends before f
+// does is io.ErrUnexpectedEOF. After any error the handler should panic with
+// http.ErrAbortHandler, so that the client notices.
 func SendFile(w http.ResponseWriter, f File) error {
 	if s, ok := w.(FileSender); ok {
 		return s.SendFile(f)
@@ -128,7 +129,7 @@ func SendFile(w http.ResponseWriter, f File) error {
 	return f.CopyTo(w)
 }
 
-// CopyTo writes f to w through user space. It does not call Done.
+// CopyTo writes f to w through user space. It does not call f.Done.
 func (f File) CopyTo(w io.Writer) error {
 	var r io.Reader = io.NewSectionReader(f.File, f.Offset, f.Len)
 	if f.Check != nil {
@@ -144,7 +145,7 @@ func (f File) CopyTo(w io.Writer) error {
 // writerOnly hides ReadFrom, which would look for an *os.File in vain.
 type writerOnly struct{ io.Writer }
 
-// checked checks before it goes on.
+// checked is a reader that calls check before it continues.
 type checked struct {
 	r     io.Reader
 	check func() error
@@ -161,8 +162,8 @@ func (c *checked) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// readBody reads a body of at most MaxBody bytes whole. If it reports false,
-// the request is answered, or its client is to be.
+// readBody reads a body of at most MaxBody bytes. If it reports false, the
+// response has been sent, or the connection is to be aborted.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, true
@@ -172,8 +173,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		var err error
 		body, err = io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 		if err != nil {
-			// The client is gone, is late, talks nonsense, or talks too much for a
-			// limit that middleware has set.
+			// The client is gone, too slow, sends malformed chunks, or exceeds
+			// a limit that middleware has set.
 			status := http.StatusBadRequest
 			var limit *http.MaxBytesError
 			switch {
@@ -194,7 +195,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return body, true
 }
 
-// FieldsOf are the fields of an http.Request, as Fields. It does not allocate.
+// FieldsOf returns the fields of an http.Request as Fields. It does not
+// allocate.
 func FieldsOf(h http.Header) Fields { return headerFields(h) }
 
 // headerFields are the fields of an http.Request.
@@ -206,7 +208,7 @@ func (h headerFields) Get(name string) []byte {
 }
 
 func (h headerFields) values(name string) []string {
-	if v, ok := h[name]; ok { // as it is written mostly
+	if v, ok := h[name]; ok { // the usual spelling
 		return v
 	}
 	return h[http.CanonicalHeaderKey(name)]

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// This file is what middleware needs: fields and values that belong to an
-// exchange whatever its handler answers, and an answer that can be changed after
-// the handler.
+// This file is for middleware: fields and values that belong to an exchange
+// whatever its handler responds, and a response that can be changed when the
+// handler has returned.
 
 // outer is what middleware has added to an exchange.
 type outer struct {
@@ -19,19 +19,19 @@ type outer struct {
 
 type value struct{ key, value any }
 
-// KeepHeader adds a field that goes with the answer whatever it will be, also
-// with a Response given to Send, as one that is set on http.ResponseWriter's
-// Header before the handler does. A field of that name that the handler sets,
-// or that the Response has, replaces it; Vary and Set-Cookie of a Response are
-// added. For middleware; it panics where SetHeader does.
+// KeepHeader adds a field to any response, also to a Response given to Send,
+// like a field set in http.ResponseWriter's Header before the handler runs. A
+// field of that name that the handler sets, or that the Response has, replaces
+// it; Vary and Set-Cookie of a Response are added. For middleware; it panics
+// where SetHeader does.
 func (x *Exchange) KeepHeader(name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
 }
 
-// HasKept reports whether there are fields of KeepHeader.
+// HasKept reports whether KeepHeader has added fields.
 func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
 
-// Keep is KeepHeader with a name that was looked at before, which saves that.
+// Keep is KeepHeader with a name that is checked already, which saves time.
 func (x *Exchange) Keep(name Name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
 }
@@ -45,7 +45,7 @@ func NewName(name string) Name { return Name{fieldName(name)} }
 // String returns the name.
 func (n Name) String() string { return n.canonical }
 
-// DelKept takes back what KeepHeader has kept under a name.
+// DelKept removes the fields that KeepHeader has added under a name.
 func (x *Exchange) DelKept(name Name) {
 	if len(x.outer.kept) > 0 {
 		x.outer.kept = slices.DeleteFunc(x.outer.kept, func(f Field) bool { return f.Name == name.canonical })
@@ -59,7 +59,7 @@ func (x *Exchange) SetValue(key, val any) {
 }
 
 // Value returns what was last set for key. On servers without the direct way it
-// also looks in the request's context. It is nil if there is none.
+// falls back to the request's context. It is nil if there is none.
 func (x *Exchange) Value(key any) any {
 	for i := len(x.outer.values) - 1; i >= 0; i-- {
 		if x.outer.values[i].key == key {
@@ -72,8 +72,8 @@ func (x *Exchange) Value(key any) any {
 	return nil
 }
 
-// DelHeader takes a field out of the answer. It is no error if there is none.
-// After Send it does nothing to the Response.
+// DelHeader removes a field from the response. It is no error if there is none.
+// It does not change a Response given to Send; see Ready.
 func (x *Exchange) DelHeader(name string) { x.remove(http.CanonicalHeaderKey(name)) }
 
 func (x *Exchange) remove(name string) {
@@ -87,8 +87,8 @@ func (x *Exchange) remove(name string) {
 // Ready returns the Response that was given to Send, nil if none was.
 func (x *Exchange) Ready() *Response { return x.ready }
 
-// AnswerBody returns the answer's body as it is now. It is not to be changed, and is valid
-// until something is written. It is nil if the body is a file.
+// AnswerBody returns the response's body as it is now, nil if that is a file.
+// It must not be changed, and is valid until the next write.
 func (x *Exchange) AnswerBody() []byte {
 	switch {
 	case x.ready != nil:
@@ -107,21 +107,22 @@ func (x *Exchange) HasFile() bool {
 	return x.file.File != nil
 }
 
-// Discard takes back an answer, so that ServeDirect can still report false.
-// Kept fields stay, and values.
+// Discard discards the response, so that ServeDirect can still report false.
+// Kept fields and values stay.
 func (x *Exchange) Discard() {
 	x.release()
 	clear(x.fields)
 	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
 }
 
-// SetAnswerBody makes a copy of p the body, instead of what it was.
+// SetAnswerBody sets the body to a copy of p, instead of what it was.
 func (x *Exchange) SetAnswerBody(p []byte) {
 	x.release()
 	x.body = append(x.body[:0], p...)
 }
 
-// sources are the fields of the answer by who has set them.
+// sources returns the fields of the response, the handler's before those kept
+// by middleware.
 func (x *Exchange) sources() [2][]Field {
 	if x.ready != nil {
 		return [2][]Field{x.ready.fields, x.outer.kept}
@@ -129,7 +130,7 @@ func (x *Exchange) sources() [2][]Field {
 	return [2][]Field{x.fields, x.outer.kept}
 }
 
-// AnswerFields goes through the fields of the answer as they are now.
+// AnswerFields iterates over the fields of the response as they are now.
 func (x *Exchange) AnswerFields(yield func(f Field) bool) {
 	for _, fields := range x.sources() {
 		for _, f := range fields {
@@ -140,10 +141,11 @@ func (x *Exchange) AnswerFields(yield func(f Field) bool) {
 	}
 }
 
-// isList reports whether a field of a Response is added to one that was kept.
+// isList reports whether a field of a Response is added to a kept one instead
+// of replacing it.
 func isList(name string) bool { return name == "Vary" || name == "Set-Cookie" }
 
-// addKept puts the kept fields to a Response's.
+// addKept adds the kept fields to those of a Response.
 func (x *Exchange) addKept(a *Answer) {
 	if len(x.outer.kept) == 0 {
 		return
@@ -152,6 +154,9 @@ func (x *Exchange) addKept(a *Answer) {
 	x.fields = x.fields[:0]
 	for _, f := range x.outer.kept {
 		has := func(g Field) bool { return g.Name == f.Name }
+		if a.Status == http.StatusNotModified && f.Name == "Content-Type" {
+			continue // as complete has it
+		}
 		if isList(f.Name) || !slices.ContainsFunc(a.Fields, has) {
 			x.fields = append(x.fields, f)
 			a.HasDate = a.HasDate || isDate(f)
@@ -162,7 +167,7 @@ func (x *Exchange) addKept(a *Answer) {
 	a.Fields, a.Ready = x.fields, nil
 }
 
-// mergeKept puts the kept fields before the handler's.
+// mergeKept inserts the kept fields before the handler's.
 func (x *Exchange) mergeKept() {
 	n := len(x.outer.kept)
 	if n == 0 {
@@ -177,8 +182,8 @@ func sortFields(fields []Field) {
 	slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// takeOver makes the fields that a plain answer already has x's, so that a
-// handler replaces them and adds to them as it does on the direct way.
+// takeOver turns the fields that a plain response already has into kept ones,
+// so that a handler replaces and adds to them as on the direct way.
 func (x *Exchange) takeOver(h http.Header) {
 	for name, values := range h {
 		if !settable(name) {
@@ -190,7 +195,7 @@ func (x *Exchange) takeOver(h http.Header) {
 	}
 }
 
-// giveBack makes room in h for the fields that Finish gave.
+// giveBack deletes the fields from h that takeOver has taken.
 func (x *Exchange) giveBack(h http.Header) {
 	for name, values := range h {
 		// A name without values is kept: net/http then leaves the field out.
@@ -200,8 +205,7 @@ func (x *Exchange) giveBack(h http.Header) {
 	}
 }
 
-// settable reports whether a name in a header is one that SetHeader takes, as it
-// stands.
+// settable reports whether name, as it is spelled, may be given to SetHeader.
 func settable(name string) bool {
 	switch name {
 	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
@@ -210,20 +214,20 @@ func settable(name string) bool {
 	return canonical(name)
 }
 
-// derived are the Responses made of one, by what they are for.
+// derived are the Responses derived from one, by key.
 type derived struct {
 	mu sync.RWMutex
 	m  map[string]*Response
 }
 
-// maxDerived bounds what is kept with one Response: a program may make middleware
-// anew with each reload, and the Responses of packages stay.
+// maxDerived bounds the cache of one Response: a program may make its
+// middleware again with each reload, while the Responses of packages stay.
 const maxDerived = 256
 
-// Derive returns what make made of r when it was first asked for under that
-// key: r compressed, r with a field more. It is kept as long as r is, unless it is
-// one of very many. nil is kept too. make may be called concurrently; what came
-// first stays.
+// Derive returns the result of make for r and key, such as r compressed or r
+// with another field. Results, also nil, are cached as long as r is in use,
+// unless there are very many. make may be called concurrently; the first result
+// is kept.
 func (r *Response) Derive(key string, make func(r *Response) *Response) *Response {
 	r.derived.mu.RLock()
 	d, ok := r.derived.m[key]

@@ -13,7 +13,8 @@ type key struct{}
 // odd is a name that is not canonical.
 var odd = "x-odd"
 
-// What middleware keeps goes with every answer, and the same on both ways.
+// Fields that middleware keeps are in every response, and the same on both
+// ways.
 func TestKeptFields(t *testing.T) {
 	sent := NewResponse(200, http.Header{"X-Own": {"response"}, "Vary": {"Accept"}}, []byte("sent"))
 	keep := func(x *Exchange) {
@@ -41,7 +42,7 @@ func TestKeptFields(t *testing.T) {
 		for n, v := range map[string]string{"X-Kept": "kept", "X-Own": "kept", "Vary": "Origin"} {
 			rec.Header().Set(n, v)
 		}
-		rec.Header()[odd] = []string{"1"} // as it stands
+		rec.Header()[odd] = []string{"1"} // spelled as it is
 		rec.Header().Set("Connection", "close")
 		Respond(rec, httptest.NewRequest("GET", "/", nil), tt.f)
 		if rec.Header().Get("Connection") != "close" || rec.Header()[odd] == nil {
@@ -60,11 +61,11 @@ func TestKeptFields(t *testing.T) {
 			t.Errorf("%s: plain:\n%s", tt.name, lines(fields))
 		}
 	}
-	// A Response that nothing was kept beside is sent with the head it has.
+	// A Response without kept fields is sent with its cached head.
 	if a := answer("GET", func(x *Exchange) { x.Send(sent) }); a.Ready != sent {
 		t.Error("the Response's own head is not used")
 	}
-	// A plain answer by a Response is the same.
+	// A plain response made from a Response is the same.
 	rec := httptest.NewRecorder()
 	rec.Header().Set("X-Own", "outer")
 	rec.Header().Set("Vary", "Origin")
@@ -153,7 +154,7 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// Middleware that is made anew again and again derives under ever new keys.
+// Middleware that is made again and again derives under ever new keys.
 func TestDeriveIsBounded(t *testing.T) {
 	t.Parallel()
 	r := NewResponse(200, nil, []byte("x"))

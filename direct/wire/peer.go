@@ -2,11 +2,11 @@ package wire
 
 import "net/netip"
 
-// A Peer is a RemoteAddr that a server has parsed: once for a connection, where
-// logs and limits would do so for each request.
+// A Peer is a RemoteAddr that a server parses once for each connection, so that
+// logs and limits need not do so for each request.
 type Peer struct {
-	// IP is the address in RemoteAddr as package netip formats it; "" if there is
-	// none, if it has a zone, or if RemoteAddr is formatted otherwise.
+	// IP is the address in RemoteAddr as package netip formats it; "" if there
+	// is none, if it has a zone, or if RemoteAddr is formatted differently.
 	IP string
 }
 

@@ -15,7 +15,7 @@ func TestPeer(t *testing.T) {
 		if got := x.PeerIP(); got != want {
 			t.Errorf("%q: got %q, want %q", addr, got, want)
 		}
-		// Another address is not parsed, until the first is there again.
+		// Another address is not parsed, until the first is set again.
 		x.SetRemoteAddr("192.0.2.3:80")
 		x.SetRemoteAddr("192.0.2.2:80")
 		if got := x.PeerIP(); got != "" || x.RemoteAddr() != "192.0.2.2:80" {

@@ -1,19 +1,20 @@
 package wire
 
-// A Refusal is a request that a server has refused without its handler, or a
-// connection for which it had no place.
+// A Refusal describes a request that a server refused without its handler, or a
+// connection that it could not accept.
 type Refusal struct {
 	RemoteAddr string // "" if it is not known
-	// Status is what was answered; 0 if the connection was closed without an
-	// answer.
+	// Status is that of the response; 0 if the connection was closed without a
+	// response.
 	Status int
-	// Reason says why, in a few words of the server's.
+	// Reason says why, in a few words.
 	Reason string
-	// Line is what is known of the request line: the first line that the client
-	// has sent, at most 256 bytes of it. Control characters, bytes beyond ASCII,
-	// quotes and backslashes are escaped as \xHH, as nginx logs them.
+	// Line is the first line that the client has sent, as far as it was read,
+	// at most 256 bytes. Control characters, bytes beyond ASCII, quotes and
+	// backslashes are escaped as \xHH, as nginx logs them.
 	Line string
-	// Omitted is how many refusals before this one were counted but not told of,
-	// because there were too many. If it is not 0 the rest is empty.
+	// Omitted is the number of refusals before this one that were counted but
+	// not reported, because there were too many. If it is not 0 the other
+	// fields are empty.
 	Omitted int64
 }

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// This file is the answer as a handler makes it.
+// This file is the response as a handler makes it.
 
-// A FileSender is a response writer that can send a File, as io.ReaderFrom is
-// one that can read from a reader. chert's are.
+// A FileSender is a response writer that can send a File, as an io.ReaderFrom
+// can read from a reader. chert's response writers are.
 type FileSender interface {
-	// SendFile sends f behind what was written. It does not call Done.
+	// SendFile sends f after what was written. It does not call f.Done.
 	SendFile(f File) error
 }
 
-// SetStatus sets the answer's status, from 200 to 999. It panics for others,
-// also for 1xx, which are not answers.
+// SetStatus sets the response's status, from 200 to 999. It panics for others,
+// including 1xx, which are not final responses.
 func (x *Exchange) SetStatus(status int) {
 	if status < 200 || status > 999 {
 		panic("direct: SetStatus of " + strconv.Itoa(status))
@@ -24,7 +24,8 @@ func (x *Exchange) SetStatus(status int) {
 	x.status = status
 }
 
-// Status is what was set, or that of the Response given to Send.
+// Status returns the status that was set, or that of the Response given to
+// Send.
 func (x *Exchange) Status() int {
 	if x.ready != nil {
 		return x.ready.status
@@ -35,7 +36,7 @@ func (x *Exchange) Status() int {
 	return x.status
 }
 
-// Size is the length of the answer's body, in bytes, as it is now.
+// Size returns the length of the response's body, in bytes, as it is now.
 func (x *Exchange) Size() int64 {
 	switch {
 	case x.ready != nil && x.ready.ofFile:
@@ -48,23 +49,24 @@ func (x *Exchange) Size() int64 {
 	return int64(len(x.body))
 }
 
-// SetHeader sets a field of the answer, instead of those of that name that were
-// there. It panics if name is no field name, or is one of those that frame the
-// message, which are the server's: Connection, Content-Length, Keep-Alive,
-// Trailer, Transfer-Encoding, Upgrade. Control characters in the value become
-// spaces.
+// SetHeader sets a header field of the response and replaces those of that
+// name. It panics if name is no field name, or is one of the fields that frame
+// the message, which belong to the server: Connection, Content-Length,
+// Keep-Alive, Trailer, Transfer-Encoding, Upgrade. CR and LF in the
+// value become spaces.
 func (x *Exchange) SetHeader(name, value string) {
 	name = fieldName(name)
 	x.remove(name)
 	x.fields = append(x.fields, Field{name, value})
 }
 
-// AddHeader is SetHeader, but keeps those of that name that were there.
+// AddHeader is SetHeader, but keeps the fields of that name that are set
+// already.
 func (x *Exchange) AddHeader(name, value string) {
 	x.fields = append(x.fields, Field{fieldName(name), value})
 }
 
-// GetHeader returns the first value of a field of the answer as it is now, ""
+// GetHeader returns the first value of a field of the response as it is now, ""
 // if there is none.
 func (x *Exchange) GetHeader(name string) string {
 	name = http.CanonicalHeaderKey(name)
@@ -90,16 +92,17 @@ func (x *Exchange) WriteString(s string) (int, error) {
 	return len(s), nil
 }
 
-// Send makes r the answer, instead of all that was set but what KeepHeader has.
-// HEAD is answered without r's body. It panics if r is of NewFileResponse and
-// the request is not HEAD.
+// Send responds with r instead of everything that was set, except for kept
+// fields. The response to HEAD has no body. Send panics if r was made by
+// NewFileResponse and the request is not HEAD.
 func (x *Exchange) Send(r *Response) {
 	r.mustBeWhole(x.req.Method)
 	x.ready = r
 }
 
-// SendFileAs makes r, of NewFileResponse, the answer and f its body, instead of
-// all that was set but what KeepHeader has. It panics if f is not as long as r says.
+// SendFileAs responds with r, made by NewFileResponse, and f as its body,
+// instead of everything that was set, except for kept fields. It panics if the
+// length of f is not r's.
 func (x *Exchange) SendFileAs(r *Response, f File) {
 	if !r.ofFile || r.length != f.Len {
 		panic("direct: SendFileAs of a Response that is not of such a file")
@@ -108,14 +111,15 @@ func (x *Exchange) SendFileAs(r *Response, f File) {
 	x.ready, x.file = r, f
 }
 
-// SendFile makes a part of a file the body, instead of what was written. The
-// file must have that part when it is read, else the connection ends early.
+// SendFile sets the body to a part of a file, instead of what was written. The
+// file must still have that part when it is read, or the connection ends early.
 func (x *Exchange) SendFile(f File) {
 	x.release()
 	x.file = f
 }
 
-// fieldName is the canonical form of a name that may be set.
+// fieldName returns the canonical form of a name, and panics if it may not be
+// set.
 func fieldName(name string) string {
 	if !canonical(name) {
 		if name = http.CanonicalHeaderKey(name); !validName(name) {
@@ -129,10 +133,10 @@ func fieldName(name string) string {
 	return name
 }
 
-// What a byte of a name may be.
+// Classes of the bytes of a name.
 const (
 	tokenByte = 1 << iota // RFC 9110 section 5.6.2
-	isFirst               // at the beginning of a canonical name, and behind a "-"
+	isFirst               // at the beginning of a canonical name, and after a "-"
 	isLater               // elsewhere in one
 )
 
@@ -153,8 +157,8 @@ var nameByte = func() (t [256]uint8) {
 	return t
 }()
 
-// canonical reports whether name is a token and is as http.CanonicalHeaderKey
-// makes it.
+// canonical reports whether name is a token in the form of
+// http.CanonicalHeaderKey.
 func canonical(name string) bool {
 	want := uint8(isFirst)
 	for i := 0; i < len(name); i++ {

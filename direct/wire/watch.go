@@ -5,42 +5,43 @@ import (
 	"sync"
 )
 
-// This file is how somebody learns what became of an answer: an access log, a
-// counter.
+// This file lets access logs and counters learn what became of a response.
 
-// A Delivery is what became of an answer.
+// A Delivery reports what became of a response.
 type Delivery struct {
-	// Status is that of the final answer; 0 if none was begun, because the handler
-	// has panicked.
+	// Status is that of the final response; 0 if none was begun, because the
+	// handler panicked.
 	Status int
-	// Body is how many bytes of the body have been handed to the operating system,
-	// without what frames chunks. Of an answer with chunks that was cut off it may
-	// be a few bytes less than that. The client may have received less.
+	// Body is the number of bytes of the body that have been handed to the
+	// operating system, without the framing of chunks. For a chunked response
+	// that was cut off it may be a few bytes too low. The client may have
+	// received less.
 	Body int64
-	// Complete: all of the answer has been handed over. Otherwise the client has
-	// left or was too slow, or the handler has given up.
+	// Complete: the whole response has been handed over. Otherwise the client
+	// has left or was too slow, or the handler has given up.
 	Complete bool
 }
 
-// A Watcher is told what became of one answer. Sent is called once and last.
+// A Watcher is notified of the delivery of one response. Sent is called once
+// and last.
 //
-// If the client takes the answer as quickly as it is given, Sent is called when
-// the handler has returned, on its goroutine, while all that the request and the
-// answer consist of is still there; it may wait as the handler may. Otherwise
-// Keep is called then, and Sent later by any goroutine, which must not wait: it
-// may be an event loop's.
+// If the operating system accepts the response at once, Sent is called when the
+// handler has returned, on its goroutine, while the request and the response
+// are still valid; it may block as the handler may. Otherwise Keep is called
+// then, and Sent later on any goroutine, where it must not block: it may be an
+// event loop's.
 type Watcher interface {
-	// Keep says that nothing of the request and the answer may be used any more
-	// when it has returned. It must not wait.
+	// Keep means that nothing of the request and the response may be used after
+	// it has returned. It must not block.
 	Keep()
 	Sent(d Delivery)
 }
 
-// Watch has watcher told what becomes of the answer that w is for. It is to be
-// called before the handler returns. It reports false, and watcher is not told
-// anything, if no writer inside of w, by Unwrap, can tell: on servers other than
-// chert, and after Hijack. Then all that can be known is known when the handler
-// returns. It does not allocate.
+// Watch registers watcher for the response of w. It must be called before the
+// handler returns. It reports false, and watcher is not called, if no writer
+// inside of w, by Unwrap, supports it: on servers other than chert, and after
+// Hijack. Then everything that can be known is known when the handler returns.
+// It does not allocate.
 func Watch(w http.ResponseWriter, watcher Watcher) bool {
 	for {
 		switch v := w.(type) {
@@ -54,19 +55,20 @@ func Watch(w http.ResponseWriter, watcher Watcher) bool {
 	}
 }
 
-// Watch has watcher told what becomes of the answer of x. It is to be called when
-// there is an answer, or the handler has panicked: a watcher of an exchange that
-// ServeDirect leaves unanswered in the end is forgotten.
+// Watch registers watcher for the response of x. It must be called when there
+// is a response, or when the handler has panicked: the watcher of an exchange
+// that ServeDirect finally leaves to the plain way is forgotten.
 func (x *Exchange) Watch(watcher Watcher) { x.watcher = Both(x.watcher, watcher) }
 
-// TakeWatcher is who Watch was given, for a server that does not Finish x.
+// TakeWatcher removes and returns the Watcher of x. For a server that does not
+// call Finish.
 func (x *Exchange) TakeWatcher() Watcher {
 	w := x.watcher
 	x.watcher = nil
 	return w
 }
 
-// Both is a and b as one Watcher. Either may be nil. For servers.
+// Both combines a and b into one Watcher. Either may be nil. For servers.
 func Both(a, b Watcher) Watcher {
 	if a == nil {
 		return b
@@ -79,7 +81,7 @@ func Both(a, b Watcher) Watcher {
 	return p
 }
 
-// kept is w, whose Keep has been called, as a Watcher.
+// kept returns w, whose Keep has been called, as a Watcher.
 func kept(w Watcher) Watcher {
 	p := pairs.Get().(*pair)
 	p.a, p.kept = w, true

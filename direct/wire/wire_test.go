@@ -20,7 +20,7 @@ type HandlerFunc func(x *Exchange)
 
 func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { ServeHTTP(w, r, f) }
 
-// answer gives what a handler makes of a request, as a server sees it.
+// answer returns the response of a handler, as a server sees it.
 func answer(method string, f func(x *Exchange)) Answer {
 	var x Exchange
 	x.Reset(Request{Method: method})
@@ -101,7 +101,7 @@ func TestFinishDate(t *testing.T) {
 	}
 }
 
-// An exchange that is used again has nothing of before.
+// A reused exchange has nothing of the one before.
 func TestReset(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestStatusAndSize(t *testing.T) {
 	}
 }
 
-// A Response of a file has the head made before, and the file given each time.
+// A Response of a file has a cached head, and a file for each exchange.
 func TestFileResponse(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
@@ -236,7 +236,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A Response has copies of its own.
+// A Response copies what it is made of.
 func TestResponseCopies(t *testing.T) {
 	header, body := http.Header{"X-A": {"1"}}, []byte("body")
 	r := NewResponse(200, header, body)
@@ -254,7 +254,7 @@ func TestResponseCopies(t *testing.T) {
 	}
 }
 
-// Any number may use a Response, whose head is made once.
+// A Response is safe for concurrent use, and its head is made once.
 func TestResponseConcurrently(t *testing.T) {
 	r := NewResponse(200, http.Header{"X-A": {"1"}}, []byte("body"))
 	encode := func(status int, fields []Field) []byte { return fmt.Append(nil, status, lines(fields)) }
@@ -280,7 +280,18 @@ func TestResponseConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// What a handler sees on any server is what the request says.
+// A Content-Length that was set for a response which was then not sent is not sent
+// with another: there must not be two.
+func TestServeHTTPLength(t *testing.T) {
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Content-Length", "1000")
+	HandlerFunc(func(x *Exchange) { x.WriteString("hello") }).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	if got := rec.Header()["Content-Length"]; len(got) != 1 || got[0] != "5" {
+		t.Errorf("Content-Length is %q", got)
+	}
+}
+
+// A handler sees the same request on any server.
 func TestServeHTTP(t *testing.T) {
 	h := HandlerFunc(func(x *Exchange) {
 		var all []string
@@ -353,7 +364,7 @@ func TestServeHTTPBody(t *testing.T) {
 	}
 }
 
-// The file is done with exactly once, whatever becomes of it.
+// Done is called exactly once, whatever becomes of the file.
 func TestServeHTTPFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -422,7 +433,7 @@ func TestDoneOnce(t *testing.T) {
 	}
 }
 
-// What a header is given stays as it is when the exchange is used again.
+// The value of a header stays valid when the exchange is reused.
 func TestLengthIsKept(t *testing.T) {
 	var kept []http.Header
 	for _, n := range []int{111_111, 222_222, 333_333} {

@@ -1,4 +1,4 @@
-// Command jwt serves who a JSON Web Token says one is.
+// Command jwt responds with the claims of a JSON Web Token.
 package main
 
 import (

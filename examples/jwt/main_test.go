@@ -38,7 +38,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// The keys of an issuer, and those of somebody else.
+// The keys of an issuer, and those of another.
 var (
 	rsaKey   = must(rsa.GenerateKey(rand.Reader, 2048))
 	otherRSA = must(rsa.GenerateKey(rand.Reader, 2048))
@@ -97,7 +97,7 @@ func published(key any, kid string, fields ...any) jwk.Key {
 	return k
 }
 
-// claims are good ones, changed.
+// claims returns valid claims with changes.
 func claims(change ...any) jwxt.Token {
 	t := must(jwxt.NewBuilder().Issuer("https://issuer.example/").Audience([]string{"other", "api"}).Subject("ann").
 		IssuedAt(now).NotBefore(now).Expiration(now.Add(time.Hour)).Build())
@@ -122,7 +122,7 @@ func sign(alg jwa.SignatureAlgorithm, key any, t jwxt.Token, head ...any) string
 	return string(must(jwxt.Sign(t, jwxt.WithKey(alg, key, jws.WithProtectedHeaders(h)))))
 }
 
-// raw is a token of any head and claims, signed by sig.
+// raw makes a token of any head and claims, signed by sig.
 func raw(head, payload string, sig func(signed string) []byte) string {
 	b := base64.RawURLEncoding
 	s := b.EncodeToString([]byte(head)) + "." + b.EncodeToString([]byte(payload))
@@ -139,7 +139,7 @@ func rs256(key *rsa.PrivateKey) func(string) []byte {
 
 func unsigned(string) []byte { return nil }
 
-// A clock goes only when it is told to.
+// A clock advances only on request.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) now() time.Time          { return now.Add(time.Duration(c.passed.Load())) }
@@ -181,7 +181,7 @@ func askPlain(v *jwt.Verifier, token string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// ask gives the status and the body of both ways; the direct one may decline.
+// ask returns the status and the body of both ways; the direct one may decline.
 func ask(t *testing.T, v *jwt.Verifier, token string) (int, string) {
 	t.Helper()
 	var x direct.Exchange

@@ -86,7 +86,7 @@ func TestRefused(t *testing.T) {
 		{ID: "a", Algorithm: "HS256", Key: secret}, {ID: "b", Algorithm: "HS384", Key: []byte(strings.Repeat("x", 48))},
 		{Algorithm: "RS256", Key: rsaKey.Public()}, {Algorithm: "PS256", Key: otherRSA.Public()},
 	}})
-	// What an attacker has of the issuer's: its public key in all its forms.
+	// The forms of the issuer's public key, which attackers have.
 	der := must(x509.MarshalPKIXPublicKey(rsaKey.Public()))
 	pemKey := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	payload := string(must(json.Marshal(claims())))

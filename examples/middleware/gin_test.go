@@ -13,7 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// What gin's handlers and middleware know of an answer is right on both sides
+// What gin's handlers and middleware see of a response is right on both sides
 // of a middleware.
 func TestGinned(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
@@ -51,7 +51,7 @@ func TestGinned(t *testing.T) {
 		{"/empty", 204, "", "", unwritten},
 		{"/nothing", 200, "", "", unwritten},
 		{"/refused", 403, "", "", 0},
-		{"/nowhere", 404, "404 page not found", "text/plain", 0}, // gin writes it when all have returned
+		{"/nowhere", 404, "404 page not found", "text/plain", 0}, // gin writes it after the chain has returned
 	} {
 		res := s.Expect(t, "GET", tt.path, "", tt.status, tt.body)
 		if got := res.Header.Get("Content-Type"); got != tt.typ {
@@ -71,8 +71,8 @@ func TestGinned(t *testing.T) {
 	}
 }
 
-// A chain that has panicked, or that a middleware has kept a request from, is
-// not gone on with.
+// A chain that has panicked, or that a middleware has stopped, does not
+// continue.
 func TestGinnedAborts(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	var log bytes.Buffer

@@ -1,5 +1,5 @@
-// Command middleware serves one handler three ways, with chert's middleware
-// around it: by itself, in chi and in gin.
+// Command middleware serves one handler three ways, wrapped in chert's
+// middleware: by itself, in chi and in gin.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// stack is most of the package, in the order that its documentation advises.
+// stack returns most of the package's middleware, in the documented order.
 func stack(access *middleware.AccessLog) []func(http.Handler) http.Handler {
 	return []func(http.Handler) http.Handler{
 		middleware.RealIP(nil), access.Wrap, middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
@@ -99,8 +99,8 @@ func inChi(mw []func(http.Handler) http.Handler) http.Handler {
 	return r
 }
 
-// inGin uses each middleware as gin's: what it passes on is the rest of gin's
-// chain.
+// inGin uses each middleware in gin: the handler that it wraps is the rest of
+// gin's chain.
 func inGin(mw []func(http.Handler) http.Handler) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()

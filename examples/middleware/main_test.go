@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// output is what a log is written to.
+// output is the destination of a log.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -27,7 +27,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.b.Write(p)
 }
 
-// lines are there when the log is closed.
+// The lines are complete when the log is closed.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

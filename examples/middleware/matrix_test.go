@@ -23,14 +23,15 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// An entry is a middleware. It is tested by itself in each shape on each engine:
-// that what its handler's writer can do passes through, and its effect.
+// An entry is a middleware. It is tested by itself in each shape on each
+// engine: its effect, and that it passes on the abilities of the response
+// writer.
 type entry struct {
 	name string
-	// mw lets through what has fields, which come in pairs.
+	// mw admits requests with fields, which come in pairs.
 	mw     func(t *testing.T) wrapper
 	fields []string
-	// effect checks what it is for, on sites that start makes.
+	// effect checks the middleware's purpose, on sites that start makes.
 	effect func(t *testing.T, start func(mw wrapper) *site)
 }
 
@@ -149,7 +150,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// together asks by several clients at the same time, for the race detector.
+// together sends requests from several clients concurrently, for the race
+// detector.
 func (s *site) together(t *testing.T, fields []string) {
 	t.Helper()
 	failed := make(chan error)
@@ -197,7 +199,7 @@ func loggerTo(w io.Writer) wrapper {
 	return middleware.NewAccessLog(&middleware.AccessLogOptions{Logger: slog.New(slog.NewTextHandler(w, nil))}).Wrap
 }
 
-// logEntry is of an access log whose lines must have all of want.
+// logEntry is an access log whose lines must contain all of want.
 func logEntry(name string, o middleware.AccessLogOptions, want ...string) entry {
 	make := func(w io.Writer) *middleware.AccessLog {
 		o := o
@@ -217,7 +219,7 @@ func logEntry(name string, o middleware.AccessLogOptions, want ...string) entry 
 		}}
 }
 
-// logged asks s for what is logged, and looks it up in out when it is there.
+// logged sends a request to be logged, and checks out when the line is there.
 func logged(t *testing.T, s *site, out *output, done func(), want ...string) {
 	t.Helper()
 	s.Expect(t, "GET", "/page", "", 200, page, "User-Agent", "test")
@@ -244,7 +246,7 @@ func recovers(t *testing.T, start func(mw wrapper) *site) {
 	}
 }
 
-// admits checks that good is let in as ann, and nobody else is.
+// admits checks that good is admitted as ann, and that nothing else is.
 func admits(t *testing.T, s *site, challenge, good, bad string) {
 	t.Helper()
 	for _, fields := range [][]string{nil, {"Authorization", bad}} {
@@ -253,7 +255,7 @@ func admits(t *testing.T, s *site, challenge, good, bad string) {
 			t.Errorf("%v: got %d %q", fields, res.StatusCode, got)
 		}
 	}
-	for range 2 { // the second time it may be remembered
+	for range 2 { // the second time it may be cached
 		res, body := s.Do(t, "GET", "/who", nil, "Authorization", good)
 		if res.StatusCode != 200 || !strings.HasPrefix(body, "ann ") {
 			t.Errorf("got %d %q", res.StatusCode, body)
@@ -286,7 +288,7 @@ func basic(password string) string {
 }
 
 func passwords(t *testing.T) wrapper {
-	// bcrypt of "secret", of the least cost.
+	// bcrypt of "secret", with the lowest cost.
 	a, err := basicauth.New(basicauth.Options{Users: map[string]string{"ann": "$2a$04$yB7xt9t8tdKnanZo/9HK8.16viLFPO150pGUs7QPtQ2yr.7GMHEaO"}})
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +304,7 @@ func limits(t *testing.T, start func(mw wrapper) *site) {
 			want = body
 		}
 		s.Expect(t, "POST", "/echo", body, status, want)
-		// Of a length that is not said.
+		// A body of unknown length.
 		if res, got := s.Do(t, "POST", "/echo", io.MultiReader(strings.NewReader(body))); res.StatusCode != status || got != want {
 			t.Errorf("%d bytes in chunks: got %d %.50q", n, res.StatusCode, got)
 		}
@@ -343,7 +345,7 @@ func compresses(t *testing.T, start func(mw wrapper) *site) {
 	if b, err := io.ReadAll(z); string(b) != page || err != nil {
 		t.Errorf("got %d bytes, %v", len(b), err)
 	}
-	// Events pass through the coding too.
+	// Events pass through compression too.
 	res = s.open(t, "/events", []string{"Accept-Encoding", "gzip"})
 	defer res.Body.Close()
 	if z, err = gzip.NewReader(res.Body); err != nil {

@@ -1,5 +1,5 @@
-// Command proxy passes requests on to another server, with chert in front and
-// httputil.ReverseProxy behind it. WebSockets pass too.
+// Command proxy passes requests on to another server, with chert in front of
+// httputil.ReverseProxy. WebSockets pass too.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// Tests of the checker itself: a check that never fails proves nothing.
+// Tests of the checks themselves: a check that never fails proves nothing.
 
 // wantFault fails unless there is exactly one fault and it contains want, or
 // none if want is empty.

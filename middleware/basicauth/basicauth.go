@@ -22,58 +22,59 @@ import (
 // Options are the options of New.
 type Options struct {
 	// Users are bcrypt hashes by name, as Hash makes them. Without Lookup there
-	// must be one at least. It must not be changed any more.
+	// must be at least one. The map must not be changed afterwards.
 	Users map[string]string
-	// Lookup, if not nil, is asked instead, concurrently. It may wait.
+	// Lookup, if not nil, is called instead, concurrently. It may block.
 	Lookup func(name string) (hash string, ok bool)
-	// Realm is told to those who are refused; "": "restricted". Printable ASCII.
+	// Realm is sent to clients that are refused; "": "restricted". Printable
+	// ASCII.
 	Realm string
-	// CacheSize is how many verified credentials are remembered, so that bcrypt,
-	// which takes some 50 ms on purpose, is not done for each request; 0: 1024,
-	// negative: none.
+	// CacheSize is how many verified credentials are cached, so that bcrypt,
+	// which deliberately takes some 50 ms, does not run for each request; 0:
+	// 1024, negative: none.
 	CacheSize int
-	// CacheFor is how long; 0: 5 minutes. A password that Lookup does not know any
-	// more is good for so long.
+	// CacheFor is how long credentials stay in the cache; 0: 5 minutes. A
+	// password that was changed in Lookup is accepted for so long.
 	CacheFor time.Duration
-	// Parallel is how many hashes are computed at a time; 0: half of GOMAXPROCS,
-	// at least one; negative: an error. They keep a core busy: without a limit,
-	// guessing would take the machine.
+	// Parallel is how many hashes are computed at a time; 0: half of
+	// GOMAXPROCS, at least one; negative: an error. Each keeps a core busy:
+	// without a limit, guessing would take the whole machine.
 	Parallel int
-	// Queue is how many requests may wait for that; beyond, they are answered
+	// Queue is how many requests may wait for that; beyond it, the response is
 	// 503; 0: 64, negative: none.
 	Queue int
-	// Cost is what an unknown name costs if Lookup is used; 0: bcrypt.DefaultCost.
-	// It should be that of the hashes.
+	// Cost is the bcrypt cost of a name that Lookup does not know; 0:
+	// bcrypt.DefaultCost. It should be that of the hashes.
 	Cost int
 }
 
-// Auth lets in who has a good name and password. All methods may be called
-// concurrently.
+// Auth admits requests with a valid name and password. Its methods are safe for
+// concurrent use.
 type Auth struct {
 	o     Options
 	cache cache
 	slots chan struct{}
 	queue atomic.Int64
-	dummy []byte // a hash that an unknown name is compared with
+	dummy []byte // an unknown name is compared with this hash
 
 	missing, several, busy *direct.Response
 	compare                func(hash, password []byte) error // bcrypt's; for tests
 }
 
 const (
-	// maxPassword: bcrypt looks at no more. RFC 7617 has no limit.
+	// maxPassword: bcrypt ignores the rest. RFC 7617 has no limit.
 	maxPassword = 72
-	// maxField bounds what is decoded, in bytes.
+	// maxField is the longest value that is decoded, in bytes.
 	maxField = 1024
 )
 
-// howToHash is in errors about a hash that is none.
+// howToHash is in errors about hashes that are not valid.
 const howToHash = "make one with basicauth.Hash, or with: htpasswd -nB NAME"
 
-// Hash makes the hash of a password for Options.Users or Options.Lookup: bcrypt
-// with bcrypt.DefaultCost, which takes some 50 ms. It is an error if the password
-// is empty, is longer than 72 bytes, which is all that bcrypt looks at, or has
-// control characters, which no client could send (RFC 7617 section 2).
+// Hash hashes a password for Options.Users or Options.Lookup: bcrypt with
+// bcrypt.DefaultCost, which takes some 50 ms. It is an error if the password is
+// empty, is longer than 72 bytes, since bcrypt ignores the rest, or has control
+// characters, which no client could send (RFC 7617 section 2).
 func Hash(password string) (string, error) {
 	switch {
 	case password == "":
@@ -92,10 +93,10 @@ func Hash(password string) (string, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// New makes an Auth. It is an error if there are neither Users nor Lookup, since
-// every request would be refused, if a hash is not bcrypt's, if a name has a
-// colon, which no client could send (RFC 7617 section 2), if Parallel is negative,
-// Cost above bcrypt.MaxCost, or Realm not printable ASCII.
+// New makes an Auth. It is an error if there are neither Users nor Lookup,
+// since every request would be refused, if a hash is not bcrypt's, if a name
+// has a colon, which no client could send (RFC 7617 section 2), if Parallel is
+// negative, Cost above bcrypt.MaxCost, or Realm not printable ASCII.
 func New(o Options) (*Auth, error) {
 	if o.Parallel < 0 {
 		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
@@ -146,7 +147,7 @@ func New(o Options) (*Auth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("basicauth: %w", err)
 	}
-	// RFC 7617 section 2.1: charset says how names and passwords are coded.
+	// RFC 7617 section 2.1: charset is the encoding of names and passwords.
 	challenge := "Basic realm=" + realm + `, charset="UTF-8"`
 	a.missing = wrap.Refusal(http.StatusUnauthorized, challenge)
 	a.several = wrap.Refusal(http.StatusBadRequest, challenge)
@@ -155,12 +156,13 @@ func New(o Options) (*Auth, error) {
 	return a, nil
 }
 
-// Wrap is the middleware. Who is let in is middleware.User. The others are
-// answered 401, or 400 if there are several credentials. How long that takes does
-// not tell whether a name exists, if all hashes have the same cost.
+// Wrap is the middleware. The name that it admits is middleware.User. Other
+// requests get 401, or 400 if there are several credentials. If all hashes have
+// the same cost, the time of the response does not reveal whether a name
+// exists.
 //
-// On the direct way, credentials that are remembered are let in; others are
-// verified on the plain way, since that takes long.
+// On the direct way, credentials in the cache are admitted; others are verified
+// on the plain way, since that takes long.
 func (a *Auth) Wrap(next http.Handler) http.Handler {
 	return filter.New(a.admit)(next)
 }
@@ -191,14 +193,14 @@ func (a *Auth) admit(r *filter.Call) filter.Outcome {
 	return filter.Pass
 }
 
-// check verifies credentials that the cache does not have. It gives the name, or
-// how to refuse.
+// check verifies credentials that are not in the cache. It returns the name, or
+// the refusal.
 func (a *Auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
 	if !a.enter(ctx) {
 		return nil, a.busy
 	}
 	defer func() { <-a.slots }()
-	// Whoever was before us in the queue may have had the same.
+	// An earlier request in the queue may have had the same credentials.
 	if name := a.cache.find(key); name != nil {
 		return name, nil
 	}
@@ -219,16 +221,16 @@ func (a *Auth) verify(name string, password []byte) bool {
 	if !known {
 		against = a.dummy
 	}
-	// bcrypt would compare the first 72 bytes, and anything might follow.
+	// bcrypt would compare the first 72 bytes, and ignore the rest.
 	fits := len(password) <= maxPassword
 	err := a.compare(against, password[:min(len(password), maxPassword)])
 	if known && err != nil && !errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
-		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // no hash: Lookup's mistake
+		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // Lookup has returned an invalid hash
 	}
 	return known && fits && err == nil
 }
 
-// enter waits for a turn.
+// enter waits for a slot.
 func (a *Auth) enter(ctx context.Context) bool {
 	select {
 	case a.slots <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 // endpoint is a JWKS endpoint without a network, which hangs on demand.
 type endpoint struct {
 	hangs   atomic.Bool
-	slow    atomic.Int64 // how long an answer takes
+	slow    atomic.Int64 // how long a response takes
 	fetches atomic.Int64
 	set     atomic.Value
 }
@@ -74,8 +74,8 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 	})
 }
 
-// One that is slow, but answers, is not asked again and again; when it is quick
-// again, that is found out without a token.
+// An endpoint that is slow but responds is not asked again and again; when it
+// is quick again, that is noticed without a token.
 func TestSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
@@ -97,7 +97,7 @@ func TestSlowEndpoint(t *testing.T) {
 		// A token finds out that it is slow, and no regular fetch is near.
 		e.slow.Store(int64(patience + time.Second))
 		waits("slow", patience)
-		time.Sleep(2 * time.Second) // it has answered
+		time.Sleep(2 * time.Second) // it has responded
 		e.slow.Store(0)
 		time.Sleep(2 * time.Minute)
 		e.slow.Store(int64(time.Second))

@@ -76,7 +76,8 @@ func TestUnknownIsNoAmplifier(t *testing.T) {
 	}
 }
 
-// Who has left does not wait; the fetch goes on, and what it brings stays.
+// A client that has left does not wait; the fetch continues, and its result
+// stays.
 func TestFetchOutlivesClient(t *testing.T) {
 	t.Parallel()
 	c := new(clock)
@@ -110,7 +111,7 @@ func TestPatience(t *testing.T) {
 	is := newIssuer(t, setOf(jwkOf("old")))
 	v := open(t, Options{JWKS: is.URL})
 	v.set.patience = time.Nanosecond
-	is.shut() // for ever
+	is.shut() // without end
 	expect(t, v, "the endpoint hangs", signed("new"), 401)
 	expect(t, v, "a known key", signed("old"), 200)
 }

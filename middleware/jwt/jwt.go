@@ -11,27 +11,27 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims are a token's, as encoding/json gives them. They must not be changed:
-// with Options.Cache other requests have them too.
+// Claims are a token's, as encoding/json decodes them. They must not be
+// changed: with Options.Cache requests share them.
 type Claims = jwt.MapClaims
 
 type claimsKey struct{}
 
-// carried is what is left for handlers: a pointer, for the subject's sake. It is
-// immutable.
+// carried is what handlers get: a pointer, so that the subject needs no
+// allocation. It is immutable.
 type carried struct {
 	claims  Claims
 	subject string
 
-	// For the cache: when it is good, the set it was verified with, and about
-	// how many bytes it takes.
+	// For the cache: when it is valid, the set it was verified with, and
+	// roughly how many bytes it takes.
 	window window
 	set    *published
 	size   int
 }
 
-// ClaimsOf returns the claims of the token that a request was let in with: of
-// its context, or of an exchange. It is nil outside of a Verifier.
+// ClaimsOf returns the claims of the token with which a request was admitted,
+// from its context or an exchange. It is nil outside of a Verifier.
 func ClaimsOf(v interface{ Value(key any) any }) Claims {
 	if c, ok := v.Value(claimsKey{}).(*carried); ok {
 		return c.claims
@@ -39,8 +39,8 @@ func ClaimsOf(v interface{ Value(key any) any }) Claims {
 	return nil
 }
 
-// A Verifier lets in requests with a good token. All methods may be called
-// concurrently.
+// A Verifier admits requests with a valid token. Its methods are safe for
+// concurrent use.
 type Verifier struct {
 	o      Options
 	parser *jwt.Parser
@@ -51,8 +51,8 @@ type Verifier struct {
 	unavailable *direct.Response
 }
 
-// New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and goes
-// on refreshing them until Close; that they cannot be fetched is logged.
+// New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and
+// refreshes them until Close; a failure to fetch them is logged.
 func New(o Options) (*Verifier, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("jwt: %w", err)
@@ -83,8 +83,7 @@ func New(o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Close ends the refreshing, and a fetch that is under way. The keys stay as they
-// are.
+// Close ends the refreshing, and a fetch in progress. The keys stay.
 func (v *Verifier) Close() error {
 	if v.set != nil {
 		v.set.close()
@@ -92,14 +91,16 @@ func (v *Verifier) Close() error {
 	return nil
 }
 
-// Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
-// as middleware.User. Without a good token the answer is 401 with
-// WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
-// several; and 503 as long as no keys could be fetched. A token is looked for in
-// Authorization only: in the query it would stand in logs (RFC 6750 section 2.3).
+// Wrap is the middleware. Handlers get the claims from ClaimsOf, and the
+// subject as middleware.User. Without a valid token the response is 401 with
+// WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there
+// are several; and 503 as long as no keys could be fetched. Only Authorization
+// is searched for a token: in the query it would appear in logs (RFC 6750
+// section 2.3).
 //
-// On the direct way a token is verified on the event loop: see Options.Cache for
-// what that takes. One for which the set must be fetched goes to the plain way.
+// On the direct way a token is verified on the event loop: see Options.Cache
+// for the cost. A request for which the set must be fetched goes to the plain
+// way.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
 	return filter.New(v.admit)(next)
 }
@@ -120,7 +121,7 @@ func (v *Verifier) admit(r *filter.Call) filter.Outcome {
 	}
 	v.o.Logger.DebugContext(r.Context(), "token refused", "error", err)
 	if errors.Is(err, errUnavailable) {
-		return r.Refuse(v.unavailable) // it may be good
+		return r.Refuse(v.unavailable) // it may be valid
 	}
 	return r.Refuse(v.auth.Invalid)
 }

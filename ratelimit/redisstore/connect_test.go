@@ -120,8 +120,8 @@ func TestSlowConnectionsForMany(t *testing.T) {
 	ld.end()
 }
 
-// A store that fails and is closed, while it makes connections too, leaves no
-// goroutine and no descriptor behind.
+// A store that fails and is closed, also while it makes connections, leaks no
+// goroutine and no descriptor.
 func TestCloseLeavesNothing(t *testing.T) {
 	// Not parallel: it counts what the process has.
 	srv := server(t)

@@ -54,8 +54,8 @@ func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
 
 var start = time.Now()
 
-// report reports err, at most once a second. While Redis is not asked it repeats the
-// error before.
+// report reports err, at most once a second. While Redis is not asked it
+// repeats the previous error.
 func (s *Store) report(err error) {
 	r := &s.reports
 	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {

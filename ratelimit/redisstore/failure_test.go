@@ -11,13 +11,14 @@ import (
 	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
-// busy is what a decision may take longer than its Timeout where the machine is
-// so busy that who is woken does not run. It is less than the 5 s that the client
-// waits where no deadline tells it otherwise; TestDeadline looks at those.
+// busy is by how much a decision may exceed its Timeout on a busy machine,
+// where a goroutine that is woken does not run at once. It is less than the 5 s
+// that the client waits without a deadline; TestDeadline checks those.
 const busy = 2 * time.Second
 
-// Redis dies under load and comes back: each policy does what it says, nobody
-// waits longer than Timeout, and Redis is asked again by itself.
+// Redis dies under load and comes back: each policy decides as documented, no
+// request waits longer than Timeout, and Redis is asked again without a
+// restart.
 func TestRedisDies(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Failure{Local, Open, Closed} {
@@ -72,7 +73,8 @@ func TestRedisDies(t *testing.T) {
 					t.Errorf("a line says %q", line)
 				}
 			}
-			// Not the times between them: who has the turn may be held up before it says its line.
+			// Not the times between them: the goroutine with the turn may be
+			// delayed before it reports its line.
 			if took := time.Since(begin); len(lines) > 1+int(took/time.Second) {
 				t.Errorf("%d lines in %v: %q", len(lines), took, lines)
 			}
@@ -83,7 +85,7 @@ func TestRedisDies(t *testing.T) {
 	}
 }
 
-// Redis hangs: it takes what it is sent and does not answer.
+// Redis hangs: it accepts what it is sent and does not respond.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	srv := server(t, "--enable-debug-command", "yes")
@@ -106,8 +108,8 @@ func TestRedisHangs(t *testing.T) {
 	}
 }
 
-// A black hole: packets go and nothing comes. Here it is a listener whose queue
-// nobody looks at: connections are made, and no answer comes.
+// A black hole: packets are sent and none come back. Here it is a listener that
+// does not accept: connections are made, and no response comes.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,7 +183,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A primary that becomes a replica while we run is told of like at the start.
+// A primary that becomes a replica later is reported as at the start.
 func TestBecomesReplica(t *testing.T) {
 	t.Parallel()
 	srv, other := server(t), server(t)
@@ -234,7 +236,7 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
-// Behind sentinels there is no address to name but theirs.
+// With sentinels only their addresses can be named.
 func TestSentinelsAreNamed(t *testing.T) {
 	t.Parallel()
 	err := open(t, "redis+sentinel://:sesame@127.0.0.1:1/0?master_name=main", Options{}).Check(t.Context())

@@ -77,9 +77,9 @@ type event struct {
 	allowed bool
 }
 
-// replay tells how many of the decisions the model would have admitted, moment
-// by moment. Redis decides one after the other; those of one microsecond are
-// alike, so that their order makes no difference.
+// replay returns how many of the decisions the model would have admitted,
+// moment by moment. Redis decides one after the other; those of one microsecond
+// are equal, so that their order makes no difference.
 func replay(l *ratelimit.Limit, events []event) error {
 	slices.SortFunc(events, func(a, b event) int { return int(a.at - b.at) })
 	m := newModel(l)

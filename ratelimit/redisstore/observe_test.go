@@ -14,8 +14,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Observe is told what came of each call, who has decided, and how the breaker
-// stands.
+// Observe receives the result of each call, what has decided, and the state of
+// the breaker.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -54,12 +54,12 @@ type Options struct {
 	// Memory keeps the buckets for Local. Default: a new one.
 	Memory *ratelimit.Memory
 	// After Failures failures in a row Redis is not asked for Pause, then once,
-	// and so on until it answers. Defaults: 5, and 1 s.
+	// and so on until it responds. Defaults: 5, and 1 s.
 	Failures int
 	Pause    time.Duration
-	// Report receives errors of Redis, as one line and at most once a second, and
-	// a line when Redis answers again. It is called by the goroutine of a decision,
-	// concurrently, and should not block. Default: log.Print.
+	// Report receives errors of Redis, as one line and at most once a second,
+	// and a line when Redis responds again. It is called on the goroutine of a
+	// decision, concurrently, and should not block. Default: log.Print.
 	Report func(line string)
 	// Observe receives every decision, for metrics. It is called like Report.
 	Observe func(Event)

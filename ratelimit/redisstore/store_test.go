@@ -145,7 +145,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Redis forgets scripts when it is restarted, or told to.
+// Redis forgets scripts when it is restarted, or on request.
 func TestScriptIsLoadedAgain(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -174,7 +174,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A value that is not ours costs nobody an answer.
+// A value that is not ours does not prevent a decision.
 func TestStrangeValue(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -193,8 +193,8 @@ func TestStrangeValue(t *testing.T) {
 	}
 }
 
-// A slot goes to another node, with what is owed in it: the client is told where,
-// while it moves and after.
+// A slot moves to another node, with its buckets: the client is redirected,
+// during the move and after.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Cluster(t, 3)
@@ -299,8 +299,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A sentinel knows where the primary is; when that dies, it makes the replica
-// one, and limits go on there without anybody's help.
+// A sentinel knows where the primary is; when that dies, it promotes the
+// replica, and limits continue there without intervention.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	primary := server(t)

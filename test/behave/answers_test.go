@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// tail is a request that is answered last, if the connection is kept so far.
+// tail is a request that is served last, if the connection is kept so far.
 const tail = "GET /tail HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 
 func TestAnswers(t *testing.T) {
@@ -27,7 +27,8 @@ func TestAnswers(t *testing.T) {
 			for _, slowly := range []bool{false, true} {
 				c := ts.Dial()
 				if slowly {
-					// Alone: the server may close before the second is sent.
+					// One at a time: the server may close before the second is
+					// sent.
 					c.SendSlowly(req, 1)
 					c.CloseWrite()
 				} else {
@@ -43,8 +44,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestAnswersAsNetHTTP lets every handler answer every kind of request and
-// compares the bytes with net/http's, the fate of the connection included.
+// TestAnswersAsNetHTTP makes every handler respond to every kind of request and
+// compares the bytes with net/http's, including whether the connection is kept.
 func TestAnswersAsNetHTTP(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

@@ -82,8 +82,8 @@ func TestBody(t *testing.T) {
 	})
 }
 
-// What comes behind a body that cannot be told from the next request must not
-// be served as one.
+// Bytes after a body whose end cannot be determined must not be served as a
+// request.
 func TestBodyBroken(t *testing.T) {
 	t.Parallel()
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -92,7 +92,7 @@ func TestBodyBroken(t *testing.T) {
 			t.Parallel()
 			on := engines.Alike
 			if when == "written" {
-				on = engines.Each // net/http takes some of these for the next request
+				on = engines.Each // net/http treats some of these as the next request
 			}
 			on(t, func(t *testing.T, e chert.Engine) {
 				errs := make(chan error, 1)
@@ -187,7 +187,7 @@ func TestBodyCutShort(t *testing.T) {
 					c.Send(tt.wire)
 				}
 				c.CloseWrite()
-				// net/http has an error of its own for a cut trailer.
+				// net/http has a different error for a cut trailer.
 				if err := servertest.Await(t, errs, "the handler"); err == nil || e != engines.NetHTTP && !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("%s: error is %v", tt.why, err)
 				}
@@ -277,7 +277,7 @@ func TestMaxBytesReader(t *testing.T) {
 	})
 }
 
-// With full duplex a handler answers while it reads.
+// With full duplex a handler responds while it reads.
 func TestFullDuplex(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -353,7 +353,7 @@ func TestBodyConcurrentReader(t *testing.T) {
 	})
 }
 
-// TestMultipartCleanup looks that temporary files of an upload are removed.
+// TestMultipartCleanup checks that temporary files of an upload are removed.
 func TestMultipartCleanup(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -387,7 +387,7 @@ func TestMultipartCleanup(t *testing.T) {
 	})
 }
 
-// counting counts what was read from a connection.
+// counting counts the bytes that were read from a connection.
 type counting struct {
 	net.Conn
 	n atomic.Int64
@@ -399,8 +399,8 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Body.Close reads what is left only for the sake of what comes behind it: a
-// further request, or trailers.
+// Body.Close reads the rest only for the sake of what follows it: a further
+// request, or trailers.
 func TestBodyCloseReads(t *testing.T) {
 	t.Parallel()
 	const size = 50_000
@@ -474,8 +474,8 @@ func TestBodyCloseReads(t *testing.T) {
 	})
 }
 
-// An expired read deadline spoils a chunked body for good; one with a length
-// can be read on under a later deadline. Either way the request's context is
+// An expired read deadline makes a chunked body unusable; one with a length can
+// be read on under a later deadline. Either way the request's context is
 // cancelled: a failed read counts as the client's end.
 func TestReadDeadlineInBody(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// A listener that gives one connection and then ends: when Serve returns,
-// ConnState knows of that connection.
+// A listener that returns one connection and then fails: when Serve returns,
+// ConnState has been called for that connection.
 func TestStateNewBeforeServeReturns(t *testing.T) {
 	t.Parallel()
 	for name, l := range map[string]func(t *testing.T) (net.Listener, func() net.Conn){
@@ -35,7 +35,8 @@ func TestStateNewBeforeServeReturns(t *testing.T) {
 			alikeOthers(t, func(t *testing.T, e chert.Engine) {
 				for range 20 {
 					l, dial := l(t)
-					// Without synchronisation: the race detector would tell.
+					// Without synchronisation: the race detector would report
+					// it.
 					seen := 0
 					s := &chert.Server{Engine: e, ConnState: func(_ net.Conn, st http.ConnState) {
 						if st == http.StateNew {
@@ -52,7 +53,7 @@ func TestStateNewBeforeServeReturns(t *testing.T) {
 					if seen != 1 {
 						t.Errorf("StateNew was seen %d times", seen)
 					}
-					// It is served on.
+					// It is still served.
 					servertest.Wrap(t, c).Get("/")
 					c.Close()
 				}
@@ -76,7 +77,7 @@ func (l *onceListener) Accept() (net.Conn, error) {
 }
 
 // A ConnState hook may end its server. Shutdown may have to wait for the very
-// connection whose hook calls it, so it is given a context or a goroutine.
+// connection whose hook calls it, so it needs a context or a goroutine.
 func TestEndFromConnState(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(c engines.Control) error{
@@ -100,7 +101,7 @@ func TestEndFromConnState(t *testing.T) {
 				t.Parallel()
 				engines.Alike(t, func(t *testing.T, e chert.Engine) {
 					if e == engines.NetHTTP && at == http.StateNew && how != "Shutdown in a goroutine" {
-						return // it is called by Serve, which Close and Shutdown wait for
+						return // Serve calls it, and Close and Shutdown wait for Serve
 					}
 					var ts *engines.Server
 					var once sync.Once
@@ -134,7 +135,7 @@ func TestEndFromConnState(t *testing.T) {
 	}
 }
 
-// Sockets on their way to a loop are waited for by Serve.
+// Serve waits for sockets on their way to a loop.
 func TestStateNewOnLoopsBeforeServeReturns(t *testing.T) {
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
 		late := 0
@@ -249,7 +250,7 @@ func TestConnState(t *testing.T) {
 	})
 }
 
-// A hook may close a connection, and ask for the addresses when it is gone.
+// A hook may close a connection, and ask for the addresses afterwards.
 func TestConnStateClose(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

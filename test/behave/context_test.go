@@ -14,15 +14,15 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// leavings are the ways in which a client goes away.
+// leavings are the ways in which a client leaves.
 var leavings = map[string]func(c *servertest.Client){
 	"reset":      func(c *servertest.Client) { c.Reset() },
 	"close":      func(c *servertest.Client) { c.Close() },
 	"half-close": func(c *servertest.Client) { c.CloseWrite() },
 }
 
-// A context ends when its client goes away, whatever the handler does and
-// whoever is first.
+// A context ends when its client leaves, whatever the handler does and in
+// either order.
 func TestContextClientGone(t *testing.T) {
 	t.Parallel()
 	for how, leave := range leavings {
@@ -38,7 +38,7 @@ func TestContextClientGone(t *testing.T) {
 						done := ctx.Done()
 						running <- struct{}{}
 						servertest.Await(t, done, "Done")
-					case "/late": // asks only then
+					case "/late": // observes it only then
 						running <- struct{}{}
 						<-gone
 						servertest.WaitDone(t, ctx, "the context is done")
@@ -57,7 +57,7 @@ func TestContextClientGone(t *testing.T) {
 						context.AfterFunc(ctx, func() { close(after) })
 						running <- struct{}{}
 						servertest.Await(t, after, "AfterFunc")
-					case "/body": // only behind the body is the client watched
+					case "/body": // the client is watched only after the body
 						io.Copy(io.Discard, r.Body)
 						running <- struct{}{}
 						servertest.WaitDone(t, ctx, "the context is done")
@@ -83,7 +83,7 @@ func TestContextClientGone(t *testing.T) {
 						gone <- struct{}{}
 					}
 					servertest.Await(t, over, "the handler's end")
-					if how == "half-close" { // it can still hear
+					if how == "half-close" { // it can still receive
 						if _, body := c.Response("POST"); body != "nobody listens" {
 							t.Errorf("%s: got %q", path, body)
 						}
@@ -199,7 +199,7 @@ func TestContextPipelined(t *testing.T) {
 }
 
 // A client that sends all its requests and then FIN is gone for the first
-// handler, and yet gets all its answers.
+// handler, and yet gets all its responses.
 func TestContextPipelinedThenHalfClosed(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -278,8 +278,8 @@ func TestContextNoGoroutines(t *testing.T) {
 	})
 }
 
-// A body that makes no sense is not the end of its client, who may still hear
-// what was wrong with it.
+// A malformed body is not the end of its client, which may still receive the
+// reason.
 func TestContextBrokenBody(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

@@ -120,7 +120,7 @@ func TestCloseNotify(t *testing.T) {
 		c := ts.Dial()
 		c.Get("/return")
 		ch := servertest.Await(t, kept, "the handler")
-		c.Get("/return") // now the first has surely ended
+		c.Get("/return") // now the first has certainly ended
 		<-kept
 		select {
 		case <-ch:

@@ -18,13 +18,13 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// A direct handler that waits in spite of its promise stops nobody else.
+// A direct handler that blocks, although it must not, stops no other client.
 func TestDirectLate(t *testing.T) {
 	t.Parallel()
 	eachDirect(t, func(t *testing.T, way directWay) {
 		release, running := make(chan struct{}), make(chan struct{}, 1000)
 		ts := way.start(t, &chert.Server{Handler: direct.HandlerFunc(func(x *direct.Exchange) {
-			// A copy: what is checked is that the request stays as it is.
+			// A copy: the test checks that the request does not change.
 			target, own := string(x.Wire().Target()), string(x.RequestHeader("X-Own"))
 			if strings.HasPrefix(target, "/late") {
 				running <- struct{}{}
@@ -63,7 +63,7 @@ func TestDirectLate(t *testing.T) {
 	})
 }
 
-// What Finish does not send is done with too.
+// Done is called for a file that Finish does not send.
 func TestDirectKeepAlivesOff(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
@@ -80,7 +80,7 @@ func TestDirectKeepAlivesOff(t *testing.T) {
 	}
 }
 
-// ConnState's hook cannot tell the ways apart.
+// A ConnState hook sees the same on both ways.
 func TestDirectConnState(t *testing.T) {
 	t.Parallel()
 	var want string
@@ -164,8 +164,8 @@ func TestDirectShutdown(t *testing.T) {
 	})
 }
 
-// A request that takes its time to come is answered no differently, and holds
-// up nobody.
+// The response to a request that arrives slowly is the same, and it delays no
+// other.
 func TestDirectSlowBody(t *testing.T) {
 	t.Parallel()
 	eachDirect(t, func(t *testing.T, way directWay) {
@@ -193,8 +193,8 @@ func TestDirectSlowBody(t *testing.T) {
 	})
 }
 
-// A direct handler that ends its goroutine about when it has cost its loop the
-// driver: whoever notes that looks at the request meanwhile.
+// A direct handler that ends its goroutine about when its loop changes drivers:
+// the goroutine that records that reads the request meanwhile.
 func TestDirectGoexitLate(t *testing.T) {
 	t.Parallel()
 	if !sys.HavePoller {
@@ -240,7 +240,7 @@ func TestDirectHijackDeadline(t *testing.T) {
 		})
 		c := ts.Dial()
 		c.Send(ask("GET /"))
-		// Nothing tells that Serve has returned, but that its goroutine has ended.
+		// No event marks the return of Serve but the end of its goroutine.
 		servertest.Eventually(t, "the handler's goroutine has ended", func() bool {
 			stacks := make([]byte, 1<<20)
 			return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "serveDirect")
@@ -252,9 +252,9 @@ func TestDirectHijackDeadline(t *testing.T) {
 	})
 }
 
-// Connections that a loop accepts while the server begins to shut down are not read
-// one after the other into the loop's one buffer before their direct requests are
-// served: all would be answered as the last one.
+// Connections that a loop accepts while the server begins to shut down are not
+// read one after the other into the loop's one buffer before their direct
+// requests are served: all would get the response to the last one.
 func TestDirectAcceptedDuringShutdown(t *testing.T) {
 	loopsOnly(t)
 	release := make(chan struct{})

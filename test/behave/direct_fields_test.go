@@ -21,7 +21,7 @@ func TestDirectPragma(t *testing.T) {
 	}
 }
 
-// An empty Content-Encoding does not keep the server from guessing a type.
+// An empty Content-Encoding does not prevent the server from guessing a type.
 func TestDirectEmptyEncoding(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
@@ -37,7 +37,8 @@ func TestDirectEmptyEncoding(t *testing.T) {
 	}
 }
 
-// A field that is there and empty is there, over net/http's header too.
+// A field that is present and empty counts as present, over net/http's header
+// too.
 func TestDirectEmptyField(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {

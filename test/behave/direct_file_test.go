@@ -29,7 +29,7 @@ func directFile(t *testing.T) *os.File {
 	return f
 }
 
-// A file with less than was promised ends the connection within the body.
+// A file shorter than announced ends the connection within the body.
 func TestDirectFileTooShort(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
@@ -65,7 +65,7 @@ func TestDirectFileTooShort(t *testing.T) {
 	}
 }
 
-// A client that leaves or does not read ends the use of a file too.
+// The use of a file also ends when its client leaves or does not read.
 func TestDirectFileClientGone(t *testing.T) {
 	t.Parallel()
 	for _, way := range directWays() {
@@ -103,7 +103,7 @@ func TestDirectFileClientGone(t *testing.T) {
 			if len(done) != 0 {
 				t.Error("Done was called again")
 			}
-			// The deadline is not the next request's.
+			// The deadline does not apply to the next request.
 			c = ts.Dial()
 			for range 3 {
 				c.Send(ask("HEAD /"))

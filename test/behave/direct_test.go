@@ -20,14 +20,14 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// directWay is a server on which direct handlers run.
+// directWay is a server that can run direct handlers.
 type directWay struct {
 	name  string
 	set   func(s *chert.Server)
 	knows bool // ServeDirect is called
 }
 
-// directWays are all of them, net/http's first.
+// directWays returns all of them, net/http's first.
 func directWays() (ways []directWay) {
 	ways = append(ways, directWay{"nethttp", func(s *chert.Server) { s.Engine = engines.NetHTTP }, false})
 	ways = append(ways, directWay{"goroutines", func(s *chert.Server) { s.Engine = chert.EngineGoroutines }, true})
@@ -59,7 +59,7 @@ func (w directWay) start(t *testing.T, s *chert.Server) *engines.Server {
 	return engines.Start(t, s)
 }
 
-// directMux finds a handler by the first segment of the path, and counts.
+// directMux selects a handler by the first segment of the path, and counts.
 type directMux struct {
 	handlers        map[string]direct.Handler
 	directly, plain atomic.Int64
@@ -83,7 +83,7 @@ func (m *directMux) ServeDirect(x *direct.Exchange) bool {
 	return m.find(string(x.Path())).ServeDirect(x)
 }
 
-// directSight writes down all of a request that a direct handler can see.
+// directSight describes everything in a request that a direct handler can see.
 func directSight(x *direct.Exchange) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s from=%s target=%q path=%q query=%q host=%q", x.Method(), x.RemoteAddr(), x.Wire().Target(), x.Path(), x.RawQuery(), x.Host())
@@ -114,8 +114,8 @@ func sum(b []byte) (n uint32) {
 	return n
 }
 
-// directHandlers are handlers of all sorts, by name. file has ten thousand
-// bytes; done counts the files that the server was through with.
+// directHandlers are handlers of all kinds, by name. file has ten thousand
+// bytes; done counts the files that the server has released.
 func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.Handler {
 	m := map[string]direct.Handler{
 		"":            direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(directSight(x)) }),
@@ -221,13 +221,13 @@ func directHandlers(file *os.File, given, done *atomic.Int64) map[string]direct.
 	return m
 }
 
-// directTalk sends what a client says, whole or in pieces, and FIN, and
-// returns all that came.
+// directTalk sends the client's bytes, whole or in pieces, and FIN, and returns
+// all that came back.
 func directTalk(ts *engines.Server, s string, size int) string {
 	ts.T.Helper()
 	c := ts.Dial()
 	defer c.Close()
-	go func() { // the answers may fill the sockets meanwhile
+	go func() { // the responses may fill the sockets meanwhile
 		defer c.Conn.(*net.TCPConn).CloseWrite()
 		for rest := s; len(rest) > 0; {
 			k := min(size, len(rest))
@@ -310,7 +310,7 @@ func TestDirectAnswers(t *testing.T) {
 	directRun(t, scripts, wholeOnly)
 }
 
-// Whatever the request is, its handler sees the same on all ways.
+// A handler sees the same request on all ways.
 func TestDirectRequests(t *testing.T) {
 	t.Parallel()
 	body := string(servertest.Pattern(5000))
@@ -342,7 +342,7 @@ func TestDirectRequests(t *testing.T) {
 	directRun(t, scripts, wholeAndBytes)
 }
 
-// directFunc has the two ways in one place each.
+// directFunc has a function for each way.
 type directFunc struct {
 	direct func(x *direct.Exchange) bool
 	plain  http.HandlerFunc
@@ -412,7 +412,8 @@ func TestDirectPanic(t *testing.T) {
 	}
 }
 
-// A direct handler may leave a request to the plain way, which finds it whole.
+// A direct handler may leave a request to the plain way, which receives it
+// whole.
 func TestDirectDeclined(t *testing.T) {
 	t.Parallel()
 	eachDirect(t, func(t *testing.T, way directWay) {
@@ -437,7 +438,7 @@ func TestDirectDeclined(t *testing.T) {
 					running <- struct{}{}
 					<-release
 				}
-				if r.URL.Path == "/direct" { // where nobody asks ServeDirect
+				if r.URL.Path == "/direct" { // where ServeDirect is not called
 					put(w, "direct")
 					return
 				}

@@ -1,3 +1,4 @@
-// Package behave has tests of what the server does, by subject, on each engine and
-// where the behaviour is to be net/http's on that too. It is tests only.
+// Package behave tests what the server does, by subject, on each engine and,
+// where the behaviour should be net/http's, on that too. It contains tests
+// only.
 package behave

@@ -32,7 +32,7 @@ var bothFunctions = map[string]functions{
 	"nethttp": {http.Serve, http.ServeTLS, http.ListenAndServe, http.ListenAndServeTLS},
 }
 
-// defaultPath is answered by http.DefaultServeMux.
+// defaultPath is served by http.DefaultServeMux.
 const defaultPath = "/chert-tests-default"
 
 var onDefaultMux = sync.OnceFunc(func() {
@@ -81,7 +81,8 @@ func TestFunctions(t *testing.T) {
 			if err := f.listenTLS(taken.Addr().String(), certFile, keyFile, mine); !errors.Is(err, syscall.EADDRINUSE) {
 				t.Errorf("ListenAndServeTLS returned %v", err)
 			}
-			// Without a certificate nothing is served; the listener is its owner's.
+			// Without a certificate nothing is served; the listener still
+			// belongs to its owner.
 			if err := f.serveTLS(taken, mine, "no-such-file", keyFile); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("ServeTLS returned %v", err)
 			}
@@ -95,7 +96,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// Nobody can end what ListenAndServe began, so it runs in a process of its own.
+// Nothing can end what ListenAndServe began, so it runs in a process of its
+// own.
 func TestFunctionsListen(t *testing.T) {
 	t.Parallel()
 	_, _, roots := servertest.CertFiles(t)
@@ -125,7 +127,7 @@ func TestFunctionsChild(t *testing.T) {
 	if n, _ := fmt.Sscanf(os.Getenv(servertest.ChildEnv), "listen %s %s", &name, &secure); n != 2 {
 		t.Skip("a part of TestFunctionsListen")
 	}
-	log.SetOutput(io.Discard) // below, TLS is not spoken at first
+	log.SetOutput(io.Discard) // below, a client does not speak TLS at first
 	certFile, keyFile, _ := servertest.CertFiles(t)
 	h := hf(func(w http.ResponseWriter, r *http.Request) { put(w, "from the child") })
 	for {
@@ -156,7 +158,7 @@ func TestFunctionsChild(t *testing.T) {
 				io.Copy(io.Discard, os.Stdin) // until the parent ends this
 				return
 			}
-			break // somebody else has taken the port
+			break // another process has taken the port
 		}
 	}
 }

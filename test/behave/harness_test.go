@@ -10,13 +10,13 @@ import (
 // TestMain fails if the tests leave goroutines, descriptors or pooled buffers.
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 
-// unlike begins the reason of a case that chert and net/http mean to do
-// differently.
+// unlike begins the reason of a case in which chert differs from net/http
+// intentionally.
 const unlike = "unlike net/http: "
 
 type hf = http.HandlerFunc
 
-// Short names for what the tables are made of.
+// Short names for the tables.
 var (
 	ask        = servertest.Ask
 	ask10      = servertest.Ask10

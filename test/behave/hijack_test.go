@@ -19,7 +19,7 @@ import (
 
 const upgrade = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 
-// echo hijacks, says 101 and sends back what it gets until the client ends.
+// echo hijacks, sends 101 and echoes until the client ends.
 func echo(t *testing.T, w http.ResponseWriter) {
 	nc, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -47,7 +47,7 @@ func echoOn(t *testing.T, nc net.Conn, rw *bufio.ReadWriter) {
 
 const switched = servertest.Switched
 
-// What the client has sent ahead, much or little, is in the hijacker's reader.
+// What the client has sent ahead, little or much, is in the hijacker's reader.
 func TestHijackEcho(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -111,7 +111,7 @@ func TestHijackConn(t *testing.T) {
 	})
 }
 
-// dialled is the address that the client has dialled, as it says itself.
+// dialled is the address that the client has dialled, according to the client.
 func dialled(r *http.Request) string { return r.Host }
 
 func TestHijackAfterFlush(t *testing.T) {
@@ -178,7 +178,7 @@ func TestHijackMisuse(t *testing.T) {
 		}
 		c = ts.Dial()
 		c.Get("/late")
-		c.Get("/late") // now the first has surely ended
+		c.Get("/late") // now the first has certainly ended
 		func() {
 			defer func() {
 				if p := recover(); p != "net/http: Hijack called after ServeHTTP finished" {
@@ -222,8 +222,8 @@ func TestHijackClose(t *testing.T) {
 	})
 }
 
-// A hijacked connection is not the server's any more: it outlives the server,
-// and nothing waits for it or for its handler.
+// A hijacked connection no longer belongs to the server: it outlives the
+// server, and nothing waits for it or for its handler.
 func TestHijackOutlivesServer(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(c engines.Control) error{
@@ -275,7 +275,7 @@ func TestHijackFromGoroutine(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
 		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			r.Context().Done() // somebody watches the client
+			r.Context().Done() // the client is watched
 			done := make(chan struct{})
 			go func() {
 				defer close(done)

@@ -45,7 +45,7 @@ func TestHTTP2Preface(t *testing.T) {
 				t.Errorf("slowly=%v: got %q", slowly, got)
 			}
 		}
-		// Behind another request too.
+		// After another request too.
 		c := ts.Dial()
 		hijack = true
 		c.Send(preface)
@@ -62,7 +62,7 @@ func TestHTTP2Preface(t *testing.T) {
 	})
 }
 
-// The bytes behind the preface that have come with it are in the buffer.
+// The bytes that arrived with the preface are in the buffer.
 func TestHTTP2PrefaceBuffered(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

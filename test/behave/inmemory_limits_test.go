@@ -42,7 +42,7 @@ func TestQueueAtShutdown(t *testing.T) {
 	})
 }
 
-// Accept errors that pass are waited out, longer each time.
+// Temporary Accept errors are waited out, longer each time.
 func TestBubbleAcceptErrors(t *testing.T) {
 	t.Parallel()
 	bubbles(t, func(t *testing.T, e chert.Engine) {
@@ -75,7 +75,7 @@ func (f *failing) Accept() (net.Conn, error) {
 	return f.Memory.Accept()
 }
 
-// passing is an error that passes by itself.
+// passing is a temporary error.
 type passing struct{}
 
 func (passing) Error() string { return "no luck" }
@@ -84,16 +84,17 @@ func (passing) Timeout() bool { return false }
 
 func (passing) Temporary() bool { return true }
 
-// The limits of our own keep to a bubble's time too.
+// Limits that only chert has follow a bubble's time too.
 func TestBubbleLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, m := engines.StartMemory(t, &chert.Server{MaxConns: 2, Handler: memoryEcho(t)})
 		c := [2]*servertest.Client{m.Patient(t), m.Patient(t)}
 		c[0].Get("/")
-		time.Sleep(time.Second) // c[0] is idle before c[1]: at one instant either may give way
+		time.Sleep(time.Second) // c[0] is idle before c[1]: at the same instant either may be closed
 		c[1].Get("/")
-		// The one that has been idle longest gives way; requests on the way do not.
+		// The one that has been idle longest is closed; those with requests are
+		// not.
 		newcomer := m.Patient(t)
 		newcomer.Get("/")
 		c[0].Ended()
@@ -148,7 +149,7 @@ func TestBubbleWorkers(t *testing.T) {
 				t.Errorf("got %q", body)
 			}
 			if i < 2 {
-				c.Ended() // to give way
+				c.Ended() // for a new one
 			}
 			if i == 0 {
 				<-running // the one that waited

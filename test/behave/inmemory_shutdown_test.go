@@ -42,8 +42,8 @@ func newMemoryPhases(t *testing.T, e chert.Engine) (*engines.Server, *memoryPhas
 	return ts, p
 }
 
-// within fails unless d is in the given bounds: net/http looks every half a
-// second which connections can be closed, and counts in whole ones.
+// within fails unless d is in the given bounds: net/http checks every half
+// second which connections can be closed, and counts in whole seconds.
 func within(t *testing.T, what string, d, from, to time.Duration) {
 	t.Helper()
 	if d < from || d > to {
@@ -118,9 +118,9 @@ func TestBubbleShutdownNewConns(t *testing.T) {
 		}()
 		time.Sleep(4 * time.Second)
 		if e == engines.NetHTTP {
-			served.Close() // it does not answer any more
+			served.Close() // it does not respond any more
 		} else {
-			// A request that comes in time is answered, and is the last.
+			// A request that arrives in time is served, and is the last.
 			if res, _ := served.Get("/"); res.StatusCode != 200 || !res.Close {
 				t.Errorf("got %v", res)
 			}
@@ -150,7 +150,7 @@ func TestBubbleShutdownContext(t *testing.T) {
 		if d != 3*time.Second {
 			t.Errorf("Shutdown took %v", d)
 		}
-		// The handler goes on; a second Shutdown may wait for it.
+		// The handler continues; a second Shutdown may wait for it.
 		ended := make(chan error)
 		go func() { ended <- ts.Control.Shutdown(context.Background()) }()
 		time.Sleep(time.Hour)

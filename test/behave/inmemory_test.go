@@ -21,8 +21,8 @@ import (
 )
 
 // The tests of this file serve net.Pipes, most of them in a synctest bubble:
-// there time passes only when everybody waits, so the times that they measure
-// are exact. A bubble in which a goroutine is left at the end panics.
+// there time passes only when every goroutine waits, so the times that they
+// measure are exact. A bubble in which a goroutine is left at the end panics.
 
 // inMemory runs f on net.Pipes, in a bubble and outside.
 func inMemory(t *testing.T, f func(t *testing.T, e chert.Engine)) {
@@ -40,7 +40,7 @@ func bubbles(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 }
 
 // alikeInMemory is alike for listeners that event loops cannot drive, which
-// EngineAuto has to see for itself.
+// EngineAuto has to detect.
 func alikeInMemory(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 	t.Helper()
 	for name, e := range map[string]chert.Engine{"auto": chert.EngineAuto, "nethttp": engines.NetHTTP} {
@@ -51,8 +51,8 @@ func alikeInMemory(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 	}
 }
 
-// memoryEcho answers with what it got, hijacks for an upgrade, and has a few
-// paths of its own.
+// memoryEcho responds with what it received, hijacks for an upgrade, and has a
+// few paths of its own.
 func memoryEcho(t *testing.T) hf {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -199,8 +199,8 @@ func TestBubbleClientGone(t *testing.T) {
 				}
 			}
 		}
-		// A client that sends ahead has not left; when it does, nobody reads
-		// that before the request at hand is answered.
+		// A client that sends ahead has not left; when it does, that is not
+		// noticed before the response to the current request.
 		c := m.Patient(t)
 		c.SendAside("GET / HTTP/1.1\r\nHost: h\r\n\r\nGET")
 		<-running
@@ -309,7 +309,7 @@ func TestBubbleBadEnds(t *testing.T) {
 	t.Parallel()
 	bubbles(t, func(t *testing.T, e chert.Engine) {
 		ts, m := engines.StartMemory(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			done := r.Context().Done() // somebody watches the client
+			done := r.Context().Done() // the client is watched
 			go func() { <-done }()
 			switch r.URL.Path {
 			case "/panic":
@@ -336,9 +336,9 @@ func TestBubbleBadEnds(t *testing.T) {
 	})
 }
 
-// What the process shares between servers, such as pooled buffers, must hold
-// nothing of a bubble: bubbles come and go beside servers of real sockets, and
-// each other.
+// State that the process shares between servers, such as pooled buffers, must
+// hold nothing of a bubble: bubbles come and go beside servers of real sockets,
+// and each other.
 func TestBubblesBesideServers(t *testing.T) {
 	t.Parallel()
 	body := string(servertest.Pattern(20_000))
@@ -394,8 +394,8 @@ func TestBubblesBesideServers(t *testing.T) {
 	})
 }
 
-// A server on sockets inside a bubble, next to one outside: what a process or a
-// server keeps for reuse must not cross over.
+// A server on sockets inside a bubble, next to one outside: objects that are
+// kept for reuse must not cross over.
 func TestBubbleSockets(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

@@ -17,7 +17,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// TestBubbleTimeouts has clients that are late, and says when they lose their
+// TestBubbleTimeouts has clients that are late, and checks when they lose their
 // connection.
 func TestBubbleTimeouts(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestBubbleTimeouts(t *testing.T) {
 	type step struct {
 		wire   string
 		answer bool          // to be awaited
-		pause  time.Duration // behind that
+		pause  time.Duration // after that
 	}
 	get := step{wire: "GET / HTTP/1.1\r\nHost: h\r\n\r\n", answer: true}
 	slow := strings.Repeat("x", 100)
@@ -35,7 +35,7 @@ func TestBubbleTimeouts(t *testing.T) {
 		with  times
 		steps []step
 		want  time.Duration // after the last step
-		reply string        // the first of what chert says then
+		reply string        // the first thing that chert sends then
 	}{
 		{"idle", times{idle: 7 * s}, []step{get}, 7 * s, ""},
 		{"idle again", times{idle: 7 * s}, []step{get, {pause: 6 * s}, get}, 7 * s, ""},
@@ -118,7 +118,7 @@ func TestBubbleTimeouts(t *testing.T) {
 					t.Errorf("closed after %v, want %v", d, tt.want)
 				}
 				if e == engines.NetHTTP {
-					return // it closes without a word, or answers 400
+					return // it closes without a response, or responds 400
 				}
 				if !strings.HasPrefix(got, tt.reply) || tt.reply == "" && got != "" {
 					t.Errorf("got %q, want %q", got, tt.reply)
@@ -128,7 +128,7 @@ func TestBubbleTimeouts(t *testing.T) {
 	}
 }
 
-// A client that takes nothing ends the writes after WriteTimeout, or, unlike
+// A client that accepts nothing ends the writes after WriteTimeout, or, unlike
 // with net/http, after WriteStallTimeout.
 func TestBubbleWriteTimeout(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestBubbleWriteTimeout(t *testing.T) {
 	}
 }
 
-// A handler that has the connection itself, by ConnContext, may set its write
+// A handler that has the connection, by ConnContext, may set its write
 // deadline.
 func TestBubbleOwnWriteDeadline(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// TestRequestKept keeps every request beyond its handler, as programs do that
-// log in the background, and looks whether any has changed at the end.
+// TestRequestKept retains every request after its handler, as programs do that
+// log in the background, and checks at the end that none has changed.
 func TestRequestKept(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -92,7 +92,7 @@ func TestRequestKept(t *testing.T) {
 	})
 }
 
-// TestKeepAlive asks for two answers on one connection and looks whether both
+// TestKeepAlive requests two responses on one connection and checks that both
 // come.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestKeepAlive(t *testing.T) {
 			version, lines string
 			what           int
 			kept           bool
-			connection     string // the answer's field
+			connection     string // the response's field
 			why            string
 		}{
 			{"1.1", "", length, true, "", "1.1 persists"},
@@ -162,8 +162,8 @@ func TestKeepAlive(t *testing.T) {
 			}
 			req := fmt.Sprintf("GET /%d HTTP/%s\r\nHost: h\r\n%s\r\n", tt.what, tt.version, tt.lines)
 			for _, slowly := range []bool{false, true} {
-				// Both in one write: were the first answered and the connection
-				// closed, a second write could meet a reset.
+				// Both in one write: if the server closed after the first
+				// response, a second write could meet a reset.
 				c := ts.Dial()
 				if slowly {
 					c.SendSlowly(req, 1)
@@ -184,7 +184,7 @@ func TestKeepAlive(t *testing.T) {
 					c.Response("GET")
 					continue
 				}
-				c.CloseWrite() // so that a connection that was kept by mistake ends
+				c.CloseWrite() // so that a connection that was wrongly kept ends
 				if rest := c.UpToEnd(); rest != "" {
 					t.Errorf("%s: HTTP/%s %q %d: served on, got %q", tt.why, tt.version, tt.lines, tt.what, rest)
 				}
@@ -222,7 +222,7 @@ func TestPipelining(t *testing.T) {
 		}
 		newlines := func(i int) (req, want string) {
 			if req, want = length(i); i > 0 {
-				req = "\r\n" + req // RFC 9112 section 2.2; net/http: behind a POST only
+				req = "\r\n" + req // RFC 9112 section 2.2; net/http: only after a POST
 			}
 			return req, want
 		}
@@ -263,7 +263,7 @@ func TestPipelining(t *testing.T) {
 	})
 }
 
-// A client that sends much ahead and reads late must get all its answers.
+// A client that sends much ahead and reads late must get all its responses.
 func TestPipeliningManyAhead(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -292,8 +292,8 @@ func TestPipeliningManyAhead(t *testing.T) {
 	})
 }
 
-// RFC 9112 section 2.2: empty lines before a request are ignored, two of them;
-// more, or half of one, are not.
+// RFC 9112 section 2.2: empty lines before a request are ignored, up to two of
+// them; more, or half of one, are not.
 func TestLeadingCRLF(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

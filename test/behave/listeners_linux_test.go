@@ -7,8 +7,8 @@ import (
 	"github.com/chert-http/chert"
 )
 
-// A connection that comes between Listen and Serve inherits what the listening
-// socket had when it came.
+// A connection that arrives between Listen and Serve inherits the options that
+// the listening socket had then.
 func TestListenSetsOptionsAtOnce(t *testing.T) {
 	t.Parallel()
 	l, err := new(chert.Server).Listen("tcp", "127.0.0.1:0")

@@ -47,7 +47,7 @@ func TestListenerCloseRefuses(t *testing.T) {
 	})
 }
 
-// When Close has returned, nobody is accepted.
+// When Close has returned, no connection is accepted.
 func TestCloseRefuses(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -64,8 +64,8 @@ func TestCloseRefuses(t *testing.T) {
 	})
 }
 
-// Whatever a listener is of, Serve ends when somebody else closes it, and
-// connections are served on.
+// For any kind of listener, Serve ends when other code closes it, and
+// connections are still served.
 func TestServeListenersClosed(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -153,7 +153,7 @@ func TestServeListenersClosed(t *testing.T) {
 	})
 }
 
-// A listener that somebody else closes ends its Serve and nothing else.
+// A listener that other code closes ends its Serve and nothing else.
 func TestServeListenerClosed(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

@@ -21,7 +21,7 @@ import (
 )
 
 // lines is a protocol of one line each way: a path, and what the server's
-// handler says about it.
+// handler responds to it.
 func lines(hs *http.Server, tc *tls.Conn, h http.Handler) {
 	s, err := bufio.NewReader(tc).ReadString('\n')
 	if err != nil {
@@ -93,7 +93,7 @@ func TestNextProto(t *testing.T) {
 				lines(hs, tc, h)
 			},
 			"filled": func(hs *http.Server, tc *tls.Conn, h http.Handler) {
-				// What is there is left alone.
+				// Values that are set are not changed.
 				h.ServeHTTP(lineWriter{http.Header{}, tc}, &http.Request{
 					Method: "GET", URL: new(url.URL), RemoteAddr: "somewhere", Body: io.NopCloser(strings.NewReader("body")),
 					TLS: &tls.ConnectionState{HandshakeComplete: true, NegotiatedProtocol: "mine"},
@@ -115,7 +115,7 @@ func TestNextProto(t *testing.T) {
 			t.Errorf("the server is %+v", hs)
 		}
 
-		// Of the asterisk only OPTIONS is the server's.
+		// Of requests for the asterisk the server handles only OPTIONS itself.
 		c, _ = dial("lines")
 		c.Send("*\n")
 		if got := c.UpToEnd(); got != "* "+c.LocalAddr().String()+" lines 0 <nil> true\n" {
@@ -145,7 +145,7 @@ func TestNextProto(t *testing.T) {
 	})
 }
 
-// What ALPN offers decides what is spoken: nothing that nobody speaks.
+// ALPN's offers decide the protocol: only one that both sides speak.
 func TestNextProtosOffered(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -205,7 +205,7 @@ func TestNextProtosOffered(t *testing.T) {
 	}
 }
 
-// However an entry ends, its connection is closed and ConnState told.
+// However an entry ends, its connection is closed and ConnState is called.
 func TestNextProtoEnds(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -253,7 +253,7 @@ func TestNextProtoEnds(t *testing.T) {
 				t.Errorf("%s: log is %q", proto, log)
 			}
 		}
-		// And HTTP as ever.
+		// HTTP works as before.
 		c, _ := servertest.TLSOver(t, ts.Dial().Conn, roots)
 		c.Get("/", "Connection: close")
 		for _, want := range []http.ConnState{http.StateNew, http.StateActive, http.StateClosed} {
@@ -264,8 +264,8 @@ func TestNextProtoEnds(t *testing.T) {
 	})
 }
 
-// Shutdown waits for a protocol that is not HTTP as long as it takes: nobody
-// knows when it is idle.
+// Shutdown waits for a protocol that is not HTTP without a limit: the server
+// cannot know when it is idle.
 func TestBubbleNextProtoShutdown(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -296,7 +296,7 @@ func TestBubbleNextProtoShutdown(t *testing.T) {
 	})
 }
 
-// Close does not wait: it ends the connection under the protocol.
+// Close does not wait: it closes the connection during the protocol.
 func TestNextProtoClose(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)

@@ -20,11 +20,11 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// The tests of this file are of listeners and connections of a program's own, as
-// those that were written for net/http's server rely on them; Go's own tests of it
-// were the source of most.
+// The tests of this file use listeners and connections of a program's own, in
+// ways that programs written for net/http's server rely on; most derive from
+// Go's own tests of it.
 
-// alikeOthers is alike for listeners of a type that the server does not know.
+// alikeOthers is alike for listeners of an unknown type.
 func alikeOthers(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 	t.Helper()
 	for name, e := range map[string]chert.Engine{"auto": chert.EngineAuto, "goroutines": chert.EngineGoroutines, "nethttp": engines.NetHTTP} {
@@ -35,11 +35,11 @@ func alikeOthers(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 	}
 }
 
-// ownListener is a listener of a user's own. It keeps what its Accept returns:
-// the connection that the listener below has accepted, or one that wraps it.
+// ownListener is a user's own listener. It keeps what its Accept returns: the
+// connection that the wrapped listener has accepted, or one that wraps it.
 type ownListener struct {
 	net.Listener
-	wrap  func(net.Conn) net.Conn // nil: as it is
+	wrap  func(net.Conn) net.Conn // nil: unchanged
 	conns chan net.Conn
 }
 
@@ -68,7 +68,7 @@ var wrappings = map[string]func(net.Conn) net.Conn{
 	"wrapped":  func(c net.Conn) net.Conn { return &ownConn{c} },
 }
 
-// Hooks and handlers see the very connection that Accept has returned.
+// Hooks and handlers receive the very connection that Accept has returned.
 func TestOwnListener(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range wrappings {
@@ -120,12 +120,12 @@ func ownListenerSees(t *testing.T, e chert.Engine, wrap func(net.Conn) net.Conn,
 	ts := engines.StartOn(t, s, l)
 	for _, tt := range []struct {
 		path string
-		end  func(c net.Conn) // what Accept's owner does
+		end  func(c net.Conn) // what the owner of the connection does
 		want string
 	}{
 		{"/", func(c net.Conn) { c.Close() }, "context new active handler idle closed"},
 		{"/", func(c net.Conn) {
-			// The server sets one too, behind the hook.
+			// The server sets one too, after the hook.
 			servertest.Eventually(t, "the connection is closed", func() bool {
 				c.SetReadDeadline(time.Unix(1, 0))
 				return len(steps) > 0
@@ -174,8 +174,7 @@ func ownListenerSees(t *testing.T, e chert.Engine, wrap func(net.Conn) net.Conn,
 	}
 }
 
-// The methods of a user's connection are called, all of them: it may count, or
-// encrypt.
+// All methods of a user's connection are called: it may count, or encrypt.
 func TestOwnConnIsUsed(t *testing.T) {
 	t.Parallel()
 	alikeOthers(t, func(t *testing.T, e chert.Engine) {
@@ -212,7 +211,7 @@ func TestOwnConnIsUsed(t *testing.T) {
 	})
 }
 
-// shifting adds 1 to every byte that it sends, and takes it off again.
+// shifting adds 1 to every byte that it sends, and subtracts it again.
 type shifting struct{ net.Conn }
 
 func (s shifting) Read(p []byte) (int, error) {
@@ -231,8 +230,8 @@ func (s shifting) Write(p []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// An address that comes late, as from a proxy's first line, holds up its own
-// connection only.
+// An address that is known late, as from a proxy's first line, delays only its
+// own connection.
 func TestOwnConnRemoteAddrBlocks(t *testing.T) {
 	t.Parallel()
 	alikeOthers(t, func(t *testing.T, e chert.Engine) {
@@ -262,7 +261,7 @@ func TestOwnConnRemoteAddrBlocks(t *testing.T) {
 	})
 }
 
-// lateAddr knows its client late.
+// lateAddr knows its client's address late.
 type lateAddr struct {
 	net.Conn
 	asked   chan struct{}
@@ -329,8 +328,8 @@ type nowhere struct{ net.Conn }
 func (nowhere) LocalAddr() net.Addr  { return nil }
 func (nowhere) RemoteAddr() net.Addr { return nil }
 
-// EngineLoops takes the sockets out of whatever a listener returns, and does
-// not serve what is none.
+// EngineLoops extracts the socket from whatever a listener returns, and does
+// not serve connections without one.
 func TestOwnListenerOnLoops(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -384,11 +383,11 @@ func TestOwnListenerOnLoops(t *testing.T) {
 			t.Errorf("Serve returned %v", err)
 		}
 		servertest.Wrap(t, nc).Ended()
-		c.Get("/") // the others are served on
+		c.Get("/") // the others are still served
 	})
 }
 
-// accepts counts those of some looks that find somebody who accepts.
+// accepts counts how many of some looks find a goroutine in Accept.
 type accepts struct{ looks, n atomic.Int32 }
 
 func (a *accepts) look(addr string) {

@@ -28,7 +28,7 @@ func TestPanic(t *testing.T) {
 			case "/odd":
 				panic([]int{1})
 			case "/nil":
-				panic(nil) //nolint:govet // on purpose
+				panic(nil) //nolint:govet // intentional
 			case "/abort":
 				panic(http.ErrAbortHandler)
 			case "/goexit":
@@ -107,7 +107,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("got %q", body)
 		}
 		if e == engines.NetHTTP {
-			return // it closes what a handler has hijacked and left by Goexit, or not
+			return // it may or may not close a connection that a handler has hijacked and left by Goexit
 		}
 		c := ts.Dial()
 		c.Send("GET /hijacked-goexit HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -118,7 +118,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// A panic over an unread body must not take what follows for a request.
+// After a panic with an unread body the body must not be served as a request.
 func TestPanicUnreadBody(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -218,7 +218,7 @@ func TestDeadlines(t *testing.T) {
 			}
 		}
 		if e == engines.NetHTTP {
-			return // it lets a late call act on the next request
+			return // with it a late call affects the next request
 		}
 		if err := (<-late).SetReadDeadline(past); err == nil {
 			t.Error("a deadline was set after the handler's return")

@@ -14,10 +14,11 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// What a handler meets in one call is as much as net/http gives it.
+// Reads, and calls of ReadFrom's sources, have the sizes that they have with
+// net/http.
 
-// readsOf sends a body, and when it has gone out lets the handler read with a
-// buffer of the given size. It returns how much each Read gave.
+// readsOf sends a body, and when it has been sent lets the handler read with a
+// buffer of the given size. It returns how much each Read returned.
 func readsOf(t *testing.T, s *chert.Server, fields []string, wire string, size int) (sizes []int, body string) {
 	t.Helper()
 	entered, sent := make(chan bool, 1), make(chan bool)
@@ -79,15 +80,16 @@ func TestPiecesOfBodies(t *testing.T) {
 			t.Run(fmt.Sprint(tt.name, " into ", size), func(t *testing.T) {
 				want, wantBody := readsOf(t, &chert.Server{Engine: engines.NetHTTP}, tt.fields, tt.wire, size)
 				engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
-					// How much has come is the system's doing too.
+					// How much has arrived depends on the system too.
 					var got []int
 					for range 5 {
 						var body string
 						if got, body = readsOf(t, fresh(), tt.fields, tt.wire, size); body != wantBody {
 							t.Fatalf("got %s\nwant %s", servertest.Brief(body), servertest.Brief(wantBody))
 						}
-						// Into a small buffer net/http reads on until that is full, even if it
-						// has to wait; here a piece of what was read at once may be smaller.
+						// Into a small buffer net/http reads on until that is
+						// full, even if it has to wait; here a piece of what
+						// was read at once may be smaller.
 						if most := len(want) + 2 + len(want)/6; len(got) <= most || engines.Layered {
 							return
 						}
@@ -108,7 +110,8 @@ func TestPiecesPipelined(t *testing.T) {
 		for {
 			n, err := r.Body.Read(p)
 			b.Write(p[:n])
-			// Room that was not used may have been written to, and means nothing.
+			// The unused part of a buffer may have been written to, and has no
+			// meaning.
 			clear(p)
 			if err != nil {
 				fmt.Fprintf(w, "%s %s %d %v %v %d", r.Method, r.URL, b.Len(), r.Trailer, err, sum([]byte(b.String())))
@@ -153,9 +156,9 @@ func TestPiecesPipelined(t *testing.T) {
 	})
 }
 
-// A client that does not send its body costs no buffer where the handler has one
-// of its own, and a small one otherwise; nor does what it pipelines cost more than
-// what is kept of it.
+// A client that does not send its body costs no buffer if the handler has one
+// of its own, and a small one otherwise; nor do pipelined bytes cost more than
+// what is kept of them.
 func TestPiecesMemory(t *testing.T) {
 	for _, e := range []chert.Engine{chert.EngineLoops, chert.EngineGoroutines} {
 		for size, most := range map[int]int64{100: 1, 32 << 10: 0} {
@@ -205,7 +208,7 @@ func TestPiecesHijacked(t *testing.T) {
 	})
 }
 
-// sizedReader notes how much is asked of it.
+// sizedReader records how much is requested of it.
 type sizedReader struct {
 	asked []int
 	left  int
@@ -220,7 +223,7 @@ func (r *sizedReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What io.Copy gives a response is asked for in pieces as large.
+// io.Copy to a response reads its source in pieces of the same size.
 func TestPiecesOfSources(t *testing.T) {
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
 		for _, fields := range []http.Header{{}, {"Content-Length": {"100000"}}, {"Content-Type": {"text/plain"}}} {

@@ -14,8 +14,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// hoarded is a handler that waits for release where the query says so, and counts
-// how often it does so on a loop.
+// hoarded is a handler that waits for release if the query asks for it, and
+// counts how often it does so on a loop.
 type hoarded struct {
 	slow, inline atomic.Int64
 	release      chan struct{}
@@ -48,9 +48,9 @@ func (h *hoardedDirect) ServeDirect(x *direct.Exchange) bool {
 	return true
 }
 
-// However many paths have been proven to be quick, or need no proof: few of them
-// cost the loops anything if all of them are slow at once. Afterwards quick handlers
-// are on the loops as before.
+// However many paths have been classified as quick, or need no proof: only few
+// of them cost the loops anything if all become slow at once. Afterwards quick
+// handlers run on the loops as before.
 func TestPlacementHoarded(t *testing.T) {
 	loopsOnly(t)
 	for _, tt := range []struct {
@@ -95,7 +95,7 @@ func TestPlacementHoarded(t *testing.T) {
 			for _, c := range all {
 				c.Response("GET")
 			}
-			// Some are free, and time pays for more: four a second.
+			// Some are free, and time allows more: four a second.
 			if n := h.inline.Load(); n > paths/2 {
 				t.Errorf("%d of %d slow handlers ran on a loop", n, paths)
 			} else {

@@ -28,8 +28,8 @@ func loopsOnly(t *testing.T) {
 	t.Parallel()
 }
 
-// placed is a server whose handlers say where they run, "inline" or "pooled",
-// and then do what the path's handler does.
+// placed is a server whose handlers report where they run, "inline" or
+// "pooled", and then do what the path's handler does.
 type placed struct {
 	*engines.Server
 	handlers sync.Map // path to http.HandlerFunc
@@ -59,14 +59,14 @@ func (p *placed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	put(w, "quick")
 }
 
-// where asks for a path and tells where its handler ran.
+// where requests a path and returns where its handler ran.
 func where(c *servertest.Client, path string) string {
 	c.T.Helper()
 	res, _ := c.Get(path)
 	return res.Header.Get("X-Where")
 }
 
-// prove asks for a path until its handler runs inline.
+// prove requests a path until its handler runs inline.
 func (p *placed) prove(path string) *servertest.Client {
 	p.T.Helper()
 	servertest.Eventually(p.T, path+" runs inline", func() bool {
@@ -90,7 +90,7 @@ func (p *placed) inlineToo(proven, path string) bool {
 	return false
 }
 
-// others are connections on all loops, in all likelihood.
+// others returns connections on all loops, very probably.
 func (p *placed) others() (all []*servertest.Client) {
 	p.Dial().Get("/") // from now on each loop has its socket
 	for range 16 * runtime.GOMAXPROCS(0) {
@@ -125,7 +125,8 @@ func TestPlacementProves(t *testing.T) {
 			t.Fatalf("request %d ran %s", i, got)
 		}
 	}
-	// The whole prefix is, and for other connections too; another method is not.
+	// The whole prefix is proven, and for other connections too; another method
+	// is not.
 	if !p.inlineToo("/a/b/c", "/a/other?query") {
 		t.Error("another path under the prefix runs pooled")
 	}
@@ -138,8 +139,8 @@ func TestPlacementProves(t *testing.T) {
 	}
 }
 
-// What was quick and then waits or computes costs nobody the loop, leaves it,
-// and comes back when it has been quick again.
+// A handler that was quick and then waits or computes delays no other client on
+// the loop, leaves it, and returns when it has been quick again.
 func TestPlacementDemotes(t *testing.T) {
 	loopsOnly(t)
 	for _, how := range []string{"waits", "computes"} {
@@ -160,7 +161,7 @@ func TestPlacementDemotes(t *testing.T) {
 				put(w, "done")
 			})
 			others := p.others()
-			// A run that a busy machine has made slow may come between.
+			// A run that a busy machine made slow may come between.
 			c, ran := (*servertest.Client)(nil), ""
 			for tries := 10; ran != "inline" && tries > 0; tries-- {
 				slow.Store(false)
@@ -201,7 +202,7 @@ func TestPlacementDemotes(t *testing.T) {
 	}
 }
 
-// However many handlers wait on a loop, others are served.
+// However many handlers wait on a loop, other requests are served.
 func TestPlacementManyBlock(t *testing.T) {
 	loopsOnly(t)
 	for _, placement := range []chert.Placement{chert.Adaptive, chert.Inline, chert.Pooled} {
@@ -242,7 +243,7 @@ func TestPlacementManyBlock(t *testing.T) {
 	}
 }
 
-// The answers before a request whose handler waits are not kept back: the
+// The responses before a request whose handler waits are not held back: the
 // client may need them to end that wait.
 func TestPlacementAnswersBeforeBlocked(t *testing.T) {
 	loopsOnly(t)
@@ -296,7 +297,7 @@ func TestPlacementAnswersBeforeBlocked(t *testing.T) {
 	}
 }
 
-// A client that is slow to send or to read says nothing about its handler.
+// A slow client, sending or reading, does not make its handler count as slow.
 func TestPlacementSlowClient(t *testing.T) {
 	loopsOnly(t)
 	p := startPlaced(t, &chert.Server{})
@@ -385,7 +386,7 @@ func TestPlacementAttack(t *testing.T) {
 	}
 }
 
-// All that handlers may do, they may do on the loop.
+// Handlers may do the same on the loop as elsewhere.
 func TestPlacementInlineMethods(t *testing.T) {
 	loopsOnly(t)
 	p := startPlaced(t, &chert.Server{Placement: chert.Inline})
@@ -532,7 +533,7 @@ func TestPlacementInlinePanics(t *testing.T) {
 	}
 }
 
-// The end of a client reaches a handler that waits on what was the loop.
+// A handler that waits on a former loop is notified of its client's end.
 func TestPlacementInlineContext(t *testing.T) {
 	loopsOnly(t)
 	for how, leave := range leavings {
@@ -552,8 +553,8 @@ func TestPlacementInlineContext(t *testing.T) {
 	}
 }
 
-// Shutdown waits for handlers that block on what were the loops; Close ends
-// their contexts.
+// Shutdown waits for handlers that block on former loops; Close ends their
+// contexts.
 func TestPlacementShutdown(t *testing.T) {
 	loopsOnly(t)
 	for _, closes := range []bool{false, true} {
@@ -652,7 +653,7 @@ func TestPlacementPipelined(t *testing.T) {
 	}
 }
 
-// A quick route is demoted whose handlers then wait and end by a panic, as
+// A quick route is demoted if its handlers then wait and end by a panic, as
 // httputil.ReverseProxy's do: each would cost a loop its driver.
 func TestPlacementPanicsCount(t *testing.T) {
 	loopsOnly(t)
@@ -680,7 +681,7 @@ func TestPlacementPanicsCount(t *testing.T) {
 				if servertest.Await(t, running, "the handler") == "inline" {
 					inline++
 				}
-				for _, o := range others { // on the handler's loop too: it has lost it
+				for _, o := range others { // also on the handler's former loop
 					o.Get("/quick")
 				}
 				release <- struct{}{}
@@ -693,8 +694,8 @@ func TestPlacementPanicsCount(t *testing.T) {
 	}
 }
 
-// Methods of the same length, first and last letter do not share their records: a
-// client could prove a slow route by a method that is refused at once.
+// Methods with the same length, first and last letter do not share records: a
+// client could prove a slow route with a method that is refused at once.
 func TestPlacementMethodsAreApart(t *testing.T) {
 	loopsOnly(t)
 	p := startPlaced(t, &chert.Server{})

@@ -94,7 +94,8 @@ func TestReadFrom(t *testing.T) {
 	})
 }
 
-// countedFile counts what is read from a file and not sent by sendfile.
+// countedFile counts the bytes that are read from a file and not sent by
+// sendfile.
 type countedFile struct {
 	*os.File
 	read *int
@@ -106,7 +107,7 @@ func (f countedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What sendfile saves is that the server reads the file.
+// With sendfile the server does not read the file.
 func TestReadFromMoves(t *testing.T) {
 	t.Parallel()
 	if !sys.HaveSendfile {
@@ -158,7 +159,7 @@ func TestReadFromMoves(t *testing.T) {
 	})
 }
 
-// More of a file than was promised must not be taken for the next answer.
+// More of a file than was announced must not become part of the next response.
 func TestReadFromTooMuch(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "file")

@@ -16,9 +16,9 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file is what is told and counted of what the server refuses.
+// This file tests how refusals are reported and counted.
 
-// refusalsOf collects what a server tells of refusals.
+// refusalsOf collects the refusals that a server reports.
 type refusalsOf struct {
 	mu  sync.Mutex
 	all []chert.Refusal
@@ -81,7 +81,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What finds no place is told, counted, and answered whole.
+// A connection beyond the limit is reported, counted, and gets a whole
+// response.
 func TestRefusedForRoom(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for name, tt := range map[string]struct {
@@ -93,7 +94,7 @@ func TestRefusedForRoom(t *testing.T) {
 			"handlers":    {&chert.Server{MaxHandlers: 1, QueueLength: -1}, "too many requests wait for a handler"},
 		} {
 			if name == "connections" && engines.Layered {
-				continue // the relay's own wait for a place
+				continue // the relay's own connection may wait
 			}
 			var told refusalsOf
 			release := make(chan struct{})
@@ -153,8 +154,9 @@ func TestRefusedPlain(t *testing.T) {
 	}
 }
 
-// Of a flood a bounded part is told, and how many were not; all are counted. A
-// hook that takes its time holds nobody up, and is through when Shutdown returns.
+// Of a flood a bounded part is reported, with the number of those omitted; all
+// are counted. A slow hook delays no request, and has returned when Shutdown
+// does.
 func TestRefusedFlood(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		var told refusalsOf

@@ -14,7 +14,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// describe writes down all of a request that must be what net/http makes.
+// describe describes everything in a request that must be the same as with
+// net/http.
 func describe(r *http.Request) string {
 	body := "body"
 	if r.Body == http.NoBody {
@@ -25,7 +26,7 @@ func describe(r *http.Request) string {
 		r.TransferEncoding, r.Close, body, r.Trailer, r.Form, r.PostForm, r.MultipartForm, r.Pattern, r.GetBody != nil, r.Response)
 }
 
-// reference is what net/http's own parser makes of a request.
+// reference describes a request as net/http's own parser reads it.
 func reference(t *testing.T, raw string) string {
 	t.Helper()
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
@@ -43,7 +44,7 @@ func seen(t *testing.T, e chert.Engine) (*engines.Server, <-chan string) {
 	})}), ch
 }
 
-// targets are well-formed, each odd in its own way.
+// targets are well-formed and unusual.
 var targets = []struct{ method, target, why string }{
 	{"GET", "/", "the shortest"},
 	{"GET", "/a/b/c", "plain"},
@@ -143,7 +144,7 @@ func TestRequestTarget(t *testing.T) {
 	})
 }
 
-// fieldSets are heads behind the request line, with a body if there is one.
+// fieldSets are heads after the request line, with a body if there is one.
 var fieldSets = []struct{ version, fields, body, why string }{
 	{"1.1", "Host: h\r\n", "", "the least"},
 	{"1.1", "hOsT: Example.COM:8080\r\n", "", "Host in any case, its value as it is"},
@@ -207,7 +208,7 @@ func TestRequestFields(t *testing.T) {
 	})
 }
 
-// What net/http lets through and chert refuses: DESIGN.md section 5 and RFC
+// Requests that net/http serves and chert refuses: DESIGN.md section 5 and RFC
 // 9112 section 3.2.
 func TestRequestTargetRefused(t *testing.T) {
 	t.Parallel()
@@ -307,7 +308,7 @@ func TestRequestAddrs(t *testing.T) {
 	})
 }
 
-// Requests that are odd and served.
+// Unusual requests that are served.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {

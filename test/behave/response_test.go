@@ -16,8 +16,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// answerCase is a handler and, where it is worth spelling out, what it answers
-// to GET over HTTP/1.1 without the Date line.
+// answerCase is a handler and, where it is worth spelling out, its response to
+// GET over HTTP/1.1 without the Date line.
 type answerCase struct {
 	why  string
 	f    func(w http.ResponseWriter, r *http.Request)

@@ -31,7 +31,8 @@ func reuseWays(t *testing.T, f func(t *testing.T, fresh func() *chert.Server)) {
 
 type reuseKey struct{}
 
-// reuseMux answers with all that a handler can find out about its request.
+// reuseMux responds with everything that a handler can find out about its
+// request.
 func reuseMux() http.Handler {
 	mux := http.NewServeMux()
 	tell := func(w http.ResponseWriter, r *http.Request) {
@@ -95,8 +96,8 @@ func reuseMux() http.Handler {
 	return mux
 }
 
-// requestNoteWithout is requestNote, where nothing may be odd but what a mux
-// sets.
+// requestNoteWithout is requestNote for requests in which only the values that
+// a mux sets may differ.
 func requestNoteWithout(r *http.Request) string {
 	plain := r.Clone(r.Context())
 	plain.Pattern = ""
@@ -130,7 +131,7 @@ func reuseScripts(n int) []string {
 	}
 }
 
-// Whatever came before, a request is what net/http says it is.
+// Whatever came before, a request is the same as with net/http.
 func TestReuseAnswers(t *testing.T) {
 	oracles := engines.Start(t, &chert.Server{Engine: engines.NetHTTP, Handler: reuseMux()})
 	want := make(map[string]string)
@@ -179,7 +180,7 @@ func TestReuseAnswers(t *testing.T) {
 	})
 }
 
-// exactly reads an answer that has n bytes without its Date line.
+// exactly reads a response that has n bytes without its Date line.
 func exactly(c *servertest.Client, n int) string {
 	c.T.Helper()
 	b := make([]byte, n+len("Date: Mon, 02 Jan 2006 15:04:05 GMT\r\n"))
@@ -190,7 +191,7 @@ func exactly(c *servertest.Client, n int) string {
 	return string(b[:k])
 }
 
-// A context that somebody has asked for its end stays what it was.
+// A context whose Done channel was requested does not change.
 func TestReuseContexts(t *testing.T) {
 	reuseWays(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -212,7 +213,7 @@ func TestReuseContexts(t *testing.T) {
 				child, cancel := context.WithCancel(ctx)
 				context.AfterFunc(ctx, cancel)
 				kept <- child
-			case "/loose": // not kept; the next request has it
+			case "/loose": // not retained; the next request reuses it
 				ctx.Value(reuseKey{})
 			}
 			put(w, r.URL.Path)
@@ -271,7 +272,7 @@ func TestReuseClientGone(t *testing.T) {
 	})
 }
 
-// What a hijacker or a panic leaves is nobody else's.
+// State that a hijacker or a panic leaves is not visible to others.
 func TestReuseHijackAndPanic(t *testing.T) {
 	reuseWays(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -325,7 +326,7 @@ func TestReuseHijackAndPanic(t *testing.T) {
 	})
 }
 
-// A goroutine that a handler has left behind gets errors, whatever the server does
+// A goroutine that outlives its handler gets errors, whatever the server does
 // meanwhile.
 func TestReuseLateReads(t *testing.T) {
 	reuseWays(t, func(t *testing.T, fresh func() *chert.Server) {
@@ -401,14 +402,15 @@ func TestReuseLateReads(t *testing.T) {
 							t.Errorf("got %q", body)
 						}
 					}
-					// Before, the client's end would be an error of a read.
+					// Before it, the client's end would be a read error.
 					servertest.Await(t, stop(query), "a refused read")
 					c.Close()
 				}
 			})
 		}
 		all.Wait()
-		// Some handlers may have to begin yet, although their clients have left.
+		// Some handlers may not have begun yet, although their clients have
+		// left.
 		if err := ts.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}

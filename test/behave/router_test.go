@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// A router's routes are known by their patterns: what is proven is the route,
-// whatever its path values, and not its neighbour under the same prefix.
+// A router's routes are identified by their patterns: the route is proven, for
+// all path values, and not its neighbour under the same prefix.
 func TestPlacementByRoute(t *testing.T) {
 	loopsOnly(t)
 	p := startPlaced(t, &chert.Server{})
@@ -29,8 +29,8 @@ func TestPlacementByRoute(t *testing.T) {
 	}
 }
 
-// The router's own answers, and those of its direct and plain routes, are alike
-// on all engines.
+// The router's own responses, and those of its direct and plain routes, are the
+// same on all engines.
 func TestRouter(t *testing.T) {
 	r := router.New()
 	r.HandleDirect("GET /direct/{x}/{rest...}", func(x *direct.Exchange) {

@@ -91,7 +91,7 @@ func (r *running) unended() {
 	}
 }
 
-// What ends Run lets a request under way finish, and that is no error.
+// When Run ends, it lets running requests finish, and that is no error.
 func TestRunWaits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -102,7 +102,7 @@ func TestRunWaits(t *testing.T) {
 		{"signal", 0, func(r *running) { r.signals <- os.Interrupt }},
 		{"context", 0, func(r *running) { r.stop() }},
 		{"no limit", -1, func(r *running) { r.stop() }},
-		// signal.NotifyContext hears the same signal.
+		// signal.NotifyContext receives the same signal.
 		{"signal and context", servertest.Patience, func(r *running) { r.stop(); r.signals <- os.Interrupt }},
 		{"shutdown elsewhere", servertest.Patience, func(r *running) {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -200,7 +200,7 @@ func TestRunSeveral(t *testing.T) {
 			}
 		}
 		serveTLS := func() error { return s.ServeTLS(tl, certFile, keyFile) }
-		if e == chert.EngineLoops { // TLS is not for loops
+		if e == chert.EngineLoops { // TLS does not run on loops
 			serveTLS = func() error { <-ctx.Done(); return tl.Close() }
 		}
 		go func() {
@@ -263,7 +263,7 @@ func TestRunFails(t *testing.T) {
 			}
 			return err != nil
 		})
-		// Without any call Addr is listened on.
+		// Without any call it listens on Addr.
 		again := &chert.Server{Engine: e, Addr: taken.Addr().String()}
 		if err := chert.Run(context.Background(), again, 0); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
 			t.Errorf("Run returned %v", err)
@@ -271,7 +271,7 @@ func TestRunFails(t *testing.T) {
 	})
 }
 
-// A call that fails while the server stops, or that does not end, is told of.
+// A call that fails while the server stops, or that does not end, is reported.
 func TestRunCallsThatDoNotStop(t *testing.T) {
 	t.Parallel()
 	odd := errors.New("odd")
@@ -289,8 +289,8 @@ func TestRunCallsThatDoNotStop(t *testing.T) {
 	}
 }
 
-// Whatever context a handler derives, it learns that Shutdown has begun, and
-// the context itself does not end.
+// In any context that a handler derives, Stopping reports that Shutdown has
+// begun, and the context itself does not end.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -344,7 +344,7 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// A hijacked connection outlives Close; its handler learns of it.
+// A hijacked connection outlives Close; Stopping notifies its handler.
 func TestStoppingHijackedAndClosed(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -388,7 +388,7 @@ func TestStoppingOfOthers(t *testing.T) {
 	}
 }
 
-// Many ask while Shutdown and Close begin.
+// Concurrent calls while Shutdown and Close begin.
 func TestStoppingRaces(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

@@ -22,9 +22,9 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file is what those who watch an answer are told of it.
+// This file tests what watchers of a response are notified of.
 
-// deliveries are what watchers were told, in order.
+// deliveries are the calls of watchers, in order.
 type deliveries struct {
 	t   *testing.T
 	mu  sync.Mutex
@@ -36,7 +36,7 @@ type delivery struct {
 	wire.Delivery
 }
 
-// watcher watches one answer.
+// watcher watches one response.
 type watcher struct {
 	d    *deliveries
 	path string
@@ -84,7 +84,7 @@ func (d *deliveries) count() int {
 	return len(d.all)
 }
 
-// watching is h with all its answers watched.
+// watching returns h with all its responses watched.
 func (d *deliveries) watching(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !wire.Watch(w, &watcher{d: d, path: strings.Clone(r.URL.Path)}) {
@@ -94,7 +94,7 @@ func (d *deliveries) watching(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// watchingDirect is a direct handler with all its answers watched.
+// watchingDirect is a direct handler with all its responses watched.
 type watchingDirect struct {
 	d *deliveries
 	direct.HandlerFunc
@@ -105,12 +105,12 @@ func (h watchingDirect) ServeDirect(x *direct.Exchange) bool {
 	return h.HandlerFunc.ServeDirect(x)
 }
 
-// ServeHTTP is for requests that the server gives the plain way.
+// ServeHTTP is for requests that the server serves the plain way.
 func (h watchingDirect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	direct.ServeHTTP(w, r, func(x *direct.Exchange) { h.ServeDirect(x) })
 }
 
-// sparse is a file of n zeros that takes no room.
+// sparse is a file of n zeros that takes no space on disk.
 func sparse(t *testing.T, n int64) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "big"))
@@ -169,7 +169,8 @@ func hugeAnswers(t *testing.T, d *deliveries) map[string]http.Handler {
 	}
 }
 
-// A client that leaves in the middle is told apart from one that has taken all.
+// A client that leaves in the middle is distinguished from one that has read
+// everything.
 func TestSentCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("300 MiB six times")
@@ -191,7 +192,8 @@ func TestSentCut(t *testing.T) {
 			}
 			c.Close()
 			got := d.await(1)[0]
-			// What was handed over and not read is in the socket's buffers.
+			// Bytes that were handed over and not read are in the socket's
+			// buffers.
 			if got.Complete || got.Status != 200 || got.Body < 28<<20 || got.Body > 60<<20 {
 				t.Errorf("%s: %+v", name, got)
 			}
@@ -208,7 +210,7 @@ func TestSentCut(t *testing.T) {
 	})
 }
 
-// Answers of all kinds, and what is told of them.
+// Responses of all kinds, and their deliveries.
 func TestSentDeliveries(t *testing.T) {
 	for _, tt := range []struct {
 		name, request string
@@ -274,7 +276,7 @@ func TestSentDeliveries(t *testing.T) {
 					c := s.Dial()
 					length := ""
 					if strings.HasPrefix(tt.request, "POST") {
-						length = "Content-Length: 100\r\n" // which do not come
+						length = "Content-Length: 100\r\n" // the bytes do not follow
 					}
 					c.Send(tt.request + " HTTP/1.1\r\nHost: a\r\n" + length + "\r\n")
 					if got := d.await(1)[0]; got.Delivery != tt.want {
@@ -287,8 +289,9 @@ func TestSentDeliveries(t *testing.T) {
 	}
 }
 
-// Direct answers, also one by one of a batch, are told in order, and what a
-// client that stops reading has not taken is not counted.
+// The deliveries of direct responses, also of single ones of a batch, are
+// reported in order, and bytes that the socket has not accepted from a stopped
+// client are not counted.
 func TestSentPipelined(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for _, way := range []string{"direct", "plain"} {
@@ -318,8 +321,8 @@ func TestSentPipelined(t *testing.T) {
 	})
 }
 
-// The sum of what is told is what a client gets that takes nothing for long and
-// then all of it.
+// The sum of the deliveries is what a client receives that reads nothing for
+// long and then everything.
 func TestSentSlowly(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for _, way := range []string{"direct", "plain"} {
@@ -347,8 +350,8 @@ func TestSentSlowly(t *testing.T) {
 	})
 }
 
-// When Shutdown returns, all answers have been told of; Close tells of those it
-// cuts off.
+// When Shutdown returns, all deliveries have been reported; Close reports those
+// of the responses that it cuts off.
 func TestSentBeforeShutdown(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for _, cut := range []bool{false, true} {
@@ -392,7 +395,7 @@ func TestSentBeforeShutdown(t *testing.T) {
 	})
 }
 
-// A watcher that panics does not take the server with it.
+// A watcher that panics does not end the server.
 func TestSentPanics(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		h := direct.HandlerFunc(func(x *direct.Exchange) {
@@ -407,8 +410,8 @@ func TestSentPanics(t *testing.T) {
 		}
 		c.Send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n") // the plain way
 		c.Response("GET")
-		// Of a batch, the watchers of all but the last are told to keep what they
-		// need, where answers are held.
+		// Of a batch, Keep is called for the watchers of all but the last,
+		// where responses are held back.
 		c.Send(strings.Repeat("GET /early HTTP/1.1\r\nHost: a\r\n\r\n", 3))
 		for range 3 {
 			c.Response("GET")

@@ -77,7 +77,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// When the context ends first, what runs goes on running until Close.
+// When the context ends first, running handlers continue until Close.
 func TestShutdownContext(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -171,7 +171,7 @@ func TestShutdownUnused(t *testing.T) {
 	})
 }
 
-// A response under way tells that its connection will not be kept; without
+// A response under way announces that its connection will not be kept; without
 // keep-alives idle connections end.
 func TestSetKeepAlivesEnabled(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestSetKeepAlivesEnabled(t *testing.T) {
 			t.Errorf("got %v", res)
 		}
 		active.Ended()
-		c := ts.Dial() // new ones are welcome
+		c := ts.Dial() // new ones are accepted
 		if res, _ := c.Get("/"); !res.Close {
 			t.Errorf("got %v", res)
 		}
@@ -203,8 +203,8 @@ func TestSetKeepAlivesEnabled(t *testing.T) {
 	})
 }
 
-// Functions of RegisterOnShutdown run when nobody is accepted any more; also
-// those registered on the server that requests know.
+// Functions of RegisterOnShutdown run when no connection is accepted any more;
+// also those registered on the server that requests see.
 func TestShutdownHooks(t *testing.T) {
 	t.Parallel()
 	for name, listen := range map[string]func(t *testing.T, s *chert.Server) net.Listener{

@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// A handler that has returned, or whose answer waits until the body that it does
-// not read has come, holds none of MaxHandlers meanwhile: no client can keep the
+// A handler that has returned, or whose response waits until the unread body
+// has arrived, occupies none of MaxHandlers meanwhile: no client can keep
 // others out by not sending.
 func TestSlotsDuringDrain(t *testing.T) {
 	large := strings.Repeat("x", 100_000)

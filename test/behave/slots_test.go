@@ -53,8 +53,8 @@ func startSlotted(t *testing.T, s *chert.Server) *slotted {
 				return
 			}
 			defer nc.Close()
-			// The place is free from here on: this one must not be counted again,
-			// not even for the moment of its return.
+			// The slot is free from here on: this handler must not be counted
+			// again, not even for the moment of its return.
 			counted = false
 			sl.now.Add(-1)
 			put(nc, "mine")
@@ -74,7 +74,7 @@ func (sl *slotted) check(max int64) {
 	}
 }
 
-// No more than MaxHandlers run, and those that wait do so in their order.
+// At most MaxHandlers run, and the others wait in order.
 func TestSlotsOrder(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -118,7 +118,7 @@ func TestSlotsOrder(t *testing.T) {
 	})
 }
 
-// QueueLength is what is documented: 0 as many as may run, negative none.
+// QueueLength is as documented: 0 as many as may run, negative none.
 func TestSlotsQueueLength(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		for _, tt := range []struct{ length, want int }{{0, 3}, {-1, 0}, {5, 5}, {1, 1}} {
@@ -144,7 +144,7 @@ func TestSlotsQueueLength(t *testing.T) {
 	})
 }
 
-// What was refused is read over, and its connection goes on.
+// The rest of a refused request is drained, and its connection continues.
 func TestSlotsRefusedBody(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -165,7 +165,7 @@ func TestSlotsRefusedBody(t *testing.T) {
 		}
 		slow := sl.Dial()
 		slow.Send(ask("POST /", "Content-Length: 10") + "hello")
-		// As with every answer, the body comes first if it is small.
+		// As with every response, the body is drained first if it is small.
 		sl.Dial().Get("/")
 		slow.Send("world")
 		if res, _ := slow.Response("POST"); res.StatusCode != 503 || res.Close {
@@ -196,7 +196,7 @@ func TestSlotsRefusedBody(t *testing.T) {
 	})
 }
 
-// A handler's place is free again however it ends.
+// A handler's slot is free again however it ends.
 func TestSlotsFreed(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -210,7 +210,7 @@ func TestSlotsFreed(t *testing.T) {
 			}
 			c := sl.Dial()
 			c.Send(ask("GET /hijack"))
-			c.Want("mine") // and it goes on
+			c.Want("mine") // and it continues
 			c = sl.Dial()
 			c.Send("nonsense\r\n\r\n")
 			c.Rest()
@@ -226,8 +226,8 @@ func TestSlotsFreed(t *testing.T) {
 	})
 }
 
-// A client that leaves while its request waits has nothing done for it, as far
-// as the server knows that it left; and its place in the queue goes on.
+// If a client leaves while its request waits, no handler runs for it, once the
+// server has noticed; and the next one in the queue advances.
 func TestSlotsClientLeaves(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -247,8 +247,9 @@ func TestSlotsClientLeaves(t *testing.T) {
 		servertest.Eventually(t, "it waits too", func() bool { return sl.Inside().Waiting() == 2 })
 		gone.Reset()
 		if s.Engine == chert.EngineLoops {
-			// A goroutine's connection is not looked at while it waits. This
-			// one's loop has seen it when it has served others since.
+			// On the goroutine engine a connection is not watched while it
+			// waits. This one's loop has noticed when it has served others
+			// since.
 			for range 16 * runtime.GOMAXPROCS(0) {
 				c := sl.Dial()
 				c.Send("nonsense\r\n\r\n")
@@ -317,7 +318,7 @@ func TestSlotsShutdown(t *testing.T) {
 	})
 }
 
-// A client that sends without end does not keep the others waiting.
+// A client that sends without end does not make the others wait.
 func TestSlotsPipelining(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -360,7 +361,7 @@ func TestSlotsPipelining(t *testing.T) {
 	})
 }
 
-// Many clients at once, on few places: all are served or refused, none is lost,
+// Many clients at once, on few slots: all are served or refused, none is lost,
 // and never do more run than may.
 func TestSlotsCrowd(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
@@ -463,7 +464,8 @@ func TestSlotsDirectRequestIsKept(t *testing.T) {
 	}
 }
 
-// What follows a refused request on the same connection needs one of MaxHandlers too.
+// A request after a refused one on the same connection needs one of MaxHandlers
+// too.
 func TestSlotsPipelinedAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, placement := range []chert.Placement{chert.Inline, chert.Pooled} {
@@ -493,8 +495,8 @@ func TestSlotsPipelinedAfterRefusal(t *testing.T) {
 	}
 }
 
-// A client that has sent FIN gets its answer although its request had to wait for a
-// slot.
+// A client that has sent FIN gets its response although its request had to wait
+// for a slot.
 func TestSlotsHalfClosed(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		s := fresh()
@@ -506,7 +508,7 @@ func TestSlotsHalfClosed(t *testing.T) {
 		c.Send(ask("GET /?half"))
 		servertest.Eventually(t, "it waits", func() bool { return sl.Inside().Waiting() == 1 })
 		c.CloseWrite()
-		for range 16 * runtime.GOMAXPROCS(0) { // its loop has seen the FIN behind these
+		for range 16 * runtime.GOMAXPROCS(0) { // by then its loop has seen the FIN
 			c := sl.Dial()
 			c.Send("nonsense\r\n\r\n")
 			c.Rest()

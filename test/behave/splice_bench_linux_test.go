@@ -16,8 +16,8 @@ import (
 )
 
 // These pass on what another server sends, by splice and by copying. Source and
-// client are in the same process, so what they cost is in ns/op;
-// copy-cpu-ns/op is the processor time of the handler's io.Copy alone.
+// client are in the same process, so their cost is in ns/op; copy-cpu-ns/op is
+// the processor time of the handler's io.Copy alone.
 
 // BenchmarkProxyMove is the moving alone: the source has sent everything
 // before, and the client reads when all of it has come.
@@ -71,7 +71,7 @@ func benchProxy(b *testing.B, size int, apart bool) {
 					<-sent
 				}
 			})})
-			ts.Dial().Get("/other") // now it listens as it will
+			ts.Dial().Get("/other") // now it listens
 			c := ts.Dial()
 			c.SetDeadline(time.Time{})
 			room := make([]byte, 256<<10)
@@ -95,8 +95,8 @@ func benchProxy(b *testing.B, size int, apart bool) {
 	}
 }
 
-// threadTime is the processor time of the calling thread, to the moment;
-// getrusage has it as of the last tick.
+// threadTime is the current processor time of the calling thread; getrusage has
+// it as of the last tick.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)

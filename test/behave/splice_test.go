@@ -22,8 +22,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// These are tests of a ReadFrom from sockets: what a proxy does that passes on
-// what it gets from a server behind it, here called the source.
+// These tests call ReadFrom with sockets, as a proxy does that passes on
+// responses of another server, here called the source.
 
 // pairOf is a stream connection and its other end.
 func pairOf(t testing.TB, network string) (near, far net.Conn) {
@@ -54,8 +54,8 @@ func pairOf(t testing.TB, network string) (near, far net.Conn) {
 	return near, far
 }
 
-// feed writes p to far and then calls end, all on a goroutine that is gone
-// when the test is.
+// feed writes p to far and then calls end, all on a goroutine that ends with
+// the test.
 func feed(t testing.TB, far net.Conn, p []byte, end func()) {
 	done := make(chan struct{})
 	go func() {
@@ -69,7 +69,7 @@ func feed(t testing.TB, far net.Conn, p []byte, end func()) {
 	})
 }
 
-// copied is what a ReadFrom gave.
+// copied is the result of a ReadFrom.
 type copied struct {
 	n   int64
 	err error
@@ -166,8 +166,8 @@ func TestReadFromSocket(t *testing.T) {
 	})
 }
 
-// TestReadFromSocketMoves looks at where the bytes go. It is alone: what it
-// looks at is the whole process's.
+// TestReadFromSocketMoves checks how the bytes are moved. It runs alone: it
+// observes the whole process.
 func TestReadFromSocketMoves(t *testing.T) {
 	if !sys.HaveSplice {
 		t.Skip("needs splice")
@@ -237,13 +237,13 @@ func TestReadFromSocketMoves(t *testing.T) {
 	}
 }
 
-// ownRead is a source that wants its Read to be called.
+// ownRead is a source whose Read must be called.
 type ownRead struct{ *net.TCPConn }
 
 func (r ownRead) Read(p []byte) (int, error) { return r.TCPConn.Read(p) }
 
-// When there are no pipes to be had, at first or later, bytes are copied, and
-// when there are some again they are spliced.
+// Without free pipes, at first or later, bytes are copied, and with free pipes
+// again they are spliced.
 func TestReadFromSocketWithoutPipes(t *testing.T) {
 	if !sys.HaveSplice {
 		t.Skip("needs splice")
@@ -261,8 +261,8 @@ func TestReadFromSocketWithoutPipes(t *testing.T) {
 			_, c, got := proxy(t, e, fmt.Sprint(size), near)
 			c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 			begun := false
-			// pass sends n bytes of content and says how many were spliced when
-			// the client has them and the handler waits for more.
+			// pass sends n bytes of content and returns how many were spliced
+			// when the client has them and the handler waits for more.
 			pass := func(n int) int64 {
 				before := sys.Spliced()
 				io.WriteString(far, content[:n])
@@ -283,7 +283,7 @@ func TestReadFromSocketWithoutPipes(t *testing.T) {
 				c.Head()
 				begun = true
 			}
-			c.Want(content[:600]) // at once, as ever
+			c.Want(content[:600]) // at once, as before
 			io.WriteString(far, content[600:tt.without])
 			c.Want(content[600:tt.without])
 			if content = content[tt.without:]; sys.Spliced() != before {
@@ -302,7 +302,7 @@ func TestReadFromSocketWithoutPipes(t *testing.T) {
 	}
 }
 
-// takePipes makes it so that there is no pipe left.
+// takePipes uses up all pipes.
 func takePipes(t *testing.T) (release func()) {
 	near, far := pairOf(t, "unix")
 	raw, err := near.(*net.UnixConn).SyscallConn()
@@ -327,7 +327,7 @@ func takePipes(t *testing.T) (release func()) {
 	}
 }
 
-// What is declared is never exceeded, whatever the source has.
+// The declared length is never exceeded, whatever the source sends.
 func TestReadFromSocketTooMuch(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -348,7 +348,7 @@ func TestReadFromSocketTooMuch(t *testing.T) {
 	})
 }
 
-// A source that ends too early: the client must see that something is missing.
+// A source that ends too early: the client must be able to notice.
 func TestReadFromSocketShort(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -370,8 +370,8 @@ func TestReadFromSocketShort(t *testing.T) {
 	})
 }
 
-// What ends a read of the source ends the ReadFrom, which says how much has
-// been sent and gives the source's error.
+// An error of the source ends the ReadFrom, which returns how much was sent and
+// the source's error.
 func TestReadFromSocketFails(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -401,7 +401,7 @@ func TestReadFromSocketFails(t *testing.T) {
 			if !errors.As(res.err, &oe) {
 				t.Errorf("%s, %s: the error is a %T", tt.network, tt.why, res.err)
 			} else if e != engines.NetHTTP && (oe.Op != "read" || oe.Net != tt.network) {
-				// net/http has it in wrappings that say readfrom and writeto.
+				// net/http wraps it in errors that say readfrom and writeto.
 				if inner := (*net.OpError)(nil); !errors.As(oe.Err, &inner) || inner.Op != "read" {
 					t.Errorf("%s, %s: the error is %v", tt.network, tt.why, res.err)
 				}
@@ -411,7 +411,7 @@ func TestReadFromSocketFails(t *testing.T) {
 	})
 }
 
-// A deadline loses nothing: the copy may go on when it has been moved.
+// A deadline loses nothing: the copy may continue when it has been moved.
 func TestReadFromSocketGoesOn(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -445,7 +445,7 @@ func TestReadFromSocketGoesOn(t *testing.T) {
 	})
 }
 
-// What the source gives is passed on at once, be it little.
+// What the source sends is passed on at once, even if it is little.
 func TestReadFromSocketTrickle(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -474,8 +474,8 @@ func TestReadFromSocketTrickle(t *testing.T) {
 	})
 }
 
-// The source's silence is not the client's: it may last longer than a client
-// may stall.
+// A silent source is not a stalled client: it may be silent for longer than a
+// client may stall.
 func TestReadFromSocketSilence(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -500,8 +500,8 @@ func TestReadFromSocketSilence(t *testing.T) {
 	})
 }
 
-// A copy that outlives its handler stops neither the handler's end nor does it
-// get into what follows.
+// A copy that outlives its handler does not delay the handler's end, nor does
+// it reach later responses.
 func TestReadFromSocketTooLate(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -541,7 +541,7 @@ func TestReadFromSocketTooLate(t *testing.T) {
 	})
 }
 
-// A client that takes its bytes slowly gets all of them.
+// A slow client gets all bytes.
 func TestReadFromSocketSlowClient(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -567,7 +567,7 @@ func TestReadFromSocketSlowClient(t *testing.T) {
 	})
 }
 
-// A client that takes nothing, or is gone, ends the ReadFrom as it ends a
+// A client that accepts nothing, or is gone, ends the ReadFrom as it ends a
 // Write.
 func TestReadFromSocketClientFails(t *testing.T) {
 	t.Parallel()
@@ -629,8 +629,8 @@ func TestReadFromSocketClientFails(t *testing.T) {
 	})
 }
 
-// While the source is silent, the client's end ends the context, and what the
-// handler makes of that the copy.
+// While the source is silent, the client's end ends the context, and the
+// handler then ends the copy.
 func TestReadFromSocketClientLeaves(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -654,7 +654,7 @@ func TestReadFromSocketClientLeaves(t *testing.T) {
 	})
 }
 
-// Shutdown lets a copy end that is under way.
+// Shutdown waits for a copy in progress.
 func TestReadFromSocketShutdown(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -680,7 +680,7 @@ func TestReadFromSocketShutdown(t *testing.T) {
 	})
 }
 
-// Many copies at once, whole ones and broken ones, leave no pipe behind.
+// Many copies at once, complete and broken ones, leak no pipe.
 func TestReadFromSocketLeavesNoPipes(t *testing.T) {
 	if !sys.HaveSplice {
 		t.Skip("needs splice")

@@ -65,8 +65,8 @@ func wantLarge(c *servertest.Client, offset, n int64) {
 }
 
 // largeServer serves parts of a large file: "/<offset>-<length>", by the
-// exchange or, at "/writer/...", by the response writer. Other paths are
-// answered with themselves.
+// exchange or, at "/writer/...", by the response writer. Other paths return
+// themselves.
 type largeServer struct {
 	file        *os.File
 	given, done atomic.Int64 // files
@@ -119,7 +119,7 @@ func (l *largeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// over waits until the server is through with all files.
+// over waits until the server has released all files.
 func (l *largeServer) over(t *testing.T) {
 	t.Helper()
 	looks := 0 // few, if the process itself has hung
@@ -146,7 +146,7 @@ func allDirectWays(t *testing.T, f func(t *testing.T, way directWay)) {
 }
 
 // Parts of a large file, pipelined, while the client reads nothing at first:
-// all come whole and in order. By the response writer too.
+// all arrive whole and in order. By the response writer too.
 func TestStalledPipeline(t *testing.T) {
 	t.Parallel()
 	file := largeFile(t)
@@ -210,7 +210,7 @@ func TestStalledTLS(t *testing.T) {
 }
 
 // TestStalledMany has clients that do not read. On loops they cost no
-// goroutine, and nobody else waits for them. Then they read.
+// goroutine, and delay no other client. Then they read.
 func TestStalledMany(t *testing.T) {
 	large := newLarge(t)
 	const clients = 200
@@ -235,8 +235,8 @@ func TestStalledMany(t *testing.T) {
 				}
 			}
 			if way.name != "goroutines" {
-				// Adaptive gives those to goroutines that have once been late, as
-				// on a busy machine anything may be.
+				// Adaptive moves handlers that were late once to goroutines; on
+				// a busy machine any may be.
 				most := before + clients/4 + int(large.plain.Load())
 				servertest.Eventually(t, "no goroutine waits for them", func() bool { return runtime.NumGoroutine() < most })
 			}
@@ -277,7 +277,8 @@ func TestStalledMany(t *testing.T) {
 	}
 }
 
-// stalledNow waits until an answer is under way and the client's side full.
+// stalledNow waits until a response is in progress and the client's side is
+// full.
 func (l *largeServer) stalledNow(c *servertest.Client) {
 	c.T.Helper()
 	n := l.given.Load()
@@ -286,7 +287,7 @@ func (l *largeServer) stalledNow(c *servertest.Client) {
 	c.Line()
 }
 
-// Shutdown waits for an answer that is stalled.
+// Shutdown waits for a stalled response.
 func TestStalledShutdown(t *testing.T) {
 	t.Parallel()
 	file := largeFile(t)
@@ -304,12 +305,12 @@ func TestStalledShutdown(t *testing.T) {
 			t.Errorf("Shutdown did not wait: %v", err)
 		default:
 		}
-		if way.name != "nethttp" && way.name != "goroutines" { // there it may cost the answer
+		if way.name != "nethttp" && way.name != "goroutines" { // there it may cost the response
 			c.Send(ask("GET /behind"))
 		}
 		c.Head()
 		wantLarge(c, 0, largeSize)
-		c.UpToEnd() // what came behind may or may not be answered
+		c.UpToEnd() // requests after it may or may not be served
 		if err := servertest.Await(t, ended, "Shutdown"); err != nil {
 			t.Error(err)
 		}
@@ -317,8 +318,8 @@ func TestStalledShutdown(t *testing.T) {
 	})
 }
 
-// Keep-alives that are turned off for a moment are no end for those who have
-// an answer under way.
+// Turning keep-alives off for a moment does not end connections with a response
+// in progress.
 func TestStalledKeepAlives(t *testing.T) {
 	t.Parallel()
 	file := largeFile(t)
@@ -380,7 +381,7 @@ func TestStalledEnds(t *testing.T) {
 	})
 }
 
-// A client that has sent FIN gets its answers all the same.
+// A client that has sent FIN gets its responses all the same.
 func TestStalledHalfClose(t *testing.T) {
 	t.Parallel()
 	file := largeFile(t)
@@ -400,8 +401,9 @@ func TestStalledHalfClose(t *testing.T) {
 	})
 }
 
-// Who takes nothing for WriteStallTimeout is reset, and WriteTimeout waits for
-// nobody. (That one who takes a little is not, is tested in internal/conn.)
+// A client that accepts nothing for WriteStallTimeout is reset, and
+// WriteTimeout limits every client. (That one that accepts a little is not
+// reset is tested in internal/conn.)
 func TestStalledTimeouts(t *testing.T) {
 	t.Parallel()
 	file := largeFile(t)
@@ -437,8 +439,8 @@ func TestStalledTimeouts(t *testing.T) {
 	})
 }
 
-// A file that shrinks or is not the same any more ends the connection within
-// the body. What was promised never comes whole.
+// A file that shrinks or changes ends the connection within the body. The
+// announced length is never reached.
 func TestStalledChanges(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -557,7 +559,8 @@ func TestStalledFarOffset(t *testing.T) {
 					c.Close()
 				}
 			}
-			// The length is right as well; nobody wants to wait for so much.
+			// The length is right as well; reading that much would take too
+			// long.
 			c := ts.Dial()
 			c.Send(ask(fmt.Sprintf("GET %s/0-%d", prefix, int64(size))))
 			if head := c.Head(); !strings.Contains(head, fmt.Sprintf("Content-Length: %d\r\n", int64(size))) {
@@ -570,9 +573,9 @@ func TestStalledFarOffset(t *testing.T) {
 	})
 }
 
-// A plain handler's response writer sends a file as net/http's would send the
-// same bytes: behind what was written, with the type that they show, chunked
-// or with a length, no more than was announced.
+// A plain handler's response writer sends a file as net/http would send the
+// same bytes: after what was written, with the type that they show, chunked or
+// with a length, no more than was announced.
 func TestFileSender(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "page")
@@ -590,7 +593,7 @@ func TestFileSender(t *testing.T) {
 		offset, n int64
 		length    int64 // declared; -1: none
 		before    string
-		checks    bool // and the check is asked
+		checks    bool // and the check is called
 		fails     bool
 	}{
 		{"small", 0, 1000, 1000, "", false, false},

@@ -16,8 +16,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// A connection that shakes hands when Shutdown begins may have a request to
-// send; for five seconds.
+// A connection in its handshake when Shutdown begins may still send a request,
+// for five seconds.
 func TestBubbleHandshakeShutdown(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -61,8 +61,8 @@ func TestBubbleHandshakeShutdown(t *testing.T) {
 	}
 }
 
-// A handshake that does not end is cut short, as late as the server's other
-// times allow with net/http, and always after ten seconds with chert.
+// A handshake that does not end is aborted when the server's other times
+// require it, as with net/http, and always after ten seconds with chert.
 func TestBubbleHandshakeTimeout(t *testing.T) {
 	t.Parallel()
 	cert, _ := servertest.Certificate(t)
@@ -160,7 +160,7 @@ func TestServeTLSListener(t *testing.T) {
 			c.Send("more")
 			c.Want("more")
 			c.Close()
-			// Plain HTTP is told so.
+			// A plain HTTP client gets a response that says so.
 			if got := ts.Exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n", false); !strings.HasPrefix(got, "HTTP/1.0 400 Bad Request\r\n") {
 				t.Errorf("got %q", got)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// The rest of a body that its handler has not read is drained if it is little,
+// The rest of a body that its handler has not read is drained if it is small,
 // so that the connection can be kept.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestUnreadBody(t *testing.T) {
 				r.Body.Close()
 			case "nil":
 				r.Body = nil
-			case "big": // the head goes out before the handler ends
+			case "big": // the head is sent before the handler ends
 				w.Write(servertest.Pattern(10_000))
 				return
 			}
@@ -59,7 +59,8 @@ func TestUnreadBody(t *testing.T) {
 					}
 					c := ts.Dial()
 					name := fmt.Sprintf("%s (%q, chunked=%v)", tt.why, how, chunked)
-					// A client that sends all before it reads must see the answer.
+					// A client that sends everything before it reads must see
+					// the response.
 					_, err := io.WriteString(c.Conn, req)
 					if err != nil && tt.kept {
 						t.Fatalf("%s: %v", name, err)
@@ -80,8 +81,8 @@ func TestUnreadBody(t *testing.T) {
 						c.Send("GET /0 HTTP/1.1\r\nHost: h\r\n\r\n")
 						c.Response("GET")
 					} else {
-						// Closing the body early is what net/http tells the
-						// client by the close alone.
+						// Closing the body early: net/http only closes the
+						// connection, without Connection: close.
 						if !res.Close && how != "close" {
 							t.Errorf("%s: no Connection: close", name)
 						}
@@ -131,7 +132,7 @@ func TestExpectContinue(t *testing.T) {
 		})})
 		for _, tt := range []struct {
 			why, path, lines string
-			first            string // what comes before the client sends its body
+			first            string // what arrives before the client sends its body
 			wire, want       string
 			kept             bool
 		}{
@@ -164,14 +165,15 @@ func TestExpectContinue(t *testing.T) {
 			}
 			c.Close()
 		}
-		// The client did not wait; the answer had begun when the handler read.
+		// The client did not wait; the response had begun when the handler
+		// read.
 		c := ts.Dial()
 		c.Send("POST /header-read HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello")
 		if res, body := c.Response("POST"); res.StatusCode != 403 || body != "hello <nil>" || !res.Close {
 			t.Errorf("got %v %q", res, body)
 		}
 		c.Ended()
-		// 1.0 does not know 100.
+		// HTTP/1.0 has no 100.
 		if got := ts.Exchange("POST /read HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello", false); !strings.HasPrefix(got, "HTTP/1.0 200 ") {
 			t.Errorf("got %q", got)
 		}
@@ -197,13 +199,13 @@ func TestExpectUnknown(t *testing.T) {
 	})
 }
 
-// A body that comes too slowly to be drained says nothing of its client, which
-// waits for the answer.
+// A body that arrives too slowly to be drained does not mean that its client is
+// gone: it waits for the response.
 func TestOwnDrainIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	bubbles(t, func(t *testing.T, e chert.Engine) {
 		if e == engines.NetHTTP {
-			return // drains for as long as it takes
+			return // drains without a limit
 		}
 		seen := make(chan error, 1)
 		_, m := engines.StartMemory(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +213,7 @@ func TestOwnDrainIsNoTimeout(t *testing.T) {
 				r.Body.Close()
 				return
 			}
-			w.Write(servertest.Pattern(5000)) // the head goes, and before it the body is drained
+			w.Write(servertest.Pattern(5000)) // the head is sent, and before it the body is drained
 			seen <- r.Context().Err()
 		})})
 		for _, path := range []string{"/written", "/closed"} {

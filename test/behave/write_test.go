@@ -23,7 +23,7 @@ func TestWriteErrors(t *testing.T) {
 			length     string
 			sizes      []int
 			want       string // what each Write returns
-			wire       string // the body and whether the connection goes on
+			wire       string // the body and whether the connection is kept
 		}{
 			{"as promised", "", 200, "3", []int{1, 2}, "1 <nil>, 2 <nil>", "012 kept"},
 			{"one write too many", "", 200, "3", []int{3, 1, 1}, "3 <nil>, 0 length, 0 length", "012 closed"},
@@ -130,7 +130,7 @@ func TestWriteHeaderInvalidCode(t *testing.T) {
 				}()
 				w.WriteHeader(code)
 			})})
-			// The response is usable behind the panic: no lock is held.
+			// The response is usable after the panic: no lock is held.
 			if res, _ := ts.Dial().Get("/"); res.StatusCode != 204 {
 				t.Errorf("%d: %v", code, res)
 			}
@@ -154,7 +154,7 @@ func TestDate(t *testing.T) {
 	})
 }
 
-// The largest body that gets a length by itself is what is held back.
+// The largest body that gets a length by itself is the one that is buffered.
 func TestLengthOrChunks(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -226,8 +226,8 @@ func TestFlushStreams(t *testing.T) {
 	})
 }
 
-// 1xx must not go to a client that does not know it (RFC 9110 section 15.2);
-// net/http sends it.
+// 1xx must not be sent to a client that does not support it (RFC 9110 section
+// 15.2); net/http sends it.
 func TestNoInformationalToHTTP10(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -272,7 +272,7 @@ func TestLargeBody(t *testing.T) {
 	})
 }
 
-// A key without values means that no Content-Length is wanted.
+// A key without values suppresses Content-Length.
 func TestNoContentLength(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
@@ -321,13 +321,13 @@ func TestNoContentLength(t *testing.T) {
 	})
 }
 
-// A handler that writes and flushes until an error tells that its client has
-// gone does end, however little it writes and whichever error it looks at.
+// A handler that writes and flushes until an error reports that its client has
+// left does end, however little it writes and whichever error it checks.
 func TestFlushUntilError(t *testing.T) {
 	t.Parallel()
 	for how, leave := range leavings {
 		if how == "half-close" {
-			continue // such a client still listens
+			continue // such a client can still receive
 		}
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -344,7 +344,7 @@ func TestFlushUntilError(t *testing.T) {
 						} else {
 							_, err = w.Write([]byte("a line\n"))
 						}
-						// Flush has no error to give.
+						// Flush returns no error.
 						w.(http.Flusher).Flush()
 					}
 					// And it stays so.

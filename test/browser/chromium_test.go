@@ -19,25 +19,27 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// How long a test may wait for the browser; it is long, for machines are slow.
+// patience is how long a test may wait for the browser; it is long because
+// machines are slow.
 const patience = 2 * time.Minute
 
-// A tab is one page of a browser of its own, and what went wrong in it.
+// A tab is one page of a browser of its own, and the faults in it.
 type tab struct {
 	ctx    context.Context
-	origin string // all that it may send requests to
+	origin string // the only one it may send requests to
 
 	mu     sync.Mutex
 	faults []string
 }
 
-// openTab starts Chromium. It ends with the test, which fails then if the page
-// has logged anything, a request has failed or gone elsewhere than to origin.
+// openTab starts Chromium. It ends with the test, which then fails if the page
+// has logged anything, or if a request failed or went to another origin.
 func openTab(t *testing.T, origin string) *tab {
 	t.Helper()
 	tab := startTab(t, origin)
 	t.Cleanup(func() {
-		// Events come in order, so all there were are here when this is answered.
+		// Events come in order, so all earlier ones have arrived with this
+		// reply.
 		eval[int](t, tab, "1")
 		for _, fault := range tab.found() {
 			t.Error(fault)
@@ -46,7 +48,7 @@ func openTab(t *testing.T, origin string) *tab {
 	return tab
 }
 
-// startTab is openTab for tests that look at the faults themselves.
+// startTab is openTab for tests that check the faults themselves.
 func startTab(t *testing.T, origin string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -59,7 +61,7 @@ func startTab(t *testing.T, origin string) *tab {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.Flag("headless", "new"),
-		chromedp.NoSandbox, // root has none, and the pages are our own
+		chromedp.NoSandbox, // root has none, and the pages are ours
 		chromedp.DisableGPU,
 		chromedp.Flag("lang", "en"),
 		chromedp.WSURLReadTimeout(patience),
@@ -82,7 +84,7 @@ func startTab(t *testing.T, origin string) *tab {
 	return tab
 }
 
-// hear is called for each event and must not wait for anything.
+// hear is called for each event and must not block.
 func (tab *tab) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -129,8 +131,8 @@ func (tab *tab) visit(t *testing.T, url string) {
 	tab.do(t, chromedp.Navigate(url))
 }
 
-// click clicks what the selector finds first and waits until the page it leads
-// to has loaded.
+// click clicks the first match of the selector and waits until the page that it
+// leads to has loaded.
 func (tab *tab) click(t *testing.T, selector string) {
 	t.Helper()
 	if _, err := chromedp.RunResponse(tab.ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
@@ -148,7 +150,7 @@ func eval[T any](t *testing.T, tab *tab, expression string) T {
 	return value
 }
 
-// quoted writes a string for JavaScript.
+// quoted quotes a string for JavaScript.
 func quoted(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -157,7 +159,7 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// look sets the size of the window and what the user prefers: light or dark.
+// look sets the size of the window and the user's preference: light or dark.
 func (tab *tab) look(t *testing.T, width, height int64, scheme string, options ...chromedp.EmulateViewportOption) {
 	t.Helper()
 	tab.do(t, chromedp.EmulateViewport(width, height, options...))
@@ -169,7 +171,7 @@ func (tab *tab) look(t *testing.T, width, height int64, scheme string, options .
 	}
 }
 
-// picture leaves a screenshot in CHERT_SCREENSHOTS, if that is set.
+// picture saves a screenshot in CHERT_SCREENSHOTS, if that is set.
 func (tab *tab) picture(t *testing.T, name string) {
 	t.Helper()
 	dir := os.Getenv("CHERT_SCREENSHOTS")

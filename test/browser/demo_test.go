@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// startDemo runs "chert demo", which this module cannot import, and returns where it is.
+// startDemo runs "chert demo", which this module cannot import, and returns its address.
 func startDemo(t *testing.T) (origin string) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "chert")
@@ -41,7 +41,7 @@ func startDemo(t *testing.T) (origin string) {
 	return strings.TrimSuffix(url, "/")
 }
 
-// The page works under its policy, and each line that can be tried gives what it says.
+// The page works under its policy, and each command that can be tried has the status that it shows.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	origin := startDemo(t)
@@ -88,14 +88,14 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the clock says %q", clock)
 	}
 
-	// The answer comes while the browser still sends, and must not be lost by that.
+	// The response arrives while the browser still sends, and must not be lost.
 	upload := `Promise.all([1, 20].map(mib => fetch("/upload", { method: "POST", body: new Blob([new Uint8Array(mib << 20)]) })
 		.then(r => r.status, e => e.message)))`
 	if got := eval[[]any](t, tab, upload); !slices.Equal(got, []any{200.0, 413.0}) {
 		t.Errorf("uploads of 1 and 20 MiB: %v", got)
 	}
 
-	// The statuses from 400 were asked for; a policy that is in the way, or a request elsewhere, was not.
+	// The statuses from 400 are expected; violations of the policy and requests elsewhere are not.
 	faults := slices.DeleteFunc(tab.found(), func(s string) bool {
 		return regexp.MustCompile(`^[45]\d\d for |^network: error: Failed to load resource|^loading failed: net::ERR_ABORTED`).MatchString(s)
 	})
@@ -104,7 +104,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Nothing is wider than the window, and fingers find the buttons.
+// Nothing is wider than the window, and buttons are large enough for fingers.
 func TestDemoLook(t *testing.T) {
 	t.Parallel()
 	origin := startDemo(t)

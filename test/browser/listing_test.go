@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// odd are names that go wrong where one kind of escaping is forgotten.
+// odd are names that break if one kind of escaping is missing.
 var odd = []string{
 	"plain.txt", "two words", " leading", "trailing ", "   ", "100%", "%2e%2e", "%2F", "%00", "a\"b'c", "<script>alert(1)<script>",
 	"<img src=x onerror=alert(1)>", "&amp;", "]]>", "line\nbreak", "cr\rlf\r\n", "\n", "tab\there", "esc\x1b[31m", "del\x7f", "c1\u0085", "\xff\xfe",
@@ -25,10 +25,11 @@ var odd = []string{
 	"\u3164", "...", "..a", "a:b", "javascript:alert(1)", "data:text", "what?", "?sort=size", "#hash", "a;b=c,d", "a+b", "~user",
 	"\\back\\slash", "\\\\host", "\U0001f600 \U0001f468\u200d\U0001f469\u200d\U0001f467.png", "שלום.txt", "日本語", "e\u0301", "\u00e9", "\u2028",
 	"\uffff", "{{.}}", "--", "[x]", "a|b^c`d", "*", "index", "file 9", "File 10", "file 010", strings.Repeat("long", 60),
-	"favicon.ico", // for pages of text; a listing must not ask for it, and in TestLook it is not there
+	"favicon.ico", // for text pages; a listing must not request it, and in TestLook it does not exist
 }
 
-// A folder has what a file system allows of odd, every fourth a folder.
+// A folder has the unusual names that a file system permits, every fourth a
+// folder.
 type folder struct {
 	dir     string
 	names   []string
@@ -77,7 +78,7 @@ func serve(t *testing.T, dir string) (origin string) {
 	return s.URL
 }
 
-// A row is what the browser makes of one entry. URL is resolved by it.
+// A row is the browser's view of one entry. URL is resolved by it.
 type row struct {
 	URL, Text, Title, Date string
 	Folder                 bool
@@ -88,7 +89,7 @@ const readRows = `Array.from(document.querySelectorAll("tbody tr")).filter(r => 
 	Date: r.querySelector("time").dateTime, Folder: r.cells[0].className == "d"}))`
 
 // Every link leads to the content of its name. The browser resolves the URLs on
-// the page itself and fetches them from a page that has no policy against it.
+// the page itself and fetches them from a page without a policy against it.
 func TestEveryName(t *testing.T) {
 	t.Parallel()
 	f := makeOdd(t)
@@ -98,7 +99,7 @@ func TestEveryName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without the field, that nothing violates the policy says nothing.
+	// Without the field, the absence of violations proves nothing.
 	if got := response.Headers["Content-Security-Policy"]; got != listing.ContentSecurityPolicy {
 		t.Errorf("the policy is %v", got)
 	}
@@ -128,7 +129,7 @@ func TestEveryName(t *testing.T) {
 	}
 }
 
-// A click does what the link says, there and back.
+// A click leads where the link says, and back.
 func TestClicks(t *testing.T) {
 	t.Parallel()
 	f := makeOdd(t)
@@ -163,7 +164,7 @@ func TestClicks(t *testing.T) {
 	}
 }
 
-// Each click on a column sorts by it, or turns the order around.
+// Each click on a column sorts by it, or reverses the order.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	f := makeOdd(t)
@@ -225,14 +226,15 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// exact reads the size that is in the title: "1,234 bytes".
+// exact parses the size in the title: "1,234 bytes".
 func exact(r row) int {
 	digits, _, _ := strings.Cut(r.Title, " ")
 	n, _ := strconv.Atoi(strings.ReplaceAll(digits, ",", ""))
 	return n
 }
 
-// A phone makes its window wider, rather than scroll, for what does not fit.
+// A phone makes its window wider for content that does not fit, rather than
+// scroll.
 const pageWidth = "Math.max(document.documentElement.scrollWidth, innerWidth)"
 
 // Nothing is wider than the window, whatever the names.
@@ -262,7 +264,7 @@ func TestWidths(t *testing.T) {
 	tab.picture(t, "odd")
 }
 
-// The colors follow the user's preference, and keys can be seen to move.
+// The colors follow the user's preference, and the keyboard focus is visible.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -297,7 +299,7 @@ func TestLook(t *testing.T) {
 	tab.picture(t, "root")
 }
 
-// makeNice makes a folder as people have them.
+// makeNice makes a folder like those of users.
 func makeNice(t *testing.T, dir string) {
 	t.Helper()
 	at := filepath.Join(dir, "projects", "field survey 2026")
@@ -329,11 +331,11 @@ func makeNice(t *testing.T, dir string) {
 		}
 	}
 	if err := os.Symlink("survey.tar.gz", filepath.Join(at, "latest.tar.gz")); err != nil {
-		t.Logf("left out: %v", err) // Windows may not allow it
+		t.Logf("left out: %v", err) // Windows may not permit it
 	}
 }
 
-// The other tests find nothing wrong; this one shows that they would.
+// The other tests find no fault; this one shows that they would.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

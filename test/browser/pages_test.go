@@ -13,16 +13,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shown are the names that are to be seen, in order.
+// shown are the visible names, in order.
 const shown = `Array.from(document.querySelectorAll("tbody bdi")).filter(b => b.closest("tr").checkVisibility()).map(b => b.textContent)`
 
-// The filter hides what does not have all words that are typed.
+// The filter hides rows that do not have all words that are typed.
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	makeNice(t, dir)
 	tab := openTab(t, serve(t, dir))
-	for _, width := range []int64{1100, 375} { // rows are a table on one, and none on the other
+	for _, width := range []int64{1100, 375} { // rows are a table on the first, and not on the second
 		tab.look(t, width, 800, "light")
 		tab.visit(t, tab.origin+"/projects/field%20survey%202026/")
 		all := eval[[]string](t, tab, shown)
@@ -65,7 +65,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Times are those of the reader's place, and the page of a host says whose it is.
+// Times are in the reader's time zone, and the page of a host names it.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Without scripts there is a page with all that it says, and no dead field.
+// Without scripts the page has all its content, and no field that does nothing.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -130,13 +130,13 @@ func TestWithoutScripts(t *testing.T) {
 	tab.picture(t, "no-script")
 }
 
-// Who goes where nothing is sees a page, and can go on from there.
+// A visitor of a missing page sees a page, and can continue from there.
 func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	makeNice(t, dir)
 	origin := serve(t, dir)
-	tab := startTab(t, origin) // errors are what is looked for
+	tab := startTab(t, origin) // errors are what the test checks
 	background := map[string]string{}
 	for _, scheme := range []string{"light", "dark"} {
 		for name, width := range map[string]int64{"": 1100, "-phone": 375} {
@@ -162,7 +162,7 @@ func TestErrorPages(t *testing.T) {
 			t.Errorf("it leads to %s", got)
 		}
 	}
-	// Of the style sheet, which a policy that forbids it would have left out.
+	// From the style sheet, which a policy that forbids it would have blocked.
 	if background["light"] == background["dark"] || background["dark"] == "rgba(0, 0, 0, 0)" {
 		t.Errorf("the pages are %v", background)
 	}

@@ -19,7 +19,7 @@ import (
 
 const chunkedPost = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// heapNow is what is in use after a collection.
+// heapNow returns the heap in use after a collection.
 func heapNow() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -27,8 +27,8 @@ func heapNow() int64 {
 	return int64(m.HeapInuse)
 }
 
-// inTurn is for tests that must be alone in the process, since they look
-// at what is the process's: they do not run in parallel.
+// inTurn is for tests that must run alone, since they observe the whole
+// process: they do not run in parallel.
 func inTurn(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 	t.Helper()
 	if sys.HavePoller {
@@ -38,7 +38,7 @@ func inTurn(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 }
 
 // A body that does not end, in chunks of all sizes: 256 MiB go through a
-// handler that throws them away, and nothing of it stays.
+// handler that discards them, and memory does not grow.
 func TestFaultsEndlessBodyMemory(t *testing.T) {
 	total := int64(256 << 20)
 	if testing.Short() {
@@ -72,14 +72,16 @@ func TestFaultsEndlessBodyMemory(t *testing.T) {
 		if grown := servertest.Await(t, got, "256 MiB") - before; grown > 16<<20 {
 			t.Errorf("the heap grew by %d bytes", grown)
 		}
-		// The rest is not worth reading: the connection ends with the handler.
+		// The server does not read the rest: the connection ends with the
+		// handler.
 		c.Status(200)
 		c.Close()
 		fs.Settled(1)
 	})
 }
 
-// What costs the sender little and gives the handler nothing is refused.
+// Overhead that costs the sender little and gives the handler nothing is
+// refused.
 func TestFaultsEndlessOverhead(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, head, tail string }{
@@ -109,8 +111,8 @@ func TestFaultsEndlessOverhead(t *testing.T) {
 	}
 }
 
-// What a handler leaves of a body is read if it is little, so that the
-// connection can be kept; else the answer survives the client's sending.
+// The unread rest of a body is drained if it is small, so that the connection
+// can be kept; otherwise the response survives the client's sending.
 func TestFaultsUnreadBody(t *testing.T) {
 	t.Parallel()
 	length := func(n int) string {
@@ -168,7 +170,7 @@ func TestFaultsUnreadBody(t *testing.T) {
 	}
 }
 
-// 10,000 requests are sent before the first answer is read.
+// 10,000 requests are sent before the first response is read.
 func TestFaultsPipelinedFlood(t *testing.T) {
 	const n = 10000
 	inTurn(t, func(t *testing.T, e chert.Engine) {
@@ -188,8 +190,8 @@ func TestFaultsPipelinedFlood(t *testing.T) {
 			_, err := io.WriteString(c, in.String())
 			sent <- err
 		}()
-		// Until all is answered, or nobody can go on: then the kernel's
-		// buffers are full both ways, which is back-pressure at work.
+		// Until all have been served, or neither side can continue: then the
+		// kernel's buffers are full both ways, which is back-pressure at work.
 		last, same := int64(-1), 0
 		servertest.Eventually(t, "the server has done what it can", func() bool {
 			if now := served.Load(); now != last {
@@ -212,8 +214,8 @@ func TestFaultsPipelinedFlood(t *testing.T) {
 	})
 }
 
-// A client trickles the rest of a body that the handler does not want, each
-// byte in time: it gets its answer all the same, and the connection ends.
+// A client trickles the rest of a body that the handler does not read, each
+// byte in time: it gets its response all the same, and the connection ends.
 func TestFaultsTrickledRest(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

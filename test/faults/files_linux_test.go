@@ -16,15 +16,15 @@ import (
 )
 
 // The process runs out of descriptors: the server neither spins nor floods its
-// log, tells those who wait 503 (loops have a reserve for that; a listener that
-// is not a socket can only pause), keeps what it has, and goes on when
-// descriptors come back.
+// log, sends 503 to waiting connections (loops have a reserve for that; a
+// listener that is not a socket can only pause), keeps its connections, and
+// continues when descriptors are free again.
 func TestFaultsOutOfDescriptors(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		c := servertest.StartChild(t, "TestFaultsChildDescriptors", fmt.Sprint(int(e)))
 		fs := &engines.Counting{Server: &engines.Server{T: t, ListenAddr: c.Addr}}
-		// The one gives way at once, the others have requests on the way.
+		// The first is closed at once, the others have requests.
 		idle, kept := fs.Dial(), fs.Dial()
 		idle.Send(servertest.GET)
 		idle.Status(200)
@@ -37,7 +37,8 @@ func TestFaultsOutOfDescriptors(t *testing.T) {
 			waiting = fs.Dial()
 			waiting.Send(servertest.GET)
 		} else {
-			// It takes the last descriptor, and does not give way to nobody.
+			// It takes the last descriptor, and is not closed without a
+			// newcomer.
 			first := fs.Dial()
 			idle.Ended()
 			first.Send(servertest.GET + servertest.GET[:1])

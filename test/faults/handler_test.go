@@ -39,7 +39,7 @@ func TestFaultsHandlerEndsBadly(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before func(t *testing.T, w http.ResponseWriter)
-		want   string // what the client sees begins so; "" is nothing
+		want   string // the response begins with it; "" is none
 	}{
 		{"before anything", func(*testing.T, http.ResponseWriter) {}, ""},
 		{"after WriteHeader", func(_ *testing.T, w http.ResponseWriter) { w.WriteHeader(204) }, ""},
@@ -82,7 +82,7 @@ func TestFaultsHandlerEndsBadly(t *testing.T) {
 					c.Close()
 					fs.Alive()
 					fs.Settled(2)
-					// A handler that has hijacked ends when it likes.
+					// A handler that has hijacked may end at any time.
 					servertest.Eventually(t, "the end is logged", func() bool { return strings.Contains(fs.Log.String(), end.log) })
 					if log := fs.Log.String(); end.log == "" && log != "" {
 						t.Errorf("the log is %q, want nothing", log)
@@ -93,7 +93,7 @@ func TestFaultsHandlerEndsBadly(t *testing.T) {
 	}
 }
 
-// A handler that waits for its context alone ends when the server closes.
+// A handler that waits only for its context ends when the server closes.
 func TestFaultsHandlerHangsUntilClose(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -119,8 +119,8 @@ func TestFaultsHandlerHangsUntilClose(t *testing.T) {
 	})
 }
 
-// Handlers that hang in a read, a write or a body of their own all end when
-// the server closes, although they do not look at the context.
+// Handlers that hang in a read, a write or a body of their own all end when the
+// server closes, although they do not observe the context.
 func TestFaultsBlockedHandlerEndsWithClose(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -168,8 +168,8 @@ func TestFaultsBlockedHandlerEndsWithClose(t *testing.T) {
 	}
 }
 
-// leaky answers with a body that tells the request's number and leaves behind
-// goroutines that go on using what is no longer theirs.
+// leaky responds with a body that contains the request's number and leaves
+// goroutines running that use what is no longer theirs.
 type leaky struct {
 	leaked sync.WaitGroup
 	stop   chan bool
@@ -207,7 +207,7 @@ func (h *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Goroutines that outlive their handler write and read at any moment; no other
-// answer on the same or another connection may show it.
+// response on the same or another connection may show it.
 func TestFaultsLeakedWriterAndBody(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -267,8 +267,8 @@ func TestFaultsLeakedWriterAndBody(t *testing.T) {
 	})
 }
 
-// A body that is read by a goroutine while its handler hijacks the connection:
-// the hijacker gets the socket for itself, and the reader an error.
+// A goroutine reads a body while its handler hijacks the connection: the
+// hijacker gets the socket exclusively, and the reader an error.
 func TestFaultsHijackWhileBodyIsRead(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -320,7 +320,7 @@ func TestFaultsHijackWhileBodyIsRead(t *testing.T) {
 
 // A handler hijacks while goroutines of its own are in Read of the body, and
 // then returns or panics: the end of the request must not touch a connection
-// that is no longer its own.
+// that no longer belongs to it.
 func TestFaultsHijackUnderBodyReaders(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

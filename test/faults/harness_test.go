@@ -25,7 +25,7 @@ var (
 // faultOK is the handler for tests in which the handler does not matter.
 var faultOK = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
 
-// noise is n bytes that differ from place to place.
+// noise returns n bytes that differ from place to place.
 func noise(n int, seed byte) []byte {
 	b := make([]byte, n)
 	x := uint32(seed) + 1

@@ -35,10 +35,11 @@ func TestFaultsHeadTooLarge(t *testing.T) {
 			engines.Each(t, func(t *testing.T, e chert.Engine) {
 				fs := engines.StartCounting(t, &chert.Server{Engine: e, Handler: faultOK})
 				c := fs.Dial()
-				// All is sent before anything is read: the answer must survive.
+				// All is sent before anything is read: the response must
+				// survive.
 				c.Send(tt.in)
 				c.Refused(tt.status)
-				// The same behind a request that is fine.
+				// The same after a valid request.
 				c = fs.Dial()
 				c.Send(servertest.GET + tt.in)
 				c.Status(200)
@@ -78,7 +79,7 @@ func TestFaultsHeaderTimeout(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		header, idle time.Duration
-		before       string // what is sent and answered first
+		before       string // sent and served first
 	}{
 		{"first request", servertest.Soon, 0, ""},
 		{"second request", servertest.Soon, 0, servertest.GET},
@@ -112,7 +113,7 @@ func TestFaultsReadTimeoutBoundsHead(t *testing.T) {
 	})
 }
 
-// A head that stays partial must be timed also when it came while a handler
+// A head that stays partial must be timed also if it arrived while a handler
 // owned the connection, whose timer is then set for the much longer idle time.
 func TestFaultsPartialHeadBehindRequest(t *testing.T) {
 	t.Parallel()
@@ -157,7 +158,7 @@ func TestFaultsFirstRequestNeverComes(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		fs := engines.StartCounting(t, &chert.Server{Engine: e, Handler: faultOK, ReadHeaderTimeout: servertest.Soon, IdleTimeout: time.Hour})
-		// No answer: there is no request that it could belong to.
+		// No response: there is no request that it could belong to.
 		fs.Dial().Ended()
 		// An empty line is the beginning of a request.
 		c := fs.Dial()

@@ -21,11 +21,11 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// Attacks by clients that hold what others need. The innocent client of each is a
-// new connection.
+// Attacks by clients that occupy what others need. The innocent client of each
+// is a new connection.
 
-// A request of which a part has come is on its way for five seconds. After that it
-// gives way to newcomers, but after all that are idle.
+// A request that has arrived in part is protected for five seconds. After that
+// its connection is closed for newcomers, but after all idle ones.
 func TestAttackPartialHeadsAtMaxConns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAttackPartialHeadsAtMaxConns(t *testing.T) {
 		enter := func() {
 			t.Helper()
 			c := m.Patient(t)
-			c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\nG") // and is not idle
+			c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\nG") // so that it is not idle
 			if res, err := http.ReadResponse(c.R, nil); err != nil || res.StatusCode != 200 {
 				t.Errorf("got %v, %v", res, err)
 			}
@@ -66,14 +66,14 @@ func TestAttackPartialHeadsAtMaxConns(t *testing.T) {
 	})
 }
 
-// A client that fills the server with idle connections, and begins anew with each
-// that he loses, keeps nobody out: every innocent request is answered, and those
-// idle longest go first.
+// A client that fills the server with idle connections, and replaces each that
+// it loses, keeps no other out: every innocent request is served, and the
+// connections that have been idle longest are closed first.
 func TestAttackIdleAtMaxConns(t *testing.T) {
 	t.Parallel()
 	for how, places := range map[string]int{
 		"kept": 20, "silent": 20, "foreign listener": 20,
-		"another loop's": 1, // with several loops it is not the newcomer's as a rule
+		"another loop's": 1, // with several loops it is usually not the newcomer's
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -86,8 +86,8 @@ func TestAttackIdleAtMaxConns(t *testing.T) {
 				} else {
 					fs.Server = engines.Start(t, s)
 				}
-				// On a loaded machine it may take longer than newcomers wait until one
-				// whose answer has come is idle, or closed.
+				// On a loaded machine it may take longer than newcomers wait
+				// until a connection is idle, or closed, after its response.
 				served := func(who string) {
 					servertest.Eventually(t, who+" is served", func() bool {
 						c := fs.Dial()
@@ -108,7 +108,7 @@ func TestAttackIdleAtMaxConns(t *testing.T) {
 				for range places {
 					idle()
 				}
-				// Those of the attacker's that were closed are made anew, each at once.
+				// The attacker replaces each of its closed connections at once.
 				for range 4*places + 20 {
 					served("the innocent")
 					idle()
@@ -118,7 +118,8 @@ func TestAttackIdleAtMaxConns(t *testing.T) {
 	}
 }
 
-// Up to 64 connections on one loop leave in the order in which they became idle.
+// Up to 64 connections on one loop are closed in the order in which they became
+// idle.
 func TestIdleLongestGivesWay(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -142,13 +143,13 @@ func TestIdleLongestGivesWay(t *testing.T) {
 		all[0].Status(200)
 		for _, i := range []int{1, 2, 3, 4, 5, 0} {
 			c := fs.Dial()
-			c.Send(servertest.GET[:10]) // a part: it stays
+			c.Send(servertest.GET[:10]) // a part: it is kept
 			all[i].Ended()
 		}
 	})
 }
 
-// What user code has hijacked keeps its place until it is closed.
+// A hijacked connection counts until it is closed.
 func TestHijackedConnsCount(t *testing.T) {
 	t.Parallel()
 	for _, perAddr := range []bool{false, true} {
@@ -186,8 +187,9 @@ func TestHijackedConnsCount(t *testing.T) {
 					refusedPlace(fs.Dial())
 				}
 				held[1].Close()
-				// The search of one who was refused may still go on, and take an idle
-				// connection for him: the first to come need not be the one who stays.
+				// The search for a refused connection may continue, and close
+				// an idle one for it: the first to arrive need not be the one
+				// that stays.
 				servertest.Eventually(t, "one is served", func() bool {
 					c := fs.Dial()
 					c.Send(servertest.GET)
@@ -213,8 +215,8 @@ func TestHijackedConnsCount(t *testing.T) {
 	}
 }
 
-// A hijacked connection that nobody has any more is closed by the garbage
-// collector, and then its place is free.
+// A hijacked connection that is no longer referenced is closed by the garbage
+// collector, and then no longer counts.
 func TestLostHijackedConn(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		var n atomic.Int64
@@ -236,7 +238,7 @@ func TestLostHijackedConn(t *testing.T) {
 	})
 }
 
-// Whoever comes by a unix socket has no address, whatever his socket is called.
+// A peer on a unix socket has no address, whatever name its socket has.
 func TestUnixPeersAreNameless(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -272,7 +274,7 @@ func TestUnixPeersAreNameless(t *testing.T) {
 						l.Close()
 						t.Skip("TLS is on goroutines")
 					}
-					l = wrapped{l} // of a type that is not known
+					l = wrapped{l} // of an unknown type
 				}
 				engines.StartOn(t, s, l)
 				for range 2 { // not two of one address either
@@ -314,8 +316,7 @@ type wrappedAddr struct{ net.Addr }
 
 func (a wrappedAddr) String() string { return filepath.Base(a.Addr.String()) }
 
-// refusedPlace waits for the 503 of a connection that has not asked for
-// anything yet.
+// refusedPlace waits for the 503 of a connection that has not sent a request.
 func refusedPlace(c *servertest.Client) {
 	c.T.Helper()
 	res, body := c.Response("GET")
@@ -349,16 +350,16 @@ func TestFaultsMaxConns(t *testing.T) {
 					c.Send(blockGet)
 					servertest.Await(t, h.entered, "the handler")
 				}
-				// Full: those who wait are told so in the end, each of them.
+				// Full: each waiting connection is refused in the end.
 				for range 3 {
 					refusedPlace(fs.Dial())
 				}
-				// Those who have a place keep it.
+				// Connections that were accepted are kept.
 				close(h.leave)
 				a.Status(200)
 				b.Status(200)
 				a.Send(blockGet[:1])
-				// A place becomes free: the next one gets it, however long the
+				// A connection ends: the next one is accepted, however long the
 				// server has been refusing.
 				b.Close()
 				servertest.Eventually(t, "the close is noticed", func() bool { return fs.Closed.Load() == 1 })
@@ -373,9 +374,9 @@ func TestFaultsMaxConns(t *testing.T) {
 	}
 }
 
-// A connection that waits while the server is full is served, not refused,
-// when a place becomes free in time. Whether it is in time cannot be forced,
-// so this tries until it was.
+// A connection that waits while the server is full is served, not refused, when
+// another ends in time. The timing cannot be forced, so this repeats until it
+// was in time.
 func TestFaultsWaitingConnIsServed(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -384,7 +385,7 @@ func TestFaultsWaitingConnIsServed(t *testing.T) {
 			holder := fs.Dial()
 			holder.Send(servertest.GET)
 			if res, _ := holder.Response("GET"); res.StatusCode != 200 {
-				return false // the place of the last try is not free yet
+				return false // the connection of the last try has not ended yet
 			}
 			waiter := fs.Dial()
 			defer waiter.Close()
@@ -405,8 +406,7 @@ func TestFaultsWaitingConnIsServed(t *testing.T) {
 	})
 }
 
-// The limit is the server's: a listener where nothing happens takes nothing
-// from the others.
+// The limit is the server's: an unused listener reserves nothing.
 func TestFaultsMaxConnsOverListeners(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

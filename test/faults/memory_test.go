@@ -24,7 +24,7 @@ func TestFaultsIdleConnsAreSmall(t *testing.T) {
 		for i := range conns {
 			if round == 0 {
 				conns[i] = fs.Dial()
-				conns[i].SetDeadline(time.Now().Add(4 * servertest.Patience)) // workers take their time to end
+				conns[i].SetDeadline(time.Now().Add(4 * servertest.Patience)) // workers take time to end
 			}
 			conns[i].Send(servertest.GET)
 		}
@@ -38,7 +38,7 @@ func TestFaultsIdleConnsAreSmall(t *testing.T) {
 	if open := fs.Opened.Load() - fs.Closed.Load(); open != n {
 		t.Errorf("%d connections are open, want %d", open, n)
 	}
-	// A partial head takes a buffer, and gives it back.
+	// A partial head takes a buffer, and releases it.
 	for _, c := range conns[:50] {
 		c.Send("GET / HT")
 	}

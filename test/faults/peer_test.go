@@ -19,8 +19,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// phased is a handler that stays in the phase that the path names and says how
-// it ended.
+// phased is a handler that stays in the phase that the path names and reports
+// how it ended.
 type phased struct {
 	reached chan bool
 	ended   chan error
@@ -126,8 +126,8 @@ func TestFaultsHalfClose(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		in     string
-		status []int // the answers that come
-		ended  error // what the handler ends with; nil if it is not asked
+		status []int // the statuses of the responses
+		ended  error // the handler's error; nil if it is not checked
 	}{
 		{"before a byte", "", nil, nil},
 		{"in the head", "GET / HT", []int{400}, nil},
@@ -172,8 +172,9 @@ func repeat(status, n int) (s []int) {
 	return s
 }
 
-// A client that has answered FIN with FIN and reads nothing, and one that has
-// closed both sides: writes to it fail (EPIPE, ECONNRESET), never the process.
+// A client that has responded to FIN with FIN and reads nothing, and one that
+// has closed both sides: writes to it fail (EPIPE, ECONNRESET), never the
+// process.
 func TestFaultsWriteToClosed(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -193,7 +194,7 @@ func TestFaultsWriteToClosed(t *testing.T) {
 	})
 }
 
-// echoes answers with what it was sent, trailers included.
+// echoes responds with what it received, including trailers.
 func echoes(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "%s %s %q %v %q", r.Method, r.URL, b, err, r.Trailer.Get("T"))
@@ -230,7 +231,7 @@ func TestFaultsByteAtATime(t *testing.T) {
 	})
 }
 
-// Answers of 8 MiB over small buffers, so that nearly every write is partial.
+// Responses of 8 MiB over small buffers, so that nearly every write is partial.
 func TestFaultsPartialWrites(t *testing.T) {
 	t.Parallel()
 	want := noise(8<<20, 1)

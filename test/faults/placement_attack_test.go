@@ -27,8 +27,8 @@ import (
 
 const attackEnv = "CHERT_ATTACK_SERVER" // of the servers that TestHoardAttack starts
 
-// What an innocent client waits while another collects proofs that its requests
-// are quick and then sends slow ones, on chert's loops, its goroutines and
+// How long an innocent client waits while another makes its requests count as
+// quick and then sends slow ones, on chert's loops, its goroutines and
 // net/http. It measures and asserts nothing of the figures, so it runs only if
 // CHERT_ATTACK is set:
 //
@@ -61,7 +61,7 @@ func TestHoardAttack(t *testing.T) {
 	}
 }
 
-// placementAttack is a way to make handlers slow that have been quick.
+// placementAttack is a way to make handlers slow that were quick.
 type placementAttack struct {
 	name    string
 	handler string // plain, routed or direct
@@ -73,8 +73,8 @@ type placementAttack struct {
 	paths   int
 	us      int           // how long the slow requests take, in microseconds
 	body    bool          // they take as long because their body comes late
-	lasts   time.Duration // 40 connections prove and are slow in turn; 0: all are slow at once
-	flood   int           // random paths, asked for after the proofs
+	lasts   time.Duration // 40 connections alternate between quick and slow requests; 0: all are slow at once
+	flood   int           // random paths, requested after the proofs
 }
 
 var placementAttacks = []placementAttack{
@@ -126,7 +126,7 @@ func (a *placementAttack) prepare(at *attacked) {
 			c.times(1, a.verb(), a.prefix+"slow?us=1000")
 		}
 	}
-	time.Sleep(4 * time.Second) // so that a server that has become cautious is so no more
+	time.Sleep(4 * time.Second) // until a server that has become cautious no longer is
 }
 
 func (a *placementAttack) burst(at *attacked) {
@@ -234,7 +234,7 @@ func attackRequest(method, target string) string {
 	return s + "\r\n"
 }
 
-// times asks n times, pipelined.
+// times sends n requests, pipelined.
 func (c *attackConn) times(n int, method, target string) {
 	for ; n > 0; n -= min(n, 64) {
 		io.WriteString(c, strings.Repeat(attackRequest(method, target), min(n, 64)))
@@ -261,8 +261,8 @@ func (at *attacked) one(method, target string) string {
 	return c.answer()
 }
 
-// innocent is a client with a kept connection, and one that makes a connection for
-// each request, every 1 to 5 ms.
+// innocent is a client with a kept connection, and one that makes a connection
+// for each request, every 1 to 5 ms.
 type innocent struct {
 	stop        chan bool
 	all         sync.WaitGroup
@@ -292,7 +292,7 @@ func (at *attacked) innocent() *innocent {
 		}
 	}
 	c := at.dial()
-	c.times(64, "GET", "/innocent") // and so it is known to be quick
+	c.times(64, "GET", "/innocent") // so that it counts as quick
 	in.all.Go(func() { run(&in.kept, func() { c.times(1, "GET", "/innocent") }); c.Close() })
 	in.all.Go(func() { run(&in.fresh, func() { at.one("GET", "/innocent") }) })
 	return in
@@ -304,8 +304,7 @@ func (in *innocent) end() (kept, fresh times) {
 	return in.kept, in.fresh
 }
 
-// attackedHandler takes as long as the query says, and counts what is slow and runs
-// on a loop.
+// attackedHandler takes the time in the query, and counts slow runs on a loop.
 type attackedHandler struct{ inline atomic.Int64 }
 
 func (h *attackedHandler) wait(query string) {
@@ -339,7 +338,7 @@ func (h *attackedDirect) ServeDirect(x *direct.Exchange) bool {
 	return true
 }
 
-// serveAttacked is a server for TestHoardAttack until its input ends.
+// serveAttacked runs a server for TestHoardAttack until its input ends.
 func serveAttacked(t *testing.T, what string) {
 	engine, kind, _ := strings.Cut(what, " ")
 	h := new(attackedDirect)

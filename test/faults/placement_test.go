@@ -22,8 +22,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// mixture is a handler that does what the seed in the query makes of it. At
-// /quick it is quick as a rule, at /direct it answers directly as a rule.
+// mixture is a handler whose behaviour the seed in the query selects. At /quick
+// it is mostly quick, at /direct it mostly responds directly.
 type mixture struct {
 	database string
 	max      int64 // of handlers at once; 0 is none
@@ -50,7 +50,7 @@ func seeded(query string) *rand.Rand {
 	return rand.New(rand.NewSource(seed))
 }
 
-// compute takes between nothing and a few milliseconds.
+// compute takes up to a few milliseconds.
 func compute(rnd *rand.Rand) {
 	for until := time.Now().Add(time.Duration(rnd.Intn(3000)) * time.Microsecond); time.Now().Before(until); {
 	}
@@ -83,15 +83,15 @@ func (m *mixture) ServeDirect(x *direct.Exchange) bool {
 	return true
 }
 
-// aside calls f, which may wait for the rest of a body that nobody has read: it is
-// not counted then.
+// aside calls f, which may wait for the unread rest of a body: it is not
+// counted then.
 func (m *mixture) aside(f func()) {
 	m.now.Add(-1)
 	f()
 	m.count()
 }
 
-// wait blocks on a channel for a little while.
+// wait blocks on a channel for a short time.
 func (m *mixture) wait(rnd *rand.Rand) {
 	for range 1 + rnd.Intn(3) {
 		select {
@@ -173,11 +173,11 @@ func (m *mixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.aside(func() { io.WriteString(w, stressAnswer(query, n)) })
 	if r.URL.RawQuery != query {
-		panic("the request has changed") // which is logged
+		panic("the request has changed") // the panic is logged
 	}
 }
 
-// ask talks to the database, on a connection of its own.
+// ask queries the database, on a connection of its own.
 func (m *mixture) ask(what string) (string, error) {
 	nc, err := net.Dial("tcp", m.database)
 	if err != nil {
@@ -193,7 +193,7 @@ func (m *mixture) ask(what string) (string, error) {
 	return got, err
 }
 
-// startDatabase answers each line with itself, in its own time.
+// startDatabase starts a server that echoes each line after a delay.
 func startDatabase(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -222,8 +222,8 @@ func startDatabase(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// mixedVisit is a client that asks for a few things, in pieces or at once, and
-// may leave in several ways. It reports an answer that is whole and wrong.
+// mixedVisit is a client that sends a few requests, in pieces or at once, and
+// may leave in several ways. It reports a response that is complete and wrong.
 func (m *mixture) mixedVisit(addr string, rnd *rand.Rand) error {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -300,7 +300,7 @@ func (m *mixture) readOne(r *bufio.Reader, asked *[]string) (more bool, err erro
 		if errors.As(err, &ne) && ne.Timeout() {
 			return false, fmt.Errorf("no answer and no end: %w", err)
 		}
-		return false, nil // a panic's end, or the server's
+		return false, nil // a panic, or the server stops
 	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -320,14 +320,14 @@ func (m *mixture) readOne(r *bufio.Reader, asked *[]string) (more bool, err erro
 	return !res.Close, nil
 }
 
-// Whatever handlers and clients do, wherever handlers run: finished answers are
-// right and nothing stays behind.
+// Whatever handlers and clients do, wherever handlers run: complete responses
+// are right and nothing leaks.
 func TestFaultsPlacement(t *testing.T) {
 	mixtures(t, 0, false)
 }
 
-// mixtures runs a stress on all ways. shutdown may end some of the servers in the
-// midst of it.
+// mixtures runs a stress test on all engines. shutdown may stop some of the
+// servers in the middle.
 func mixtures(t *testing.T, max int, shutdown bool) {
 	database := startDatabase(t)
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
@@ -351,7 +351,7 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 	s.Handler = m
 	fs := engines.StartCounting(t, s)
 	ended, ticking := make(chan bool), make(chan bool)
-	go func() { // wakes those who wait
+	go func() { // wakes the waiting handlers
 		defer close(ticking)
 		for {
 			select {
@@ -405,7 +405,8 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 	t.Logf("%d runs, %d inline, %d direct, %d whole answers", m.runs.Load(), m.inline.Load(), m.directs.Load(), m.answers.Load())
 }
 
-// With MaxHandlers too: no wrong answers, and no more handlers at once than may run.
+// With MaxHandlers too: no wrong responses, and no more handlers at once than
+// may run.
 func TestFaultsPlacementMaxHandlers(t *testing.T) { mixtures(t, 6, false) }
 
 // And while the server shuts down.

@@ -51,7 +51,7 @@ func TestFaultsShutdownForced(t *testing.T) {
 	})
 }
 
-// Close ends also what was accepted while it ran.
+// Close also ends connections that were accepted while it ran.
 func TestFaultsCloseEndsLateConns(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -98,7 +98,7 @@ func TestFaultsCloseEndsLateConns(t *testing.T) {
 }
 
 // keptClient sends requests over one connection, as wrk does, until it is
-// closed, and reports an answer that was cut or wrong.
+// closed, and reports a response that was cut or wrong.
 func keptClient(addr string, id int, first func()) error {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -117,7 +117,7 @@ func keptClient(addr string, id int, first func()) error {
 			if errors.As(err, &ne) && ne.Timeout() {
 				return fmt.Errorf("%s: no answer and no end", path)
 			}
-			return nil // closed before any byte of the answer: may be retried
+			return nil // closed before any byte of the response: may be retried
 		}
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -139,8 +139,8 @@ func keptClient(addr string, id int, first func()) error {
 	}
 }
 
-// loadHandler answers 20,000 bytes that begin with the path, some of them with
-// a pause in the middle.
+// loadHandler responds with 20,000 bytes that begin with the path, some of them
+// with a pause in the middle.
 func loadHandler(w http.ResponseWriter, r *http.Request) {
 	b := make([]byte, 20000)
 	copy(b, r.URL.Path+"\n")
@@ -187,7 +187,7 @@ func TestFaultsShutdownUnderLoad(t *testing.T) {
 	})
 }
 
-// Requests that were sent before the shutdown are all answered when they are
+// Requests that were sent before the shutdown are all served when they are
 // pipelined on connections that the server has begun to read.
 func TestFaultsShutdownFinishesRequestAtHand(t *testing.T) {
 	t.Parallel()
@@ -202,7 +202,7 @@ func TestFaultsShutdownFinishesRequestAtHand(t *testing.T) {
 		})})
 		c := fs.Dial()
 		// The second request is not served any more, and its bytes must not
-		// cost the first one its answer.
+		// cost the first one its response.
 		c.Send(blockGet + servertest.GET)
 		servertest.Await(t, blocked.entered, "the handler")
 		idle, fresh := fs.Dial(), fs.Dial()
@@ -213,7 +213,7 @@ func TestFaultsShutdownFinishesRequestAtHand(t *testing.T) {
 		go func() { done <- fs.Shutdown(context.Background()) }()
 		idle.Ended()
 		idle.Close()
-		// A connection that has not asked anything yet may still do so.
+		// A connection that has not sent a request yet may still do so.
 		fresh.Send(servertest.GET)
 		fresh.Status(200)
 		fresh.Ended()
@@ -265,7 +265,7 @@ func TestFaultsChildSIGTERM(t *testing.T) {
 	}
 }
 
-// childEngine is the engine that this process plays its part with.
+// childEngine returns the engine that this process tests, if it is a child.
 func childEngine() (chert.Engine, bool) {
 	var n int
 	_, err := fmt.Sscan(os.Getenv(servertest.ChildEnv), &n)

@@ -11,8 +11,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/engines"
 )
 
-// Each of these is read differently by some server. Here it is refused once,
-// and what follows it is never taken for a request.
+// Some servers read each of these differently. Here it is refused once, and
+// what follows it is never served as a request.
 func TestFaultsSmuggling(t *testing.T) {
 	t.Parallel()
 	const (
@@ -132,8 +132,8 @@ func TestFaultsSmuggling(t *testing.T) {
 	}
 }
 
-// The same bad bodies under a handler that does not look at them, or gives up
-// without a word: nothing of them is ever served.
+// The same malformed bodies under a handler that ignores them, or aborts:
+// nothing of them is ever served.
 func TestFaultsBadBodyUnread(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

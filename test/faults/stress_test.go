@@ -22,10 +22,10 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// stressHandler does what the query's number makes of it: anything.
+// stressHandler does anything, selected by the query's number.
 type stressHandler struct {
 	leaks sync.WaitGroup
-	stop  chan bool // closed when the server ends: what blocks goes on
+	stop  chan bool // closed when the server ends: blocked handlers continue
 	runs  atomic.Int64
 }
 
@@ -61,8 +61,7 @@ func (h *stressHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case 8:
-		// The body and the answer are left to a goroutine, which uses them at
-		// any time.
+		// A goroutine uses the body and the response at any time.
 		h.leaks.Go(func() {
 			b := make([]byte, 1000)
 			for range 20 {
@@ -123,8 +122,8 @@ func stressAnswer(query string, n int) string {
 	return strings.Repeat(query+";", n/(len(query)+1)+1)[:n]
 }
 
-// stressVisit is a client that does anything; it reports an answer that is
-// whole and wrong.
+// stressVisit is a client that does anything; it reports a response that is
+// complete and wrong.
 func stressVisit(addr string, rnd *rand.Rand) error {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestFaultsIdleTimeoutAfterLongHandler(t *testing.T) {
 	})
 }
 
-// stalledRead is what a handler saw of a body that stopped coming.
+// stalledRead is what a handler observed of a body that stopped arriving.
 type stalledRead struct {
 	n   int64
 	err error
@@ -87,7 +87,7 @@ func TestFaultsBodyStall(t *testing.T) {
 					t.Errorf("the handler read %d bytes, %v", r.n, r.err)
 				}
 				c.Refused(408)
-				// A handler's own answer wins.
+				// A handler's own response wins.
 				c = fs.Dial()
 				c.Send(strings.Replace(tt.in, "POST /", "POST /x", 1))
 				servertest.Await(t, got, "the read's error")
@@ -135,7 +135,7 @@ func TestFaultsTricklingBodyIsNotCut(t *testing.T) {
 	})
 }
 
-// endless writes until it fails, and says how.
+// endless writes until it fails, and reports the error.
 func endless(got chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b := make([]byte, 64<<10)
@@ -166,7 +166,7 @@ func TestFaultsWriteStall(t *testing.T) {
 	})
 }
 
-// What bounds a write is the time in which nothing drains, not all of it.
+// A write is limited by the time in which nothing drains, not as a whole.
 func TestFaultsSlowReaderIsNotCut(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -260,7 +260,7 @@ func flood(c *servertest.Client, head, tail string) {
 	})
 }
 
-// WriteTimeout ends an answer that is taken as fast as it comes.
+// WriteTimeout ends a response that is read as fast as it is sent.
 func TestFaultsWriteTimeout(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -276,8 +276,8 @@ func TestFaultsWriteTimeout(t *testing.T) {
 	})
 }
 
-// A negative value is no limit; nothing here may be taken for zero or for a
-// time long past.
+// A negative value is no limit; it must never be treated as zero or as a time
+// long past.
 func TestFaultsNoLimits(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
@@ -296,10 +296,10 @@ func TestFaultsNoLimits(t *testing.T) {
 	})
 }
 
-// The same with buffers that have grown: the kernel then says that there is
-// room only when megabytes of it are free, which takes a slow reader longer
-// than the stall's time. Loops ask how much is queued; a net.Conn cannot tell,
-// see Server.WriteStallTimeout.
+// The same with buffers that have grown: the kernel then reports room only when
+// megabytes of it are free, which takes a slow reader longer than the stall's
+// time. Loops ask how much is queued; a net.Conn cannot, see
+// Server.WriteStallTimeout.
 func TestFaultsSlowReaderWithLargeBuffers(t *testing.T) {
 	t.Parallel()
 	if !sys.HavePoller {
@@ -331,7 +331,7 @@ func TestFaultsSlowReaderWithLargeBuffers(t *testing.T) {
 	})
 }
 
-// The usual watchdog: a deadline set from another goroutine ends a Write that
+// A common watchdog: a deadline set from another goroutine ends a Write that
 // waits for a client that does not read.
 func TestFaultsDeadlineEndsWrite(t *testing.T) {
 	t.Parallel()

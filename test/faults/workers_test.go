@@ -13,7 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// blocking is a handler that tells when it runs and ends when it may.
+// blocking is a handler that signals when it runs and ends on request.
 type blocking struct{ entered, leave chan bool }
 
 func newBlocking() *blocking {
@@ -55,7 +55,7 @@ func TestFaultsWorkersAndQueue(t *testing.T) {
 	default:
 	}
 	close(h.leave)
-	// All are answered. Those for whose place others waited are not kept.
+	// All are served. Connections that others waited for are not kept.
 	for _, c := range busy {
 		c.Status(200)
 		c.Ended()
@@ -67,8 +67,8 @@ func TestFaultsWorkersAndQueue(t *testing.T) {
 	fs.Alive()
 }
 
-// A worker that waits for the next request of a kept connection gives it up
-// when somebody else wants to be served.
+// A worker that waits for the next request of a kept connection closes it when
+// another connection waits.
 func TestFaultsWorkersKeptConnGivesWay(t *testing.T) {
 	t.Parallel()
 	fs := engines.StartCounting(t, &chert.Server{Engine: chert.EngineGoroutines, Handler: faultOK, Workers: 1, IdleTimeout: -1})
@@ -82,7 +82,7 @@ func TestFaultsWorkersKeptConnGivesWay(t *testing.T) {
 		}
 		last = c
 	}
-	// Nobody waits: it is kept.
+	// No connection waits: it is kept.
 	last.Send(servertest.GET)
 	last.Status(200)
 }
@@ -99,8 +99,8 @@ func TestFaultsWorkersGoexit(t *testing.T) {
 	}
 }
 
-// Whoever holds a worker without a whole head gives it back five seconds after
-// somebody has begun to wait, however he holds it.
+// A client that occupies a worker without a whole head is closed five seconds
+// after another connection has begun to wait, however it does so.
 func TestAttackWorkers(t *testing.T) {
 	t.Parallel()
 	cert, _ := servertest.Certificate(t)
@@ -149,10 +149,10 @@ func TestAttackWorkers(t *testing.T) {
 				for range workers {
 					c := m.Patient(t)
 					attack(c)
-					go io.Copy(io.Discard, c.R) // a pipe has no room for an answer
+					go io.Copy(io.Discard, c.R) // a pipe has no room for a response
 				}
 				synctest.Wait()
-				// More who wait do not make it longer.
+				// Further waiting connections do not extend it.
 				go func() {
 					for range 8 {
 						time.Sleep(time.Second)
@@ -165,7 +165,7 @@ func TestAttackWorkers(t *testing.T) {
 				}
 				d := servertest.Took(func() {
 					if strings.HasPrefix(name, "TLS") {
-						innocent.UpToEnd() // it is told that this is no TLS
+						innocent.UpToEnd() // the response says that this is not TLS
 					} else {
 						innocent.Get("/")
 					}
@@ -179,8 +179,8 @@ func TestAttackWorkers(t *testing.T) {
 	}
 }
 
-// A worker that takes a connection while others wait gives them their turn after
-// its first request.
+// A worker that accepts a connection while others wait closes it after its
+// first request.
 func TestWorkersFirstRequestGivesWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

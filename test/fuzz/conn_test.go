@@ -74,7 +74,7 @@ func (l *pairListener) dial(t testing.TB) *net.UnixConn {
 	return ends[1].(*net.UnixConn)
 }
 
-// fuzzHandler answers with a digest of all that it was asked.
+// fuzzHandler responds with a digest of its request.
 func fuzzHandler(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Method", r.Method)
 	body, err := io.ReadAll(r.Body)
@@ -99,14 +99,14 @@ func fuzzHandler(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, keys)
 }
 
-// answer is what counts of a response.
+// answer has the parts of a response that count.
 type answer struct {
 	status int
 	body   string
 }
 
-// talk sends data in pieces of the sizes that splits tells, ends the stream,
-// and reads all answers.
+// talk sends data in pieces with the sizes in splits, ends the stream, and
+// reads all responses.
 func talk(t testing.TB, l *pairListener, data, splits []byte) (all []answer) {
 	c := l.dial(t)
 	defer c.Close()
@@ -158,7 +158,7 @@ func talk(t testing.TB, l *pairListener, data, splits []byte) (all []answer) {
 	}
 }
 
-// served are the answers up to the first that is not a success.
+// served are the responses up to the first that is not a success.
 func served(all []answer) []answer {
 	i := slices.IndexFunc(all, func(a answer) bool { return a.status < 200 || a.status > 299 })
 	if i < 0 {
@@ -170,13 +170,13 @@ func served(all []answer) []answer {
 // looser reports whether chert may serve what net/http refuses.
 func looser(data []byte) bool {
 	// RFC 9112 section 2.2: an empty line before a request line is skipped.
-	// net/http does so behind a POST only.
+	// net/http does so after a POST only.
 	return bytes.HasPrefix(data, []byte("\r\n")) || bytes.Contains(data, []byte("\n\r\n\r\n")) ||
-		// net/http wants a whole trailer section in its 4 KiB buffer.
+		// net/http requires a whole trailer section in its 4 KiB buffer.
 		len(data) > 3500
 }
 
-// severalWords is "keep-alive" in an element of several words. Such is no
+// severalWords is "keep-alive" in an element of several words. That is no
 // connection option (RFC 9110 section 7.6.1), so an HTTP/1.0 connection is not
 // kept; net/http keeps it.
 var severalWords = regexp.MustCompile(`(?i)[^\s,:][ \t]+keep-alive|keep-alive[ \t]+[^\s,]`)
@@ -231,8 +231,8 @@ func FuzzConn(f *testing.F) {
 			t.Errorf("the engines differ:\nloops      %+v\ngoroutines %+v", onLoops, onGoroutines)
 		}
 		want, got := served(talk(t, lines["net/http"], data, splits)), served(onLoops)
-		// Chert is stricter: it may refuse where net/http serves, and nothing
-		// follows then. What it serves it must serve alike.
+		// Chert is stricter: it may refuse what net/http serves, and then
+		// nothing follows. What it serves it must serve alike.
 		if refused := len(got) < len(onLoops); refused && len(want) > len(got) {
 			want = want[:len(got)]
 		}

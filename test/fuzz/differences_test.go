@@ -12,23 +12,23 @@ import (
 	"github.com/chert-http/chert/test/internal/unlike"
 )
 
-// This file compares what net/http and chert made of a script, and holds the
-// differences that are meant. Whether one may be there derives from what the
-// grammar has made and what the handler was to do. Two requests must be looked
-// at for some: how a connection ends shows at the next request only.
+// This file compares how net/http and chert played a script, and has the
+// intended differences. Whether one may occur is derived from what the grammar
+// has made and what the handler was to do. Some need two requests: how a
+// connection ends shows only at the next request.
 
-// reply is an answer as bytes.
+// reply is a response as bytes.
 type reply struct {
 	interim string // 1xx before it
 	head    string
 	body    string // without the chunked coding, if it could be taken off
-	coded   string // as it came
-	end     string // what is behind a chunked body's data: trailer section
+	coded   string // as received
+	end     string // after a chunked body's data: the trailer section
 	status  int
 	whole   bool
 }
 
-// look is what was seen of one request.
+// look is the observation of one request.
 type look struct {
 	call  *call
 	reply *reply
@@ -48,7 +48,7 @@ func (s *script) looks(o *outcome) (all []*look) {
 		}
 		l.reply, wire = cutReply(wire, method, l.call == nil)
 		if l.call != nil && l.call.hijacked && l.reply != nil {
-			// What follows is the handler's, whatever it looks like.
+			// What follows is the handler's, whatever it contains.
 			l.reply.body, l.reply.coded, wire = l.reply.body+wire, l.reply.coded+wire, ""
 		}
 		all = append(all, l)
@@ -56,8 +56,8 @@ func (s *script) looks(o *outcome) (all []*look) {
 	return all
 }
 
-// cutReply cuts an answer to method off the wire. bare: no handler was called
-// for it.
+// cutReply cuts the response to method off the wire. bare: no handler was
+// called for it.
 func cutReply(wire, method string, bare bool) (*reply, string) {
 	if wire == "" {
 		return nil, ""
@@ -83,7 +83,7 @@ func cutReply(wire, method string, bare bool) (*reply, string) {
 	}
 	switch length, err := strconv.ParseInt(r.field("Content-Length"), 10, 32); {
 	case bare && r.field("Date") == "":
-		// What was refused had no method for all the server knows.
+		// For a refused request the server did not know the method.
 		r.body, wire, r.whole = wire, "", true
 	case method == "HEAD" || r.status == 101 || r.status == 204 || r.status == 304:
 		r.whole = true
@@ -98,8 +98,8 @@ func cutReply(wire, method string, bare bool) (*reply, string) {
 	return r, wire
 }
 
-// cutChunks takes a chunked body off the wire and returns what follows. If it
-// is not complete all of the wire belongs to it.
+// cutChunks takes a chunked body off the wire and returns what follows. If the
+// body is not complete it is all of the wire.
 func (r *reply) cutChunks(wire string) string {
 	rest := wire
 	r.coded = wire
@@ -132,7 +132,7 @@ func (r *reply) cutChunks(wire string) string {
 	return rest
 }
 
-// field is the value of the head's first field with that name.
+// field returns the value of the head's first field with that name.
 func (r *reply) field(name string) string {
 	for line := range strings.SplitSeq(r.head, "\r\n") {
 		if v, ok := strings.CutPrefix(line, name+": "); ok {
@@ -142,7 +142,7 @@ func (r *reply) field(name string) string {
 	return ""
 }
 
-// without is the head without the fields of that name.
+// without returns the head without the fields of that name.
 func (r *reply) without(name string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(r.head, "\r\n") {
@@ -169,7 +169,7 @@ func (l *look) String() string {
 
 func (l *look) equals(m *look) bool { return l.String() == m.String() && l.exact() == m.exact() }
 
-// exact is the answer to the last byte.
+// exact describes the response to the last byte.
 func (l *look) exact() string {
 	if l == nil || l.reply == nil {
 		return ""
@@ -186,7 +186,7 @@ type meeting struct {
 	last     bool // chert has ended the connection after this request
 }
 
-// before is the request before this one, an empty one before the first.
+// before returns the request before this one, an empty one before the first.
 func (m *meeting) before() *request {
 	if i := min(m.i, len(m.s.requests)) - 1; i >= 0 {
 		return m.s.requests[i]
@@ -194,21 +194,21 @@ func (m *meeting) before() *request {
 	return &request{}
 }
 
-// difference is how one that is meant is recognised.
+// difference recognises an intended difference.
 type difference struct {
 	d *unlike.Difference
-	// level takes the difference out of what was seen.
+	// level removes the difference from the observation.
 	level func(m *meeting) bool
-	// over reports that the difference explains what was seen, and that the
+	// over reports that the difference explains the observation, and that the
 	// rest of the connection cannot be compared.
 	over func(m *meeting) bool
 }
 
-// metDifferences counts, for whoever wonders whether a difference still exists.
+// metDifferences counts, to find out whether a difference still exists.
 var metDifferences = map[*unlike.Difference]int{}
 
 // compare describes how ours differs from net/http's outcome, "" if it does
-// not, or only as is meant.
+// not, or only as intended.
 func (s *script) compare(std, our *outcome) string {
 	a, b, all := s.looks(std), s.looks(our), differences
 	for i := range max(len(a), len(b), len(s.requests)) {
@@ -269,8 +269,8 @@ func copyLook(l *look) *look {
 
 func (m *meeting) equal() bool { return m.std.equals(m.our) }
 
-// strict is what is in request i for which chert may refuse it. Only the status
-// and the rule of the parts count.
+// strict returns the parts of request i for which chert may refuse it. Only the
+// status and the rule of the parts count.
 func (s *script) strict(i int) (all []part) {
 	if i >= len(s.requests) {
 		return nil
@@ -318,7 +318,7 @@ func (s *script) strict(i int) (all []part) {
 	return all
 }
 
-// leadThere is what arrives before the request line and the method.
+// leadThere returns what arrives before the request line and the method.
 func (s *script) leadThere(i int) string {
 	lead := s.requests[i].lead.text
 	if i > 0 {
@@ -327,7 +327,7 @@ func (s *script) leadThere(i int) string {
 	return lead
 }
 
-// onlyConnection reports whether the answers differ in nothing but the field
+// onlyConnection reports whether the responses differ only in the field
 // Connection.
 func (m *meeting) onlyConnection() bool {
 	a, b := m.std.reply, m.our.reply
@@ -346,8 +346,8 @@ var differences = []difference{
 		level: levelInterim,
 	},
 	{
-		// RFC 9110 section 8.6: a Content-Length that is not a number is left out; net/http says
-		// so in the log, and sends it.
+		// RFC 9110 section 8.6: a Content-Length that is not a number is left
+		// out; net/http logs it, and sends it.
 		d:     unlike.ResponseLength,
 		level: levelBadLength,
 	},
@@ -372,8 +372,8 @@ var differences = []difference{
 		level: levelChunks,
 	},
 	{
-		// The text of a refusal says what is wrong, in chert's words in the body, in net/http's in
-		// the status line.
+		// The text of a refusal gives the reason, in chert's words in the body,
+		// in net/http's in the status line.
 		d: unlike.RefusalText,
 		over: func(m *meeting) bool {
 			return m.std.refusal() && m.our.refusal() && m.std.reply.status == m.our.reply.status
@@ -421,14 +421,15 @@ var differences = []difference{
 		level: levelBehindHead,
 	},
 	{
-		// RFC 9112 section 8: after a body that the client has cut short no request can follow,
-		// and chert says so with Connection: close; net/http does not if the handler has met the
-		// end.
+		// RFC 9112 section 8: after a body that the client has cut short no
+		// request can follow, and chert sends Connection: close; net/http does
+		// not if the handler has reached the end.
 		d:     unlike.CutBody,
 		level: levelCutBody,
 	},
 	{
-		// A line that the client has cut short may be known to be malformed, or taken for the end.
+		// A line that the client has cut short may count as malformed, or as
+		// the end.
 		d:     unlike.CutBody,
 		level: levelCutLine,
 	},
@@ -437,17 +438,18 @@ var differences = []difference{
 		level: levelCloseError,
 	},
 	{
-		// RFC 9110 section 10.1.1: a client that expects 100 may wait for it, so Close does not
-		// wait for a body that was not asked for; net/http's does, and then has the trailers, and
-		// less to give to a hijacker. But then chert keeps the connection if Close has read all
-		// there was, net/http only if Read has.
+		// RFC 9110 section 10.1.1: a client that expects 100 may wait for it,
+		// so Close does not wait for a body that was not requested; net/http's
+		// does, and then has the trailers, and less for a hijacker. But then
+		// chert keeps the connection if Close has read everything, net/http
+		// only if Read has.
 		d:    unlike.ExpectClose,
 		over: overCloseUnasked,
 	},
 	{
-		// RFC 9110 section 10.1.1: the connection ends if the client may not have been told to
-		// send its body; net/http forgets that when the handler has put something else in place of
-		// Request.Body.
+		// RFC 9110 section 10.1.1: the connection ends if the client may not
+		// have been invited to send its body; net/http forgets that when the
+		// handler has replaced Request.Body.
 		d: unlike.RequestChanged,
 		over: func(m *meeting) bool {
 			replaced := func(r *request) bool { return r.has("Expect:") && r.does("limit") && r.body.bytes != "" }
@@ -456,8 +458,8 @@ var differences = []difference{
 		},
 	},
 	{
-		// RFC 9110 section 5.3: several fields Expect make one list; net/http looks at the first,
-		// here an empty one.
+		// RFC 9110 section 5.3: several fields Expect make one list; net/http
+		// uses the first, here an empty one.
 		d:    unlike.ExpectList,
 		over: overExpectLines,
 	},
@@ -478,8 +480,8 @@ var differences = []difference{
 		},
 	},
 	{
-		// http.MaxBytesReader tells net/http's own ResponseWriter, and no other can be told, that
-		// the connection is to be given up.
+		// http.MaxBytesReader notifies net/http's own ResponseWriter, and
+		// cannot notify any other, that the connection must be closed.
 		d:    unlike.MaxBytes,
 		over: overMaxBytes,
 	},
@@ -488,8 +490,8 @@ var differences = []difference{
 		over: overReadFromHead,
 	},
 	{
-		// RFC 9112 section 9.3: what exceeds Content-Length would be taken for the next answer;
-		// net/http's ReadFrom sends it.
+		// RFC 9112 section 9.3: bytes beyond Content-Length would be read as
+		// the next response; net/http's ReadFrom sends them.
 		d: unlike.ReadFromLength,
 		over: func(m *meeting) bool {
 			ours, ok := shortReadFrom(m)
@@ -497,15 +499,16 @@ var differences = []difference{
 		},
 	},
 	{
-		// RFC 9110 section 15.5.1: a handler that has met a malformed body and answers nothing
-		// gets 400 sent, with net/http 200.
+		// RFC 9110 section 15.5.1: for a handler that has met a malformed body
+		// and writes nothing 400 is sent, with net/http 200.
 		d:    unlike.BodyRefusal,
 		over: overUnreadRefusal,
 	},
 	{
-		// net/http looks for the next request in what is left of a body that is malformed or long,
-		// if the handler is full-duplex or has put something else in place of Request.Body; chert
-		// ends the connection, as both do otherwise (RFC 9112 section 9.3).
+		// net/http looks for the next request in the rest of a body that is
+		// malformed or long, if the handler is full-duplex or has replaced
+		// Request.Body; chert ends the connection, as both do otherwise (RFC
+		// 9112 section 9.3).
 		d: unlike.FullDuplex,
 		over: func(m *meeting) bool {
 			remains := func(r *request) bool {
@@ -526,8 +529,8 @@ var differences = []difference{
 		over: overAborted,
 	},
 	{
-		// net/http forgets what it held back of a body when the connection is hijacked; chert
-		// sends it.
+		// net/http drops the part of a body that it has buffered when the
+		// connection is hijacked; chert sends it.
 		d:    unlike.HijackWrite,
 		over: overHijacked,
 	},
@@ -548,7 +551,7 @@ func (m *meeting) mayRegroup() bool {
 	return false
 }
 
-// bothAnswer reports whether there are two answers of handlers to compare.
+// bothAnswer reports whether there are two responses of handlers to compare.
 func (m *meeting) bothAnswer() bool {
 	return m.std.call != nil && m.our.call != nil && m.std.reply != nil && m.our.reply != nil
 }
@@ -563,7 +566,7 @@ func levelInterim(m *meeting) bool {
 	return true
 }
 
-// badLength reports whether the handler sets a Content-Length that is none.
+// badLength reports whether the handler sets an invalid Content-Length.
 func (r *request) badLength() bool {
 	return r.does("set Content-Length x") || r.does("set Content-Length -1")
 }
@@ -579,8 +582,8 @@ func levelBadLength(m *meeting) bool {
 	return m.levelLength() || v != ""
 }
 
-// levelLength takes the framing off where chert found the length and net/http
-// did not.
+// levelLength removes the framing where chert found the length and net/http did
+// not.
 func (m *meeting) levelLength() bool {
 	a, b := m.std.reply, m.our.reply
 	if !a.whole || !b.whole || b.field("Content-Length") == "" || a.field("Content-Length") != "" {
@@ -607,7 +610,7 @@ func refusedStrictly(m *meeting) bool {
 	return m.our.refusal() && slices.ContainsFunc(m.s.strict(m.i), func(p part) bool { return p.strict == m.our.reply.status })
 }
 
-// overAborted: what has arrived must be the beginning of the same answer.
+// overAborted: what has arrived must be the beginning of the same response.
 func overAborted(m *meeting) bool {
 	if m.std.call == nil || m.our.call == nil || !m.sameButReads() || !m.mayRegroup() || !m.r.aborts() {
 		return false
@@ -639,19 +642,19 @@ func overHijacked(m *meeting) bool {
 	return wrote && a.interim == b.interim && a.head == b.head
 }
 
-// broken reports whether the body does not come whole to a handler that reads
-// it.
+// broken reports whether a handler that reads the body does not receive it
+// whole.
 func (m *meeting) broken() bool { return !m.r.body.sound || m.r.body.strict || m.s.client.cut >= 0 }
 
 func overStrictChunks(m *meeting) bool {
 	if m.before().body.strict && m.our.call == nil && m.our.reply == nil {
-		return true // it was met after the answer
+		return true // it was met after the response
 	}
 	if !m.r.body.strict || !m.r.has("Transfer-Encoding:") || !m.last {
 		return false
 	}
 	if m.our.refusal() {
-		return m.our.reply.status == 400 // the handler has not answered, so chert does
+		return m.our.reply.status == 400 // the handler has written nothing, so chert responds
 	}
 	if m.our.call == nil && m.std.call == nil {
 		return m.r.target.text == "*" // the server itself has read it
@@ -661,7 +664,7 @@ func overStrictChunks(m *meeting) bool {
 
 func overLooserChunks(m *meeting) bool {
 	if m.before().body.looser && m.std.call == nil && (m.std.reply == nil || m.std.refusal()) {
-		return true // it was met after the answer
+		return true // it was met after the response
 	}
 	if m.r.body.looser && m.r.target.text == "*" && m.our.call == nil && m.std.call == nil {
 		return true // the server itself has read it
@@ -685,7 +688,7 @@ func levelBehindHead(m *meeting) bool {
 		op, result, _ := strings.Cut(ours, ": ")
 		ok := theirs == op+": "+closed && result == "\"\" EOF" && slices.ContainsFunc(m.our.call.did[:i], isRead)
 		if m.broken() && m.r.does("read 0") && theirs == op+": "+closed {
-			ok = ok || result == "\"\" malformed" || result == "\"\" cut short" // that one has met it
+			ok = ok || result == "\"\" malformed" || result == "\"\" cut short" // the other has met it
 		}
 		if m.broken() && result == closed {
 			ok = ok || slices.Contains([]string{op + ": \"\" malformed", op + ": \"\" cut short", op + ": \"\" EOF"}, theirs)
@@ -802,7 +805,7 @@ func levelCloseError(m *meeting) bool {
 
 func overMaxBytes(m *meeting) bool {
 	if m.before().does("limit") && m.before().body.bytes != "" && m.std.call == nil && m.std.reply == nil {
-		return true // the handler's Connection said the same
+		return true // the handler's Connection had the same effect
 	}
 	tooLarge := func(c *call) bool { return c != nil && strings.Contains(c.String(), " too large") }
 	if m.std.call == nil && m.our.call == nil {
@@ -822,8 +825,8 @@ func overFullDuplex(m *meeting) bool {
 	return false
 }
 
-// overReadFromHead: the answers are equal, and so is all that the handler did
-// but its reads.
+// overReadFromHead: the responses are equal, and so is everything that the
+// handler did except its reads.
 func overReadFromHead(m *meeting) bool {
 	old := func(r *request) bool { return r.version.text == "HTTP/1.0" && r.has("Connection:") && r.readsFrom(512) }
 	if old(m.before()) && m.std.call == nil && m.std.reply == nil {
@@ -837,21 +840,21 @@ func overReadFromHead(m *meeting) bool {
 
 func isRead(note string) bool { return strings.HasPrefix(note, "read") }
 
-// butReads is what was done with anything but the request's body.
+// butReads returns what was done except reads of the request's body.
 func (c *call) butReads() []string {
 	return slices.DeleteFunc(slices.Clone(c.did), func(note string) bool {
 		return isRead(note) || strings.HasPrefix(note, "close") || strings.HasPrefix(note, "trailers")
 	})
 }
 
-// sameButReads reports whether the handlers saw and did the same, as far as
-// they have not read the body.
+// sameButReads reports whether the handlers saw and did the same, except for
+// reads of the body.
 func (m *meeting) sameButReads() bool {
 	return m.std.call.saw == m.our.call.saw && slices.Equal(m.std.call.butReads(), m.our.call.butReads())
 }
 
-// shortReadFrom finds the first ReadFrom that chert has not carried out
-// as net/http has; all must be equal up to it. It returns chert's note of it.
+// shortReadFrom finds the first ReadFrom that chert has not carried out as
+// net/http has; all must be equal up to it. It returns chert's note of it.
 func shortReadFrom(m *meeting) (ours string, ok bool) {
 	if m.std.call == nil || m.our.call == nil || !m.r.does("set Content-Length") && !m.r.does("add Content-Length") ||
 		m.std.reply != nil && m.our.reply != nil && m.std.reply.head != m.our.reply.head {
@@ -890,7 +893,7 @@ func levelEarlyEnd(m *meeting) bool {
 
 func overCloseUnasked(m *meeting) bool {
 	if m.before().does("close") && m.before().has("Expect:") && m.std.call == nil && m.std.reply == nil {
-		return true // it was a 101, which does not say that the connection ends
+		return true // it was a 101, which does not announce the end of the connection
 	}
 	i := slices.Index(m.r.program, "close")
 	if i < 0 || !m.r.has("Expect:") || m.std.call == nil || m.our.call == nil || m.std.call.saw != m.our.call.saw {

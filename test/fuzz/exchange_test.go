@@ -29,17 +29,16 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// outcome is all that can be seen of an exchange.
+// outcome is everything that can be observed of an exchange.
 type outcome struct {
-	wire  string // what the client got, dates levelled
+	wire  string // what the client received, without dates
 	calls []*call
 }
 
 // theatre is the servers that play a script.
 type theatre struct{ std, loops, goroutines *stage }
 
-// headLimit is where the heads of requests end. net/http adds 4 KiB to what it
-// is told.
+// headLimit is the limit of requests' heads. net/http adds 4 KiB to its limit.
 const headLimit = 12 << 10
 
 func newTheatre(t testing.TB) *theatre {
@@ -52,8 +51,8 @@ func newTheatre(t testing.TB) *theatre {
 }
 
 // player is the client's side of a connection. One goroutine receives all the
-// time, so that no server waits for the client to read; who waits for an
-// answer reads what has been received.
+// time, so that no server waits for the client to read; other goroutines read
+// what it has received.
 type player struct {
 	*net.UnixConn
 	mu   sync.Mutex
@@ -80,7 +79,7 @@ func (p *player) receive() {
 	}
 }
 
-// Read gives what has been received.
+// Read returns what has been received.
 func (p *player) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +95,7 @@ func (p *player) Read(b []byte) (int, error) {
 }
 
 // play plays s on st. With halfClose the client ends its side when it has sent
-// all; without, it waits for the server to end first.
+// everything; without, it waits for the server to end first.
 func (st *stage) play(t testing.TB, s *script, halfClose bool) *outcome {
 	st.reset()
 	nc := st.line.dial(t)
@@ -122,8 +121,8 @@ func (st *stage) play(t testing.TB, s *script, halfClose bool) *outcome {
 	return &outcome{servertest.DateLine.ReplaceAllString(string(p.got), "Date: now\r\n"), st.over(t)}
 }
 
-// send is the client's part of the script. It goes on whatever the server
-// does: a write that fails says that the server has ended.
+// send is the client's part of the script. It continues whatever the server
+// does: a write that fails means that the server has ended.
 func (p *player) send(s *script) {
 	inTurn := s.client.inTurn
 	if !inTurn && s.client.split == splitNowhere {
@@ -155,15 +154,16 @@ func (p *player) send(s *script) {
 	}
 }
 
-// waits reports whether the client must be told to go on before it sends the
-// body: then the handler begins with reading it.
+// waits reports whether the client must be invited before it sends the body:
+// then the handler begins with reading it.
 func (r *request) waits() bool {
 	head := strings.ToLower(r.head)
 	return strings.Contains(head, "\r\nexpect: 100-continue\r\n") && strings.Count(head, "\r\nexpect:") == 1 && r.version.text == "HTTP/1.1" && r.body.bytes != "" &&
 		len(r.program) > 0 && (r.program[0] == "readall" || r.program[0] == "read 5")
 }
 
-// answered reads an answer. On false nobody knows where the next one begins.
+// answered reads a response. If it returns false, the next one's beginning is
+// unknown.
 func answered(r *bufio.Reader, method string) bool {
 	for {
 		res, err := http.ReadResponse(r, &http.Request{Method: method})
@@ -179,7 +179,7 @@ func answered(r *bufio.Reader, method string) bool {
 	}
 }
 
-// pieces sends b in the pieces that the script wants.
+// pieces sends b in the pieces of the script.
 func (p *player) pieces(s *script, r *request, b string) (err error) {
 	write := func(n int) {
 		n = min(n, len(b))
@@ -216,7 +216,7 @@ func (p *player) pieces(s *script, r *request, b string) (err error) {
 }
 
 // settle gives the server time to read what was sent, so that pieces arrive as
-// such. It may be busy otherwise, so this does not insist.
+// such. The server may be busy, so this does not insist.
 func (p *player) settle() {
 	raw, err := p.SyscallConn()
 	if err != nil {
@@ -232,8 +232,8 @@ func (p *player) settle() {
 	}
 }
 
-// perform plays the script everywhere and says how the servers differ, if they
-// do more than they mean to.
+// perform plays the script on all servers and describes the differences that
+// are not intended.
 func (th *theatre) perform(t testing.TB, s *script) string {
 	want := th.std.play(t, s, true)
 	halfClose := !s.serverEnds()
@@ -247,9 +247,9 @@ func (th *theatre) perform(t testing.TB, s *script) string {
 	return s.compare(want, onLoops)
 }
 
-// serverEnds reports whether the server must end the connection without being
-// told: all requests are complete, so that it either serves the last one, which
-// asks for the end, or has ended before.
+// serverEnds reports whether the server must end the connection by itself: all
+// requests are complete, so that it either serves the last one, which asks for
+// the end, or has ended before.
 func (s *script) serverEnds() bool {
 	return s.client.cut < 0 && !slices.ContainsFunc(s.requests, func(r *request) bool {
 		return !r.body.sound || r.does("hijack rest")
@@ -274,7 +274,7 @@ func (o *outcome) differs(other *outcome) string {
 	return ""
 }
 
-// at is c[i], or nil if there is none.
+// at returns c[i], or nil if there is none.
 func at[T any](c []*T, i int) *T {
 	if i < len(c) {
 		return c[i]
@@ -283,7 +283,7 @@ func at[T any](c []*T, i int) *T {
 }
 
 // FuzzExchange plays scripts on net/http, on loops and on goroutines. All must
-// be alike, but for what the table of differences says.
+// be alike, except for the table of differences.
 func FuzzExchange(f *testing.F) {
 	f.Add([]byte{})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -311,8 +311,8 @@ func randomTape(r *rand.Rand) []byte {
 	return tape
 }
 
-// TestExchangeDifferences fails if the table has a difference that nothing here
-// looks for and that is not left to the tables of test/netdiff, or the reverse.
+// TestExchangeDifferences fails if the table has a difference that is not
+// checked here and is not left to the tables of test/netdiff, or the reverse.
 func TestExchangeDifferences(t *testing.T) {
 	here := map[*unlike.Difference]bool{unlike.ChunkSize: true} // body.unlike; see the grammar
 	for _, parts := range [][]part{methods, leads, versions, requestTargets, hosts, fields, wrongFields, lengthFields, codings, bothLengths, oddExtensions, oddTrailers} {
@@ -337,7 +337,7 @@ func TestExchangeDifferences(t *testing.T) {
 }
 
 // TestExchanges is FuzzExchange with tapes from a fixed seed, so that every
-// run of the tests covers the grammar.
+// test run covers the grammar.
 func TestExchanges(t *testing.T) {
 	n := 2000
 	if testing.Short() {

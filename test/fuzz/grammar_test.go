@@ -13,14 +13,14 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file makes exchanges out of a fuzzer's bytes. The bytes are decisions:
-// each production of the grammar takes the next one to choose among its
-// alternatives, and where none are left the first alternative, the plainest,
-// is taken. So every input is a legal script, and a mutation moves through the
-// grammar. The grammar knows what it has made: that is what tells a difference
-// that is meant from one that is not.
+// This file makes exchanges from a fuzzer's bytes. The bytes are decisions:
+// each production of the grammar uses the next one to choose among its
+// alternatives, and when none are left the first alternative, the plainest, is
+// chosen. So every input is a legal script, and a mutation moves through the
+// grammar. The grammar knows what it has made: that distinguishes intended
+// differences from others.
 
-// tape is the decisions that are left.
+// tape has the remaining decisions.
 type tape struct{ rest []byte }
 
 // pick chooses one of n alternatives.
@@ -36,17 +36,17 @@ func (t *tape) pick(n int) int {
 // among chooses one of the alternatives.
 func among[T any](t *tape, from []T) T { return from[t.pick(len(from))] }
 
-// part is a piece of a request and what is to be known about it.
+// part is a piece of a request with its properties.
 type part struct {
 	text string
-	// strict is the status with which chert refuses a request for this piece;
-	// 0 if it does not. Where net/http serves such a request, or gives another
+	// strict is the status with which chert refuses a request for this piece; 0
+	// if it does not. Where net/http serves such a request, or sends another
 	// status, unlike is the difference.
 	strict int
 	unlike *unlike.Difference
 }
 
-// plain is what both serve.
+// plain makes parts that both serve.
 func plain(text ...string) (all []part) {
 	for _, s := range text {
 		all = append(all, part{text: s})
@@ -54,10 +54,11 @@ func plain(text ...string) (all []part) {
 	return all
 }
 
-// wrong is what both refuse with the same status.
+// wrong makes parts that both refuse with the same status.
 func wrong(status int, text ...string) (all []part) { return stricter(status, nil, text...) }
 
-// stricter is what chert refuses and net/http does not, or otherwise.
+// stricter makes parts that chert refuses and net/http does not, or
+// differently.
 func stricter(status int, why *unlike.Difference, text ...string) (all []part) {
 	for _, s := range text {
 		all = append(all, part{s, status, why})
@@ -69,18 +70,18 @@ func stricter(status int, why *unlike.Difference, text ...string) (all []part) {
 type body struct {
 	fields []part // Content-Length and Transfer-Encoding
 	bytes  string
-	// sound: the bytes are what the fields announce, so that a server which
-	// has them all waits for nothing more.
+	// sound: the bytes are what the fields announce, so that a server that has
+	// them all does not wait for more.
 	sound bool
 	// swallows is how many bytes of the next request belong to this one's
 	// content; short: it is never complete.
 	swallows int
 	short    bool
 	chunked  bool
-	// strict: chert takes the chunked coding for malformed, net/http does not.
+	// strict: chert treats the chunked coding as malformed, net/http does not.
 	strict bool
 	unlike *unlike.Difference
-	// looser: net/http takes it for malformed, chert does not.
+	// looser: net/http treats it as malformed, chert does not.
 	looser bool
 }
 
@@ -98,9 +99,9 @@ type request struct {
 type client struct {
 	split  int    // see splits
 	sizes  []int  // for splitSizes
-	inTurn bool   // it reads the answers between the requests
-	cut    int    // it sends so many bytes only; -1 for all
-	cutAt  string // where that is
+	inTurn bool   // it reads the responses between the requests
+	cut    int    // it sends only so many bytes; -1 for all
+	cutAt  string // the place of the cut
 }
 
 // script is an exchange.
@@ -124,10 +125,10 @@ var methods = slices.Concat(
 	wrong(400, "G(T", "GET\t", "", "G\x80T"),
 )
 
-// usual is how many methods at the beginning of the list are not odd.
+// usual is how many methods at the beginning of the list are common.
 const usual = 8
 
-// leads are what may come between two requests. See script.strict.
+// leads may come between two requests. See script.strict.
 var leads = plain("", "\r\n", "\r\n\r\n", "\n", "X", " ", "\x00")
 
 var versions = slices.Concat(
@@ -136,7 +137,7 @@ var versions = slices.Concat(
 	wrong(400, "http/1.1", "HTTP/1.10", "HTTP/1", "HTTP/11", "HTTP/1.1 ", "HTTP/+.1", "", " HTTP/1.1", "HTTP/1,1"),
 )
 
-// requestTargets are judged for methods other than CONNECT here; see
+// requestTargets are classified for methods other than CONNECT here; see
 // script.strict.
 var requestTargets = slices.Concat(
 	plain("/", "/a/b?c=d&e=%20f", "/?", "/%41%2f%c3%a9", "//x//y/../z/.", "/a;b=c,d@e:f", "/\xc3\xa9\xff", "/\"<>\\^`{|}", "/a#b",
@@ -151,7 +152,7 @@ var requestTargets = slices.Concat(
 	stricter(414, unlike.HeadLimits, "/"+strings.Repeat("p", 20000)),
 )
 
-// authorities are the targets that are right for CONNECT.
+// authorities are the valid targets of CONNECT.
 var authorities = []string{"a.b:80", "a.b:443", "[::1]:8"}
 
 var hosts = slices.Concat(
@@ -181,11 +182,11 @@ var fields = slices.Concat(
 		strings.Repeat("X-Many: v\r\n", 60), "Range: bytes=0-1\r\n", "If-None-Match: *\r\n", "X-Wide: "+strings.Repeat("v", 300)+"\r\n"),
 )
 
-// barredTrailers announce what must not be in trailers, which matters if there
-// are any.
+// barredTrailers announce fields that must not be in trailers, which matters if
+// there are any.
 var barredTrailers = []string{"Trailer: Content-Length\r\n", "Trailer: X-T, Host\r\n", "Trailer: transfer-encoding\r\n"}
 
-// wrongFields are those that end a connection.
+// wrongFields end a connection.
 var wrongFields = slices.Concat(
 	wrong(400, "X-A : b\r\n", "X A: b\r\n", "X-A\t: b\r\n", ": b\r\n", "X-A\r\n", "X-\x80: b\r\n", "X@A: b\r\n", "X-A: \x00\r\n",
 		"X-A: \x7f\r\n", "X-A: a\rb\r\n", "X-A: a\r\r\n"),
@@ -198,7 +199,7 @@ var wrongFields = slices.Concat(
 	wrong(431, "X-Huge: "+strings.Repeat("v", 20000)+"\r\n"),
 )
 
-// content is a body of n bytes that look like no request.
+// content returns a body of n bytes that resemble no request.
 func content(n int) string { return string(servertest.Pattern(n)) }
 
 var lengths = []int{5, 1, 100, 3000, 5000, 17}
@@ -227,13 +228,13 @@ var codings = slices.Concat(
 	plain(emptyElements...),
 )
 
-// emptyElements are lists of codings with elements that are to be ignored.
+// emptyElements are lists of codings with elements that must be ignored.
 var emptyElements = []string{"Transfer-Encoding: chunked,\r\n", "Transfer-Encoding: ,chunked\r\n"}
 
 var bothLengths = stricter(400, unlike.Framing,
 	lengthField("5")+"Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\n"+lengthField("0"), lengthField("99")+"Transfer-Encoding: chunked\r\n")
 
-// pickBody chooses how a request's content is framed, well formed or nearly.
+// pickBody chooses how a request's content is framed, well formed or nearly so.
 func pickBody(t *tape) (b body) {
 	switch t.pick(6) {
 	case 1, 2:
@@ -249,7 +250,7 @@ func pickBody(t *tape) (b body) {
 	return body{sound: true}
 }
 
-// pickFraming makes a content whose fields are odd.
+// pickFraming makes a content with unusual fields.
 func pickFraming(t *tape) (b body) {
 	switch t.pick(3) {
 	case 1:
@@ -275,8 +276,8 @@ func pickShort(t *tape) body {
 	return b
 }
 
-// pickLarge makes a content around what is read for the sake of the connection;
-// not at the limit itself, where the two differ by a byte.
+// pickLarge makes a content around the size that is drained; not at the limit
+// itself, where the two differ by a byte.
 func pickLarge(t *tape) body {
 	n := among(t, []int{5000, 30000, maxDrained - 1000, maxDrained + 1000, 300000})
 	if t.pick(2) == 0 {
@@ -292,17 +293,17 @@ const maxDrained = 256 << 10
 // extensions are what may come between a chunk's size and its CRLF.
 var extensions = plain("", ";a=b", ";a", ";a=\"b;\\\"c\"", spacedExtension, ";a="+strings.Repeat("v", 500))
 
-// spacedExtension is right by RFC 9112 section 7.1.1; net/http takes no space
+// spacedExtension is valid by RFC 9112 section 7.1.1; net/http accepts no space
 // between the size and the semicolon.
 const spacedExtension = " ; a = b;c"
 
-// oddExtensions are those that are malformed.
+// oddExtensions are malformed.
 var oddExtensions = stricter(400, unlike.ChunkExtensions, " ", ";", ";a=", ";a=\"b", ";a b", ";a\x01", ";\xff", ";a=b ")
 
-// trailers are what comes behind the last chunk.
+// trailers come after the last chunk.
 var trailers = plain("\r\n", "X-T: v\r\n\r\n", "x-t:1\r\nX-T: 2 \r\nX-U:\r\n\r\n", "X-T: "+strings.Repeat("v", 500)+"\r\n\r\n", longTrailer)
 
-// oddTrailers are those that are malformed.
+// oddTrailers are malformed.
 var oddTrailers = slices.Concat(
 	stricter(400, unlike.Trailers, "Content-Length: 3\r\n\r\n", "Host: x\r\n\r\n"),
 	stricter(400, unlike.Trailers, "X-T: a\r\n b\r\n\r\n", "X-T : a\r\n\r\n", "X T: a\r\n\r\n", "X-T: a\r\n"),
@@ -310,11 +311,11 @@ var oddTrailers = slices.Concat(
 	plain("X-T\r\n\r\n", " X-T: a\r\n\r\n", "X-T: \x00\r\n\r\n", "X@T: a\r\n\r\n", ": a\r\n\r\n"),
 )
 
-// longTrailer is more than net/http's buffer holds, where it wants a trailer
+// longTrailer is longer than net/http's buffer, which must hold a trailer
 // section whole.
 var longTrailer = "X-T: " + strings.Repeat("v", 6000) + "\r\n\r\n"
 
-// pickChunks makes a chunked body that is well formed, or nearly.
+// pickChunks makes a chunked body that is well formed, or nearly so.
 func pickChunks(t *tape) body {
 	b := body{sound: true, chunked: true}
 	var s strings.Builder
@@ -325,7 +326,7 @@ func pickChunks(t *tape) body {
 		b.looser = b.looser || p.text == spacedExtension || p.text == longTrailer
 		return p.text
 	}
-	// One decision says what is odd, if anything.
+	// One decision selects what is unusual, if anything.
 	odd := t.pick(16)
 	extension := func() string {
 		if odd == 1 {
@@ -343,7 +344,7 @@ func pickChunks(t *tape) body {
 	if odd == 2 {
 		p := among(t, oddTrailers)
 		s.WriteString(add(p))
-		b.sound = p.strict != 0 && strings.HasSuffix(p.text, "\r\n\r\n") // else no server knows where it ends
+		b.sound = p.strict != 0 && strings.HasSuffix(p.text, "\r\n\r\n") // otherwise no server knows where it ends
 	} else {
 		s.WriteString(add(among(t, trailers)))
 	}
@@ -351,7 +352,8 @@ func pickChunks(t *tape) body {
 	return b
 }
 
-// pickBrokenChunks makes a chunked body that neither server can read on.
+// pickBrokenChunks makes a chunked body that neither server can continue to
+// read.
 func pickBrokenChunks(t *tape) body {
 	b := body{chunked: true, fields: chunkedField[:1]}
 	b.bytes = "5\r\nhello\r\n"[:among(t, []int{10, 0})] + among(t, []string{
@@ -367,8 +369,8 @@ func pickBrokenChunks(t *tape) body {
 	return b
 }
 
-// operations are what a handler may do. Sizes lie around those at which
-// buffers are flushed. TOTAL stands for what the program writes in all.
+// operations are what a handler may do. Sizes are near those at which buffers
+// are flushed. TOTAL stands for all bytes that the program writes.
 var operations = []string{
 	"write 5", "readall", "read 5", "flush", "head 200", "string 5", "close",
 	"write 0", "write 1", "write 2047", "write 2048", "write 2049", "write 3000", "write 5000", "write 40000",
@@ -386,11 +388,11 @@ var operations = []string{
 	"set X-A b", "add X-A c", "put x-a raw", "put bad\\x20name x", "put X-Fold a\\r\\nB: c", "put X-Ctl a\\x7fb", "put X-Sp \\t s\\x20\\t", "nil X-A", "clear",
 }
 
-// endings are operations behind which nothing is as before.
+// endings are operations after which nothing is as before.
 var endings = []string{"abort", "panic", "exit", "hijack say", "hijack rest", "hijack close", "hijack twice", "head 0", "head 99", "head 1000"}
 
 // themes are operations that only mean something together. The first half comes
-// before a program, the second behind it.
+// before a program, the second after it.
 var themes = [][2][]string{
 	{{"set Trailer X-Tail"}, {"set X-Tail t"}},
 	{{"set Trailer X-Tail, x-more", "put Trailer:X-Late l", "set X-Tail head"}, {"flush", "add X-Tail tail", "set X-More m"}},
@@ -436,7 +438,7 @@ func pickProgram(t *tape) []string {
 // fileSize is the size of the file that "whole" sends.
 const fileSize = 40000
 
-// written is how many bytes of body an operation writes.
+// written returns how many bytes of body an operation writes.
 func written(op string) int {
 	verb, arg, _ := strings.Cut(op, " ")
 	n, _ := strconv.Atoi(arg)
@@ -454,8 +456,8 @@ func written(op string) int {
 func pickRequest(t *tape) *request {
 	r := &request{target: requestTargets[0], version: versions[0], host: hosts[0]}
 	r.method = among(t, methods[:usual])
-	// One decision says what is odd about the request, if anything, so that
-	// most of a connection is served.
+	// One decision selects what is unusual about the request, if anything, so
+	// that most of a connection is served.
 	odd := t.pick(24)
 	switch odd {
 	case 1:
@@ -497,7 +499,7 @@ func pickRequest(t *tape) *request {
 	return r
 }
 
-// makeScript makes the exchange that data decides.
+// makeScript makes the exchange that data selects.
 func makeScript(data []byte) *script {
 	t := &tape{data}
 	s := &script{}
@@ -568,7 +570,7 @@ func (r *request) render(i int) {
 	r.head = b.String()
 }
 
-// bytes are what the client sends, request by request.
+// bytes returns what the client sends, request by request.
 func (s *script) bytes() (pieces []string) {
 	left := s.client.cut
 	for _, r := range s.requests {
@@ -613,7 +615,7 @@ func (r *request) readsFrom(n int) bool {
 	return false
 }
 
-// aborts reports whether the program ends without an answer.
+// aborts reports whether the program ends without a response.
 func (r *request) aborts() bool {
 	for _, op := range r.program {
 		switch op {
@@ -624,8 +626,8 @@ func (r *request) aborts() bool {
 	return false
 }
 
-// methodThere is the method as it arrives: what precedes it may become a part
-// of it, and what is swallowed is not.
+// methodThere returns the method as it arrives: bytes before it may become a
+// part of it, and swallowed ones do not.
 func (s *script) methodThere(i int) string {
 	r := s.requests[i]
 	m := r.lead.text + r.method.text
@@ -635,7 +637,7 @@ func (s *script) methodThere(i int) string {
 	return strings.TrimLeft(m, "\r\n")
 }
 
-// glance is s as a Go string, or its ends if it is long.
+// glance returns s as a Go string, or its ends if it is long.
 func glance(s string) string {
 	if len(s) <= 400 {
 		return strconv.Quote(s)

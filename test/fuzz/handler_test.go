@@ -24,14 +24,14 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file is the handler of FuzzExchange: it does what the request's field
-// Do says and notes what it sees.
+// This file is the handler of FuzzExchange: it performs the request's field Do
+// and records what it observes.
 
-// call is what one call of the handler has seen.
+// call is what one call of the handler has observed.
 type call struct {
-	request  int      // which of the script's, -1 if it did not say
+	request  int      // which of the script's, -1 if unknown
 	saw      string   // the request
-	did      []string // operations and what came of them
+	did      []string // operations and their results
 	hijacked bool
 }
 
@@ -42,7 +42,7 @@ func (c *call) String() string {
 	return "handler saw " + c.saw + "\n\t\t" + strings.Join(c.did, "\n\t\t")
 }
 
-// stage is a server under comparison and what its handler notes.
+// stage is a server under comparison and the notes of its handler.
 type stage struct {
 	name string
 	line *pairListener
@@ -62,8 +62,8 @@ func newStage(t testing.TB, name string) *stage {
 	return st
 }
 
-// likeTCP listens to l and gives its connections the ReadFrom that
-// *net.TCPConn has: net/http takes another way with a connection that has none.
+// likeTCP listens to l and gives its connections the ReadFrom of *net.TCPConn:
+// net/http treats connections without it differently.
 type likeTCP struct{ *pairListener }
 
 func (l likeTCP) Accept() (net.Conn, error) {
@@ -82,14 +82,14 @@ type writerAlone struct{ io.Writer }
 
 type readerAlone struct{ io.Reader }
 
-// reset forgets what the last exchange has left.
+// reset clears what the last exchange has left.
 func (st *stage) reset() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.calls, st.kept = nil, nil
 }
 
-// over waits until no handler runs and returns what was seen.
+// over waits until no handler runs and returns the calls.
 func (st *stage) over(t testing.TB) []*call {
 	servertest.Eventually(t, "the handlers of "+st.name+" have returned", func() bool {
 		st.mu.Lock()
@@ -101,9 +101,10 @@ func (st *stage) over(t testing.TB) []*call {
 	return st.calls
 }
 
-// late describes what who keeps the last request's body beyond the end of the
-// connection should not see; "" if all is well. net/http gives the same, but
-// its body may still want to say 100 (Continue) to a connection that is closed.
+// late describes what a goroutine that retains the last request's body beyond
+// the end of the connection should not see; "" if there is nothing. net/http
+// gives the same, but its body may still try to send 100 (Continue) to a
+// connection that is closed.
 func (st *stage) late() string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -149,7 +150,8 @@ func (st *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// describeRequest is all of a request that a handler can see at once.
+// describeRequest describes everything in a request that a handler can see at
+// once.
 func describeRequest(r *http.Request) string {
 	return fmt.Sprintf("%q %q %q %d.%d host %q url %#v %q length %d coding %q close %t nobody %t trailer %s header %s",
 		r.Method, r.RequestURI, r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host, *r.URL, r.URL, r.ContentLength, r.TransferEncoding,
@@ -173,7 +175,7 @@ func headerText(h http.Header) string {
 	return b.String()
 }
 
-// digest is b, or what tells it from others if it is long.
+// digest returns b, or a hash of it if it is long.
 func digest(b []byte) string {
 	if len(b) <= 100 {
 		return strconv.Quote(string(b))
@@ -181,7 +183,7 @@ func digest(b []byte) string {
 	return fmt.Sprintf("%q...(%d bytes, %08x)", b[:20], len(b), crc32.ChecksumIEEE(b))
 }
 
-// errorName is what a handler could tell of an error.
+// errorName names an error as far as a handler could distinguish it.
 func errorName(err error) string {
 	var maxBytes *http.MaxBytesError
 	var ne net.Error
@@ -199,7 +201,7 @@ func errorName(err error) string {
 	case errors.As(err, &ne):
 		return "net: " + err.Error()
 	}
-	return "malformed" // there are many texts for that
+	return "malformed" // its texts vary
 }
 
 // performer runs a program.
@@ -211,7 +213,7 @@ type performer struct {
 	kept io.Reader
 	file string
 	// began: some of the body may have been read. failed: no more will come,
-	// the last Read gave an error or the end.
+	// the last Read returned an error or the end.
 	began, failed bool
 }
 
@@ -223,7 +225,7 @@ func (p *performer) do(op string) {
 	verb, arg, _ := strings.Cut(op, " ")
 	n, _ := strconv.Atoi(arg)
 	if p.call.hijacked && verb != "write" && verb != "string" && verb != "raw" && verb != "head" && verb != "panic" && verb != "abort" && verb != "exit" {
-		return // net/http's own answer would be a nil pointer, or worse
+		return // net/http's own response would be a nil pointer, or worse
 	}
 	switch verb {
 	case "write", "string", "raw", "from", "file", "whole", "tail", "flush", "head":
@@ -283,7 +285,7 @@ func (p *performer) do(op string) {
 	}
 }
 
-// read reads up to n bytes. How many come with one Read depends on how they
+// read reads up to n bytes. How many one Read returns depends on how they
 // arrive, so it reads on until it has them.
 func (p *performer) read(op string, n int) {
 	p.began = true
@@ -296,14 +298,14 @@ func (p *performer) read(op string, n int) {
 		got.Write(room[:m])
 	}
 	if n == 0 {
-		p.r.Body.Read(nil) // a Reader may look at its source then, or not
+		p.r.Body.Read(nil) // a Reader may or may not read from its source then
 		return
 	}
 	if got.Len() == n {
-		err = nil // it may come with the last bytes or behind them
+		err = nil // it may come with the last bytes or after them
 	}
 	if p.failed && got.Len() == 0 && err != nil {
-		// io.Reader does not say which error follows an error.
+		// io.Reader does not define which error follows an error.
 		p.call.note(op, "nothing more")
 		return
 	}
@@ -382,12 +384,12 @@ func (p *performer) hijack(op, how string) {
 	}
 }
 
-// rest reads all that is still to come.
+// rest reads everything that is still to come.
 func (p *performer) rest(op string, nc net.Conn, rw *bufio.ReadWriter) {
 	all, err := io.ReadAll(rw)
 	if p.began && len(p.r.TransferEncoding) > 0 {
 		// How far a chunked body has been read beyond what the handler has
-		// got depends on how it came.
+		// received depends on how it arrived.
 		all = nil
 	}
 	p.call.note(op, "%s %s", digest(all), errorName(err))

@@ -18,7 +18,7 @@ import (
 
 func TestDiffBody(t *testing.T) { diffRun(t, diffBodies) }
 
-// limited reads a body with http.MaxBytesReader and answers 413 beyond it.
+// limited reads a body with http.MaxBytesReader and responds 413 beyond it.
 func limited(limit int64) diffHandler {
 	return func(s *scene, w rw, r *http.Request) {
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
@@ -30,7 +30,7 @@ func limited(limit int64) diffHandler {
 	}
 }
 
-// drain is how much of an unread body either server reads for the sake of the
+// drain is how much of an unread body either server reads to keep the
 // connection.
 const drain = 256 << 10
 
@@ -339,12 +339,12 @@ const (
 	helloNote   = `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"]] length=5 body`
 	noChunks    = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + lastChunk
 	lateNote    = `"write tcp ADDR: i/o timeout" [wraps ErrDeadlineExceeded timeout]`
-	// emptyClosing is the answer of a handler that writes nothing when the
-	// connection cannot go on.
+	// emptyClosing is the response of a handler that writes nothing when the
+	// connection cannot continue.
 	emptyClosing = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
 
-// tooLarge is limited's answer to what is beyond the limit.
+// tooLarge is limited's response to a body beyond the limit.
 func tooLarge(body string) string {
 	return strings.Replace(plainAnswer(body), "200 OK", "413 Request Entity Too Large", 1)
 }
@@ -385,7 +385,7 @@ func decoded(s *scene, w rw, r *http.Request) {
 	s.note("%v %s", v, errNote(err))
 }
 
-// duplex sends back what it reads as it reads it.
+// duplex echoes what it reads as it reads it.
 func duplex(s *scene, w rw, r *http.Request) {
 	rc := http.NewResponseController(w)
 	s.note("%s", errNote(rc.EnableFullDuplex()))

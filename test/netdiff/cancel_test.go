@@ -16,7 +16,7 @@ import (
 
 func TestDiffCancel(t *testing.T) { diffRun(t, diffCancels) }
 
-// waits holds until the request's context is done, and says why it is.
+// waits waits until the request's context is done, and records the reason.
 func waits(s *scene, w rw, r *http.Request) {
 	done := r.Context().Done()
 	s.point("in")
@@ -139,7 +139,7 @@ var diffCancels = []diffCase{
 		s.note("%v", r.Context().Err())
 	}},
 
-	// What it holds
+	// Its content
 	{name: "its values", send: ask("GET /"), set: func(s *chert.Server) {
 		s.BaseContext = func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), ctxKey("base"), "b")

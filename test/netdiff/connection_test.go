@@ -15,7 +15,7 @@ func TestDiffConnection(t *testing.T) { diffRun(t, diffConnections) }
 const keepAlive = "Connection: keep-alive"
 
 var diffConnections = []diffCase{
-	// What the client says
+	// The client's choice
 	{name: "1.1 persists", send: ask("GET /")},
 	{name: "close", send: ask("GET /", "Connection: close")},
 	{name: "close in capitals", send: ask("GET /", "Connection: CLOSE")},
@@ -50,7 +50,7 @@ var diffConnections = []diffCase{
 	{name: "close and a body that is never sent", do: say(ask("POST /unread", "Connection: close", length5)).hear("unread").halfClose()},
 	{name: "close and chunks that are never sent", do: say(ask("POST /unread", "Connection: close", "Transfer-Encoding: chunked")).hear("unread").halfClose()},
 
-	// What the handler says
+	// The handler's choice
 	{name: "the handler closes", send: ask("GET /close-header")},
 	{name: "the handler closes too", send: ask("GET /close-header", "Connection: close")},
 	{name: "the handler keeps", send: ask("GET /keep-header")},
@@ -149,7 +149,7 @@ func kept10(body string) string {
 
 func closed10(body string) string { return strings.Replace(plainAnswer(body), "1.1", "1.0", 1) }
 
-// heldFirst holds the first request, answers it with "first", and others as
+// heldFirst holds the first request, responds with "first", and to others as
 // usual.
 func heldFirst(s *scene, w rw, r *http.Request) {
 	if r.URL.Path != "/" {

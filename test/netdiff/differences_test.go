@@ -7,15 +7,15 @@ import (
 	"github.com/chert-http/chert/test/internal/unlike"
 )
 
-// diffTopics are all tables.
+// diffTopics has all tables.
 var diffTopics = map[string][]diffCase{
 	"request line": diffRequestLines, "headers": diffHeads, "framing": diffFramings, "response": diffResponses,
 	"connection": diffConnections, "methods": diffMethods, "expect": diffExpects, "hijack": diffHijacks,
 	"cancel": diffCancels, "errors": diffErrors, "body": diffBodies, "options": diffOptions,
 }
 
-// TestDiffDocument fails if a case shows a difference that docs/differences.md does
-// not explain, or none shows one that it does.
+// TestDiffDocument fails if a case shows a difference that docs/differences.md
+// does not explain, or if no case shows one that it explains.
 func TestDiffDocument(t *testing.T) {
 	t.Parallel()
 	shown, n := make(map[*unlike.Difference]bool), 0

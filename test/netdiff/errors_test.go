@@ -14,7 +14,7 @@ func TestDiffErrors(t *testing.T) { diffRun(t, diffErrors) }
 
 func panics(v any) diffHandler { return func(*scene, rw, *http.Request) { panic(v) } }
 
-// status answers with a code that may not be allowed.
+// status responds with a code that may not be allowed.
 func status(code int) diffHandler {
 	return func(s *scene, w rw, r *http.Request) {
 		defer func() { s.note("panic: %v", recover()) }()

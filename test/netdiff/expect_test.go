@@ -18,7 +18,7 @@ const (
 	expect    = "Expect: 100-continue"
 	length5   = "Content-Length: 5"
 	continued = "HTTP/1.1 100 Continue\r\n\r\n"
-	// expectFailed is the answer to an expectation that nobody can meet.
+	// expectFailed is the response to an unknown expectation.
 	expectFailed = "HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
 

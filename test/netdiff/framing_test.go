@@ -161,7 +161,7 @@ var diffFramings = []diffCase{
 	{name: "data that looks like framing", send: postChunks("/read", "7\r\n0\r\n\r\nGE\r\n"+lastChunk)},
 }
 
-// refusedOtherwise is for what both refuse, with another status.
+// refusedOtherwise is for requests that both refuse, with different statuses.
 func refusedOtherwise(status int, reason string) *unlikeness {
 	return &unlikeness{id: unlike.RefusalStatus, sight: sight{wire: refusalOf(status, reason)}}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// diffHandler answers a request and writes into the scene what it sees.
+// diffHandler responds to a request and records what it observes in the scene.
 type diffHandler func(s *scene, w http.ResponseWriter, r *http.Request)
 
-// diffHandlers are found by path, for cases about what the client does.
+// diffHandlers are selected by path, for cases about what the client does.
 var diffHandlers = map[string]diffHandler{
 	"/":       sayHello,
 	"*":       sayHello,
@@ -65,7 +65,7 @@ var diffHandlers = map[string]diffHandler{
 
 func sayHello(s *scene, w http.ResponseWriter, r *http.Request) { put(w, "hello") }
 
-// readBody reads the body to its end and writes down what came.
+// readBody reads the body to its end and records the result.
 func (s *scene) readBody(r *http.Request) (int, error) {
 	b, err := io.ReadAll(r.Body)
 	n, again := r.Body.Read(make([]byte, 1))
@@ -87,36 +87,37 @@ func trailerNote(r *http.Request) string {
 	return fmt.Sprintf(" trailer %q", r.Trailer)
 }
 
-// plainAnswer is what a handler's body makes if it is short and of a known type.
+// plainAnswer is the response with a handler's body that is short and of a
+// known type.
 func plainAnswer(body string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n%s", len(body), body)
 }
 
-// refusalOf is chert's answer to what is no request.
+// refusalOf is chert's response to a malformed request.
 func refusalOf(status int, reason string) string {
 	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	body := text + ": " + reason
 	return "HTTP/1.1 " + text + "\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" + body
 }
 
-// otherWords is for what both refuse with the same status.
+// otherWords is for requests that both refuse with the same status.
 func otherWords(status int, reason string) *unlikeness {
 	return &unlikeness{id: unlike.RefusalText, sight: sight{wire: refusalOf(status, reason)}}
 }
 
-// unknownCoding is the answer to a transfer coding that neither knows: the text
-// is net/http's.
+// unknownCoding is the response to a transfer coding that neither supports: the
+// text is net/http's.
 var unknownCoding = &unlikeness{id: unlike.RefusalText, sight: sight{wire: "HTTP/1.1 501 Not Implemented\r\nContent-Length: 29\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nUnsupported transfer encoding"}}
 
-// refused is for what chert refuses at once and net/http serves.
+// refused is for requests that chert refuses at once and net/http serves.
 func refused(id *unlike.Difference, status int, reason string) *unlikeness {
 	return &unlikeness{id: id, sight: sight{
 		wire: refusalOf(status, reason), end: "fin", handler: nothing, states: "new active closed",
 	}}
 }
 
-// like is a difference with what chert does in its place.
+// like is a difference with chert's observation.
 func like(id *unlike.Difference, s sight) *unlikeness { return &unlikeness{id: id, sight: s} }
 
 // getNote is the note on the request that a case without a script sends.
@@ -130,13 +131,13 @@ const (
 	errCutNote     = `"unexpected EOF" [ErrUnexpectedEOF]`
 )
 
-// bodyFails is for a body in chunks that "/read" gets an error from on either
-// side, and not the same one.
+// bodyFails is for a chunked body for which "/read" gets different errors on
+// the two sides.
 func bodyFails(id *unlike.Difference, got, err string) *unlikeness {
 	return like(id, sight{handler: fmt.Sprintf("%sbody %q %s, then 0 %s", chunkedHead, got, err, err)})
 }
 
-// bodyRefused is for a body in chunks that net/http reads to its end.
+// bodyRefused is for a chunked body that net/http reads to its end.
 func bodyRefused(id *unlike.Difference, got, err string) *unlikeness {
 	u := bodyFails(id, got, err)
 	u.wire = closing(fmt.Sprintf("read %d false", len(got)))
@@ -144,7 +145,7 @@ func bodyRefused(id *unlike.Difference, got, err string) *unlikeness {
 	return u
 }
 
-// bodyServed is for a body in chunks of which net/http does not read the end.
+// bodyServed is for a chunked body whose end net/http does not read.
 func bodyServed(id *unlike.Difference, got, trailer string) *unlikeness {
 	return like(id, sight{
 		wire: plainAnswer(fmt.Sprintf("read %d true", len(got))), end: "kept", states: "new active idle active closed",
@@ -152,13 +153,13 @@ func bodyServed(id *unlike.Difference, got, trailer string) *unlikeness {
 	})
 }
 
-// closing is plainAnswer when the server says that it closes.
+// closing is plainAnswer when the server announces the close.
 func closing(body string) string {
 	return strings.Replace(plainAnswer(body), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)
 }
 
-// cutLength is for a body of a length that ends early: it stays cut, and the
-// connection does not go on.
+// cutLength is for a body of a known length that ends early: it stays cut, and
+// the connection ends.
 func cutLength(length, got string) *unlikeness {
 	return like(unlike.CutBody, sight{
 		wire: closing(fmt.Sprintf("read %d false", len(got))), states: "new active closed",

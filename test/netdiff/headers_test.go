@@ -10,7 +10,7 @@ import (
 
 func TestDiffHeaders(t *testing.T) { diffRun(t, diffHeads) }
 
-// numbered is n fields with different names.
+// numbered returns n fields with different names.
 func numbered(n int) (fields []string) {
 	for i := range n {
 		fields = append(fields, fmt.Sprintf("X-%d: %d", i, i))
@@ -19,7 +19,7 @@ func numbered(n int) (fields []string) {
 }
 
 // activeAgain are the states of a connection whose second request is refused.
-// net/http says active only if it had to read more for it.
+// With net/http it becomes active only if the server had to read more for it.
 const activeAgain = "new active idle active closed"
 
 var diffHeads = []diffCase{

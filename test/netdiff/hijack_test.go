@@ -31,7 +31,7 @@ func taken(f func(s *scene, nc net.Conn, b *bufio.ReadWriter)) diffHandler {
 	}
 }
 
-// echoed says 101 and sends back what comes, until the client ends.
+// echoed sends 101 and echoes, until the client ends.
 func echoed(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 	put(b, switched)
 	b.Flush()
@@ -39,7 +39,7 @@ func echoed(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 	s.note("echoed %d %s", n, errNote(err))
 }
 
-// ahead notes all that was sent, to its end.
+// ahead records everything that was sent, to its end.
 func ahead(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 	got, err := io.ReadAll(b)
 	s.note("came %q %s", got, errNote(err))

@@ -13,7 +13,7 @@ const switched = servertest.Switched
 
 type ctxKey string
 
-// Short names for what the tables are made of.
+// Short names for the tables.
 var (
 	ask        = servertest.Ask
 	ask10      = servertest.Ask10

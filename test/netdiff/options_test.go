@@ -22,11 +22,11 @@ func noKeepAlives(s *chert.Server) { s.SetKeepAlivesEnabled(false) }
 
 func headBytes(n int) func(*chert.Server) { return func(s *chert.Server) { s.MaxHeaderBytes = n } }
 
-// shortly is a time limit that a test waits out. What has to happen within it
-// is that the client's bytes arrive.
+// shortly is a time limit that a test waits for. Within it only the client's
+// bytes have to arrive.
 const shortly = 2 * time.Second
 
-// shutDown shuts the server down and does f when it has begun to.
+// shutDown shuts the server down and calls f when that has begun.
 func shutDown(f func(s *scene, w rw)) diffHandler {
 	return func(s *scene, w rw, r *http.Request) {
 		s.ctl.RegisterOnShutdown(func() { s.point("down") })

@@ -21,7 +21,7 @@ func TestDiffResponse(t *testing.T) { diffRun(t, diffResponses) }
 
 type rw = http.ResponseWriter
 
-// wrote writes s and notes what Write says of it.
+// wrote writes s and records the result of Write.
 func (s *scene) wrote(w io.Writer, b string) {
 	n, err := w.Write([]byte(b))
 	s.note("Write %d: %d %s", len(b), n, errNote(err))
@@ -47,7 +47,7 @@ func (s *scene) tempFile(n int, f func(*os.File)) {
 	f(file)
 }
 
-// copied copies from r and notes what came of it.
+// copied copies from r and records the result.
 func (s *scene) copied(w io.Writer, r io.Reader) {
 	n, err := io.Copy(w, r)
 	s.note("Copy: %d %s", n, errNote(err))
@@ -75,7 +75,7 @@ var diffResponses = []diffCase{
 	{name: "an empty write", h: func(s *scene, w rw, r *http.Request) { s.wrote(w, "") }},
 	{name: "an empty write fixes the status", h: func(s *scene, w rw, r *http.Request) { s.wrote(w, ""); w.WriteHeader(404) }},
 
-	// Bodies that may not be
+	// Statuses without a body
 	{name: "204", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(204) }},
 	{name: "204 with a body", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(204); s.wrote(w, "a"); s.wroteString(w, "") }},
 	{name: "204 with fields of a body", h: func(s *scene, w rw, r *http.Request) {
@@ -512,7 +512,7 @@ var diffResponses = []diffCase{
 		s.wrote(w, "abc")
 	}},
 
-	// What net/http offers on top
+	// Helpers of net/http
 	{name: "http.Error", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Etag", `"e"`)
 		set(w, "Content-Length", "100")
@@ -552,7 +552,7 @@ var diffResponses = []diffCase{
 	}},
 }
 
-// onlyReader hides what else a reader can do.
+// onlyReader hides the other methods of a reader.
 type onlyReader struct{ io.Reader }
 
 func diffWrites(size, n int) diffHandler {

@@ -29,43 +29,43 @@ import (
 
 // This file runs the differential suite: the same bytes are sent to net/http's
 // server and to chert on each engine, at once and byte by byte, and everything
-// that can be seen is compared: all bytes that come back, how the connection
-// ends, what handlers saw, what was logged, and the connection's states. The
-// tables are in the other diff_*_test.go files, one for each topic.
+// that can be observed is compared: all bytes that come back, how the
+// connection ends, what handlers saw, what was logged, and the connection's
+// states. The tables are in the other files, one for each topic.
 //
-// net/http as it is linked in is the reference, so a case says nothing about
-// what is right; it says where chert differs on purpose, with the bytes that
-// it sends instead. docs/differences.md explains each of these.
+// The linked net/http is the reference, so a case does not assert what is
+// right; it has the intended differences, with the bytes that chert sends
+// instead. docs/differences.md explains each of these.
 
 // diffCase is a conversation on one connection. The zero value of everything
-// but the name is a GET that the handler of the path "/" answers.
+// but the name is a GET that the handler of the path "/" serves.
 type diffCase struct {
 	name string
 	send string      // the script, when it is one segment
 	do   diffScript  // the script, when it is more
 	h    diffHandler // default: diffHandlers, by path
 	set  func(s *chert.Server)
-	// n is how many requests must have been answered before the connection
-	// counts as kept. Default 1.
+	// n is how many requests must have been served before the connection counts
+	// as kept. Default 1.
 	n int
-	// whole says why the bytes cannot be sent one by one.
+	// whole is why the bytes cannot be sent one by one.
 	whole string
-	// unlike is how chert differs on purpose.
+	// unlike is how chert differs intentionally.
 	unlike *unlikeness
-	// bug is how chert differs by mistake, until that is mended.
+	// bug is how chert differs by mistake, until that is fixed.
 	bug *unlikeness
 }
 
-// unlikeness is a difference. Sections of the sight that are empty here must
-// be the same as net/http's; the others must be as given, and not all of them
-// the same.
+// unlikeness is a difference. Sections of the sight that are empty here must be
+// the same as net/http's; the others must be as given, and not all equal to
+// net/http's.
 type unlikeness struct {
 	id *unlike.Difference
 	on chert.Engine // default: all
 	sight
 }
 
-// over is s with u's sections in place of its own.
+// over returns s with u's sections in place of its own.
 func (u *unlikeness) over(s sight) sight {
 	if u == nil {
 		return s
@@ -76,18 +76,18 @@ func (u *unlikeness) over(s sight) sight {
 	}
 }
 
-// sight is all that can be seen of a run. No section of it is empty.
+// sight is everything that can be observed of a run. No section of it is empty.
 type sight struct {
 	wire    string // all bytes that came back, without the Date lines
 	end     string // of the connection: kept, fin, reset, or left by the client
-	handler string // what the handlers wrote down
+	handler string // what the handlers recorded
 	log     string // ErrorLog's lines
 	states  string // ConnState's
 }
 
 const nothing = "nothing"
 
-// diffRun runs the cases of a topic. Most of their time is spent waiting, so
+// diffRun runs the cases of a topic. They spend most of their time waiting, so
 // more of them run at once than there are processors.
 func diffRun(t *testing.T, cases []diffCase) {
 	t.Parallel()
@@ -135,8 +135,8 @@ func (c *diffCase) run(t *testing.T) {
 	for _, r := range runs[1:] {
 		wrong := compare(want, r.sight, c.differs(r.e))
 		if r.e == engines.NetHTTP {
-			// Where net/http itself depends on how the bytes are cut, nothing can
-			// be learnt from it, except where chert's way is spelt out.
+			// Where net/http itself depends on how the bytes are cut, it is no
+			// reference, except where chert's way is spelt out.
 			u := c.differs(chert.EngineLoops)
 			wrong = compare(u.over(want), u.over(r.sight), nil)
 		}
@@ -161,14 +161,14 @@ func (c *diffCase) differs(e chert.Engine) *unlikeness {
 	return u
 }
 
-// resets reports whether chert is to end the connection with a reset.
+// resets reports whether chert must end the connection with a reset.
 func (c *diffCase) resets(e chert.Engine) bool {
 	u := c.differs(e)
 	return u != nil && u.end == "reset"
 }
 
-// compare says what got has otherwise than want, which is net/http's, and not
-// as u says.
+// compare describes where got differs from want, which is net/http's, and not
+// as u allows.
 func compare(want, got sight, u *unlikeness) string {
 	var b strings.Builder
 	if u == nil {
@@ -231,11 +231,10 @@ func (c *diffCase) play(t *testing.T, e chert.Engine, slow bool) sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if end == "reset" && (e == engines.NetHTTP || s.last() == "hijacked" || slow && !c.resets(e)) {
-		// net/http closes over what the client has sent and nobody has read, and
-		// so does who has hijacked a connection. Whether that is a FIN or a
-		// reset depends on when it came. chert lingers over what it knows of
-		// (RFC 9112 section 9.6), so a reset is one there, unless bytes go on
-		// coming.
+		// net/http closes with unread bytes from the client, and so does a
+		// hijacker. Whether that is a FIN or a reset depends on when they
+		// arrived. chert lingers over what it knows of (RFC 9112 section 9.6),
+		// so a reset is an error there, unless bytes continue to arrive.
 		end = "fin"
 	}
 	return sight{
@@ -263,15 +262,15 @@ type scene struct {
 	changed chan struct{} // closed at each change
 	notes   []string
 	states  []string
-	gates   map[string]int  // points that were reached, and gates that are open
+	gates   map[string]int  // points that were reached, and open gates
 	ctl     engines.Control // of the server
 	log     *servertest.Log // ErrorLog's
-	running int             // handlers, and goroutines that they have left
-	got     []byte          // by the client
-	ended   error           // of what the client reads
+	running int             // handlers, and goroutines that they have started
+	got     []byte          // received by the client
+	ended   error           // the client's read error
 }
 
-// change does f, which changes something that others may wait for.
+// change calls f, which changes state that others may wait for.
 func (s *scene) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,12 +279,12 @@ func (s *scene) change(f func()) {
 	s.changed = make(chan struct{})
 }
 
-// await waits until f holds, which is called with the lock held.
+// await waits until f returns true; f is called with the lock held.
 func (s *scene) await(what string, f func() bool) {
 	s.t.Helper()
 	limit := servertest.Patience
 	if diffStuck.Load() > 5 {
-		limit = time.Second // the server is broken; to learn that again takes no patience
+		limit = time.Second // the server is broken; a further proof needs no patience
 	}
 	late := time.After(limit)
 	for {
@@ -307,10 +306,10 @@ func (s *scene) await(what string, f func() bool) {
 	}
 }
 
-// diffStuck counts the waits that were in vain.
+// diffStuck counts the waits that failed.
 var diffStuck atomic.Int32
 
-// last is the connection's state. The lock is held.
+// last returns the connection's state. The lock is held.
 func (s *scene) last() string {
 	if len(s.states) == 0 {
 		return ""
@@ -322,15 +321,15 @@ func (s *scene) state(_ net.Conn, st http.ConnState) {
 	s.change(func() { s.states = append(s.states, st.String()) })
 }
 
-// note writes down what a handler has seen.
+// note records what a handler has observed.
 func (s *scene) note(format string, args ...any) {
 	s.change(func() { s.notes = append(s.notes, fmt.Sprintf(format, args...)) })
 }
 
-// point says that the handler has come as far as name.
+// point records that the handler has reached name.
 func (s *scene) point(name string) { s.change(func() { s.gates[name]++ }) }
 
-// hold is point, and waits there until the script lets it on.
+// hold is point, and waits there until the script opens the gate.
 func (s *scene) hold(name string) {
 	s.point(name)
 	s.await("the script lets the handler on at "+name, func() bool { return s.gates["let "+name] > 0 })
@@ -379,7 +378,7 @@ func (sc diffScript) then(f func(p *diffClient)) diffScript { return append(slic
 
 func (sc diffScript) say(b string) diffScript { return sc.then(func(p *diffClient) { p.send(b) }) }
 
-// hear waits until marker has come, behind what was heard before.
+// hear waits until marker has arrived, after what was heard before.
 func (sc diffScript) hear(marker string) diffScript {
 	return sc.then(func(p *diffClient) {
 		p.await(fmt.Sprintf("%q comes", marker), func() bool {
@@ -399,7 +398,7 @@ func (sc diffScript) hearEnd() diffScript {
 	})
 }
 
-// reach waits until a handler has come to a point.
+// reach waits until a handler has reached a point.
 func (sc diffScript) reach(point string) diffScript {
 	return sc.then(func(p *diffClient) {
 		p.await("a handler comes to "+point, func() bool { return p.gates[point] > 0 || p.ended != nil })
@@ -411,14 +410,14 @@ func (sc diffScript) let(point string) diffScript {
 	return sc.then(func(p *diffClient) { p.change(func() { p.gates["let "+point]++ }) })
 }
 
-// idle waits until n requests have been answered.
+// idle waits until n requests have been served.
 func (sc diffScript) idle(n int) diffScript {
 	return sc.then(func(p *diffClient) {
 		p.await("the connection is idle", func() bool { return p.idles() >= n || p.ended != nil })
 	})
 }
 
-// logs waits until something was logged, where nothing else tells.
+// logs waits until something was logged, where there is no other event.
 func (sc diffScript) logs(text string) diffScript {
 	return sc.then(func(p *diffClient) {
 		servertest.Eventually(p.t, "the log has "+text, func() bool { return strings.Contains(p.log.String(), text) })
@@ -428,7 +427,7 @@ func (sc diffScript) logs(text string) diffScript {
 // settle waits until what was sent has arrived in the server's socket.
 func (sc diffScript) settle() diffScript { return sc.then((*diffClient).settle) }
 
-// halfClose ends what the client sends.
+// halfClose ends the client's sending side.
 func (sc diffScript) halfClose() diffScript {
 	return sc.then(func(p *diffClient) {
 		p.half = true
@@ -453,7 +452,7 @@ type diffClient struct {
 	nc    *net.TCPConn
 	half  bool // it has sent FIN
 	left  bool // it has closed
-	heard int  // how much of what came was waited for
+	heard int  // how much of what arrived was waited for
 }
 
 func (p *diffClient) dial(addr string) {
@@ -483,11 +482,11 @@ func (p *diffClient) read() {
 }
 
 // send sends s. Once the server has closed, writes may fail: that is its
-// answer, and no mistake of the client.
+// response, and no fault of the client.
 func (p *diffClient) send(s string) {
 	size := len(s)
 	if p.slow {
-		// Long bodies go in a thousand pieces.
+		// Long bodies are sent in a thousand pieces.
 		size = max(1, len(s)/1000)
 	}
 	for len(s) > 0 {
@@ -497,7 +496,7 @@ func (p *diffClient) send(s string) {
 		}
 		s = s[k:]
 		if p.slow && k == 1 {
-			runtime.Gosched() // gives the server a chance to see it alone
+			runtime.Gosched() // gives the server a chance to read it alone
 		}
 	}
 }
@@ -518,7 +517,7 @@ func (p *diffClient) leave() {
 	p.nc.Close()
 }
 
-// idles counts the answered requests. The lock is held.
+// idles counts the served requests. The lock is held.
 func (s *scene) idles() (n int) {
 	for _, st := range s.states {
 		if st == "idle" {
@@ -533,7 +532,7 @@ const (
 	probeAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nkept"
 )
 
-// finish ends the conversation and tells how it ended. A connection that is
+// finish ends the conversation and returns how it ended. A connection that is
 // idle after n requests must serve another one.
 func (p *diffClient) finish(n int) string {
 	p.t.Helper()
@@ -554,8 +553,8 @@ func (p *diffClient) finish(n int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last() != "hijacked" {
-		// Nobody reads any more. A reset spares the port its time of waiting:
-		// there are thousands of these connections.
+		// The test reads no more. A reset avoids TIME_WAIT: there are thousands
+		// of these connections.
 		p.nc.SetLinger(0)
 	}
 	p.nc.Close()
@@ -571,14 +570,15 @@ func (p *diffClient) finish(n int) string {
 	return p.ended.Error()
 }
 
-// wire is all that came, without the answer to the probe. The lock is held.
+// wire returns everything that arrived, without the response to the probe. The
+// lock is held.
 func (p *diffClient) wire(end string) string {
 	switch s := servertest.Undated(string(p.got)); end {
 	case "kept":
 		return strings.TrimSuffix(s, probeAnswer)
 	case "left":
-		// How much comes before the client leaves depends on timing, but for
-		// what it waited for.
+		// How much arrives before the client leaves depends on timing, except
+		// for what it waited for.
 		return servertest.Undated(string(p.got[:p.heard]))
 	default:
 		return s
@@ -587,7 +587,7 @@ func (p *diffClient) wire(end string) string {
 
 var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// plainLog takes out of ErrorLog's lines what differs from run to run:
+// plainLog removes from ErrorLog's lines what differs from run to run:
 // addresses and the stacks of panics.
 func plainLog(s string) string {
 	var b strings.Builder
@@ -645,7 +645,7 @@ func errNote(err error) string {
 	if errors.As(err, &ne) && ne.Timeout() {
 		is = append(is, "timeout")
 	}
-	// Which addresses are named is a case of its own.
+	// The addresses that are named are tested by a separate case.
 	text := strings.Replace(addresses.ReplaceAllString(err.Error(), "ADDR"), "ADDR->ADDR", "ADDR", 1)
 	return fmt.Sprintf("%q %v", text, is)
 }

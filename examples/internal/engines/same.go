@@ -18,9 +18,9 @@ func reader(s string) io.Reader {
 }
 
 // Same sends each request, a head with an empty line and perhaps a body, to
-// every engine and fails where chert's answer is not net/http's: protocol,
-// status, fields, framing, body, trailer, and whether the connection is kept.
-// Values of the fields in varying are not compared.
+// every engine and fails where chert's response differs from net/http's:
+// protocol, status, fields, framing, body, trailer, and whether the connection
+// is kept. Values of the fields in varying are not compared.
 func Same(t *testing.T, handler func() http.Handler, varying []string, requests ...string) {
 	t.Helper()
 	varying = append(varying, "Date")
@@ -49,7 +49,7 @@ func answers(t *testing.T, e Engine, h http.Handler, varying, requests []string)
 	return all
 }
 
-// answer describes the answer to a request.
+// answer describes the response to a request.
 func (s *Server) answer(t *testing.T, request string, varying []string) string {
 	t.Helper()
 	c := s.Dial(t)

@@ -24,7 +24,7 @@ func StartCounting(t testing.TB, s *chert.Server) *Counting {
 	return cs
 }
 
-// Count has the connections of s counted, which does not serve yet.
+// Count makes s, which does not serve yet, count its connections.
 func (cs *Counting) Count(s *chert.Server) {
 	s.ConnState = func(_ net.Conn, st http.ConnState) {
 		switch st {
@@ -36,7 +36,7 @@ func (cs *Counting) Count(s *chert.Server) {
 	}
 }
 
-// Settled waits until every connection, of which there were n, has ended.
+// Settled waits until all n connections have ended.
 func (cs *Counting) Settled(n int64) {
 	cs.T.Helper()
 	servertest.Eventually(cs.T, "all connections have ended", func() bool {
@@ -44,7 +44,7 @@ func (cs *Counting) Settled(n int64) {
 	})
 }
 
-// Alive checks that the server still answers a new client.
+// Alive checks that the server still responds to a new client.
 func (ts *Server) Alive() {
 	ts.T.Helper()
 	c := ts.Dial()

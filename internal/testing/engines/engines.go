@@ -10,7 +10,7 @@ import (
 )
 
 // NetHTTP stands for net/http in place of an engine: a test that runs on it too
-// says of its expectations that they are net/http's.
+// expects net/http's behaviour.
 const NetHTTP chert.Engine = 255
 
 // Each runs f once for each engine that this system has.

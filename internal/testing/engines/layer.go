@@ -95,8 +95,9 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func()
 	return front.Addr().String(), serve
 }
 
-// relay copies src to dst and then ends it as src has ended. raw is dst's socket. A
-// dst that takes no more may still be read from by the other direction.
+// relay copies src to dst and then ends dst as src has ended. raw is dst's
+// socket. If dst accepts no more it may still be read from by the other
+// direction.
 func relay(dst io.Writer, src io.Reader, raw net.Conn) {
 	from := &relayReader{r: src}
 	io.Copy(relayWriter{dst}, from)
@@ -109,7 +110,7 @@ func relay(dst io.Writer, src io.Reader, raw net.Conn) {
 	}
 }
 
-// relayReader notes what has ended src.
+// relayReader records what has ended src.
 type relayReader struct {
 	r   io.Reader
 	err error

@@ -21,10 +21,10 @@ import (
 type Server struct {
 	*chert.Server
 	T          testing.TB
-	ListenAddr string // of clients
+	ListenAddr string // for clients
 	Log        *servertest.Log
 	Served     chan error // what Serve returned
-	Control    Control    // the server, or with NetHTTP net/http's
+	Control    Control    // the server, or net/http's with NetHTTP
 }
 
 // Control is what tests do with a running server, ours or net/http's.
@@ -39,7 +39,7 @@ type Control interface {
 	RegisterOnShutdown(func())
 }
 
-// ControlOf is s, or net/http's server in its place.
+// ControlOf returns s, or net/http's server in its place.
 func ControlOf(s *chert.Server) Control {
 	if s.Engine == NetHTTP {
 		return netHTTP(s)
@@ -47,7 +47,7 @@ func ControlOf(s *chert.Server) Control {
 	return s
 }
 
-// netHTTP is net/http's server with the fields of s, and what it was told.
+// netHTTP returns net/http's server with the fields and settings of s.
 func netHTTP(s *chert.Server) *http.Server {
 	std := new(http.Server)
 	from, to := reflect.ValueOf(s).Elem(), reflect.ValueOf(std).Elem()
@@ -60,7 +60,7 @@ func netHTTP(s *chert.Server) *http.Server {
 	return std
 }
 
-// Inside is what s has that its users do not see.
+// Inside returns the parts of s that its users do not see.
 func (ts *Server) Inside() testhook.Server { return testhook.Of(ts.Server) }
 
 // Start serves s on a free port of the loopback.
@@ -73,7 +73,7 @@ func Start(t testing.TB, s *chert.Server) *Server {
 	return StartOn(t, s, l)
 }
 
-// newServer is s that will serve on l.
+// newServer returns s as a Server that will serve on l.
 func newServer(t testing.TB, s *chert.Server, l net.Listener) *Server {
 	ts := &Server{Server: s, T: t, ListenAddr: l.Addr().String(), Log: new(servertest.Log), Served: make(chan error, 1)}
 	if s.ErrorLog == nil {
@@ -83,8 +83,8 @@ func newServer(t testing.TB, s *chert.Server, l net.Listener) *Server {
 	return ts
 }
 
-// StartOn serves s on l. Whatever serves must end with the test, handlers
-// included.
+// StartOn serves s on l. All goroutines of s must end with the test, including
+// handlers.
 func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 	t.Helper()
 	if os.Getenv("CHERT_PLACEMENT") == "inline" && s.Placement == chert.Adaptive {
@@ -117,7 +117,7 @@ func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 	return ts
 }
 
-// ended waits until all of a closed server has ended.
+// ended waits until a closed server has ended completely.
 func ended(t testing.TB, s Control) {
 	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
 	defer cancel()
@@ -126,7 +126,7 @@ func ended(t testing.TB, s Control) {
 	}
 }
 
-// StartTLS serves s on l with ServeTLS, and with a certificate of its own.
+// StartTLS serves s on l with ServeTLS and cert.
 func StartTLS(t *testing.T, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
 	t.Helper()
 	if s.TLSConfig == nil {
@@ -164,8 +164,8 @@ func (ts *Server) DialSmall(size int) *servertest.Client {
 	return servertest.DialSmall(ts.T, ts.ListenAddr, size)
 }
 
-// Exchange sends s on a connection of its own, at once or byte by byte, and
-// returns all that comes back. A reset ends the answer like a FIN.
+// Exchange sends s on a new connection, at once or byte by byte, and returns
+// all that comes back. A reset ends the response like a FIN.
 func (ts *Server) Exchange(s string, slowly bool) string {
 	ts.T.Helper()
 	c := ts.Dial()
@@ -178,7 +178,7 @@ func (ts *Server) Exchange(s string, slowly bool) string {
 	return c.UpToEnd()
 }
 
-// Refuses waits until nothing listens any more.
+// Refuses waits until no process listens.
 func (ts *Server) Refuses() {
 	ts.T.Helper()
 	servertest.Eventually(ts.T, "connections are refused", func() bool {

@@ -2,5 +2,5 @@
 // leaked.
 package leak
 
-// It knows nothing of the code under test but the module's path. Only tests
+// It depends only on the module's path, not on the code under test. Only tests
 // import it, from TestMain.

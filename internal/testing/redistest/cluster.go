@@ -12,7 +12,7 @@ import (
 // slots of a cluster.
 const slots = 16384
 
-// Cluster starts n servers that are a cluster, without replicas.
+// Cluster starts a cluster of n servers without replicas.
 func Cluster(t testing.TB, n int) []*Server {
 	t.Helper()
 	var all []*Server
@@ -35,7 +35,7 @@ func Cluster(t testing.TB, n int) []*Server {
 }
 
 // Sentinel starts a sentinel that watches master, under the name "main". Its
-// vote alone decides that a master is down.
+// vote alone declares a master down.
 func Sentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	Need(t)

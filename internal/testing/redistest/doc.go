@@ -3,5 +3,5 @@
 // tests are skipped, or fail if CHERT_REQUIRE_ALL is 1.
 package redistest
 
-// It speaks the little of Redis's protocol that it needs itself, so that it depends
-// on no client. Only tests may import it.
+// It implements the small part of Redis's protocol that it needs, so that it
+// depends on no client. Only tests may import it.

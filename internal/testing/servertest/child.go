@@ -58,7 +58,7 @@ func (c *Child) Line(prefix string) string {
 	}
 }
 
-// Ends waits for the child's end and checks that it went well.
+// Ends waits for the child's end and checks that it succeeded.
 func (c *Child) Ends() {
 	c.T.Helper()
 	rest, _ := io.ReadAll(c.Out)

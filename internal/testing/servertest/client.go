@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// Client is a peer that speaks bytes. Its methods fail the test.
+// Client is a client that sends and reads raw bytes. Its methods fail the test.
 type Client struct {
 	net.Conn
 	R *bufio.Reader
 	T testing.TB
 }
 
-// Wrap makes one over nc as it is.
+// Wrap makes a Client of nc without changing it.
 func Wrap(t testing.TB, nc net.Conn) *Client { return &Client{nc, bufio.NewReader(nc), t} }
 
-// NewClient makes one over nc, which has Patience and is closed at the test's end.
+// NewClient makes a Client of nc, with Patience as its deadline, and closes it
+// at the end of the test.
 func NewClient(t testing.TB, nc net.Conn) *Client {
 	nc.SetDeadline(time.Now().Add(Patience))
 	t.Cleanup(func() { nc.Close() })
@@ -69,12 +70,12 @@ func (c *Client) SendSlowly(s string, n int) {
 	}
 }
 
-// SendAside writes s while the test goes on: a pipe takes no byte before it is
-// read. What a server does not read any more is lost.
+// SendAside writes s while the test goes on: a pipe accepts no byte before it
+// is read. Bytes that a server does not read any more are lost.
 func (c *Client) SendAside(s string) { go io.WriteString(c.Conn, s) }
 
-// Trickle sends head and then a byte of tail at a time for ever, until the
-// connection fails. The test waits for its end.
+// Trickle sends head and then bytes of tail one at a time until the connection
+// fails. The test waits for its end.
 func (c *Client) Trickle(head, tail string) {
 	done := make(chan struct{})
 	go func() {
@@ -110,7 +111,7 @@ func (c *Client) Want(s string) {
 	c.T.Fatalf("at byte %d of %d: got %.100q (%v), want %.100q", i, len(s), b[i:n], err, s[i:])
 }
 
-// Line reads up to and with the next LF.
+// Line reads up to and including the next LF.
 func (c *Client) Line() string {
 	c.T.Helper()
 	s, err := c.R.ReadString('\n')
@@ -130,7 +131,7 @@ func (c *Client) Rest() string {
 	return string(b)
 }
 
-// UpToEnd is Rest where a reset may end the stream.
+// UpToEnd is Rest for streams that a reset may end.
 func (c *Client) UpToEnd() string {
 	c.T.Helper()
 	b, err := io.ReadAll(c.R)
@@ -140,7 +141,8 @@ func (c *Client) UpToEnd() string {
 	return string(b)
 }
 
-// Ended waits for the end of the stream, or a reset, with nothing before it.
+// Ended waits for the end of the stream, or a reset, and expects no bytes
+// before it.
 func (c *Client) Ended() {
 	c.T.Helper()
 	if b, err := io.ReadAll(c.R); errors.Is(err, os.ErrDeadlineExceeded) || len(b) > 0 {
@@ -156,11 +158,11 @@ func (c *Client) Cut() {
 	}
 }
 
-// TCP is the connection.
+// TCP returns the connection.
 func (c *Client) TCP() *net.TCPConn { return c.Conn.(*net.TCPConn) }
 
-// CloseWrite sends FIN, if the server has not reset the connection before: reads
-// tell.
+// CloseWrite sends FIN. That the server has reset the connection already is no
+// error here: reads find it.
 func (c *Client) CloseWrite() {
 	c.T.Helper()
 	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
@@ -174,7 +176,7 @@ func (c *Client) Reset() {
 	c.Close()
 }
 
-// Head reads a response's head as it is.
+// Head reads the raw head of a response.
 func (c *Client) Head() string {
 	c.T.Helper()
 	var b strings.Builder
@@ -202,7 +204,7 @@ func (c *Client) Response(method string) (*http.Response, string) {
 	return res, string(body)
 }
 
-// Get sends a GET with further header lines and reads the answer.
+// Get sends a GET with further header lines and reads the response.
 func (c *Client) Get(path string, lines ...string) (*http.Response, string) {
 	c.T.Helper()
 	c.Send("GET " + path + " HTTP/1.1\r\nHost: h\r\n" + strings.Join(append(lines, "\r\n"), "\r\n"))
@@ -219,8 +221,8 @@ func (c *Client) Status(want int) string {
 	return body
 }
 
-// Refused waits until the server has answered with the given status and closed,
-// in this order and with nothing after the answer, and closes c.
+// Refused waits until the server has sent a response with the given status and
+// closed, in this order and with nothing after the response, and closes c.
 func (c *Client) Refused(status int) {
 	c.T.Helper()
 	res, body := c.Response("GET")

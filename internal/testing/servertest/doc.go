@@ -4,6 +4,6 @@
 // leaks.
 package servertest
 
-// It knows no server and no connection of one: tests of packages that the server
-// consists of import it too. What starts a server is in package engines. Only tests
+// It depends on no server and no connection of one: packages below the server
+// import it in their tests too. Package engines starts servers. Only tests
 // import it.

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Log is an ErrorLog's destination that tests may read meanwhile.
+// Log is a destination of an ErrorLog that tests may read concurrently.
 type Log struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -25,7 +25,7 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
-// Reset forgets what was logged.
+// Reset discards what was logged.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ func (m *Memory) Accept() (net.Conn, error) {
 func (m *Memory) Close() error   { m.once.Do(func() { close(m.done) }); return nil }
 func (m *Memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }
 
-// Dial returns a client's end, which has Patience.
+// Dial returns a client's end, with Patience as its deadline.
 func (m *Memory) Dial(t *testing.T) net.Conn {
 	client, server := net.Pipe()
 	client.SetDeadline(time.Now().Add(Patience))
@@ -42,16 +42,15 @@ func (m *Memory) Dial(t *testing.T) net.Conn {
 	return client
 }
 
-// Patient dials without a deadline, for a bubble, where Patience may be a short
-// time.
+// Patient dials without a deadline, for a synctest bubble, where Patience may
+// be a short time.
 func (m *Memory) Patient(t *testing.T) *Client {
 	nc := m.Dial(t)
 	nc.SetDeadline(time.Time{})
 	return Wrap(t, nc)
 }
 
-// DialContext is for http.Transport, which may dial when nothing accepts any
-// more.
+// DialContext is for http.Transport, which may dial after the last Accept.
 func (m *Memory) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
@@ -64,7 +63,7 @@ func (m *Memory) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 	}
 }
 
-// Took runs f and returns how long it took, which in a bubble is exact.
+// Took runs f and returns how long it took, which is exact in a bubble.
 func Took(f func()) time.Duration {
 	begin := time.Now()
 	f()

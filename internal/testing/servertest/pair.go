@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TCPConns is two connected TCP connections.
+// TCPConns returns two connected TCP connections.
 func TCPConns(t testing.TB) (a, b *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,16 +47,17 @@ func ListenSmall(t testing.TB, size int) net.Listener {
 	return l
 }
 
-// UseTCP opens what the runtime keeps open once there has been a connection.
+// UseTCP opens the descriptors that the runtime keeps after the first
+// connection.
 func UseTCP() {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
 		l.Close()
 	}
 }
 
-// Small makes the receive buffer of nc small, and returns the right size of its
-// peer's send buffer. With TCP they have to hold some segments, which are large on
-// the loopback: otherwise each waits for a timer.
+// Small makes the receive buffer of nc small, and returns a suitable size for
+// its peer's send buffer. With TCP both must hold several segments, which are
+// large on the loopback: otherwise each waits for a timer.
 func Small(nc net.Conn) (peer int) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Certificate borrows httptest's, which is for example.com and the loopback.
+// Certificate returns httptest's, which is for example.com and the loopback.
 func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
@@ -21,7 +21,7 @@ func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	return s.TLS.Certificates[0], pool
 }
 
-// CertFiles puts Certificate's into files.
+// CertFiles writes Certificate's to files.
 func CertFiles(t *testing.T) (certFile, keyFile string, roots *x509.CertPool) {
 	t.Helper()
 	cert, roots := Certificate(t)

@@ -13,12 +13,13 @@ import (
 	"github.com/chert-http/chert/internal/testing/leak"
 )
 
-// Patience bounds the waits for what must happen; no test passes by waiting it
-// out.
+// Patience bounds the waits for what must happen; no test passes by reaching
+// it.
 const Patience = 30 * time.Second
 
-// Soon is a time after which a client that has just connected is late. It is the
-// time of a loaded machine: a test's client must not be late by accident.
+// Soon is a time after which a client that has just connected is late. It is
+// long enough for a loaded machine: a test's client must not be late by
+// accident.
 const Soon = time.Second
 
 // Await receives from ch.
@@ -42,7 +43,7 @@ func Eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// WaitDone fails if ctx does not end in good time.
+// WaitDone fails if ctx is not done in time.
 func WaitDone(t testing.TB, ctx context.Context, what string) {
 	t.Helper()
 	select {
@@ -52,8 +53,8 @@ func WaitDone(t testing.TB, ctx context.Context, what string) {
 	}
 }
 
-// IsTimeout reports whether err says that time ran out, in each of the ways that
-// callers ask for it.
+// IsTimeout reports whether err is a timeout, in every way in which callers
+// test for it.
 func IsTimeout(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) && ne.Timeout() && errors.Is(err, os.ErrDeadlineExceeded)

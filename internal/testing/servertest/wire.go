@@ -13,14 +13,15 @@ import (
 const (
 	// GET is a request.
 	GET = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
-	// Smuggled is one that must not be served when it hides in a body, and must be
-	// when it follows one.
+	// Smuggled is a request that must not be served when it hides in a body,
+	// and must be when it follows one.
 	Smuggled = "GET /quiet HTTP/1.1\r\nHost: h\r\n\r\n"
-	// Switched is what a hijacker answers that goes on with another protocol.
+	// Switched is the response of a hijacker that switches to another protocol.
 	Switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 )
 
-// Ask is a request of HTTP/1.1 without a body: line is its method and target.
+// Ask returns a request of HTTP/1.1 without a body: line is its method and
+// target.
 func Ask(line string, fields ...string) string {
 	return RawHead(append([]string{line + " HTTP/1.1", "Host: h"}, fields...)...)
 }
@@ -30,7 +31,8 @@ func Ask10(line string, fields ...string) string {
 	return RawHead(append([]string{line + " HTTP/1.0"}, fields...)...)
 }
 
-// Post is a request with a body of a known length, PostChunks one in chunks.
+// Post returns a request with a body of a known length, PostChunks one in
+// chunks.
 func Post(path, body string, fields ...string) string {
 	return Ask("POST "+path, append(fields, fmt.Sprintf("Content-Length: %d", len(body)))...) + body
 }
@@ -39,10 +41,10 @@ func PostChunks(path, wire string, fields ...string) string {
 	return Ask("POST "+path, append(fields, "Transfer-Encoding: chunked")...) + wire
 }
 
-// RawHead is a head of any lines.
+// RawHead returns a head of any lines.
 func RawHead(lines ...string) string { return strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
-// Chunks puts s into chunks of n bytes with the last chunk after it.
+// Chunks splits s into chunks of n bytes, with the last chunk after them.
 func Chunks(s string, n int) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -53,25 +55,25 @@ func Chunks(s string, n int) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// Set, Put and Flush are what handlers do, in a word.
+// Set, Put and Flush abbreviate what handlers do.
 func Set(w http.ResponseWriter, key string, values ...string) { w.Header()[key] = values }
 func Put(w io.Writer, s string)                               { io.WriteString(w, s) }
 func Flush(w http.ResponseWriter)                             { w.(http.Flusher).Flush() }
 
-// DateLine is the field of an answer that differs from run to run.
+// DateLine matches the field of a response that differs from run to run.
 var DateLine = regexp.MustCompile(`Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n`)
 
-// Undated removes the Date lines from an answer.
+// Undated removes the Date lines from a response.
 func Undated(s string) string { return DateLine.ReplaceAllString(s, "") }
 
-// BeforeRefusal is wire up to the status of the last answer, which is a refusal:
-// the text after it is the server's own.
+// BeforeRefusal returns wire up to the status of the last response, a refusal,
+// whose text differs between servers.
 func BeforeRefusal(wire string) string {
 	i := strings.LastIndex(wire, "HTTP/1.1 ")
 	return wire[:min(i+len("HTTP/1.1 400"), len(wire))]
 }
 
-// Brief shortens what a failure prints.
+// Brief shortens the output of a failure.
 func Brief(s string) string {
 	if len(s) <= 700 {
 		return fmt.Sprintf("%q", s)
@@ -79,8 +81,8 @@ func Brief(s string) string {
 	return fmt.Sprintf("%q ... %q (%d bytes)", s[:400], s[len(s)-200:], len(s))
 }
 
-// Pattern is n bytes of which no two stretches are alike. They are shared: do
-// not write to them.
+// Pattern returns n bytes in which no two stretches are equal. They are shared:
+// do not write to them.
 func Pattern(n int) []byte { return numbers()[:n:n] }
 
 var numbers = sync.OnceValue(func() []byte {
@@ -91,8 +93,8 @@ var numbers = sync.OnceValue(func() []byte {
 	return b
 })
 
-// RequestNote is all of a request that its handler can see, as far as it is not
-// empty.
+// RequestNote describes everything in a request that its handler can see and
+// that is not empty.
 func RequestNote(r *http.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q %s host=%q", r.Method, r.RequestURI, r.Proto, r.Host)

@@ -9,18 +9,19 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// Auth is what is common to bearer tokens of all kinds: where they are, and how
-// a request without a good one is answered (RFC 6750 section 3).
+// Auth implements what bearer tokens of all kinds have in common: where they
+// are found, and the response to a request without a valid one (RFC 6750
+// section 3).
 type Auth struct {
 	Missing *direct.Response // 401, without an error code: nothing was tried
 	Invalid *direct.Response // 401, invalid_token
 	Several *direct.Response // 400, invalid_request
-	// Known: tokens are only compared with some that have the syntax, so it is
-	// not looked at.
+	// Known skips the check of the syntax, for tokens that are compared only
+	// with known ones, whose syntax is valid.
 	Known bool
 }
 
-// NewAuth makes the answers. It is an error if realm is not printable ASCII.
+// NewAuth makes the responses. It is an error if realm is not printable ASCII.
 func NewAuth(realm string) (*Auth, error) {
 	quoted, err := QuoteRealm(realm)
 	if err != nil {
@@ -34,8 +35,8 @@ func NewAuth(realm string) (*Auth, error) {
 	}, nil
 }
 
-// QuoteRealm is realm as a quoted-string (RFC 9110 section 5.6.4). It is an
-// error if realm is not printable ASCII.
+// QuoteRealm returns realm as a quoted-string (RFC 9110 section 5.6.4). It is
+// an error if realm is not printable ASCII.
 func QuoteRealm(realm string) (string, error) {
 	for i := 0; i < len(realm); i++ {
 		if realm[i] < ' ' || realm[i] >= 0x7f {
@@ -45,7 +46,7 @@ func QuoteRealm(realm string) (string, error) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil
 }
 
-// Refusal is an answer with a challenge.
+// Refusal is a response with a challenge.
 func Refusal(status int, challenge string) *direct.Response {
 	return direct.NewResponse(status, http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},
@@ -55,7 +56,8 @@ func Refusal(status int, challenge string) *direct.Response {
 	}, []byte(http.StatusText(status)+"\n"))
 }
 
-// Token finds the token of a request, or how to refuse it. token is the server's.
+// Token returns the token of a request, a view of the server's buffer, or the
+// refusal.
 func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
 	value, n := f.First("Authorization")
 	switch n {
@@ -64,7 +66,7 @@ func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
 	case 1:
 		return a.parse(value)
 	}
-	// The first would count for one program and the last for another.
+	// One program would use the first and another the last.
 	return nil, a.Several
 }
 
@@ -84,7 +86,7 @@ func equalFold(b []byte, lower string) bool {
 //
 //	credentials = "Bearer" 1*SP b64token
 //
-// Another scheme is as good as none.
+// Another scheme is treated as none.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
 	const scheme = "bearer"
 	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != "Bearer" && !equalFold(b[:len(scheme)], scheme) {

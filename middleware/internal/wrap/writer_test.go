@@ -13,7 +13,7 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// noting is a hook that notes what it is told.
+// noting is a hook that records its calls.
 type noting struct {
 	Writer
 	log     []string
@@ -149,7 +149,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Claim and the first answer exclude each other.
+// Claim and the first write exclude each other.
 func TestClaim(t *testing.T) {
 	for name, f := range map[string]func(w http.ResponseWriter) error{
 		"status": func(w http.ResponseWriter) error { w.WriteHeader(200); return ErrDone },

@@ -1,20 +1,21 @@
 package unlike
 
-// A Difference is one that is meant, from net/http's server.
+// A Difference is an intended difference from net/http's server.
 type Difference struct {
 	ID string
-	// Title is the rest of its heading in docs/differences.md, which explains it.
-	// Empty for one that is explained here alone, since it depends on chance, shows
-	// only where a handler does what none should, or stands for others of the table.
+	// Title is the rest of its heading in docs/differences.md, which explains
+	// it. It is empty for one that is explained only here, since it depends on
+	// chance, occurs only if a handler does what none should, or stands for
+	// others of the table.
 	Title string
-	// TablesOnly: nothing that the grammar of test/fuzz makes shows it.
+	// TablesOnly: the grammar of test/fuzz never shows it.
 	TablesOnly bool
 }
 
-// All is the table, in the order of the page.
+// All is the table, in the order of the document.
 var All []*Difference
 
-// String is the ID, and for none that there is none.
+// String returns the ID, and a text for nil.
 func (d *Difference) String() string {
 	if d == nil {
 		return "as net/http does"
@@ -73,38 +74,39 @@ var (
 	HijackWrite       = documented("hijack-write", "what was written before")
 	HijackContext     = inTablesOnly("hijack-context", "the context of a hijacked request")
 
-	// What follows has no heading.
+	// The following have no heading.
 
-	// With two faults in a request, which is found first.
+	// Which of two faults in a request is found first.
 	RefusalOrder = undocumented("refusal-order")
-	// net/http sends the head as soon as ReadFrom has 512 bytes; chert holds back as much
-	// as of any other body, and may then know the length (RFC 9112 section 6.3 allows
-	// both).
+	// net/http sends the head as soon as ReadFrom has 512 bytes; chert buffers
+	// as much as of any other body, and may then know the length (RFC 9112
+	// section 6.3 allows both).
 	ReadFromFraming = undocumented("readfrom-framing")
-	// What the part of the request names.
+	// The rule that the part of the request names.
 	Stricter = undocumented("stricter")
-	// What the body names: what a read gives, and whether the connection is kept, differs
-	// from there on.
+	// The rule that the body names: the results of reads, and whether the
+	// connection is kept, differ from there on.
 	StricterChunks = undocumented("stricter-chunks")
-	// net/http takes for malformed what is right: space before a chunk extension (chunk-
-	// extensions), and a trailer section that its buffer of 4 KiB does not hold (head-
-	// limits).
+	// net/http treats as malformed what is valid: space before a chunk
+	// extension (chunk-extensions), and a trailer section that its buffer of 4
+	// KiB does not hold (head-limits).
 	LooserChunks = undocumented("looser-chunks")
-	// What was left of the request's body has been read before the head was sent. A later
-	// Read gets from net/http the error that was met there, or that the body is closed
-	// even if the handler had its end; from chert that end, or that the body is closed.
+	// The rest of the request's body has been read before the head was sent. A
+	// later Read returns, from net/http, the error that was met there, or that
+	// the body is closed even if the handler had its end; from chert that end,
+	// or that the body is closed.
 	ReadBehindHead = undocumented("read-behind-head")
-	// What Close of a malformed body gives when nothing reads the body on: it says what it
-	// met, if it has looked.
+	// What Close of a malformed body returns when nothing reads the rest: it
+	// returns the error that it met, if it has read that far.
 	CloseError = undocumented("close-error")
-	// io.Reader does not say whether a Read looks beyond what it gives: after the last
-	// byte net/http finds the end and the trailers of a chunked body if they have come,
-	// chert when it is asked for more. Nor does it look for them in Close if the
-	// connection ends.
+	// io.Reader does not define whether a Read looks beyond what it returns:
+	// after the last byte net/http finds the end and the trailers of a chunked
+	// body if they have arrived, chert at the next Read. Nor does chert look
+	// for them in Close if the connection ends.
 	EarlyEnd = undocumented("early-end")
-	// With the head net/http has also read what was left of the request's body, and closed
-	// it.
+	// With the head net/http has also read the rest of the request's body, and
+	// closed it.
 	ReadFromHead = undocumented("readfrom-head")
-	// How much of an aborted answer has been sent.
+	// How much of an aborted response has been sent.
 	AbortedAnswer = undocumented("aborted-answer")
 )

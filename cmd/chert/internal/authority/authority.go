@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// years is how long an authority is good.
+	// years is how long an authority is valid.
 	years = 10
-	// MaxDays is how long a certificate is good at most. Some clients refuse those
-	// of more than 398 days.
+	// MaxDays is the longest validity of a certificate. Some clients refuse
+	// more than 398 days.
 	MaxDays = 397
-	// skew is how far the clocks of clients may be behind.
+	// skew is how far the clocks of clients may be slow.
 	skew = time.Hour
 )
 
@@ -38,10 +38,10 @@ type Authority struct {
 // private key, both in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// An authority can sign for what is never public, and for the names that it was
-// made with: if its key is stolen, it is of no use against other sites, whatever
-// trusts it. RFC 2606, RFC 6761, RFC 6762, RFC 8375; .internal is reserved by
-// ICANN.
+// An authority can sign for names and addresses that are never public, and for
+// those that it was made with: a stolen key is of no use against other sites,
+// whatever trusts it. RFC 2606, RFC 6761, RFC 6762, RFC 8375; .internal is
+// reserved by ICANN.
 var (
 	localNames    = []string{"localhost", "test", "example", "local", "internal", "home.arpa"}
 	localPrefixes = []string{
@@ -50,15 +50,15 @@ var (
 	}
 )
 
-// New makes an authority for local names and addresses, and those of names with
-// the names below them; for all if unconstrained is set. Its private key is an
-// ECDSA P-256 key, and it is good for ten years.
+// New makes an authority for local names and addresses, and for those of names
+// with the names below them; for all if unconstrained is set. Its private key
+// is an ECDSA P-256 key, and it is valid for ten years.
 func New(names Names, unconstrained bool, now time.Time) (*Authority, Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, Pair{}, err
 	}
-	var id [4]byte // certificate stores want different names of different authorities
+	var id [4]byte // certificate stores require different names of different authorities
 	rand.Read(id[:])
 	t := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{"chert"}, CommonName: "chert local authority " + hex.EncodeToString(id[:])},
@@ -82,7 +82,7 @@ func New(names Names, unconstrained bool, now time.Time) (*Authority, Pair, erro
 }
 
 func constrain(t *x509.Certificate, names Names) {
-	t.PermittedDNSDomainsCritical = true // RFC 5280 section 4.2.1.10: must be
+	t.PermittedDNSDomainsCritical = true // RFC 5280 section 4.2.1.10: required
 	t.PermittedDNSDomains = slices.Clone(localNames)
 	for _, name := range names.DNS {
 		name = strings.TrimPrefix(name, "*.")
@@ -121,21 +121,21 @@ func Load(cert *x509.Certificate, key crypto.Signer, now time.Time) (*Authority,
 	return &Authority{cert, key}, nil
 }
 
-// NotAfter is when a expires.
+// NotAfter returns when a expires.
 func (a *Authority) NotAfter() time.Time { return a.cert.NotAfter }
 
 // Constrained reports whether a may sign for some names only.
 func (a *Authority) Constrained() bool { return len(a.cert.PermittedDNSDomains) > 0 }
 
-// A NotPermittedError is that of a name which an authority may not sign for.
+// A NotPermittedError is the error for a name that an authority may not sign
+// for.
 type NotPermittedError struct{ Name string }
 
 func (e *NotPermittedError) Error() string { return "the authority may not sign for " + e.Name }
 
-// Server makes a certificate for a server that is reached at names, one at least,
-// with a new
-// ECDSA P-256 key. It is good for days, from 1 to MaxDays, or until the authority
-// expires.
+// Server makes a certificate for a server that is reached at names, at least
+// one, with a new ECDSA P-256 key. It is valid for days, from 1 to MaxDays, or
+// until the authority expires.
 func (a *Authority) Server(names Names, days int, now time.Time) (Pair, time.Time, error) {
 	t := &x509.Certificate{DNSNames: names.DNS, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, addr := range names.Addrs {
@@ -152,7 +152,7 @@ func (a *Authority) Server(names Names, days int, now time.Time) (Pair, time.Tim
 	if len(all) == 1 {
 		return Pair{}, until, &NotPermittedError{names.String()}
 	}
-	for _, one := range all { // say which
+	for _, one := range all { // to name the one that fails
 		if _, _, err := a.Server(one, days, now); err != nil {
 			return Pair{}, until, err
 		}
@@ -160,9 +160,9 @@ func (a *Authority) Server(names Names, days int, now time.Time) (Pair, time.Tim
 	return Pair{}, until, err
 }
 
-// Client makes a certificate with which a client of this name authenticates; see
-// Server. The name is the subject's common name, of 64 bytes at most, and if it has
-// an @ an e-mail address besides.
+// Client makes a certificate with which a client of this name authenticates;
+// see Server. The name is the subject's common name, of at most 64 bytes, and
+// also an e-mail address if it contains an @.
 func (a *Authority) Client(name string, days int, now time.Time) (Pair, time.Time, error) {
 	t := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if strings.Contains(name, "@") {

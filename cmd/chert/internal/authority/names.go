@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Names are the names and addresses that a server is reached at.
+// Names are the names and addresses at which a server is reached.
 type Names struct {
 	DNS   []string // in lower case; the first label may be *
 	Addrs []netip.Addr
 }
 
-// ParseNames sorts names and addresses of a command line, without duplicates.
+// ParseNames separates names from addresses, without duplicates.
 func ParseNames(all []string) (Names, error) {
 	var n Names
 	for _, s := range all {
@@ -40,9 +40,9 @@ func ParseNames(all []string) (Names, error) {
 	return n, nil
 }
 
-// checkName checks the form of a name as RFC 5280 section 4.2.1.6 and RFC 6125
-// section 6.4.3 have it: labels of letters, digits and hyphens, of which the first
-// may be *. Underscores are used in private networks.
+// checkName checks the form of a name according to RFC 5280 section 4.2.1.6 and
+// RFC 6125 section 6.4.3: labels of letters, digits and hyphens, of which the
+// first may be *. Underscores are used in private networks.
 func checkName(name string) error {
 	switch {
 	case strings.Contains(name, "://"):
@@ -86,7 +86,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// String lists them for people.
+// String lists the names for messages.
 func (n Names) String() string {
 	all := slices.Clone(n.DNS)
 	for _, addr := range n.Addrs {
@@ -95,7 +95,7 @@ func (n Names) String() string {
 	return strings.Join(all, ", ")
 }
 
-// each is every name and address by itself.
+// each returns every name and address by itself.
 func (n Names) each() (all []Names) {
 	for _, name := range n.DNS {
 		all = append(all, Names{DNS: []string{name}})

@@ -152,7 +152,8 @@ status = 308
 	}
 }
 
-// What the file leaves open the command decides, and one site has what static gives.
+// The command decides what the file leaves open, and a site has static's
+// defaults.
 func TestLoadLittle(t *testing.T) {
 	t.Parallel()
 	_, cfg, err := load(t, "[[site]]\nhosts = '*'\nroot = 'www'\n")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Proxies are the peers that are believed when they say in X-Forwarded-For whom
-// they ask for. The zero value believes nobody.
+// Proxies are the peers whose X-Forwarded-For is trusted. The zero value trusts
+// no peer.
 type Proxies struct {
 	Prefixes []netip.Prefix
 	Unix     bool // peers on unix sockets
@@ -40,7 +40,7 @@ func (p *Proxies) Add(s string) error {
 	return nil
 }
 
-// String is a list of what Add takes.
+// String returns a list of what Add accepts.
 func (p *Proxies) String() string {
 	var all []string
 	for _, prefix := range p.Prefixes {

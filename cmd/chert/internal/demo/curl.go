@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// At is where a server is reached.
+// At is the address of a server.
 type At struct {
 	Host   string // host:port
 	Socket string // path of a unix socket, "" for TCP
 }
 
-// curl is the beginning of a command, and URL what is before the path.
+// curl returns the beginning of a command, and the URL up to the path.
 func (a At) curl() (command, url string) {
 	if a.Socket == "" {
 		return "curl", "http://" + a.Host
@@ -23,8 +23,8 @@ func (a At) curl() (command, url string) {
 	return "curl --unix-socket '" + strings.ReplaceAll(a.Socket, "'", `'\''`) + "'", "http://localhost"
 }
 
-// orOf is a, or where the client of r says that it has found the server. What it says gets into commands that people
-// put into shells, so it must be a name or an address and nothing else.
+// orOf returns a, or the address at which the client of r has found the server. The latter becomes part of commands
+// that people paste into shells, so it must be a name or an address and nothing else.
 func (a At) orOf(r *http.Request) At {
 	if a.Socket != "" || !plainHost(r.Host) {
 		return a
@@ -41,7 +41,7 @@ func plainHost(s string) bool {
 		}
 		name = host
 	}
-	if strings.HasPrefix(s, "[") { // nothing but an address: curl would take it for a range
+	if strings.HasPrefix(s, "[") { // only an address: curl would parse it as a range
 		if name == s {
 			name = strings.TrimSuffix(s[1:], "]")
 		}
@@ -58,22 +58,22 @@ func plainHost(s string) bool {
 	return name != "" && name[0] != '-' && len(name) < 254
 }
 
-// Tokens are what stands in the commands: tokens, or the shell's variables that have them. A Bearer of "" leaves its own
+// Tokens are used in the commands: tokens, or shell variables that contain them. If Bearer is "", its command is left
 // out.
 type Tokens struct{ Bearer, JWT string }
 
 // A Command is something to try with curl.
 type Command struct {
-	Status int // of the last answer
+	Status int // of the last response
 	Shows  string
 	Curl   string // for a shell
-	Try    *Try   // nil: not from a page
+	Try    *Try   // nil: not available on a page
 }
 
-// Try is what a page does instead of Curl.
+// Try is the request that a page sends instead of Curl.
 type Try struct{ Method, Path, Auth, Body string }
 
-// Commands are all that there is to try. They can be run in any order.
+// Commands returns all commands. They can be run in any order.
 func Commands(at At, t Tokens) (all []Command) {
 	curl, url := at.curl()
 	auth := func(token string) string { return `-H "Authorization: Bearer ` + token + `" ` }
@@ -112,7 +112,7 @@ func Commands(at At, t Tokens) (all []Command) {
 	return all
 }
 
-// Text is the commands for a terminal, two lines for each.
+// Text formats the commands for a terminal, two lines for each.
 func Text(commands []Command) string {
 	var b strings.Builder
 	for i, c := range commands {
@@ -124,7 +124,7 @@ func Text(commands []Command) string {
 	return b.String()
 }
 
-// TokenCommand prints a JSON Web Token, for a shell's variable.
+// TokenCommand returns a command that prints a JSON Web Token, for a shell variable.
 func TokenCommand(at At) string {
 	curl, url := at.curl()
 	return curl + " -s -X POST " + url + "/token"

@@ -138,7 +138,7 @@ func TestClockEndsWhenTheClientLeaves(t *testing.T) {
 	})
 }
 
-// Nothing of the body is sent, so whoever answers has not waited for it.
+// No byte of the body is sent, so the response cannot have waited for it.
 func TestLargeUploadIsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for name, expect := range map[string]string{"announced": "", "expecting 100": "Expect: 100-continue\r\n"} {
