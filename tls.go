@@ -72,11 +72,11 @@ func (s *Server) nextProtos(want []string) []string {
 	return out
 }
 
-// defaultHandshakeTimeout bounds a TLS handshake where the server's times do not.
+// defaultHandshakeTimeout bounds a TLS handshake if the server's timeouts do not.
 const defaultHandshakeTimeout = 10 * time.Second
 
-// handshakeTimeout is the least of the times that could end a first request, as
-// with net/http, which has none where they are not set.
+// handshakeTimeout returns the shortest of the timeouts that could end a first
+// request, as net/http does, which has none if they are not set.
 func (s *Server) handshakeTimeout() time.Duration {
 	d := time.Duration(0)
 	for _, t := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout} {
@@ -90,7 +90,7 @@ func (s *Server) handshakeTimeout() time.Duration {
 	return d
 }
 
-// handshakes is h1.Config.Handshake for TLS by cfg.
+// handshakes returns an h1.Config.Handshake for TLS with cfg.
 func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.Session, int64) (conn.Session, int64) {
 	t := &tlsio.Config{
 		TLS:     cfg,
@@ -106,7 +106,8 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 	}
 }
 
-// handshakeFailed tells why, and gives what a client of plain HTTP is answered.
+// handshakeFailed logs err, and returns the response for a client that speaks
+// HTTP without TLS.
 func (s *Server) handshakeFailed(peer string, err error) (answer []byte) {
 	s.logf("http: TLS handshake error from %s: %v", peer, err)
 	if err == tlsio.ErrPlain {
@@ -116,7 +117,8 @@ func (s *Server) handshakeFailed(peer string, err error) (answer []byte) {
 	return answer
 }
 
-// plainRefusal is net/http's for a client that speaks HTTP without TLS.
+// plainRefusal returns net/http's response to a client that speaks HTTP without
+// TLS.
 func plainRefusal() []byte {
 	const text = "Client sent an HTTP request to an HTTPS server.\n"
 	b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
@@ -124,7 +126,7 @@ func plainRefusal() []byte {
 }
 
 // nextProto serves a connection of a loop by TLSNextProto, and reports whether that
-// has an entry for it. It is a connection on a goroutine then.
+// has an entry for it. From then on the connection is on a goroutine.
 func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionState, limits *conn.Limits, take func() error) bool {
 	next := s.TLSNextProto[state.NegotiatedProtocol]
 	if next == nil {
@@ -147,8 +149,8 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 	return true
 }
 
-// takenConn is a connection on its way from a loop to TLSNextProto. Until it is
-// there, its loop closes it.
+// takenConn is a connection that moves from a loop to TLSNextProto. Until it has
+// moved, its loop closes it.
 type takenConn struct {
 	*tls.Conn
 	mu            sync.Mutex

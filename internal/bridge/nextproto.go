@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// HandshakeContext is the context of a TLS handshake, for functions of a
-// tls.Config.
+// HandshakeContext returns the context of a TLS handshake, for the functions of
+// a tls.Config.
 func (c *Client) HandshakeContext() context.Context { return shakeContext{c.context(), c} }
 
 type shakeContext struct {
@@ -26,8 +26,8 @@ func (s shakeContext) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// Panicked logs that user code has panicked that was called for the connection and
-// not for a request.
+// Panicked logs a panic of user code that was called for the connection, not for
+// a request.
 func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
 
 // NextProto passes a TLS connection to the protocol that ALPN has selected: an

@@ -17,7 +17,7 @@ package tlsio
 //
 // The *tls.Conn is not asked to wait any more. It is the Layer: it gets whole
 // records out of memory and puts what it makes into memory (layer.go). What it
-// keeps for an idle connection is given up where that is safe (idle.go). A hijacker
+// keeps for an idle connection is given up where that is safe (inside.go). A hijacker
 // gets the same *tls.Conn, over a socket.
 //
 // What this relies on of crypto/tls: a Read goes on after a temporary error;

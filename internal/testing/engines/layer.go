@@ -38,7 +38,7 @@ var unlayered = map[string]string{
 	"TestDiffHijack/no_deadlines_are_left":                             "asks for a *net.TCPConn",
 }
 
-// notTLS are those that do not run through TLS, and why.
+// notTLS are the tests that do not run through TLS, and why.
 var notTLS = map[string]string{
 	"TestDiffCancel/a_base_context_that_is_done":               "it ends the handshake, with net/http too",
 	"TestDiffCancel/a_base_context_with_a_deadline":            "it ends the handshake, with net/http too",
@@ -47,7 +47,7 @@ var notTLS = map[string]string{
 }
 
 // throughLayer puts a layer between s, which listens on l, and its clients, and
-// returns the address that they are to use, and what serves.
+// returns the address that they are to use, and the function that serves.
 func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func() error) {
 	addr, serve := l.Addr().String(), func() error { return s.Serve(l) }
 	if _, ok := unlayered[t.Name()]; ok || !Layered || l.Addr().Network() != "tcp" {
