@@ -123,7 +123,8 @@ type Server struct {
 	HTTP2     *http.HTTP2Config
 	Protocols *http.Protocols
 
-	// Placement selects where the handlers of connections on event loops run. Default Adaptive.
+	// Placement selects where the handlers of connections on event loops run.
+	// Default PlacementAdaptive.
 	Placement Placement
 	// ReuseRequests makes the server keep the *http.Request, its URL, header,
 	// strings and context, and the header of the response, for a later
@@ -140,12 +141,12 @@ type Server struct {
 	ReuseRequests bool
 	// Engine selects how connections are driven. Default EngineAuto.
 	Engine Engine
-	// Workers, if positive, bounds how many connections the goroutine engine
-	// serves at the same time. Up to QueueLength further ones wait; while any do,
-	// connections are closed after their current request, and so is one whose
-	// request or TLS handshake is not complete within five seconds. Connections
-	// beyond that receive 503. A protocol of TLSNextProto occupies its worker
-	// until it returns. Event loops ignore Workers.
+	// Workers bounds how many connections the goroutine engine serves at the same
+	// time. Up to QueueLength further ones wait; while any do, connections are
+	// closed after their current request, and so is one whose request or TLS
+	// handshake is not complete within five seconds. Connections beyond that
+	// receive 503. A protocol of TLSNextProto occupies its worker until it
+	// returns. Event loops ignore Workers. Default none.
 	Workers int
 	// MaxHandlers bounds how many handlers run at the same time, on loops and
 	// on goroutines. Up to QueueLength further requests wait in order of
@@ -191,18 +192,18 @@ type Server struct {
 type Placement uint8
 
 const (
-	// Adaptive runs handlers on the loop once they have been quick for a while,
-	// less than 100 us, and all others on pooled goroutines. A handler that was
-	// quick and then blocks or computes makes the loop change its goroutine
+	// PlacementAdaptive runs handlers on the loop once they have been quick for a
+	// while, less than 100 us, and all others on pooled goroutines. A handler that
+	// was quick and then blocks or computes makes the loop change its goroutine
 	// after one or two milliseconds, and runs in the pool from then on. While
 	// that happens often, handlers that have not been quick for long run in the
 	// pool.
-	Adaptive Placement = iota
-	// Inline runs all handlers on the loop, which changes its goroutine for
-	// each one that takes long.
-	Inline
-	// Pooled runs all handlers on pooled goroutines.
-	Pooled
+	PlacementAdaptive Placement = iota
+	// PlacementInline runs all handlers on the loop, which changes its goroutine
+	// for each one that takes long.
+	PlacementInline
+	// PlacementPooled runs all handlers on pooled goroutines.
+	PlacementPooled
 )
 
 // Engine is a way to drive connections.

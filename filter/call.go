@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/user"
 )
 
 // A Call is one request as a filter sees it. One goroutine uses it, until the
@@ -162,11 +163,10 @@ func (c *Call) Answer(serve func(x *direct.Exchange)) Outcome {
 	return Answered
 }
 
-// SetUser records the name of the authenticated client, for middleware.User and
-// the access log. It takes a pointer to avoid an allocation; the name must not
-// change.
+// SetUser notes the name of the authenticated client, for middleware.UserOf and the
+// access log. It is a pointer so that nothing is allocated; the name must not change.
 func (c *Call) SetUser(name *string) {
-	c.SetValue(userKey{}, name)
+	c.SetValue(user.Key{}, name)
 	if !c.Direct() {
 		note(c.writer(), name)
 	}
@@ -187,13 +187,7 @@ func note(w http.ResponseWriter, name *string) {
 	}
 }
 
-type userKey struct{}
-
-// User returns the name that SetUser was given, "" if there is none. v is the
-// context of a request, a *direct.Exchange or a *Call.
-func User(v interface{ Value(key any) any }) string {
-	if name, ok := v.Value(userKey{}).(*string); ok {
-		return *name
-	}
-	return ""
-}
+// Values is where filters leave what handlers may want to know: the context of an
+// http.Request, a *direct.Exchange or a *Call. Functions that read it are named after
+// what they return: middleware.UserOf, middleware.RequestIDOf, jwt.ClaimsOf.
+type Values interface{ Value(key any) any }

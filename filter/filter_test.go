@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/testing/race"
+	"github.com/chert-http/chert/internal/user"
 )
 
 type key struct{}
@@ -19,7 +20,7 @@ var refused = direct.NewResponse(403, http.Header{"X-Refused": {"1"}}, []byte("n
 
 // hello writes the values that filters have set.
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
-	fmt.Fprintf(x, "%s %s %v %s", x.Method(), x.RemoteAddr(), x.Value(key{}), filter.User(x))
+	fmt.Fprintf(x, "%s %s %v %s", x.Method(), x.RemoteAddr(), x.Value(key{}), user.Of(x))
 })
 
 // answers returns the responses of h to a request on the plain and on the
@@ -71,7 +72,7 @@ func TestBothWays(t *testing.T) {
 			c.SetValue(key{}, "b")
 			c.SetUser(&name)
 			c.SetRemoteAddr("198.51.100.7:0")
-			if c.Value(key{}) != "b" || filter.User(c) != "ann" || c.RemoteAddr() != "198.51.100.7:0" {
+			if c.Value(key{}) != "b" || user.Of(c) != "ann" || c.RemoteAddr() != "198.51.100.7:0" {
 				t.Error("the filter does not see what it has set")
 			}
 			return filter.Pass

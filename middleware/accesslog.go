@@ -9,7 +9,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -36,6 +36,7 @@ const (
 
 // AccessLogOptions are the options of NewAccessLog.
 type AccessLogOptions struct {
+	// Format is the format of a line. Default LogCombined.
 	Format LogFormat
 	// Output is where lines are written; nil: os.Stderr. One goroutine at a
 	// time uses it, and it is not closed. A *LineWriter, which other loggers
@@ -51,14 +52,15 @@ type AccessLogOptions struct {
 	// X-Request-Id, or "-", to the lines of LogCommon, LogCombined and
 	// LogVhostCombined. The other formats always have both.
 	Latency, RequestID bool
-	// Port is the port that LogVhostCombined logs for requests whose Host has
-	// none; 0: 80. Set 443 on servers that clients reach by https.
+	// Port is what LogVhostCombined says for requests whose Host has no port.
+	// Default 80. Servers that clients reach by https set 443.
 	Port uint16
-	// Buffer is the number of bytes that are buffered; twice that is allocated.
-	// 0: 256 KiB, or none if Output is a terminal; negative: none. Without a
-	// buffer each line is written at once, by one Write.
+	// Buffer is how much is gathered, in bytes; twice that is kept. Default 256 KiB,
+	// or none if Output is a terminal; negative: none. Without one each line is
+	// written at once, by one Write.
 	Buffer int
-	// Every is how long a line may stay in the buffer; 0: a second.
+	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
+	// limit, until the buffer is full.
 	Every time.Duration
 }
 
@@ -129,6 +131,9 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
 	}
+	if l.o.Format > LogVhostCombined {
+		l.o.Format = LogCombined
+	}
 	format := l.o.Format
 	l.clf = l.o.Logger == nil && (format <= LogCommon || format == LogVhostCombined)
 	l.vhost = l.clf && format == LogVhostCombined
@@ -148,8 +153,6 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 		l.handler, l.kept = slog.NewTextHandler(l.lines, nil), slog.NewTextHandler(unwaited{l.lines}, nil)
 	case l.o.Format == LogJSON:
 		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil), slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
-	case !l.clf:
-		panic("middleware: NewAccessLog: unknown Format")
 	}
 	return l
 }
@@ -255,7 +258,7 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), filter.User(x), x.Method(), view(x.Target()), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), view(x.Target()), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {

@@ -162,9 +162,9 @@ func TestAccessLogOutside(t *testing.T) {
 		var out locked
 		l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out})
 		body := strings.Repeat("hello ", 5000)
-		chain := []func(http.Handler) http.Handler{Compress(nil), l.Wrap}
+		chain := []func(http.Handler) http.Handler{Must(Compress(nil)), l.Wrap}
 		if inside {
-			chain = []func(http.Handler) http.Handler{l.Wrap, Compress(nil)}
+			chain = []func(http.Handler) http.Handler{l.Wrap, Must(Compress(nil))}
 		}
 		for way, h := range map[string]http.Handler{
 			"plain": hf(func(w http.ResponseWriter, r *http.Request) {

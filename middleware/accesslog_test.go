@@ -180,7 +180,7 @@ func TestAccessLogUser(t *testing.T) {
 	for _, way := range []string{"plain", "direct"} {
 		var out bytes.Buffer
 		l := newTestLog(AccessLogOptions{Format: LogCommon, Output: &out})
-		h := Chain(hello, l.Wrap, Recover(nil), Bearer(BearerOptions{Tokens: map[string]string{"mal lory": "t0ken"}}))
+		h := Chain(hello, l.Wrap, Recover(nil), Must(Bearer(&BearerOptions{Tokens: map[string]string{"mal lory": "t0ken"}})))
 		if r := request("GET", "/", "", "Authorization", "Bearer t0ken"); way == "plain" {
 			plain(h, r)
 		} else {

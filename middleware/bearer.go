@@ -2,6 +2,8 @@ package middleware
 
 import (
 	"crypto/subtle"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"net/http"
 
@@ -11,12 +13,13 @@ import (
 
 // BearerOptions are the options of Bearer.
 type BearerOptions struct {
-	// Tokens are the accepted tokens by the name of their holder, which
-	// handlers and the access log get as User. There must be at least one. To
-	// replace a client's token, list the old and the new one under two names.
-	// Tokens should be long and random; they are not passwords.
+	// Tokens are the accepted tokens by the name of their holder, which UserOf
+	// and the access log give. There must be at least one. To replace a
+	// client's token, list the old and the new one by two names. Tokens should be
+	// long and random; they are not passwords.
 	Tokens map[string]string
-	// Realm is sent in WWW-Authenticate. Default "api".
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
 	Realm string
 }
 
@@ -29,21 +32,22 @@ type BearerOptions struct {
 // nor how much of one was right. Tokens in the query or in a form are ignored:
 // they would appear in logs.
 //
-// Bearer panics if there are no tokens, since every request would be refused, if a
+// It is an error if there are no tokens, since every request would be refused, if a
 // token does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
-func Bearer(o BearerOptions) func(http.Handler) http.Handler {
-	auth, err := wrap.NewAuth(or(o.Realm, "api"))
+func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
+	opt := options(o)
+	auth, err := wrap.NewAuth(opt.Realm)
 	if err != nil {
-		panic("middleware: Bearer: " + err.Error())
+		return nil, fmt.Errorf("middleware: Bearer: Realm: %w", err)
 	}
-	if len(o.Tokens) == 0 {
-		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
+	if len(opt.Tokens) == 0 {
+		return nil, errors.New("middleware: Bearer: Tokens: there are none, so every request would be refused")
 	}
 	auth.Known = true
 	b := &bearer{seed: maphash.MakeSeed()}
-	for name, token := range o.Tokens {
+	for name, token := range opt.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
-			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")
+			return nil, fmt.Errorf("middleware: Bearer: Tokens: the token of %q could never be sent: RFC 6750 section 2.1 has its syntax", name)
 		}
 		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
@@ -58,7 +62,7 @@ func Bearer(o BearerOptions) func(http.Handler) http.Handler {
 		}
 		c.SetUser(name)
 		return filter.Pass
-	})
+	}), nil
 }
 
 // A holder is a client that has a token.

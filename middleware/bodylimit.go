@@ -14,16 +14,23 @@ import (
 
 var tooLarge = statusText(http.StatusRequestEntityTooLarge)
 
-// BodyLimit limits the body of a request to max bytes. A request that announces
-// a longer body gets 413 before its handler. Any other is cut off at the limit:
-// the handler's Read returns an *http.MaxBytesError, and the connection ends
-// with the response, which the handler chooses. A handler that does not read
-// its body responds as if there were no limit, as with http.MaxBytesHandler: a
-// body of unknown length is counted as it is read. BodyLimit panics if max is
-// negative.
-func BodyLimit(max int64) func(http.Handler) http.Handler {
+// BodyLimitOptions are the options of BodyLimit.
+type BodyLimitOptions struct {
+	// MaxSize is the largest body that a request may have, in bytes. Default 1 MiB;
+	// negative: no limit.
+	MaxSize int64
+}
+
+// BodyLimit lets requests have a body of at most MaxSize bytes. One that says that
+// it has more is answered 413 before its handler. Another is cut off there: the
+// handler's Read gives an *http.MaxBytesError, and the connection ends with the
+// answer, which is the handler's to choose. One that does not read its body
+// answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
+// length is not told, nobody has counted more.
+func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
+	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {
-		panic("middleware: BodyLimit: max is negative")
+		return func(next http.Handler) http.Handler { return next }
 	}
 	return filter.New(func(c *filter.Call) filter.Outcome {
 		if c.BodyLength() > max {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 )
 
 // Chain wraps h in middleware; the first is the outermost.
@@ -15,13 +16,20 @@ func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.H
 	return h
 }
 
-// Values is where middleware leaves values for handlers: the context of an
-// http.Request, or a *direct.Exchange.
-type Values interface{ Value(key any) any }
+// UserOf returns the name of the authenticated client, as Bearer, jwt and basicauth
+// set it, "" if there is none. v is the context of a request, or a *direct.Exchange.
+func UserOf(v filter.Values) string { return user.Of(v) }
 
-// User returns the name of the client that Bearer, jwt or basicauth has
-// authenticated; "" outside of them.
-func User(v Values) string { return filter.User(v) }
+// Must returns v, and panics if err is not nil. It is for middleware with constant
+// options, of this package and others:
+//
+//	middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}}))
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // or returns v, or def if v is zero.
 func or[T comparable](v, def T) T {

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,19 +21,19 @@ type CompressOptions struct {
 	// results about a tenth longer, shorter for JSON. The client's quality
 	// values take precedence.
 	Codings []string
-	// MinSize is the smallest response that is compressed, in bytes; 0: 1024;
-	// negative: all. A response that is flushed before it has reached that size
-	// is compressed too: it streams.
+	// MinSize is the smallest answer that is compressed, in bytes. Default 1024;
+	// negative: no limit. An answer that is flushed before it has come so far is
+	// compressed all the same: it streams.
 	MinSize int
 	// Types reports whether a media type, which may have parameters, is to be
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
-	// MaxEncoders is how many responses may be compressed at the same time, in
-	// all handlers wrapped by one Compress; 0: 128; negative: no limit.
-	// Responses beyond it are sent uncompressed, with Vary. An encoder takes
-	// about 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the
-	// first byte until the handler returns: as long as a stream of events
-	// lasts, and as long as a client reads slowly or not at all.
+	// MaxEncoders is how many answers may be compressed at the same time, in all
+	// handlers that one Compress is put around. Default 128; negative: no limit.
+	// Answers beyond it are sent uncompressed, with Vary. An encoder takes about
+	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
+	// until the handler returns: as long as a stream of events lasts, and as long
+	// as a client reads its answer slowly or not at all.
 	MaxEncoders int
 }
 
@@ -84,14 +85,17 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // does not hide it. Do not compress such pages, or mask the secret differently
 // in each response.
 //
-// An encoder takes about a MiB for as long as its response is being written.
-// CompressOptions.MaxEncoders bounds them.
+// On the direct way a direct.Response is compressed once and kept with it.
+// Answers written by a handler are compressed each time, and are not on the
+// direct way if they are files.
 //
-// On the direct way a direct.Response is compressed once and cached with it.
-// Responses written by a handler are compressed each time. Files are compressed
-// on the plain way.
-func Compress(o *CompressOptions) func(http.Handler) http.Handler {
-	return newCompress(options(o)).around
+// It is an error if one of Codings is not known.
+func Compress(o *CompressOptions) (func(http.Handler) http.Handler, error) {
+	c, err := newCompress(options(o))
+	if err != nil {
+		return nil, err
+	}
+	return c.around, nil
 }
 
 // around is the middleware.
@@ -110,7 +114,7 @@ func (c *compress) around(next http.Handler) http.Handler {
 		c.serveDirect)
 }
 
-func newCompress(o CompressOptions) *compress {
+func newCompress(o CompressOptions) (*compress, error) {
 	c := &compress{min: or(o.MinSize, 1024), types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders))}
 	if c.types == nil {
 		c.types = coding.Compressible
@@ -126,7 +130,7 @@ func newCompress(o CompressOptions) *compress {
 			}
 		}
 		if i == coding.Identity {
-			panic("middleware: Compress: unknown coding " + strconv.Quote(name))
+			return nil, fmt.Errorf("middleware: Compress: Codings: %q is not known; there are zstd, br and gzip", name)
 		}
 		c.prefer, c.offered = append(c.prefer, i), c.offered.With(i)
 	}
@@ -134,7 +138,7 @@ func newCompress(o CompressOptions) *compress {
 	for i := range c.keys {
 		c.keys[i] = "compress " + id + " " + strconv.Itoa(i)
 	}
-	return c
+	return c, nil
 }
 
 // choose returns the coding for a client. A client that refuses identity, and

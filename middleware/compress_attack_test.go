@@ -34,7 +34,7 @@ func TestCompressAttack(t *testing.T) {
 
 func attackCompress(t *testing.T, name string) {
 	var whole atomic.Bool
-	s := chertest.NewServer(Compress(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+	s := chertest.NewServer(Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		// Hexadecimal digits of noise: half as long when they are compressed, so
 		// sockets fill soon.

@@ -19,7 +19,7 @@ func TestCompressMaxEncoders(t *testing.T) {
 	t.Parallel()
 	const most = 2
 	for _, name := range []string{"gzip", "br", "zstd"} {
-		c := newCompress(CompressOptions{MaxEncoders: most})
+		c := Must(newCompress(CompressOptions{MaxEncoders: most}))
 		h := newHeld()
 		mw := c.around(hf(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
@@ -80,7 +80,7 @@ func TestCompressMaxEncodersDirect(t *testing.T) {
 		max  int
 		want string
 	}{{1, ""}, {2, "gzip"}, {-1, "gzip"}} {
-		c := newCompress(CompressOptions{MaxEncoders: tt.max})
+		c := Must(newCompress(CompressOptions{MaxEncoders: tt.max}))
 		c.enter() // another
 		h := c.around(direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetHeader("Content-Type", "text/plain")
@@ -99,7 +99,7 @@ func TestCompressMaxEncodersDirect(t *testing.T) {
 // A connection that was taken over holds no encoder.
 func TestCompressMaxEncodersHijack(t *testing.T) {
 	t.Parallel()
-	c := newCompress(CompressOptions{})
+	c := Must(newCompress(CompressOptions{}))
 	a := &compressing{c: c, coding: coding.Gzip}
 	w := a.Init(hijackable{httptest.NewRecorder()}, a)
 	w.Header().Set("Content-Type", "text/plain")

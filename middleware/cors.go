@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,7 +31,8 @@ type CORSOptions struct {
 	// Credentials lets browsers send cookies and other credentials. Not with
 	// "*" anywhere: any page could act as its visitor.
 	Credentials bool
-	// MaxAge is how long browsers may cache a preflight; 0: their default, 5 s.
+	// MaxAge is how long browsers may remember a preflight. Default 5 s, which is
+	// theirs; negative: not at all.
 	MaxAge time.Duration
 }
 
@@ -54,24 +57,29 @@ const (
 // all the same, so CORS does not protect against forged requests.
 // http.CrossOriginProtection does.
 //
-// Vary has what responses depend on. CORS panics if "*" is combined with
-// Credentials, and for invalid origins.
-func CORS(opt CORSOptions) func(http.Handler) http.Handler {
-	o := newCORS(opt)
-	return filter.New(func(c *filter.Call) filter.Outcome {
-		value, n := c.Fields().First("Origin")
-		origin, ok := o.allowed(view(value), n)
-		if n > 0 && c.Method() == http.MethodOptions && c.HasHeader("Access-Control-Request-Method") {
-			// Fetch standard, "CORS-preflight request".
-			o.mark(c, preflightVary, ok, origin, o.preflight)
-			return c.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
-		}
-		o.mark(c, o.vary, ok, origin, o.expose)
-		return filter.Pass
-	})
+// Vary says what answers depend on. It is an error if "*" stands beside Credentials,
+// or if one of Origins is no origin.
+func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
+	c, err := newCORS(options(o))
+	if err != nil {
+		return nil, err
+	}
+	return filter.New(c.decide), nil
 }
 
-func newCORS(o CORSOptions) *cors {
+func (c *cors) decide(r *filter.Call) filter.Outcome {
+	value, n := r.Fields().First("Origin")
+	origin, ok := c.allowed(view(value), n)
+	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
+		// Fetch standard, "CORS-preflight request".
+		c.mark(r, preflightVary, ok, origin, c.preflight)
+		return r.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
+	}
+	c.mark(r, c.vary, ok, origin, c.expose)
+	return filter.Pass
+}
+
+func newCORS(o CORSOptions) (*cors, error) {
 	c := &cors{exact: map[string]string{}, credentials: o.Credentials, vary: "Origin"}
 	for _, origin := range o.Origins {
 		scheme, host, ok := strings.Cut(origin, "://")
@@ -81,17 +89,17 @@ func newCORS(o CORSOptions) *cors {
 		case origin == "null":
 			c.exact[origin] = origin
 		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
-			panic("middleware: CORS: " + strconv.Quote(origin) + " is no origin: scheme, host in lower case, port unless it is the scheme's")
+			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:
 			c.below = append(c.below, struct{ scheme, host string }{scheme + "://", host[1:]})
 		case strings.Contains(host, "*"):
-			panic("middleware: CORS: in " + strconv.Quote(origin) + " the star must stand for the first labels of the host")
+			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the host", origin)
 		default:
 			c.exact[origin] = origin
 		}
 	}
 	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
-		panic(`middleware: CORS: Credentials cannot go with "*"`)
+		return nil, errors.New(`middleware: CORS: Credentials cannot go with "*"`)
 	}
 	add := func(to *[]wire.Field, name, value string) {
 		if value != "" {
@@ -101,10 +109,10 @@ func newCORS(o CORSOptions) *cors {
 	add(&c.expose, "Access-Control-Expose-Headers", strings.Join(o.Expose, ", "))
 	add(&c.preflight, "Access-Control-Allow-Methods", strings.Join(o.Methods, ", "))
 	add(&c.preflight, "Access-Control-Allow-Headers", strings.Join(o.Headers, ", "))
-	if o.MaxAge > 0 {
-		add(&c.preflight, "Access-Control-Max-Age", strconv.FormatInt(int64(o.MaxAge/time.Second), 10))
+	if o.MaxAge != 0 {
+		add(&c.preflight, "Access-Control-Max-Age", strconv.FormatInt(int64(max(o.MaxAge, 0)/time.Second), 10))
 	}
-	return c
+	return c, nil
 }
 
 // allowed returns the origin to send, and whether it is allowed. n must be 1.

@@ -5,7 +5,7 @@
 //	log := middleware.NewAccessLog(nil)
 //	defer log.Close()
 //	h := middleware.Chain(mux,
-//		log.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.BodyLimit(1<<20))
+//		log.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.BodyLimit(nil))
 //
 // All of it works on any net/http server and in any router that accepts
 // net/http's handlers. Around a [direct.Handler] it makes a direct.Handler, so
@@ -14,11 +14,11 @@
 //
 // # Order
 //
-// The first is the outermost. A middleware affects all handlers inside of it,
-// and a response with which it refuses is seen only by those outside. So:
-// RealIP (the others use the client's address), AccessLog, Refusals, Recover,
-// RequestID, SecurityHeaders, CORS (preflights carry no credentials),
-// RateLimit, InFlight, Timeout, credentials, BodyLimit, Compress, ETag.
+// The first is the outermost. What a middleware does holds for all inside of it,
+// and the answers of one that refuses are seen by those outside only. So: RealIP
+// (the others want the client's address), AccessLog, Refusals, Recover, RequestID,
+// SecurityHeaders, CORS (preflights carry no credentials), ratelimit, InFlight,
+// Timeout, credentials, BodyLimit, Compress, ETag.
 //
 // The response writers that handlers receive pass on Flush, Hijack, ReadFrom,
 // sendfile and, by Unwrap, all of http.ResponseController. A goroutine that

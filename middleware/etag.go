@@ -3,6 +3,7 @@ package middleware
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,8 +18,8 @@ import (
 
 // ETagOptions are the options of ETag.
 type ETagOptions struct {
-	// MaxSize is the largest response that gets a tag, in bytes; it is buffered
-	// until the handler returns; 0: 64 KiB.
+	// MaxSize is the largest answer that is looked at, in bytes, all of which is
+	// held until the handler returns. Default 64 KiB; negative: no limit.
 	MaxSize int
 }
 
@@ -34,6 +35,9 @@ type ETagOptions struct {
 // ETag belongs inside of Compress.
 func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).MaxSize, 64<<10)
+	if limit < 0 {
+		limit = math.MaxInt
+	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {

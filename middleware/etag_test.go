@@ -130,7 +130,7 @@ func TestETagCompress(t *testing.T) {
 		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain"); x.WriteString(page) }),
 		"ready":   direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte(page)),
 	} {
-		mw := func(h http.Handler) http.Handler { return Chain(h, Compress(nil), ETag(nil)) }
+		mw := func(h http.Handler) http.Handler { return Chain(h, Must(Compress(nil)), ETag(nil)) }
 		ways(t, mw, h.(direct.Handler), func(t *testing.T, do func(r *http.Request) answer) {
 			a := do(request("GET", "/", "", "Accept-Encoding", "gzip"))
 			tag := a.Header.Get("Etag")
@@ -140,6 +140,22 @@ func TestETagCompress(t *testing.T) {
 			a = do(request("GET", "/", "", "Accept-Encoding", "gzip", "If-None-Match", tag))
 			if a.Status != 304 || a.Header.Get("Etag") != tag || a.Header.Get("Vary") != "Accept-Encoding" || a.Header.Get("Content-Encoding") != "" {
 				t.Errorf("%s: got %v", name, a)
+			}
+		})
+	}
+}
+
+func TestETagSizes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		o    *ETagOptions
+		size int
+		want bool
+	}{{nil, 64 << 10, true}, {nil, 64<<10 + 1, false}, {&ETagOptions{MaxSize: -1}, 1 << 20, true}} {
+		body := strings.Repeat("x", tt.size)
+		ways(t, ETag(tt.o), direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(body) }), func(t *testing.T, do func(r *http.Request) answer) {
+			if a := do(request("GET", "/", "")); (a.Header.Get("Etag") != "") != tt.want || len(a.Body) != tt.size {
+				t.Errorf("%+v: %d bytes: tag %q", tt.o, tt.size, a.Header.Get("Etag"))
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func Example() {
 	access := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: io.Discard})
 	defer access.Close()
 	h := middleware.Chain(hello,
-		access.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.BodyLimit(1<<20))
+		access.Wrap, middleware.Recover(nil), middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1 << 20}))
 	show(h, httptest.NewRequest("GET", "/", nil), "X-Content-Type-Options")
 	show(h, httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 2<<20))))
 	// Output:
@@ -78,7 +78,7 @@ func ExampleRecover() {
 
 // The address that a trusted proxy reports becomes the request's.
 func ExampleRealIP() {
-	h := middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})(
+	h := middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}))(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println(r.RemoteAddr) }))
 	for _, peer := range []string{"10.0.0.1:4711", "192.0.2.1:4711"} {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -94,20 +94,20 @@ func ExampleRealIP() {
 }
 
 func ExampleBearer() {
-	h := middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ops": "0123456789abcdef"}})(
-		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println("user", middleware.User(r.Context())) }))
+	h := middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ops": "0123456789abcdef"}}))(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println("user", middleware.UserOf(r.Context())) }))
 	r := httptest.NewRequest("GET", "/", nil)
 	show(h, r, "Www-Authenticate")
 	r.Header.Set("Authorization", "Bearer 0123456789abcdef")
 	show(h, r)
 	// Output:
-	// 401 Www-Authenticate="Bearer realm=\"api\""
+	// 401 Www-Authenticate="Bearer realm=\"restricted\""
 	// user ops
 	// 200
 }
 
 func ExampleCORS() {
-	h := middleware.CORS(middleware.CORSOptions{Origins: []string{"https://app.example"}, Methods: []string{"PUT"}})(hello)
+	h := middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://app.example"}, Methods: []string{"PUT"}}))(hello)
 	r := httptest.NewRequest("OPTIONS", "/", nil)
 	r.Header.Set("Origin", "https://app.example")
 	r.Header.Set("Access-Control-Request-Method", "PUT")
@@ -117,7 +117,7 @@ func ExampleCORS() {
 
 // What is large enough is compressed for clients that accept it.
 func ExampleCompress() {
-	h := middleware.Compress(nil)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := middleware.Must(middleware.Compress(nil))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		io.WriteString(w, strings.Repeat("hello ", 1000))
 	}))
@@ -143,7 +143,7 @@ func ExampleETag() {
 
 // For a handler that takes too long 504 is sent at once, and its context ends.
 func ExampleTimeout() {
-	h := middleware.Timeout(time.Millisecond)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Millisecond})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done() // as a query of a database would
 	}))
 	show(h, httptest.NewRequest("GET", "/", nil))

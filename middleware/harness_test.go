@@ -128,6 +128,15 @@ func servers(t *testing.T, h http.Handler, f func(t *testing.T, url string, c *h
 	})
 }
 
+// refused checks that a constructor has returned nothing but an error that begins with
+// the package, itself and the field.
+func refused(t *testing.T, mw func(http.Handler) http.Handler, err error, prefix string) {
+	t.Helper()
+	if mw != nil || err == nil || !strings.HasPrefix(err.Error(), prefix) {
+		t.Errorf("got middleware %v and %v, want an error %q", mw != nil, err, prefix+"...")
+	}
+}
+
 // panics reports whether f does.
 func panics(f func()) (did bool) {
 	defer func() { did = recover() != nil }()

@@ -13,12 +13,17 @@ import (
 
 // InFlightOptions are the options of InFlight.
 type InFlightOptions struct {
-	// Queue is how many more requests may wait, in order of arrival, until one
-	// ends.
+	// Max is how many requests run at the same time. Default 1024; negative: no
+	// limit.
+	Max int
+	// Queue is how many more requests may wait until one ends, in their order.
+	// Default none; negative: none.
 	Queue int
-	// Wait is how long they wait; 0: until their client leaves.
+	// Wait is how long they may wait. Default no limit, until their client leaves;
+	// negative: no limit.
 	Wait time.Duration
-	// RetryAfter is sent with refusals, in whole seconds; 0: 1 s.
+	// RetryAfter is told to those that are refused, in whole seconds. Default 1 s;
+	// negative: none, the answer has no Retry-After.
 	RetryAfter time.Duration
 }
 
@@ -30,19 +35,21 @@ type inFlight struct {
 	busy    *direct.Response
 }
 
-// InFlight runs at most max requests at the same time. Others get 503 with
-// Retry-After, at once or after they have waited. A request counts until its
-// handler returns, so one that streams or has taken over its connection counts
-// as long as that lasts. InFlight panics if max is not positive.
-func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
-	if max <= 0 {
-		panic("middleware: InFlight: max is not positive")
-	}
+// InFlight runs at most Max requests at the same time. Those beyond are answered
+// 503 with Retry-After, at once or when they have waited. A request counts until
+// its handler returns, so one that streams, or has taken its connection, counts
+// as long as that lasts.
+func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	opt := options(o)
-	seconds := int64((or(opt.RetryAfter, time.Second) + time.Second - 1) / time.Second)
-	f := &inFlight{
-		slots: make(chan struct{}, max), queue: int64(opt.Queue), wait: opt.Wait,
-		busy: statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10)),
+	if opt.Max < 0 {
+		return func(next http.Handler) http.Handler { return next }
+	}
+	f := &inFlight{slots: make(chan struct{}, or(opt.Max, 1024)), queue: int64(opt.Queue), wait: opt.Wait}
+	if after := or(opt.RetryAfter, time.Second); after > 0 {
+		seconds := int64((after + time.Second - 1) / time.Second)
+		f.busy = statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10))
+	} else {
+		f.busy = statusText(http.StatusServiceUnavailable)
 	}
 	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 		switch {

@@ -26,7 +26,7 @@ func (h held) ServeDirect(x *direct.Exchange) bool { return hello.ServeDirect(x)
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newHeld()
-		h := InFlight(2, &InFlightOptions{RetryAfter: 1500 * time.Millisecond})(inside)
+		h := InFlight(&InFlightOptions{Max: 2, RetryAfter: 1500 * time.Millisecond})(inside)
 		answers := make(chan answer)
 		for range 2 {
 			go func() { answers <- plain(h, request("GET", "/", "")) }()
@@ -46,23 +46,35 @@ func TestInFlight(t *testing.T) {
 				t.Errorf("got %v", a)
 			}
 		}
-		// A panic releases its slot.
-		h = InFlight(1, nil)(direct.HandlerFunc(func(*direct.Exchange) { panic(1) }))
+		// A panic gives its slot back.
+		h = InFlight(&InFlightOptions{Max: 1})(direct.HandlerFunc(func(*direct.Exchange) { panic(1) }))
 		for range 3 {
 			if !panics(func() { plain(h, request("GET", "/", "")) }) || !panics(func() { directly(t, h, request("GET", "/", "")) }) {
 				t.Error("refused")
 			}
 		}
 	})
-	if !panics(func() { InFlight(0, nil) }) {
-		t.Error("0 is taken")
+	for _, tt := range []struct {
+		o      *InFlightOptions
+		status int // of a request inside of another
+		after  string
+	}{
+		{nil, 200, ""}, {&InFlightOptions{Max: -1}, 200, ""},
+		{&InFlightOptions{Max: 1}, 503, "1"}, {&InFlightOptions{Max: 1, Queue: -1, RetryAfter: -1}, 503, ""},
+	} {
+		mw := InFlight(tt.o)
+		var inner answer
+		plain(mw(hf(func(http.ResponseWriter, *http.Request) { inner = plain(mw(hello), request("GET", "/", "")) })), request("GET", "/", ""))
+		if got := inner.Header.Get("Retry-After"); inner.Status != tt.status || got != tt.after {
+			t.Errorf("%+v: got %d, Retry-After %q, want %d, %q", tt.o, inner.Status, got, tt.status, tt.after)
+		}
 	}
 }
 
 func TestInFlightQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newHeld()
-		h := InFlight(1, &InFlightOptions{Queue: 2, Wait: time.Minute})(inside)
+		h := InFlight(&InFlightOptions{Max: 1, Queue: 2, Wait: time.Minute})(inside)
 		answers := make(chan answer, 9)
 		ask := func(r *http.Request) { go func() { answers <- plain(h, r) }(); synctest.Wait() }
 		go func() { answers <- plain(h, request("GET", "/", "")) }()

@@ -130,7 +130,7 @@ func TestCompressKept(t *testing.T) {
 		{"tag", ready, http.Header{"Etag": {`"a"`}, "Accept-Ranges": {"bytes"}}, "gzip", `W/"a"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mw := func(h http.Handler) http.Handler { return Compress(nil)(keeps{h, tt.kept}) }
+			mw := func(h http.Handler) http.Handler { return Must(Compress(nil))(keeps{h, tt.kept}) }
 			ways(t, mw, tt.h, func(t *testing.T, do func(r *http.Request) answer) {
 				for range 2 {
 					a := do(request("GET", "/", "", "Accept-Encoding", "gzip"))
@@ -184,7 +184,7 @@ func TestCompressNotModified(t *testing.T) {
 	} {
 		for name, h := range resource(tt.mediaType, tt.body) {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
-				ways(t, Compress(nil), h, func(t *testing.T, do func(r *http.Request) answer) {
+				ways(t, Must(Compress(nil)), h, func(t *testing.T, do func(r *http.Request) answer) {
 					a := do(request("GET", "/", "", "Accept-Encoding", tt.accept))
 					b := do(request("GET", "/", "", "Accept-Encoding", tt.then, "If-None-Match", a.Header.Get("Etag")))
 					if a.Status != 200 || b.Status != 304 || a.Header.Get("Etag") != tt.tag || b.Header.Get("Etag") != tt.tag {
@@ -208,7 +208,7 @@ func TestCompressNotModified(t *testing.T) {
 // http.MaxBytesHandler.
 func TestBodyLimitUnread(t *testing.T) {
 	unread := hf(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "unread") })
-	for name, h := range map[string]http.Handler{"ours": BodyLimit(1000)(unread), "net/http's": http.MaxBytesHandler(unread, 1000)} {
+	for name, h := range map[string]http.Handler{"ours": BodyLimit(&BodyLimitOptions{MaxSize: 1000})(unread), "net/http's": http.MaxBytesHandler(unread, 1000)} {
 		t.Run(name, func(t *testing.T) {
 			servers(t, h, func(t *testing.T, url string, c *http.Client) {
 				res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))

@@ -15,7 +15,8 @@ type LineWriterOptions struct {
 	// Default 256 KiB, or none if the output is a terminal; negative: none.
 	// Without a buffer each line is written at once, by one Write.
 	Buffer int
-	// Every is how long a line may stay in the buffer. Default 1 s.
+	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
+	// limit, until the buffer is full.
 	Every time.Duration
 }
 
@@ -153,7 +154,9 @@ func (l *LineWriter) arm(noWait bool) {
 		}
 	case !l.armed:
 		l.armed = true
-		l.timer.Reset(l.every)
+		if l.every > 0 {
+			l.timer.Reset(l.every)
+		}
 	}
 }
 

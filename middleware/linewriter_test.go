@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -80,4 +81,22 @@ func TestLineWriterFull(t *testing.T) {
 	if got := <-read; got != written+100 {
 		t.Errorf("%d bytes of %d", got, written+100)
 	}
+}
+
+// Without a limit of time a line stays until the buffer is full or is flushed.
+func TestLineWriterWithoutTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		w := NewLineWriter(&out, &LineWriterOptions{Buffer: 1 << 20, Every: -1})
+		defer w.Close()
+		io.WriteString(w, "a line\n")
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if got := out.String(); got != "" {
+			t.Errorf("written before: %q", got)
+		}
+		if w.Flush(); out.String() != "a line\n" {
+			t.Errorf("got %q", out.String())
+		}
+	})
 }

@@ -26,11 +26,11 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		name string
 		mw   func(http.Handler) http.Handler
 	}{
-		{"realip", RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})},
+		{"realip", Must(RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))},
 		{"accesslog", l.Wrap}, {"refusals", Refusals(nil)}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
-		{"cors", CORS(CORSOptions{Origins: []string{"https://a.example"}, Credentials: true})}, {"inflight", InFlight(100, nil)},
-		{"timeout", Timeout(time.Hour)}, {"bearer", Bearer(BearerOptions{Tokens: map[string]string{"ann": "token"}})},
-		{"bodylimit", BodyLimit(1 << 20)}, {"compress", Compress(nil)}, {"etag", ETag(nil)},
+		{"cors", Must(CORS(&CORSOptions{Origins: []string{"https://a.example"}, Credentials: true}))}, {"inflight", InFlight(&InFlightOptions{Max: 100})},
+		{"timeout", Timeout(&TimeoutOptions{Limit: time.Hour})}, {"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"ann": "token"}}))},
+		{"bodylimit", BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20})}, {"compress", Must(Compress(nil))}, {"etag", ETag(nil)},
 	}
 	m := map[string]func(http.Handler) http.Handler{}
 	var chain []func(http.Handler) http.Handler

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,12 +33,14 @@ type RealIPOptions struct {
 // address as proxies report it, with port 0 if they do not report one. It
 // belongs outside of all middleware that uses the address.
 //
-// Each proxy appends the address of its peer. So the list is read from its end,
-// over all lines of the field, as long as the proxy that appended an entry is
-// trusted: the first address that is not trusted is the client's. An entry that
-// is no address, including "unknown" and the obfuscated identifiers of RFC 7239
-// section 6.3, ends the search: the last valid address counts.
-func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
+// Each proxy adds the address it was asked from at the end. So the list is read
+// from its end, all lines of the field together, as long as who has added an
+// entry is trusted: the first address that is not is the client's. An entry that
+// is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
+// that: the last good one counts.
+//
+// It is an error if one of Trusted is not valid, or is of IPv4 and IPv6.
+func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	field := "X-Forwarded-For"
 	if opt.Forwarded {
@@ -47,9 +50,9 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 	for i, p := range opt.Trusted {
 		switch {
 		case !p.IsValid():
-			panic("middleware: RealIP: a trusted prefix is not valid")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: prefix %d is not valid", i)
 		case p.Addr().Is4In6() && p.Bits() < 96:
-			panic("middleware: RealIP: the trusted prefix " + p.String() + " is of IPv4 and IPv6; give one of each")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v is of IPv4 and IPv6; give one of each", p)
 		case p.Addr().Is4In6():
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
@@ -59,7 +62,7 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 			opt.walk(c, field)
 		}
 		return filter.Pass
-	})
+	}), nil
 }
 
 func (o *RealIPOptions) trustsPeer(addr string) bool {

@@ -29,18 +29,18 @@ type Refusal struct {
 	Header http.Header
 }
 
-// Refusals makes respond write the bodies of all refusals of the middleware
-// inside of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit,
-// RateLimit, ETag and Recover. Without it they are a line of text; those of
-// RateLimit are problem details if Accept names JSON. If respond is nil, it is
-// Problem, which writes problem details in JSON:
+// Refusals makes respond write the bodies of all refusals of the middleware inside
+// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit, ETag
+// and Recover. Without it they are a line of text, of ratelimit problem details if
+// Accept names JSON. If respond is nil, it is Problem, which writes problem details
+// in JSON:
 //
 //	h = middleware.Chain(mux, access.Wrap, middleware.Refusals(nil), middleware.Recover(nil), auth)
 //
-// respond sets Content-Type and returns the body. It is called once for each
-// kind of refusal and its result is cached, so it cannot depend on the request;
-// for RateLimit, whose Retry-After differs, it is called each time. It must be
-// safe for concurrent use.
+// respond sets Content-Type and returns the body. It is called once for each kind
+// of refusal and its answer is cached, so it cannot depend on the request; for
+// ratelimit, whose Retry-After differs, it is called each time. It must be safe for
+// concurrent use.
 //
 // If one Refusals is inside of another, the inner one is used. Responses of
 // handlers and routers, such as 404 and 405, are not changed. Response writers

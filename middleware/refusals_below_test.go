@@ -15,11 +15,11 @@ import (
 // The packages below refuse by the hook too.
 func TestRefusalsBelow(t *testing.T) {
 	t.Parallel()
-	auth, err := basicauth.New(basicauth.Options{Lookup: func(string) (string, bool) { return "", false }})
+	auth, err := basicauth.New(&basicauth.Options{Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := jwt.New(jwt.Options{
+	tokens, err := jwt.New(&jwt.Options{
 		Keys:   []jwt.Key{{Algorithm: "HS256", Key: make([]byte, 32)}},
 		Issuer: "https://issuer.example", Audience: []string{"api"},
 	})
@@ -27,7 +27,7 @@ func TestRefusalsBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tokens.Close()
-	for name, mw := range map[string]func(http.Handler) http.Handler{"basicauth": auth.Wrap, "jwt": tokens.Wrap} {
+	for name, mw := range map[string]func(http.Handler) http.Handler{"basicauth": auth, "jwt": tokens.Wrap} {
 		for _, credentials := range [][]string{nil, {"x"}, {"Bearer x", "Bearer y"}} {
 			want := http.StatusUnauthorized
 			if len(credentials) > 1 {

@@ -45,8 +45,9 @@ func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	})
 }
 
-// RequestIDOf returns the id that RequestID has set; "" outside of it.
-func RequestIDOf(v Values) string {
+// RequestIDOf returns the id that RequestID gave, "" if there is none. v is the
+// context of a request, or a *direct.Exchange.
+func RequestIDOf(v filter.Values) string {
 	if id, ok := v.Value(requestIDKey{}).(*requestID); ok {
 		return id.id
 	}

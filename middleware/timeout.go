@@ -21,8 +21,14 @@ import (
 
 var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 
-// Timeout limits the time of a handler. When it has passed, the request's
-// context is done (context.DeadlineExceeded), and:
+// TimeoutOptions are the options of Timeout.
+type TimeoutOptions struct {
+	// Limit is how long a handler may take. Default 60 s; negative: no limit.
+	Limit time.Duration
+}
+
+// Timeout gives a handler so much time. When it is over, the request's context
+// is done (context.DeadlineExceeded), and:
 //
 // - If the handler has sent nothing, 504 is sent at once. What it writes from
 // then on is not sent, and Write returns http.ErrHandlerTimeout.
@@ -38,12 +44,12 @@ var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 // the handler returns: it must observe its context. Reading the request's body,
 // and writing to a client that accepts nothing, are interrupted.
 //
-// A handler that takes over the connection with Hijack has no limit. Nor is
-// there one on the direct way, where nothing may block. Timeout panics if limit
-// is not positive.
-func Timeout(limit time.Duration) func(http.Handler) http.Handler {
-	if limit <= 0 {
-		panic("middleware: Timeout: the limit is not positive")
+// A handler that takes the connection with Hijack has it without a limit. On the
+// direct way, where nothing may wait, there is none either.
+func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
+	limit := or(options(o).Limit, time.Minute)
+	if limit < 0 {
+		return func(next http.Handler) http.Handler { return next }
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,

@@ -33,7 +33,7 @@ func TestTimeout(t *testing.T) {
 			if _, _, err := w.(http.Hijacker).Hijack(); !errors.Is(err, http.ErrHandlerTimeout) {
 				t.Errorf("Hijack: %v", err)
 			}
-		}), SecurityHeaders(nil), Timeout(time.Second))
+		}), SecurityHeaders(nil), Timeout(&TimeoutOptions{Limit: time.Second}))
 		began := time.Now()
 		a := plain(h, request("GET", "/", ""))
 		if a.Status != 504 || a.Body != "Gateway Timeout\n" || a.Header.Get("X-Handler") != "" || a.Header.Get("X-Late") != "" || a.Header.Get("X-Frame-Options") != "DENY" {
@@ -63,13 +63,13 @@ func TestTimeoutInTime(t *testing.T) {
 				time.Sleep(2 * time.Second) // fake time
 			}),
 		} {
-			a := plain(SecurityHeaders(nil)(Timeout(time.Second)(h)), request("GET", "/", ""))
+			a := plain(SecurityHeaders(nil)(Timeout(&TimeoutOptions{Limit: time.Second})(h)), request("GET", "/", ""))
 			if a.Status != 200 || a.Header.Get("X-A") != "1" || name != "nothing" && a.Body != "something" || a.Header.Get("X-Frame-Options") != "DENY" || name == "written" && a.Header.Get("X-T") != "trailer" {
 				t.Errorf("%s: got %v", name, a)
 			}
 		}
 		// Begun and cut.
-		h := Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+		h := Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "some")
 			<-r.Context().Done()
 			io.WriteString(w, "thing")
@@ -80,7 +80,7 @@ func TestTimeoutInTime(t *testing.T) {
 		}
 		// The client leaves: no 504.
 		ctx, cancel := context.WithCancel(t.Context())
-		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+		h = Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) {
 			cancel()
 			<-r.Context().Done()
 			if r.Context().Err() != context.Canceled {
@@ -91,15 +91,19 @@ func TestTimeoutInTime(t *testing.T) {
 			t.Errorf("got %v", a)
 		}
 		// A panic goes through.
-		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) { panic("on purpose") }))
+		h = Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) { panic("on purpose") }))
 		if !panics(func() { plain(h, request("GET", "/", "")) }) {
 			t.Error("no panic")
 		}
 	})
-	if !panics(func() { Timeout(0) }) {
-		t.Error("0 is taken")
+	for limit, want := range map[time.Duration]bool{0: true, time.Hour: true, -1: false} {
+		plain(Timeout(&TimeoutOptions{Limit: limit})(hf(func(_ http.ResponseWriter, r *http.Request) {
+			if _, has := r.Context().Deadline(); has != want {
+				t.Errorf("Limit %v: a deadline: got %v, want %v", limit, has, want)
+			}
+		})), request("GET", "/", ""))
 	}
-	if a, ok := directly(t, Timeout(time.Second)(hello), request("GET", "/", "")); !ok || a.Body != "hello" {
+	if a, ok := directly(t, Timeout(&TimeoutOptions{Limit: time.Second})(hello), request("GET", "/", "")); !ok || a.Body != "hello" {
 		t.Errorf("direct: %v", a)
 	}
 }
@@ -127,7 +131,7 @@ func dial(t *testing.T, url, request string) (net.Conn, func() string) {
 func TestTimeoutServers(t *testing.T) {
 	leave := make(chan struct{})
 	bodies := make(chan error, 1)
-	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/stuck":
 			<-leave // ignores its context
@@ -192,7 +196,7 @@ func TestTimeoutServers(t *testing.T) {
 // The tests above fail if a handler stays; this one, if a goroutine does.
 func TestTimeoutLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if one is left
-		h := Timeout(time.Hour)(hello)
+		h := Timeout(&TimeoutOptions{Limit: time.Hour})(hello)
 		for range 10 {
 			plain(h, request("GET", "/", ""))
 		}
@@ -202,7 +206,7 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 // A limit that is met when the time is over does not touch the server's header
 // while the 504 is being sent.
 func TestTimeoutBodyLimit(t *testing.T) {
-	short, inner, outer := Timeout(20*time.Millisecond), BodyLimit(1000), BodyLimit(1500)
+	short, inner, outer := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond}), BodyLimit(&BodyLimitOptions{MaxSize: 1000}), BodyLimit(&BodyLimitOptions{MaxSize: 1500})
 	foreign := func(next http.Handler) http.Handler {
 		return hf(func(w http.ResponseWriter, r *http.Request) {
 			r.Body = struct{ io.ReadCloser }{r.Body}
@@ -211,7 +215,7 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	}
 	for name, chain := range map[string][]func(http.Handler) http.Handler{
 		"inside": {short, inner}, "outside": {inner, short}, "outside, hidden": {inner, foreign, short},
-		"both outside": {inner, outer, short}, "between": {Timeout(time.Hour), inner, Compress(nil), short},
+		"both outside": {inner, outer, short}, "between": {Timeout(&TimeoutOptions{Limit: time.Hour}), inner, Must(Compress(nil)), short},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +242,7 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	// connection ends.
 	for _, begun := range []bool{false, true} {
 		for name, chain := range map[string][]func(http.Handler) http.Handler{
-			"inside": {Timeout(time.Hour), Compress(nil), Timeout(time.Hour), inner}, "outside": {inner, Timeout(time.Hour), Compress(nil), Timeout(time.Hour)},
+			"inside": {Timeout(&TimeoutOptions{Limit: time.Hour}), Must(Compress(nil)), Timeout(&TimeoutOptions{Limit: time.Hour}), inner}, "outside": {inner, Timeout(&TimeoutOptions{Limit: time.Hour}), Must(Compress(nil)), Timeout(&TimeoutOptions{Limit: time.Hour})},
 		} {
 			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
 				if begun {
@@ -268,7 +272,7 @@ func TestTimeoutBodyLimit(t *testing.T) {
 
 // Early hints leave no field in the 504 that describes another response.
 func TestTimeoutEarlyHints(t *testing.T) {
-	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Etag", `"a"`)
 		w.WriteHeader(http.StatusEarlyHints)
@@ -287,8 +291,8 @@ func TestTimeoutEarlyHints(t *testing.T) {
 // the response is the 504 and not an empty 200.
 func TestTimeoutReturnsFirst(t *testing.T) {
 	for range 20 {
-		a := plain(Timeout(10*time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
-			for range 5000 { // some are notified before expire is called
+		a := plain(Timeout(&TimeoutOptions{Limit: 10 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
+			for range 5000 { // some of which are told before expire is called
 				context.AfterFunc(r.Context(), func() {})
 			}
 			<-r.Context().Done()

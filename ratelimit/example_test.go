@@ -18,7 +18,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	h, err := ratelimit.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}), &ratelimit.Options{
+	limit, err := ratelimit.New(&ratelimit.Options{
 		Rules: []ratelimit.Rule{
 			{Name: "address", Rate: rate},
 			{Name: "all", Rate: ratelimit.Rate{Count: 1000, Per: time.Second}, Key: ratelimit.Everyone()},
@@ -27,6 +27,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	h := limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}))
 	for range 3 {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))

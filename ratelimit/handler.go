@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// Options are the options of Handler.
+// Options are the options of New.
 type Options struct {
 	// Store keeps the buckets. Default: a new Memory.
 	Store Store
@@ -45,8 +45,8 @@ type Rule struct {
 // Blocking, and no rule uses ByFunc. A request that the handler leaves to the plain
 // way gets its tokens back first, and is charged there.
 //
-// New returns an error if there are no rules, if two have the same Name, or if
-// NewLimit returns one.
+// New returns an error if there are no rules, if two have the same Name, if NewLimit
+// returns one, or if a Key cannot be used.
 func New(o *Options) (func(http.Handler) http.Handler, error) {
 	h, err := newHandler(o)
 	if err != nil {
@@ -65,7 +65,7 @@ func New(o *Options) (func(http.Handler) http.Handler, error) {
 
 func newHandler(o *Options) (*handler, error) {
 	if o == nil || len(o.Rules) == 0 {
-		return nil, errors.New("ratelimit: no rules")
+		return nil, errors.New("ratelimit: Rules: there are none")
 	}
 	h := &handler{store: o.Store, fields: !o.NoFields, rules: make([]*rule, len(o.Rules))}
 	if h.store == nil {
@@ -78,7 +78,10 @@ func newHandler(o *Options) (*handler, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(o.Rules[:i], func(p Rule) bool { return p.Name == r.Name }) {
-			return nil, fmt.Errorf("ratelimit: two rules have the name %q", r.Name)
+			return nil, fmt.Errorf("ratelimit: Rules: two have the name %q", r.Name)
+		}
+		if r.Key.err != nil {
+			return nil, fmt.Errorf("ratelimit: Rules: %s: Key: %w", r.Name, r.Key.err)
 		}
 		if r.Key.of == nil {
 			r.Key = ByAddress()
@@ -95,13 +98,16 @@ func newHandler(o *Options) (*handler, error) {
 	return h, nil
 }
 
-// Handler is New around next.
-func Handler(next http.Handler, o *Options) (http.Handler, error) {
-	wrap, err := New(o)
+// Must returns v, and panics if err is not nil. It is for constant options and rates:
+//
+//	limit := ratelimit.Must(ratelimit.New(&ratelimit.Options{
+//		Rules: []ratelimit.Rule{{Name: "address", Rate: ratelimit.Must(ratelimit.ParseRate("100/s"))}},
+//	}))
+func Must[T any](v T, err error) T {
 	if err != nil {
-		return nil, err
+		panic(err)
 	}
-	return wrap(next), nil
+	return v
 }
 
 // handler is immutable.

@@ -44,7 +44,7 @@ type answer struct {
 func ways(t *testing.T, next direct.Handler, o func() *Options, f func(t *testing.T, do func(r *http.Request) answer)) {
 	t.Helper()
 	make := func(next http.Handler) http.Handler {
-		h, err := Handler(next, o())
+		h, err := around(next, o())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,41 +250,54 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: got %.99q, %v", tt.name, got, secret)
 		}
 	}
-	for name, f := range map[string]func(){
-		"ByPrefix: lengths": func() { ByPrefix(-1, 64) }, "ByPrefix: lengths go": func() { ByPrefix(33, 64) },
-		"ByPrefix: lengths go to": func() { ByPrefix(32, -1) }, "ByPrefix: lengths go to 32": func() { ByPrefix(32, 129) },
-		"ByFunc: no function": func() { ByFunc(nil) }, "ByRequest: no function": func() { ByRequest(nil) },
-		`ByHeader: no request has a field ""`: func() { ByHeader("") }, `ByHeader: no request has a field "host"`: func() { ByHeader("host") },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: "+name) {
-					t.Errorf("%s: panics with %q", name, said)
-				}
-			}()
-			f()
-		}()
+}
+
+// around is New around next.
+func around(next http.Handler, o *Options) (http.Handler, error) {
+	limit, err := New(o)
+	if err != nil {
+		return nil, err
 	}
+	return limit(next), nil
 }
 
 func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	good := Rate{1, time.Second, 1}
-	for name, o := range map[string]*Options{
-		"nil":        nil,
-		"no rules":   {},
-		"no name":    {Rules: []Rule{{Rate: good}}},
-		"bad name":   {Rules: []Rule{{Name: `"`, Rate: good}}},
-		"no rate":    {Rules: []Rule{{Name: "a"}}},
-		"same names": {Rules: []Rule{{Name: "a", Rate: good}, {Name: "a", Rate: good}}},
+	rules := func(all ...Rule) *Options { return &Options{Rules: all} }
+	keyed := func(k Key) *Options { return rules(Rule{Name: "a", Rate: good, Key: k}) }
+	for want, o := range map[string]*Options{
+		"Rules: there are none":                                  nil,
+		"Rules: there":                                           {},
+		`name ""`:                                                rules(Rule{Rate: good}),
+		"name ":                                                  rules(Rule{Name: `"`, Rate: good}),
+		"a: rate ":                                               rules(Rule{Name: "a"}),
+		`Rules: two have the name "a"`:                           rules(Rule{Name: "a", Rate: good}, Rule{Name: "a", Rate: good}),
+		"Rules: a: Key: ByPrefix(-1, 64): ":                      keyed(ByPrefix(-1, 64)),
+		"Rules: a: Key: ByPrefix(33, 64): ":                      keyed(ByPrefix(33, 64)),
+		"Rules: a: Key: ByPrefix(32, -1): ":                      keyed(ByPrefix(32, -1)),
+		"Rules: a: Key: ByPrefix(32, 129): ":                     keyed(ByPrefix(32, 129)),
+		"Rules: a: Key: ByFunc: no function":                     keyed(ByFunc(nil)),
+		"Rules: a: Key: ByRequest: no function":                  keyed(ByRequest(nil)),
+		`Rules: a: Key: ByHeader: no request has a field ""`:     keyed(ByHeader("")),
+		`Rules: a: Key: ByHeader: no request has a field "host"`: keyed(ByHeader("host")),
 	} {
-		if h, err := Handler(hello, o); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
-			t.Errorf("%s: got %v, %v", name, h, err)
+		mw, err := New(o)
+		if mw != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+want) {
+			t.Errorf("got %v, want an error %q", err, "ratelimit: "+want)
 		}
+		func() {
+			defer func() {
+				if said, _ := recover().(error); said == nil || said.Error() != err.Error() {
+					t.Errorf("Must panics with %v, want %v", said, err)
+				}
+			}()
+			Must(New(o))
+		}()
 	}
 	for name, r := range map[string]Rule{"func": {Key: ByFunc(nil2)}, "route": {Key: ByRoute()}} {
 		r.Name, r.Rate = "a", good
-		h, err := Handler(hello, &Options{Rules: []Rule{r}})
+		h, err := around(hello, &Options{Rules: []Rule{r}})
 		if _, is := h.(direct.Handler); is != (name == "route") || err != nil {
 			t.Errorf("%s: direct is %v, %v", name, is, err)
 		}
@@ -310,7 +323,7 @@ func (m *maybe) ServeHTTP(w http.ResponseWriter, r *http.Request) { hello.ServeH
 func TestDeclinedIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	var c clock
-	h, err := Handler(&maybe{}, &Options{Store: NewMemory(&MemoryOptions{Clock: c.now}), Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}}}})
+	h, err := around(&maybe{}, &Options{Store: NewMemory(&MemoryOptions{Clock: c.now}), Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +392,7 @@ func TestHandlerAllocations(t *testing.T) {
 		{Name: "a", Rate: Rate{1000, time.Second, 1000}},
 		{Name: "b", Rate: Rate{1, time.Hour, 2000}, Key: ByHeader("X-Key")},
 	}}
-	h, err := Handler(direct.HandlerFunc(func(x *direct.Exchange) {}), o)
+	h, err := around(direct.HandlerFunc(func(x *direct.Exchange) {}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +415,7 @@ func TestHandlerAllocations(t *testing.T) {
 		}
 	}
 	o.NoFields = true
-	if h, err = Handler(direct.HandlerFunc(func(x *direct.Exchange) {}), o); err != nil {
+	if h, err = around(direct.HandlerFunc(func(x *direct.Exchange) {}), o); err != nil {
 		t.Fatal(err)
 	}
 	r := get("[2001:db8::1]:1", "X-Key", "sesame")
@@ -418,14 +431,14 @@ func TestHandlerInHandler(t *testing.T) {
 	t.Parallel()
 	o := func() *Options { return &Options{Rules: []Rule{{Name: "inner", Rate: Rate{1, time.Hour, 5}}}} }
 	for _, plain := range []bool{false, true} {
-		inner, err := Handler(hello, o())
+		inner, err := around(hello, o())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if plain {
 			inner = http.HandlerFunc(inner.ServeHTTP)
 		}
-		h, err := Handler(inner, &Options{Rules: []Rule{{Name: "outer", Rate: Rate{1, time.Hour, 9}}}})
+		h, err := around(inner, &Options{Rules: []Rule{{Name: "outer", Rate: Rate{1, time.Hour, 9}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,5 +470,32 @@ func request(r *http.Request) wire.Request {
 	return wire.Request{
 		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
 		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
+	}
+}
+
+// All that one New is put around shares its buckets, and stays direct.
+func TestNewShared(t *testing.T) {
+	t.Parallel()
+	limit := Must(New(&Options{
+		Store: NewMemory(&MemoryOptions{Clock: func() time.Duration { return time.Hour }}),
+		Rules: []Rule{{Name: "all", Rate: Rate{Count: 2, Per: time.Hour}}},
+	}))
+	hello := direct.NewResponse(200, nil, []byte("hello"))
+	a, b := limit(hello), limit(hello)
+	if _, ok := a.(direct.Handler); !ok {
+		t.Error("it is not direct")
+	}
+	ask := func(h http.Handler) int {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+		if rec.Code == 429 && rec.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		return rec.Code
+	}
+	for i, h := range []http.Handler{a, b, a, b} {
+		if got, want := ask(h), []int{200, 200, 429, 429}[i]; got != want {
+			t.Errorf("request %d: got %d, want %d", i, got, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -10,7 +11,8 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// A Key selects the bucket that a request is charged to. The zero Key is ByAddress.
+// A Key selects the bucket that a request is charged to. The zero Key is ByAddress. New
+// returns an error for a Key that cannot be used.
 //
 // Only addresses, routes and fixed names are stored in readable form. Other keys,
 // which may be credentials, are hashed in stores outside the process (SHA-256), so
@@ -23,6 +25,7 @@ type Key struct {
 	// v4 and v6 are ByPrefix's, if address is set.
 	address bool
 	v4, v6  int
+	err     error // New returns it
 }
 
 // ByAddress charges each client address, and for IPv6 each /64, the smallest network
@@ -31,11 +34,11 @@ type Key struct {
 // without an address, as on a unix socket, share one bucket.
 func ByAddress() Key { return ByPrefix(32, 64) }
 
-// ByPrefix is ByAddress with other prefix lengths, in bits. It panics if v4 is not
-// from 0 to 32, or v6 not from 0 to 128.
+// ByPrefix is ByAddress with other prefix lengths, in bits: v4 from 0 to 32, v6 from 0
+// to 128.
 func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
-		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
+		return Key{err: fmt.Errorf("ByPrefix(%d, %d): the lengths go to 32 and 128", v4, v6)}
 	}
 	return Key{address: true, v4: v4, v6: v6, of: func(dst []byte, c *filter.Call) []byte {
 		return appendAddress(dst, c.RemoteAddr(), v4, v6)
@@ -49,11 +52,11 @@ func Everyone() Key {
 
 // ByHeader charges each value of a header field, such as an API key. A request
 // without the field is charged to its address. A client that makes up values gets a
-// bucket for each: authenticate it first, or add a rule by address. ByHeader panics
-// for "" and for Host, which is not a field of the request; use ByRequest for it.
+// bucket for each: authenticate it first, or add a rule by address. Host is not a field
+// of the request; use ByRequest for it.
 func ByHeader(name string) Key {
 	if name == "" || strings.EqualFold(name, "Host") {
-		panic(fmt.Sprintf("ratelimit: ByHeader: no request has a field %q", name))
+		return Key{err: fmt.Errorf("ByHeader: no request has a field %q", name)}
 	}
 	return Key{secret: true, of: func(dst []byte, c *filter.Call) []byte {
 		v := c.RequestHeader(name)
@@ -65,10 +68,10 @@ func ByHeader(name string) Key {
 }
 
 // ByRequest charges each key that f appends to dst. A request for which f appends
-// nothing is charged to its address. ByRequest panics if f is nil.
+// nothing is charged to its address.
 func ByRequest(f func(dst []byte, c *filter.Call) []byte) Key {
 	if f == nil {
-		panic("ratelimit: ByRequest: no function")
+		return Key{err: errors.New("ByRequest: no function")}
 	}
 	return Key{secret: true, of: func(dst []byte, c *filter.Call) []byte {
 		n := len(dst)
@@ -81,12 +84,11 @@ func ByRequest(f func(dst []byte, c *filter.Call) []byte) Key {
 }
 
 // ByFunc charges each string that f returns, such as the subject of a verified
-// token. A request for which f returns "" is charged to its address. A Handler with
-// such a rule is not a direct.Handler; with ByRequest it can be. ByFunc panics if f
-// is nil.
+// token. A request for which f returns "" is charged to its address. A handler with
+// such a rule is not a direct.Handler; with ByRequest it can be.
 func ByFunc(f func(r *http.Request) string) Key {
 	if f == nil {
-		panic("ratelimit: ByFunc: no function")
+		return Key{err: errors.New("ByFunc: no function")}
 	}
 	return Key{plain: true, secret: true, of: func(dst []byte, c *filter.Call) []byte {
 		_, r := c.Plain()

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ type Memory struct {
 // defaults.
 type MemoryOptions struct {
 	// MaxKeys is about how many buckets are kept that are not full. Default
-	// 1,048,576, which take at most 32 MiB. When all are in use, a new key takes
+	// 1,048,576, which take at most 32 MiB; negative: no limit. When all are in use, a new key takes
 	// over the bucket of another key of the same limit, with the tokens left in
 	// it: of some keys, the one with most tokens left. (This is the Space-Saving
 	// algorithm. A flood of made-up keys gets no more tokens than that many
@@ -63,8 +64,11 @@ func NewMemory(o *MemoryOptions) *Memory {
 	if m.clock == nil {
 		m.clock, m.directs = wire.Clock, true
 	}
-	if m.maxKeys <= 0 {
+	switch {
+	case m.maxKeys == 0:
 		m.maxKeys = DefaultMaxKeys
+	case m.maxKeys < 0:
+		m.maxKeys = math.MaxInt
 	}
 	return m
 }

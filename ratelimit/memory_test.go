@@ -366,3 +366,17 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryWithoutLimit(t *testing.T) {
+	t.Parallel()
+	for most, limited := range map[int]bool{1: true, -1: false} {
+		m := NewMemory(&MemoryOptions{MaxKeys: most})
+		l := Must(NewLimit("a", Rate{1, time.Hour, 10}, m))
+		for i := range 100_000 {
+			l.Allow(t.Context(), strconv.Itoa(i), 1)
+		}
+		if n := m.Len(); n == 100_000 == limited {
+			t.Errorf("MaxKeys %d: %d keys", most, n)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func quickHandler(t *testing.T, next http.Handler, m *Memory, rate string) http.
 	if h, err := newHandler(o); err != nil || h.memory == nil {
 		t.Fatal("this does not go the quick way", err)
 	}
-	h, err := Handler(next, o)
+	h, err := around(next, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // refuser is a direct handler of which the next request will be refused.
 func refuser(t *testing.T) direct.Handler {
 	t.Helper()
-	h, err := Handler(hello, &Options{Rules: []Rule{
+	h, err := around(hello, &Options{Rules: []Rule{
 		{Name: "a", Rate: Rate{1, time.Hour, 1}}, {Name: "b", Rate: Rate{2, time.Hour, 1}, Key: Everyone()},
 	}})
 	if err != nil {

@@ -28,12 +28,13 @@ func TestByRoute(t *testing.T) {
 			if way == "plain" {
 				next = http.HandlerFunc(hello.ServeHTTP)
 			}
-			h, err := ratelimit.Handler(next, &ratelimit.Options{
+			limit, err := ratelimit.New(&ratelimit.Options{
 				Rules: []ratelimit.Rule{{Name: "route", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 2}, Key: ratelimit.ByRoute()}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
+			h := limit(next)
 			if _, is := h.(direct.Handler); is == (way == "plain") {
 				t.Errorf("direct is %v", is)
 			}
@@ -77,7 +78,7 @@ func TestKeysAreNotReadable(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	rate := ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}
 	token := func(dst []byte, c *filter.Call) []byte { return append(dst, c.RequestHeader("Authorization")...) }
-	h, err := ratelimit.Handler(http.NotFoundHandler(), &ratelimit.Options{Store: store, Rules: []ratelimit.Rule{
+	limit, err := ratelimit.New(&ratelimit.Options{Store: store, Rules: []ratelimit.Rule{
 		{Name: "header", Rate: rate, Key: ratelimit.ByHeader("Authorization")},
 		{Name: "request", Rate: rate, Key: ratelimit.ByRequest(token)},
 		{Name: "func", Rate: rate, Key: ratelimit.ByFunc(func(r *http.Request) string { return r.Header.Get("Authorization") })},
@@ -86,6 +87,7 @@ func TestKeysAreNotReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := limit(http.NotFoundHandler())
 	for range 2 {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", "sesame")

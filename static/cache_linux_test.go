@@ -220,7 +220,7 @@ func TestNoDescriptors(t *testing.T) {
 		files[fmt.Sprintf("%d.bin", i)] = noise(1000)
 	}
 	var log strings.Builder
-	s := newSite(t, files, &Options{CacheFileSize: -1, OpenFiles: 1000, ErrorLog: newLog(&log)})
+	s := newSite(t, files, &Options{CacheFileSize: -1, OpenFiles: 1000, Logger: newLog(&log)})
 	const limit = 40
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		t.Skip(err)

@@ -47,20 +47,20 @@ func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now
 	}
 }
 
-// log writes to ErrorLog, at most a line a second.
+// log reports an error to Logger, at most one a second.
 func (h *Handler) log(now int64, name string, err error) {
 	last := h.logged.Load()
 	if now-last >= int64(time.Second) && h.logged.CompareAndSwap(last, now) {
-		h.ErrorLog.Printf("static: %q: %v", name, err)
+		h.Logger.Error("a file cannot be served", "file", name, "error", err)
 	}
 }
 
-// noteOut logs a link that leads out of the folder, at most a line a minute:
+// noteOut logs a link that leads out of the folder, at most one a minute:
 // 404 alone would be hard to explain for the user who made it.
 func (h *Handler) noteOut(now int64, name string, err error) {
 	last := h.outward.Load()
 	if leadsOut(err) && now-last >= int64(time.Minute) && h.outward.CompareAndSwap(last, now) {
-		h.ErrorLog.Printf("static: %q: a link leads out of the folder; what is there is not served", name)
+		h.Logger.Warn("a link leads out of the folder; what is there is not served", "file", name)
 	}
 }
 

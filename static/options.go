@@ -3,7 +3,7 @@ package static
 import (
 	"fmt"
 	"io/fs"
-	"log"
+	"log/slog"
 	"os"
 	"path"
 	"strings"
@@ -47,24 +47,25 @@ type Options struct {
 	NoPrecompressed bool
 	// NoCompression disables compression of files that have no such sibling.
 	NoCompression bool
-	// CompressMax is the largest file, in bytes, that is compressed on the fly.
-	// Zero means 8 MiB.
+	// CompressMax is the largest file, in bytes, that is compressed on the fly, but
+	// never one larger than a quarter of CacheBytes. Default 8 MiB; negative: no
+	// other limit.
 	CompressMax int64
 	// CacheBytes is the memory, in bytes, for small files, their heads,
-	// compressed forms and listings. Zero means 64 MiB. Negative means no
-	// cache, and no compression on the fly.
+	// compressed forms and listings. Default 64 MiB; negative: none, and no
+	// compression on the fly.
 	CacheBytes int64
-	// CacheFileSize is the largest file, in bytes, that is kept in memory. Zero
-	// means 16 KiB, negative means none.
+	// CacheFileSize is the largest file, in bytes, that is kept in memory. Default
+	// 16 KiB; negative: none is.
 	CacheFileSize int64
 	// OpenFiles is the number of descriptors of larger files that are kept open.
-	// Zero means 4096 or a sixteenth of the process's limit, whichever is less.
-	// Negative means none.
+	// Default 4096 or a sixteenth of the process's limit, whichever is less;
+	// negative: none.
 	OpenFiles int
-	// ErrorLog receives errors of the file system, at most one line a second, and
-	// links that lead out of the folder, at most one line a minute. Nil means the
-	// standard logger.
-	ErrorLog *log.Logger
+	// Logger receives errors of the file system, at level Error and at most one a
+	// second, and links that lead out of the folder, at level Warn and at most one a
+	// minute. Default slog.Default.
+	Logger *slog.Logger
 }
 
 // A Rule sets fields of responses.
@@ -113,12 +114,14 @@ func newConfig(o *Options) (config, error) {
 	}
 	// One file must not fill the whole cache.
 	c.CacheFileSize = min(c.CacheFileSize, c.CacheBytes/4)
-	c.CompressMax = min(c.CompressMax, max(c.CacheBytes/4, 0))
+	if most := max(c.CacheBytes/4, 0); c.CompressMax < 0 || c.CompressMax > most {
+		c.CompressMax = most
+	}
 	if c.OpenFiles == 0 {
 		c.OpenFiles = min(defaultOpenFiles, sys.MaxFiles()/16)
 	}
-	if c.ErrorLog == nil {
-		c.ErrorLog = log.Default()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	for _, name := range c.Index {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {

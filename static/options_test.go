@@ -126,3 +126,26 @@ func TestImmutable(t *testing.T) {
 		}
 	}
 }
+
+// Zero is the default and negative is none, or no limit, in every field.
+func TestOptionDefaults(t *testing.T) {
+	t.Parallel()
+	type sizes struct{ compress, cache, file int64 }
+	for _, tt := range []struct {
+		name string
+		o    *Options
+		want sizes
+	}{
+		{"nil", nil, sizes{8 << 20, 64 << 20, 16 << 10}},
+		{"zero", &Options{}, sizes{8 << 20, 64 << 20, 16 << 10}},
+		{"no limit to compression", &Options{CompressMax: -1}, sizes{16 << 20, 64 << 20, 16 << 10}},
+		{"no files in memory", &Options{CacheFileSize: -1}, sizes{8 << 20, 64 << 20, -1}},
+		{"a small cache", &Options{CacheBytes: 1000, CompressMax: -1}, sizes{250, 1000, 250}},
+		{"no cache", &Options{CacheBytes: -1, CompressMax: -1}, sizes{0, -1, -1}},
+	} {
+		c, err := newConfig(tt.o)
+		if got := (sizes{c.CompressMax, c.CacheBytes, c.CacheFileSize}); got != tt.want || err != nil {
+			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
+		}
+	}
+}

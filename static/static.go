@@ -29,7 +29,7 @@ type Handler struct {
 	looked  atomic.Int64 // when the folder was last checked, by now
 	swapped atomic.Int64 // when another folder was found at its path
 	swept   atomic.Int64 // when descriptors were last swept
-	logged  atomic.Int64 // when ErrorLog last got a line
+	logged  atomic.Int64 // when Logger last got an error
 	outward atomic.Int64 // when it last got one about a link that leads out
 	closed  atomic.Bool
 

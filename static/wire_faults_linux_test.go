@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -64,7 +64,7 @@ func TestDiskError(t *testing.T) {
 			var out safeLog
 			h, err := static.NewFS(badFS{fstest.MapFS{
 				"small.txt": {Data: make([]byte, 1000), ModTime: time.Unix(1e9, 0)}, "large.bin": {Data: make([]byte, size), ModTime: time.Unix(1e9, 0)},
-			}, tt.good}, &static.Options{ErrorLog: log.New(&out, "", 0)})
+			}, tt.good}, &static.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestDiskError(t *testing.T) {
 func TestProcFiles(t *testing.T) {
 	t.Parallel()
 	var out safeLog
-	h := serveDir(t, fmt.Sprintf("/proc/%d", os.Getpid()), &static.Options{ErrorLog: log.New(&out, "", 0)})
+	h := serveDir(t, fmt.Sprintf("/proc/%d", os.Getpid()), &static.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	t.Run("on", func(t *testing.T) {
 		everyWay(t, func(t *testing.T, w way) {
 			c := newClient(t, w.serve(t, h))
@@ -216,7 +216,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			// Without a cache of descriptors there is nothing to be given back.
-			h := serveDir(t, dir, &static.Options{ErrorLog: log.New(io.Discard, "", 0), NoPrecompressed: true, OpenFiles: -1})
+			h := serveDir(t, dir, &static.Options{Logger: slog.New(slog.DiscardHandler), NoPrecompressed: true, OpenFiles: -1})
 			keeps := newClient(t, w.serve(t, serveDir(t, dir, &static.Options{NoPrecompressed: true})))
 			keeps.ask("GET", "/1.bin")
 			c := newClient(t, w.serve(t, h))

@@ -51,11 +51,11 @@ func ways() (all []way) {
 		all = append(all, way{name, func(t testing.TB, h http.Handler) string { return onChert(t, h, e, p) }})
 	}
 	if sys.HavePoller {
-		on("inline", chert.EngineLoops, chert.Inline)
-		on("adaptive", chert.EngineLoops, chert.Adaptive)
-		on("pooled", chert.EngineLoops, chert.Pooled)
+		on("inline", chert.EngineLoops, chert.PlacementInline)
+		on("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
+		on("pooled", chert.EngineLoops, chert.PlacementPooled)
 	}
-	on("goroutines", chert.EngineGoroutines, chert.Adaptive)
+	on("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
 	return append(all, way{"nethttp", onNetHTTP})
 }
 

@@ -342,9 +342,9 @@ func FuzzTarget(f *testing.F) {
 	var addrs []string
 	for _, o := range guardedOptions() {
 		h := serveDir(f, dir, o)
-		addrs = append(addrs, onChert(f, h, chert.EngineAuto, chert.Adaptive))
+		addrs = append(addrs, onChert(f, h, chert.EngineAuto, chert.PlacementAdaptive))
 	}
-	plain := onChert(f, serveDir(f, dir, nil), chert.EngineAuto, chert.Adaptive)
+	plain := onChert(f, serveDir(f, dir, nil), chert.EngineAuto, chert.PlacementAdaptive)
 	f.Fuzz(func(t *testing.T, target string) {
 		if len(target) > 4<<10 {
 			return // the table has longer ones; minimizing them takes the fuzzer a minute

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/middleware"
@@ -70,18 +73,49 @@ func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
 	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
 }
 
-// errors returns the logger of the server's errors. They have the format of the access log if that is text or JSON,
-// so that one parser can read all of stderr while the server runs. The formats of web servers have no lines for
-// errors.
-func (f logFormat) errors(w io.Writer) *log.Logger {
-	var h slog.Handler
+// errors is what the server reports its errors through. They have the format of the access log if that has one for
+// them, so that one parser can read all of stderr while the server runs. Those of web servers have none.
+func (f logFormat) errors(w io.Writer) slog.Handler {
 	switch f {
 	case logText:
-		h = slog.NewTextHandler(w, nil)
+		return slog.NewTextHandler(w, nil)
 	case logJSON:
-		h = slog.NewJSONHandler(w, nil)
-	default:
-		return log.New(w, "chert: ", 0)
+		return slog.NewJSONHandler(w, nil)
 	}
-	return slog.NewLogLogger(h, slog.LevelError)
+	return lineHandler{to: log.New(w, "chert: ", 0)}
+}
+
+// A lineHandler writes records for people: the message, and what belongs to it.
+type lineHandler struct {
+	to    *log.Logger
+	attrs string // of WithAttrs, as they are written
+}
+
+func (h lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message + h.attrs
+	r.Attrs(func(a slog.Attr) bool {
+		line += showAttr(a)
+		return true
+	})
+	return h.to.Output(2, line)
+}
+
+func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.attrs += showAttr(a)
+	}
+	return h
+}
+
+func (h lineHandler) WithGroup(string) slog.Handler { return h }
+
+// showAttr is ` key=value`, quoted unless it is a word: names of files and what systems say cannot forge a line.
+func showAttr(a slog.Attr) string {
+	v := a.Value.Resolve().String()
+	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }) {
+		v = strconv.Quote(v)
+	}
+	return " " + a.Key + "=" + v
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -180,14 +181,26 @@ func TestLogFormatsOfErrors(t *testing.T) {
 		logText:  `^time=\S+ level=ERROR msg="it failed"\n$`, logJSON: `^\{"time":"[^"]+","level":"ERROR","msg":"it failed"\}\n$`,
 	} {
 		var out bytes.Buffer
-		format.errors(&out).Print("it failed")
+		slog.NewLogLogger(format.errors(&out), slog.LevelError).Print("it failed")
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%s: %q", format, out.String())
 		}
 	}
 }
 
-// logged returns a front of h that logs to w, each line at once.
+// What a record says besides its message is on the same line, whatever is in it.
+func TestErrorsForPeople(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := slog.New(logOff.errors(&out)).With("site", "a.example")
+	l.Error("a file cannot be served", "file", "a\nchert: b.txt", "n", 3, "error", errors.New("disk"), "none", "")
+	l.Debug("not for people")
+	if want := `chert: a file cannot be served site=a.example file="a\nchert: b.txt" n=3 error=disk none=""` + "\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// logged is h behind a front that logs to w, each line at once.
 func logged(w io.Writer, h http.Handler) *front {
 	log := newLog(w)
 	log.Close()

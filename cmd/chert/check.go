@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
@@ -61,7 +61,7 @@ func check(file string, stdout, stderr io.Writer) error {
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
 		var all *sites
-		if all, err = buildSites(cfg, log.New(io.Discard, "", 0)); err == nil {
+		if all, err = buildSites(cfg, slog.New(slog.DiscardHandler)); err == nil {
 			all.close()
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
 			return nil

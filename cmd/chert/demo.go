@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -87,7 +88,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	defer release()
 	out := newLog(stderr)
 	defer out.Close()
-	errs := o.log.errors(out)
+	handler := o.log.errors(out)
+	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs}
 	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, reload: func() { errs.Print("the demo has nothing to reload") }}
@@ -98,7 +100,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	ls := listeners(s.bindings)
-	opts := demo.Options{Errors: errs, At: demoAt(opened(ls[0]))}
+	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
 		opts.Log, srv.Refused = access.Wrap, access.Refused
 	}

@@ -21,5 +21,6 @@ func behind(h http.Handler, p config.Proxies) http.Handler {
 	if len(p.Prefixes) == 0 && !p.Unix {
 		return h
 	}
-	return middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix})(h)
+	// config.Proxies.Add refuses the prefixes that RealIP would.
+	return middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix}))(h)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,9 +73,9 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	return r, nil
 }
 
-// limited wraps h with limits. memory is the store of the process, which outlives a reload, so that clients do not
-// get new buckets. The closer may be nil.
-func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
+// limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
+// buckets by it. The closer may be nil.
+func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil
 	}
@@ -95,16 +95,19 @@ func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs 
 		}
 		opts.Store, closer = store, store
 	}
-	limited, err := ratelimit.Handler(h, opts)
-	if err != nil && closer != nil {
-		closer.Close()
+	limit, err := ratelimit.New(opts)
+	if err != nil {
+		if closer != nil {
+			closer.Close()
+		}
+		return nil, nil, err
 	}
-	return limited, closer, err
+	return limit(h), closer, nil
 }
 
-// openStore opens the store and checks that it can be used.
-func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (*redisstore.Store, error) {
-	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Report: func(line string) { errs.Print(line) }}
+// openStore makes sure that the store can be used.
+func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (*redisstore.Store, error) {
+	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Logger: errs}
 	if r.Failure != "" {
 		var err error
 		if o.Failure, err = redisstore.ParseFailure(r.Failure); err != nil {

@@ -193,8 +193,11 @@ func TestRateStoreDies(t *testing.T) {
 			if after := last.Header.Get("Retry-After"); (after == "") != (status == 200) {
 				t.Errorf("Retry-After %q", after)
 			}
-			line := "chert: rate limits: redis at " + srv.Addr + " "
+			line := `chert: rate limits: Redis fails, ` // and what that means
 			until(t, func() bool { return strings.Contains(p.stderr.String(), line) })
+			if got := p.stderr.String(); !strings.Contains(got, `error="redis at `+srv.Addr+" ") {
+				t.Errorf("logged %q, want the error and the address", got)
+			}
 			srv.Restart()
 			until(t, func() bool {
 				got, last := statuses(t, p.urls[0], 1)

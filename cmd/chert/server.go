@@ -1,10 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ type server struct {
 	log    *middleware.LineWriter              // to stderr
 	logs   map[logFormat]*middleware.AccessLog // to log; generations share them
 	errsTo errorOutput
+	logger *slog.Logger // to errsTo, as errs
 	front  front
 	memory *ratelimit.Memory // of limits, as long as the server runs
 	conns  connLimits        // from the start
@@ -49,7 +51,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		stdout = io.Discard
 	}
 	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
-	s.service = service{stdout: stdout, reload: s.reloadAll, errs: log.New(&s.errsTo, "", 0)}
+	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
+	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
 	s.front.log = s.log
 	s.errsTo.set(o.log, s.log, stderr)
@@ -74,8 +77,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
-		// Every request waits for the store: on the loop one after the other, on goroutines concurrently.
-		s.srv.Placement = chert.Pooled
+		// Every request waits for the store: on the loop one after the other, in the pool side by side.
+		s.srv.Placement = chert.PlacementPooled
 	}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *server) load() (*setup, error) {
 	up := &setup{format: o.log, timeout: o.shutdownTimeout}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
-		h, err := o.openFolder(s.errs)
+		h, err := o.openFolder(s.logger)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +116,7 @@ func (s *server) load() (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := buildSites(cfg, s.errs)
+	all, err := buildSites(cfg, s.logger)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
@@ -150,7 +153,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
 	var store io.Closer
 	if err == nil {
-		h, store, err = limited(h, r, s.memory, s.errs)
+		h, store, err = limited(h, r, s.memory, s.logger)
 	}
 	if err != nil {
 		for _, f := range files {
@@ -207,8 +210,8 @@ func (s *server) reloadAll() {
 	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings)))
 }
 
-// errorOutput is the destination of the server's errors. It is safe to change during use.
-type errorOutput struct{ to atomic.Pointer[log.Logger] }
+// errorOutput is the slog.Handler of the server's errors. Its format may be changed while they come.
+type errorOutput struct{ to atomic.Pointer[slog.Handler] }
 
 // set selects the format. Without a log of requests errors are few and are not buffered.
 func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
@@ -216,15 +219,27 @@ func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Write
 	if f == logOff {
 		to = stderr
 	}
-	o.to.Store(f.errors(to))
+	h := f.errors(to)
+	o.to.Store(&h)
 }
 
-func (o *errorOutput) Write(line []byte) (int, error) {
-	o.to.Load().Print(strings.TrimSuffix(string(line), "\n"))
-	return len(line), nil
+func (o *errorOutput) handler() slog.Handler { return *o.to.Load() }
+
+func (o *errorOutput) Enabled(ctx context.Context, l slog.Level) bool {
+	return o.handler().Enabled(ctx, l)
 }
 
-// showFolder returns the absolute path of a folder for messages.
+func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
+	return o.handler().Handle(ctx, r)
+}
+
+// WithAttrs keeps the format of now: nothing here uses it.
+func (o *errorOutput) WithAttrs(attrs []slog.Attr) slog.Handler { return o.handler().WithAttrs(attrs) }
+
+// WithGroup keeps the format of now.
+func (o *errorOutput) WithGroup(name string) slog.Handler { return o.handler().WithGroup(name) }
+
+// showFolder is the whole path of a folder.
 func showFolder(dir string) string { return quote(absolute(dir)) }
 
 // absolute returns the absolute path of a file or folder; "" stays "".

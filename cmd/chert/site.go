@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,12 +15,12 @@ import (
 )
 
 // openFolder opens the folder of a command line without a configuration file.
-func (o *serveOptions) openFolder(errs *log.Logger) (*static.Handler, error) {
+func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 	if err := o.explainFolder(); err != nil {
 		return nil, err
 	}
 	opts := o.files.options()
-	opts.ErrorLog = errs
+	opts.Logger = errs
 	for _, f := range []struct{ flag, name string }{{"--spa", opts.SPA}, {"--not-found", opts.NotFound}} {
 		if f.name == "" {
 			continue
@@ -39,11 +39,11 @@ type sites struct {
 }
 
 // buildSites opens the folders of all sites or of none.
-func buildSites(cfg *config.Config, errs *log.Logger) (*sites, error) {
+func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 	s := &sites{}
 	for _, site := range cfg.Sites {
 		opts := site.Options
-		opts.ErrorLog = errs
+		opts.Logger = errs
 		h, err := static.New(site.Root, &opts)
 		if err != nil {
 			s.close()

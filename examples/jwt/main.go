@@ -20,7 +20,7 @@ func main() {
 	issuer := flag.String("issuer", "", "who issues the tokens")
 	audience := flag.String("audience", "example", "for whom the tokens are")
 	flag.Parse()
-	v, err := jwt.New(jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
+	v, err := jwt.New(&jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func main() {
 func handler(v *jwt.Verifier) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /me", v.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s, issued by %v\n", middleware.User(r.Context()), jwt.ClaimsOf(r.Context())["iss"])
+		fmt.Fprintf(w, "%s, issued by %v\n", middleware.UserOf(r.Context()), jwt.ClaimsOf(r.Context())["iss"])
 	})))
 	return mux
 }

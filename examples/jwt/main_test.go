@@ -157,7 +157,7 @@ func verifier(t *testing.T, o jwt.Options) *jwt.Verifier {
 		o.Now = func() time.Time { return now }
 	}
 	o.Logger = slog.New(slog.DiscardHandler)
-	v, err := jwt.New(o)
+	v, err := jwt.New(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func verifier(t *testing.T, o jwt.Options) *jwt.Verifier {
 }
 
 func protected(v *jwt.Verifier) http.Handler {
-	return v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.User(x)) }))
+	return v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.UserOf(x)) }))
 }
 
 func bearer(token string) *http.Request {
@@ -192,7 +192,7 @@ func ask(t *testing.T, v *jwt.Verifier, token string) (int, string) {
 	if answered && (a.Status != rec.Code || string(a.Body) != rec.Body.String()) {
 		t.Errorf("direct %d %q, plain %d %q", a.Status, a.Body, rec.Code, rec.Body)
 	}
-	if got := rec.Header().Get("WWW-Authenticate"); rec.Code == 401 && got != `Bearer realm="api", error="invalid_token"` {
+	if got := rec.Header().Get("WWW-Authenticate"); rec.Code == 401 && got != `Bearer realm="restricted", error="invalid_token"` {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}
 	return rec.Code, rec.Body.String()

@@ -148,7 +148,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		set := newIssuer(t, published(ec256.Public(), "old"))
 		c := new(clock)
-		v := verifier(t, jwt.Options{JWKS: set.srv.URL, Cache: 100, Now: c.now})
+		v := verifier(t, jwt.Options{JWKS: set.srv.URL, CacheSize: 100, Now: c.now})
 		s := e.Start(t, handler(v))
 		before, after := sign(jwa.ES256(), ec256, claims(), "kid", "old"), sign(jwa.RS256(), rsaKey, claims(), "kid", "new")
 		round := func(tokens ...string) {

@@ -89,7 +89,7 @@ func (a *app) either() map[string]direct.HandlerFunc {
 		"GET /teapot": func(x *direct.Exchange) { x.SetStatus(http.StatusTeapot); x.WriteString("tea") },
 		"GET /panic":  func(*direct.Exchange) { panic("on purpose") },
 		"GET /who": func(x *direct.Exchange) {
-			fmt.Fprintf(x, "%s %s %s", middleware.User(x), x.RemoteAddr(), middleware.RequestIDOf(x))
+			fmt.Fprintf(x, "%s %s %s", middleware.UserOf(x), x.RemoteAddr(), middleware.RequestIDOf(x))
 		},
 		"POST /echo": func(x *direct.Exchange) { x.Write(x.Body()) },
 	}
@@ -108,7 +108,7 @@ func (a *app) handlers() map[string]http.HandlerFunc {
 	}
 	all["GET /panic"] = func(http.ResponseWriter, *http.Request) { panic("on purpose") }
 	all["GET /who"] = func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s %s %s", middleware.User(r.Context()), r.RemoteAddr, middleware.RequestIDOf(r.Context()))
+		fmt.Fprintf(w, "%s %s %s", middleware.UserOf(r.Context()), r.RemoteAddr, middleware.RequestIDOf(r.Context()))
 	}
 	all["POST /echo"] = func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

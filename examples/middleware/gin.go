@@ -14,7 +14,7 @@ import (
 //
 //	r := gin.New()
 //	r.SetTrustedProxies(nil) // RealIP finds out the address, for c.ClientIP too
-//	r.Use(ginned(middleware.Compress(nil)), ginned(middleware.ETag(nil)))
+//	r.Use(ginned(middleware.Must(middleware.Compress(nil))), ginned(middleware.ETag(nil)))
 //
 // Handlers inside of m see its request and its response writer as c.Request and
 // c.Writer; when m returns, c has the outer ones back. If m does not pass the

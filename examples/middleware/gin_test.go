@@ -35,7 +35,7 @@ func TestGinned(t *testing.T) {
 		}
 	}
 	r := gin.New()
-	r.Use(gin.RecoveryWithWriter(io.Discard), look(outside), ginned(access.Wrap), ginned(middleware.Timeout(time.Hour)), ginned(middleware.Compress(nil)), look(inside))
+	r.Use(gin.RecoveryWithWriter(io.Discard), look(outside), ginned(access.Wrap), ginned(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), ginned(middleware.Must(middleware.Compress(nil))), look(inside))
 	r.GET("/json", func(c *gin.Context) { c.JSON(http.StatusCreated, gin.H{"a": 1}) })
 	r.GET("/empty", func(c *gin.Context) { c.Status(http.StatusNoContent) })
 	r.GET("/nothing", func(*gin.Context) {})
@@ -82,7 +82,7 @@ func TestGinnedAborts(t *testing.T) {
 	r.Use(gin.RecoveryWithWriter(&log))
 	r.GET("/caught", ginned(quiet), func(*gin.Context) { panic("on purpose") }, never)
 	r.GET("/refused", ginned(bearer), never)
-	r.GET("/through", ginned(middleware.Timeout(time.Hour)), func(*gin.Context) { panic("on purpose") }, never)
+	r.GET("/through", ginned(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), func(*gin.Context) { panic("on purpose") }, never)
 	s := engines.NetHTTP.Start(t, r)
 	s.Expect(t, "GET", "/caught", "", 500, "Internal Server Error\n")
 	s.Expect(t, "GET", "/refused", "", 401, "Unauthorized\n")

@@ -66,7 +66,7 @@ func TestRoutes(t *testing.T) {
 		}
 		s.Expect(t, "GET", "/hello", "", 304, "", append([]string{"If-None-Match", res.Header.Get("Etag")}, auth...)...)
 		res = s.Expect(t, "GET", "/hello", "", 401, "Unauthorized\n")
-		if res.Header.Get("WWW-Authenticate") != `Bearer realm="api"` {
+		if res.Header.Get("WWW-Authenticate") != `Bearer realm="restricted"` {
 			t.Errorf("got %v", res.Header)
 		}
 		for range 2 { // the connection is kept

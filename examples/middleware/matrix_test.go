@@ -62,25 +62,25 @@ var matrix = []entry{
 		s.Expect(t, "GET", "/who", "", 200, " 198.51.100.7:0 ", "X-Forwarded-For", "192.0.2.1, 198.51.100.7")
 	}},
 	{name: "Bearer", mw: always(bearer), fields: []string{"Authorization", "Bearer secret"}, effect: func(t *testing.T, start func(mw wrapper) *site) {
-		admits(t, start(bearer), `Bearer realm="api"`, "Bearer secret", "Bearer another")
+		admits(t, start(bearer), `Bearer realm="restricted"`, "Bearer secret", "Bearer another")
 	}},
 	{name: "jwt", mw: tokens, fields: []string{"Authorization", "Bearer " + token(jwtSecret)}, effect: func(t *testing.T, start func(mw wrapper) *site) {
-		admits(t, start(tokens(t)), `Bearer realm="api"`, "Bearer "+token(jwtSecret), "Bearer "+token(strings.Repeat("y", 32)))
+		admits(t, start(tokens(t)), `Bearer realm="restricted"`, "Bearer "+token(jwtSecret), "Bearer "+token(strings.Repeat("y", 32)))
 	}},
 	{name: "basicauth", mw: passwords, fields: []string{"Authorization", basic("secret")}, effect: func(t *testing.T, start func(mw wrapper) *site) {
 		admits(t, start(passwords(t)), `Basic realm="restricted", charset="UTF-8"`, basic("secret"), basic("another"))
 	}},
-	{name: "BodyLimit", mw: always(middleware.BodyLimit(1 << 20)), effect: limits},
-	{name: "Timeout", mw: always(middleware.Timeout(time.Hour)), effect: func(t *testing.T, start func(mw wrapper) *site) {
-		s := start(middleware.Timeout(10 * time.Millisecond))
+	{name: "BodyLimit", mw: always(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1 << 20})), effect: limits},
+	{name: "Timeout", mw: always(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), effect: func(t *testing.T, start func(mw wrapper) *site) {
+		s := start(middleware.Timeout(&middleware.TimeoutOptions{Limit: 10 * time.Millisecond}))
 		s.Expect(t, "GET", "/slow", "", 504, "Gateway Timeout\n")
-		s = start(middleware.Timeout(time.Hour))
+		s = start(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour}))
 		if res := s.Expect(t, "GET", "/page", "", 200, page); res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("got %v", res.Header)
 		}
 	}},
-	{name: "InFlight", mw: always(middleware.InFlight(100, nil)), effect: full},
-	{name: "Compress", mw: always(middleware.Compress(nil)), effect: compresses},
+	{name: "InFlight", mw: always(middleware.InFlight(&middleware.InFlightOptions{Max: 100})), effect: full},
+	{name: "Compress", mw: always(middleware.Must(middleware.Compress(nil))), effect: compresses},
 	{name: "CORS", mw: always(cors), effect: func(t *testing.T, start func(mw wrapper) *site) {
 		s := start(cors)
 		res := s.Expect(t, "OPTIONS", "/page", "", 204, "", "Origin", "https://a.example", "Access-Control-Request-Method", "PUT")
@@ -186,13 +186,13 @@ func (s *site) together(t *testing.T, fields []string) {
 }
 
 var (
-	realIP = middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	bearer = middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}})
-	cors   = middleware.CORS(middleware.CORSOptions{Origins: []string{"https://a.example"}, Methods: []string{"PUT"}})
+	realIP = middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
+	bearer = middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}}))
+	cors   = middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}, Methods: []string{"PUT"}}))
 )
 
 func rate(n int64) wrapper {
-	return middleware.RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: n, Per: time.Hour}}}})
+	return ratelimit.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: n, Per: time.Hour}}}}))
 }
 
 func loggerTo(w io.Writer) wrapper {
@@ -275,7 +275,7 @@ func token(secret string) string {
 }
 
 func tokens(t *testing.T) wrapper {
-	v, err := jwt.New(jwt.Options{Keys: []jwt.Key{{Algorithm: "HS256", Key: []byte(jwtSecret)}}, AnyIssuer: true, AnyAudience: true})
+	v, err := jwt.New(&jwt.Options{Keys: []jwt.Key{{Algorithm: "HS256", Key: []byte(jwtSecret)}}, AnyIssuer: true, AnyAudience: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,16 +288,16 @@ func basic(password string) string {
 }
 
 func passwords(t *testing.T) wrapper {
-	// bcrypt of "secret", with the lowest cost.
-	a, err := basicauth.New(basicauth.Options{Users: map[string]string{"ann": "$2a$04$yB7xt9t8tdKnanZo/9HK8.16viLFPO150pGUs7QPtQ2yr.7GMHEaO"}})
+	// bcrypt of "secret", of the least cost.
+	a, err := basicauth.New(&basicauth.Options{Users: map[string]string{"ann": "$2a$04$yB7xt9t8tdKnanZo/9HK8.16viLFPO150pGUs7QPtQ2yr.7GMHEaO"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Wrap
+	return a
 }
 
 func limits(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.BodyLimit(1000))
+	s := start(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1000}))
 	for n, status := range map[int]int{0: 200, 1000: 200, 1001: 413} {
 		body, want := strings.Repeat("x", n), "Request Entity Too Large\n"
 		if status == 200 {
@@ -312,7 +312,7 @@ func limits(t *testing.T, start func(mw wrapper) *site) {
 }
 
 func full(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.InFlight(1, nil))
+	s := start(middleware.InFlight(&middleware.InFlightOptions{Max: 1}))
 	held := make(chan error)
 	go func() {
 		res, err := s.Client.Get(s.URL + "/hold")
@@ -333,7 +333,7 @@ func full(t *testing.T, start func(mw wrapper) *site) {
 }
 
 func compresses(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.Compress(nil))
+	s := start(middleware.Must(middleware.Compress(nil)))
 	res, coded := s.Do(t, "GET", "/page", nil, "Accept-Encoding", "gzip")
 	if h := res.Header; h.Get("Content-Encoding") != "gzip" || h.Get("Vary") != "Accept-Encoding" || len(coded) > len(page)/10 {
 		t.Errorf("got %v, %d bytes", h, len(coded))

@@ -72,15 +72,18 @@ var policy = []rule{
 	// How everything that refuses requests finds the hook for refusals,
 	// including ratelimit, which does not depend on middleware.
 	{pkg: "internal/refusal", may: "direct direct/wire"},
+	// The name of the authenticated client: filter sets it, the rest of middleware
+	// and its users read it.
+	{pkg: "internal/user"},
 	{pkg: "router", may: "direct direct/wire"},
-	// How ratelimit, middleware and users write a rule once for both ways.
-	// Below ratelimit, which does not depend on middleware.
-	{pkg: "filter", may: "direct direct/wire internal/refusal"},
+	// How ratelimit, middleware and users write a rule once for both ways. Below
+	// ratelimit, which knows no middleware.
+	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},
 	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal"},
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter ratelimit internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal middleware/internal/wrap"},
+	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal internal/user middleware/internal/wrap"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},

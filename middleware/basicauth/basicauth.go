@@ -26,34 +26,34 @@ type Options struct {
 	Users map[string]string
 	// Lookup, if not nil, is called instead, concurrently. It may block.
 	Lookup func(name string) (hash string, ok bool)
-	// Realm is sent to clients that are refused; "": "restricted". Printable
-	// ASCII.
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
 	Realm string
-	// CacheSize is how many verified credentials are cached, so that bcrypt,
-	// which deliberately takes some 50 ms, does not run for each request; 0:
-	// 1024, negative: none.
+	// CacheSize is how many verified credentials are remembered, so that bcrypt,
+	// which takes some 50 ms on purpose, is not done for each request. Default 1024;
+	// negative: none.
 	CacheSize int
-	// CacheFor is how long credentials stay in the cache; 0: 5 minutes. A
-	// password that was changed in Lookup is accepted for so long.
+	// CacheFor is how long they are remembered. Default 5 minutes; negative: not at
+	// all. A password that Lookup does not know any more is good for so long.
 	CacheFor time.Duration
-	// Parallel is how many hashes are computed at a time; 0: half of
-	// GOMAXPROCS, at least one; negative: an error. Each keeps a core busy:
-	// without a limit, guessing would take the whole machine.
+	// Parallel is how many hashes are computed at a time. Default half of GOMAXPROCS,
+	// at least one; negative: no limit. Each keeps a core busy: without a limit,
+	// guessing takes the machine.
 	Parallel int
-	// Queue is how many requests may wait for that; beyond it, the response is
-	// 503; 0: 64, negative: none.
+	// Queue is how many requests may wait for that; beyond, they are answered 503.
+	// Default 64; negative: none.
 	Queue int
-	// Cost is the bcrypt cost of a name that Lookup does not know; 0:
-	// bcrypt.DefaultCost. It should be that of the hashes.
+	// Cost is what an unknown name costs if Lookup is used, and should be that of the
+	// hashes. Default bcrypt.DefaultCost; negative, like all that is not from
+	// bcrypt.MinCost to bcrypt.MaxCost, is an error: without a cost the time would
+	// tell which names exist.
 	Cost int
 }
 
-// Auth admits requests with a valid name and password. Its methods are safe for
-// concurrent use.
-type Auth struct {
+type auth struct {
 	o     Options
 	cache cache
-	slots chan struct{}
+	slots chan struct{} // of Parallel; nil without a limit
 	queue atomic.Int64
 	dummy []byte // an unknown name is compared with this hash
 
@@ -93,20 +93,35 @@ func Hash(password string) (string, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// New makes an Auth. It is an error if there are neither Users nor Lookup,
-// since every request would be refused, if a hash is not bcrypt's, if a name
-// has a colon, which no client could send (RFC 7617 section 2), if Parallel is
-// negative, Cost above bcrypt.MaxCost, or Realm not printable ASCII.
-func New(o Options) (*Auth, error) {
-	if o.Parallel < 0 {
-		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
+// New returns middleware that admits requests with a name and its password, which is
+// then middleware.UserOf. The others are answered 401, or 400 if they have several
+// credentials. How long that takes does not tell whether a name exists, if all hashes
+// have the same cost. All handlers that it wraps share what is remembered.
+//
+// On the direct way, credentials that are remembered are admitted; others are
+// verified on the plain way, since that takes long.
+//
+// New returns an error if there are neither Users nor Lookup, since every request would
+// be refused, if a hash is not bcrypt's, if a name has a colon, which no client could
+// send (RFC 7617 section 2), or if Cost or Realm cannot be used.
+func New(o *Options) (func(http.Handler) http.Handler, error) {
+	if o == nil {
+		o = &Options{}
 	}
+	a, err := newAuth(*o)
+	if err != nil {
+		return nil, err
+	}
+	return a.wrap, nil
+}
+
+func newAuth(o Options) (*auth, error) {
 	if len(o.Users) == 0 && o.Lookup == nil {
 		return nil, errors.New("basicauth: neither Users nor Lookup, so every request would be refused; " +
 			"set Options.Users to hashes by name: " + howToHash)
 	}
-	if o.Cost > bcrypt.MaxCost {
-		return nil, fmt.Errorf("basicauth: %w", bcrypt.InvalidCostError(o.Cost))
+	if o.Cost != 0 && (o.Cost < bcrypt.MinCost || o.Cost > bcrypt.MaxCost) {
+		return nil, fmt.Errorf("basicauth: Cost: %w", bcrypt.InvalidCostError(o.Cost))
 	}
 	orDefault := func(v *int, def int) {
 		if *v == 0 {
@@ -120,24 +135,24 @@ func New(o Options) (*Auth, error) {
 	if o.CacheFor == 0 {
 		o.CacheFor = 5 * time.Minute
 	}
-	if o.Realm == "" {
-		o.Realm = "restricted"
-	}
 	cost := o.Cost
 	if o.Lookup == nil {
 		cost = bcrypt.MinCost
 		for name, hash := range o.Users {
 			if strings.Contains(name, ":") {
-				return nil, fmt.Errorf("basicauth: the name %q could never be sent: a colon ends it", name)
+				return nil, fmt.Errorf("basicauth: Users: the name %q could never be sent: a colon ends it", name)
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
 			}
 			cost = max(cost, c)
 		}
 	}
-	a := &Auth{o: o, slots: make(chan struct{}, o.Parallel), compare: bcrypt.CompareHashAndPassword}
+	a := &auth{o: o, compare: bcrypt.CompareHashAndPassword}
+	if o.Parallel > 0 {
+		a.slots = make(chan struct{}, o.Parallel)
+	}
 	var err error
 	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
 		return nil, fmt.Errorf("basicauth: %w", err)
@@ -145,7 +160,7 @@ func New(o Options) (*Auth, error) {
 	a.cache.init(o.CacheSize, o.CacheFor)
 	realm, err := wrap.QuoteRealm(o.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("basicauth: %w", err)
+		return nil, fmt.Errorf("basicauth: Realm: %w", err)
 	}
 	// RFC 7617 section 2.1: charset is the encoding of names and passwords.
 	challenge := "Basic realm=" + realm + `, charset="UTF-8"`
@@ -156,18 +171,12 @@ func New(o Options) (*Auth, error) {
 	return a, nil
 }
 
-// Wrap is the middleware. The name that it admits is middleware.User. Other
-// requests get 401, or 400 if there are several credentials. If all hashes have
-// the same cost, the time of the response does not reveal whether a name
-// exists.
-//
-// On the direct way, credentials in the cache are admitted; others are verified
-// on the plain way, since that takes long.
-func (a *Auth) Wrap(next http.Handler) http.Handler {
+// wrap is the middleware.
+func (a *auth) wrap(next http.Handler) http.Handler {
 	return filter.New(a.admit)(next)
 }
 
-func (a *Auth) admit(r *filter.Call) filter.Outcome {
+func (a *auth) admit(r *filter.Call) filter.Outcome {
 	value, n := r.Fields().First("Authorization")
 	if n > 1 {
 		return r.Refuse(a.several)
@@ -193,14 +202,14 @@ func (a *Auth) admit(r *filter.Call) filter.Outcome {
 	return filter.Pass
 }
 
-// check verifies credentials that are not in the cache. It returns the name, or
-// the refusal.
-func (a *Auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
+// check verifies credentials that the cache does not have. It gives the name, or
+// how to refuse.
+func (a *auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
 	if !a.enter(ctx) {
 		return nil, a.busy
 	}
-	defer func() { <-a.slots }()
-	// An earlier request in the queue may have had the same credentials.
+	defer a.leave()
+	// Whoever was before us in the queue may have had the same.
 	if name := a.cache.find(key); name != nil {
 		return name, nil
 	}
@@ -212,7 +221,7 @@ func (a *Auth) check(ctx context.Context, key cacheKey, c credentials) (*string,
 }
 
 // verify takes the same time whether the name exists or not.
-func (a *Auth) verify(name string, password []byte) bool {
+func (a *auth) verify(name string, password []byte) bool {
 	hash, known := a.o.Users[name]
 	if a.o.Lookup != nil {
 		hash, known = a.o.Lookup(name)
@@ -230,8 +239,11 @@ func (a *Auth) verify(name string, password []byte) bool {
 	return known && fits && err == nil
 }
 
-// enter waits for a slot.
-func (a *Auth) enter(ctx context.Context) bool {
+// enter waits for a turn, which leave gives back.
+func (a *auth) enter(ctx context.Context) bool {
+	if a.slots == nil {
+		return true
+	}
 	select {
 	case a.slots <- struct{}{}:
 		return true
@@ -247,6 +259,12 @@ func (a *Auth) enter(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+func (a *auth) leave() {
+	if a.slots != nil {
+		<-a.slots
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package basicauth provides middleware for HTTP's Basic authentication (RFC
 // 7617) with passwords that are stored as bcrypt hashes.
 //
-//	auth, err := basicauth.New(basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
-//	h = auth.Wrap(h)
+//	auth, err := basicauth.New(&basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
+//	h = auth(h)
 //
 // [Hash] makes such a hash, and so does htpasswd -nB NAME.
 package basicauth

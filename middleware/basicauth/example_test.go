@@ -15,12 +15,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	auth, err := basicauth.New(basicauth.Options{Users: map[string]string{"admin": hash}})
+	auth, err := basicauth.New(&basicauth.Options{Users: map[string]string{"admin": hash}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	h := auth.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Println("hello,", middleware.User(r.Context()))
+	h := auth(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("hello,", middleware.UserOf(r.Context()))
 	}))
 
 	for _, password := range []string{"guess", "correct horse"} {

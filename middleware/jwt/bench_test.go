@@ -41,7 +41,7 @@ func BenchmarkDirect(b *testing.B) {
 		}
 		for name, cache := range map[string]int{"verified": 0, "cached": 1024} {
 			b.Run(m.method.Alg()+"/"+name, func(b *testing.B) {
-				v, err := New(Options{Keys: []Key{{Algorithm: m.method.Alg(), Key: public}}, Issuer: "i", Audience: []string{"a"}, Cache: cache})
+				v, err := New(&Options{Keys: []Key{{Algorithm: m.method.Alg(), Key: public}}, Issuer: "i", Audience: []string{"a"}, CacheSize: cache})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -2,7 +2,7 @@
 // tokens: it verifies them with fixed keys or with those of a JWKS endpoint,
 // and passes their claims to handlers.
 //
-//	v, err := jwt.New(jwt.Options{
+//	v, err := jwt.New(&jwt.Options{
 //		JWKS: "https://issuer.example/.well-known/jwks.json", Issuer: "https://issuer.example/", Audience: []string{"my-api"},
 //	})
 //	defer v.Close()

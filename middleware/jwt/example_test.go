@@ -15,7 +15,7 @@ import (
 // A handler gets the claims of tokens that were verified with a shared secret.
 func Example() {
 	secret := []byte("0123456789abcdef0123456789abcdef")
-	v, err := jwt.New(jwt.Options{
+	v, err := jwt.New(&jwt.Options{
 		Keys:   []jwt.Key{{Algorithm: "HS256", Key: secret}},
 		Issuer: "https://issuer.example/", Audience: []string{"my-api"},
 	})
@@ -24,7 +24,7 @@ func Example() {
 	}
 	defer v.Close()
 	h := v.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Println("hello,", middleware.User(r.Context()), jwt.ClaimsOf(r.Context())["scope"])
+		fmt.Println("hello,", middleware.UserOf(r.Context()), jwt.ClaimsOf(r.Context())["scope"])
 	}))
 
 	token, err := issuer.NewWithClaims(issuer.SigningMethodHS256, issuer.MapClaims{
@@ -50,7 +50,7 @@ func Example() {
 
 // The keys of an issuer are fetched and refreshed.
 func ExampleNew() {
-	v, err := jwt.New(jwt.Options{
+	v, err := jwt.New(&jwt.Options{
 		JWKS: "https://issuer.example/.well-known/jwks.json", Issuer: "https://issuer.example/", Audience: []string{"my-api"},
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ func FuzzToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	o.Cache = 10
+	o.CacheSize = 10
 	cached, err := New(o)
 	if err != nil {
 		f.Fatal(err)

@@ -37,7 +37,7 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
 		e.set.Store(setOf(jwkOf("old")))
-		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true, Client: &http.Client{Transport: e}})
+		v, err := New(&Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true, Client: &http.Client{Transport: e}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
 		e.set.Store(setOf(jwkOf("old")))
-		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
+		v, err := New(&Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
 			Client: &http.Client{Transport: e}, RefreshUnknown: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -113,6 +113,41 @@ func TestSlowEndpoint(t *testing.T) {
 		}
 		if got := ask(t.Context(), v, signed("old")); got != 200 {
 			t.Errorf("a known key: got %d", got)
+		}
+	})
+}
+
+// Negative: the set is fetched once, whatever time passes and whatever tokens come,
+// but again until that was a success.
+func TestRefreshNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(endpoint)
+		e.set.Store("no set")
+		v, err := New(quiet(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
+			Client: &http.Client{Transport: e}, Refresh: -1, RefreshUnknown: -1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		time.Sleep(time.Hour)
+		if n := e.fetches.Load(); n < 60 || n > 200 {
+			t.Errorf("%d fetches in an hour without a set, want one every 30 s", n)
+		}
+		e.set.Store(setOf(jwkOf("old")))
+		time.Sleep(time.Minute)
+		before := e.fetches.Load()
+		e.set.Store(setOf(jwkOf("new")))
+		for range 10 {
+			time.Sleep(10 * 24 * time.Hour)
+			if got := ask(t.Context(), v, signed("old")); got != 200 {
+				t.Errorf("a token of the set: got %d", got)
+			}
+			if got := ask(t.Context(), v, signed("new")); got != 401 {
+				t.Errorf("a token with a key that was not in the set: got %d", got)
+			}
+		}
+		if n := e.fetches.Load() - before; n != 0 {
+			t.Errorf("%d fetches", n)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -128,7 +128,7 @@ func open(t *testing.T, o Options) *Verifier {
 	return v
 }
 
-var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(filter.User(x)) })
+var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(user.Of(x)) })
 
 // ask returns the status of the plain way.
 func ask(ctx context.Context, v *Verifier, token string) int {

@@ -107,7 +107,11 @@ func (s *keySet) keepFresh(err error) {
 		if err == nil {
 			retry = 0
 		} else {
-			retry = min(max(2*retry, firstRetry), s.o.RefreshUnknown)
+			longest := s.o.RefreshUnknown
+			if longest < 0 {
+				longest = defaultUnknown
+			}
+			retry = min(max(2*retry, firstRetry), longest)
 			wait = min(wait, retry)
 		}
 		timer := time.NewTimer(wait)
@@ -134,9 +138,12 @@ func (s *keySet) keepFresh(err error) {
 	}
 }
 
-// lately reports whether a token has caused a fetch in the last RefreshUnknown.
-// mu is held.
+// lately reports whether a token has caused a fetch in the last RefreshUnknown, so
+// that none may now. mu is held.
 func (s *keySet) lately(now time.Time) bool {
+	if s.o.RefreshUnknown < 0 {
+		return true
+	}
 	since := now.Sub(s.caused)
 	return !s.caused.IsZero() && since >= 0 && since < s.o.RefreshUnknown
 }

@@ -152,7 +152,7 @@ func TestDownIsLogged(t *testing.T) {
 	var log bytes.Buffer // read after Close
 	is := newIssuer(t, "")
 	is.publish(503, "")
-	v, err := New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	v, err := New(&Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestDownIsLogged(t *testing.T) {
 
 	log.Reset()
 	is.publish(200, setOf(jwkOf("a")))
-	v, err = New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	v, err = New(&Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestPasswordNotLogged(t *testing.T) {
 		w.WriteHeader(500)
 	}))
 	defer s.Close()
-	v, err := New(Options{
+	v, err := New(&Options{
 		JWKS: strings.Replace(s.URL, "http://", "http://u:sesame@", 1), AnyIssuer: true, AnyAudience: true,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -380,7 +380,7 @@ func TestPasswordNotLogged(t *testing.T) {
 	if credentials.Load() != "sesame" || !strings.Contains(log.String(), "status 500") || strings.Contains(log.String(), "sesame") {
 		t.Errorf("%v, %s", credentials.Load(), log.String())
 	}
-	if _, err := New(Options{JWKS: "ftp://u:sesame@x/", AnyIssuer: true, AnyAudience: true}); err == nil || strings.Contains(err.Error(), "sesame") {
+	if _, err := New(&Options{JWKS: "ftp://u:sesame@x/", AnyIssuer: true, AnyAudience: true}); err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Error(err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims are a token's, as encoding/json decodes them. They must not be
-// changed: with Options.Cache requests share them.
+// Claims are a token's, as encoding/json gives them. They must not be changed:
+// with Options.CacheSize other requests have them too.
 type Claims = jwt.MapClaims
 
 type claimsKey struct{}
@@ -30,9 +30,9 @@ type carried struct {
 	size   int
 }
 
-// ClaimsOf returns the claims of the token with which a request was admitted,
-// from its context or an exchange. It is nil outside of a Verifier.
-func ClaimsOf(v interface{ Value(key any) any }) Claims {
+// ClaimsOf returns the claims of the token that a request was let in with, nil if
+// there is none. v is the context of a request, or a *direct.Exchange.
+func ClaimsOf(v filter.Values) Claims {
 	if c, ok := v.Value(claimsKey{}).(*carried); ok {
 		return c.claims
 	}
@@ -46,14 +46,19 @@ type Verifier struct {
 	parser *jwt.Parser
 	auth   *wrap.Auth
 	set    *keySet // nil without JWKS
-	cache  *cache  // nil without Cache
+	cache  *cache  // nil without CacheSize
 
 	unavailable *direct.Response
 }
 
-// New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and
-// refreshes them until Close; a failure to fetch them is logged.
-func New(o Options) (*Verifier, error) {
+// New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and goes
+// on refreshing them until Close; that they cannot be fetched is logged. It is an
+// error if the options are not complete, see Options, or if one cannot be used.
+func New(opt *Options) (*Verifier, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
@@ -71,9 +76,9 @@ func New(o Options) (*Verifier, error) {
 	}
 	auth, err := wrap.NewAuth(o.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("jwt: %w", err)
+		return nil, fmt.Errorf("jwt: Realm: %w", err)
 	}
-	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.Cache, o.CacheBytes)}
+	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
 		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"},
 	}, []byte("Service Unavailable\n"))
@@ -91,16 +96,14 @@ func (v *Verifier) Close() error {
 	return nil
 }
 
-// Wrap is the middleware. Handlers get the claims from ClaimsOf, and the
-// subject as middleware.User. Without a valid token the response is 401 with
-// WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there
-// are several; and 503 as long as no keys could be fetched. Only Authorization
-// is searched for a token: in the query it would appear in logs (RFC 6750
-// section 2.3).
+// Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
+// as middleware.UserOf. Without a good token the answer is 401 with
+// WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
+// several; and 503 as long as no keys could be fetched. A token is looked for in
+// Authorization only: in the query it would stand in logs (RFC 6750 section 2.3).
 //
-// On the direct way a token is verified on the event loop: see Options.Cache
-// for the cost. A request for which the set must be fetched goes to the plain
-// way.
+// On the direct way a token is verified on the event loop: see Options.CacheSize for
+// what that takes. One for which the set must be fetched goes to the plain way.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
 	return filter.New(v.admit)(next)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -25,9 +25,9 @@ import (
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
 
-func quiet(o Options) Options {
+func quiet(o Options) *Options {
 	o.Logger = slog.New(slog.DiscardHandler)
-	return o
+	return &o
 }
 
 func TestOptions(t *testing.T) {
@@ -66,7 +66,9 @@ func TestOptions(t *testing.T) {
 		{"an issuer, and any", with(func(o *Options) { o.AnyIssuer = true }), false},
 		{"an audience, and any", with(func(o *Options) { o.AnyAudience = true }), false},
 		{"no algorithms", with(func(o *Options) { o.Algorithms = []string{} }), false},
-		{"a cache of less than nothing", with(func(o *Options) { o.Cache = -1 }), false},
+		{"none of all that may be none", with(func(o *Options) {
+			o.CacheSize, o.CacheBytes, o.Leeway, o.Refresh, o.RefreshUnknown = -1, -1, -1, -1, -1
+		}), true},
 		{"none", key("none", jwt.UnsafeAllowNoneSignatureType), false},
 		{"a string", key("HS256", string(secret)), false},
 		{"no key", key("HS256", nil), false},
@@ -81,9 +83,15 @@ func TestOptions(t *testing.T) {
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+		if err != nil && !strings.HasPrefix(err.Error(), "jwt: ") {
+			t.Errorf("%s: the error does not name the package: %v", tt.name, err)
+		}
 		if v != nil {
 			v.Close()
 		}
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("no options are taken")
 	}
 }
 
@@ -121,7 +129,7 @@ func TestWrap(t *testing.T) {
 	}
 	good := sign(jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": now.Add(time.Minute).Unix(), "scope": "x"})
 	h := v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) {
-		x.WriteString(filter.User(x) + " " + ClaimsOf(x)["scope"].(string))
+		x.WriteString(user.Of(x) + " " + ClaimsOf(x)["scope"].(string))
 	}))
 	for _, tt := range []struct {
 		name   string

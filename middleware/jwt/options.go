@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,16 +40,17 @@ type Options struct {
 	// Client fetches it; nil: one of the Verifier's own. A fetch takes at most
 	// 10 s in any case.
 	Client *http.Client
-	// Refresh is how often it is fetched; 0: 15 minutes. A key that was removed
-	// from the set is accepted for so long, and as long as the endpoint is
-	// down. After an error, or a response that took 5 s or more, it is fetched
-	// again after 1 s, 2 s, and so on up to RefreshUnknown.
+	// Refresh is how often it is asked for. Default 15 minutes; negative: never once
+	// it was fetched, except for RefreshUnknown. A key that was taken out of the set
+	// is good for so long, and as long as the endpoint is down. After
+	// an error, or an answer that took 5 s or more, it is asked for again in 1 s,
+	// 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause
-	// a fetch; 0: 30 s. All of them wait for the same fetch, until 5 s after
-	// its start. After a fetch that took longer none waits, and such tokens are
-	// refused at once, until a fetch was quicker again. It is also how long a
-	// key that was not announced may stay unknown.
+	// that. Default 30 s; negative: never. All of them wait for the same fetch, until 5 s after its
+	// start. After a fetch that took longer none waits, and such tokens are refused
+	// at once, until a fetch was quicker again. It is how long a key that was not
+	// announced may not be known.
 	RefreshUnknown time.Duration
 	// Algorithms are those that the keys of the set are used with; nil: RS, PS
 	// and ES with 256, 384 and 512, and EdDSA. HS is not permitted, since
@@ -63,28 +65,32 @@ type Options struct {
 	// Type, if not "", is the required "typ", such as "at+jwt" (RFC 9068), so
 	// that tokens for other purposes, such as ID tokens, are not accepted.
 	Type string
-	// Leeway is the tolerated difference between clocks; 0: 30 s, negative:
-	// none.
+	// Leeway is how wrong clocks may be. Default 30 s; negative: none.
 	Leeway time.Duration
 	// AllowEternal accepts tokens without "exp".
 	AllowEternal bool
 
-	// Cache is how many verified tokens are cached, 0: none. They are stored by
-	// their SHA-256, and stay valid as they would without a cache: until "exp",
-	// and until the set changes. It saves an event loop some 50 to 100 us per
-	// request for RS256, ES256 and EdDSA. Requests with the same token then
-	// share its Claims.
-	Cache int
-	// CacheBytes bounds the memory of the cache, roughly; 0: 4 KiB for each of
-	// Cache.
+	// CacheSize is how many verified tokens are remembered. Default none, because all
+	// requests with a token then share its Claims; negative: none. They are kept by
+	// their SHA-256, and are good as long as they would be without: until "exp",
+	// and until the set changes. It spares an event loop some 50 to 100 us a request
+	// for RS256, ES256 and EdDSA.
+	CacheSize int
+	// CacheBytes bounds the memory that the cache takes, roughly. Default 4 KiB for
+	// each of CacheSize; negative: no limit.
 	CacheBytes int
 
-	Realm string // sent to clients that are refused; "": "api"
-	// Logger receives why tokens are refused, with level Debug, and errors of
-	// JWKS, with level Error; nil: slog.Default.
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
+	Realm string
+	// Logger gets why tokens are refused, with level Debug, and what goes wrong
+	// with JWKS, with level Error; nil: slog.Default.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
 }
+
+// defaultUnknown is the default of RefreshUnknown.
+const defaultUnknown = 30 * time.Second
 
 var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
@@ -103,8 +109,6 @@ func (o *Options) complete() error {
 		return errors.New("an Audience, and AnyAudience")
 	case o.Algorithms != nil && len(o.Algorithms) == 0:
 		return errors.New("no Algorithms; nil is for all")
-	case o.Cache < 0 || o.CacheBytes < 0 || o.Refresh < 0 || o.RefreshUnknown < 0:
-		return errors.New("a negative Cache, CacheBytes, Refresh or RefreshUnknown")
 	case slices.Contains(o.Audience, ""):
 		return errors.New("an empty Audience")
 	}
@@ -113,7 +117,7 @@ func (o *Options) complete() error {
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		if err := k.check(); err != nil {
-			return fmt.Errorf("key %d (%q): %w", i, k.ID, err)
+			return fmt.Errorf("key %d (%q) of Keys: %w", i, k.ID, err)
 		}
 		if secret, ok := k.Key.([]byte); ok {
 			k.Key = slices.Clone(secret)
@@ -124,15 +128,21 @@ func (o *Options) complete() error {
 	}
 	for _, a := range o.Algorithms {
 		if !slices.Contains(asymmetric, a) {
-			return fmt.Errorf("algorithm %q is none that a published key is for", a)
+			return fmt.Errorf("algorithm %q of Algorithms is none that a published key is for", a)
 		}
 	}
 	def(&o.Refresh, 15*time.Minute)
-	def(&o.RefreshUnknown, 30*time.Second)
+	def(&o.RefreshUnknown, defaultUnknown)
 	def(&o.Leeway, 30*time.Second)
 	o.Leeway = max(o.Leeway, 0)
-	def(&o.Realm, "api")
-	def(&o.CacheBytes, o.Cache*(4<<10))
+	if o.Refresh < 0 {
+		o.Refresh = math.MaxInt64
+	}
+	o.CacheSize = max(o.CacheSize, 0)
+	def(&o.CacheBytes, o.CacheSize*(4<<10))
+	if o.CacheBytes < 0 {
+		o.CacheBytes = math.MaxInt
+	}
 	def(&o.Client, &http.Client{})
 	if o.Logger == nil {
 		o.Logger = slog.Default()

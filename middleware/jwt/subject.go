@@ -13,9 +13,11 @@ import (
 // to its address; so the limit belongs inside of Wrap. Nothing of a token
 // counts before it is verified.
 //
-//	h = v.Wrap(middleware.RateLimit(&ratelimit.Options{
-//		Rules: []ratelimit.Rule{{Rate: rate, Key: jwt.BySubject()}},
-//	})(h))
+//	limit, err := ratelimit.New(&ratelimit.Options{
+//		Rules: []ratelimit.Rule{{Name: "subject", Rate: rate, Key: jwt.BySubject()}},
+//	})
+//	...
+//	h = v.Wrap(limit(h))
 //
 // It works on both ways.
 func BySubject() ratelimit.Key {

@@ -20,12 +20,13 @@ func Example() {
 	if err := store.Check(context.Background()); err != nil {
 		log.Fatal(err) // one line: what is wrong
 	}
-	h, err := ratelimit.Handler(http.DefaultServeMux, &ratelimit.Options{
+	limit, err := ratelimit.New(&ratelimit.Options{
 		Store: store,
 		Rules: []ratelimit.Rule{{Name: "address", Rate: ratelimit.Rate{Count: 100, Per: time.Second}}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
+	h := limit(http.DefaultServeMux)
 	log.Fatal(http.ListenAndServe(":8080", h))
 }

@@ -16,7 +16,7 @@ import (
 // fail decides by the failure policy, and reports why.
 func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	s.report(err)
-	if s.o.Failure == Local {
+	if s.o.Failure == FailureLocal {
 		stand := s.standIns(claims)
 		s.o.Memory.Take(context.Background(), stand)
 		for i := range claims {
@@ -28,7 +28,7 @@ func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	for i := range claims {
 		c := &claims[i]
 		c.Decision = ratelimit.Decision{Allowed: true, Failed: true, Limit: c.Limit.Rate().Burst, Remaining: c.Limit.Rate().Burst}
-		if s.o.Failure == Closed {
+		if s.o.Failure == FailureClosed {
 			c.Decision.Allowed, c.Decision.Remaining, c.Decision.RetryAfter = false, 0, s.o.Pause
 		}
 	}
@@ -59,7 +59,7 @@ var start = time.Now()
 func (s *Store) report(err error) {
 	r := &s.reports
 	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {
-		why := s.explain(err).Error()
+		why := s.explain(err)
 		r.why.Store(&why)
 	}
 	why := r.why.Load()
@@ -67,11 +67,11 @@ func (s *Store) report(err error) {
 		return
 	}
 	r.down.Store(true)
-	s.o.Report("rate limits: " + *why + "; " + [...]string{
-		Local:  "each process limits by itself meanwhile",
-		Open:   "everything is admitted meanwhile",
-		Closed: "everything is refused meanwhile",
-	}[s.o.Failure])
+	s.o.Logger.Error([...]string{
+		FailureLocal:  "rate limits: Redis fails, each process limits by itself",
+		FailureOpen:   "rate limits: Redis fails, everything is admitted",
+		FailureClosed: "rate limits: Redis fails, everything is refused",
+	}[s.o.Failure], "error", *why)
 }
 
 // turn reports whether it is time for a line.
@@ -84,7 +84,7 @@ func (r *reports) turn() bool {
 // answered reports that Redis answers again, if an error was reported before.
 func (s *Store) answered() {
 	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
-		s.o.Report("rate limits: redis at " + s.where + " answers again")
+		s.o.Logger.Info("rate limits: Redis answers again", "redis", s.where)
 	}
 }
 
@@ -127,6 +127,9 @@ func (s *Store) explain(err error) error {
 	case errors.As(err, &op) && op.Op == "dial" && !op.Timeout():
 		return say("cannot be reached: " + op.Err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
+		if s.o.Timeout < 0 {
+			return say("does not answer in time")
+		}
 		return say(fmt.Sprintf("does not answer within %v", s.o.Timeout))
 	}
 	return say("failed: " + text)

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -311,12 +312,12 @@ func TestSentinel(t *testing.T) {
 	sentinel.Await(replica.Addr[len("127.0.0.1:"):], "SENTINEL", "REPLICAS", "main")
 	var down atomic.Bool
 	s := open(t, "redis+sentinel://"+sentinel.Addr+"/0?master_name=main", Options{
-		Timeout: 5 * time.Second, Pause: 100 * time.Millisecond, Failure: Closed,
-		Report: func(line string) {
+		Timeout: 5 * time.Second, Pause: 100 * time.Millisecond, Failure: FailureClosed,
+		Logger: slog.New(says(func(line string) {
 			if !down.Load() {
 				t.Error(line)
 			}
-		},
+		})),
 	})
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -361,7 +362,7 @@ func TestNew(t *testing.T) {
 	if s.Close(); client.Ping(t.Context()).Err() != nil {
 		t.Error("the caller's client is closed")
 	}
-	for _, o := range []Options{{Prefix: "a{"}, {Prefix: "a b"}, {Timeout: time.Microsecond}, {Failure: 3}, {Instances: -1}, {Failures: -1}, {Pause: -1}} {
+	for _, o := range []Options{{Prefix: "a{"}, {Prefix: "a b"}, {Timeout: time.Microsecond}, {Failure: 3}, {Instances: -1}} {
 		if s, err := New(client, &o); err == nil {
 			t.Errorf("%+v: got %v", o, s)
 		}

@@ -200,7 +200,7 @@ func TestDirectGoexitLate(t *testing.T) {
 	if !sys.HavePoller {
 		t.Skip("no event loops here")
 	}
-	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.Inline, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
+	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 		n := 0
 		fmt.Sscan(string(x.RawQuery()), &n)
 		for until := time.Now().Add(time.Millisecond + time.Duration(n)*20*time.Microsecond); time.Now().Before(until); {

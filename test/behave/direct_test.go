@@ -33,11 +33,15 @@ func directWays() (ways []directWay) {
 	ways = append(ways, directWay{"goroutines", func(s *chert.Server) { s.Engine = chert.EngineGoroutines }, true})
 	if sys.HavePoller {
 		ways = append(ways,
-			directWay{"inline", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.Inline }, true},
-			directWay{"adaptive", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.Adaptive }, true},
-			directWay{"pooled", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.Pooled }, false},
-			directWay{"reused", func(s *chert.Server) { s.Engine, s.Placement, s.ReuseRequests = chert.EngineLoops, chert.Inline, true }, true},
-			directWay{"slots", func(s *chert.Server) { s.Engine, s.Placement, s.MaxHandlers = chert.EngineLoops, chert.Inline, 100 }, true})
+			directWay{"inline", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementInline }, true},
+			directWay{"adaptive", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementAdaptive }, true},
+			directWay{"pooled", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementPooled }, false},
+			directWay{"reused", func(s *chert.Server) {
+				s.Engine, s.Placement, s.ReuseRequests = chert.EngineLoops, chert.PlacementInline, true
+			}, true},
+			directWay{"slots", func(s *chert.Server) {
+				s.Engine, s.Placement, s.MaxHandlers = chert.EngineLoops, chert.PlacementInline, 100
+			}, true})
 	}
 	return ways
 }

@@ -26,12 +26,12 @@ func filtered(h http.Handler, log *middleware.AccessLog) http.Handler {
 	return middleware.Chain(h, log.Wrap, middleware.Refusals(nil),
 		middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
 		middleware.RequestID(&middleware.RequestIDOptions{Accept: true}), middleware.SecurityHeaders(nil),
-		middleware.CORS(middleware.CORSOptions{Origins: []string{"https://*.a.example"}, Credentials: true, Expose: []string{"X-A"}}),
-		middleware.RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "a", Rate: rate, Key: ratelimit.Everyone()}}}),
-		middleware.InFlight(1, nil),
+		middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://*.a.example"}, Credentials: true, Expose: []string{"X-A"}})),
+		middleware.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "a", Rate: rate, Key: ratelimit.Everyone()}}})),
+		middleware.InFlight(&middleware.InFlightOptions{Max: 1}),
 		// Inside of the others, which copy the request on the plain way.
-		middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ann": "token"}}), middleware.BodyLimit(50),
+		middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})),
+		middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "token"}})), middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 50}),
 		filter.New(func(c *filter.Call) filter.Outcome {
 			c.SetHeader("Content-Type", "text/kept")
 			c.AddHeader("X-Kept", "1")
@@ -92,7 +92,7 @@ func newFilteredHandler() direct.Handler {
 			from = "local"
 		}
 		fmt.Fprintf(x, "%s %s %s q=%q from=%s id=%s user=%s value=%v body=%q", x.Method(), x.Path(), x.RawQuery(), x.QueryValue("q"), from,
-			middleware.RequestIDOf(x), middleware.User(x), x.Value(filterKey{}), x.Body())
+			middleware.RequestIDOf(x), middleware.UserOf(x), x.Value(filterKey{}), x.Body())
 	}}
 }
 
@@ -135,7 +135,7 @@ func TestFilters(t *testing.T) {
 	t.Parallel()
 	ways := directWays()
 	if sys.HavePoller {
-		ways = append(ways, directWay{"plain handler", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.Inline }, false})
+		ways = append(ways, directWay{"plain handler", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementInline }, false})
 	}
 	varies := regexp.MustCompile(`time=\S+ |latency=\S+ |;t=\d+`)
 	var want []string

@@ -104,7 +104,7 @@ func TestPlacementForced(t *testing.T) {
 	for _, tt := range []struct {
 		placement chert.Placement
 		want      string
-	}{{chert.Inline, "inline"}, {chert.Pooled, "pooled"}} {
+	}{{chert.PlacementInline, "inline"}, {chert.PlacementPooled, "pooled"}} {
 		p := startPlaced(t, &chert.Server{Placement: tt.placement})
 		c := p.Dial()
 		for i := range 100 {
@@ -205,7 +205,7 @@ func TestPlacementDemotes(t *testing.T) {
 // However many handlers wait on a loop, other requests are served.
 func TestPlacementManyBlock(t *testing.T) {
 	loopsOnly(t)
-	for _, placement := range []chert.Placement{chert.Adaptive, chert.Inline, chert.Pooled} {
+	for _, placement := range []chert.Placement{chert.PlacementAdaptive, chert.PlacementInline, chert.PlacementPooled} {
 		p := startPlaced(t, &chert.Server{Placement: placement})
 		running, release := make(chan struct{}), make(chan struct{})
 		p.handle("/block", func(w http.ResponseWriter, r *http.Request) {
@@ -215,7 +215,7 @@ func TestPlacementManyBlock(t *testing.T) {
 			}
 			put(w, "unblocked")
 		})
-		if placement == chert.Adaptive {
+		if placement == chert.PlacementAdaptive {
 			c := p.Dial()
 			servertest.Eventually(t, "it is proven", func() bool { return where(c, "/block?no") == "inline" })
 		}
@@ -247,7 +247,7 @@ func TestPlacementManyBlock(t *testing.T) {
 // client may need them to end that wait.
 func TestPlacementAnswersBeforeBlocked(t *testing.T) {
 	loopsOnly(t)
-	for _, placement := range []chert.Placement{chert.Adaptive, chert.Inline, chert.Pooled} {
+	for _, placement := range []chert.Placement{chert.PlacementAdaptive, chert.PlacementInline, chert.PlacementPooled} {
 		for _, how := range []string{"waits", "computes", "reads", "flushes"} {
 			p := startPlaced(t, &chert.Server{Placement: placement})
 			heard := make(chan struct{})
@@ -269,7 +269,7 @@ func TestPlacementAnswersBeforeBlocked(t *testing.T) {
 				}
 				put(w, "unblocked")
 			})
-			if placement == chert.Adaptive {
+			if placement == chert.PlacementAdaptive {
 				c := p.Dial()
 				servertest.Eventually(t, "it is proven", func() bool {
 					c.Send("POST /proven HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -389,7 +389,7 @@ func TestPlacementAttack(t *testing.T) {
 // Handlers may do the same on the loop as elsewhere.
 func TestPlacementInlineMethods(t *testing.T) {
 	loopsOnly(t)
-	p := startPlaced(t, &chert.Server{Placement: chert.Inline})
+	p := startPlaced(t, &chert.Server{Placement: chert.PlacementInline})
 	client := make(chan struct{})
 	p.handle("/flush", func(w http.ResponseWriter, r *http.Request) {
 		put(w, "a")
@@ -485,7 +485,7 @@ func TestPlacementInlineMethods(t *testing.T) {
 // A handler that ends its goroutine ends neither the loop nor its connections.
 func TestPlacementInlinePanics(t *testing.T) {
 	loopsOnly(t)
-	for _, placement := range []chert.Placement{chert.Adaptive, chert.Inline} {
+	for _, placement := range []chert.Placement{chert.PlacementAdaptive, chert.PlacementInline} {
 		p := startPlaced(t, &chert.Server{Placement: placement})
 		var wait sync.Map
 		for path, f := range map[string]func(){
@@ -508,7 +508,7 @@ func TestPlacementInlinePanics(t *testing.T) {
 		others := p.others()
 		for _, path := range []string{"panic", "abort", "goexit"} {
 			for _, query := range []string{"now", "flushed", "blocked"} {
-				if placement == chert.Adaptive {
+				if placement == chert.PlacementAdaptive {
 					p.prove("/" + path)
 				}
 				release := make(chan struct{})
@@ -537,7 +537,7 @@ func TestPlacementInlinePanics(t *testing.T) {
 func TestPlacementInlineContext(t *testing.T) {
 	loopsOnly(t)
 	for how, leave := range leavings {
-		p := startPlaced(t, &chert.Server{Placement: chert.Inline})
+		p := startPlaced(t, &chert.Server{Placement: chert.PlacementInline})
 		running, over := make(chan struct{}), make(chan struct{})
 		p.handle("/", func(w http.ResponseWriter, r *http.Request) {
 			done := r.Context().Done()
@@ -558,7 +558,7 @@ func TestPlacementInlineContext(t *testing.T) {
 func TestPlacementShutdown(t *testing.T) {
 	loopsOnly(t)
 	for _, closes := range []bool{false, true} {
-		p := startPlaced(t, &chert.Server{Placement: chert.Inline})
+		p := startPlaced(t, &chert.Server{Placement: chert.PlacementInline})
 		running, release := make(chan struct{}), make(chan struct{})
 		var over sync.WaitGroup
 		p.handle("/block", func(w http.ResponseWriter, r *http.Request) {
@@ -612,14 +612,14 @@ func TestPlacementShutdown(t *testing.T) {
 // Pipelined requests are answered in their order, wherever each runs.
 func TestPlacementPipelined(t *testing.T) {
 	loopsOnly(t)
-	for _, placement := range []chert.Placement{chert.Adaptive, chert.Inline, chert.Pooled} {
+	for _, placement := range []chert.Placement{chert.PlacementAdaptive, chert.PlacementInline, chert.PlacementPooled} {
 		p := startPlaced(t, &chert.Server{Placement: placement})
 		p.handle("/slow", func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(3 * time.Millisecond) // a slow handler: it overstays
 			put(w, "slow"+r.URL.RawQuery)
 		})
 		p.handle("/quickly", func(w http.ResponseWriter, r *http.Request) { put(w, "quick"+r.URL.RawQuery) })
-		if placement == chert.Adaptive {
+		if placement == chert.PlacementAdaptive {
 			p.prove("/quickly")
 		}
 		c := p.Dial()

@@ -468,7 +468,7 @@ func TestSlotsDirectRequestIsKept(t *testing.T) {
 // too.
 func TestSlotsPipelinedAfterRefusal(t *testing.T) {
 	t.Parallel()
-	for _, placement := range []chert.Placement{chert.Inline, chert.Pooled} {
+	for _, placement := range []chert.Placement{chert.PlacementInline, chert.PlacementPooled} {
 		running, release, served := make(chan struct{}, 16), make(chan struct{}), make(chan struct{}, 16)
 		ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: placement, MaxHandlers: 1, QueueLength: -1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/block" {

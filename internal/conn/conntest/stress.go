@@ -178,7 +178,7 @@ func (st *stress) client(c *client, rnd *rand.Rand) (n int) {
 			}
 		}
 		if c.canHalfClose() {
-			c.CloseWrite()
+			c.Conn.(interface{ CloseWrite() error }).CloseWrite() // c may have vanished
 		}
 	}()
 	defer func() { <-sent }()

@@ -48,11 +48,11 @@ func EachPlacement(t *testing.T, f func(t *testing.T, fresh func() *chert.Server
 			f(t, func() *chert.Server { return &chert.Server{Engine: e, Placement: p} })
 		})
 	}
-	run("goroutines", chert.EngineGoroutines, chert.Adaptive)
+	run("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
 	if sys.HavePoller {
-		run("adaptive", chert.EngineLoops, chert.Adaptive)
-		run("inline", chert.EngineLoops, chert.Inline)
-		run("pooled", chert.EngineLoops, chert.Pooled)
+		run("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
+		run("inline", chert.EngineLoops, chert.PlacementInline)
+		run("pooled", chert.EngineLoops, chert.PlacementPooled)
 	}
 }
 

@@ -87,8 +87,8 @@ func newServer(t testing.TB, s *chert.Server, l net.Listener) *Server {
 // handlers.
 func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 	t.Helper()
-	if os.Getenv("CHERT_PLACEMENT") == "inline" && s.Placement == chert.Adaptive {
-		s.Placement = chert.Inline
+	if os.Getenv("CHERT_PLACEMENT") == "inline" && s.Placement == chert.PlacementAdaptive {
+		s.Placement = chert.PlacementInline
 	}
 	ts := newServer(t, s, l)
 	if s.Engine == NetHTTP {

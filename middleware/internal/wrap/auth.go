@@ -21,7 +21,10 @@ type Auth struct {
 	Known bool
 }
 
-// NewAuth makes the responses. It is an error if realm is not printable ASCII.
+// DefaultRealm is the realm of all middleware that has none of its own.
+const DefaultRealm = "restricted"
+
+// NewAuth makes the answers. It is an error if realm is not printable ASCII.
 func NewAuth(realm string) (*Auth, error) {
 	quoted, err := QuoteRealm(realm)
 	if err != nil {
@@ -35,12 +38,15 @@ func NewAuth(realm string) (*Auth, error) {
 	}, nil
 }
 
-// QuoteRealm returns realm as a quoted-string (RFC 9110 section 5.6.4). It is
-// an error if realm is not printable ASCII.
+// QuoteRealm is realm, by default DefaultRealm, as a quoted-string (RFC 9110 section
+// 5.6.4). It is an error if realm is not printable ASCII.
 func QuoteRealm(realm string) (string, error) {
+	if realm == "" {
+		realm = DefaultRealm
+	}
 	for i := 0; i < len(realm); i++ {
 		if realm[i] < ' ' || realm[i] >= 0x7f {
-			return "", fmt.Errorf("the realm %q is not printable ASCII", realm)
+			return "", fmt.Errorf("%q is not printable ASCII", realm)
 		}
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil

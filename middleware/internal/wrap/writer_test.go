@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 )
 
 // noting is a hook that records its calls.
@@ -101,8 +102,8 @@ func TestInit(t *testing.T) {
 	call.Wire().View(h, httptest.NewRequest("GET", "/", nil))
 	call.SetUser(&name)
 	_, r := call.Plain()
-	if a.User() != "ann" || b.User() != "ann" || filter.User(r.Context()) != "ann" {
-		t.Errorf("%q, %q, %q", a.User(), b.User(), filter.User(r.Context()))
+	if a.User() != "ann" || b.User() != "ann" || user.Of(r.Context()) != "ann" {
+		t.Errorf("%q, %q, %q", a.User(), b.User(), user.Of(r.Context()))
 	}
 	if n := testing.AllocsPerRun(100, func() { b.Init(sender{}, nil) }); n > 1 {
 		t.Errorf("%v allocations", n)

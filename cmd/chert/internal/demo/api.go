@@ -40,7 +40,7 @@ func user(x *direct.Exchange) {
 	}
 	x.SetHeader("Content-Type", "application/json")
 	x.SetHeader("Cache-Control", "private, no-store")
-	b, _ := json.Marshal(map[string]any{"id": id, "name": fmt.Sprintf("User %d", id), "asked_by": middleware.User(x)})
+	b, _ := json.Marshal(map[string]any{"id": id, "name": fmt.Sprintf("User %d", id), "asked_by": middleware.UserOf(x)})
 	x.Write(append(b, '\n'))
 }
 

@@ -3,7 +3,7 @@ package demo
 import (
 	"embed"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -18,9 +18,9 @@ import (
 type Options struct {
 	// Log is the outermost middleware, nil for none.
 	Log func(http.Handler) http.Handler
-	// Errors receives internal errors.
-	Errors *log.Logger
-	// At is the server's address, for requests that do not name one.
+	// Logger gets what goes wrong inside.
+	Logger *slog.Logger
+	// At is where the server is, for clients that have not said what they call it.
 	At At
 }
 
@@ -58,7 +58,7 @@ func New(o Options) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, ErrorLog: o.Errors}); err != nil {
+	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	if err := d.page.init(); err != nil {
@@ -96,26 +96,26 @@ func (d *Demo) routes() (http.Handler, error) {
 	// Files have compressed forms of their own, with strong entity tags.
 	r.Mount("/files", d.Files)
 
-	g := r.With(middleware.Compress(nil))
+	g := r.With(middleware.Must(middleware.Compress(nil)))
 	g.HandleFunc("GET /{$}", d.start)
 	g.Handle("GET /ping", ping)
 	g.HandleDirect("POST /echo", echo)
 	g.HandleFunc("POST /token", d.token)
 	g.With(d.keys.require).HandleDirect("GET /users/{id}", user)
-	g.With(middleware.InFlight(maxClocks, nil)).HandleFunc("GET /clock", d.clocks.serve)
-	upload := g.With(middleware.BodyLimit(uploadLimit))
+	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxClocks})).HandleFunc("GET /clock", d.clocks.serve)
+	upload := g.With(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: uploadLimit}))
 	upload.HandleFunc("POST /upload", receive)
 	upload.HandleFunc("PUT /upload", receive)
-	g.With(middleware.InFlight(maxQueries, nil), middleware.Timeout(queryLimit)).HandleFunc("GET /db", query)
+	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxQueries}), middleware.Timeout(&middleware.TimeoutOptions{Limit: queryLimit})).HandleFunc("GET /db", query)
 	g.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("the demo's own") })
 
-	limited, err := ratelimit.Handler(unhurried, &ratelimit.Options{
+	limit, err := ratelimit.New(&ratelimit.Options{
 		Rules: []ratelimit.Rule{{Name: "demo", Rate: ratelimit.Rate{Count: limitedRate, Per: time.Minute}}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.Handle("GET /limited", limited)
+	g.With(limit).Handle("GET /limited", unhurried)
 	return r, nil
 }
 
@@ -123,7 +123,7 @@ func (d *Demo) routes() (http.Handler, error) {
 // minute.
 const limitedRate = 5
 
-func (d *Demo) panicked(v any, _ []byte) { d.options.Errors.Printf("a handler panicked: %v", v) }
+func (d *Demo) panicked(v any, _ []byte) { d.options.Logger.Error("a handler panicked", "panic", v) }
 
 var plainText = http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
 

@@ -30,7 +30,7 @@ func newKeys() (*keys, error) {
 	k := &keys{bearer: rand.Text(), secret: make([]byte, 32)}
 	rand.Read(k.secret) // it never fails
 	var err error
-	k.verifier, err = chertjwt.New(chertjwt.Options{
+	k.verifier, err = chertjwt.New(&chertjwt.Options{
 		Keys:   []chertjwt.Key{{Algorithm: "HS256", Key: k.secret}},
 		Issuer: issuer, Audience: []string{issuer},
 		Realm: "demo", Logger: slog.New(slog.DiscardHandler),
@@ -50,7 +50,7 @@ func (k *keys) issue(now time.Time) (string, error) {
 
 // require is middleware that admits requests with either kind of token.
 func (k *keys) require(next http.Handler) http.Handler {
-	fixed := middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer}, Realm: "demo"})
+	fixed := middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer}, Realm: "demo"}))
 	return either{fixed(next).(direct.Handler), k.verifier.Wrap(next).(direct.Handler)}
 }
 

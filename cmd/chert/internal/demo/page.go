@@ -61,7 +61,7 @@ func (d *Demo) start(w http.ResponseWriter, r *http.Request) {
 		"Limit": uploadLimit >> 20,
 	})
 	if err != nil {
-		d.options.Errors.Printf("the start page: %v", err)
+		d.options.Logger.Error("no start page", "error", err)
 		http.Error(w, "no page", http.StatusInternalServerError)
 		return
 	}
