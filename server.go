@@ -74,10 +74,10 @@ type Server struct {
 	// MaxConns bounds the open connections. At the limit a new connection closes
 	// the one that has been idle longest, between requests or before its first; if
 	// none is idle, the one whose incomplete request head is oldest, and at least
-	// five seconds old. Each event loop knows the order of its own connections,
-	// approximately if there are more than 64. If there is no such connection,
-	// accepting pauses; connections that then wait for more than about 100 ms
-	// receive 503, a few at a time. Hijacked connections count until they are
+	// five seconds old. Each event loop compares only its own connections, and of
+	// more than 64 a part. If there is no such connection, accepting pauses;
+	// connections that then wait for about 100 ms are refused, a few at a time:
+	// with 503 or, in a flood, without a response. Hijacked connections count until they are
 	// closed, if Hijack returned a *net.TCPConn, a *net.UnixConn or a *tls.Conn
 	// over one. Default: half of the process's limit of open files, less a
 	// reserve, as a request may need another descriptor. If you set more, leave
@@ -217,7 +217,7 @@ const (
 	// EngineLoops uses event loops or fails. The listener may be of any type
 	// whose Accept returns *net.TCPConn or *net.UnixConn; the server duplicates
 	// their sockets and closes the connections, so no other code can use them
-	// afterwards.
+	// afterwards. Serve returns an error at a connection of another type.
 	EngineLoops
 	// EngineGoroutines uses a goroutine per connection.
 	EngineGoroutines

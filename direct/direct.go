@@ -33,7 +33,8 @@ func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { ServeHT
 
 // ServeHTTP serves a request of any net/http server with a function made for
 // the direct way. A request whose body is longer than MaxBody gets 413 without
-// a call of serve.
+// a call of serve. serve must respond: a Handler that it calls by ServeDirect may
+// report false, and its ServeHTTP must be called instead.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	wire.ServeHTTP(w, r, func(x *wire.Exchange) { serve((*Exchange)(x)) })
 }

@@ -30,7 +30,8 @@ func (x *Exchange) Path() []byte { return x.Wire().Path() }
 // RawQuery returns the query as the client wrote it, without the question mark.
 func (x *Exchange) RawQuery() []byte { return x.Wire().RawQuery() }
 
-// Host returns the host that the request is for, with the port if there is one.
+// Host returns the host that the request is for, with the port if there is one. It
+// is not among the header fields.
 func (x *Exchange) Host() []byte { return x.Wire().Host() }
 
 // Body returns the request's body, at most MaxBody bytes.

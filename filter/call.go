@@ -29,7 +29,8 @@ func (c *Call) Path() []byte { return c.Wire().Path() }
 // RawQuery returns the query without the question mark.
 func (c *Call) RawQuery() []byte { return c.Wire().RawQuery() }
 
-// Host returns the host that the request is for.
+// Host returns the host that the request is for. It is not among the header
+// fields.
 func (c *Call) Host() []byte { return c.Wire().Host() }
 
 // Pattern returns the pattern of the route, "" outside of a router.

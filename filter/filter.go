@@ -79,7 +79,7 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, inner)
 }
 
-// passBack gives r what handlers inside have set of its copy.
+// passBack sets in r what inner handlers have set in its copy.
 func passBack(r, inner *http.Request) { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }
 
 func (c *Call) free() {

@@ -122,6 +122,7 @@ func TestAccessLogPipelined(t *testing.T) {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				t.Parallel()
 				var out locked
+				o := o // both ways run at the same time
 				o.Output = &out
 				if name == "logger" {
 					o.Logger = slog.New(slog.NewTextHandler(&out, nil))

@@ -55,7 +55,7 @@ func TestAccessLogLines(t *testing.T) {
 		{"long", AccessLogOptions{}, request("GET", "/", "", "User-Agent", long), from + `"GET / HTTP/1.1" 200 5 "-" "` + long[:4096] + `..."`},
 		{"vhost", AccessLogOptions{Format: LogVhostCombined}, request("GET", "http://a.example:8080/", "", "User-Agent", "ua"), "a.example:8080 " + from + `"GET http://a.example:8080/ HTTP/1.1" 200 5 "-" "ua"`},
 		{"vhost without a port", AccessLogOptions{Format: LogVhostCombined}, request("GET", "/", ""), "example.com:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
-		{"vhost behind TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost and TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]"), "[2001:db8::1]:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6 and port", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]:81"), "[2001:db8::1]:81 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"no vhost", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), ""), "-:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},

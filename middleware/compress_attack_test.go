@@ -72,7 +72,7 @@ func attackCompress(t *testing.T, name string) {
 		last = max(last, now)
 	}
 	if whole.Load() {
-		t.Error("an answer went out whole: nothing was stalled")
+		t.Error("a response was sent whole: nothing was stalled")
 	}
 	t.Logf("%s: %d readers that do not read: heap %d MiB more, %d KiB each", name, attackReaders, (last-before)>>20, (last-before)>>10/attackReaders)
 }

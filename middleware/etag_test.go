@@ -102,7 +102,7 @@ func TestETagStream(t *testing.T) {
 	}
 }
 
-// A 304 has none of the fields that describe a body, whoever has set them.
+// A 304 has none of the fields that describe a body, whether middleware or the handler has set them.
 func TestETagNotModified(t *testing.T) {
 	kept := filter.New(func(c *filter.Call) filter.Outcome {
 		c.SetHeader("Content-Type", "text/kept")

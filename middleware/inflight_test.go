@@ -90,7 +90,7 @@ func TestInFlightQueue(t *testing.T) {
 		}
 		cancel()
 		if a := <-answers; a.Status != 503 {
-			t.Errorf("who left: %v", a)
+			t.Errorf("the client that left: %v", a)
 		}
 		ask(request("GET", "/late", "")) // waits a minute
 		inside.leave <- struct{}{}
@@ -99,7 +99,7 @@ func TestInFlightQueue(t *testing.T) {
 			t.Errorf("got %v", a)
 		}
 		if a := <-answers; a.Status != 503 { // fake time advances when all else waits
-			t.Errorf("who waited too long: %v", a)
+			t.Errorf("the client that waited too long: %v", a)
 		}
 		inside.leave <- struct{}{}
 		if a := <-answers; a.Status != 200 {

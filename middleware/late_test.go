@@ -62,7 +62,7 @@ func TestLateCalls(t *testing.T) {
 			}
 			kept.WriteHeader(500)
 			if rec.Body.Len() != length || len(rec.Header()) != fields {
-				t.Errorf("%s, handler %s: the answer was changed", mw, how)
+				t.Errorf("%s, handler %s: the response was changed", mw, how)
 			}
 		}
 	}

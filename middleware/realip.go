@@ -39,7 +39,7 @@ type RealIPOptions struct {
 // is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
 // that: the last good one counts.
 //
-// It is an error if one of Trusted is not valid, or is of IPv4 and IPv6.
+// It is an error if one of Trusted is not valid, or covers IPv4 and IPv6.
 func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	field := "X-Forwarded-For"
@@ -52,7 +52,7 @@ func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 		case !p.IsValid():
 			return nil, fmt.Errorf("middleware: RealIP: Trusted: prefix %d is not valid", i)
 		case p.Addr().Is4In6() && p.Bits() < 96:
-			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v is of IPv4 and IPv6; give one of each", p)
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v covers IPv4 and IPv6; give one of each", p)
 		case p.Addr().Is4In6():
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}

@@ -315,6 +315,9 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if t.done {
 		return nil, nil, wrap.ErrDone
 	}
+	if t.over() { // expire may have been stopped when the context was done already
+		return nil, nil, http.ErrHandlerTimeout
+	}
 	c, rw, err := http.NewResponseController(t.w).Hijack()
 	t.hijacked = err == nil
 	return c, rw, err

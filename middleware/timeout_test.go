@@ -45,6 +45,18 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// A context is done a moment before what is to happen then is started. Who hijacks
+// in that moment does not get a connection that has a 504, or is to have one.
+func TestTimeoutHijackAtDeadline(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	rec := httptest.NewRecorder()
+	w := &timed{ctx: ctx, w: rec, r: request("GET", "/", ""), header: http.Header{}, stop: func() bool { return true }}
+	if _, _, err := w.Hijack(); !errors.Is(err, http.ErrHandlerTimeout) || rec.Code != 504 {
+		t.Errorf("Hijack: %v, status %d", err, rec.Code)
+	}
+}
+
 func TestTimeoutInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, h := range map[string]http.Handler{

@@ -66,7 +66,7 @@ func TestHammerQuickWithAll(t *testing.T) {
 		}
 	}
 	if quick.Load() == 0 {
-		t.Error("nobody went the quick way")
+		t.Error("no request went the quick way")
 	}
 }
 

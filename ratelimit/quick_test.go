@@ -133,7 +133,7 @@ func TestQuickGivesBack(t *testing.T) {
 	h := quickHandler(t, leaves{http.NotFoundHandler()}, NewMemory(nil), "1/d")
 	for i := range 3 {
 		if got := ask(h, "192.0.2.1:80", wire.Clock()); got != 0 {
-			t.Errorf("request %d: answered %d", i, got)
+			t.Errorf("request %d: got %d", i, got)
 		}
 	}
 }

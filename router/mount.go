@@ -58,6 +58,12 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
+	// As on the direct way; the access log is outside.
+	defer func() {
+		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
+			r.Pattern = r2.Pattern
+		}
+	}()
 	m.Handler.ServeHTTP(w, &r2)
 }
 

@@ -411,6 +411,25 @@ func TestMount(t *testing.T) {
 	}
 }
 
+// The pattern that is seen outside of a router is the same on both ways, also of one
+// that is mounted.
+func TestMountPattern(t *testing.T) {
+	t.Parallel()
+	inner := router.New()
+	inner.Handle("GET /items/{id}", direct.NewResponse(200, nil, nil))
+	r := router.New()
+	r.Mount("/m", inner)
+	for path, want := range map[string]string{"/m/items/1": "GET /items/{id}", "/m/none": "/m/"} {
+		req := httptest.NewRequest("GET", path, nil)
+		r.ServeHTTP(httptest.NewRecorder(), req)
+		var x direct.Exchange
+		x.Wire().Reset(wire.Request{Method: "GET", Target: []byte(path), Path: []byte(path), Fields: wire.FieldsOf(nil)})
+		if !r.ServeDirect(&x) || req.Pattern != want || x.Wire().Pattern() != want {
+			t.Errorf("%s: plain %q, direct %q, want %q", path, req.Pattern, x.Wire().Pattern(), want)
+		}
+	}
+}
+
 func TestURL(t *testing.T) {
 	t.Parallel()
 	r := router.New()

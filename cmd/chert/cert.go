@@ -12,7 +12,7 @@ import (
 )
 
 const certLong = `Make a certificate for names and addresses, signed by an authority of your own:
-for development, and for networks whose machines can be told to trust it.
+for development, and for private networks whose machines can trust it.
 
 The folder of --dir gets ca.pem and ca-key.pem, the authority, unless it has one
 already, and cert.pem and key.pem for the server. With --client the argument is
@@ -21,7 +21,7 @@ the name of a client, and its certificate client.pem and client-key.pem.
 A new authority can sign for localhost, the names below .localhost, .test,
 .example, .local, .internal and .home.arpa, private addresses, and the names of
 this call with the names below them: if its key is stolen, other sites are safe.
---unconstrained makes one for all names. It is good for ten years. To trust it,
+--unconstrained makes one for all names. It is valid for ten years. To trust it,
 which is needed once on each machine:
 
 %s
@@ -75,12 +75,12 @@ func newCertCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.dir, "dir", o.dir, "the `folder` of the files; it is made if there is none")
+	f.StringVar(&o.dir, "dir", o.dir, "the `folder` of the files; created if it does not exist")
 	f.StringVar(&o.name, "name", "", "call the files `NAME`.pem and NAME-key.pem instead of cert.pem and key.pem")
-	f.Var((*numberFlag)(&o.days), "days", fmt.Sprintf("how long the certificate is good; at most %d, as browsers want it", authority.MaxDays))
+	f.Var((*numberFlag)(&o.days), "days", fmt.Sprintf("how long the certificate is valid; at most %d, the limit of browsers", authority.MaxDays))
 	addBool(cmd, &o.client, "client", "", "make a certificate with which the client of this name authenticates")
 	addBool(cmd, &o.unconstrained, "unconstrained", "", "let a new authority sign for all names")
-	addBool(cmd, &o.force, "force", "", "replace a certificate that is there; an authority is never replaced")
+	addBool(cmd, &o.force, "force", "", "replace an existing certificate; an authority is never replaced")
 	mustComplete(cmd, "dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	})
@@ -167,12 +167,12 @@ func (o *certOptions) tell(w io.Writer, ca *authority.Authority, made bool, who 
 	cert, key := o.files()
 	path := quote(filepath.Join(o.dir, caCert))
 	if made {
-		fmt.Fprintf(w, "chert: made an authority, good until %s: %s and its secret key %s\n",
+		fmt.Fprintf(w, "chert: made an authority, valid until %s: %s and its secret key %s\n",
 			ca.NotAfter().Format(time.DateOnly), path, quote(filepath.Join(o.dir, caKey)))
 	} else {
 		fmt.Fprintf(w, "chert: signed by the authority %s\n", path)
 	}
-	fmt.Fprintf(w, "chert: made a certificate for %s, good until %s: %s and its key %s\n", who, until.Format(time.DateOnly), quote(cert), quote(key))
+	fmt.Fprintf(w, "chert: made a certificate for %s, valid until %s: %s and its key %s\n", who, until.Format(time.DateOnly), quote(cert), quote(key))
 	if made {
 		fmt.Fprintf(w, "\nTo trust the authority, which is needed once on each machine:\n\n%s", trusting(path))
 	}

@@ -111,7 +111,7 @@ func TestCertFiles(t *testing.T) {
 	oneLine(t, exitFailure, "chert: "+in("cert.pem")+" exists; --force replaces it, --name and --dir choose another place", "cert", "--dir", dir, "localhost")
 	oneLine(t, exitFailure, "chert: the authority may not sign for example.com: "+in("ca.pem")+" was made for other names; make another authority for these in another --dir",
 		"cert", "--dir", dir, "--force", "localhost", "example.com")
-	oneLine(t, exitFailure, "chert: --unconstrained is for a new authority, and "+in("ca.pem")+" is there; make another in another --dir",
+	oneLine(t, exitFailure, "chert: --unconstrained is for a new authority, and "+in("ca.pem")+" exists; make another in another --dir",
 		"cert", "--dir", dir, "--force", "--unconstrained", "localhost")
 	for name, text := range contents(t, dir) {
 		if first[name] != text {
@@ -150,8 +150,8 @@ func TestCertErrors(t *testing.T) {
 		ca, key string // contents; "" for no file
 		want    string // CA and KEY stand for the paths
 	}{
-		{all["ca.pem"], "", "CA is there without KEY; bring that back, or make another authority in another --dir"},
-		{"", all["ca-key.pem"], "KEY is there without CA; bring that back, or make another authority in another --dir"},
+		{all["ca.pem"], "", "CA exists without KEY; restore that, or make another authority in another --dir"},
+		{"", all["ca-key.pem"], "KEY exists without CA; restore that, or make another authority in another --dir"},
 		{"x", all["ca-key.pem"], "cannot use CA: there is no certificate in PEM"},
 		{all["ca.pem"], "x", "cannot use KEY: there is no private key in PEM"},
 		{all["ca.pem"], contents(t, other)["ca-key.pem"], "cannot sign with CA and KEY: the key is not that of the certificate; make another authority in another --dir"},

@@ -41,9 +41,9 @@ func (o *certOptions) authority(names authority.Names, now time.Time) (ca *autho
 		}
 		return ca, []pemFile{{keyPath, pair.Key, secretMode}, {certPath, pair.Cert, publicMode}}, nil
 	case noCert:
-		return nil, nil, fmt.Errorf("%s is there without %s; bring that back, or make another authority in another --dir", quote(keyPath), quote(certPath))
+		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir", quote(keyPath), quote(certPath))
 	case noKey:
-		return nil, nil, fmt.Errorf("%s is there without %s; bring that back, or make another authority in another --dir", quote(certPath), quote(keyPath))
+		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir", quote(certPath), quote(keyPath))
 	}
 	cert, err := readPEM(certPath, authority.ParseCert)
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *certOptions) authority(names authority.Names, now time.Time) (ca *autho
 		return nil, nil, fmt.Errorf("cannot sign with %s and %s: %w; make another authority in another --dir", quote(certPath), quote(keyPath), err)
 	}
 	if o.unconstrained && ca.Constrained() {
-		return nil, nil, fmt.Errorf("--unconstrained is for a new authority, and %s is there; make another in another --dir", quote(certPath))
+		return nil, nil, fmt.Errorf("--unconstrained is for a new authority, and %s exists; make another in another --dir", quote(certPath))
 	}
 	return ca, nil, nil
 }

@@ -25,13 +25,13 @@ var configChecks = config.Checks{
 	RateFailure: checkFailure,
 }
 
-const checkLong = `Read a configuration file and say all that is wrong in it, a line for each:
+const checkLong = `Read a configuration file and report all mistakes in it, a line for each:
 
-  FILE:LINE:COLUMN: what is wrong
+  FILE:LINE:COLUMN: the mistake
 
-Nothing is opened but the file and the folders it names: neither an address nor
-the store of rate limits. Exit codes: 0 if it is right, 1 if not, 2 for a wrong
-command line.`
+Only the file and the folders that it names are opened: neither an address nor
+the store of rate limits. Exit codes: 0 if there are no mistakes, 1 if there are,
+2 for a wrong command line.`
 
 func newCheckCmd() *cobra.Command {
 	return &cobra.Command{

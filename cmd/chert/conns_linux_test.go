@@ -78,7 +78,7 @@ func TestAttackReadersOfManyFiles(t *testing.T) {
 		}
 	}
 	if answered > smallConns || answered < smallConns-2 || answered+refused != readers {
-		t.Errorf("%d were answered and %d refused", answered, refused)
+		t.Errorf("%d were served and %d refused", answered, refused)
 	}
 	if said := p.stderr.String(); strings.Contains(said, "too many open files") {
 		t.Errorf("the log has %s", said)

@@ -16,14 +16,13 @@ import (
 
 const demoLong = `Serve a small service that shows what chert can do: routes, bearer tokens and
 JSON Web Tokens, limits, a stream of events, an upload and files. Its start page
-lists all of it and can try most.
+lists all of it and can run most.
 
 Nothing is stored, and uploads are only counted. The tokens are random, made at
-each start, and shown to everybody who can reach the server: it guards nothing.
-Only this machine can reach it unless --listen says otherwise.
+each start, and shown to everyone who can reach the server: they provide no
+security. Only this machine can reach it unless --listen opens it.
 
-The lines to try it with; when it starts it prints them with tokens that are
-good already:
+The commands to try it with; when it starts it prints them with valid tokens:
 
   TOKEN=$(%s)
 

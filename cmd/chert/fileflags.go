@@ -44,19 +44,19 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	}
 	f.compressMax, f.cache, f.cacheFileSize = sizeFlag{n: 8 << 20}, sizeFlag{n: 64 << 20, zero: true}, sizeFlag{n: 16 << 10}
 
-	add(&f.index, "index", "the file that stands for a folder; may be repeated, the first found is taken; \"\" for none")
+	add(&f.index, "index", "the file served for a folder; may be repeated, the first that exists is used; \"\" for none")
 	addBool(&f.noListing, "no-listing", "do not list folders that have no index")
 	addBool(&f.dotfiles, "dotfiles", "serve files and folders whose names begin with a dot, which are hidden otherwise")
-	add(&f.spa, "spa", "answer browsers with this file where there is none, for single-page apps; alone: "+defaultSPA)
+	add(&f.spa, "spa", "send browsers this file where there is none, for single-page apps; alone: "+defaultSPA)
 	cmd.Flags().Lookup("spa").NoOptDefVal = defaultSPA
-	add(&f.notFound, "not-found", "the page for what is not there")
+	add(&f.notFound, "not-found", "the page for 404")
 	add((*headerFlag)(&f.rules), "header", "set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
 		"no VALUE removes it; may be repeated")
 	add((*cacheControlFlag)(&f.rules), "cache-control", "set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
-	addBool(&f.immutable, "immutable", "let browsers keep files with a hash in their name, as app.3f9ac21b.js, for ever")
+	addBool(&f.immutable, "immutable", "let browsers cache files with a hash in their name, such as app.3f9ac21b.js,\nwithout revalidation")
 	addBool(&f.noPrecompressed, "no-precompressed", "do not look for FILE.br, FILE.zst and FILE.gz")
 	addBool(&f.noCompression, "no-compression", "do not compress anything")
-	add(&f.compressMax, "compress-max", "the largest file that is compressed when it is asked for")
+	add(&f.compressMax, "compress-max", "the largest file that is compressed on request")
 	add(&f.cache, "cache", "memory for small files; 0 for none")
 	add(&f.cacheFileSize, "cache-file-size", "the largest file that is kept in memory")
 	add(&f.openFiles, "open-files", "how many larger files are kept open")

@@ -56,7 +56,7 @@ func (o *serveOptions) explainFolder() error {
 	case errors.Is(err, errNoFolder):
 		return fmt.Errorf("%w; give one that exists, as in \"chert serve DIR\"", err)
 	case errors.Is(err, errForbidden):
-		return fmt.Errorf("%w; change its permissions or run chert as a user who may", err)
+		return fmt.Errorf("%w; change its permissions or run chert as a user with permission", err)
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func TestFrontCounts(t *testing.T) {
 		{"GET", "/"}, {"HEAD", "/"}, {"GET", "/404"}, {"GET", "/503"}, {"GET", "/304"},
 	} {
 		if _, ok := ask(f, r.method, "x", r.path); !ok {
-			t.Errorf("%v was not answered", r)
+			t.Errorf("%v got no response", r)
 		}
 		askPlain(f, httptest.NewRequest(r.method, r.path, nil))
 	}
@@ -152,11 +152,11 @@ func TestFrontPlain(t *testing.T) {
 	f := &front{}
 	f.replace(newGeneration(http.NotFoundHandler(), nil))
 	if _, ok := ask(f, "GET", "x", "/"); ok {
-		t.Error("a plain handler answered directly")
+		t.Error("a plain handler responded directly")
 	}
 	f.replace(newGeneration(declining{}, nil))
 	if _, ok := ask(f, "GET", "x", "/"); ok {
-		t.Error("who declines answered directly")
+		t.Error("a handler that declines responded directly")
 	}
 	askPlain(f, httptest.NewRequest("GET", "/", nil))
 	if got := f.tally.summary(0, static.Stats{}, 0); !strings.HasPrefix(got, "chert: 1 request and 5B ") {

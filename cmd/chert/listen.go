@@ -103,11 +103,11 @@ func (e endpoint) clash(other endpoint) error {
 	case e.network == "tcp" && (e.port() == "" || e.port() != other.port()):
 		return nil // a port that the system chooses is different each time
 	case e.same(other):
-		return errors.New("it is there already")
+		return errors.New("it is given already")
 	case other.all():
-		return fmt.Errorf("%s has it already, with every address of this machine", other)
+		return fmt.Errorf("%s includes it already, as every address of this machine", other)
 	case e.all():
-		return fmt.Errorf("it is every address of this machine, and %s is there already", other)
+		return fmt.Errorf("it is every address of this machine, and %s is given already", other)
 	}
 	return nil
 }

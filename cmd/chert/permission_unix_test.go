@@ -57,7 +57,7 @@ func TestFolderPermission(t *testing.T) {
 				t.Fatal(err)
 			}
 			unprivileged(t, `chert: no permission to read the folder "`+dir+
-				`"; change its permissions or run chert as a user who may`, "serve", dir, "--listen", "127.0.0.1:0")
+				`"; change its permissions or run chert as a user with permission`, "serve", dir, "--listen", "127.0.0.1:0")
 		})
 	}
 }

@@ -131,8 +131,8 @@ func TestTrustedProxyErrors(t *testing.T) {
 		"10.0.0.0/33":        `want an address, a prefix such as "10.0.0.0/8", or "unix"`,
 		"fe80::1%eth0":       `want an address, a prefix such as "10.0.0.0/8", or "unix"`,
 		"::ffff:10.0.0.0/96": "write an IPv4 address without the ::ffff: before it",
-		"0.0.0.0/0":          "that is everybody, and clients would be whoever they say they are; name the proxies",
-		"::/0":               "that is everybody, and clients would be whoever they say they are; name the proxies",
+		"0.0.0.0/0":          "that is every address, so any client could forge its own; name the proxies",
+		"::/0":               "that is every address, so any client could forge its own; name the proxies",
 	} {
 		oneLine(t, exitUsage, `chert: invalid argument "`+value+`" for "--trusted-proxy" flag: `+why+`; see "chert serve --help"`,
 			"serve", "--trusted-proxy", value)

@@ -30,10 +30,10 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 	all := cmd.Flags()
 	all.Var(&f.rates, "rate-limit", "the request rate of a client address: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
 	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
-	all.Var(&f.failure, "rate-failure", "while the store is away: local (each process limits by itself), open or closed")
+	all.Var(&f.failure, "rate-failure", "while the store is unavailable: local (each process limits by itself), open or closed")
 	f.timeout, f.instances = defaultRateTimeout, 1
 	all.Var((*durationFlag)(&f.timeout), "rate-timeout", "how long a request waits for the store")
-	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; each has its part of the limits for 'local'")
+	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; with 'local' each admits its part of the limits")
 
 	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rate-limit", "rate-store", "rate-timeout", "rate-instances"} {
@@ -62,9 +62,9 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	}
 	switch {
 	case r.Store != "" && r.Rates == nil:
-		return r, errors.New("--rate-store without --rate-limit limits nothing")
+		return r, errors.New("--rate-store has no effect without --rate-limit")
 	case r.Store == "" && (given("rate-failure") || given("rate-timeout") || given("rate-instances")):
-		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances are for --rate-store, and there is none")
+		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances require --rate-store")
 	case given("rate-timeout") && r.Timeout < config.LeastRateTimeout:
 		return r, fmt.Errorf("--rate-timeout wants %v at least", config.LeastRateTimeout)
 	case given("rate-instances") && (r.Instances < 1 || r.Instances > config.MaxInstances):

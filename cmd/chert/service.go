@@ -125,7 +125,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 		case <-hangup:
 			s.reload()
 		case sig := <-stop:
-			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n",
+			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; a second signal stops at once\n",
 				sig, s.timeout)
 			return drain(s.srv, stop, s.timeout)
 		}

@@ -42,7 +42,7 @@ func parseSocket(s string) (endpoint, error) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		switch all := values[key]; {
 		case len(all) > 1:
-			return endpoint{}, fmt.Errorf("%s is there twice", key)
+			return endpoint{}, fmt.Errorf("%s is given twice", key)
 		case key == "mode":
 			n, err := strconv.ParseUint(all[0], 8, 32)
 			if err != nil || n == 0 || n > 0o777 {
@@ -98,7 +98,7 @@ func (f *socketFile) remove() {
 func (f *socketFile) apply(a access) error {
 	now, err := os.Lstat(f.path)
 	if err == nil && !f.ours(now) {
-		err = errors.New("it is another's by now")
+		err = errors.New("another process has replaced it")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot set the mode of the socket %s: %w", quote(f.path), cause(err))

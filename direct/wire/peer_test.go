@@ -28,6 +28,6 @@ func TestPeer(t *testing.T) {
 	var x Exchange
 	x.Reset(Request{RemoteAddr: "192.0.2.1:80"})
 	if got := x.PeerIP(); got != "" {
-		t.Errorf("of nobody: %q", got)
+		t.Errorf("without an address: %q", got)
 	}
 }

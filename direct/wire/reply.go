@@ -105,7 +105,7 @@ func (x *Exchange) Send(r *Response) {
 // length of f is not r's.
 func (x *Exchange) SendFileAs(r *Response, f File) {
 	if !r.ofFile || r.length != f.Len {
-		panic("direct: SendFileAs of a Response that is not of such a file")
+		panic("direct: SendFileAs with a Response that is not for a file of this length")
 	}
 	x.release()
 	x.ready, x.file = r, f
@@ -128,7 +128,7 @@ func fieldName(name string) string {
 	}
 	switch name {
 	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
-		panic("direct: the field " + name + " is the server's")
+		panic("direct: the field " + name + " is set by the server")
 	}
 	return name
 }

@@ -17,7 +17,7 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	jwks := flag.String("jwks", "", "address of the issuer's keys")
-	issuer := flag.String("issuer", "", "who issues the tokens")
+	issuer := flag.String("issuer", "", "the issuer of the tokens")
 	audience := flag.String("audience", "example", "for whom the tokens are")
 	flag.Parse()
 	v, err := jwt.New(&jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})

@@ -169,7 +169,7 @@ func TestRotationUnderLoad(t *testing.T) {
 				}()
 			}
 			for range 20 {
-				if got := engines.Await(t, answers, "an answer"); got != 200 {
+				if got := engines.Await(t, answers, "a response"); got != 200 {
 					t.Errorf("got %d", got)
 				}
 			}

@@ -179,7 +179,7 @@ func (s *site) together(t *testing.T, fields []string) {
 		}()
 	}
 	for range 4 {
-		if err := engines.Await(t, failed, "an answer"); err != nil {
+		if err := engines.Await(t, failed, "a response"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -327,7 +327,7 @@ func full(t *testing.T, start func(mw wrapper) *site) {
 		t.Errorf("got %d %v", res.StatusCode, res.Header)
 	}
 	s.leave <- struct{}{}
-	if err := engines.Await(t, held, "its answer"); err != nil {
+	if err := engines.Await(t, held, "its response"); err != nil {
 		t.Error(err)
 	}
 }

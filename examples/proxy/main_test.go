@@ -129,7 +129,7 @@ func TestUploadStreaming(t *testing.T) {
 			}
 		}
 		pw.Close()
-		if got := engines.Await(t, answer, "the answer"); got != "end <nil>" {
+		if got := engines.Await(t, answer, "the response"); got != "end <nil>" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -165,7 +165,7 @@ func TestCancel(t *testing.T) {
 			cancel()
 			engines.Await(t, left, "the backend's context")
 			if err := engines.Await(t, done, "the client"); err == nil {
-				t.Error("the client got a whole answer")
+				t.Error("the client got a complete response")
 			}
 		}
 	})

@@ -104,7 +104,7 @@ func TestBlocking(t *testing.T) {
 		held.Close()
 		wg.Wait()
 		if done.Load() != waiting/2 {
-			t.Errorf("%d requests were answered, want %d", done.Load(), waiting/2)
+			t.Errorf("%d requests were served, want %d", done.Load(), waiting/2)
 		}
 	})
 }

@@ -97,7 +97,7 @@ func TestHalfClose(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		if e == engines.NetHTTP {
-			t.Skip("its handlers are not told")
+			t.Skip("its handlers are not notified")
 		}
 		b := newBroker()
 		s := e.Start(t, b.handler())

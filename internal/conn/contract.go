@@ -30,19 +30,21 @@ type Session interface {
 	Writable() Next
 	// Expired is called when the deadline of SetDeadline has passed.
 	Expired() Next
-	// Drain is called, perhaps repeatedly, after Data has received everything
-	// the peer has sent, when the server is shutting down or other connections
-	// need room. since is when that began, of sys.Nanotime.
+	// Drain is called, perhaps repeatedly, while the Session waits for the peer,
+	// when the server is shutting down, keep-alives were disabled, or another
+	// connection needs this one's goroutine. Close takes effect only if the peer
+	// has sent nothing that Data has not received. A request that is incomplete
+	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime.
 	Drain(since int64) Next
-	// Since returns since when the Session has waited for the peer,
-	// approximately, of sys.Nanotime like now. It is called only while it waits:
-	// with nothing Buffered for a request to begin, otherwise for the rest of
-	// one.
+	// Since returns when the Session's current wait for the peer began, to about
+	// a millisecond; now is the current time. Both are times of sys.Nanotime. It
+	// is called only during such a wait, which is for the beginning of a request
+	// if nothing is Buffered, otherwise for the rest of one.
 	Since(now int64) int64
-	// Late is called when user code under Enter was found to hold a loop for some
-	// time, at least held: while the code runs, if it has just cost the loop its
-	// driver, and held is loop.Overstay or more; otherwise by Leave. Any goroutine
-	// may call it; Leave returns after it.
+	// Late is called when user code under Enter was found to have held a loop for
+	// at least held. If the code has just cost the loop its driver, it is called
+	// while the code runs, on any goroutine, and held is loop.Overstay. Otherwise
+	// Leave calls it, and held is less. In both cases Leave returns after it.
 	Late(held time.Duration)
 	// PeerGone is called while user code owns the Link, when the peer has
 	// disconnected: by a reset, or by closing its side when all its data has been
@@ -127,8 +129,9 @@ type Link interface {
 	// their turn.
 	Stalled() bool
 	// Unsent reports on the bytes that were passed to Send, Write and the like:
-	// how many wait for the peer, or for their turn, and how many were lost and
-	// will never be sent.
+	// how many wait for the peer, or for their turn, and how many were lost, in
+	// total, and will never be sent. waiting may be too low, but is 0 only if
+	// none wait.
 	Unsent() (waiting, lost int64)
 	// Follow notifies f when none of the bytes passed so far wait any longer.
 	// That may be immediately, on the caller's goroutine.

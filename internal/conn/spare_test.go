@@ -16,8 +16,8 @@ func (r *rig) giveWay() (ok bool) {
 }
 
 // A connection that waits for its peer with nothing at hand gives way at once. One
-// that has a part of a request has DrainNew to get the rest; then it is told that
-// its time is over, and its place is free at once.
+// that has a part of a request has DrainNew to get the rest; then its session's
+// Expired is called, and its place is free at once.
 func TestGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, sent, answer string }{

@@ -101,8 +101,8 @@ func FuzzRequest(f *testing.F) {
 
 // laxer reports whether net/http's refusal is one that chert does not share.
 func laxer(in []byte, r *Request, oracle error) bool {
-	// What a path, a query or an escaped host consists of is judged by whoever
-	// makes a URL of it.
+	// The codec does not check what a path, a query or an escaped host consists
+	// of: its caller does, by net/url.
 	var bad *url.Error
 	if errors.As(oracle, &bad) {
 		return true

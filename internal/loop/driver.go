@@ -24,16 +24,17 @@ import (
 //	      driver finishes the code, returns false from Ready, and becomes a
 //	      pooled goroutine.
 //
-// The mark is one word, seq<<1 | inside. Each lease has its own seq, so a Lease,
-// which is the mark at its Enter, identifies whether the loop is still the
-// driver's: it is while the mark equals it. The goroutine that changes the mark
-// from a lease to another value, by compare-and-swap, starts the next driver.
-// Until then it owns the loop, and no goroutine drives it.
+// The mark is one word, seq<<1 | inside. Each lease has its own seq. A Lease is
+// the mark at its Enter, and is held as long as the mark equals it. Leave and take
+// both end it by a compare-and-swap of the mark, so only one of them succeeds. A
+// goroutine that succeeds in take owns the loop until it has started the next
+// driver; meanwhile no goroutine drives it.
 //
-// The watch runs every millisecond. It records when it first sees a lease, and the
-// driver passes the Holder at the end how long ago that was: so code that takes too
-// long, but not long enough to lose the loop, is detected the sooner the longer it
-// takes, and other code never reads a clock.
+// While there are leases the watch runs every Overstay. It records when it first
+// sees a lease; if the driver ends a lease that was seen, it reports to the Holder
+// how long ago that was. So code that takes long, but not long enough to lose the
+// loop, is detected the more often the longer it takes, and other code reads no
+// clock.
 
 // A Lease is a driver's right to its loop while it runs user code. The zero
 // Lease means none.

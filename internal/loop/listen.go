@@ -163,8 +163,9 @@ func (ln *Listener) accept() bool {
 		switch {
 		case sys.TemporaryAccept(e):
 		case sys.Again(e), sys.NoFiles(e) && !sys.Pending(ln.fd):
-			// accept4 takes a descriptor before it looks for a connection: without
-			// one the last to come would give way to nobody.
+			// accept4 takes a descriptor before it looks for a connection. If none
+			// waits, closing an idle connection would make room for no client; the
+			// idle one may be the one just accepted.
 			return false
 		case sys.NoFiles(e) && ln.loop.GiveWay():
 		default:

@@ -10,12 +10,13 @@ import (
 // the requests' targets: a client can collect proofs, and each allows one
 // overstay, which holds a loop for 1 to 2 ms.
 //
-// Overstays are a debt that time pays off; a run that holds a loop for part of that
-// time counts for that part. Each overstay beyond freeOverstays adds two levels, and
-// each level counts as a strike of every record, so after each step only records
-// with four times as many quick runs stay on the loop. An attacker with n proofs of
-// c quick runs each thus gets about freeOverstays + log4(c/proveAfter) overstays
-// from them, and not n; one that continues gets one per payOff.
+// Overstays are a debt that time pays off; a run that holds a loop for less than
+// Overstay counts as that fraction of one. Each overstay beyond freeOverstays adds
+// perOverstay levels, up to maxLevel, and each level counts as a strike of every
+// record. A strike doubles the quick runs that a proof takes, so after each further
+// overstay only records with four times as many stay on the loop. An attacker with n
+// proofs of c quick runs each thus gets about freeOverstays + log4(c/proveAfter)
+// overstays from them, and not n; one that continues gets one per payOff.
 const (
 	// freeOverstays is how many have no consequence for other records: routes
 	// that become slow, garbage collections, preempted processors.

@@ -80,7 +80,7 @@ func Hash(password string) (string, error) {
 	case password == "":
 		return "", errors.New("basicauth: Hash: the password is empty")
 	case len(password) > maxPassword:
-		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt looks at no more than %d", len(password), maxPassword)
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password), maxPassword)
 	case strings.ContainsFunc(password, isControl):
 		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}

@@ -55,7 +55,7 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 		took("the first that waits", "x", 401, patience)
 		took("the second", "y", 401, 0)
 		if got := askDirect(v, signed("y")); got != 401 {
-			t.Errorf("direct: got %d, which is not an answer at once", got)
+			t.Errorf("direct: got %d, which is no immediate response", got)
 		}
 		for range 10 { // beyond the fetch, and further ones
 			time.Sleep(7 * time.Second)

@@ -192,7 +192,7 @@ func (s *keySet) start(regular bool) *fetch {
 		if f.err != nil && s.ctx.Err() == nil {
 			said := "JWKS cannot be fetched; the last keys are used"
 			if s.keys.Load() == nil {
-				said = "JWKS cannot be fetched; it has never been, so tokens for its keys are answered 503"
+				said = "JWKS cannot be fetched; it has never been, so tokens for its keys get 503"
 			}
 			s.o.Logger.ErrorContext(s.ctx, said, "url", s.shown, "error", f.err)
 		}

@@ -32,7 +32,7 @@ func TestRotationConcurrent(t *testing.T) {
 	}
 	close(await(t, gate, "the fetch"))
 	for range n {
-		if got := await(t, answers, "an answer"); got != 200 {
+		if got := await(t, answers, "a response"); got != 200 {
 			t.Errorf("got %d", got)
 		}
 	}
@@ -57,7 +57,7 @@ func TestUnknownIsNoAmplifier(t *testing.T) {
 			go func() { answers <- ask(t.Context(), v, signed(fmt.Sprint(round, i))) }()
 		}
 		for range cap(answers) {
-			if got := await(t, answers, "an answer"); got != 401 {
+			if got := await(t, answers, "a response"); got != 401 {
 				t.Errorf("got %d", got)
 			}
 		}
@@ -158,7 +158,7 @@ func TestDownIsLogged(t *testing.T) {
 	}
 	expect(t, v, "before any set", signed("a"), 503)
 	v.Close()
-	if !strings.Contains(log.String(), "answered 503") || strings.Contains(log.String(), "last keys are used") {
+	if !strings.Contains(log.String(), "get 503") || strings.Contains(log.String(), "last keys are used") {
 		t.Errorf("before any set: %s", log.String())
 	}
 
@@ -172,7 +172,7 @@ func TestDownIsLogged(t *testing.T) {
 	expect(t, v, "a key of the last set", signed("a"), 200)
 	expect(t, v, "a key that is not in it", signed("b"), 401)
 	v.Close()
-	if !strings.Contains(log.String(), "the last keys are used") || strings.Contains(log.String(), "answered 503") {
+	if !strings.Contains(log.String(), "the last keys are used") || strings.Contains(log.String(), "get 503") {
 		t.Errorf("after one: %s", log.String())
 	}
 }
@@ -288,7 +288,7 @@ func TestSets(t *testing.T) {
 		{"the name twice", setOf(strings.Replace(jwkOf("b"), `"b"`, `"a"`, 1), a), 200},
 		{"too many", setOf(append(many, a)...), 401},
 		{"the same many times", setOf(strings.Split(strings.Repeat(a+" ", 50), " ")[:50]...), 200},
-		{"something behind it", setOf(a) + "x", 503},
+		{"something after it", setOf(a) + "x", 503},
 		{"a list", "[" + a + "]", 503},
 		{"a megabyte", setOf(a, strings.Repeat(" ", maxSet)+"{}"), 503},
 	} {

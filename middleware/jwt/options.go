@@ -100,15 +100,15 @@ func (o *Options) complete() error {
 	case len(o.Keys) == 0 && o.JWKS == "":
 		return errors.New("neither Keys nor JWKS")
 	case o.Issuer == "" && !o.AnyIssuer:
-		return errors.New("no Issuer, and not AnyIssuer")
+		return errors.New("neither Issuer nor AnyIssuer")
 	case o.Issuer != "" && o.AnyIssuer:
-		return errors.New("an Issuer, and AnyIssuer")
+		return errors.New("both Issuer and AnyIssuer")
 	case len(o.Audience) == 0 && !o.AnyAudience:
-		return errors.New("no Audience, and not AnyAudience")
+		return errors.New("neither Audience nor AnyAudience")
 	case len(o.Audience) != 0 && o.AnyAudience:
-		return errors.New("an Audience, and AnyAudience")
+		return errors.New("both Audience and AnyAudience")
 	case o.Algorithms != nil && len(o.Algorithms) == 0:
-		return errors.New("no Algorithms; nil is for all")
+		return errors.New("empty Algorithms; nil means all")
 	case slices.Contains(o.Audience, ""):
 		return errors.New("an empty Audience")
 	}
@@ -128,7 +128,7 @@ func (o *Options) complete() error {
 	}
 	for _, a := range o.Algorithms {
 		if !slices.Contains(asymmetric, a) {
-			return fmt.Errorf("algorithm %q of Algorithms is none that a published key is for", a)
+			return fmt.Errorf("algorithm %q is not for published keys", a)
 		}
 	}
 	def(&o.Refresh, 15*time.Minute)

@@ -27,7 +27,7 @@ type publishedKey struct {
 	key crypto.PublicKey
 }
 
-var errNoKeys = errors.New("the set has no key that signatures can be verified with")
+var errNoKeys = errors.New("the set has no key that can verify signatures")
 
 // parseSet returns the keys that can verify signatures. RFC 7517 section 5:
 // keys that are not understood, lack a member or are out of range should be

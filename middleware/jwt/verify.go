@@ -176,7 +176,7 @@ func signedWith(t *jwt.Token, keys []jwt.VerificationKey) bool {
 type window struct{ from, until time.Time } // until zero: no end
 
 var (
-	errEarly = errors.New("the token is not good yet")
+	errEarly = errors.New("the token is not valid yet")
 	errLate  = errors.New("the token has expired")
 )
 

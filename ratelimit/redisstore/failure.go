@@ -81,10 +81,10 @@ func (r *reports) turn() bool {
 	return (last == 0 || now-last >= int64(time.Second)) && r.last.CompareAndSwap(last, now)
 }
 
-// answered reports that Redis answers again, if an error was reported before.
+// answered reports that Redis responds again, if an error was reported before.
 func (s *Store) answered() {
 	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
-		s.o.Logger.Info("rate limits: Redis answers again", "redis", s.where)
+		s.o.Logger.Info("rate limits: Redis responds again", "redis", s.where)
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Store) explain(err error) error {
 	case has("WRONGPASS", "invalid password", "invalid username"):
 		return say("refuses the user or password")
 	case has("NOAUTH"):
-		return say("wants a password")
+		return say("requires a password")
 	case has("AUTH <password> called without any password"):
 		return say("has no password, but one was given")
 	case has("NOPERM"):
@@ -115,22 +115,22 @@ func (s *Store) explain(err error) error {
 	case has("MOVED ", "CROSSSLOT"):
 		return say("is a node of a cluster; want redis+cluster://")
 	case has("CLUSTERDOWN"):
-		return say("is a cluster that is not whole")
+		return say("is a cluster that is not complete")
 	case has("cluster support disabled"):
 		return say("is not a cluster; want redis://")
 	case has("not allowed after non deterministic"):
 		return say("is too old; want Redis 5 or later")
 	case has("LOADING "):
-		return say("is reading its data and does not answer yet")
+		return say("is reading its data and does not respond yet")
 	case has("MISCONF", "OOM "):
 		return say("cannot write: " + text)
 	case errors.As(err, &op) && op.Op == "dial" && !op.Timeout():
 		return say("cannot be reached: " + op.Err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
 		if s.o.Timeout < 0 {
-			return say("does not answer in time")
+			return say("does not respond in time")
 		}
-		return say(fmt.Sprintf("does not answer within %v", s.o.Timeout))
+		return say(fmt.Sprintf("does not respond within %v", s.o.Timeout))
 	}
 	return say("failed: " + text)
 }

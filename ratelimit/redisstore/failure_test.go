@@ -129,7 +129,7 @@ func TestNobodyAnswers(t *testing.T) {
 	if d.Allowed || !d.Failed || d.RetryAfter <= 0 || err == nil || took > timeout+busy {
 		t.Errorf("%+v, %v after %v", d, err, took)
 	}
-	if err := s.explain(err); !strings.Contains(err.Error(), "does not answer within 50ms") {
+	if err := s.explain(err); !strings.Contains(err.Error(), "does not respond within 50ms") {
 		t.Errorf("explained as %q", err)
 	}
 }
@@ -162,13 +162,13 @@ func TestCheck(t *testing.T) {
 		{"without password", plain.URL(), ""},
 		{"wrong password", "redis://:guess@" + locked.Addr, "redis at " + locked.Addr + " refuses the user or password"},
 		{"wrong user", "redis://nobody:sesame@" + locked.Addr, "redis at " + locked.Addr + " refuses the user or password"},
-		{"no password", "redis://" + locked.Addr, "redis at " + locked.Addr + " wants a password"},
+		{"no password", "redis://" + locked.Addr, "redis at " + locked.Addr + " requires a password"},
 		{"read-only replica", replica.URL(), "redis at " + replica.Addr + " is a read-only replica; want its primary"},
 		{"no rights", "redis://reader:x@" + locked.Addr, "redis at " + locked.Addr + " does not let this user do that"},
-		{"nobody there", "redis://127.0.0.1:1", "redis at 127.0.0.1:1 cannot be reached: connect: connection refused"},
+		{"no server there", "redis://127.0.0.1:1", "redis at 127.0.0.1:1 cannot be reached: connect: connection refused"},
 		{"no such socket", "unix:///nonexistent/redis.sock", "redis at /nonexistent/redis.sock cannot be reached: connect: no such file or directory"},
 		{"no cluster", "redis+cluster://" + plain.Addr, "redis at " + plain.Addr + " is not a cluster; want redis://"},
-		{"not whole", node.URL(), "redis at " + node.Addr + " is a cluster that is not whole"},
+		{"not whole", node.URL(), "redis at " + node.Addr + " is a cluster that is not complete"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ type Options struct {
 	// none, it is always asked.
 	Pause time.Duration
 	// Logger receives errors of Redis, at level Error and at most one a second, and
-	// that Redis answers again, at level Info. Its handler is called by the goroutine
+	// that Redis responds again, at level Info. Its handler is called by the goroutine
 	// of a decision and should not block. Default slog.Default.
 	Logger *slog.Logger
 	// Observe receives every decision, for metrics. It is called by the goroutine of

@@ -445,7 +445,7 @@ func TestBodyCloseReads(t *testing.T) {
 			select {
 			case m.Conns <- conn:
 			case <-time.After(servertest.Patience):
-				t.Fatal("nobody accepts")
+				t.Fatal("no connection is accepted")
 			}
 			c := servertest.Wrap(t, client)
 			c.Send("POST " + tt.path + " HTTP/1.1\r\nHost: h\r\n" + tt.lines + "\r\n")
@@ -462,7 +462,7 @@ func TestBodyCloseReads(t *testing.T) {
 			if res.Close {
 				c.Ended()
 				if more := conn.n.Load() - before; more != 0 {
-					t.Errorf("%s %q: %d bytes were read behind Close", tt.path, tt.lines, more)
+					t.Errorf("%s %q: %d bytes were read after Close", tt.path, tt.lines, more)
 				}
 			} else {
 				c.SendAside("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
@@ -507,7 +507,7 @@ func TestReadDeadlineInBody(t *testing.T) {
 			<-more
 			n, err := io.ReadFull(r.Body, b[:5])
 			if chunked && (n != 0 || !servertest.IsTimeout(err)) || !chunked && (err != nil || string(b[:n]) != "world") {
-				t.Errorf("behind the deadline, chunked=%v: %q, %v", chunked, b[:n], err)
+				t.Errorf("after the deadline, chunked=%v: %q, %v", chunked, b[:n], err)
 			}
 			put(w, "answer")
 		})})

@@ -134,7 +134,7 @@ func TestContextClientGoneWhileWriting(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Error("writes go on for ever")
+					t.Error("writes never fail")
 					break
 				}
 			}

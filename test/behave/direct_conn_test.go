@@ -247,7 +247,7 @@ func TestDirectHijackDeadline(t *testing.T) {
 		})
 		close(returned)
 		if err := servertest.Await(t, result, "the hijacker"); !servertest.IsTimeout(err) {
-			t.Errorf("Write behind the deadline gave %v", err)
+			t.Errorf("Write after the deadline returned %v", err)
 		}
 	})
 }
@@ -276,7 +276,7 @@ func TestDirectAcceptedDuringShutdown(t *testing.T) {
 	for i, c := range all {
 		if res, err := http.ReadResponse(c.R, nil); err == nil {
 			if body, _ := io.ReadAll(res.Body); string(body) != fmt.Sprintf("/%03d", i) {
-				t.Errorf("/%03d was answered %q", i, body)
+				t.Errorf("/%03d got %q", i, body)
 			}
 		}
 		c.Close()

@@ -138,7 +138,7 @@ func TestDirectFileDone(t *testing.T) {
 			c.Ended()
 			ts.Shutdown(t.Context())
 			if way.name != "nethttp" && (first.Load() != 2 || second.Load() != 2 || panicked.Load() != 1) {
-				t.Errorf("Done was called %d times for the replaced files, %d for the sent ones, %d behind the panic; want 2, 2, 1", first.Load(), second.Load(), panicked.Load())
+				t.Errorf("Done was called %d times for the replaced files, %d for the sent ones, %d after the panic; want 2, 2, 1", first.Load(), second.Load(), panicked.Load())
 			}
 		})
 	}

@@ -387,7 +387,7 @@ func TestDirectPanic(t *testing.T) {
 			for _, tt := range []struct{ path, log string }{
 				{"/panic", "boom"}, {"/abort", ""}, {"/goexit", ""}, {"/nil", "nil pointer"},
 				{"/status", "direct: SetStatus of 199"}, {"/status1000", "direct: SetStatus of 1000"},
-				{"/framing", "direct: the field Content-Length is the server's"},
+				{"/framing", "direct: the field Content-Length is set by the server"},
 				{"/name", `direct: "no name" is no field name`}, {"/noname", `direct: "" is no field name`},
 			} {
 				for _, before := range []string{"", ask("GET /fine"), ask("GET /fine", "Upgrade: x", "Connection: upgrade")} {

@@ -196,7 +196,7 @@ func TestListenAndServeShutdown(t *testing.T) {
 				case err := <-end:
 					t.Fatal(err)
 				case <-time.After(servertest.Patience):
-					t.Fatal("nobody listens")
+					t.Fatal("no process listens")
 				}
 				c := servertest.Dial(t, net.JoinHostPort("localhost", fmt.Sprint(port)))
 				if secure {

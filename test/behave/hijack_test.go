@@ -307,12 +307,12 @@ func TestHijackThenPanic(t *testing.T) {
 				t.Error(err)
 			}
 			kept <- nc
-			panic("behind the hijack")
+			panic("after the hijack")
 		})})
 		c := ts.Dial()
 		c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		nc := servertest.Await(t, kept, "the handler")
-		servertest.Eventually(t, "the panic is logged", func() bool { return strings.Contains(ts.Log.String(), "behind the hijack") })
+		servertest.Eventually(t, "the panic is logged", func() bool { return strings.Contains(ts.Log.String(), "after the hijack") })
 		put(nc, "alive\n")
 		c.Want("alive\n")
 		c.Send("you too\n")

@@ -195,7 +195,7 @@ func TestBubbleClientGone(t *testing.T) {
 				left := time.Now()
 				c.Close()
 				if at := <-ended; at != left {
-					t.Errorf("%s %q: told %v after the client left", path, body, at.Sub(left))
+					t.Errorf("%s %q: notified %v after the client left", path, body, at.Sub(left))
 				}
 			}
 		}
@@ -297,7 +297,7 @@ func TestBubbleStream(t *testing.T) {
 				left := time.Now()
 				c.Close()
 				if d := (<-ended).Sub(left); d != 0 {
-					t.Errorf("the handler was told after %v", d)
+					t.Errorf("the handler was notified after %v", d)
 				}
 			})
 		})

@@ -259,7 +259,7 @@ func TestBubbleTimeoutHandler(t *testing.T) {
 				}
 			})
 			if in := <-ended; d != 3*time.Second || in != d {
-				t.Errorf("answered after %v, the handler was told after %v", d, in)
+				t.Errorf("responded after %v, the handler was notified after %v", d, in)
 			}
 		}
 	})

@@ -42,7 +42,7 @@ func TestListenerCloseRefuses(t *testing.T) {
 			servertest.Await(t, end, "Serve")
 		}
 		if accepted > 0 {
-			t.Errorf("%d connections were made behind Close", accepted)
+			t.Errorf("%d connections were made after Close", accepted)
 		}
 	})
 }

@@ -247,7 +247,7 @@ func TestOwnConnRemoteAddrBlocks(t *testing.T) {
 		ts := engines.StartOn(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, r.RemoteAddr) })}, l)
 		late := ts.Dial()
 		late.Send(servertest.GET)
-		servertest.Await(t, asked, "somebody to ask for the address")
+		servertest.Await(t, asked, "a call for the address")
 		for range 3 {
 			c := ts.Dial()
 			if _, body := c.Get("/"); body != c.LocalAddr().String() {
@@ -328,8 +328,8 @@ type nowhere struct{ net.Conn }
 func (nowhere) LocalAddr() net.Addr  { return nil }
 func (nowhere) RemoteAddr() net.Addr { return nil }
 
-// EngineLoops extracts the socket from whatever a listener returns, and does
-// not serve connections without one.
+// EngineLoops takes the sockets of the connections that any listener returns, and
+// does not serve connections that are not sockets themselves.
 func TestOwnListenerOnLoops(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {

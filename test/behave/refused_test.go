@@ -64,7 +64,7 @@ func TestRefused(t *testing.T) {
 				if res.StatusCode != tt.status || res.Header.Get("Date") == "" || res.ContentLength != int64(len(body)) {
 					t.Errorf("%+v", res)
 				}
-				servertest.Eventually(t, "a refusal is told", func() bool { return len(told.get()) > 0 })
+				servertest.Eventually(t, "a refusal is reported", func() bool { return len(told.get()) > 0 })
 				want := chert.Refusal{RemoteAddr: c.LocalAddr().String(), Status: tt.status, Reason: tt.reason, Line: tt.line}
 				if engines.Layered {
 					want.RemoteAddr = told.get()[0].RemoteAddr // the relay's
@@ -112,7 +112,7 @@ func TestRefusedForRoom(t *testing.T) {
 			if res.StatusCode != 503 || res.Header.Get("Date") == "" || res.ContentLength != int64(len(body)) {
 				t.Errorf("%s: %+v", name, res)
 			}
-			servertest.Eventually(t, "a refusal is told", func() bool { return len(told.get()) > 0 })
+			servertest.Eventually(t, "a refusal is reported", func() bool { return len(told.get()) > 0 })
 			got := told.get()[0]
 			if got.Status != 503 || got.Reason != tt.reason || got.RemoteAddr == "" || name == "handlers" && got.Line != "GET /second HTTP/1.1" {
 				t.Errorf("%s: %+v", name, got)
@@ -148,7 +148,7 @@ func TestRefusedPlain(t *testing.T) {
 	if got := string(b); !strings.HasPrefix(got, "HTTP/1.0 400 ") || !strings.Contains(got, "\r\nDate: ") || !strings.Contains(got, "\r\nContent-Length: 48\r\n") {
 		t.Errorf("%q", got)
 	}
-	servertest.Eventually(t, "a refusal is told", func() bool { return len(told.get()) == 1 })
+	servertest.Eventually(t, "a refusal is reported", func() bool { return len(told.get()) == 1 })
 	if got := told.get()[0]; got.Status != 400 || got.Reason != "client sent an HTTP request to an HTTPS server" {
 		t.Errorf("%+v", got)
 	}
@@ -188,7 +188,7 @@ func TestRefusedFlood(t *testing.T) {
 			}
 		}
 		if single+omitted != n || single > 20*(seconds+1) || omitted == 0 {
-			t.Errorf("%d told, %d omitted", single, omitted)
+			t.Errorf("%d reported, %d omitted", single, omitted)
 		}
 		if got := s.Stats().Refused; len(got) != 1 || got[0].Count != n {
 			t.Errorf("%+v", got)

@@ -416,6 +416,6 @@ func TestReuseLateReads(t *testing.T) {
 		}
 		done := make(chan struct{})
 		go func() { late.Wait(); close(done) }()
-		servertest.Await(t, done, "what was left behind")
+		servertest.Await(t, done, "the goroutines that were left")
 	})
 }

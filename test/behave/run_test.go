@@ -379,7 +379,7 @@ func TestStoppingHijackedAndClosed(t *testing.T) {
 func TestStoppingOfOthers(t *testing.T) {
 	t.Parallel()
 	if c := chert.Stopping(context.Background()); c != nil {
-		t.Error("a context of nobody has a channel")
+		t.Error("a context of no server has a channel")
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, new(http.Server)))
 	defer cancel()

@@ -188,7 +188,7 @@ func TestSentCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := d.count(); n != 0 {
-				t.Errorf("%s: told before the end", name)
+				t.Errorf("%s: reported before the end", name)
 			}
 			c.Close()
 			got := d.await(1)[0]
@@ -383,7 +383,7 @@ func TestSentBeforeShutdown(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := d.count(); got != n {
-				t.Errorf("%d of %d were told when Shutdown returned", got, n)
+				t.Errorf("%d of %d were reported when Shutdown returned", got, n)
 			}
 			for _, got := range d.await(n) {
 				if got.Complete == cut || got.Body < 1<<20-512 || !cut && got.Body != 64<<20 {

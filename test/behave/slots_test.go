@@ -459,7 +459,7 @@ func TestSlotsDirectRequestIsKept(t *testing.T) {
 	close(release)
 	for i, c := range all {
 		if _, body := c.Response("GET"); body != paths[i]+" "+paths[i] {
-			t.Errorf("%s was answered %q", paths[i], body)
+			t.Errorf("%s got %q", paths[i], body)
 		}
 	}
 }

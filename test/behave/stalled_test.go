@@ -241,7 +241,7 @@ func TestStalledMany(t *testing.T) {
 				servertest.Eventually(t, "no goroutine waits for them", func() bool { return runtime.NumGoroutine() < most })
 			}
 			if n := large.given.Load() - large.done.Load(); n != clients {
-				t.Errorf("%d answers are under way", n)
+				t.Errorf("%d responses are in progress", n)
 			}
 			some := 0
 			var wg sync.WaitGroup
@@ -283,7 +283,7 @@ func (l *largeServer) stalledNow(c *servertest.Client) {
 	c.T.Helper()
 	n := l.given.Load()
 	c.Send(ask(fmt.Sprintf("GET /0-%d", largeSize)))
-	servertest.Eventually(c.T, "the answer has begun", func() bool { return l.given.Load() > n })
+	servertest.Eventually(c.T, "the response has begun", func() bool { return l.given.Load() > n })
 	c.Line()
 }
 
@@ -426,7 +426,7 @@ func TestStalledTimeouts(t *testing.T) {
 				c := ts.Dial()
 				c.Send(ask(fmt.Sprintf("GET /0-%d", largeSize)))
 				if !tt.read {
-					servertest.Eventually(t, "the answer has ended", func() bool { return large.done.Load() > 0 })
+					servertest.Eventually(t, "the response has ended", func() bool { return large.done.Load() > 0 })
 				}
 				n, err := io.Copy(io.Discard, io.LimitReader(c.R, largeSize))
 				if tt.all != (n == largeSize) {

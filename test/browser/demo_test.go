@@ -17,7 +17,7 @@ func startDemo(t *testing.T) (origin string) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "chert")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/chert")
-	build.Dir = ".."
+	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

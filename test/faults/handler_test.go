@@ -77,7 +77,7 @@ func TestFaultsHandlerEndsBadly(t *testing.T) {
 						t.Errorf("got %.200q (%v), want %q", got, err, tt.want)
 					}
 					if strings.Contains(string(got), "\r\n0\r\n\r\n") || strings.Count(string(got), "HTTP/1.1") > 1 {
-						t.Errorf("the answer looks complete: %.200q", got)
+						t.Errorf("the response looks complete: %.200q", got)
 					}
 					c.Close()
 					fs.Alive()

@@ -150,7 +150,7 @@ func TestFaultsHalfClose(t *testing.T) {
 				for _, want := range tt.status {
 					body := c.Status(want)
 					if strings.Contains(tt.in, "/answer") && body != string(h.answer) {
-						t.Errorf("the answer's %d bytes are wrong", len(body))
+						t.Errorf("the response's %d bytes are wrong", len(body))
 					}
 				}
 				c.Ended()

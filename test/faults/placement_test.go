@@ -314,7 +314,7 @@ func (m *mixture) readOne(r *bufio.Reader, asked *[]string) (more bool, err erro
 	case res.StatusCode == 299 || res.StatusCode == 400 || res.StatusCode == 408:
 		return false, nil // hijacked, or a request that was cut
 	case res.StatusCode != 200 || res.Header.Get("X-Query") != query || string(body) != stressAnswer(query, len(body)) || res.Header.Get("X-Database") != "":
-		return false, fmt.Errorf("the answer to %s is %s %v %.50q", query, res.Status, res.Header, body)
+		return false, fmt.Errorf("the response to %s is %s %v %.50q", query, res.Status, res.Header, body)
 	}
 	m.answers.Add(1)
 	return !res.Close, nil
@@ -402,7 +402,7 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 	if n := m.now.Load(); n != 0 {
 		t.Errorf("%d handlers are left", n)
 	}
-	t.Logf("%d runs, %d inline, %d direct, %d whole answers", m.runs.Load(), m.inline.Load(), m.directs.Load(), m.answers.Load())
+	t.Logf("%d runs, %d inline, %d direct, %d complete responses", m.runs.Load(), m.inline.Load(), m.directs.Load(), m.answers.Load())
 }
 
 // With MaxHandlers too: no wrong responses, and no more handlers at once than

@@ -125,14 +125,14 @@ func keptClient(addr string, id int, first func()) error {
 		}
 		body, err := io.ReadAll(res.Body)
 		if err != nil || !strings.HasPrefix(string(body), path+"\n") || len(body) != 20000 {
-			return fmt.Errorf("%s: an answer of %d bytes, %w", path, len(body), err)
+			return fmt.Errorf("%s: a response of %d bytes, %w", path, len(body), err)
 		}
 		if i == 0 {
 			first()
 		}
 		if res.Close {
 			if b, err := io.ReadAll(r); len(b) > 0 {
-				return fmt.Errorf("%s: %q behind the last answer, %w", path, b, err)
+				return fmt.Errorf("%s: %q after the last response, %w", path, b, err)
 			}
 			return nil
 		}
@@ -220,7 +220,7 @@ func TestFaultsShutdownFinishesRequestAtHand(t *testing.T) {
 		fresh.Close()
 		close(blocked.leave)
 		if got := c.Status(200); got != "ok"+string(h.answer) {
-			t.Errorf("the answer's %d bytes are wrong", len(got))
+			t.Errorf("the response's %d bytes are wrong", len(got))
 		}
 		if err := servertest.Await(t, done, "Shutdown"); err != nil {
 			t.Errorf("Shutdown: %v", err)

@@ -198,10 +198,10 @@ func stressRead(r *bufio.Reader, asked *[]string) (more bool, err error) {
 	query := (*asked)[0]
 	*asked = (*asked)[1:]
 	if got := res.Header.Get("X-Query"); got != "" && got != query {
-		return false, fmt.Errorf("the answer to %s came for %s", got, query)
+		return false, fmt.Errorf("the response to %s came for %s", got, query)
 	}
 	if res.Header.Get("X-Query") != "" && string(body) != stressAnswer(query, len(body)) {
-		return false, fmt.Errorf("the answer to %s is wrong", query)
+		return false, fmt.Errorf("the response to %s is wrong", query)
 	}
 	return !res.Close, nil
 }

@@ -145,14 +145,14 @@ func talk(t testing.TB, l *pairListener, data, splits []byte) (all []answer) {
 		}
 		res, err := http.ReadResponse(r, &http.Request{Method: method})
 		if err != nil {
-			t.Fatalf("an answer does not parse: %v: %q", err, out)
+			t.Fatalf("a response does not parse: %v: %q", err, out)
 		}
 		if res.StatusCode < 200 {
 			continue
 		}
 		body, err := io.ReadAll(res.Body)
 		if err != nil {
-			t.Fatalf("an answer's body does not parse: %v: %q", err, out)
+			t.Fatalf("a response's body does not parse: %v: %q", err, out)
 		}
 		all = append(all, answer{res.StatusCode, string(body)})
 	}

@@ -49,7 +49,7 @@ var diffBodies = []diffCase{
 		s.note("%d %s", n, errNote(err))
 		s.readBody(r)
 	}},
-	{name: "an empty read behind the end", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "an empty read after the end", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
 		s.readBody(r)
 		n, err := r.Body.Read(nil)
 		s.note("%d %s", n, errNote(err))
@@ -97,7 +97,7 @@ var diffBodies = []diffCase{
 	{name: "a byte less than is drained, in chunks", send: unreadChunks(drain - 1)},
 	{name: "as much as is drained, in chunks", do: say(unreadChunks(drain)).hear("unread").halfClose()},
 	{name: "a byte more than is drained, in chunks", do: say(unreadChunks(drain + 1)).hear("unread").halfClose()},
-	{name: "a length nobody wants to wait for", do: say(ask("POST /unread", "Content-Length: 1000000000")).hear("unread").halfClose()},
+	{name: "a length that is too much to drain", do: say(ask("POST /unread", "Content-Length: 1000000000")).hear("unread").halfClose()},
 	{name: "the drain waits for the rest", do: say(ask("POST /unread", length5) + "he").reach("returned").say("llo"), h: func(s *scene, w rw, r *http.Request) {
 		put(w, "unread")
 		s.point("returned")
@@ -134,7 +134,7 @@ var diffBodies = []diffCase{
 		w.Write(servertest.Pattern(5000))
 		s.readBody(r)
 	}},
-	{name: "a bad chunk behind what was read", send: postChunks("/", "5\r\nhello\r\nx\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
+	{name: "a bad chunk after what was read", send: postChunks("/", "5\r\nhello\r\nx\r\n") + smuggled, h: func(s *scene, w rw, r *http.Request) {
 		s.readSome(r, 5)
 		put(w, "some")
 	}},
@@ -155,7 +155,7 @@ var diffBodies = []diffCase{
 		r.Body.Close()
 		s.readBody(r)
 	}},
-	{name: "closed behind its end", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "closed after its end", send: post("/", "hello"), h: func(s *scene, w rw, r *http.Request) {
 		s.readBody(r)
 		s.note("%s", errNote(r.Body.Close()))
 		s.readBody(r)
@@ -219,7 +219,7 @@ var diffBodies = []diffCase{
 	{name: "far beyond the limit", do: say(post("/", string(servertest.Pattern(300_000)))).hear("\r\n\r\n5").halfClose(), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: strings.Replace(tooLarge("5"), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)})},
 	{name: "a limit of none", send: post("/", "hello"), h: limited(0), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
 	{name: "a negative limit", send: post("/", "hello"), h: limited(-1), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("0"), end: "kept", states: "new active idle active closed"})},
-	{name: "beyond the limit and a request behind", send: post("/", "hello!") + ask("GET /read"), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("5") + plainAnswer("0"), end: "kept", handler: strings.ReplaceAll(helloNote, "5", "6") + "\n" + `"hello" "http: request body too large" [MaxBytesError 5]` + "\n" + `GET "/read" HTTP/1.1 host="h"` + "\n\"\" ok", states: "new active idle active idle active closed"})},
+	{name: "beyond the limit and a request after it", send: post("/", "hello!") + ask("GET /read"), h: limited(5), unlike: like(unlike.MaxBytes, sight{wire: tooLarge("5") + plainAnswer("0"), end: "kept", handler: strings.ReplaceAll(helloNote, "5", "6") + "\n" + `"hello" "http: request body too large" [MaxBytesError 5]` + "\n" + `GET "/read" HTTP/1.1 host="h"` + "\n\"\" ok", states: "new active idle active idle active closed"})},
 	{name: "beyond the limit, status first", send: post("/", "hello!"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(200)
 		limited(5)(s, w, r)
@@ -295,7 +295,7 @@ var diffBodies = []diffCase{
 		s.note("%s", errNote(rc.Flush()))
 		s.note("%s", errNote(rc.Flush()))
 	}, unlike: like(unlike.WriteTimeout, sight{end: "reset"})},
-	{name: "writes behind one that has failed", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "writes after one that has failed", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 		put(w, "held")
 		s.flushed(w)

@@ -53,8 +53,8 @@ var diffCancels = []diffCase{
 	{name: "half-close", do: say(ask("GET /")).reach("in").halfClose(), h: waits},
 	{name: "half-close in 1.0", do: say(ask10("GET /")).reach("in").halfClose(), h: waits},
 	{name: "half-close before the handler asks", do: say(ask("GET /")).halfClose(), h: waits},
-	{name: "half-close behind a body", do: say(post("/", "hello")).reach("in").halfClose(), h: firstReads(waits)},
-	{name: "half-close behind chunks", do: say(postChunks("/", servertest.Chunks("hello", 2))).reach("in").halfClose(), h: firstReads(waits)},
+	{name: "half-close after a body", do: say(post("/", "hello")).reach("in").halfClose(), h: firstReads(waits)},
+	{name: "half-close after chunks", do: say(postChunks("/", servertest.Chunks("hello", 2))).reach("in").halfClose(), h: firstReads(waits)},
 	{name: "half-close on the second request", do: say(ask("GET /quiet") + ask("GET /")).reach("in").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		if r.URL.Path == "/" {
 			waits(s, w, r)
@@ -62,7 +62,7 @@ var diffCancels = []diffCase{
 	}},
 	{name: "a FIN", do: say(ask("GET /")).reach("in").leave(), h: waits},
 	{name: "a reset", do: say(ask("GET /")).reach("in").reset(), h: waits},
-	{name: "a reset behind a body", do: say(post("/", "hello")).reach("in").reset(), h: firstReads(waits)},
+	{name: "a reset after a body", do: say(post("/", "hello")).reach("in").reset(), h: firstReads(waits)},
 	{name: "a derived context", do: say(ask("GET /")).reach("in").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), ctxKey("a"), 1), time.Hour)
 		defer cancel()
@@ -117,7 +117,7 @@ var diffCancels = []diffCase{
 			s.note("not done, %v", r.Context().Err())
 		}
 	}},
-	{name: "the end behind a further request", do: say(ask("GET /") + ask("GET /quiet")).halfClose()},
+	{name: "the end after a further request", do: say(ask("GET /") + ask("GET /quiet")).halfClose()},
 	{name: "the handler's end ends it", do: say(ask("GET /")).reach("done"), h: func(s *scene, w rw, r *http.Request) {
 		ctx := r.Context()
 		s.spawn(func() {

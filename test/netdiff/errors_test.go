@@ -32,26 +32,26 @@ var diffErrors = []diffCase{
 	{name: "an abort", h: panics(http.ErrAbortHandler)},
 	{name: "a wrapped abort", h: panics(fmt.Errorf("wrapped: %w", http.ErrAbortHandler))},
 	{name: "Goexit", h: func(s *scene, w rw, r *http.Request) { runtime.Goexit() }},
-	{name: "a panic with the answer held back", h: func(s *scene, w rw, r *http.Request) { put(w, "held"); panic("boom") }},
+	{name: "a panic with the response held back", h: func(s *scene, w rw, r *http.Request) { put(w, "held"); panic("boom") }},
 	{name: "a panic with a status held back", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(500); panic("boom") }},
-	{name: "a panic behind a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); put(w, "b"); panic("boom") }},
-	{name: "an abort behind a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); panic(http.ErrAbortHandler) }},
-	{name: "Goexit behind a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); runtime.Goexit() }},
-	{name: "a panic behind hints", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(103); panic("boom") }},
-	{name: "a panic behind a long write", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(10_000)); panic("boom") }},
-	{name: "a panic behind a long write of a length", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a panic after a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); put(w, "b"); panic("boom") }},
+	{name: "an abort after a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); panic(http.ErrAbortHandler) }},
+	{name: "Goexit after a flush", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); s.flushed(w); runtime.Goexit() }},
+	{name: "a panic after hints", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(103); panic("boom") }},
+	{name: "a panic after a long write", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(10_000)); panic("boom") }},
+	{name: "a panic after a long write of a length", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "10000")
 		w.Write(servertest.Pattern(10_000))
 		panic("boom")
 	}},
-	{name: "a panic behind 3000 bytes", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(3000)); panic("boom") }},
-	{name: "a panic behind 2000 bytes", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(2000)); panic("boom") }},
-	{name: "a panic behind two writes of 2000 bytes", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a panic after 3000 bytes", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(3000)); panic("boom") }},
+	{name: "a panic after 2000 bytes", h: func(s *scene, w rw, r *http.Request) { w.Write(servertest.Pattern(2000)); panic("boom") }},
+	{name: "a panic after two writes of 2000 bytes", h: func(s *scene, w rw, r *http.Request) {
 		w.Write(servertest.Pattern(2000))
 		w.Write(servertest.Pattern(2000))
 		panic("boom")
 	}},
-	{name: "a panic behind a complete answer", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a panic after a complete response", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "1")
 		put(w, "a")
 		s.flushed(w)
@@ -79,8 +79,8 @@ var diffErrors = []diffCase{
 	{name: "status 99", h: status(99)},
 	{name: "status 1000", h: status(1000)},
 	{name: "status -1", h: status(-1)},
-	{name: "a bad status that nobody recovers", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(0) }},
-	{name: "a bad status behind a good one", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(200); status(0)(s, w, r) }},
+	{name: "a bad status that is not recovered", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(0) }},
+	{name: "a bad status after a good one", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(200); status(0)(s, w, r) }},
 	{name: "status 100", h: status(100)},
 	{name: "status 600", h: status(600)},
 
@@ -120,5 +120,5 @@ var diffErrors = []diffCase{
 			s.readSome(r, 1)
 		})
 	}},
-	{name: "an answer that a client may not understand", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Type", "text/html"); http.Error(w, "<b>", 400) }},
+	{name: "a response that a client may not understand", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Type", "text/html"); http.Error(w, "<b>", 400) }},
 }

@@ -42,7 +42,7 @@ var diffExpects = []diffCase{
 	{name: "not read but sent", do: say(ask("POST /unread", expect, length5)).hear("unread").say("hello").halfClose()},
 	{name: "not read, close", do: say(ask("POST /unread", expect, length5, "Connection: close")).hear("unread").halfClose()},
 	{name: "not read, sent at once", send: ask("POST /unread", expect, length5) + "hello"},
-	{name: "not read, and behind it nothing is served", send: ask("POST /unread", expect, length5) + "hello" + ask("GET /")},
+	{name: "not read, and nothing after it is served", send: ask("POST /unread", expect, length5) + "hello" + ask("GET /")},
 	{name: "not read and long", do: say(ask("POST /unread", expect, "Content-Length: 1000000")).hear("unread").halfClose()},
 	{name: "closed", do: say(ask("POST /", expect, length5)).halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		s.note("closed: %s", errNote(r.Body.Close()))
@@ -110,7 +110,7 @@ var diffExpects = []diffCase{
 	{name: "an unknown expectation in 1.0", send: ask10("GET /", "Expect: tea")},
 	{name: "an unknown expectation and a body", do: say(ask("POST /read", "Expect: tea", length5) + "hello").halfClose()},
 	{name: "an unknown expectation and a body that is not sent", do: say(ask("POST /read", "Expect: tea", length5)).hear("417").halfClose()},
-	{name: "behind an unknown expectation nothing is served", send: ask("GET /", "Expect: tea") + ask("GET /")},
+	{name: "nothing is served after an unknown expectation", send: ask("GET /", "Expect: tea") + ask("GET /")},
 	{name: "an empty expectation", send: ask("GET /", "Expect:")},
 	{name: "an expectation with a parameter", do: say(ask("POST /read", "Expect: 100-continue;a=b", length5)).hear("417").halfClose()},
 	{name: "two expectations, one unknown", do: say(ask("POST /read", "Expect: 100-continue, tea", length5) + "hello").halfClose(), unlike: like(unlike.ExpectList, sight{wire: expectFailed, end: "fin", handler: nothing, states: "new active closed"})},
@@ -150,7 +150,7 @@ var diffExpects = []diffCase{
 		put(w, "a")
 	}},
 	{name: "a 1xx too late", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(200); w.WriteHeader(103); put(w, "a") }},
-	{name: "a 1xx behind a write", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.WriteHeader(103) }},
+	{name: "a 1xx after a write", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.WriteHeader(103) }},
 	{name: "a 1xx and nothing else", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(103) }},
 	{name: "a 1xx to HEAD", send: ask("HEAD /hints")},
 	{name: "a 1xx and close", send: ask("GET /hints", "Connection: close")},

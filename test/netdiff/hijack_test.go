@@ -58,11 +58,11 @@ var diffHijacks = []diffCase{
 			taken(echoed)(s, w, r)
 		}
 	}},
-	{name: "behind a body", do: say(post("/", "abc", switchTo...)).hear(switched).say("hello").hear("hello").halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after a body", do: say(post("/", "abc", switchTo...)).hear(switched).say("hello").hear("hello").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		s.readBody(r)
 		taken(echoed)(s, w, r)
 	}},
-	{name: "behind a body in chunks", do: say(postChunks("/", servertest.Chunks("hello", 2), switchTo...) + "x").hear("x").halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after a body in chunks", do: say(postChunks("/", servertest.Chunks("hello", 2), switchTo...) + "x").hear("x").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		s.readBody(r)
 		taken(echoed)(s, w, r)
 	}},
@@ -80,13 +80,13 @@ var diffHijacks = []diffCase{
 		put(nc, "go on")
 		ahead(s, nc, b)
 	}},
-	{name: "with a request behind", do: say(ask("GET /") + smuggled).halfClose(), h: taken(ahead)},
+	{name: "with a request after it", do: say(ask("GET /") + smuggled).halfClose(), h: taken(ahead)},
 	{name: "of 1.0", do: say(ask10("GET /") + "x").halfClose(), h: taken(ahead)},
 	{name: "of HEAD", do: say(ask("HEAD /") + "x").halfClose(), h: taken(ahead)},
 	{name: "of CONNECT", do: say(ask("CONNECT other:443") + "x").halfClose(), h: taken(ahead)},
 	{name: "of close", do: say(ask("GET /", "Connection: close") + "x").halfClose(), h: taken(ahead)},
 	{name: "nothing is said", send: ask("GET /"), h: taken(func(*scene, net.Conn, *bufio.ReadWriter) {})},
-	{name: "an answer by hand", send: ask("GET /"), h: taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
+	{name: "a response by hand", send: ask("GET /"), h: taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 		put(nc, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 	})},
 	{name: "what is not flushed is lost", send: ask("GET /"), h: taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(b, "lost"); put(nc, "sent") })},
@@ -151,28 +151,28 @@ var diffHijacks = []diffCase{
 	})},
 
 	// What was written before
-	{name: "behind WriteHeader", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after WriteHeader", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Connection", "Upgrade")
 		set(w, "Upgrade", "echo")
 		w.WriteHeader(101)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "hi") })(s, w, r)
 	}},
-	{name: "behind WriteHeader 200", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after WriteHeader 200", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(200)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "hi") })(s, w, r)
 	}},
-	{name: "behind a flush", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after a flush", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "6")
 		put(w, "abc")
 		s.flushed(w)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "def") })(s, w, r)
 	}},
-	{name: "behind a write", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after a write", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "6")
 		put(w, "abc")
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "def") })(s, w, r)
 	}, unlike: like(unlike.HijackWrite, sight{wire: plainAnswer("abcdef")})},
-	{name: "behind hints", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "after hints", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(103)
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { put(nc, "hi") })(s, w, r)
 	}},
@@ -185,7 +185,7 @@ var diffHijacks = []diffCase{
 	{name: "twice", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { taken(nil)(s, w, r) })(s, w, r)
 	}},
-	{name: "a write behind it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "a write after it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			s.wrote(w, "x")
 			s.wrote(w, "")
@@ -195,24 +195,24 @@ var diffHijacks = []diffCase{
 			put(nc, "end")
 		})(s, w, r)
 	}},
-	{name: "a flush behind it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "a flush after it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			defer func() { s.note("panic: %v", recover()) }()
 			s.flushed(w)
 		})(s, w, r)
 	}, unlike: like(unlike.AfterHijack, sight{log: nothing,
 		handler: getNote + "\nFlush: \"chert: response used after its handler returned\" []\npanic: <nil>"})},
-	{name: "a copy behind it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "a copy after it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { s.copied(w, onlyReader{strings.NewReader("x")}) })(s, w, r)
 	}},
-	{name: "the body behind it", do: say(post("/", "hello")).halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "the body after it", do: say(post("/", "hello")).halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			got, err := io.ReadAll(r.Body)
 			s.note("%q %s", got, errNote(err))
 		})(s, w, r)
 	}, unlike: like(unlike.AfterHijack, sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"]] length=5 body` +
 		"\n\"\" \"http: invalid Read on closed Body\" [ErrBodyReadAfterClose]"})},
-	{name: "a panic behind it", do: say(ask("GET /")).logs("behind the hijack"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "a panic after it", do: say(ask("GET /")).logs("after the hijack"), h: func(s *scene, w rw, r *http.Request) {
 		nc, _, _ := w.(http.Hijacker).Hijack()
 		s.spawn(func() {
 			s.await("the panic", func() bool { return s.gates["panic"] > 0 })
@@ -220,9 +220,9 @@ var diffHijacks = []diffCase{
 			nc.Close()
 		})
 		s.point("panic")
-		panic("behind the hijack")
+		panic("after the hijack")
 	}},
-	{name: "deadlines of the response behind it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "deadlines of the response after it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			rc := http.NewResponseController(w)
 			s.note("%s %s", errNote(rc.SetReadDeadline(time.Time{})), errNote(rc.EnableFullDuplex()))
@@ -230,13 +230,13 @@ var diffHijacks = []diffCase{
 	}},
 
 	// Its context
-	{name: "the context behind an end that was read", do: say(ask("GET /")).halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "the context after an end that was read", do: say(ask("GET /")).halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			_, err := io.ReadAll(b)
 			s.note("%s, %v", errNote(err), r.Context().Err())
 		})(s, w, r)
 	}, unlike: like(unlike.HijackContext, sight{handler: getNote + "\nok, <nil>"})},
-	{name: "the context behind an end that the connection gave", do: say(ask("GET /")).reach("taken").halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "the context after an end that the connection gave", do: say(ask("GET /")).reach("taken").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		done := r.Context().Done()
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) {
 			s.point("taken")
@@ -245,7 +245,7 @@ var diffHijacks = []diffCase{
 			_ = done
 		})(s, w, r)
 	}},
-	{name: "the context behind the handler", do: say(ask("GET /")).reach("done").halfClose(), h: func(s *scene, w rw, r *http.Request) {
+	{name: "the context after the handler", do: say(ask("GET /")).reach("done").halfClose(), h: func(s *scene, w rw, r *http.Request) {
 		ctx := r.Context()
 		nc, _, _ := w.(http.Hijacker).Hijack()
 		s.spawn(func() {

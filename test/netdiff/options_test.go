@@ -59,7 +59,7 @@ var diffOptions = []diffCase{
 		set(w, "Upgrade", "x")
 		w.WriteHeader(101)
 	}},
-	{name: "no keep-alives, and behind the first nothing is served", send: ask("GET /") + ask("GET /quiet"), set: noKeepAlives},
+	{name: "no keep-alives, and nothing after the first is served", send: ask("GET /") + ask("GET /quiet"), set: noKeepAlives},
 	{name: "no keep-alives and a list of the handler", send: ask("GET /"), set: noKeepAlives, h: func(s *scene, w rw, r *http.Request) { set(w, "Connection", "x, close"); put(w, "a") }},
 
 	{name: "a head within its limit", send: ask("GET /", "A: "+strings.Repeat("a", 900)), set: headBytes(1000)},
@@ -76,7 +76,7 @@ var diffOptions = []diffCase{
 	{name: "a head beyond the default", send: ask("GET /", "A: "+strings.Repeat("a", 70_000)), unlike: refused(unlike.HeadLimits, 431, "header section too long")},
 	{name: "a target beyond the default", send: ask("GET /" + strings.Repeat("a", 70_000)), unlike: like(unlike.HeadLimits, sight{
 		wire: refusalOf(414, "request line too long"), end: "fin", handler: nothing, states: "new active closed"})},
-	{name: "a head beyond the limit, behind a request", do: say(ask("GET /")).idle(1).say(ask("GET /", "A: "+strings.Repeat("a", 30_000))), n: 2, set: headBytes(1000), unlike: like(unlike.RefusalText, sight{wire: plainAnswer("hello") + refusalOf(431, "header section too long")})},
+	{name: "a head beyond the limit, after a request", do: say(ask("GET /")).idle(1).say(ask("GET /", "A: "+strings.Repeat("a", 30_000))), n: 2, set: headBytes(1000), unlike: like(unlike.RefusalText, sight{wire: plainAnswer("hello") + refusalOf(431, "header section too long")})},
 
 	{name: "times that do not pass", send: ask("GET /") + post("/read", "abc"), n: 2, set: func(s *chert.Server) {
 		s.ReadTimeout, s.ReadHeaderTimeout, s.WriteTimeout, s.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
@@ -93,7 +93,7 @@ var diffOptions = []diffCase{
 	{name: "half a body in time", do: say(ask("POST /read", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }},
 	{name: "half a body in time and nothing written", do: say(ask("POST /", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) { s.readBody(r) }, unlike: like(unlike.BodyRefusal, sight{wire: strings.Replace(emptyClosing, "200 OK", "408 Request Timeout", 1)})},
 	{name: "half an unread body in time", do: say(ask("POST /unread", length5) + "he").hearEnd(), set: func(s *chert.Server) { s.ReadTimeout = shortly }},
-	{name: "an answer that comes too late", do: say(ask("GET /")).hearEnd(), set: func(s *chert.Server) { s.WriteTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) {
+	{name: "a response that comes too late", do: say(ask("GET /")).hearEnd(), set: func(s *chert.Server) { s.WriteTimeout = shortly }, h: func(s *scene, w rw, r *http.Request) {
 		time.Sleep(shortly + shortly/4) // the limit is what it waits for
 		s.wrote(w, "late")
 		s.note("flush: %s", errNote(http.NewResponseController(w).Flush()))
@@ -103,13 +103,13 @@ var diffOptions = []diffCase{
 		s.ctl.SetKeepAlivesEnabled(false)
 		put(w, "a")
 	}},
-	{name: "keep-alives end behind the head", send: ask("GET /") + ask("GET /quiet"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "keep-alives end after the head", send: ask("GET /") + ask("GET /quiet"), h: func(s *scene, w rw, r *http.Request) {
 		s.flushed(w)
 		s.ctl.SetKeepAlivesEnabled(false)
 		put(w, "a")
 	}},
 	{name: "Shutdown while it is served", send: ask("GET /") + ask("GET /quiet"), h: shutDown(func(s *scene, w rw) { put(w, "a") })},
-	{name: "Shutdown behind the head", send: ask("GET /") + ask("GET /quiet"), h: func(s *scene, w rw, r *http.Request) {
+	{name: "Shutdown after the head", send: ask("GET /") + ask("GET /quiet"), h: func(s *scene, w rw, r *http.Request) {
 		s.flushed(w)
 		shutDown(func(s *scene, w rw) { put(w, "a") })(s, w, r)
 	}},

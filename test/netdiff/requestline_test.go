@@ -51,9 +51,9 @@ var diffRequestLines = []diffCase{
 	{name: "no target", send: rawHead("GET HTTP/1.1", hostH), unlike: otherWords(400, "malformed request target")},
 	{name: "no version", send: rawHead("GET /", hostH), unlike: otherWords(400, "malformed request target")},
 	{name: "a method alone", send: rawHead("GET", hostH), unlike: otherWords(400, "malformed method")},
-	{name: "two spaces behind the method", send: rawHead("GET  / HTTP/1.1", hostH), unlike: otherWords(400, "malformed request target")},
+	{name: "two spaces after the method", send: rawHead("GET  / HTTP/1.1", hostH), unlike: otherWords(400, "malformed request target")},
 	{name: "two spaces before the version", send: rawHead("GET /  HTTP/1.1", hostH), unlike: otherWords(400, "malformed HTTP version")},
-	{name: "a space behind the version", send: rawHead("GET / HTTP/1.1 ", hostH), unlike: otherWords(400, "malformed HTTP version")},
+	{name: "a space after the version", send: rawHead("GET / HTTP/1.1 ", hostH), unlike: otherWords(400, "malformed HTTP version")},
 	{name: "a space in the target", send: ask("GET /a b"), unlike: otherWords(400, "malformed HTTP version")},
 	{name: "tabs for spaces", send: rawHead("GET\t/\tHTTP/1.1", hostH), unlike: otherWords(400, "malformed method")},
 	{name: "a space first", send: rawHead(" GET / HTTP/1.1", hostH), unlike: otherWords(400, "not an HTTP request")},
@@ -80,7 +80,7 @@ var diffRequestLines = []diffCase{
 	{name: "absolute with a space in the host", send: ask("GET http://ot%20her/"), unlike: otherWords(400, "the request target is not a URL")},
 	{name: "absolute with an open bracket", send: ask("GET http://[::1/"), unlike: otherWords(400, "request target has the wrong form for the method")},
 	{name: "three empty lines first", send: "\r\n\r\n\r\n" + ask("GET /"), unlike: otherWords(400, "not an HTTP request")},
-	{name: "three empty lines behind a POST", send: post("/read", "abc") + "\r\n\r\n\r\n" + ask("GET /"), n: 2, unlike: like(unlike.RefusalText, sight{
+	{name: "three empty lines after a POST", send: post("/read", "abc") + "\r\n\r\n\r\n" + ask("GET /"), n: 2, unlike: like(unlike.RefusalText, sight{
 		wire: plainAnswer("read 3 true") + refusalOf(400, "not an HTTP request"), states: activeAgain})},
 	{name: "a LF first", send: "\n" + ask("GET /"), unlike: otherWords(400, "not an HTTP request")},
 	{name: "a CR first", send: "\r" + ask("GET /"), unlike: otherWords(400, "CR without LF")},
@@ -88,21 +88,21 @@ var diffRequestLines = []diffCase{
 	{name: "a TLS client", do: say("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").halfClose(), unlike: otherWords(400, "not an HTTP request")},
 	{name: "cut in the method", do: say("GE").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
 	{name: "cut in the version", do: say("GET / HT").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
-	{name: "cut behind the line", do: say("GET / HTTP/1.1\r\n").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
+	{name: "cut after the line", do: say("GET / HTTP/1.1\r\n").halfClose(), unlike: otherWords(400, "the request ends before its head does")},
 	{name: "nothing but an end", do: diffScript{}.halfClose()},
 
 	{name: "an empty line first", send: "\r\n" + ask("GET /"), unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello"), end: "kept", handler: getNote, states: activeAgain})},
 	{name: "two empty lines first", send: "\r\n\r\n" + ask("GET /"), unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello"), end: "kept", handler: getNote, states: activeAgain})},
-	{name: "an empty line behind a GET", send: ask("GET /") + "\r\n" + ask("GET /quiet"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
+	{name: "an empty line after a GET", send: ask("GET /") + "\r\n" + ask("GET /quiet"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("hello") + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", end: "kept", handler: getNote + "\n" + `GET "/quiet" HTTP/1.1 host="h"`, states: "new active idle active idle active closed"})},
-	{name: "an empty line behind a POST", send: post("/read", "abc") + "\r\n" + ask("GET /"), n: 2},
-	{name: "two empty lines behind a POST", send: post("/read", "abc") + "\r\n\r\n" + ask("GET /"), n: 2},
-	{name: "a LF behind a POST", send: post("/read", "abc") + "\n" + ask("GET /"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
+	{name: "an empty line after a POST", send: post("/read", "abc") + "\r\n" + ask("GET /"), n: 2},
+	{name: "two empty lines after a POST", send: post("/read", "abc") + "\r\n\r\n" + ask("GET /"), n: 2},
+	{name: "a LF after a POST", send: post("/read", "abc") + "\n" + ask("GET /"), n: 2, unlike: like(unlike.EmptyLineFirst, sight{
 		wire: plainAnswer("read 3 true") + refusalOf(400, "not an HTTP request"), end: "fin", handler: postedABC, states: activeAgain})},
 
-	{name: "bare LF behind the line", send: "GET / HTTP/1.1\nHost: h\r\n\r\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
+	{name: "bare LF after the line", send: "GET / HTTP/1.1\nHost: h\r\n\r\n", unlike: refused(unlike.BareLF, 400, "malformed HTTP version")},
 	{name: "GET of the asterisk", send: ask("GET *")},
 	{name: "authority without CONNECT", send: ask("GET other:80"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},
 	{name: "a scheme without an authority", send: ask("GET http:other"), unlike: refused(unlike.TargetForm, 400, "request target has the wrong form for the method")},

@@ -65,8 +65,8 @@ var diffResponses = []diffCase{
 	{name: "explicit status", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(404) }},
 	{name: "status and body", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(201); put(w, "a") }},
 	{name: "the first status counts", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(202); w.WriteHeader(500); put(w, "a") }},
-	{name: "status behind the body", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.WriteHeader(500) }},
-	{name: "status behind a flush", h: func(s *scene, w rw, r *http.Request) { s.flushed(w); w.WriteHeader(500) }},
+	{name: "status after the body", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.WriteHeader(500) }},
+	{name: "status after a flush", h: func(s *scene, w rw, r *http.Request) { s.flushed(w); w.WriteHeader(500) }},
 	{name: "a status without a phrase", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(299) }},
 	{name: "an unassigned status", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(306) }},
 	{name: "the last status", h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(999) }},
@@ -127,7 +127,7 @@ var diffResponses = []diffCase{
 		s.wrote(w, long[:4000])
 		s.wroteString(w, long[4000:])
 	}},
-	{name: "a length behind the first write", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); set(w, "Content-Length", "5"); put(w, "b") }},
+	{name: "a length after the first write", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); set(w, "Content-Length", "5"); put(w, "b") }},
 	{name: "a length with leading zeros", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "01"); put(w, "a") }},
 	{name: "a length with a sign", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", "+1"); put(w, "a") }},
 	{name: "an empty length", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Length", ""); put(w, "a") }},
@@ -175,13 +175,13 @@ var diffResponses = []diffCase{
 	{name: "two types are kept", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Type", "a/b", "c/d"); put(w, "<html>") }},
 	{name: "an empty type", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Type", ""); put(w, "<html>") }},
 	{name: "no type wanted", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Type"); put(w, "<html>") }},
-	{name: "encoded content is not looked at", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Encoding", "gzip"); put(w, "<html>") }},
+	{name: "encoded content is not inspected", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Encoding", "gzip"); put(w, "<html>") }},
 	{name: "an empty encoding", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Encoding", ""); put(w, "<html>") }},
 	{name: "two encodings, the first empty", h: func(s *scene, w rw, r *http.Request) { set(w, "Content-Encoding", "", "gzip"); put(w, "<html>") }},
 	{name: "the first piece decides", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); flush(w); put(w, "<html>") }},
-	{name: "small writes are looked at together", h: func(s *scene, w rw, r *http.Request) { put(w, "<ht"); put(w, "ml>") }},
+	{name: "small writes are inspected together", h: func(s *scene, w rw, r *http.Request) { put(w, "<ht"); put(w, "ml>") }},
 	{name: "no type without a body", h: func(s *scene, w rw, r *http.Request) { flush(w); put(w, "<html>") }},
-	{name: "type behind 512 bytes", h: func(s *scene, w rw, r *http.Request) { put(w, strings.Repeat(" ", 600)+"<html>") }},
+	{name: "type after 512 bytes", h: func(s *scene, w rw, r *http.Request) { put(w, strings.Repeat(" ", 600)+"<html>") }},
 
 	// Transfer-Encoding
 	{name: "the handler says identity", h: func(s *scene, w rw, r *http.Request) { set(w, "Transfer-Encoding", "identity"); put(w, "a") }},
@@ -353,32 +353,32 @@ var diffResponses = []diffCase{
 		put(w, "a")
 	}},
 	{name: "one very long field", h: func(s *scene, w rw, r *http.Request) { set(w, "X", strings.Repeat("v", 20_000)); put(w, "a") }},
-	{name: "changed behind WriteHeader", h: func(s *scene, w rw, r *http.Request) {
+	{name: "changed after WriteHeader", h: func(s *scene, w rw, r *http.Request) {
 		h := w.Header()
 		h.Set("A", "1")
 		w.WriteHeader(200)
 		h.Set("A", "2")
 		w.Header().Set("B", "2")
 	}},
-	{name: "values changed in place behind WriteHeader", h: func(s *scene, w rw, r *http.Request) {
+	{name: "values changed in place after WriteHeader", h: func(s *scene, w rw, r *http.Request) {
 		vv := []string{"1"}
 		w.Header()["A"] = vv
 		w.WriteHeader(200)
 		vv[0] = "2"
 	}},
-	{name: "changed behind Write", h: func(s *scene, w rw, r *http.Request) {
+	{name: "changed after Write", h: func(s *scene, w rw, r *http.Request) {
 		h := w.Header()
 		h.Set("A", "1")
 		put(w, "a")
 		h.Set("A", "2")
 		delete(h, "B")
 	}},
-	{name: "deleted behind Write", h: func(s *scene, w rw, r *http.Request) {
+	{name: "deleted after Write", h: func(s *scene, w rw, r *http.Request) {
 		w.Header().Set("A", "1")
 		put(w, "a")
 		w.Header().Del("A")
 	}},
-	{name: "set behind Write for the first time", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.Header().Set("A", "1") }},
+	{name: "set after Write for the first time", h: func(s *scene, w rw, r *http.Request) { put(w, "a"); w.Header().Set("A", "1") }},
 	{name: "Header shows what was set", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "A", "1")
 		put(w, "a")
@@ -490,23 +490,23 @@ var diffResponses = []diffCase{
 	{name: "part of a file", h: diffFile(70_000, "1000", 1000)},
 	{name: "more than all of a file", h: diffFile(5000, "5000", 9000)},
 	{name: "a file to 1.0", send: ask10("GET /"), h: diffFile(70_000, "", 0)},
-	{name: "a file behind a write", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a file after a write", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "5003")
 		put(w, "abc")
 		s.tempFile(5000, func(f *os.File) { s.copied(w, f) })
 	}},
-	{name: "a file behind a flush", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a file after a flush", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "5003")
 		put(w, "abc")
 		flush(w)
 		s.tempFile(5000, func(f *os.File) { s.copied(w, f) })
 	}},
-	{name: "a write behind a file", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a write after a file", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "5003")
 		s.tempFile(5000, func(f *os.File) { s.copied(w, f) })
 		s.wrote(w, "abc")
 	}},
-	{name: "a write too many behind a file", h: func(s *scene, w rw, r *http.Request) {
+	{name: "a write too many after a file", h: func(s *scene, w rw, r *http.Request) {
 		set(w, "Content-Length", "5000")
 		s.tempFile(5000, func(f *os.File) { s.copied(w, f) })
 		s.wrote(w, "abc")

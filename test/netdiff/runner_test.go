@@ -540,7 +540,7 @@ func (p *diffClient) finish(n int) string {
 		p.await("the client's read ends", func() bool { return p.ended != nil })
 		return "left"
 	}
-	p.await("the server closes or has answered", func() bool {
+	p.await("the server closes or has responded", func() bool {
 		return p.ended != nil || !p.half && p.idles() >= n && p.last() == "idle"
 	})
 	p.mu.Lock()
@@ -548,7 +548,7 @@ func (p *diffClient) finish(n int) string {
 	p.mu.Unlock()
 	if ended == nil {
 		io.WriteString(p.nc, probe)
-		p.await("the server has answered the probe and closes", func() bool { return p.ended != nil })
+		p.await("the server has responded to the probe and closes", func() bool { return p.ended != nil })
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,7 @@ func Same(t *testing.T, handler func() http.Handler, varying []string, requests 
 		t.Run(e.name, func(t *testing.T) {
 			for i, got := range answers(t, e, handler(), varying, requests) {
 				if got != want[i] {
-					t.Errorf("to %q\n--- %s answers\n%s\n--- net/http answers\n%s", requests[i], e.name, got, want[i])
+					t.Errorf("to %q\n--- %s\n%s\n--- net/http\n%s", requests[i], e.name, got, want[i])
 				}
 			}
 		})

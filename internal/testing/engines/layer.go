@@ -31,8 +31,8 @@ var (
 var unlayered = map[string]string{
 	"TestDiffBody/a_write_deadline_that_has_passed":                    "on goroutines only the socket can reset",
 	"TestDiffBody/a_write_deadline_that_has_passed_and_is_not_noticed": "on goroutines only the socket can reset",
-	"TestDiffBody/writes_behind_one_that_has_failed":                   "on goroutines only the socket can reset",
-	"TestDiffOptions/an_answer_that_comes_too_late":                    "on goroutines only the socket can reset",
+	"TestDiffBody/writes_after_one_that_has_failed":                    "on goroutines only the socket can reset",
+	"TestDiffOptions/a_response_that_comes_too_late":                   "on goroutines only the socket can reset",
 	"TestDiffHijack/a_TCP_connection":                                  "asks for a *net.TCPConn",
 	"TestDiffHijack/half-closed_by_the_hijacker":                       "asks for a *net.TCPConn",
 	"TestDiffHijack/no_deadlines_are_left":                             "asks for a *net.TCPConn",

@@ -230,7 +230,7 @@ func (c *Client) Refused(status int) {
 		c.T.Fatalf("got %v %q, want %d", res.Status, body, status)
 	}
 	if !res.Close {
-		c.T.Errorf("the answer does not announce the close: %v", res.Header)
+		c.T.Errorf("the response does not announce the close: %v", res.Header)
 	}
 	c.Ended()
 	c.Close() // or the server would linger

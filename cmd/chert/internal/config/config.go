@@ -273,10 +273,10 @@ func checkTarget(to string) error {
 		return errors.New("this is no URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New(`want a whole URL, as in "https://example.com{uri}"`)
+		return errors.New(`want an absolute URL, as in "https://example.com{uri}"`)
 	}
 	if u.User != nil {
-		return errors.New("a name or password does not belong there")
+		return errors.New("a user name or password is not permitted")
 	}
 	for _, c := range []byte(to) {
 		if c <= ' ' || c >= 0x7f {

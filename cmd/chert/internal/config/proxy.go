@@ -32,7 +32,7 @@ func (p *Proxies) Add(s string) error {
 	case prefix.Addr().Is4In6():
 		return errors.New("write an IPv4 address without the ::ffff: before it")
 	case prefix.Bits() == 0:
-		return errors.New("that is everybody, and clients would be whoever they say they are; name the proxies")
+		return errors.New("that is every address, so any client could forge its own; name the proxies")
 	}
 	if prefix = prefix.Masked(); !slices.Contains(p.Prefixes, prefix) {
 		p.Prefixes = append(p.Prefixes, prefix)

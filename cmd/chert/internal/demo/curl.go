@@ -86,7 +86,7 @@ func Commands(at At, t Tokens) (all []Command) {
 	}
 	get := func(path string) *Try { return &Try{Method: http.MethodGet, Path: path} }
 
-	add(200, "answered on the event loop", "", "", "/ping", get("/ping"))
+	add(200, "served from the event loop", "", "", "/ping", get("/ping"))
 	add(200, "what was sent", "", "-d hello ", "/echo", &Try{http.MethodPost, "/echo", "", "hello"})
 	if t.Bearer != "" {
 		add(200, "with the token of this start", "", auth(t.Bearer), "/users/42", &Try{http.MethodGet, "/users/42", t.Bearer, ""})
@@ -95,7 +95,7 @@ func Commands(at At, t Tokens) (all []Command) {
 	add(200, "with a JSON Web Token", "", auth(t.JWT), "/users/7", &Try{http.MethodGet, "/users/7", t.JWT, ""})
 	add(401, "without a token: WWW-Authenticate", "", "", "/users/42", get("/users/42"))
 	add(401, "with a wrong one", "", auth("wrong"), "/users/42", &Try{http.MethodGet, "/users/42", "wrong", ""})
-	add(404, "a user who is not there", "", auth(t.JWT), "/users/0", &Try{http.MethodGet, "/users/0", t.JWT, ""})
+	add(404, "a user that does not exist", "", auth(t.JWT), "/users/0", &Try{http.MethodGet, "/users/0", t.JWT, ""})
 	add(404, "a path that is not there", "", "", "/nowhere", get("/nowhere"))
 	add(405, "another method: Allow has those that there are", "", "-X DELETE ", "/ping", &Try{Method: http.MethodDelete, Path: "/ping"})
 	add(204, "the same asked beforehand", "", "-X OPTIONS ", "/echo", &Try{Method: http.MethodOptions, Path: "/echo"})

@@ -172,7 +172,7 @@ func TestFindLong(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("it takes for ever")
+		t.Fatal("it takes too long")
 	}
 }
 
