@@ -66,11 +66,10 @@ fuzz:
 		done || exit 1; \
 	done
 
-# What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
-# placement are not for TLS: there the first requests of a connection may run on the goroutine of the handshake.
+# What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS.
 layer-test:
 	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' ./test/netdiff ./test/behave ./test/faults
-	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|FaultsSmuggling|FaultsHead)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead)' ./test/netdiff ./test/behave ./test/faults
 
 lab-test:
 	$(GO) -C lab test -timeout $(TIMEOUT) ./...

@@ -376,3 +376,56 @@ func TestTLSKeyLog(t *testing.T) {
 		}
 	})
 }
+
+// Requests that arrive together with the end of the handshake run where all others
+// do: the client's last flight and its first request are one write.
+func TestTLSPlacement(t *testing.T) {
+	loopsOnly(t)
+	cert, roots := servertest.Certificate(t)
+	for name, v := range tlsVersions {
+		for placement, want := range map[chert.Placement]string{chert.PlacementInline: "inline", chert.PlacementPooled: "pooled"} {
+			p := new(placed)
+			p.Server = engines.StartTLS(t, &chert.Server{Engine: chert.EngineLoops, Placement: placement, Handler: p}, servertest.ListenTCP(t), cert)
+			for range 20 {
+				cfg := clientConfig(roots)
+				cfg.MaxVersion = v
+				joined := &joining{Conn: p.Dial().Conn}
+				tc := tls.Client(joined, cfg)
+				if v == tls.VersionTLS13 {
+					joined.hold = 2 // writes after the ClientHello: Finished, the request
+				}
+				if err := tc.Handshake(); err != nil {
+					t.Fatal(err)
+				}
+				c := servertest.Wrap(t, tc)
+				if got := where(c, "/"); got != want {
+					t.Fatalf("TLS %s: the first request ran %s, want %s", name, got, want)
+				}
+				if got := where(c, "/"); got != want {
+					t.Fatalf("TLS %s: the second request ran %s, want %s", name, got, want)
+				}
+				c.Close()
+			}
+		}
+	}
+}
+
+// joining writes the first one as it comes, and the next hold ones together.
+type joining struct {
+	net.Conn
+	hold, writes int
+	held         []byte
+}
+
+func (c *joining) Write(p []byte) (int, error) {
+	c.writes++
+	if c.writes == 1 || c.writes > 1+c.hold {
+		return c.Conn.Write(p)
+	}
+	if c.held = append(c.held, p...); c.writes == 1+c.hold {
+		if _, err := c.Conn.Write(c.held); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
