@@ -12,16 +12,22 @@ import (
 // function for. Fields are found by name and type; if one is another than it was,
 // nothing is done.
 //
-// It gives up buffers that crypto/tls never shrinks: of a record of 16 KiB it keeps
-// 18 KiB for good (golang/go#43563), of a ClientHello with post-quantum keys 3 KiB.
-// They are replaced by empty ones. Their memory is the garbage collector's, so
-// nothing goes wrong if something still points into it.
+// It lends a tls.Conn the record that it is to open as its input buffer. The record
+// is then decrypted where it lies, instead of a copy in a buffer that crypto/tls
+// allocates and never shrinks: 18 KiB of a record of 16 KiB (golang/go#43563), 2 KiB
+// of a ClientHello with post-quantum keys. The memory is a loop's, for all its
+// connections. So nothing in the tls.Conn may point into it afterwards; a test looks
+// at all that it has, for the versions of Go that inPlace says.
+//
+// It releases the buffers that are left from a handshake, and where nothing is lent.
+// They are the garbage collector's, so nothing goes wrong if something still points
+// into them.
 //
 // And it makes NetConn of a hijacked connection the connection itself: users ask
 // for a *net.TCPConn there.
 
-// keepInput is what may stay of a buffer that was read into: room for a small
-// request, so that it need not be made for each.
+// keepInput is what may stay of a buffer that was read into where nothing is lent:
+// room for a small request, so that it need not be made for each.
 const keepInput = 2 << 10
 
 // fields are where a tls.Conn has what this needs.
@@ -59,17 +65,40 @@ func put(tc *tls.Conn, nc net.Conn, raw []byte) bool {
 	return true
 }
 
-// giveUp drops the buffers of tc that are empty. No Read may run meanwhile.
-func giveUp(tc *tls.Conn) {
-	f := &inside
-	if !f.found {
+// lend makes record, which tc may change, all that is left to be read by tc, and
+// reports whether it has. No Read may run meanwhile.
+func lend(tc *tls.Conn, record []byte) bool {
+	raw, input, _ := buffers(tc)
+	if raw.Len() > 0 || input.Len() > 0 {
+		return false
+	}
+	*raw = *bytes.NewBuffer(record[:len(record):len(record)])
+	return true
+}
+
+// takeBack ends what lend began, and returns how many bytes tc has not read.
+func takeBack(tc *tls.Conn) (left int) {
+	raw, input, _ := buffers(tc)
+	left = raw.Len() + input.Len()
+	*raw, *input = bytes.Buffer{}, bytes.Reader{}
+	return left
+}
+
+// buffers are those of tc: what has come, a part of that which is decrypted, and
+// messages that are not complete.
+func buffers(tc *tls.Conn) (rawInput *bytes.Buffer, input *bytes.Reader, hand *bytes.Buffer) {
+	p, f := unsafe.Pointer(tc), &inside
+	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)), (*bytes.Buffer)(unsafe.Add(p, f.hand))
+}
+
+// giveUp drops the buffers of tc that are empty, but for an input buffer of up to
+// keep bytes. No Read may run meanwhile.
+func giveUp(tc *tls.Conn, keep int) {
+	if !inside.found {
 		return
 	}
-	p := unsafe.Pointer(tc)
-	raw := (*bytes.Buffer)(unsafe.Add(p, f.rawInput))
-	input := (*bytes.Reader)(unsafe.Add(p, f.input))
-	hand := (*bytes.Buffer)(unsafe.Add(p, f.hand))
-	if raw.Len() == 0 && input.Len() == 0 && raw.Cap() > keepInput {
+	raw, input, hand := buffers(tc)
+	if raw.Len() == 0 && input.Len() == 0 && raw.Cap() > keep {
 		*raw = bytes.Buffer{}
 		*input = bytes.Reader{} // it is a part of raw
 	}

@@ -18,10 +18,10 @@ var _ conn.Layer = (*layer)(nil)
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() conn.Layer {
 	w.mu.Lock()
-	w.mode, w.shake = inMemory, nil
+	w.mode, w.shake, w.lends = inMemory, nil, inPlace && inside.found
 	w.mu.Unlock()
 	l := (*layer)(w)
-	l.Idle() // of the handshake nothing is kept
+	giveUp(w.tc, 0)
 	return l
 }
 
@@ -29,27 +29,40 @@ var errRecord = errors.New("tlsio: a record was not read to its end")
 
 // Open implements conn.Layer. crypto/tls is asked for the content of a record when
 // that is all there, and gets nothing beyond it: so it keeps nothing of one
-// record when it reads the next, one Read is enough for each, and none ends for
-// want of bytes but those that have no content.
+// record when it reads the next, one Read is enough for each, and only those of
+// records without content find no bytes.
 func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 	for {
 		size := whole(src[n:])
 		if size == 0 {
 			return dst, n, nil
 		}
-		l.in = src[n : n+size]
+		record := src[n : n+size]
+		long := overlong(record) // its header may be changed
 		n += size
 		dst = slices.Grow(dst, size)
-		m, err := l.tc.Read(dst[len(dst):cap(dst)])
+		m, left, err := l.read(dst[len(dst):cap(dst)], record)
 		dst = dst[:len(dst)+m]
-		left := len(l.in)
-		if l.in = nil; err != nil && err != os.ErrDeadlineExceeded {
+		if err != nil && err != os.ErrDeadlineExceeded {
 			return dst, n, err
 		}
-		if left > 0 || size == headerSize && err != nil && overlong(src[n-size:]) {
+		if left > 0 || size == headerSize && err != nil && long {
 			return dst, n, errRecord
 		}
 	}
+}
+
+// read is tc's, for one record, of which left bytes were not read.
+func (l *layer) read(p, record []byte) (n, left int, err error) {
+	if l.lends && lend(l.tc, record) {
+		n, err = l.tc.Read(p)
+		return n, takeBack(l.tc), err
+	}
+	l.in = record
+	n, err = l.tc.Read(p)
+	left = len(l.in)
+	l.in = nil
+	return n, left, err
 }
 
 // overlong reports whether b is the header of a record that is too long.
@@ -94,7 +107,7 @@ func (l *layer) Close(dst []byte) []byte {
 }
 
 // Idle implements conn.Layer.
-func (l *layer) Idle() { giveUp(l.tc) }
+func (l *layer) Idle() { giveUp(l.tc, keepInput) }
 
 // Conn implements conn.Layer: it is the *tls.Conn itself.
 func (l *layer) Conn(nc net.Conn, raw []byte) net.Conn {

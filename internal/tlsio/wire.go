@@ -24,6 +24,7 @@ type wire struct {
 	mu      sync.Mutex
 	mode    mode
 	sealing bool
+	lends   bool     // records to tc, instead of having it copy them; immutable once inMemory
 	out     []byte   // written to memory
 	nc      net.Conn // with overConn
 	raw     []byte   // to be read before nc

@@ -29,6 +29,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
 	secure := f.Bool("tls", false, "with TLS: of chert and nethttp")
+	heap := f.String("heap", "", "also write a profile of each server's heap to this `file`, with the server's name after it; GODEBUG=memprofilerate=1 makes it exact")
 	if err := parse(f, args); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 		table.Title += ", TLS 1.3"
 	}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.server, n, *secure, log)
+		held, err := hold(ctx, spec, seats.server, n, *secure, *heap, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -81,7 +82,7 @@ func clamp(n, servers, limit int) (int, string) {
 }
 
 // hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool, log io.Writer) (report.Held, error) {
+func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool, heap string, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -124,6 +125,15 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 	}
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
+	}
+	if heap != "" {
+		b, err := get(ctx, s, "/debug/heap")
+		if err != nil {
+			return held, err
+		}
+		if err := os.WriteFile(heap+"."+spec.Name, b, 0o600); err != nil {
+			return held, err
+		}
 	}
 	// A server that has dropped some of the connections would look small.
 	if err := idle.Ask(ctx); err != nil {

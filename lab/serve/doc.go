@@ -18,4 +18,5 @@
 //	GET /debug/stats              goroutines and memory, as JSON
 //	GET /debug/tls                where the same is served with TLS, by some
 //	GET /debug/gc                 collects garbage and returns free memory to the system
+//	GET /debug/heap               a profile of the heap, for go tool pprof
 package serve
