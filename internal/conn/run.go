@@ -150,7 +150,6 @@ func (c *Conn) own(next Next) {
 		case Requeue:
 			// A new session begins on the loop, where its user code may run too.
 			if c.Stalled() || c.switched {
-				c.switched = false
 				c.handBack(Requeue)
 				return
 			}

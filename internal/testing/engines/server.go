@@ -127,7 +127,7 @@ func ended(t testing.TB, s Control) {
 }
 
 // StartTLS serves s on l with ServeTLS and cert.
-func StartTLS(t *testing.T, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
+func StartTLS(t testing.TB, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
 	t.Helper()
 	if s.TLSConfig == nil {
 		s.TLSConfig = new(tls.Config)
