@@ -25,7 +25,16 @@ func (w *wire) asLayer() conn.Layer {
 	return l
 }
 
-var errRecord = errors.New("tlsio: a record was not read to its end")
+var (
+	errRecord = errors.New("tlsio: a record was not read to its end")
+	errOwed   = errors.New("tlsio: the peer asks for more than it takes")
+)
+
+// maxOwed bounds what crypto/tls has for the peer by itself and what has not been
+// sealed yet, in bytes. A peer that sends requests for a KeyUpdate between its data
+// gets an answer to each (RFC 8446 section 4.6.3); one that does not read them would
+// have them kept for as long as a handler reads the data.
+const maxOwed = 16 << 10
 
 // Open implements conn.Layer. crypto/tls is asked for the content of a record when
 // that is all there, and gets nothing beyond it: so it keeps nothing of one
@@ -49,6 +58,9 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 		if left > 0 || size == headerSize && err != nil && long {
 			return dst, n, errRecord
 		}
+		if l.owes() > maxOwed {
+			return dst, n, errOwed
+		}
 	}
 }
 
@@ -67,6 +79,16 @@ func (l *layer) read(p, record []byte) (n, left int, err error) {
 
 // overlong reports whether b is the header of a record that is too long.
 func overlong(b []byte) bool { return int(b[3])<<8|int(b[4]) > maxCipher }
+
+// owes is how much crypto/tls has for the peer, outside of a Seal.
+func (l *layer) owes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealing {
+		return 0
+	}
+	return len(l.out)
+}
 
 // Pending implements conn.Layer.
 func (l *layer) Pending() bool {

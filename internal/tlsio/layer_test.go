@@ -193,6 +193,31 @@ func TestLayerRefuses(t *testing.T) {
 	}
 }
 
+// Answers that the peer does not take are bounded; they do not add up if it does.
+func TestLayerOwes(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []bool{true, false} {
+		l, client, server := records(t)
+		var err error
+		for i := 0; i < 2000 && err == nil; i++ {
+			rec := client.seal(kindHandshake, askedUpdate)
+			client.update()
+			rec = append(rec, client.seal(kindData, "x")...)
+			_, _, err = l.Open(nil, rec)
+			if takes {
+				server.open(l.Seal(nil, nil))
+				server.update()
+			}
+		}
+		if takes && err != nil || !takes && err != errOwed {
+			t.Errorf("taken: %v: %v", takes, err)
+		}
+		if n := len((*wire)(l.(*layer)).out); n > maxOwed+100 {
+			t.Errorf("%d bytes are kept", n)
+		}
+	}
+}
+
 // Seal beside Open: records come out in the order of their numbers.
 func TestLayerBeside(t *testing.T) {
 	t.Parallel()

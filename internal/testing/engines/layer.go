@@ -43,7 +43,6 @@ var notTLS = map[string]string{
 	"TestDiffCancel/a_base_context_that_is_done":               "it ends the handshake, with net/http too",
 	"TestDiffCancel/a_base_context_with_a_deadline":            "it ends the handshake, with net/http too",
 	"TestDiffOptions/the_connection_that_ConnContext_is_shown": "it is a *tls.Conn",
-	"TestDiffRequestLine/nothing_but_an_end":                   "the relay begins TLS with the first byte",
 }
 
 // throughLayer puts a layer between s, which listens on l, and its clients, and
@@ -61,7 +60,9 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func()
 		cert, _ := servertest.Certificate(t)
 		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 		serve = func() error { return s.ServeTLS(l, "", "") }
-		seal = func(server net.Conn) net.Conn { return tls.Client(server, &tls.Config{InsecureSkipVerify: true}) }
+		seal = func(server net.Conn) net.Conn {
+			return sealedConn{tls.Client(server, &tls.Config{InsecureSkipVerify: true})}
+		}
 	} else {
 		testhook.Of(s).Layer(func() conn.Layer { return conntest.NewLayer() })
 	}
@@ -93,6 +94,16 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func()
 		}
 	}()
 	return front.Addr().String(), serve
+}
+
+// sealedConn can end before anything was written: the handshake comes first then.
+type sealedConn struct{ *tls.Conn }
+
+func (c sealedConn) CloseWrite() error {
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	return c.Conn.CloseWrite()
 }
 
 // relay copies src to dst and then ends dst as src has ended. raw is dst's
