@@ -99,10 +99,11 @@ func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 		})
 		return ts
 	}
-	addr, serve := throughLayer(t, s, l)
+	addr, serve, stop := throughLayer(t, s, l)
 	ts.ListenAddr = addr
 	go func() { ts.Served <- serve() }()
 	t.Cleanup(func() {
+		stop()
 		s.Close()
 		select {
 		case err := <-ts.Served:
