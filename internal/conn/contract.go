@@ -200,7 +200,8 @@ type Link interface {
 	// Detached.
 	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
-	// receives the bytes that were not consumed.
+	// receives the bytes that were not consumed; on a Link of a loop, its first
+	// call of Data is on the loop.
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
 	// Buffered go through it first. What was sent before does not go through it:

@@ -8,23 +8,24 @@ import (
 	"unsafe"
 )
 
-// This file is what is done to a *tls.Conn from outside that crypto/tls has no
-// function for. Fields are found by name and type; if one is another than it was,
-// nothing is done.
+// This file changes fields of a *tls.Conn for which crypto/tls has no function. They
+// are found by name and type when the program starts; if one is missing or of another
+// type, nothing is changed.
 //
-// It lends a tls.Conn the record that it is to open as its input buffer. The record
-// is then decrypted where it lies, instead of a copy in a buffer that crypto/tls
-// allocates and never shrinks: 18 KiB of a record of 16 KiB (golang/go#43563), 2 KiB
-// of a ClientHello with post-quantum keys. The memory is a loop's, for all its
-// connections. So nothing in the tls.Conn may point into it afterwards; a test looks
-// at all that it has, for the versions of Go that inPlace says.
+// lend makes the record that is to be opened the input buffer of a tls.Conn. The
+// record is then decrypted in place. Otherwise crypto/tls copies it to a buffer that
+// it allocates and never shrinks: 18 KiB after a record of 16 KiB (golang/go#43563),
+// 2 KiB after a ClientHello with post-quantum keys. The memory is used for all
+// connections of a loop, so nothing in the tls.Conn may point into it afterwards: a
+// test searches the tls.Conn, and inPlace names the versions of Go that it was run
+// with.
 //
-// It releases the buffers that are left from a handshake, and where nothing is lent.
-// They are the garbage collector's, so nothing goes wrong if something still points
-// into them.
+// giveUp drops the buffers that are left from a handshake, or used where nothing is
+// lent. They are garbage-collected, so it is safe if something still points into
+// them.
 //
-// And it makes NetConn of a hijacked connection the connection itself: users ask
-// for a *net.TCPConn there.
+// put makes NetConn of a hijacked connection return the socket's net.Conn, where
+// users expect a *net.TCPConn.
 
 // keepInput is what may stay of a buffer that was read into where nothing is lent:
 // room for a small request, so that it need not be made for each.

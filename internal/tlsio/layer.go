@@ -9,8 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// layer is a *tls.Conn that has shaken hands, and what is below it, as a
-// conn.Layer.
+// layer is a *tls.Conn after its handshake, and what is below it, as a conn.Layer.
 type layer wire
 
 var _ conn.Layer = (*layer)(nil)
@@ -101,13 +100,12 @@ func (l *layer) Pending() bool {
 func (l *layer) Seal(dst, p []byte) []byte {
 	l.begin(dst)
 	if len(p) > 0 {
-		l.tc.Write(p) // it cannot fail, but after a Close, when nothing is sent
+		l.tc.Write(p) // fails only after a Close, when nothing is sent
 	}
 	return l.end()
 }
 
-// begin makes dst what is written to. What Open writes meanwhile comes there too,
-// in its order.
+// begin makes dst the memory that is written to, also by a concurrent Open.
 func (l *layer) begin(dst []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
