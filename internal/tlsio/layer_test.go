@@ -335,6 +335,28 @@ func TestIdleLent(t *testing.T) {
 	}
 }
 
+// A record that is lent is opened without an allocation.
+func TestOpenAllocates(t *testing.T) {
+	l, client, _ := records(t)
+	if !(*wire)(l.(*layer)).lends {
+		t.Skip("nothing is lent with this version of Go")
+	}
+	const runs = 100
+	var all [runs + 1][]byte
+	for i := range all {
+		all[i] = client.seal(kindData, "a small request")
+	}
+	dst, i := make([]byte, 0, 1<<10), 0
+	if n := testing.AllocsPerRun(runs, func() {
+		if out, _, err := l.Open(dst, all[i]); err != nil || len(out) == 0 {
+			t.Fatal(len(out), err)
+		}
+		i++
+	}); n > 0 {
+		t.Errorf("%v allocations for each record", n)
+	}
+}
+
 // Nothing large stays, whatever has come; and nothing is lost that has not been
 // read.
 func TestIdle(t *testing.T) {
