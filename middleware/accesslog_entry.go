@@ -50,16 +50,6 @@ func (l *AccessLog) newRecord(start time.Duration) *record {
 	return rec
 }
 
-// trim clears what is not to be logged.
-func (rec *record) trim() {
-	if !rec.l.o.Query {
-		rec.e.target = beforeQuery(rec.e.target)
-		if rec.m.referer != "" {
-			rec.m.referer = beforeQuery(rec.m.referer)
-		}
-	}
-}
-
 // Keep implements wire.Watcher. It copies what will be logged.
 func (rec *record) Keep() {
 	e, m := &rec.e, &rec.m
