@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"encoding/binary"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -56,20 +57,22 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 	b = appendToken(b, host)
 	b = append(b, " - "...)
 	b = append(appendToken(b, e.user), ' ')
-	b = l.stamp.append(b, at, l.mono)
-	if e.method == "GET" {
-		b = append(b, ` "GET `...)
-	} else {
-		b = append(appendEscaped(append(b, ` "`...), e.method), ' ')
+	b = append(l.stamp.append(b, at, l.mono), ` "`...)
+	switch {
+	case e.line != "":
+		b = append(append(b, e.line...), `" `...)
+	case e.method == http.MethodGet && e.proto == "HTTP/1.1": // as constants, which takes less time
+		b = append(appendEscaped(append(b, "GET "...), e.target), ` HTTP/1.1" `...)
+	default:
+		b = append(appendEscaped(b, e.method), ' ')
+		b = append(appendEscaped(b, e.target), ' ')
+		b = append(append(b, e.proto...), `" `...) // the server's own
 	}
-	b = appendEscaped(b, e.target)
-	if e.proto == "HTTP/1.1" {
-		b = append(b, ` HTTP/1.1" `...)
+	if status := uint32(e.status); status != 0 {
+		b = append(b, '0'+byte(status/100%10), '0'+byte(status/10%10), '0'+byte(status%10), ' ')
 	} else {
-		b = append(appendEscaped(append(b, ' '), e.proto), `" `...)
+		b = append(b, "- "...)
 	}
-	status := uint32(e.status)
-	b = append(b, '0'+byte(status/100%10), '0'+byte(status/10%10), '0'+byte(status%10), ' ')
 	if e.size > 0 {
 		b = strconv.AppendInt(b, e.size, 10)
 	} else {
