@@ -73,7 +73,7 @@ func (c *cors) decide(r *filter.Call) filter.Outcome {
 	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
 		// Fetch standard, "CORS-preflight request".
 		c.mark(r, preflightVary, ok, origin, c.preflight)
-		return r.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
+		return r.Respond(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
 	}
 	c.mark(r, c.vary, ok, origin, c.expose)
 	return filter.Pass

@@ -57,7 +57,7 @@ func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 		case f.queue <= 0:
 			return c.Refuse(f.busy)
 		case c.Direct():
-			return filter.Later // it may wait there
+			return filter.OnPlain // it may wait there
 		case !f.enqueue(c.Context()):
 			return c.Refuse(f.busy)
 		}

@@ -192,7 +192,7 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 		return filter.Pass
 	}
 	if r.Direct() {
-		return filter.Later // bcrypt takes long
+		return filter.OnPlain // bcrypt takes long
 	}
 	name, refused := a.check(r.Context(), key, c)
 	if refused != nil {

@@ -120,7 +120,7 @@ func (v *Verifier) admit(r *filter.Call) filter.Outcome {
 		r.SetValue(claimsKey{}, c)
 		return filter.Pass
 	case errors.Is(err, errWait):
-		return filter.Later
+		return filter.OnPlain
 	}
 	v.o.Logger.DebugContext(r.Context(), "token refused", "error", err)
 	if errors.Is(err, errUnavailable) {
