@@ -24,7 +24,7 @@ type BodyLimitOptions struct {
 // BodyLimit lets requests have a body of at most MaxSize bytes. One that says that
 // it has more is answered 413 before its handler. Another is cut off there: the
 // handler's Read gives an *http.MaxBytesError, and the connection ends with the
-// answer, which is the handler's to choose. One that does not read its body
+// response, which is the handler's to choose. One that does not read its body
 // answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
 // length is not told, nobody has counted more.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {

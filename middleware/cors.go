@@ -42,7 +42,7 @@ type cors struct {
 	below       []struct{ scheme, host string }
 	credentials bool
 	vary        string
-	expose      []wire.Field // of ordinary answers
+	expose      []wire.Field // of ordinary responses
 	preflight   []wire.Field
 }
 
@@ -57,7 +57,7 @@ const (
 // all the same, so CORS does not protect against forged requests.
 // http.CrossOriginProtection does.
 //
-// Vary says what answers depend on. It is an error if "*" stands beside Credentials,
+// Vary says what responses depend on. It is an error if "*" stands beside Credentials,
 // or if one of Origins is no origin.
 func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
 	c, err := newCORS(options(o))

@@ -23,7 +23,7 @@ type InFlightOptions struct {
 	// negative: no limit.
 	Wait time.Duration
 	// RetryAfter is told to those that are refused, in whole seconds. Default 1 s;
-	// negative: none, the answer has no Retry-After.
+	// negative: none, the response has no Retry-After.
 	RetryAfter time.Duration
 }
 

@@ -173,7 +173,7 @@ func instead(x *wire.Exchange, r *wire.Response) {
 	forget(exchangeHeader{x})
 	x.SetStatus(r.Status())
 	put(x, r.Header())
-	x.SetAnswerBody(r.Body())
+	x.SetResponseBody(r.Body())
 }
 
 // put sets fields as Response.ServeHTTP does: Vary and Set-Cookie are added.

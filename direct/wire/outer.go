@@ -87,9 +87,9 @@ func (x *Exchange) remove(name string) {
 // Ready returns the Response that was given to Send, nil if none was.
 func (x *Exchange) Ready() *Response { return x.ready }
 
-// AnswerBody returns the response's body as it is now, nil if that is a file.
+// ResponseBody returns the response's body as it is now, nil if that is a file.
 // It must not be changed, and is valid until the next write.
-func (x *Exchange) AnswerBody() []byte {
+func (x *Exchange) ResponseBody() []byte {
 	switch {
 	case x.ready != nil:
 		return x.ready.body
@@ -115,8 +115,8 @@ func (x *Exchange) Discard() {
 	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
 }
 
-// SetAnswerBody sets the body to a copy of p, instead of what it was.
-func (x *Exchange) SetAnswerBody(p []byte) {
+// SetResponseBody sets the body to a copy of p, instead of what it was.
+func (x *Exchange) SetResponseBody(p []byte) {
 	x.release()
 	x.body = append(x.body[:0], p...)
 }
@@ -130,8 +130,8 @@ func (x *Exchange) sources() [2][]Field {
 	return [2][]Field{x.fields, x.outer.kept}
 }
 
-// AnswerFields iterates over the fields of the response as they are now.
-func (x *Exchange) AnswerFields(yield func(f Field) bool) {
+// ResponseFields iterates over the fields of the response as they are now.
+func (x *Exchange) ResponseFields(yield func(f Field) bool) {
 	for _, fields := range x.sources() {
 		for _, f := range fields {
 			if !yield(f) {

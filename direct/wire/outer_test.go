@@ -111,16 +111,16 @@ func TestContent(t *testing.T) {
 	sent := NewResponse(201, http.Header{"A": {"1"}}, []byte("sent"))
 	a := answer("GET", func(x *Exchange) {
 		x.WriteString("body")
-		if string(x.AnswerBody()) != "body" || x.Ready() != nil || x.HasFile() {
+		if string(x.ResponseBody()) != "body" || x.Ready() != nil || x.HasFile() {
 			t.Error("body is not seen")
 		}
-		x.SetAnswerBody([]byte("other"))
-		if string(x.AnswerBody()) != "other" {
+		x.SetResponseBody([]byte("other"))
+		if string(x.ResponseBody()) != "other" {
 			t.Error("body is not changed")
 		}
 		x.KeepHeader("B", "2")
 		x.Send(sent)
-		for f := range x.AnswerFields {
+		for f := range x.ResponseFields {
 			if f.Name == "A" && f.Value != "1" || f.Name == "B" && f.Value != "2" {
 				t.Errorf("got %v", f)
 			}
@@ -128,7 +128,7 @@ func TestContent(t *testing.T) {
 				break
 			}
 		}
-		if string(x.AnswerBody()) != "sent" || x.Ready() != sent || x.GetHeader("A") != "1" {
+		if string(x.ResponseBody()) != "sent" || x.Ready() != sent || x.GetHeader("A") != "1" {
 			t.Error("the Response is not seen")
 		}
 	})

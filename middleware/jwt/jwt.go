@@ -97,7 +97,7 @@ func (v *Verifier) Close() error {
 }
 
 // Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
-// as middleware.UserOf. Without a good token the answer is 401 with
+// as middleware.UserOf. Without a good token the response is 401 with
 // WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
 // several; and 503 as long as no keys could be fetched. A token is looked for in
 // Authorization only: in the query it would stand in logs (RFC 6750 section 2.3).

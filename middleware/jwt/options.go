@@ -43,7 +43,7 @@ type Options struct {
 	// Refresh is how often it is asked for. Default 15 minutes; negative: never once
 	// it was fetched, except for RefreshUnknown. A key that was taken out of the set
 	// is good for so long, and as long as the endpoint is down. After
-	// an error, or an answer that took 5 s or more, it is asked for again in 1 s,
+	// an error, or a response that took 5 s or more, it is asked for again in 1 s,
 	// 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause

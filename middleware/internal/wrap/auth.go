@@ -24,7 +24,7 @@ type Auth struct {
 // DefaultRealm is the realm of all middleware that has none of its own.
 const DefaultRealm = "restricted"
 
-// NewAuth makes the answers. It is an error if realm is not printable ASCII.
+// NewAuth makes the responses. It is an error if realm is not printable ASCII.
 func NewAuth(realm string) (*Auth, error) {
 	quoted, err := QuoteRealm(realm)
 	if err != nil {
