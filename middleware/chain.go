@@ -3,7 +3,6 @@ package middleware
 import (
 	"net/http"
 
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/user"
 )
@@ -56,17 +55,4 @@ func options[T any](o *T) (t T) {
 		t = *o
 	}
 	return t
-}
-
-// statusText is a fixed response with the status as text.
-func statusText(status int, fields ...string) *direct.Response {
-	h := http.Header{
-		"Content-Type":           {"text/plain; charset=utf-8"},
-		"X-Content-Type-Options": {"nosniff"},
-		"Cache-Control":          {"no-store"},
-	}
-	for i := 0; i < len(fields); i += 2 {
-		h.Add(fields[i], fields[i+1])
-	}
-	return direct.NewResponse(status, h, []byte(http.StatusText(status)+"\n"))
 }

@@ -29,7 +29,7 @@ type CompressOptions struct {
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
 	// MaxEncoders is how many responses may be compressed at the same time, in all
-	// handlers that one Compress is put around. Default 128; negative: no limit.
+	// handlers that one Compress wraps. Default 128; negative: no limit.
 	// Responses beyond it are sent uncompressed, with Vary. An encoder takes about
 	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
 	// until the handler returns: as long as a stream of events lasts, and as long

@@ -88,7 +88,7 @@ func modified(h header) time.Time {
 	return time.Time{}
 }
 
-var preconditionFailed = statusText(http.StatusPreconditionFailed)
+var preconditionFailed = wrap.Refusal(http.StatusPreconditionFailed)
 
 // tagging is a response on the plain way, buffered until it is complete.
 type tagging struct {

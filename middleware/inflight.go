@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
 // InFlightOptions are the options of InFlight.
@@ -22,8 +23,8 @@ type InFlightOptions struct {
 	// Wait is how long they may wait. Default no limit, until their client leaves;
 	// negative: no limit.
 	Wait time.Duration
-	// RetryAfter is told to those that are refused, in whole seconds. Default 1 s;
-	// negative: none, the response has no Retry-After.
+	// RetryAfter is sent with refusals, in whole seconds. Default 1 s; negative:
+	// none, they have no Retry-After.
 	RetryAfter time.Duration
 }
 
@@ -35,9 +36,9 @@ type inFlight struct {
 	busy    *direct.Response
 }
 
-// InFlight runs at most Max requests at the same time. Those beyond are answered
-// 503 with Retry-After, at once or when they have waited. A request counts until
-// its handler returns, so one that streams, or has taken its connection, counts
+// InFlight runs at most Max requests at the same time. Others get 503 with
+// Retry-After, at once or after they have waited. A request counts until its
+// handler returns, so one that streams, or has taken over its connection, counts
 // as long as that lasts.
 func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	opt := options(o)
@@ -47,9 +48,9 @@ func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	f := &inFlight{slots: make(chan struct{}, or(opt.Max, 1024)), queue: int64(opt.Queue), wait: opt.Wait}
 	if after := or(opt.RetryAfter, time.Second); after > 0 {
 		seconds := int64((after + time.Second - 1) / time.Second)
-		f.busy = statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10))
+		f.busy = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10))
 	} else {
-		f.busy = statusText(http.StatusServiceUnavailable)
+		f.busy = wrap.Refusal(http.StatusServiceUnavailable)
 	}
 	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 		switch {

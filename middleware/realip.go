@@ -33,11 +33,11 @@ type RealIPOptions struct {
 // address as proxies report it, with port 0 if they do not report one. It
 // belongs outside of all middleware that uses the address.
 //
-// Each proxy adds the address it was asked from at the end. So the list is read
-// from its end, all lines of the field together, as long as who has added an
-// entry is trusted: the first address that is not is the client's. An entry that
-// is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
-// that: the last good one counts.
+// Each proxy appends the address of its peer. So the list, of all lines of the
+// field together, is read from its end, as long as the proxy that has added an
+// entry is trusted: the first address that is not trusted is the client's. An entry
+// that is no address, such as "unknown" and the obfuscated ones of RFC 7239 section
+// 6.3, ends the search, and the last address before it counts.
 //
 // It is an error if one of Trusted is not valid, or covers IPv4 and IPv6.
 func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {

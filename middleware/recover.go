@@ -26,7 +26,7 @@ type RecoverOptions struct {
 	Handle func(v any, stack []byte)
 }
 
-var internalError = statusText(http.StatusInternalServerError)
+var internalError = wrap.Refusal(http.StatusInternalServerError)
 
 // Recover responds with 500 to a request whose handler panics. The cause is
 // logged, not sent. If the response has begun, its connection is closed, so
