@@ -67,6 +67,8 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 	return true
 }
 
+var etagName = wire.NewName("Etag")
+
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // code codes the body, unless the limit of encoders is reached.
@@ -111,7 +113,7 @@ func (c *compress) sendDerived(x *wire.Exchange, r *wire.Response, chosen coding
 	}
 	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) { // d's own is weak
 		x.DelHeader("Etag")
-		x.KeepHeader("Etag", "W/"+tag)
+		x.Keep(etagName, "W/"+tag)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Fields that describe the response that is not sent are removed, whatever has
@@ -105,7 +106,7 @@ func (k keeps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (k keeps) ServeDirect(x *direct.Exchange) bool {
 	for _, name := range slices.Sorted(maps.Keys(k.h)) {
 		for _, v := range k.h[name] {
-			x.Wire().KeepHeader(name, v)
+			x.Wire().Keep(wire.NewName(name), v)
 		}
 	}
 	d, ok := k.next.(direct.Handler)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // RealIPOptions are the options of RealIP.
@@ -85,11 +86,11 @@ func (o *RealIPOptions) trusts(a netip.Addr) bool {
 	return false
 }
 
-func (o *RealIPOptions) walk(c *filter.Call, field string) {
+func (o *RealIPOptions) walk(c *filter.Call, name string) {
 	var some [8]string
 	lines := some[:0]
-	for name, value := range c.Fields().All() {
-		if foldEqual(name, field) {
+	for n, value := range c.Fields().All() {
+		if field.EqualFold(n, name) {
 			lines = append(lines, view(value))
 		}
 	}
@@ -225,7 +226,7 @@ func forParameter(s string) (node string, ok bool) {
 		}
 		s = s[min(len(pair)+1, len(s)):]
 		pair = trim(pair)
-		if len(pair) < 4 || !foldEqual(pair[:4], "for=") {
+		if len(pair) < 4 || !field.EqualFold(pair[:4], "for=") {
 			continue
 		}
 		if ok { // RFC 7239 section 4: each parameter MUST NOT occur more than once

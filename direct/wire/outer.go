@@ -19,22 +19,16 @@ type outer struct {
 
 type value struct{ key, value any }
 
-// KeepHeader adds a field to any response, also to a Response given to Send,
-// like a field set in http.ResponseWriter's Header before the handler runs. A
-// field of that name that the handler sets, or that the Response has, replaces
-// it; Vary and Set-Cookie of a Response are added. For middleware; it panics
-// where SetHeader does.
-func (x *Exchange) KeepHeader(name, value string) {
-	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
-}
-
-// HasKept reports whether KeepHeader has added fields.
-func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
-
-// Keep is KeepHeader with a name that is checked already, which saves time.
+// Keep adds a field to any response, also to a Response given to Send, like a
+// field set in http.ResponseWriter's Header before the handler runs. A field of
+// that name that the handler sets, or that the Response has, replaces it; Vary and
+// Set-Cookie of a Response are added. For middleware.
 func (x *Exchange) Keep(name Name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
 }
+
+// HasKept reports whether Keep has added fields.
+func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
 
 // A Name is a field name that may be set, in canonical form.
 type Name struct{ canonical string }
@@ -45,7 +39,7 @@ func NewName(name string) Name { return Name{fieldName(name)} }
 // String returns the name.
 func (n Name) String() string { return n.canonical }
 
-// DelKept removes the fields that KeepHeader has added under a name.
+// DelKept removes the fields that Keep has added under a name.
 func (x *Exchange) DelKept(name Name) {
 	if len(x.outer.kept) > 0 {
 		x.outer.kept = slices.DeleteFunc(x.outer.kept, func(f Field) bool { return f.Name == name.canonical })

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -53,9 +52,8 @@ type Options struct {
 type auth struct {
 	o     Options
 	cache cache
-	slots chan struct{} // of Parallel; nil without a limit
-	queue atomic.Int64
-	dummy []byte // an unknown name is compared with this hash
+	slots *wrap.Slots // of Parallel; nil without a limit
+	dummy []byte      // an unknown name is compared with this hash
 
 	missing, several, busy *direct.Response
 	compare                func(hash, password []byte) error // bcrypt's; for tests
@@ -151,7 +149,7 @@ func newAuth(o Options) (*auth, error) {
 	}
 	a := &auth{o: o, compare: bcrypt.CompareHashAndPassword}
 	if o.Parallel > 0 {
-		a.slots = make(chan struct{}, o.Parallel)
+		a.slots = wrap.NewSlots(o.Parallel, o.Queue, 0)
 	}
 	var err error
 	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
@@ -204,10 +202,12 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 // check verifies credentials that the cache does not have. It returns the name or
 // the refusal.
 func (a *auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
-	if !a.enter(ctx) {
-		return nil, a.busy
+	if a.slots != nil {
+		if !a.slots.Enter(ctx) {
+			return nil, a.busy
+		}
+		defer a.slots.Leave()
 	}
-	defer a.leave()
 	// A request that was earlier in the queue may have had the same.
 	if name := a.cache.find(key); name != nil {
 		return name, nil
@@ -236,35 +236,6 @@ func (a *auth) verify(name string, password []byte) bool {
 		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // Lookup has returned an invalid hash
 	}
 	return known && fits && err == nil
-}
-
-// enter waits for a turn, which leave gives back.
-func (a *auth) enter(ctx context.Context) bool {
-	if a.slots == nil {
-		return true
-	}
-	select {
-	case a.slots <- struct{}{}:
-		return true
-	default:
-	}
-	if a.queue.Add(1) > int64(a.o.Queue) {
-		a.queue.Add(-1)
-		return false
-	}
-	defer a.queue.Add(-1)
-	select {
-	case a.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (a *auth) leave() {
-	if a.slots != nil {
-		<-a.slots
-	}
 }
 
 // credentials are "name:password".

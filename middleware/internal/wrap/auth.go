@@ -84,7 +84,8 @@ func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
 //
 //	credentials = "Bearer" 1*SP b64token
 //
-// Another scheme is treated as none.
+// Another scheme is treated as none. EqualFold knows no other letters for those of
+// "Bearer" than ASCII's.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
 	const scheme = "Bearer"
 	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != scheme && !bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
