@@ -188,10 +188,7 @@ func unsafe8(w, limit uint64) uint64 {
 
 // hostOf returns an address without its port.
 func hostOf(addr string) string {
-	i := len(addr) - 1
-	for i >= 0 && addr[i] != ':' {
-		i--
-	}
+	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {
 		return addr
 	}

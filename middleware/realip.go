@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/rfc/field"
@@ -78,12 +79,7 @@ func (o *RealIPOptions) trustsPeer(addr string) bool {
 }
 
 func (o *RealIPOptions) trusts(a netip.Addr) bool {
-	for _, p := range o.Trusted {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func (o *RealIPOptions) walk(c *filter.Call, name string) {
@@ -112,16 +108,9 @@ type walk struct {
 // line visits the entries of one line and reports whether to continue.
 func (w *walk) line(s string) bool {
 	for end := len(s); end >= 0; {
-		start := 0
+		start := strings.LastIndexByte(s[:end], ',') + 1
 		if w.o.Forwarded {
 			start = elementStart(s[:end])
-		} else {
-			for i := end - 1; i >= 0; i-- {
-				if s[i] == ',' {
-					start = i + 1
-					break
-				}
-			}
 		}
 		if !w.entry(trim(s[start:end])) {
 			return false
@@ -240,12 +229,4 @@ func forParameter(s string) (node string, ok bool) {
 	return node, ok
 }
 
-func trim(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trim(s string) string { return strings.Trim(s, " \t") }
