@@ -13,8 +13,9 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// Fields that describe the response that is not sent are removed, whatever has
-// set them; the rest stays: on both ways, written or ready.
+// Fields that describe the response that is not sent are removed, whether the
+// handler or middleware has set them, and others stay: on both ways, for written
+// and for prepared responses.
 func TestInstead(t *testing.T) {
 	fields := http.Header{
 		"Cache-Control": {"public"}, "Content-Encoding": {"br"}, "Content-Language": {"en"}, "Content-Type": {"text/css"}, "Expires": {"0"},
@@ -144,8 +145,8 @@ func TestCompressKept(t *testing.T) {
 	}
 }
 
-// The 304 has the tag that the 200 had, coded or not, and whatever the client
-// accepts by now.
+// The 304 has the tag that the 200 had, coded or not, also if the client accepts
+// other codings by now.
 func TestCompressNotModified(t *testing.T) {
 	const own = `"own"`
 	// resource evaluates conditions by itself, as static does.
