@@ -73,7 +73,7 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	value(&f.min, "tls-min", "the oldest version of TLS: 1.2 or 1.3")
 	value(&f.hsts, "hsts", "let browsers use only TLS for this long, such as 365d (Strict-Transport-Security)")
 	boolean(&f.subdomains, "hsts-subdomains", "--hsts is for all names below this one too")
-	value(&f.redirect, "http-redirect", "redirect plain HTTP from this address, such as :80, to TLS; serves the challenges of\n--tls-auto too")
+	value(&f.redirect, "http-redirect", "redirect plain HTTP from this address, such as :80, to TLS;\nserves the challenges of --tls-auto too")
 }
 
 // seen returns those of these flags that were given.

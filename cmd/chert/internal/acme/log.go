@@ -50,6 +50,8 @@ func (c *core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Checked
 var reported = map[string]bool{
 	"could not get certificate from issuer": true,
 	"will retry":                            true,
+	"HTTP request failed; retrying":         true,
+	"validating authorization":              true, // after "challenge failed"
 	"tls-alpn challenge":                    true,
 	"looking up info for HTTP challenge":    true,
 	"stapling OCSP":                         true, // authorities that have no OCSP
