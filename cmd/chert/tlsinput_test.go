@@ -9,12 +9,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/authority"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 )
 
 // What is wrong with the files of a certificate is one line that says what to do.
@@ -120,20 +121,6 @@ func TestTLSChainOrder(t *testing.T) {
 	}
 }
 
-func TestTLSUnreadable(t *testing.T) {
-	if runtime.GOOS == "windows" || os.Getuid() == 0 {
-		t.Skip("this user reads everything")
-	}
-	t.Parallel()
-	ca, dir := newCA(t), t.TempDir()
-	cert, key := ca.server(dir, "a", "a.example")
-	if err := os.Chmod(key, 0); err != nil {
-		t.Fatal(err)
-	}
-	oneLine(t, exitFailure, "chert: no permission to read "+quote(key)+"; run chert as the user it belongs to, or let that user's group read it",
-		"serve", folder(t, nil), "--tls-cert", cert, "--tls-key", key)
-}
-
 func leafOf(t *testing.T, file string) *x509.Certificate {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -185,7 +172,7 @@ func TestTLSClients(t *testing.T) {
 	ca, clients, others, dir := newCA(t), newCA(t), newCA(t), t.TempDir()
 	cert, key := ca.server(dir, "a", "a.example")
 	write(t, filepath.Join(dir, "clients.pem"), string(clients.pair.Cert))
-	p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", filepath.Join(dir, "clients.pem"))
+	p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", filepath.Join(dir, "clients.pem"), "--hsts", "1h")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		with := func(cert ...tls.Certificate) *tls.Config {
 			// Also if the server does not name its authority.
@@ -196,7 +183,10 @@ func TestTLSClients(t *testing.T) {
 			return cfg
 		}
 		for range 3 {
-			mustDialTLS(t, p.urls[0], with(clients.client("alice"))).want("a.example", 200, "body")
+			res := mustDialTLS(t, p.urls[0], with(clients.client("alice"))).want("a.example", 200, "body")
+			if got := res.Header["Strict-Transport-Security"]; len(got) != 1 || got[0] != "max-age=3600" {
+				t.Errorf("HSTS %q", got)
+			}
 		}
 		for name, cfg := range map[string]*tls.Config{
 			"none": with(), "of another authority": with(others.client("alice")), "a server's": with(serverPair(t, clients)),
@@ -332,5 +322,41 @@ func TestTLSStorage(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil || errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A certificate of chert's own is replaced before it expires, and an authority that cannot be used any more is
+// reported once a day.
+func TestTLSSelfRenew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := newSelf(dir, []vhost.Pattern{"a.example"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var current atomic.Pointer[tls.Certificate]
+	if err := s.issue(&current); err != nil {
+		t.Fatal(err)
+	}
+	first := current.Load()
+	if renewed, err := s.renew(&current); renewed || err != nil {
+		t.Errorf("a new certificate: %v %v", renewed, err)
+	}
+	old := *first.Leaf
+	old.NotAfter = time.Now().Add(10 * time.Minute)
+	current.Store(&tls.Certificate{Leaf: &old})
+	if renewed, err := s.renew(&current); !renewed || err != nil || current.Load().Leaf.NotAfter.Before(first.Leaf.NotAfter) {
+		t.Errorf("an old certificate: %v %v", renewed, err)
+	}
+	s.next = time.Time{}
+	current.Store(&tls.Certificate{Leaf: &old})
+	if err := os.Remove(filepath.Join(dir, "self", caKey)); err != nil {
+		t.Fatal(err)
+	}
+	if renewed, err := s.renew(&current); renewed || err == nil || !strings.Contains(err.Error(), "--tls-storage") {
+		t.Errorf("without its authority: %v %v", renewed, err)
+	}
+	if renewed, err := s.renew(&current); renewed || err != nil {
+		t.Errorf("a second time: %v %v", renewed, err)
 	}
 }
