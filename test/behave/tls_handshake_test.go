@@ -66,6 +66,20 @@ func TestTLSRefuses(t *testing.T) {
 		"a hello of nonsense": func(t *testing.T, c *servertest.Client) {
 			says("\x16\x03\x01\x00\x06\x01\x00\x00\x02xx")(t, c)
 		},
+		"a huge hello":         says("\x16\x03\x01\x00\x04\x01\xff\xff\xff"),
+		"a large hello's half": says(strings.Repeat("\x16\x03\x01\x10\x00\x01\x00\xff\xf0"+strings.Repeat("x", 0x1000-4), 2)),
+		"a hello of nonsense, large": says(func() string {
+			b := "\x01\x00\xff\xf0" + strings.Repeat("x", 0xfff0)
+			all := ""
+			for len(b) > 0 {
+				n := min(len(b), 1<<14)
+				all += "\x16\x03\x01" + string([]byte{byte(n >> 8), byte(n)}) + b[:n]
+				b = b[n:]
+			}
+			return all
+		}()),
+		"empty records":  says(strings.Repeat("\x16\x03\x01\x00\x00", 100)),
+		"warnings":       says(strings.Repeat("\x15\x03\x01\x00\x02\x01\x5a", 100)),
 		"plain HTTP":     says(servertest.GET),
 		"an old version": shake(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
 		"nothing in common": shake(func(c *tls.Config) {
