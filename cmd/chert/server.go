@@ -51,9 +51,8 @@ type setup struct {
 	format  logFormat
 	timeout time.Duration
 	conns   connLimits
-	tls     *tlsSites // nil for plain HTTP
-	upgrade endpoint  // its address is "" if there is none
-	hosts   *vhost.Table[*tlsSite]
+	tls     *tlsSites              // nil for plain HTTP
+	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
 	access  *middleware.AccessLog
 }
 

@@ -48,13 +48,14 @@ func (c *core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Checked
 // reported are messages that repeat what report says, what has gone as it should,
 // or what any client can cause.
 var reported = map[string]bool{
-	"could not get certificate from issuer":                  true,
-	"will retry":                                             true,
-	"HTTP request failed; retrying":                          true,
-	"validating authorization":                               true, // after "challenge failed"
-	"tls-alpn challenge":                                     true,
-	"looking up info for HTTP challenge":                     true,
-	"stapling OCSP":                                          true, // authorities that have no OCSP
+	"could not get certificate from issuer": true,
+	"will retry":                            true,
+	"job failed":                            true,
+	"HTTP request failed; retrying":         true,
+	"validating authorization":              true, // after "challenge failed"
+	"tls-alpn challenge":                    true,
+	"looking up info for HTTP challenge":    true,
+	"stapling OCSP":                         true, // authorities that have no OCSP
 	"unable to fetch ACME renewal information; skipping ARI": true,
 }
 

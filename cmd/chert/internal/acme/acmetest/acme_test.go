@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -171,7 +172,7 @@ func TestIssueByTLS(t *testing.T) {
 	}
 	p.stop()
 	ca.srv.Close()
-	p = start(t, ca.trust, args...)
+	start(t, ca.trust, args...)
 	if mustGet(t, port, "a.example.com", ca.roots).SerialNumber.Cmp(serial) != 0 {
 		t.Error("another certificate after a restart")
 	}
@@ -267,6 +268,47 @@ func TestWrongChallenge(t *testing.T) {
 	p.wants("acme: cannot get the certificate for a.example.com; it will be tried again")
 	if _, err := get(port, "a.example.com", ca.roots); err == nil || !strings.Contains(err.Error(), "remote error: tls:") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// While a challenge waits, its certificate is no way past the certificate that clients need.
+func TestChallengeIsNoWayIn(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	slow, err := net.Listen("tcp", "127.0.0.1:0") // the authority waits here
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slow.Close() })
+	_, slowPort, err := net.SplitHostPort(slow.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := startPebble(t, freePort(t), slowPort, 24*time.Hour)
+	start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--tls-auto", "a.example.com", "--client-ca", ca.trust,
+		"--tls-ca", ca.url, "--tls-storage", t.TempDir())
+	waiting, err := slow.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { waiting.Close() })
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, host := range []string{"a.example.com", "b.example.com"} {
+			c, err := tls.Dial("tcp", "127.0.0.1:"+port, &tls.Config{InsecureSkipVerify: true, ServerName: "a.example.com", NextProtos: []string{acme.ALPN}, MaxVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(c, "GET /f HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host)
+			// As by net/http, a protocol that has no handler ends the connection.
+			if answer, err := io.ReadAll(c); err != nil || len(answer) > 0 {
+				t.Errorf("%s: %q %v", host, answer, err)
+			}
+			c.Close()
+		}
+	}
+	if c, err := tls.Dial("tcp", "127.0.0.1:"+port, &tls.Config{InsecureSkipVerify: true, ServerName: "b.example.com", NextProtos: []string{acme.ALPN}}); err == nil {
+		c.Close()
+		t.Error("there is a certificate for a name without a challenge")
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
 	"math/big"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -58,7 +60,7 @@ func startPebble(t *testing.T, httpPort, tlsPort string, validity time.Duration)
 	p.roots.AppendCertsFromPEM(p.ca.GetRootCert(0).PEM())
 	check := va.New(quiet, number(t, httpPort), number(t, tlsPort), false, "127.0.0.1:"+at, p.db)
 	front := wfe.New(quiet, p.db, check, p.ca, []string{"ca.example"}, false, false, 1, 1)
-	p.srv = httptest.NewUnstartedServer(front.Handler())
+	p.srv = httptest.NewUnstartedServer(withoutARI(front.Handler()))
 	p.srv.Config.ErrorLog = quiet
 	cert, text := selfSigned(t)
 	p.srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
@@ -70,6 +72,28 @@ func startPebble(t *testing.T, httpPort, tlsPort string, validity time.Duration)
 		t.Fatal(err)
 	}
 	return p
+}
+
+// withoutARI hides the resource of RFC 9773 from clients. With it pebble refuses the
+// renewal of some certificates, as it does not find the order that a new one
+// replaces; whether it does depends on the serial number.
+func withoutARI(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != wfe.DirectoryPath {
+			h.ServeHTTP(w, r)
+			return
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		var directory map[string]any
+		if err := json.Unmarshal(rec.Body.Bytes(), &directory); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		delete(directory, "renewalInfo")
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(directory)
+	})
 }
 
 // trusted are the roots for connections to the authority itself.
