@@ -205,6 +205,13 @@ func (b *Bound) Drain(by time.Time) {
 	}
 }
 
+// late reports whether h's time has passed.
+func (b *Bound) late(h *Handshake) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !h.by.IsZero() && !time.Now().Before(h.by)
+}
+
 // sooner is the earlier of two times, of which zero is never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

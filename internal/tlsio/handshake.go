@@ -262,8 +262,16 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	return conn.Close
 }
 
-// fill waits for more of the handshake, without the slot.
-func (h *Handshake) fill() error { return h.cfg.Bound.park(h, h.link.Fill) }
+// fill waits for more of the handshake, without the slot. The Link's own limit for a
+// wait is that of a request's body, and does not apply: h.by does.
+func (h *Handshake) fill() error {
+	for {
+		err := h.cfg.Bound.park(h, h.link.Fill)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || h.cfg.Bound.late(h) {
+			return err
+		}
+	}
+}
 
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {

@@ -196,6 +196,22 @@ func (c *stopping) Write(p []byte) (int, error) {
 	return len(p), nil // as if it were on its way
 }
 
+// How long a request's body may pause does not limit the handshake.
+func TestTLSPauses(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.StartTLS(t, &chert.Server{
+			Engine: e, ReadStallTimeout: time.Nanosecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hi") }),
+		}, servertest.ListenTCP(t), cert)
+		for range 10 {
+			if _, got := dialTLS(ts, clientConfig(roots)).Get("/"); got != "hi" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+}
+
 // Handshakes that do not go on keep nobody out, and are bounded.
 func TestTLSMany(t *testing.T) {
 	t.Parallel()
