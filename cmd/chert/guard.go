@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
@@ -55,6 +56,8 @@ type hsts struct {
 	value string
 }
 
+var hstsName = wire.NewName("Strict-Transport-Security")
+
 // withHSTS returns h itself if there is no value.
 func withHSTS(h direct.Handler, value string) direct.Handler {
 	if value == "" {
@@ -65,14 +68,14 @@ func withHSTS(h direct.Handler, value string) direct.Handler {
 
 // ServeDirect implements direct.Handler. All listeners of a server with TLS have it.
 func (h *hsts) ServeDirect(x *direct.Exchange) bool {
-	x.Wire().KeepHeader("Strict-Transport-Security", h.value)
+	x.Wire().Keep(hstsName, h.value)
 	return h.Handler.ServeDirect(x)
 }
 
 // ServeHTTP implements http.Handler. RFC 6797 section 7.2: not without TLS.
 func (h *hsts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.TLS != nil {
-		w.Header().Set("Strict-Transport-Security", h.value)
+		w.Header().Set(hstsName.String(), h.value)
 	}
 	h.Handler.ServeHTTP(w, r)
 }

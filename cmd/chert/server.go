@@ -28,8 +28,8 @@ type server struct {
 	service
 	o      *serveOptions
 	stderr io.Writer
-	log    *middleware.LineWriter              // to stderr
-	logs   map[logFormat]*middleware.AccessLog // to log; generations share them
+	log    *middleware.LineWriter          // to stderr
+	logs   map[logAt]*middleware.AccessLog // to log; generations share them
 	errsTo errorOutput
 	logger *slog.Logger // to errsTo, as errs
 	front  front
@@ -61,7 +61,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
@@ -198,15 +198,30 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 		}
 		return err
 	}
-	access, ok := s.logs[up.format]
-	if !ok {
-		access = up.format.access(s.log)
-		s.logs[up.format] = access
-	}
-	up.access = access
+	access := s.access(logAt{up.format, up.tls != nil})
+	up.access = s.access(logAt{up.format, false}) // of plain HTTP
 	up.gen = newGeneration(behind(h, proxies), access, files...)
 	up.gen.limits = store
 	return nil
+}
+
+// logAt selects a log of requests.
+type logAt struct {
+	format logFormat
+	tls    bool // for its port
+}
+
+func (s *server) access(at logAt) *middleware.AccessLog {
+	access, ok := s.logs[at]
+	if !ok {
+		port := uint16(80)
+		if at.tls {
+			port = 443
+		}
+		access = at.format.accessAt(s.log, port)
+		s.logs[at] = access
+	}
+	return access
 }
 
 // use makes up the current setup for requests.

@@ -169,7 +169,7 @@ func TestTLSFlags(t *testing.T) {
 	t.Parallel()
 	ca, dir := newCA(t), t.TempDir()
 	cert, key := ca.server(dir, "a", "a.example", "127.0.0.1")
-	p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--log", "vhost")
 	if !strings.HasPrefix(p.urls[0], "https://127.0.0.1:") {
 		t.Fatalf("address %q", p.urls)
 	}
@@ -187,6 +187,7 @@ func TestTLSFlags(t *testing.T) {
 	}
 	// By address, without a name.
 	mustDialTLS(t, p.urls[0], &tls.Config{RootCAs: ca.pool}).want("127.0.0.1", 200, "body")
+	until(t, func() bool { return strings.Contains(p.stderr.String(), "a.example:443 127.0.0.1 - - ") })
 	plain := dial(t, p.urls[0])
 	fmt.Fprint(plain, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if res, err := http.ReadResponse(bufio.NewReader(plain), nil); err != nil || res.StatusCode != 400 {
