@@ -103,9 +103,6 @@ func TestTLS(t *testing.T) {
 		onClose, closed := ends()
 		cert, roots := servertest.Certificate(t)
 		s := fresh(handler(t, &websocket.Options{OnMessage: echo, OnClose: onClose}))
-		if s.Engine == chert.EngineLoops {
-			s.Engine = chert.EngineAuto // which may not have TLS on loops
-		}
 		ts := engines.StartTLS(t, s, servertest.ListenTCP(t), cert)
 		nc, err := tls.Dial("tcp", ts.ListenAddr, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 		if err != nil {
