@@ -217,7 +217,8 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 func (c *Conn) Share() {
 	q := c.queue.Load()
 	if q == nil {
-		q = c.newQueue()
+		q = &queue{c: c, giveUp: poll.Never}
+		c.queue.Store(q)
 	}
 	q.mu.Lock()
 	defer q.unlock()
@@ -267,10 +268,23 @@ func (q *queue) put(s segment) (full bool, err error) {
 	}
 	// What has already waited is sent at an event, or in its turn.
 	waits := q.blocked.Load()
-	if q.add(&s, waits); waits {
+	if len(q.segments) == 0 && !waits { // usually the socket accepts everything
+		err := q.c.transmit(&s, false)
+		switch err {
+		case nil:
+			return false, nil
+		case errWouldBlock, errYield:
+		default:
+			q.err = err
+			q.follow.end(s.size())
+			return false, err
+		}
+		s.waited = true
+		q.stall(err == errWouldBlock)
+		q.add(&s, true)
+	} else if q.add(&s, waits); waits {
 		return q.held > highWater, nil
-	}
-	if err := q.send(); err != nil {
+	} else if err := q.send(); err != nil {
 		return false, err
 	}
 	if q.stalled {
