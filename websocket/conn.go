@@ -78,6 +78,7 @@ type Conn struct {
 	closing bool // the client's answer to a Close frame is awaited
 	alone   bool // Options.Serve runs: messages are for Read
 	ready   bool // Read has a message
+	packed  bool // the message is still compressed
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 

@@ -62,8 +62,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 func (s *session) done() {
 	if s.ready {
 		s.ready = false
-		s.release()
-		s.link.Discard(int(s.used))
+		s.drop()
 	}
 }
 

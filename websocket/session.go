@@ -104,49 +104,81 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 	return false
 }
 
+// inlineInflate is how much a message may become, in bytes, for it to be inflated on a
+// loop: others wait meanwhile, and a small message can become a large one.
+const inlineInflate = 32 << 10
+
 // piece processes a part of a message that ends after k Buffered bytes. If the
 // message is complete, it is delivered.
 func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
-	s.mu.Lock()
-	ignore := s.closed || s.h.onMessage == nil && !s.alone
-	s.mu.Unlock()
-	if ignore && !p.Compressed {
-		s.release()
-		s.link.Discard(k)
-		return takeover.More
-	}
-	whole, err := s.gather(p)
-	switch {
-	case err != nil:
-		s.release()
-		s.link.Discard(k)
-		return s.conn().failed(err)
-	case !whole:
-		s.link.Discard(k)
-		return takeover.More
-	case ignore: // it was inflated for the window
-		s.release()
-		s.link.Discard(k)
-		return takeover.More
-	}
-	s.used, s.at, s.typ = int32(k), int32(k-len(p.Data)), TypeBinary
+	s.used, s.at, s.typ, s.packed = int32(k), int32(k-len(p.Data)), TypeBinary, p.Compressed
 	if p.Op == wsframe.Text {
 		s.typ = TypeText
 	}
-	if s.link.OnLoop() && !s.link.Quick(s.h.kind) {
-		s.uncork()
-		s.link.Go()
-		return takeover.Elsewhere
+	if !p.Compressed && s.ignores() {
+		return s.drop()
+	}
+	if s.gather(p); !p.Last {
+		s.link.Discard(k)
+		return takeover.More
+	}
+	onLoop := s.link.OnLoop()
+	if s.packed {
+		switch later, err := s.inflate(onLoop); {
+		case later:
+			return s.elsewhere()
+		case err != nil:
+			s.drop()
+			return s.conn().failed(err)
+		case s.ignores(): // it was inflated for the window
+			return s.drop()
+		}
+	}
+	if onLoop && !s.link.Quick(s.h.kind) {
+		return s.elsewhere()
 	}
 	return s.deliver()
 }
 
+// elsewhere has Serve continue.
+func (s *session) elsewhere() takeover.Next {
+	s.uncork()
+	s.link.Go()
+	return takeover.Elsewhere
+}
+
 // Serve implements takeover.Session.
 func (s *session) Serve() takeover.Next {
-	if next := s.deliver(); next != takeover.More {
-		return next
+	if s.packed {
+		if _, err := s.inflate(false); err != nil {
+			s.drop()
+			return s.conn().failed(err)
+		}
 	}
-	return takeover.Requeue
+	next := takeover.More
+	if s.ignores() {
+		s.drop()
+	} else {
+		next = s.deliver()
+	}
+	if next == takeover.More {
+		next = takeover.Requeue
+	}
+	return next
+}
+
+// ignores reports whether messages are not delivered any more, or never.
+func (s *session) ignores() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed || s.h.onMessage == nil && !s.alone
+}
+
+// drop ends the use of the message that is delivered, or of a piece of one.
+func (s *session) drop() takeover.Next {
+	s.release()
+	s.link.Discard(int(s.used))
+	return takeover.More
 }
 
 // deliver calls OnMessage.
@@ -159,8 +191,7 @@ func (s *session) deliver() takeover.Next {
 		s.uncork() // the code may take long
 	}
 	ok := s.link.Run(s)
-	s.release()
-	if s.link.Discard(int(s.used)); !ok {
+	if s.drop(); !ok {
 		return s.conn().failed(errInternal)
 	}
 	return takeover.More
@@ -189,52 +220,53 @@ func (s *session) message() (p []byte) {
 	return p[:len(p):len(p)]
 }
 
-// gather adds p to the message, unless it is the whole message as it is in the
-// buffer, and reports whether the message is complete.
-func (s *session) gather(p wsframe.Piece) (whole bool, err *wsframe.Error) {
-	if p.First && p.Last && !p.Compressed {
-		return true, nil
+// gather adds p to the message, unless it is the whole message: that stays where it is.
+func (s *session) gather(p wsframe.Piece) {
+	if p.First && p.Last {
+		return
 	}
-	data := p.Data
-	if !p.First || !p.Last {
-		// Room for what has come, not for what the header has announced.
-		if s.msg == nil {
-			s.msg = buf.Get(max(len(data), 1))
-		}
-		s.msg = s.msg.Grow(len(data))
-		s.msg.B = append(s.msg.B, data...)
-		data = s.msg.B
+	// Room for what has come, not for what the header has announced.
+	if s.msg == nil {
+		s.msg = buf.Get(max(len(p.Data), 1))
 	}
-	if p.Last && p.Compressed {
-		return true, s.inflate(data, p.Op)
-	}
-	return p.Last, nil
+	s.msg = s.msg.Grow(len(p.Data))
+	s.msg.B = append(s.msg.B, p.Data...)
 }
 
-// inflate makes msg what data is, inflated.
-func (s *session) inflate(data []byte, op wsframe.Opcode) *wsframe.Error {
-	d := s.deflate
+// inflate inflates the message. later reports that it is too large for a loop.
+func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
+	d, limit, data := s.deflate, s.h.limits.Message, s.message()
 	var window *wsdeflate.Window
 	if !d.params.ClientNoTakeover {
 		window = &d.in
 	}
+	short := onLoop && (limit == 0 || limit > inlineInflate)
+	if short {
+		limit = inlineInflate
+	}
 	b := buf.Get(2 * len(data))
-	out, err := wsdeflate.Inflate(b.B, data, window, s.h.limits.Message)
+	out, err := wsdeflate.Inflate(b.B, data, window, limit)
 	b.B = out
-	s.release()
-	s.msg = b
 	switch {
-	case err == wsdeflate.ErrTooBig:
-		return &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
-	case err != nil:
-		return &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
-	case op == wsframe.Text && !utf8.Valid(out):
-		return &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
+		if window != nil {
+			window.Add(out, d.params.ClientBits)
+		}
+		s.release()
+		s.msg, s.packed = b, false
+		return false, nil
+	case err == wsdeflate.ErrTooBig && short:
+		b.Release()
+		return true, nil
 	}
-	if window != nil {
-		window.Add(out, d.params.ClientBits)
+	b.Release()
+	switch err {
+	case nil:
+		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+	case wsdeflate.ErrTooBig:
+		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
 	}
-	return nil
+	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
 }
 
 // release gives up the message's buffer.

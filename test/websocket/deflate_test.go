@@ -59,6 +59,9 @@ func TestDeflate(t *testing.T) {
 		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
 			OnOpen: func(c *websocket.Conn, _ *http.Request) { room.Join(c) },
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+				if len(p) > 100_000 && engines.OnDriver() {
+					t.Error("a large message was inflated on a loop")
+				}
 				if strings.HasPrefix(string(p), "all") {
 					room.Broadcast(typ, p)
 					return
