@@ -106,7 +106,7 @@ func frame(op int, payload string) string {
 	return masked(wsframe.Header{Fin: fin, Op: wsframe.Opcode(op % 100)}, payload)
 }
 
-// first is the opcode of a continuation that is not the last frame.
+// middle stands, as -middle, for a continuation that is not the last frame.
 const middle = 100
 
 func masked(h wsframe.Header, payload string) string {
