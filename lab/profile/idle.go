@@ -55,7 +55,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	defer os.RemoveAll(dir)
 	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.server, n, log)
+		held, err := hold(ctx, spec, seats.Server, n, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}

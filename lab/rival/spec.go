@@ -3,6 +3,7 @@ package rival
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -113,23 +114,37 @@ func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec.binary = filepath.Join(dir, spec.Name)
+		found = append(found, spec)
+	}
+	return Ready(ctx, dir, found)
+}
+
+// Ready makes servers ready to start: it builds in dir those that are built from source. Several of one folder are one
+// program, which is built once for each dir.
+func Ready(ctx context.Context, dir string, specs []Spec) ([]Spec, error) {
+	ready := slices.Clone(specs)
+	for i, spec := range ready {
 		if spec.Program != "" {
 			if _, err := child.Find(spec.Program); err != nil {
 				return nil, err
 			}
 		}
-		found = append(found, spec)
+		if spec.source != "" {
+			ready[i].binary = filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(spec.source, cmd+"/"), "/", "-"))
+		}
 	}
-	for _, spec := range found {
+	for _, spec := range ready {
 		if spec.source == "" {
+			continue
+		}
+		if _, err := os.Stat(spec.binary); err == nil {
 			continue
 		}
 		if err := child.Build(ctx, spec.binary, spec.source); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return ready, nil
 }
 
 // available is nil if the server's program is there, or what it is built from; the error of an installed one names the
