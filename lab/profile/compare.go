@@ -219,6 +219,7 @@ func roundOf(res load.Result, spent Cost) report.Round {
 		Bytes:     res.Bytes,
 		Steal:     spent.Steal,
 		Others:    spent.Others,
+		Mean:      micros(res.Latency.Mean),
 		P50:       micros(res.Latency.P50),
 		P99:       micros(res.Latency.P99),
 	}

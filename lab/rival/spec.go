@@ -20,6 +20,8 @@ type Spec struct {
 	Does    Trade
 	// Chert says that it is built from chert's source, of which there are other revisions.
 	Chert bool
+	// Closes says that it closes every connection after one answer, whatever the client wants.
+	Closes bool
 	// Present is the name of the same server of the present source, if this one is of another revision.
 	Present string
 	// source is the folder of the program's package, below the lab's; empty for an installed one.
@@ -88,7 +90,7 @@ func Default(ctx context.Context, server string, wanted Trade) (names, skipped [
 		if s.Name == server || !s.Does.Has(wanted) {
 			continue
 		}
-		if err := s.available(ctx); err != nil {
+		if err := s.Available(ctx); err != nil {
 			skipped = append(skipped, fmt.Sprintf("without %s: %v", s.Name, err))
 			continue
 		}
@@ -147,9 +149,9 @@ func Ready(ctx context.Context, dir string, specs []Spec) ([]Spec, error) {
 	return ready, nil
 }
 
-// available is nil if the server's program is there, or what it is built from; the error of an installed one names the
+// Available is nil if the server's program is there, or what it is built from; the error of an installed one names the
 // package it comes in.
-func (s Spec) available(ctx context.Context) error {
+func (s Spec) Available(ctx context.Context) error {
 	if s.Program != "" {
 		_, err := child.Find(s.Program)
 		return err
