@@ -231,3 +231,15 @@ func (r *Result) unsampled(err error) error {
 	}
 	return err
 }
+
+// answers checks a server's answer.
+func answers(ctx context.Context, s *rival.Server, check profile.Check) error {
+	answer, err := exchange.Fetch(ctx, s.Addr, check.Request)
+	if err == nil {
+		err = answer.Differs(check.Want)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", check.Request.Path, err)
+	}
+	return nil
+}
