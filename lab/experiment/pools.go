@@ -23,9 +23,9 @@ func pools() Experiment {
 		Claims: []Claim{
 			{
 				Text:  "Three pools nearly double the rate (4,000 to 7,721: 1.93).",
-				Rule:  "1.5 to 2.5 times; in part from 1.07 times",
-				Here:  "{after/rate:before/rate} times the rate",
-				Judge: func(v Values) Verdict { return within(v.ratio("after/rate", "before/rate"), 1.5, 2.5, 1.4) },
+				Rule:  "before costs 1.5 to 2.5 times the CPU of after; in part from 1.07 times. ab may limit the rate",
+				Here:  "{before/cpu:after/cpu} times the CPU, {after/rate:before/rate} times the rate",
+				Judge: func(v Values) Verdict { return within(v.ratio("before/cpu", "after/cpu"), 1.5, 2.5, 1.4) },
 				Why: map[Verdict]string{
 					HeldInPart: "Collections are fewer, but a request costs more than its buffers.",
 					Refuted:    "Go's allocator and collector have become cheaper than a request's system calls: what pools save is a small part of it.",

@@ -13,8 +13,8 @@ import (
 
 // Idle is a set of keep-alive connections on which nothing happens.
 type Idle struct {
-	request string
-	conns   []net.Conn // nil where opening failed
+	asks  func(c net.Conn, r *bufio.Reader) error // makes an exchange on a connection
+	conns []net.Conn                              // nil where opening failed
 }
 
 // workers open connections and ask at the same time: enough to keep a server busy, far below its backlog.
@@ -27,7 +27,14 @@ var perSource = 20000
 // OpenIdle opens n connections to addr, and sends one request on each, so that the server has allocated
 // everything that it keeps for one.
 func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
-	i := &Idle{request: exchange.Get("/").Text(addr), conns: make([]net.Conn, n)}
+	request := exchange.Get("/").Text(addr)
+	asks := func(c net.Conn, r *bufio.Reader) error { return ask(c, r, request) }
+	return openIdle(ctx, addr, n, asks, asks)
+}
+
+// openIdle opens connections, and makes a first exchange on each.
+func openIdle(ctx context.Context, addr string, n int, first, asks func(net.Conn, *bufio.Reader) error) (*Idle, error) {
+	i := &Idle{asks: asks, conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
 		if source := k / perSource; source > 0 {
@@ -39,7 +46,8 @@ func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
 			return err
 		}
 		i.conns[k] = c
-		return i.ask(k, r)
+		r.Reset(c)
+		return first(c, r)
 	})
 	if err != nil {
 		i.Close()
@@ -55,7 +63,7 @@ func (i *Idle) Ask(ctx context.Context) error {
 
 func (i *Idle) ask(k int, r *bufio.Reader) error {
 	r.Reset(i.conns[k])
-	return ask(i.conns[k], r, i.request)
+	return i.asks(i.conns[k], r)
 }
 
 // Close closes the connections with a reset: ten thousand of them in TIME_WAIT would hinder the next run.

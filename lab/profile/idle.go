@@ -55,7 +55,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	defer os.RemoveAll(dir)
 	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.Server, n, log)
+		held, err := Hold(ctx, spec, seats.Server, n, load.OpenIdle, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -75,8 +75,11 @@ func clamp(n, servers, limit int) (int, string) {
 	return most, fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)", limit, most, n)
 }
 
-// hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Writer) (report.Held, error) {
+// Opener opens connections that are to be idle, such as load.OpenIdle.
+type Opener func(ctx context.Context, addr string, n int) (*load.Idle, error)
+
+// Hold measures n connections of one server in a process of its own.
+func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, open Opener, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -90,7 +93,7 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	if err := answer.Differs(exchange.OK("text/plain", work.Hello)); err != nil {
 		return held, err
 	}
-	warm, err := load.OpenIdle(ctx, s.Addr, min(n, warmConnections))
+	warm, err := open(ctx, s.Addr, min(n, warmConnections))
 	if err != nil {
 		return held, err
 	}
@@ -98,7 +101,7 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	if held.Before, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	idle, err := load.OpenIdle(ctx, s.Addr, n)
+	idle, err := open(ctx, s.Addr, n)
 	if err != nil {
 		return held, err
 	}
