@@ -122,7 +122,7 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 				return fmt.Errorf("%s, %s: %w", spec.Name, s.what, err)
 			}
 			name, each := spec.Name+"/"+s.name, func(after, before int64) float64 { return float64(after-before) / float64(n) }
-			r.Values[name+"/goroutines"] = float64(max(0, held.After.Goroutines-held.Before.Goroutines))
+			r.Values[name+"/goroutines"] = float64(held.After.Goroutines)
 			r.Values[name+"/bytes"] = each(held.After.Resident, held.Before.Resident)
 			heap := each(held.After.HeapInUse, held.Before.HeapInUse)
 			table.Rows = append(table.Rows, []string{s.what, spec.Name, number(r.Values[name+"/goroutines"]), number(r.Values[name+"/bytes"]), number(heap)})
@@ -131,6 +131,7 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 			}
 		}
 	}
+	r.note("Goroutines are all that the server has, its own few included. Memory is what it has grown by since 200 connections came and went.")
 	r.Tables = append(r.Tables, table)
 	r.plot("memory", "A stack and two buffers for each connection are what net/http holds; a loop holds little more than the connection's number.", groups)
 	if err := pollingRates(ctx, b, r, specs); err != nil {

@@ -105,8 +105,8 @@ func published() []Figure {
 		[3]string{"a file of 100 KiB, wrk -t8 -c400 -d30s, its server", "248,280 req/s, mean 1.33 ms, 23.70 GB/s", "its like: {small/rate} req/s, mean {small/mean} ms, {small/gbytes} GB/s"},
 		[3]string{"the same, nginx", "251,822 req/s, mean 4.01 ms, 24.07 GB/s", "{nginx/rate} req/s, mean {nginx/mean} ms, {nginx/gbytes} GB/s"},
 		[3]string{"SO_REUSEPORT per worker instead of one acceptor with eventfd", "about 20 % of latency", "acceptor by SO_REUSEPORT, connections kept: {acceptor/mean:small/mean} of the latency; a connection per request: {acceptor-closing/cpu:small-closing/cpu} of the CPU"},
-		[3]string{"no dup for each sendfile", "gained, no figure", "with dup by without: {dup/cpu:small/cpu} of the CPU"},
-		[3]string{"TCP_CORK only above 16 KiB", "gained, no figure", "always by above 16 KiB, with a file of 1 KiB: {cork-small/cpu:plain-small/cpu} of the CPU"},
+		[3]string{"no dup for each sendfile", "gained, no figure", "with dup by without: {dup/cpu:small/cpu} of the CPU, with 1 KiB {dup-1k/cpu:small-1k/cpu}"},
+		[3]string{"TCP_CORK only above 16 KiB", "gained, no figure", "always by above 16 KiB, with a file of 1 KiB: {corked-1k/cpu:small-1k/cpu} of the CPU"},
 		[3]string{"a parser that copies by known lengths", "gained, no figure", "the small server does not copy the request at all; user code is {small/usershare} % of its time"},
 		[3]string{"its profile", "parsing 11 %, epoll_ctl 10 %, read and write 10 % each, sendfile 7 %", "user code {small/usershare} %, epoll_ctl {small/epoll_ctl} %, read {small/read} %, write {small/write} %, sendfile {small/sendfile} %"},
 	)
