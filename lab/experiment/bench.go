@@ -156,7 +156,11 @@ func (b *Bench) counted(ctx context.Context, e profile.Entrant, c contest) (map[
 	defer s.Stop()
 	run.Patience = 30 // a traced server is slow
 	var res load.Result
-	counts, err := perf.Count(ctx, s.PID(), func() error {
+	pids, err := measure.Processes(s.PID())
+	if err != nil {
+		return nil, err
+	}
+	counts, err := perf.Count(ctx, pids, func() error {
 		res, err = run.Wrk(ctx)
 		return err
 	})

@@ -11,20 +11,28 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// Count counts the system calls of a process, all threads and descendants included, while f runs. It slows the process
-// down several times, so nothing else may be measured meanwhile; counts for each request hardly change by that.
-func Count(ctx context.Context, pid int, f func() error) (map[string]int64, error) {
+// Count counts the system calls of processes, all threads included, while f runs. It slows them down several times, so
+// nothing else may be measured meanwhile; counts for each request hardly change by that.
+func Count(ctx context.Context, pids []int, f func() error) (map[string]int64, error) {
 	dir, err := os.MkdirTemp("", "chert-lab-strace-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "counts")
-	tracing, err := child.Start(ctx, child.Command{Args: []string{"strace", "-f", "-c", "-U", "calls,name", "-o", out, "-p", strconv.Itoa(pid)}})
+	args := []string{"strace", "-f", "-c", "-U", "calls,name", "-o", out}
+	for _, pid := range pids {
+		args = append(args, "-p", strconv.Itoa(pid))
+	}
+	tracing, err := child.Start(ctx, child.Command{Args: args})
 	if err != nil {
 		return nil, err
 	}
-	err = attached(ctx, pid, tracing)
+	for _, pid := range pids {
+		if err == nil {
+			err = attached(ctx, pid, tracing)
+		}
+	}
 	if err == nil {
 		err = f()
 	}

@@ -25,17 +25,18 @@ const (
 
 // Operations and their flags: see io_uring_enter(2).
 const (
-	OpPollAdd  = 6
-	OpAccept   = 13
-	OpClose    = 19
-	OpSend     = 26
-	OpRecv     = 27
-	OpShutdown = 34
+	OpPollAdd = 6
+	OpAccept  = 13
+	OpClose   = 19
+	OpSend    = 26
+	OpRecv    = 27
+	OpCancel  = 14
 
 	AcceptMultishot = 1 << 0 // in Ioprio
 	RecvMultishot   = 1 << 1 // in Ioprio
 	PollMultishot   = 1 << 0 // in Len
 	BufferSelect    = 1 << 5 // in Flags
+	CancelFD        = 1 << 1 // in OpFlags: what is under way on a descriptor
 
 	HasBuffer = 1 << 0 // in a completion's Flags
 	More      = 1 << 1

@@ -147,23 +147,24 @@ func (l *ringLoop) sent(c *conn, n int) {
 	c.sending = false
 	if n < 0 {
 		c.out = c.out[:0]
-		l.shutdown(c)
+		l.end(c)
 	} else if n < len(c.flying) {
 		c.out = append(append([]byte(nil), c.flying[n:]...), c.out...)
 	}
 	c.spare, c.flying = c.flying, nil
 	l.send(c)
 	if c.closing && !c.sending {
-		l.shutdown(c)
+		l.end(c)
 	}
 	l.finish(c)
 }
 
-// shutdown ends a connection. A receive that is under way holds the socket, so that closing it would send nothing: this
-// ends that receive too.
-func (l *ringLoop) shutdown(c *conn) {
+// end ends a connection. The receive that is under way holds the socket, so that closing it would send nothing: it is
+// cancelled, and its completion says when the descriptor may be closed. OP_SHUTDOWN would be no way: the kernel leaves it
+// to another thread, which resolves the descriptor later, when it may be that of another connection.
+func (l *ringLoop) end(c *conn) {
 	if !c.ended {
-		l.submit(uring.Submission{Op: uring.OpShutdown, FD: int32(c.fd), Len: syscall.SHUT_RDWR, UserData: opOther})
+		l.submit(uring.Submission{Op: uring.OpCancel, FD: int32(c.fd), OpFlags: uring.CancelFD, UserData: opOther})
 	}
 }
 
