@@ -111,6 +111,7 @@ type contest struct {
 	rounds      int
 	folder      string // what servers of files serve
 	cores       []int  // of the servers; nil: that of the bench
+	seconds     int    // of a turn; 0: one
 }
 
 // contest measures servers in turn, within the same rounds. All of them are checked before and after. Series are in the
@@ -127,7 +128,7 @@ func (b *Bench) contest(ctx context.Context, r *Result, c contest, all []profile
 	if err != nil {
 		return nil, err
 	}
-	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: 1}, Folder: c.folder, Seats: seats, Log: b.Log}
+	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: max(1, c.seconds)}, Folder: c.folder, Seats: seats, Log: b.Log}
 	series, err := cmp.Run(ctx, all, c.connections)
 	r.Faults = append(r.Faults, cmp.Faults...)
 	return series, err

@@ -22,7 +22,7 @@ type Experiment struct {
 // All lists the experiments, in the order in which the story is told.
 func All() []Experiment {
 	return []Experiment{
-		stages(), keepalive(), pools(), workers(), flint(), goroutines(), static(), iouring(),
+		stages(), keepalive(), pools(), workers(), flint(), goroutines(), static(), iouring(), profiles(), scaling(),
 	}
 }
 
