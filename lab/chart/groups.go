@@ -50,7 +50,7 @@ func (g Groups) draw(t theme) (*plot.Plot, vg.Length, error) {
 	p.NominalX(g.Names...)
 	p.X.Min, p.X.Max = -0.5, float64(len(g.Names))-0.5
 	p.Y.Min = 0
-	p.Y.Max *= 1.1 + 0.06*float64(len(g.Kinds)) // room for the legend
+	p.Y.Max *= 1.08 / (1 - 0.042*float64(len(g.Kinds))) // room for the legend
 	width := vg.Points(float64(120 + len(g.Names)*max(longest, groupBar*len(g.Kinds)+24)))
 	return p, max(width, titleWidth(g.Title)), nil
 }

@@ -34,9 +34,9 @@ func rgb(v uint32) color.Color { return color.RGBA{uint8(v >> 16), uint8(v >> 8)
 // lighter ones in the same order.
 var themes = []theme{
 	{"", color.White, color.Black, rgb(0xd0d0d0),
-		[]color.Color{rgb(0x0072b2), rgb(0xd55e00), rgb(0x009e73), rgb(0xcc79a7), rgb(0xb97d00), rgb(0x56b4e9), rgb(0x666666), rgb(0x7a4fb5)}},
+		[]color.Color{rgb(0x0072b2), rgb(0xd55e00), rgb(0x009e73), rgb(0xcc79a7), rgb(0xb97d00), rgb(0x56b4e9), rgb(0x666666), rgb(0x7a4fb5), rgb(0x8b2e2e), rgb(0x3d6b1f)}},
 	{"-dark", rgb(0x0d1117), rgb(0xe6edf3), rgb(0x3d444d),
-		[]color.Color{rgb(0x58b0ee), rgb(0xff8c42), rgb(0x2ec79b), rgb(0xe39ac4), rgb(0xf0b73d), rgb(0x9bd6f7), rgb(0xb0b0b0), rgb(0xb79bea)}},
+		[]color.Color{rgb(0x58b0ee), rgb(0xff8c42), rgb(0x2ec79b), rgb(0xe39ac4), rgb(0xf0b73d), rgb(0x9bd6f7), rgb(0xb0b0b0), rgb(0xb79bea), rgb(0xd97a7a), rgb(0x9bc27e)}},
 }
 
 const (

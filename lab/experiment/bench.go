@@ -128,7 +128,8 @@ func (b *Bench) contest(ctx context.Context, r *Result, c contest, all []profile
 	if err != nil {
 		return nil, err
 	}
-	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: max(1, c.seconds)}, Folder: c.folder, Seats: seats, Log: b.Log}
+	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: max(1, c.seconds)}, Folder: c.folder, Seats: seats, Log: b.Log,
+		Cold: b.Scale.Short}
 	series, err := cmp.Run(ctx, all, c.connections)
 	r.Faults = append(r.Faults, cmp.Faults...)
 	return series, err

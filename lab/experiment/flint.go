@@ -72,7 +72,7 @@ func parserWithout(v Values) Verdict {
 
 func runFlint(ctx context.Context, b *Bench, r *Result) error {
 	table := Table{Title: "10,000 requests over 100 connections", Columns: []string{"TLS", "limiter", "server", "req/s", "p50 ms", "p95 ms", "p99 ms", "CPU µs", "200s"}}
-	groups := chart.Groups{Title: "10,000 requests over 100 connections", Axis: "requests per second, one core"}
+	groups := chart.Groups{Title: "10,000 requests over 100 connections, with and without TLS and limiter", Axis: "requests per second, one core"}
 	for _, limit := range []int{0, flintLimit} {
 		specs, err := b.ready(ctx, flintServers(limit, "pool", "nethttp", "chert")...)
 		if err != nil {

@@ -107,8 +107,8 @@ func runStages(ctx context.Context, b *Bench, r *Result) error {
 	wide := b.wide()
 	r.Values["cores"] = float64(len(wide))
 	counts := list(b.Scale, 2, 50, 100, 200, 400, 800, 1200)
-	rates := chart.Lines{Title: "Requests per second", XAxis: "connections", YAxis: "requests per second"}
-	tails := chart.Lines{Title: "Latency of one request in a hundred", XAxis: "connections", YAxis: "99th percentile, ms"}
+	rates := chart.Lines{Title: "Four stages of a server: requests per second", XAxis: "connections", YAxis: "requests per second"}
+	tails := chart.Lines{Title: "Four stages of a server: latency of the slowest request in a hundred", XAxis: "connections", YAxis: "99th percentile, ms"}
 	table := Table{Title: "Rates and latencies", Columns: []string{"server", "connections", "req/s", "mean ms", "p99 ms", "CPU µs", "user %"}}
 	for i, n := range counts {
 		fmt.Fprintf(b.Log, "%d connections, %d of %d\n", n, i+1, len(counts))

@@ -20,6 +20,7 @@ type Compare struct {
 	Checks  []Check // what must be answered, before and after; wrk requests the first, unless there is an order
 	Order   *load.Order
 	Folder  string // what servers of files serve
+	Cold    bool   // no server is warmed up
 	ByBytes bool   // requests are counted by the bytes that came
 	Seats   Seats
 	Log     io.Writer // progress
@@ -93,6 +94,9 @@ func (c *Compare) Run(ctx context.Context, entrants []Entrant, connections int) 
 		all = append(all, report.Series{Server: e.Name, Base: e.base, Present: e.present, ResponseBytes: size})
 	}
 	for _, r := range runners {
+		if c.Cold {
+			break
+		}
 		if _, err := c.turn(ctx, r, connections, c.warmUp(), "warm-up"); err != nil {
 			return nil, err
 		}
