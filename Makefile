@@ -70,8 +70,9 @@ fuzz:
 layer-test:
 	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' ./test/netdiff ./test/behave ./test/faults
 
+# The experiments measure for some minutes, even in their short form.
 lab-test:
-	$(GO) -C lab test -timeout $(TIMEOUT) ./...
+	$(GO) -C lab test -timeout 12m ./...
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi

@@ -17,21 +17,21 @@ import (
 
 // Record is what is kept of a run, as JSON: pages are made from it.
 type Record struct {
-	Name     string             `json:"name"`
-	Title    string             `json:"title"`
-	Time     time.Time          `json:"time"`
-	Took     string             `json:"took"`
-	Go       string             `json:"go"`
-	Kernel   string             `json:"kernel"`
-	Cores    int                `json:"cores"` // of the machine; a server has one unless the page says more
-	Short    bool               `json:"short,omitempty"`
-	Findings []Finding          `json:"claims"`
-	Figures  []Measured         `json:"figures"`
-	Tables   []Table            `json:"tables"`
-	Plots    []Pictured         `json:"plots"`
-	Notes    []string           `json:"notes,omitempty"`
-	Faults   []string           `json:"faults,omitempty"`
-	Values   map[string]float64 `json:"values"`
+	Name     string     `json:"name"`
+	Title    string     `json:"title"`
+	Time     time.Time  `json:"time"`
+	Took     string     `json:"took"`
+	Go       string     `json:"go"`
+	Kernel   string     `json:"kernel"`
+	Cores    int        `json:"cores"` // of the machine; a server has one unless the page says more
+	Short    bool       `json:"short,omitempty"`
+	Findings []Finding  `json:"claims"`
+	Figures  []Measured `json:"figures"`
+	Tables   []Table    `json:"tables"`
+	Plots    []Pictured `json:"plots"`
+	Notes    []string   `json:"notes,omitempty"`
+	Faults   []string   `json:"faults,omitempty"`
+	Values   Values     `json:"values"`
 }
 
 // Measured is a published figure beside the one found here.
@@ -56,18 +56,24 @@ func (e Experiment) record(r Result, b *Bench, took time.Duration) Record {
 		Tables: r.Tables, Notes: r.Notes, Faults: r.Faults, Values: maps.Clone(r.Values),
 	}
 	maps.DeleteFunc(rec.Values, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) // JSON has neither
-	for _, c := range e.Claims {
-		rec.Findings = append(rec.Findings, c.finding(r.Values))
-	}
-	for _, f := range published() {
-		if f.Experiment == e.Name {
-			rec.Figures = append(rec.Figures, Measured{f.Server, f.What, f.Published, r.Values.fill(f.Here)})
-		}
-	}
+	rec.judge(e)
 	for _, p := range r.Plots {
 		rec.Plots = append(rec.Plots, Pictured{"plots/" + e.Name + "-" + p.Name, p.Says})
 	}
 	return rec
+}
+
+// judge makes what follows from the values.
+func (rec *Record) judge(e Experiment) {
+	rec.Title, rec.Findings, rec.Figures = e.Title, nil, nil
+	for _, c := range e.Claims {
+		rec.Findings = append(rec.Findings, c.finding(rec.Values))
+	}
+	for _, f := range published() {
+		if f.Experiment == e.Name {
+			rec.Figures = append(rec.Figures, Measured{f.Server, f.What, f.Published, rec.Values.fill(f.Here)})
+		}
+	}
 }
 
 func kernel() string {
@@ -90,6 +96,11 @@ func (rec Record) save(dir string, plots []Plot) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	return rec.write(dir)
+}
+
+// write writes the page and the JSON.
+func (rec Record) write(dir string) error {
 	text, err := json.MarshalIndent(rec, "", "\t")
 	if err != nil {
 		return err

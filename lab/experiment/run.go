@@ -18,11 +18,11 @@ import (
 // ErrFaulty means that requests failed: the pages say so, and their figures are not for use.
 var ErrFaulty = errors.New("requests failed; figures of these experiments count for nothing")
 
-// Main runs experiments by name, "all" for each of them. args is the rest of the command line, tables go to out and
+// Main runs experiments by name, "all" for each of them; "pages" makes the pages again from what was measured. args is the rest of the command line, tables go to out and
 // progress to log.
 func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return fmt.Errorf("experiment wants a name: all, %s", strings.Join(Names(), ", "))
+		return fmt.Errorf("experiment wants a name: all, pages, %s", strings.Join(Names(), ", "))
 	}
 	var scale Scale
 	f := flag.NewFlagSet("experiment "+args[0], flag.ContinueOnError)
@@ -36,20 +36,24 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if f.NArg() > 0 || scale.Rounds < 1 {
 		return fmt.Errorf("experiment takes one name, and at least one round: %q, %d", f.Args(), scale.Rounds)
 	}
-	wanted := All()
-	if args[0] != "all" {
-		e, ok := Find(args[0])
-		if !ok {
-			return fmt.Errorf("no experiment %q; there are all, %s", args[0], strings.Join(Names(), ", "))
-		}
-		wanted = []Experiment{e}
-	}
 	if *dir == "" && !scale.Short {
 		lab, err := child.Lab(ctx)
 		if err != nil {
 			return err
 		}
 		*dir = filepath.Join(lab, "..", "docs", "experiments")
+	}
+	wanted := All()
+	switch args[0] {
+	case "all":
+	case "pages":
+		return pages(*dir)
+	default:
+		e, ok := Find(args[0])
+		if !ok {
+			return fmt.Errorf("no experiment %q; there are all, pages, %s", args[0], strings.Join(Names(), ", "))
+		}
+		wanted = []Experiment{e}
 	}
 	return runAll(ctx, wanted, scale, *dir, out, log)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/perf"
 	"github.com/chert-http/chert/lab/profile"
 )
 
@@ -40,6 +41,11 @@ func TestExperiments(t *testing.T) {
 				// wrk counts what takes longer than two seconds, which a busy machine may need.
 				if !strings.Contains(fault, "connect 0, read 0, write 0,") || !strings.HasSuffix(fault, "status 0") {
 					t.Error(fault)
+				}
+			}
+			for _, note := range rec.Notes {
+				if strings.Contains(note, perf.ErrKernel.Error()) {
+					missing(t, errors.New(note))
 				}
 			}
 			dir := t.TempDir()

@@ -80,6 +80,31 @@ func Story(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "README.md"), []byte(page.String()), 0o644)
 }
 
+// pages makes all pages again, from the records in a folder: after a change of their words, or of rules that hold for what
+// was measured already. Plots stay.
+func pages(dir string) error {
+	if dir == "" {
+		return errors.New("experiment pages --short wants --out")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, e := range All() {
+		rec, err := readRecord(filepath.Join(dir, e.Name+".json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		rec.judge(e)
+		if err := rec.write(dir); err != nil {
+			return err
+		}
+	}
+	return Story(dir)
+}
+
 func readRecord(path string) (Record, error) {
 	var rec Record
 	text, err := os.ReadFile(path)
