@@ -14,7 +14,7 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod))
 
 .PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci
 
@@ -73,6 +73,7 @@ layer-test:
 # The experiments measure for some minutes, even in their short form.
 lab-test:
 	$(GO) -C lab test -timeout 12m ./...
+	$(GO) -C lab/arena test -timeout $(TIMEOUT) ./...
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi
