@@ -14,9 +14,9 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod cmd/chert/internal/acme/acmetest/go.mod))
 
-.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci
+.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test acme-test browser-test suites cross bench bench-idle ci
 
 all: build vet test
 
@@ -66,14 +66,24 @@ fuzz:
 		done || exit 1; \
 	done
 
-# What a connection with a layer (TLS, one day) must do as one without, over a layer of the tests' own.
+# What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
+# faults that are left out look at the socket: resets, descriptors, refusals before TLS, and what the relay of the layer
+# takes itself.
+LAYER_TESTS = ^Test(Diff|Answers|KeepAlive|Expect|Placement)
+NOT_TLS = IdleConnsAreSmall|PlacementShutdown|MaxConns|OutOfDescriptors|WriteStall|LargeBuffers|HijackedConnsCount
 layer-test:
-	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)|^TestFaults(Smuggling|Head|ByteAtATime)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)' ./test/netdiff ./test/behave
+	CHERT_LAYER=tls $(GO) test -count=1 -short -timeout $(TIMEOUT) -skip '$(NOT_TLS)' ./test/faults
 
 # The experiments measure for some minutes, even in their short form.
 lab-test:
 	$(GO) -C lab test -timeout 12m ./...
 	$(GO) -C lab/arena test -timeout $(TIMEOUT) ./...
+
+# Certificates by ACME, against pebble in the tests' own process: nothing leaves the machine.
+acme-test:
+	$(GO) -C cmd/chert/internal/acme/acmetest test -timeout $(TIMEOUT) ./...
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi

@@ -46,8 +46,8 @@ type job struct {
 	p  *h1.Session
 }
 
-// serveAccepting accepts until the listener fails.
-func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool) error {
+// serveAccepting accepts from l until that fails.
+func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
 	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
@@ -62,7 +62,7 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 	}
 	var pause time.Duration
 	for {
-		nc, err := sv.l.Accept()
+		nc, err := l.Accept()
 		if err == nil {
 			pause = 0
 			// Not before: room that is reserved during Accept would be lost to

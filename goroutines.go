@@ -3,15 +3,12 @@ package chert
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
 
-	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/stream"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tlsio"
 )
 
 // This file is the goroutine engine: a goroutine for each connection, or Workers.
@@ -75,16 +72,25 @@ func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	j.c.Begin()
 	p, peer := j.p, peerOf(j.nc)
-	state, err := handshake(a.cfg().BaseContext, j.nc)
-	if err != nil {
-		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
-		if err == errPlain {
-			a.s.refused(peer, http.StatusBadRequest, errPlain.Error(), nil)
+	j.c.SetPeer(peer)
+	shaken := false
+	defer func() {
+		if shaken {
+			return
 		}
-		a.over(j)
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			p.Panicked(e)
+		}
+		a.over(j) // also after runtime.Goexit
+	}()
+	state, err := handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
+	if err != nil {
+		if answer := a.s.handshakeFailed(peer, tlsio.Cause(err)); len(answer) > 0 {
+			j.nc.(*tls.Conn).NetConn().Write(answer)
+		}
 		return
 	}
-	j.c.SetPeer(peer)
+	shaken = true
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()
@@ -110,14 +116,9 @@ func (a *acceptor) over(j job) {
 // HTTP/1.
 func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "http/1.0" }
 
-// handshakeTimeout bounds a TLS handshake.
-const handshakeTimeout = 10 * time.Second
-
-var errPlain = errors.New("client sent an HTTP request to an HTTPS server")
-
 // handshake completes a TLS connection's handshake, if it is one. Another type
 // of connection may implement TLS itself and report what was negotiated.
-func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
+func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.ConnectionState, error) {
 	tc, ok := nc.(*tls.Conn)
 	if !ok {
 		if other, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
@@ -126,26 +127,11 @@ func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := tc.HandshakeContext(ctx); err != nil {
-		var re tls.RecordHeaderError
-		if errors.As(err, &re) && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
-			const text = "Client sent an HTTP request to an HTTPS server.\n"
-			b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
-			re.Conn.Write(fmt.Appendf(b, "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", len(text), text))
-			err = errPlain
-		}
 		return nil, err
 	}
 	state := tc.ConnectionState()
 	return &state, nil
-}
-
-func looksLikeHTTP(h [5]byte) bool {
-	switch string(h[:]) {
-	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		return true
-	}
-	return false
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/chert-http/chert/internal/bridge/h1"
@@ -31,57 +30,6 @@ func (s *Server) ListenAndServe() error {
 	return s.Serve(l)
 }
 
-// ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
-func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
-	if s.stopping.Load() {
-		return ErrServerClosed
-	}
-	addr := s.Addr
-	if addr == "" {
-		addr = ":https"
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	return s.ServeTLS(l, certFile, keyFile)
-}
-
-// ServeTLS serves TLS connections of l with a goroutine each. The files may be
-// empty if TLSConfig has certificates. ALPN offers HTTP/1.1 and the protocols
-// in TLSNextProto and TLSConfig.NextProtos.
-func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
-	cfg := &tls.Config{}
-	if s.TLSConfig != nil {
-		cfg = s.TLSConfig.Clone()
-	}
-	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
-	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return err
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	return s.Serve(tls.NewListener(l, cfg))
-}
-
-// nextProtos returns the protocols that ALPN offers: those in want, "h2" only
-// if TLSNextProto serves it, since chert does not support it yet, and always
-// "http/1.1".
-func (s *Server) nextProtos(want []string) []string {
-	_, h2 := s.TLSNextProto["h2"]
-	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })
-	if h2 && !slices.Contains(out, "h2") {
-		out = append(out, "h2")
-	}
-	if !slices.Contains(out, "http/1.1") {
-		out = append(out, "http/1.1")
-	}
-	return out
-}
-
 // Serve serves the connections of l until l is closed, by Shutdown, Close or
 // its owner. It closes l, and returns ErrServerClosed after Shutdown or Close,
 // otherwise l's error; never nil. Safe for concurrent use.
@@ -91,9 +39,12 @@ func (s *Server) nextProtos(want []string) []string {
 // listener from Listen the loops themselves accept, which costs less per
 // connection than l.Accept.
 func (s *Server) Serve(l net.Listener) error {
-	sv := &serving{l: l, stop: make(chan struct{})}
+	return s.serve(&serving{l: l, below: l, stop: make(chan struct{})})
+}
+
+func (s *Server) serve(sv *serving) error {
 	if !s.begin(sv) {
-		l.Close()
+		sv.l.Close()
 		return ErrServerClosed
 	}
 	defer s.done(sv)
@@ -106,10 +57,14 @@ func (s *Server) Serve(l net.Listener) error {
 
 // serving is a call of Serve.
 type serving struct {
-	l    net.Listener
-	once sync.Once
-	err  error
-	stop chan struct{} // closed by Shutdown and Close
+	l net.Listener
+	// below is l, but for ServeTLS: there l is TLS with the configuration tls over
+	// below.
+	below net.Listener
+	tls   *tls.Config
+	once  sync.Once
+	err   error
+	stop  chan struct{} // closed by Shutdown and Close
 }
 
 // close closes the listener once, as net/http does.
@@ -141,17 +96,6 @@ func (s *Server) done(sv *serving) {
 
 func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
-	// At the first connection, as late as net/http reads these fields: tests
-	// set them when the server has already been started.
-	cfg := sync.OnceValue(func() *h1.Config {
-		c := s.config(base)
-		if own, ok := sv.l.(*listener); ok {
-			// Not for other listeners: with IP_TRANSPARENT, for example, each
-			// connection has the address that its client connected to.
-			c.LocalAddr = oneAddr(own.Addr())
-		}
-		return c
-	})
 	loops := sys.HavePoller && s.Engine != EngineGoroutines
 	if s.Engine == EngineAuto && s.ConnContext != nil {
 		// It must receive the connection itself: it may ask a *net.UnixConn for
@@ -161,18 +105,35 @@ func (s *Server) serveWith(sv *serving) error {
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}
-	switch l := sv.l.(type) {
-	case *listener:
-		if loops {
-			return s.serveOwn(sv, l, cfg)
-		}
-	case *net.TCPListener, *net.UnixListener:
+	own, _ := sv.below.(*listener)
+	switch sv.below.(type) {
+	case *listener, *net.TCPListener, *net.UnixListener:
 	default:
 		// Its Accept may be user code that keeps the connections it returns, to
 		// close them later or to recognize them in ConnState.
 		loops = s.Engine == EngineLoops
 	}
-	return s.serveAccepting(sv, cfg, loops)
+	// At the first connection, as late as net/http reads these fields: tests
+	// set them when the server has already been started.
+	cfg := sync.OnceValue(func() *h1.Config {
+		c := s.config(base)
+		if sv.tls != nil && loops {
+			c.Handshake = s.handshakes(sv.tls, c)
+		}
+		if own != nil {
+			// Not for other listeners: with IP_TRANSPARENT, for example, each
+			// connection has the address that its client connected to.
+			c.LocalAddr = oneAddr(own.Addr())
+		}
+		return c
+	})
+	switch {
+	case own != nil && loops:
+		return s.serveOwn(sv, own, cfg)
+	case loops:
+		return s.serveAccepting(sv, sv.below, cfg, true)
+	}
+	return s.serveAccepting(sv, sv.l, cfg, false)
 }
 
 // oneAddr returns the local address of all TCP connections of a listener, nil if

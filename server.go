@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/tlsio"
 )
 
 // ErrServerClosed is http.ErrServerClosed. Serve and ListenAndServe return it
@@ -167,6 +168,7 @@ type Server struct {
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 	refusals     refusals
+	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
 	gate       *loop.Gate

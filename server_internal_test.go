@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+	"time"
 )
 
 // The server that a request's context shows has every field of ours.
@@ -46,6 +47,23 @@ func TestContextServerHasAllFields(t *testing.T) {
 			} else if a.Interface() != b.Interface() {
 				t.Errorf("%s is %v, want %v", f.Name, b, a)
 			}
+		}
+	}
+}
+
+// The least of the server's times that is set bounds the handshake, as with
+// net/http.
+func TestHandshakeTimeout(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[time.Duration]*Server{
+		10 * time.Second: {},
+		time.Second:      {ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second},
+		2 * time.Second:  {WriteTimeout: 2 * time.Second, ReadTimeout: time.Minute},
+		3 * time.Second:  {ReadTimeout: 3 * time.Second, ReadHeaderTimeout: -1, WriteTimeout: -1},
+		time.Minute:      {ReadTimeout: time.Minute},
+	} {
+		if got := s.handshakeTimeout(); got != want {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	}
 }

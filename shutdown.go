@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/stream"
@@ -34,6 +35,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		m.Shutdown(ctx) // serves nothing; what was registered on it runs
 	}
 	s.drain()
+	s.shaking.Drain(time.Now().Add(conn.DrainNew))
 	if ended := s.await(ctx); ended != nil {
 		return ended
 	}

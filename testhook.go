@@ -21,6 +21,10 @@ func (h hook) DrainFor(d time.Duration)  { h.s.drainFor = d }
 func (h hook) KeepAlives() bool          { return !h.s.noKeepAlives.Load() }
 func (h hook) Ending() bool              { return h.s.stopping.Load() }
 
+func (h hook) Handshakes(slots, places int) {
+	h.s.shaking.Slots, h.s.shaking.Places = slots, places
+}
+
 func (h hook) Run(ctx context.Context, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
 	return run(ctx, h.s, grace, serve, signals)
 }

@@ -99,9 +99,9 @@ func TestUsageErrors(t *testing.T) {
 			`chert: invalid argument "0.0.0.0:80" for "-l, --listen" flag: it is every address of this machine, and [::1]:80 is given already` + seeServe},
 		{[]string{"serve", "--open=maybe"},
 			`chert: invalid argument "maybe" for "--open" flag: wants no value, or true or false` + seeServe},
-		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)` + seeServe},
-		{[]string{"demo", "--tls-cert", "x"}, `chert: unknown flag: --tls-cert: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md); see "chert demo --help"`},
-		{[]string{"serve", "--certificate", "x"}, `chert: unknown flag: --certificate: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)` + seeServe},
+		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them` + seeServe},
+		{[]string{"demo", "--cert", "x"}, `chert: unknown flag: --cert: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them; see "chert demo --help"`},
+		{[]string{"serve", "--certificate", "x"}, `chert: unknown flag: --certificate: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them` + seeServe},
 		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
 		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
 		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},
@@ -115,7 +115,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// What flags say of a wrong value is in chert's words, not those of the packages that read it.
+// Errors of flags are chert's, not those of the packages that parse the value.
 func TestFlagWords(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {
@@ -130,7 +130,7 @@ func TestFlagWords(t *testing.T) {
 	}
 }
 
-// A hint is for flags that chert does not have.
+// There are hints only for flags that chert does not have.
 func TestInstead(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {

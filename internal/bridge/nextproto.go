@@ -6,6 +6,30 @@ import (
 	"net/http"
 )
 
+// HandshakeContext returns the context of a TLS handshake, for the functions of
+// a tls.Config.
+func (c *Client) HandshakeContext() context.Context { return shakeContext{c.context(), c} }
+
+type shakeContext struct {
+	context.Context
+	c *Client
+}
+
+// Value implements context.Context.
+func (s shakeContext) Value(key any) any {
+	switch key {
+	case http.ServerContextKey:
+		return s.c.HTTPServer()
+	case http.LocalAddrContextKey:
+		return s.c.Link.LocalAddr()
+	}
+	return s.Context.Value(key)
+}
+
+// Panicked logs a panic of user code that was called for the connection, not for
+// a request.
+func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
+
 // NextProto passes a TLS connection to the protocol that ALPN has selected: an
 // entry of http.Server's TLSNextProto. It returns when serve does. The caller
 // closes the connection and calls Closed.

@@ -200,11 +200,13 @@ type Link interface {
 	// Detached.
 	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
-	// receives the bytes that were not consumed.
+	// receives the bytes that were not consumed; on a Link of a loop, its first
+	// call of Data is on the loop.
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
-	// Buffered go through it first. What was sent before does not go through it; it
-	// is an error if the peer has not accepted all of that yet.
+	// Buffered go through it first. What was sent before does not go through it:
+	// SetLayer waits for it as Write does, or, on a loop, returns an error if the
+	// peer has not accepted all of that yet.
 	SetLayer(l Layer) error
 
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
@@ -258,25 +260,36 @@ type Follower interface {
 	Sent(lost int64)
 }
 
-// A Layer transforms all bytes of a connection: TLS. Each method is called by
-// one goroutine at a time; Open may run concurrently with Seal.
+// A Layer transforms all bytes of a connection: TLS. Open is called by one
+// goroutine at a time, and so are Seal and Close; Open may run concurrently with
+// Seal.
 type Layer interface {
 	// Open appends the plaintext of the complete records at the start of src to
-	// dst, and returns how many bytes of src it has used. io.EOF means that the
-	// peer will send no more.
+	// dst, which has room for len(src) bytes, and returns how many bytes of src it
+	// has used, which it may have changed. io.EOF means that the peer will send no more; any error is final.
 	Open(dst, src []byte) (out []byte, n int, err error)
+	// Pending reports whether Open has left something for the peer that the next
+	// Seal or Close appends first: an answer of the layer's own, an alert.
+	Pending() bool
 	// Seal appends records with the plaintext p to dst. p is at most MaxPlain
-	// bytes.
+	// bytes, and may be empty.
 	Seal(dst, p []byte) []byte
 	// Close appends what notifies the peer that no more is sent.
 	Close(dst []byte) []byte
+	// Idle says that all that was opened has been consumed and more is not
+	// expected soon: a time to give up buffers. It is called as Open is.
+	Idle()
 	// Conn makes the layer a net.Conn over nc, for Hijack. raw was read from nc
-	// and not yet opened.
+	// and not yet opened. What is Pending goes first.
 	Conn(nc net.Conn, raw []byte) net.Conn
 }
 
-// MaxPlain is the most that is passed to Layer.Seal, in bytes: a TLS record's.
-const MaxPlain = 16 << 10
+// MaxPlain is the most that is passed to Layer.Seal, in bytes: a TLS record's. No
+// record that a Layer opens is longer than MaxSealed.
+const (
+	MaxPlain  = 16 << 10
+	MaxSealed = 20 << 10
+)
 
 // File is what SendFile needs of a file. io.Copy passes an *os.File in a
 // wrapper without WriteTo, so the type itself must not be required.

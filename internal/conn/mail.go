@@ -92,7 +92,7 @@ func (c *Conn) deliver() (goOn, mine bool) {
 		w.posted[0] = nil
 		w.posted = w.posted[1:]
 		next := f()
-		if c.off || next == Elsewhere || next == Detached {
+		if next == Elsewhere || next == Detached || c.off {
 			return c.follow(next)
 		}
 		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {
@@ -127,6 +127,10 @@ func (c *Conn) takeBack(next Next) {
 	if s&(shut|hijacked) != 0 {
 		c.leave(s&hijacked != 0)
 		return
+	}
+	if c.switched {
+		c.switched = false
+		c.forgetWaits()
 	}
 	goOn := c.act(next)
 	if goOn && c.draining {

@@ -55,12 +55,14 @@ const (
 	// sendTurn bounds how much of a file a connection sends at a time while
 	// others wait, in bytes: nginx's sendfile_max_chunk.
 	sendTurn = 2 << 20
+	// copyTurn is the same where the file is read, and may be sealed.
+	copyTurn = 256 << 10
 	// sendfileMax bounds one sendfile call, so that a deadline or a shutdown is
 	// noticed while a large file is sent to a quick reader.
 	sendfileMax = 4 << 20
 	// copySize is how much of a file is read at a time where sendfile cannot send
 	// it.
-	copySize = 32 << 10
+	copySize = sealMost
 )
 
 // toCheck returns the holder whose Check is to be called before sending continues, or nil.

@@ -40,7 +40,10 @@ func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
 // transmit sends what the socket accepts of s. Its error is errWouldBlock,
 // errYield or the connection's.
 func (c *Conn) transmit(s *segment, more bool) error {
-	turn := int64(0)
+	turn, most := int64(0), int64(sendTurn)
+	if s.copying || c.layer != nil || !sys.HaveSendfile {
+		most = copyTurn
+	}
 	for {
 		if n := s.bytes(); n > 0 {
 			p, q := s.a, s.b
@@ -64,13 +67,15 @@ func (c *Conn) transmit(s *segment, more bool) error {
 				}
 			}
 			return nil
+		case turn >= most && !c.off:
+			return errYield
 		case s.copying || c.layer != nil || !sys.HaveSendfile:
+			before := s.n
 			if err := s.read(); err != nil {
 				return err
 			}
+			turn += before - s.n
 			continue
-		case turn >= sendTurn && !c.off:
-			return errYield
 		}
 		// Fd, since SyscallConn allocates. It does not change a regular file.
 		m, e := sys.Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))

@@ -15,6 +15,9 @@ type Server interface {
 	Layer(f func() conn.Layer)
 	// DrainFor bounds how long a body is drained that its handler does not read.
 	DrainFor(d time.Duration)
+	// Handshakes bounds how many TLS handshakes on loops compute at a time, and how
+	// many have a goroutine. It is called before s serves.
+	Handshakes(slots, places int)
 	// Run is chert.Run with the signals to act on.
 	Run(ctx context.Context, grace time.Duration, serve []func() error, signals <-chan os.Signal) error
 	// KeepAlives is what SetKeepAlivesEnabled has set.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"strconv"
 	"strings"
@@ -111,13 +112,13 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 			if s.only != "" && s.only != spec.Name {
 				continue
 			}
-			open := load.OpenIdle
+			how := profile.Holding{Open: load.OpenIdle}
 			if s.path != "" {
-				open = func(ctx context.Context, addr string, n int) (*load.Idle, error) {
+				how.Open = func(ctx context.Context, addr string, n int, _ *tls.Config) (*load.Idle, error) {
 					return load.OpenSockets(ctx, addr, s.path, n)
 				}
 			}
-			held, err := profile.Hold(ctx, spec, b.Seats.Server, n, open, b.Log)
+			held, err := profile.Hold(ctx, spec, b.Seats.Server, n, how, b.Log)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", spec.Name, s.what, err)
 			}

@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -25,15 +26,15 @@ const workers = 16
 var perSource = 20000
 
 // OpenIdle opens n connections to addr, and sends one request on each, so that the server has allocated
-// everything that it keeps for one.
-func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
+// everything that it keeps for one. With cfg they speak TLS.
+func OpenIdle(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	request := exchange.Get("/").Text(addr)
 	asks := func(c net.Conn, r *bufio.Reader) error { return ask(c, r, request) }
-	return openIdle(ctx, addr, n, asks, asks)
+	return openIdle(ctx, addr, n, cfg, asks, asks)
 }
 
 // openIdle opens connections, and makes a first exchange on each.
-func openIdle(ctx context.Context, addr string, n int, first, asks func(net.Conn, *bufio.Reader) error) (*Idle, error) {
+func openIdle(ctx context.Context, addr string, n int, cfg *tls.Config, first, asks func(net.Conn, *bufio.Reader) error) (*Idle, error) {
 	i := &Idle{asks: asks, conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
@@ -45,9 +46,11 @@ func openIdle(ctx context.Context, addr string, n int, first, asks func(net.Conn
 		if err != nil {
 			return err
 		}
-		i.conns[k] = c
-		r.Reset(c)
-		return first(c, r)
+		if i.conns[k] = c; cfg != nil {
+			i.conns[k] = tls.Client(c, cfg)
+		}
+		r.Reset(i.conns[k])
+		return first(i.conns[k], r)
 	})
 	if err != nil {
 		i.Close()
@@ -71,6 +74,9 @@ func (i *Idle) Close() {
 	for _, c := range i.conns {
 		if c == nil {
 			continue
+		}
+		if tc, ok := c.(*tls.Conn); ok {
+			c = tc.NetConn()
 		}
 		c.(*net.TCPConn).SetLinger(0)
 		c.Close()

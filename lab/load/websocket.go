@@ -21,7 +21,7 @@ func OpenSockets(ctx context.Context, addr, path string, n int) (*Idle, error) {
 		}
 		return echo(c, r)
 	}
-	return openIdle(ctx, addr, n, first, echo)
+	return openIdle(ctx, addr, n, nil, first, echo)
 }
 
 func upgrade(c net.Conn, r *bufio.Reader, handshake string) error {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	f := flag.NewFlagSet("idle", flag.ContinueOnError)
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
+	secure := f.Bool("tls", false, "with TLS: of chert and nethttp")
+	heap := f.String("heap", "", "also write a profile of each server's heap to this `file`, with the server's name after it; GODEBUG=memprofilerate=1 makes it exact")
 	if err := parse(f, args); err != nil {
 		return err
 	}
@@ -54,8 +57,11 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
+	if *secure {
+		table.Title += ", TLS 1.3"
+	}
 	for _, spec := range specs {
-		held, err := Hold(ctx, spec, seats.Server, n, load.OpenIdle, log)
+		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: load.OpenIdle, TLS: *secure, Heap: *heap}, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -76,10 +82,17 @@ func clamp(n, servers, limit int) (int, string) {
 }
 
 // Opener opens connections that are to be idle, such as load.OpenIdle.
-type Opener func(ctx context.Context, addr string, n int) (*load.Idle, error)
+type Opener func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error)
+
+// Holding says how connections are held.
+type Holding struct {
+	Open Opener
+	TLS  bool   // on the server's port for it
+	Heap string // a file for the server's heap profile; empty for none
+}
 
 // Hold measures n connections of one server in a process of its own.
-func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, open Opener, log io.Writer) (report.Held, error) {
+func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, how Holding, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -93,7 +106,15 @@ func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, open Opener,
 	if err := answer.Differs(exchange.OK("text/plain", work.Hello)); err != nil {
 		return held, err
 	}
-	warm, err := open(ctx, s.Addr, min(n, warmConnections))
+	addr, cfg := s.Addr, (*tls.Config)(nil)
+	if how.TLS {
+		b, err := get(ctx, s, "/debug/tls")
+		if err != nil {
+			return held, err
+		}
+		addr, cfg = string(b), &tls.Config{InsecureSkipVerify: true}
+	}
+	warm, err := how.Open(ctx, addr, min(n, warmConnections), cfg)
 	if err != nil {
 		return held, err
 	}
@@ -101,7 +122,7 @@ func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, open Opener,
 	if held.Before, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	idle, err := open(ctx, s.Addr, n)
+	idle, err := how.Open(ctx, addr, n, cfg)
 	if err != nil {
 		return held, err
 	}
@@ -114,6 +135,15 @@ func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, open Opener,
 	}
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
+	}
+	if how.Heap != "" {
+		b, err := get(ctx, s, "/debug/heap")
+		if err != nil {
+			return held, err
+		}
+		if err := os.WriteFile(how.Heap+"."+spec.Name, b, 0o600); err != nil {
+			return held, err
+		}
 	}
 	// A server that has dropped some of the connections would look small.
 	if err := idle.Ask(ctx); err != nil {

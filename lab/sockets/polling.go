@@ -108,16 +108,23 @@ func (st *state) messages(c netpoll.Connection) error {
 	return nil
 }
 
+// maxMessage bounds what is kept of a message.
+const maxMessage = 1 << 20
+
 func frameEcho(c io.ReadWriter) error {
-	f, err := ws.ReadFrame(c)
+	h, err := ws.ReadHeader(c)
 	if err != nil {
 		return err
 	}
-	if f.Header.OpCode == ws.OpClose {
+	if h.OpCode == ws.OpClose || h.Length > maxMessage {
 		return io.EOF
 	}
-	f = ws.UnmaskFrameInPlace(f)
-	return ws.WriteFrame(c, ws.NewFrame(f.Header.OpCode, f.Header.Fin, f.Payload))
+	payload := make([]byte, h.Length)
+	if _, err := io.ReadFull(c, payload); err != nil {
+		return err
+	}
+	ws.Cipher(payload, h.Mask, 0)
+	return ws.WriteFrame(c, ws.NewFrame(h.OpCode, h.Fin, payload))
 }
 
 func wsutilEcho(c io.ReadWriter) error {

@@ -237,7 +237,8 @@ func TestNextProtoEnds(t *testing.T) {
 			}
 			for _, want := range []http.ConnState{http.StateNew, http.StateClosed} {
 				s := servertest.Await(t, steps, "ConnState")
-				if s.state != want || nc != nil && s.conn != nc {
+				// On loops ConnState receives a net.Conn of its own.
+				if s.state != want || nc != nil && e != chert.EngineAuto && s.conn != nc {
 					t.Errorf("%s: %v of %T, want %v", proto, s.state, s.conn, want)
 				}
 			}

@@ -352,7 +352,11 @@ func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.change(func() { s.running++ })
 	defer s.change(func() { s.running-- })
-	s.note("%s", servertest.RequestNote(r))
+	seen := *r
+	if engines.Sealed {
+		seen.TLS = nil // net/http's server is not behind TLS
+	}
+	s.note("%s", servertest.RequestNote(&seen))
 	h := s.c.h
 	if h == nil {
 		h = diffHandlers[r.URL.Path]

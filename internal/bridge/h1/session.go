@@ -27,6 +27,9 @@ type Config struct {
 	// Slice bounds how long pipelined requests of one connection are served on a
 	// loop in one go, in nanoseconds.
 	Slice int64
+	// Handshake, if not nil, makes the session that comes before s on a loop and
+	// switches to s, after a Start. deadline is the Link's first one.
+	Handshake func(l conn.Link, s *Session, now int64) (first conn.Session, deadline int64)
 	// Layer, if not nil, makes the layer between socket and session.
 	Layer func() conn.Layer
 }
@@ -82,7 +85,11 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	if cfg.HeadTime > 0 {
 		first = l.Now() + cfg.HeadTime
 	}
-	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), s, &cfg.Shared, first); err != nil {
+	session := conn.Session(s)
+	if cfg.Handshake != nil {
+		session, first = cfg.Handshake(&c.link, s, l.Now())
+	}
+	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), session, &cfg.Shared, first); err != nil {
 		return nil, err
 	}
 	if cfg.Layer != nil {

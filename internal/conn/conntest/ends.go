@@ -168,7 +168,7 @@ func testEnds(x *suite) {
 		for _, w := range ways {
 			x.Run(st.name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
-				(&suite{T: t, opener: x.opener, layer: x.layer}).testEnd(st, w)
+				(&suite{T: t, opener: x.opener, sides: x.sides}).testEnd(st, w)
 			})
 		}
 	}

@@ -41,21 +41,28 @@ type Peer struct {
 // An Opener drives s on one end of a connection, until the connection ends.
 type Opener func(t testing.TB, o Options, s Session) Peer
 
+// Sides makes both ends of a layer: a server's, and what a client speaks through
+// over its connection. The client's CloseWrite ends its side for good.
+type Sides func(testing.TB) (server conn.Layer, client func(net.Conn) net.Conn)
+
 // Test checks that the links of open keep the contract, each test in plain text
 // and with a Layer.
 func Test(t *testing.T, open Opener) {
-	for _, l := range []struct {
-		name  string
-		layer bool
-	}{{"plain", false}, {"layer", true}} {
-		t.Run(l.name, func(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { TestThrough(t, open, nil) })
+	t.Run("layer", func(t *testing.T) {
+		TestThrough(t, open, func(testing.TB) (conn.Layer, func(net.Conn) net.Conn) {
+			return NewLayer(), func(nc net.Conn) net.Conn { return NewLayer().Over(nc, nil) }
+		})
+	})
+}
+
+// TestThrough is Test with layers of the given kind, or without one.
+func TestThrough(t *testing.T, open Opener, sides Sides) {
+	t.Parallel()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			for _, test := range tests {
-				t.Run(test.name, func(t *testing.T) {
-					t.Parallel()
-					test.f(&suite{T: t, opener: open, layer: l.layer})
-				})
-			}
+			test.f(&suite{T: t, opener: open, sides: sides})
 		})
 	}
 }
@@ -106,7 +113,7 @@ var tests = []struct {
 type suite struct {
 	*testing.T
 	opener Opener
-	layer  bool
+	sides  Sides // nil for plain text
 }
 
 // client is the peer of a link.
@@ -130,8 +137,9 @@ func (x *suite) open(o Options, s *script) *client {
 			*l = hour
 		}
 	}
-	if x.layer && o.Layer == nil {
-		o.Layer = NewLayer()
+	var through func(net.Conn) net.Conn
+	if x.sides != nil {
+		o.Layer, through = x.sides(x.T)
 	}
 	s.init(x.T)
 	p := x.opener(x.T, o, s)
@@ -139,8 +147,8 @@ func (x *suite) open(o Options, s *script) *client {
 	if _, ok := nc.(interface{ CloseWrite() error }); !ok {
 		nc = newPostConn(nc)
 	}
-	if x.layer {
-		nc = NewLayer().Over(nc, nil)
+	if through != nil {
+		nc = through(nc)
 	}
 	x.Cleanup(func() {
 		p.Close()

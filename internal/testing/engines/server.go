@@ -99,9 +99,11 @@ func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 		})
 		return ts
 	}
-	ts.ListenAddr = throughLayer(t, s, l)
-	go func() { ts.Served <- s.Serve(l) }()
+	addr, serve, stop := throughLayer(t, s, l)
+	ts.ListenAddr = addr
+	go func() { ts.Served <- serve() }()
 	t.Cleanup(func() {
+		stop()
 		s.Close()
 		select {
 		case err := <-ts.Served:
@@ -126,7 +128,7 @@ func ended(t testing.TB, s Control) {
 }
 
 // StartTLS serves s on l with ServeTLS and cert.
-func StartTLS(t *testing.T, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
+func StartTLS(t testing.TB, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
 	t.Helper()
 	if s.TLSConfig == nil {
 		s.TLSConfig = new(tls.Config)

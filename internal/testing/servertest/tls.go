@@ -12,7 +12,7 @@ import (
 )
 
 // Certificate returns httptest's, which is for example.com and the loopback.
-func Certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
