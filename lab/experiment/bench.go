@@ -104,6 +104,9 @@ func entrants(specs []rival.Spec) []profile.Entrant {
 	return all
 }
 
+// errFiles means that so many connections cannot be opened here.
+var errFiles = errors.New("too few open files")
+
 // contest is servers that are driven by wrk in turn.
 type contest struct {
 	check       profile.Check // what is requested, unless an entrant has another
@@ -124,7 +127,7 @@ func (b *Bench) contest(ctx context.Context, r *Result, c contest, all []profile
 	files := c.connections + len(all)*c.idle + spareFiles
 	limit, err := load.RaiseFiles(files)
 	if err == nil && limit < files {
-		err = fmt.Errorf("%d connections: the limit of open files is %d", files, limit)
+		err = fmt.Errorf("%w: %d files are needed, and the limit is %d", errFiles, files, limit)
 	}
 	if err != nil {
 		return nil, err
