@@ -30,7 +30,7 @@ var policy = []rule{
 
 	// The codecs: bytes in, values out. They are handed their buffers.
 	{pkg: "internal/http1"},
-	{pkg: "internal/http2", other: "golang.org/x/net/http2/hpack"},
+	{pkg: "internal/http2"},
 	{pkg: "internal/wsframe"},
 
 	// Connections on event loops.
@@ -101,7 +101,6 @@ var policy = []rule{
 // of chert.Server downloads this and no more.
 var core = []string{
 	"golang.org/x/sys",
-	"golang.org/x/net/http2/hpack",
 }
 
 // confined lists what one folder alone may import, whatever the table says.
