@@ -49,8 +49,8 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 }
 
 // ServeTLS serves TLS connections of l with a goroutine each. The files may be
-// empty when TLSConfig has certificates. HTTP/1.1 is negotiated, and what
-// TLSNextProto and TLSConfig.NextProtos name.
+// empty when TLSConfig has certificates. HTTP/2 and HTTP/1.1 are negotiated, as
+// Protocols has them, and what TLSNextProto and TLSConfig.NextProtos name.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	cfg := &tls.Config{}
 	if s.TLSConfig != nil {
@@ -67,16 +67,21 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.Serve(tls.NewListener(l, cfg))
 }
 
-// nextProtos is what ALPN offers: what the user wants, of "h2", which chert
-// does not speak yet, only what TLSNextProto serves, and always "http/1.1".
+// nextProtos is what ALPN offers: what the user wants, and the versions of HTTP that
+// the server speaks. Who wants one that it does not speak does not get it.
 func (s *Server) nextProtos(want []string) []string {
-	_, h2 := s.TLSNextProto["h2"]
-	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })
-	if h2 && !slices.Contains(out, "h2") {
-		out = append(out, "h2")
-	}
-	if !slices.Contains(out, "http/1.1") {
-		out = append(out, "http/1.1")
+	p := s.protocols()
+	out := slices.Clone(want)
+	for _, v := range []struct {
+		name string
+		on   bool
+	}{{"h2", p.HTTP2()}, {"http/1.1", p.HTTP1()}} {
+		switch i := slices.Index(out, v.name); {
+		case v.on && i < 0:
+			out = append(out, v.name)
+		case !v.on && i >= 0:
+			out = slices.DeleteFunc(out, func(name string) bool { return name == v.name })
+		}
 	}
 	return out
 }

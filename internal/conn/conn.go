@@ -23,6 +23,7 @@ type Conn struct {
 	ready    poll.Ready
 	how      Next
 	refeed   bool // Data is to be called with the bytes at hand
+	paused   bool // it is not to be called, nor the socket read, until the queue has room
 	draining bool // the server is shutting down: no further request after this one
 	acquired bool // the slot that phase waiting waits for has been given
 	// off and borrowed belong to the owner: it does not drive the loop; in is its
@@ -217,6 +218,12 @@ func (c *Conn) proceed() (mine bool) {
 	if c.phase != reading {
 		return true
 	}
+	if c.paused {
+		if q := c.queue.Load(); q.pending() && !q.low() {
+			return true
+		}
+		c.paused, c.refeed = false, true
+	}
 	if c.refeed {
 		c.refeed = false
 		if goOn, mine := c.advance(false); !goOn {
@@ -261,7 +268,7 @@ func (c *Conn) fill() (mine bool) {
 // connection and may go on reading, mine that the loop is still the caller's.
 func (c *Conn) advance(eof bool) (goOn, mine bool) {
 	next := c.session.Data(eof)
-	if eof && next != More {
+	if eof && next != More && next != Lost {
 		c.seeAgain(next)
 	}
 	return c.follow(next)
@@ -287,6 +294,8 @@ func (c *Conn) seeAgain(next Next) {
 // reports what advance does.
 func (c *Conn) follow(next Next) (goOn, mine bool) {
 	switch {
+	case next == Lost:
+		return false, false
 	case next == Elsewhere:
 		return false, true
 	case next == Detached:
@@ -325,6 +334,13 @@ func (c *Conn) act(next Next) (goOn bool) {
 		c.refeed = true
 		if !stalled || c.awaitPeer(q) {
 			c.loop.Requeue(c.handle)
+		}
+	case Pause:
+		if c.paused = stalled; !stalled {
+			c.refeed = true
+			c.loop.Requeue(c.handle)
+		} else {
+			c.awaitPeer(q)
 		}
 	case Wait:
 		if c.phase = waiting; c.acquired {

@@ -36,7 +36,8 @@ type Session interface {
 	Drain(since int64) Next
 	// Since is since when the peer has been waited for, of sys.Nanotime like now,
 	// about. It is called while it is: with nothing Buffered for a request to
-	// begin, else for the rest of one.
+	// begin, else for the rest of one. On a shared Link a negative value says that it
+	// is not: Runs are under way, or answers.
 	Since(now int64) int64
 	// Late is called when user code under Enter has been seen to hold a loop for
 	// some time, at least held: while it goes on, if it has just cost the loop its
@@ -61,6 +62,9 @@ const (
 	Requeue
 	// Wait: call Data when the slot that AcquireSlot waits for has been given.
 	Wait
+	// Pause, on a shared Link: read no more, and call Data when the queue is below its
+	// low-water mark, after Writable. For a peer that sends and does not read.
+	Pause
 	// Close: close when all that was queued has been sent.
 	Close
 	// Linger: then send FIN, and close when the peer has closed or a short time
@@ -75,6 +79,9 @@ const (
 	Elsewhere
 	// Detached: Hijack has given the connection away.
 	Detached
+	// Lost: StartHere has cost the caller its loop, and with it the Link, which must
+	// not be touched any more.
+	Lost
 )
 
 // A Run is one execution of user code beside others on the same Link, while the
@@ -167,6 +174,13 @@ type Link interface {
 	Waited() bool
 	// Start runs r beside others, on a goroutine.
 	Start(r Run)
+	// StartHere runs r beside others on the goroutine that drives the loop, within
+	// Data, a Run's Done or what Post was given: OnLoop says that there is one. When
+	// it returns true the loop is still the caller's, who calls Done. Otherwise r has
+	// waited or has taken long, and the loop has gone on without it, with another Data
+	// for the bytes at hand; Done is called as after Start, and the caller returns Lost.
+	// h is r's own, and not to be moved.
+	StartHere(r Run, h *Here) (kept bool)
 	// Post calls f on the owner's side, one call after another with the
 	// Session's methods, unless the connection ends before. Safe for concurrent
 	// use.

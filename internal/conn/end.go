@@ -31,11 +31,13 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
 		return 0, false
 	}
-	if q := c.queue.Load(); q != nil && (q.shared || q.pending()) {
+	if q := c.queue.Load(); q != nil && q.pending() {
 		return 0, false
 	}
 	now := c.loop.Now()
-	since = c.session.Since(now)
+	if since = c.session.Since(now); since < 0 {
+		return 0, false
+	}
 	if c.in != nil {
 		return SpareHead(since, now)
 	}

@@ -47,7 +47,7 @@ var policy = []rule{
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct internal/sys internal/loop internal/conn internal/place internal/buf"},
 	{pkg: "internal/bridge/h1", may: "direct internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
-	{pkg: "internal/bridge/h2", may: "direct internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+	{pkg: "internal/bridge/h2", may: "direct internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +

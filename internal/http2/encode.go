@@ -141,3 +141,46 @@ func ValidName(name string) bool {
 	}
 	return name != ""
 }
+
+// LookupFold is the NameID of a name in any case.
+func LookupFold(name string) NameID {
+	if id := nameID(name); id != 0 {
+		return id
+	}
+	var few [32]byte
+	if len(name) > len(few) {
+		return 0
+	}
+	return lookupName(lower(few[:0], name))
+}
+
+func lower(b []byte, name string) []byte {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// FoldEqual reports whether a name as it is on the wire is name, in any case.
+func FoldEqual(wire []byte, name string) bool {
+	if len(wire) != len(name) {
+		return false
+	}
+	for i, c := range wire {
+		d := name[i]
+		if 'A' <= d && d <= 'Z' {
+			d += 'a' - 'A'
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != d {
+			return false
+		}
+	}
+	return true
+}

@@ -285,113 +285,14 @@ func nameID(name string) NameID {
 	return 0
 }
 
-// lookupName looks up a name as it is on the wire.
-func lookupName(name []byte) NameID {
-	switch string(name) {
-	case ":authority":
-		return 1
-	case ":method":
-		return 2
-	case ":path":
-		return 4
-	case ":scheme":
-		return 6
-	case ":status":
-		return 8
-	case "accept-charset":
-		return 15
-	case "accept-encoding":
-		return 16
-	case "accept-language":
-		return 17
-	case "accept-ranges":
-		return 18
-	case "accept":
-		return 19
-	case "access-control-allow-origin":
-		return 20
-	case "age":
-		return 21
-	case "allow":
-		return 22
-	case "authorization":
-		return 23
-	case "cache-control":
-		return 24
-	case "content-disposition":
-		return 25
-	case "content-encoding":
-		return 26
-	case "content-language":
-		return 27
-	case "content-length":
-		return 28
-	case "content-location":
-		return 29
-	case "content-range":
-		return 30
-	case "content-type":
-		return 31
-	case "cookie":
-		return 32
-	case "date":
-		return 33
-	case "etag":
-		return 34
-	case "expect":
-		return 35
-	case "expires":
-		return 36
-	case "from":
-		return 37
-	case "host":
-		return 38
-	case "if-match":
-		return 39
-	case "if-modified-since":
-		return 40
-	case "if-none-match":
-		return 41
-	case "if-range":
-		return 42
-	case "if-unmodified-since":
-		return 43
-	case "last-modified":
-		return 44
-	case "link":
-		return 45
-	case "location":
-		return 46
-	case "max-forwards":
-		return 47
-	case "proxy-authenticate":
-		return 48
-	case "proxy-authorization":
-		return 49
-	case "range":
-		return 50
-	case "referer":
-		return 51
-	case "refresh":
-		return 52
-	case "retry-after":
-		return 53
-	case "server":
-		return 54
-	case "set-cookie":
-		return 55
-	case "strict-transport-security":
-		return 56
-	case "transfer-encoding":
-		return 57
-	case "user-agent":
-		return 58
-	case "vary":
-		return 59
-	case "via":
-		return 60
-	case "www-authenticate":
-		return 61
+// names is static, by the names on the wire.
+var names = func() map[string]NameID {
+	m := make(map[string]NameID, len(static))
+	for i := len(static) - 1; i > 0; i-- {
+		m[static[i].name] = NameID(i)
 	}
-	return 0
-}
+	return m
+}()
+
+// lookupName looks up a name as it is on the wire.
+func lookupName(name []byte) NameID { return names[string(name)] }

@@ -159,6 +159,13 @@ func (q *queue) send(done chan struct{}) {
 	}
 }
 
+// low reports whether the queue is below its low-water mark, or has failed.
+func (q *queue) low() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size <= highWater/2 || q.err != nil
+}
+
 // sent notes that n bytes are not pending any more, of which some were lost by an
 // error, after which nothing is sent.
 func (q *queue) sent(n int, lost int64, err error) {

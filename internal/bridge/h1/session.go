@@ -27,6 +27,10 @@ type Config struct {
 	// Slice bounds how long pipelined requests of one connection are served on a
 	// loop in one go, in nanoseconds.
 	Slice int64
+	// Preface, if not nil, makes the session of a client that begins with HTTP/2's
+	// preface (RFC 9113 section 3.3). Only: others are not served.
+	Preface func(of *bridge.Client) conn.Session
+	Only    bool
 	// Layer, if not nil, makes what stands between socket and session.
 	Layer func() conn.Layer
 }
@@ -158,6 +162,11 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 		return conn.More, false
 	}
+	if s.cfg.Preface != nil && !s.begun && !s.waiting {
+		if next, is := s.preface(b, eof); is {
+			return next, false
+		}
+	}
 	r := requests.Get().(*request)
 	n, err := r.head.Parse(b, &s.progress, &s.cfg.Head)
 	if err == nil && n == 0 && !eof {
@@ -199,6 +208,28 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	x.more = x.body == nil && len(b) > n
 	s.Link.Discard(n)
 	return s.start(x, "", busy), true
+}
+
+// preface is HTTP/2's (RFC 9113 section 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// preface looks whether b, which the client has begun with, is HTTP/2's preface or may
+// become that, and says what comes next then.
+func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
+	switch n := min(len(b), len(preface)); {
+	case string(b[:n]) != preface[:n]:
+		if s.cfg.Only {
+			return conn.Close, true
+		}
+		return conn.More, false
+	case n == len(preface):
+		s.Link.Switch(s.cfg.Preface(&s.Client))
+		return conn.Requeue, true
+	case eof:
+		return conn.Close, true
+	}
+	s.awaitHead()
+	return conn.More, true
 }
 
 // start runs the handler of x, on the loop if it is likely to be quick. route is
