@@ -41,22 +41,22 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 	c := &h2.Config{
 		Config:       &cfg.Config,
 		List:         http2.ListLimits{Bytes: cmp.Or(cfg.Head.HeadBytes, http1.DefaultLimits.HeadBytes), Fields: cmp.Or(cfg.Head.Fields, http1.DefaultLimits.Fields)},
-		MaxStreams:   within(of.MaxConcurrentStreams, 1, math.MaxInt32, h2.DefaultMaxStreams),
-		TableSize:    uint32(within(of.MaxDecoderHeaderTableSize, 1, 4<<20-1, h2.DefaultTableSize)),
-		FrameSize:    uint32(within(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),
-		ConnWindow:   uint32(within(of.MaxReceiveBufferPerConnection, 65535, math.MaxInt32, h2.DefaultConnWindow)),
-		StreamWindow: uint32(within(of.MaxReceiveBufferPerStream, 1, math.MaxInt32, h2.DefaultStreamWindow)),
+		MaxStreams:   inRange(of.MaxConcurrentStreams, 1, math.MaxInt32, h2.DefaultMaxStreams),
+		TableSize:    uint32(inRange(of.MaxDecoderHeaderTableSize, 1, 4<<20-1, h2.DefaultTableSize)),
+		FrameSize:    uint32(inRange(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),
+		ConnWindow:   uint32(inRange(of.MaxReceiveBufferPerConnection, 65535, math.MaxInt32, h2.DefaultConnWindow)),
+		StreamWindow: uint32(inRange(of.MaxReceiveBufferPerStream, 1, math.MaxInt32, h2.DefaultStreamWindow)),
 		HeadTime:     cfg.HeadTime,
 		IdleTime:     cfg.IdleTime,
 		PingAfter:    int64(max(of.SendPingTimeout, 0)),
-		PingTime:     int64(within(of.PingTimeout, 1, math.MaxInt64, time.Duration(h2.DefaultPingTime))),
+		PingTime:     int64(inRange(of.PingTimeout, 1, math.MaxInt64, time.Duration(h2.DefaultPingTime))),
 		Slice:        h2.DefaultSlice,
 	}
 	return c
 }
 
-// within is v if that is between least and most, else def.
-func within[T int | time.Duration](v, least, most, def T) T {
+// inRange is v if that is between least and most, else def.
+func inRange[T int | time.Duration](v, least, most, def T) T {
 	if v < least || v > most {
 		return def
 	}

@@ -40,6 +40,12 @@ func (f *Fields) Reset(keep int) {
 // Get is the bytes of s.
 func (f *Fields) Get(s Span) []byte { return f.Bytes[s.Start:s.End:s.End] }
 
+// Pseudo reports whether the block begins with a pseudo-field, as that of a request
+// does.
+func (f *Fields) Pseudo() bool {
+	return len(f.List) > 0 && f.List[0].ID != 0 && f.List[0].ID <= IDStatus
+}
+
 // ListLimits bound a decoded header block: the number of its fields, and the sum of
 // their names and values with 32 bytes more for each field (RFC 9113 section 6.5.2).
 type ListLimits struct{ Fields, Bytes int }

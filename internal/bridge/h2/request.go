@@ -369,7 +369,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 	if st == nil {
 		byUs, known := s.wasClosed(h.Stream)
 		switch {
-		case byUs:
+		case byUs && !f.Pseudo():
 			s.spendUseless()
 			return nil, nil // the client has not heard of it yet
 		case known:
@@ -380,7 +380,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case st.closed && st.byUs:
+	case st.closed && st.byUs && !f.Pseudo():
 		return nil, nil
 	case st.closed:
 		return nil, errAfterEnd
