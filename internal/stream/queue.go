@@ -159,11 +159,14 @@ func (q *queue) send(done chan struct{}) {
 	}
 }
 
-// low reports whether the queue is below its low-water mark, or has failed.
+// low reports whether the queue is below its low-water mark, or has failed. If not,
+// Session.Writable is owed, which ends the wait for it.
 func (q *queue) low() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.size <= highWater/2 || q.err != nil
+	low := q.size <= highWater/2 || q.err != nil
+	q.full = q.full || !low
+	return low
 }
 
 // sent notes that n bytes are not pending any more, of which some were lost by an

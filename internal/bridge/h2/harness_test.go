@@ -30,12 +30,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-func TestMain(m *testing.M) { servertest.Main(m, warm) }
-
-// warm starts what lives for ever.
-func warm() {
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-}
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 
 // kinds are the ways to serve: both engines in plain text, TLS, and net/http's server,
 // the oracle.

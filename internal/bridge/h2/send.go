@@ -74,7 +74,18 @@ func (s *Session) flush() {
 			b.Release()
 		}
 		// Unless Writable has been called since.
-		s.full = full && seen == s.writables
+		if s.full = full && seen == s.writables; !s.full {
+			s.wakeAll()
+		}
+	}
+}
+
+// sendLast gives the Link what is ready before it is closed, also if that has no room.
+// It is the owner's; mu is held.
+func (s *Session) sendLast() {
+	if s.out != nil && len(s.out.B) > 0 {
+		s.Link.Send(&conn.Write{A: s.out.B})
+		s.out.B = s.out.B[:0]
 	}
 }
 
@@ -187,7 +198,7 @@ func (st *stream) waitSend(stall int64) error {
 	if err := st.sendable(); err != nil {
 		return err
 	}
-	if !s.full && s.sendWindow > 0 && st.sendWindow > 0 {
+	if s.allow(st, 1) > 0 {
 		return nil // while flush was sending
 	}
 	s.waiting++

@@ -220,7 +220,8 @@ func (s *Session) free() {
 
 // sum is settle without the server's hook. It reports whether the last request has
 // ended.
-func (s *Session) sum(next conn.Next) (_ conn.Next, idle bool) {
+func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
+	next = wanted
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inData = false
@@ -228,6 +229,11 @@ func (s *Session) sum(next conn.Next) (_ conn.Next, idle bool) {
 	if s.finishing == 0 || next >= conn.Close {
 		s.flush()
 	}
+	defer func() {
+		if next >= conn.Close {
+			s.sendLast()
+		}
+	}()
 	switch {
 	case next >= conn.Close:
 	case s.closing:
