@@ -160,11 +160,11 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		return nil, errIdle
 	}
 	end := h.Has(http2.FlagEndStream)
-	if len(data) == 0 && !end {
-		s.spendUseless() // CVE-2019-9518
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(data) == 0 && !end && !s.takeUseless() {
+		return nil, errUseless // CVE-2019-9518
+	}
 	if !s.inflow.Avail.Take(h.Length) {
 		return nil, errConnFlow
 	}
@@ -206,7 +206,7 @@ func (s *Session) afterClose(id uint32, st *stream) error {
 		byUs, _ = s.wasClosed(id)
 	}
 	if byUs {
-		if !s.useless.spend(sys.Nanotime) {
+		if !s.takeUseless() {
 			return errUseless
 		}
 		return nil // the client has not heard of it yet

@@ -124,7 +124,7 @@ func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte
 	s.sendWindow -= http2.Window(n)
 	st.sendWindow -= http2.Window(n)
 	st.sent += int64(n)
-	s.useless.refund(usefulWorth)
+	s.useful++
 	return a[k:], b[n-k:]
 }
 

@@ -65,6 +65,7 @@ type Session struct {
 	// had.
 	inData, sending, full bool
 	writables             uint32
+	useful                int32           // DATA frames that were sent, and not counted by spendUseless
 	finishing             int             // Runs that have run, and wait for their Done
 	waiting               int             // goroutines that wait for windows or room
 	followers             []conn.Follower // of answers whose end is in out
@@ -407,9 +408,19 @@ func (s *Session) spendReset() bool {
 
 // spendUseless charges a frame that does nothing.
 func (s *Session) spendUseless() {
-	if !s.useless.spend(sys.Nanotime) {
+	s.mu.Lock()
+	ok := s.takeUseless()
+	s.mu.Unlock()
+	if !ok {
 		s.fail(errUseless)
 	}
+}
+
+// takeUseless is spendUseless with mu held, for who fails by itself.
+func (s *Session) takeUseless() bool {
+	s.useless.refund(usefulWorth * min(s.useful, idleBudget))
+	s.useful = 0
+	return s.useless.spend(sys.Nanotime)
 }
 
 var (

@@ -29,16 +29,16 @@ type stream struct {
 
 	// The owner's, and the handler's goroutine's before it returns.
 	next     conn.Next
-	refused  bool // for want of a slot: 503
-	leave    bool // the handler has set "Connection: close"
-	deferred bool // its handler begins when the body has come
-	started  bool // its handler runs, or has run, or waits for a slot
-	slot     slotState
+	refused  bool        // for want of a slot: 503
+	leave    bool        // the handler has set "Connection: close"
+	deferred bool        // its handler begins when the body has come
+	started  bool        // its handler runs, or has run, or waits for a slot
 	direct   *request    // that a direct handler is to have
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
 
 	// What follows is guarded by s.mu.
+	slot       slotState
 	cond       sync.Cond // windows, room, body, deadlines, the end
 	waiting    int       // goroutines that wait for windows or room
 	sendWindow http2.Window
@@ -77,20 +77,27 @@ func (st *stream) kill(err error) {
 
 // gone tells the handler that the client has left. mu is not held.
 func (st *stream) gone() {
-	if st.slot == slotQueued && st.s.Slots.Withdraw(st) {
-		st.slot = slotNone
-		st.forget()
+	s := st.s
+	s.mu.Lock()
+	owed := false
+	if st.slot == slotQueued {
+		// One that was given meanwhile comes by Post, unless the connection has ended.
+		if withdrawn := s.Slots.Withdraw(st); withdrawn || s.over != nil {
+			st.slot, owed = slotNone, !withdrawn
+			st.forget()
+		}
+	}
+	s.mu.Unlock()
+	if owed {
+		s.Slots.Release()
 	}
 	st.Gone(&st.client, true)
 }
 
-// forget is the end of a stream whose handler will not run.
+// forget is the end of a stream whose handler will not run. mu is held.
 func (st *stream) forget() {
-	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	st.done, st.started = true, false
-	s.drop(st)
+	st.s.drop(st)
 }
 
 // Run implements conn.Run.
@@ -184,17 +191,8 @@ func (s *Session) begin(st *stream) (kept bool) {
 // to be quick. It reports whether the loop is still the caller's.
 func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	st.started = true
-	if s.Slots != nil && st.slot == slotNone {
-		switch s.Slots.Acquire(st) {
-		case conn.Queued:
-			st.slot = slotQueued
-			return true
-		case conn.Refused:
-			s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
-			st.refused = true
-		default:
-			st.slot = slotHeld
-		}
+	if s.Slots != nil && st.slot == slotNone && !st.acquire() {
+		return true
 	}
 	if !inline || !s.loops || !s.Link.OnLoop() || !st.Quick() && !st.refused {
 		s.Link.Start(st)
@@ -208,31 +206,67 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	return true
 }
 
+// acquire takes a slot, and reports whether the handler is to run, if only to be
+// refused.
+func (st *stream) acquire() bool {
+	s := st.s
+	s.mu.Lock()
+	st.slot = slotQueued // before it is given
+	s.mu.Unlock()
+	a := s.Slots.Acquire(st)
+	if a == conn.Queued {
+		return false
+	}
+	s.mu.Lock()
+	st.slot = slotHeld
+	if a == conn.Refused {
+		st.slot = slotNone
+	}
+	s.mu.Unlock()
+	if st.refused = a == conn.Refused; st.refused {
+		s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
+	}
+	return true
+}
+
 // Acquired implements loop.Waiter: a slot is there. Any goroutine calls it.
-func (st *stream) Acquired() {
-	st.s.Link.Post(func() conn.Next {
-		s := st.s
-		st.slot = slotHeld
-		s.mu.Lock()
-		closed := st.closed
+func (st *stream) Acquired() { st.s.Link.Post(st.acquired) }
+
+func (st *stream) acquired() conn.Next {
+	s := st.s
+	s.mu.Lock()
+	if st.slot != slotQueued {
 		s.mu.Unlock()
-		if closed {
-			st.Release()
-			st.forget()
-			return s.settle(conn.More)
-		}
-		if !s.admit(st, true) {
-			return conn.Lost
-		}
-		return s.settle(conn.More)
-	})
+		return conn.More
+	}
+	st.slot = slotHeld
+	closed := st.closed
+	s.mu.Unlock()
+	if closed {
+		st.Release()
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+	} else if !s.admit(st, true) {
+		return conn.Lost
+	}
+	return s.settle(conn.More)
 }
 
 // Release implements bridge.Message.
 func (st *stream) Release() {
-	if st.slot == slotHeld {
+	s := st.s
+	if s.Slots == nil {
+		return
+	}
+	s.mu.Lock()
+	held := st.slot == slotHeld
+	if held {
 		st.slot = slotNone
-		st.s.Slots.Release()
+	}
+	s.mu.Unlock()
+	if held {
+		s.Slots.Release()
 	}
 }
 
