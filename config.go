@@ -96,10 +96,10 @@ func (s *Server) config(base context.Context) *h1.Config {
 	if cfg.Head.Fields < 0 {
 		cfg.Head.Fields = 1 << 30
 	}
-	if p := s.protocols(); p.UnencryptedHTTP2() {
+	p := s.protocols()
+	if cfg.Only = !p.HTTP1(); p.UnencryptedHTTP2() {
 		second := s.http2Config(cfg)
 		cfg.Preface = func(of *bridge.Client) conn.Session { return second.New(of.Link, of, nil) }
-		cfg.Only = !p.HTTP1()
 	}
 	return cfg
 }

@@ -12,8 +12,8 @@
 // Package net's TCP and unix listeners are driven by event loops, one for each
 // of GOMAXPROCS, where an idle connection holds no goroutine and no buffer.
 // Other listeners, servers with a ConnContext, and systems without a poller
-// are served with a goroutine per connection by the same code. HTTP/2 is not
-// spoken yet.
+// are served with a goroutine per connection by the same code. HTTP/2 is spoken
+// over TLS, and in plain text where Server.Protocols says so, by the same handlers.
 //
 // Timeouts and limits are on by default; see [Server]. That is the one place
 // where the meaning of a field differs from net/http: there zero is none, here

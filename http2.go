@@ -50,6 +50,8 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 		IdleTime:     cfg.IdleTime,
 		PingAfter:    int64(max(of.SendPingTimeout, 0)),
 		PingTime:     int64(inRange(of.PingTimeout, 1, math.MaxInt64, time.Duration(h2.DefaultPingTime))),
+		AnyCipher:    of.PermitProhibitedCipherSuites,
+		CountError:   of.CountError,
 		Slice:        h2.DefaultSlice,
 	}
 	return c

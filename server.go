@@ -91,8 +91,8 @@ type Server struct {
 
 	// TLSNextProto serves protocols that ALPN has chosen for a TLS connection
 	// instead of HTTP/1.1. An entry closes the connection by returning. The
-	// *http.Server it gets is what http.ServerContextKey gives. "h2" is
-	// offered to clients only if it has an entry here.
+	// *http.Server it gets is what http.ServerContextKey gives. A map
+	// that is not nil and has no "h2" switches HTTP/2 off, unless Protocols has it.
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is none of package net's types: it
@@ -116,9 +116,15 @@ type Server struct {
 	// it EngineAuto uses goroutines, so that the net.Conn is the connection
 	// itself. With EngineLoops it is what ConnState sees.
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
-	// HTTP2 and Protocols are accepted for compatibility; HTTP/2 is not
-	// spoken yet.
-	HTTP2     *http.HTTP2Config
+	// HTTP2 bounds what clients may do over HTTP/2. Of its fields
+	// MaxEncoderHeaderTableSize has no effect, as header fields are sent without a
+	// dynamic table, nor has WriteByteTimeout: see WriteStallTimeout. Nil and values
+	// that are not valid are the defaults: 250 streams, a table of 4 KiB, frames of
+	// 16 KiB, windows of 1 MiB for a stream and for the connection. See docs/http2.md.
+	HTTP2 *http.HTTP2Config
+	// Protocols are the protocols that the server speaks. Nil is HTTP/1 and, over TLS,
+	// HTTP/2, unless TLSNextProto is there and has no "h2". UnencryptedHTTP2 is spoken
+	// with clients that begin with HTTP/2's preface (RFC 9113 section 3.3).
 	Protocols *http.Protocols
 
 	// Placement says where handlers run on event loops. Default Adaptive.

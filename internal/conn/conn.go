@@ -23,7 +23,6 @@ type Conn struct {
 	ready    poll.Ready
 	how      Next
 	refeed   bool // Data is to be called with the bytes at hand
-	paused   bool // it is not to be called, nor the socket read, until the queue has room
 	draining bool // the server is shutting down: no further request after this one
 	acquired bool // the slot that phase waiting waits for has been given
 	// off and borrowed belong to the owner: it does not drive the loop; in is its
@@ -70,6 +69,7 @@ type phase uint8
 const (
 	reading   phase = iota
 	waiting         // for a slot
+	paused          // until the queue has room: neither reads nor calls Data
 	ending          // sends what is queued, then ends as how says
 	lingering       // has sent FIN, discards what comes
 	closed
@@ -215,14 +215,11 @@ func (c *Conn) proceed() (mine bool) {
 			return true
 		}
 	}
+	if c.phase == paused && c.queue.Load().low() {
+		c.phase, c.refeed = reading, true
+	}
 	if c.phase != reading {
 		return true
-	}
-	if c.paused {
-		if q := c.queue.Load(); q.pending() && !q.low() {
-			return true
-		}
-		c.paused, c.refeed = false, true
 	}
 	if c.refeed {
 		c.refeed = false
@@ -336,11 +333,10 @@ func (c *Conn) act(next Next) (goOn bool) {
 			c.loop.Requeue(c.handle)
 		}
 	case Pause:
-		if c.paused = stalled; !stalled {
-			c.refeed = true
-			c.loop.Requeue(c.handle)
-		} else {
+		if c.phase = paused; stalled {
 			c.awaitPeer(q)
+		} else {
+			c.loop.Requeue(c.handle)
 		}
 	case Wait:
 		if c.phase = waiting; c.acquired {

@@ -12,7 +12,7 @@ func (c *Conn) obey(m Command) {
 	switch busy := c.state.Load()&owned != 0; {
 	case m == Kill:
 		c.kill()
-	case c.phase != reading && c.phase != waiting || m == CloseIdle && !busy && c.Stalled():
+	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
 	case !busy:
 		// A request may have come that has not been read: look once more.
 		c.draining = true

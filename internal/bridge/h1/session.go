@@ -28,7 +28,8 @@ type Config struct {
 	// loop in one go, in nanoseconds.
 	Slice int64
 	// Preface, if not nil, makes the session of a client that begins with HTTP/2's
-	// preface (RFC 9113 section 3.3). Only: others are not served.
+	// preface (RFC 9113 section 3.3). Only: HTTP/1 is not spoken, and the connection is
+	// closed.
 	Preface func(of *bridge.Client) conn.Session
 	Only    bool
 	// Layer, if not nil, makes what stands between socket and session.
@@ -162,7 +163,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 		return conn.More, false
 	}
-	if s.cfg.Preface != nil && !s.begun && !s.waiting {
+	if !s.begun && !s.waiting && (s.cfg.Preface != nil || s.cfg.Only) {
 		if next, is := s.preface(b, eof); is {
 			return next, false
 		}
@@ -217,7 +218,7 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 // become that, and says what comes next then.
 func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 	switch n := min(len(b), len(preface)); {
-	case string(b[:n]) != preface[:n]:
+	case s.cfg.Preface == nil || string(b[:n]) != preface[:n]:
 		if s.cfg.Only {
 			return conn.Close, true
 		}

@@ -29,6 +29,11 @@ type Config struct {
 	// request when none is under way. After PingAfter without a frame a PING is sent,
 	// which must be answered within PingTime.
 	HeadTime, IdleTime, PingAfter, PingTime int64
+	// AnyCipher permits the cipher suites of TLS 1.2 that RFC 9113 prohibits.
+	AnyCipher bool
+	// CountError, if not nil, is told of errors, by names of lower-case letters and
+	// underscores. Any goroutine calls it.
+	CountError func(name string)
 	// Slice bounds how long handlers of one connection run on a loop in one go, in
 	// nanoseconds.
 	Slice int64
@@ -61,7 +66,23 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, state *tls.ConnectionStat
 	}
 	s.SetTLS(state)
 	s.init()
+	if state != nil && !cfg.AnyCipher && !adequate(state) {
+		s.fail(errSecurity)
+	}
 	return s
+}
+
+var errSecurity = &http2.ConnError{Code: http2.InadequateSecurity, Reason: "TLS of a version or with a cipher suite that is too weak"}
+
+// adequate is RFC 9113 section 9.2.
+func adequate(state *tls.ConnectionState) bool {
+	switch state.CipherSuite {
+	case tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:
+		return state.Version >= tls.VersionTLS12
+	}
+	return state.Version >= tls.VersionTLS13
 }
 
 func (s *Session) init() {

@@ -197,8 +197,10 @@ func (r *running) dial() net.Conn {
 }
 
 // bare is a raw client that has sent nothing yet.
-func (r *running) bare() *raw {
-	c := &raw{Conn: r.dial(), t: r.t}
+func (r *running) bare() *raw { return r.over(r.dial()) }
+
+func (r *running) over(nc net.Conn) *raw {
+	c := &raw{Conn: nc, t: r.t}
 	c.fr = http2.NewFramer(&c.out, c.Conn)
 	c.fr.AllowIllegalWrites = true
 	c.fr.AllowIllegalReads = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -354,6 +355,7 @@ func (s *Session) fail(err error) {
 		return
 	}
 	s.closing = true
+	s.count("conn_", e.Code)
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
 	s.mu.Lock()
 	s.room(64 + len(e.Reason))
@@ -361,6 +363,13 @@ func (s *Session) fail(err error) {
 	s.flush()
 	s.mu.Unlock()
 	s.cancelAll(e)
+}
+
+// count tells Config.CountError.
+func (s *Session) count(kind string, code http2.ErrCode) {
+	if f := s.cfg.CountError; f != nil {
+		f(kind + strings.ReplaceAll(strings.ToLower(code.String()), " ", "_"))
+	}
 }
 
 // refuse answers an error of a frame.
@@ -378,6 +387,7 @@ func (s *Session) reset(id uint32, code http2.ErrCode, err error) {
 	if !s.spendReset() {
 		return
 	}
+	s.count("stream_", code)
 	s.mu.Lock()
 	st := s.streams[id]
 	s.room(16)

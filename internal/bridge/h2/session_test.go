@@ -2,8 +2,10 @@ package h2_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -203,6 +205,39 @@ func TestPingTimeout(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
+}
+
+// TLS 1.2 with a cipher suite that RFC 9113 section 9.2.2 prohibits, which is refused
+// and counted, unless HTTP2Config permits it.
+func TestWeakCipher(t *testing.T) {
+	t.Parallel()
+	for _, permit := range []bool{false, true} {
+		counted := make(chan string, 10)
+		s := serve(t, "tls", &chert.Server{Handler: hf(hello), HTTP2: &http.HTTP2Config{
+			PermitProhibitedCipherSuites: permit, CountError: func(name string) { counted <- name },
+		}})
+		nc := tls.Client(must(net.Dial("tcp", s.addr)), &tls.Config{
+			InsecureSkipVerify: true, NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA},
+		})
+		nc.SetDeadline(time.Now().Add(servertest.Patience))
+		defer nc.Close()
+		if err := nc.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		c := s.over(nc)
+		c.out.WriteString(http2.ClientPreface)
+		c.fr.WriteSettings()
+		c.headers(1, true, get...)
+		c.send()
+		want := map[bool]string{false: "GOAWAY INADEQUATE_SECURITY", true: "200"}[permit]
+		if a := c.read(1); a.outcome() != want {
+			t.Errorf("%+v", a)
+		}
+		if !permit && servertest.Await(t, counted, "a count") != "conn_inadequate_security" {
+			t.Error("another name")
+		}
+	}
 }
 
 func TestMaxHandlers(t *testing.T) {
