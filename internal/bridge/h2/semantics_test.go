@@ -32,7 +32,7 @@ func show(w http.ResponseWriter, r *http.Request) {
 	_, hijacker := w.(http.Hijacker)
 	_, flusher := w.(http.Flusher)
 	_, pusher := w.(http.Pusher)
-	_, notifier := w.(http.CloseNotifier)
+	_, notifier := w.(http.CloseNotifier) //lint:ignore SA1019 frameworks ask for it
 	_, stringer := w.(io.StringWriter)
 	_, _, err = http.NewResponseController(w).Hijack()
 	fmt.Fprintln(w, hijacker, flusher, pusher, notifier, stringer, errors.Is(err, http.ErrNotSupported), r.Context().Err(), r.RemoteAddr != "")

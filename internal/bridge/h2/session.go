@@ -72,7 +72,6 @@ type Session struct {
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
 	pending               []*stream       // whose handlers have returned, with more to send
-	progress              int64           // bytes of DATA that were sent
 	over                  error           // nothing is sent any more
 	closing               bool            // nor read: GOAWAY with an error was
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func TestSlowOnTheLoop(t *testing.T) {
 					w.Write(make([]byte, 100_000))
 				case "/busy":
 					for !done.Load() {
-						time.Now() // computes
+						runtime.Gosched() // computes
 					}
 				}
 			})})
