@@ -313,10 +313,9 @@ func (s *Session) Closed(hijacked bool) {
 		s.out.Release()
 		s.out = nil
 	}
-	for _, st := range s.pending {
-		st.dropRest()
+	for _, st := range slices.Clone(s.pending) {
+		s.drop(st)
 	}
-	s.pending = nil
 	all := s.followers
 	s.followers = nil
 	s.mu.Unlock()

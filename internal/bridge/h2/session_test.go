@@ -462,6 +462,77 @@ func TestDirect(t *testing.T) {
 	})
 }
 
+// Who watches an answer learns once what has become of it, when it has been sent or
+// will not be.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"plain", "direct"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			each(t, "oracle", func(t *testing.T, kind string) {
+				got := make(chan direct.Delivery, 10)
+				large := strings.Repeat("x", 200_000)
+				var h http.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+					direct.Watch(w, watched{got})
+					switch r.URL.Path {
+					case "/panic":
+						panic(http.ErrAbortHandler)
+					case "/large":
+						io.WriteString(w, large)
+					}
+					io.WriteString(w, "watched")
+				})
+				if way == "direct" {
+					h = direct.HandlerFunc(func(x *direct.Exchange) {
+						x.Watch(watched{got})
+						switch string(x.Path) {
+						case "/panic":
+							panic(http.ErrAbortHandler)
+						case "/large":
+							x.WriteString(large)
+						}
+						x.WriteString("watched")
+					})
+				}
+				s := serve(t, kind, &chert.Server{Handler: h})
+				c := s.raw()
+				for i := range uint32(20) {
+					c.get(2*i+1, "/")
+					if d := servertest.Await(t, got, "the watcher"); d.Status != 200 || d.Body != 7 || !d.Complete {
+						t.Fatalf("%+v", d)
+					}
+				}
+				c.get(51, "/panic")
+				if d := servertest.Await(t, got, "the watcher"); d.Complete {
+					t.Errorf("panic: %+v", d)
+				}
+				c.headers(53, true, path(get, "/large")...)
+				c.send()
+				for n := 0; n < 60_000; {
+					if f, ok := c.next().(*http2.DataFrame); ok {
+						n += len(f.Data())
+					}
+				}
+				c.fr.WriteRSTStream(53, 8)
+				c.send()
+				if d := servertest.Await(t, got, "the watcher"); d.Complete {
+					t.Errorf("reset: %+v", d)
+				}
+				c.headers(55, true, path(get, "/large")...)
+				c.send()
+				c.next()
+				c.Close()
+				if d := servertest.Await(t, got, "the watcher"); d.Complete {
+					t.Errorf("gone: %+v", d)
+				}
+				if len(got) > 0 {
+					t.Error("told twice")
+				}
+			})
+		})
+	}
+}
+
 // Others' clients.
 func TestTools(t *testing.T) {
 	t.Parallel()
