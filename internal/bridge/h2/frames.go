@@ -266,10 +266,10 @@ func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, err
 		r.free()
 		return nil, e
 	}
-	s.mu.Lock()
-	st := s.streams[h.Stream]
-	s.mu.Unlock()
-	if st != nil || h.Stream <= s.lastID {
+	if h.Stream <= s.lastID {
+		s.mu.Lock()
+		st := s.streams[h.Stream]
+		s.mu.Unlock()
 		defer r.free()
 		if err == nil {
 			return s.onTrailers(st, h, &r.fields)

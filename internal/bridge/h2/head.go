@@ -179,13 +179,22 @@ func (st *stream) Complete(p []byte) error {
 		w.block = http2.AppendInt(w.block, http2.IDContentLength, w.Length)
 	}
 	if !w.hasType && !w.coded && allowed && len(p) > 0 {
-		w.block = http2.AppendKnown(w.block, http2.IDContentType, http.DetectContentType(p))
+		if t := http.DetectContentType(p); t == plainText {
+			w.block = append(w.block, plainBlock...)
+		} else {
+			w.block = http2.AppendKnown(w.block, http2.IDContentType, t)
+		}
 	}
 	if !w.hasDate {
 		w.block = appendDate(w.block)
 	}
 	return nil
 }
+
+// plainBlock is the Content-Type that is found most often.
+const plainText = "text/plain; charset=utf-8"
+
+var plainBlock = http2.AppendKnown(nil, http2.IDContentType, plainText)
 
 // dateBlock is a Date field as it is in header blocks.
 type dateBlock struct {

@@ -111,7 +111,7 @@ func (s *Session) Data(eof bool) conn.Next {
 // read handles the frames that have come.
 func (s *Session) read(eof bool) conn.Next {
 	began, runs := int64(0), 0
-	for !s.closing {
+	for frames := 1; !s.closing; frames++ {
 		b := s.Link.Buffered()
 		if !s.begun {
 			if len(b) < len(http2.Preface) && bytes.HasPrefix([]byte(http2.Preface), b) {
@@ -147,7 +147,7 @@ func (s *Session) read(eof bool) conn.Next {
 				return conn.Lost
 			}
 		}
-		if s.choked() {
+		if frames%16 == 0 && s.choked() {
 			return conn.Pause
 		}
 		if runs%16 == 15 {
