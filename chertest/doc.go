@@ -6,9 +6,9 @@
 //	defer srv.Close()
 //	res, err := srv.Client().Get(srv.URL)
 //
-// It differs from httptest in three things. Config is a *chert.Server, so 0 is
-// a default there and a negative value is none. There is no EnableHTTP2, since
-// HTTP/2 is not spoken. After StartTLS, Listener is still the plain listener.
+// It differs from httptest in two things. Config is a *chert.Server, so 0 is
+// a default there and a negative value is none. After StartTLS, Listener is still
+// the plain listener.
 //
 // What httptest has beside its Server, such as NewRecorder and NewRequest,
 // needs no server and works for chert's users as it is.

@@ -57,6 +57,9 @@ func (s *Session) flush() {
 		s.sending = false
 		s.followers = append(follow, s.followers...)
 		switch {
+		case s.gone:
+			b.Release()
+			return
 		case err == conn.ErrFull:
 			if s.out != nil {
 				b = b.Grow(len(s.out.B))

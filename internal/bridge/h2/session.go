@@ -74,6 +74,7 @@ type Session struct {
 	pending               []*stream       // whose handlers have returned, with more to send
 	over                  error           // nothing is sent any more
 	closing               bool            // nor read: GOAWAY with an error was
+	gone                  bool            // Closed was called: nothing must be kept
 }
 
 // continuation is a header block under way.
@@ -309,6 +310,7 @@ func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
 func (s *Session) Closed(hijacked bool) {
 	s.cancelAll(errClosed)
 	s.mu.Lock()
+	s.gone = true
 	if s.out != nil {
 		s.out.Release()
 		s.out = nil
