@@ -13,8 +13,8 @@ ARGS ?=
 
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
-# Modules beside the root one. lab/caddy is but one import: tidy looks at it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod browser/go.mod))
+# Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod))
 
 .PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci
 
@@ -41,8 +41,8 @@ staticcheck: export GOGC = 200
 staticcheck:
 	$(GO) tool staticcheck ./...
 	@set -e; for m in $(MODULES); do \
-		echo "$(GO) -C $$m tool -modfile=../go.mod staticcheck ./..."; \
-		$(GO) -C $$m tool -modfile=../go.mod staticcheck ./...; \
+		echo "$(GO) -C $$m tool -modfile=$(CURDIR)/go.mod staticcheck ./..."; \
+		$(GO) -C $$m tool -modfile=$(CURDIR)/go.mod staticcheck ./...; \
 	done
 
 fmt:
@@ -66,9 +66,11 @@ fuzz:
 		done || exit 1; \
 	done
 
-# What a connection with a layer (TLS, one day) must do as one without, over a layer of the tests' own.
+# What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
+# placement are not for TLS: there the first requests of a connection may run on the goroutine of the handshake.
 layer-test:
-	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' .
+	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|FaultsSmuggling|FaultsHead)' ./test/netdiff ./test/behave ./test/faults
 
 lab-test:
 	$(GO) -C lab test -timeout $(TIMEOUT) ./...
@@ -78,7 +80,7 @@ examples-test:
 
 # Pages in headless Chromium; CHERT_SCREENSHOTS=DIR leaves pictures of them.
 browser-test:
-	$(GO) -C browser test -timeout $(TIMEOUT) ./...
+	$(GO) -C test/browser test -timeout $(TIMEOUT) ./...
 
 # The tests of other modules and of Go's net/http, run on chert.
 suites:

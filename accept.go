@@ -18,36 +18,36 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// acceptor is a Serve call on a listener that somebody else opened: it calls
-// l.Accept, the only call that ends when somebody else closes l. Connections
-// go to the loops in turn, or each to a goroutine.
+// acceptor is a Serve call on a listener that chert did not open: it calls
+// l.Accept, the only call that returns when the listener's owner closes it.
+// Connections go to the loops in turn, or each to a goroutine.
 type acceptor struct {
 	s    *Server
 	sv   *serving
 	cfg  func() *h1.Config
-	free chan struct{} // a place may be free
+	free chan struct{} // there may be room
 	// awaiting: the gate will send on free.
 	awaiting atomic.Bool
 
 	onLoops bool
 	set     *loopSet
-	opening sync.WaitGroup // connections on their way to a loop
+	opening sync.WaitGroup // connections being attached to a loop
 	next    int
 	loops   *loop.Accept
 
 	queue chan job // for Workers; nil without
 }
 
-// job is a connection for a goroutine. It is tracked from the moment it is
-// made, so that Shutdown knows of those that wait for a worker.
+// job is a connection for a goroutine. It is tracked from its creation, so that
+// Shutdown knows of those that wait for a worker.
 type job struct {
 	nc net.Conn
 	c  *stream.Conn
 	p  *h1.Session
 }
 
-// serveAccepting accepts until the listener fails.
-func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool) error {
+// serveAccepting accepts from l until that fails.
+func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
 	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
@@ -62,10 +62,10 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 	}
 	var pause time.Duration
 	for {
-		nc, err := sv.l.Accept()
+		nc, err := l.Accept()
 		if err == nil {
 			pause = 0
-			// Not before: a place that is held during Accept would be lost to
+			// Not before: room that is reserved during Accept would be lost to
 			// the connections of other listeners.
 			if s.gate.Enter() || a.awaitPlace() {
 				err = a.admit(nc)
@@ -82,7 +82,7 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		a.loops.Complain(err)
-		if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) {
+		if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) && pending(sv.l) {
 			s.seekRoom()
 		}
 		select {
@@ -92,19 +92,31 @@ func (s *Server) serveAccepting(sv *serving, cfg func() *h1.Config, onLoops bool
 	}
 }
 
-// temporary is net.Error's deprecated Temporary: of accept errors there is
-// still no other way to tell which pass by themselves.
+// pending reports whether a connection waits in l, or that cannot be told: accept4
+// takes a descriptor before it looks for one.
+func pending(l net.Listener) (yes bool) {
+	yes = true
+	if sc, ok := l.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { yes = sys.Pending(int(fd)) })
+		}
+	}
+	return yes
+}
+
+// temporary is net.Error's deprecated Temporary: there is still no other way to
+// tell which accept errors are transient.
 func temporary(err net.Error) bool {
 	t, ok := err.(interface{ Temporary() bool })
 	return ok && t.Temporary()
 }
 
-// awaitPlace has an idle connection closed, waits a moment for that one or another
-// to end, and reports whether a place was taken.
+// awaitPlace makes an idle connection close, waits briefly for that one or another
+// to end, and reports whether the gate was entered.
 func (a *acceptor) awaitPlace() bool {
 	t := time.NewTimer(100 * time.Millisecond)
 	defer t.Stop()
-	again := time.NewTicker(time.Duration(loop.BarrenFor)) // somebody may be idle by then
+	again := time.NewTicker(time.Duration(loop.BarrenFor)) // some connection may be idle by then
 	defer again.Stop()
 	for {
 		if !a.awaiting.Swap(true) {
@@ -144,12 +156,12 @@ func (s *Server) refuse(nc net.Conn, reason string) {
 		}()
 	default:
 		nc.Close()
-		s.refused("", 0, reason, nil) // whose RemoteAddr may wait; see admit
+		s.refused("", 0, reason, nil) // whose RemoteAddr may block; see admit
 	}
 }
 
-// sayNo answers 503. It reads a little, in case a request is there: closing
-// over unread bytes sends a reset, which can overtake the answer.
+// sayNo answers 503. It reads a little, in case a request has arrived: closing
+// with unread bytes sends a reset, which can overtake the response.
 func sayNo(nc net.Conn) {
 	defer func() {
 		nc.Close()
@@ -165,13 +177,14 @@ func sayNo(nc net.Conn) {
 	}
 }
 
-// admit gives a connection that has entered the gate to its engine. An error
-// means that none can drive what the listener accepts.
+// admit passes a connection that has entered the gate to its engine. An error
+// means that no engine can drive the connections of this listener.
 func (a *acceptor) admit(nc net.Conn) error {
 	var peer string
 	if a.onLoops || a.s.MaxConnsPerAddr > 0 {
-		// Else not yet: RemoteAddr may be somebody's who reads it from the
-		// connection first, and must not hold up the others.
+		// Otherwise not yet: RemoteAddr may be user code that first reads it
+		// from the connection (the PROXY protocol), and must not delay the
+		// others.
 		peer = peerOf(nc)
 	}
 	if !a.s.gate.Admit(peer) {
@@ -209,7 +222,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 	return nil
 }
 
-// toLoop gives a socket to the next loop.
+// toLoop passes a socket to the next loop.
 func (a *acceptor) toLoop(nc net.Conn, peer string) error {
 	fd, err := socketOf(nc)
 	if fd < 0 && err == nil {
@@ -248,7 +261,7 @@ func (a *acceptor) toLoop(nc net.Conn, peer string) error {
 }
 
 // socketOf duplicates the descriptor of a TCP or unix connection; -1 for
-// anything else, also for types that wrap one: their methods want to be called.
+// anything else, including types that wrap one: their methods must be called.
 func socketOf(nc net.Conn) (int, error) {
 	switch c := nc.(type) {
 	case *net.TCPConn:
@@ -259,9 +272,9 @@ func socketOf(nc net.Conn) (int, error) {
 	return -1, nil
 }
 
-// peerOf is the remote address as handlers see it. That of a unix socket is "@",
-// as on loops: its peer may have bound it to a file of any name, and "10.0.0.1:80"
-// would be believed to be an IP address.
+// peerOf returns the remote address as handlers see it. That of a unix socket is
+// "@", as on loops: its peer may have bound it to a file of any name, and
+// "10.0.0.1:80" would be taken for an IP address.
 func peerOf(nc net.Conn) string {
 	switch a := nc.RemoteAddr().(type) {
 	case nil:

@@ -3,6 +3,7 @@ package chert
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -22,7 +23,7 @@ const (
 	defaultStall         = 60 * time.Second
 )
 
-// orDefault gives v its meaning: 0 is the default, negative is none, which the
+// orDefault resolves v: 0 means the default and negative means none, which the
 // inner packages write as 0.
 func orDefault(v, def time.Duration) int64 {
 	switch {
@@ -46,7 +47,7 @@ func (s *Server) baseContext(l net.Listener) context.Context {
 	return ctx
 }
 
-// config makes what the connections of a Serve call need to know.
+// config returns the configuration of the connections of a Serve call.
 func (s *Server) config(base context.Context) *h1.Config {
 	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
 	if header == 0 {
@@ -97,14 +98,17 @@ func (s *Server) config(base context.Context) *h1.Config {
 		cfg.Head.Fields = 1 << 30
 	}
 	p := s.protocols()
-	if cfg.Only = !p.HTTP1(); p.UnencryptedHTTP2() {
+	cfg.Only, cfg.Preface = !p.HTTP1(), p.UnencryptedHTTP2()
+	if p.HTTP2() || p.UnencryptedHTTP2() {
 		second := s.http2Config(cfg)
-		cfg.Preface = func(of *bridge.Client) conn.Session { return second.New(of.Link, of, nil) }
+		cfg.Second = func(of *bridge.Client, state *tls.ConnectionState) conn.Session {
+			return second.New(of.Link, of, state)
+		}
 	}
 	return cfg
 }
 
-// queueLength is how many may wait for one of n.
+// queueLength is the number of waiters allowed for a limit of n.
 func (s *Server) queueLength(n int) int {
 	if s.QueueLength != 0 {
 		return max(s.QueueLength, 0)
@@ -120,9 +124,9 @@ func (s *Server) maxConns() int {
 	return loop.DefaultPlaces()
 }
 
-// httpServer is what http.ServerContextKey gives: programs assert its type and
-// look at its fields. It is made when one first does. What is registered on it
-// with RegisterOnShutdown is called.
+// httpServer returns the value of http.ServerContextKey: programs assert its
+// type and read its fields. It is created at its first use. Functions
+// registered on it with RegisterOnShutdown are called.
 func (s *Server) httpServer() *http.Server {
 	s.mirrorOnce.Do(func() { s.mirror.Store(s.asHTTP()) })
 	return s.mirror.Load()
@@ -138,7 +142,7 @@ func (s *Server) asHTTP() *http.Server {
 	}
 }
 
-// refusal answers a connection for which there is no place.
+// refusal is the response to a connection beyond the limits.
 func refusal() []byte {
 	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
 	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)

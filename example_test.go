@@ -4,12 +4,87 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/chert-http/chert"
 )
+
+// A Server is used as http.Server is. Timeouts and limits that are not set have
+// safe defaults.
+func ExampleServer() {
+	srv := &chert.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "hello, "+r.URL.Query().Get("name"))
+		}),
+		MaxConnsPerAddr: 100,
+		WriteTimeout:    time.Minute,
+	}
+	l, err := srv.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- srv.Serve(l) }()
+
+	res, err := http.Get("http://" + l.Addr().String() + "/?name=chert")
+	if err != nil {
+		log.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	fmt.Println(string(body), err)
+
+	fmt.Println(srv.Shutdown(context.Background()))
+	fmt.Println(<-ended)
+	// Output:
+	// hello, chert <nil>
+	// <nil>
+	// http: Server closed
+}
+
+// Refused receives what the handler never sees, such as malformed requests.
+func ExampleServer_refused() {
+	refused := make(chan chert.Refusal, 1)
+	srv := &chert.Server{Handler: http.NotFoundHandler(), Refused: func(r chert.Refusal) { refused <- r }}
+	l, err := srv.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go srv.Serve(l)
+	defer srv.Close()
+
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
+	r := <-refused
+	fmt.Println(r.Status, r.Reason)
+	fmt.Println(r.Line)
+	// Output:
+	// 400 more than one Content-Length
+	// GET / HTTP/1.1
+}
+
+// Listeners of any kind may be served at the same time; Run stops them together.
+func ExampleRun_listeners() {
+	srv := &chert.Server{Addr: ":8080", Handler: http.FileServer(http.Dir("public"))}
+	admin, err := srv.Listen("unix", "/run/app.sock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = chert.Run(context.Background(), srv, 20*time.Second,
+		srv.ListenAndServe,
+		func() error { return srv.Serve(admin) })
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 
 // events sends a clock's ticks until the client leaves or the server stops.
 func events(w http.ResponseWriter, r *http.Request) {

@@ -5,12 +5,12 @@ import (
 	"net/http"
 )
 
-// This file has net/http's package functions for serving: each is the method
-// of that name on a Server with defaults. A nil handler is
+// This file has net/http's package functions for serving: each calls the method
+// of that name on a Server with defaults. A nil handler means
 // http.DefaultServeMux.
 
-// ListenAndServe listens on the TCP address addr and serves handler there. Its
-// error is never nil.
+// ListenAndServe listens on the TCP address addr and serves its connections
+// with handler. It always returns a non-nil error.
 func ListenAndServe(addr string, handler http.Handler) error {
 	s := &Server{Addr: addr, Handler: handler}
 	return s.ListenAndServe()

@@ -3,18 +3,15 @@ package chert
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
 
-	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/stream"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tlsio"
 )
 
-// This file is the other engine: connections on goroutines, or on Workers.
+// This file is the goroutine engine: a goroutine for each connection, or Workers.
 
 func (a *acceptor) startWorkers() {
 	a.queue = make(chan job, a.s.queueLength(a.s.Workers))
@@ -24,7 +21,7 @@ func (a *acceptor) startWorkers() {
 }
 
 // work serves connections of the queue until it is closed. A handler may end
-// its goroutine (runtime.Goexit); another takes its place then.
+// its goroutine (runtime.Goexit), which is then replaced by another.
 func (a *acceptor) work() {
 	done := false
 	defer func() {
@@ -39,9 +36,9 @@ func (a *acceptor) work() {
 	done = true
 }
 
-// begin notes that a worker has taken j. If others wait behind it, it must
-// give way to them as those do that makeRoom finds: whoever joins the queue
-// after this look is seen by makeRoom, which then finds j.
+// begin records that a worker has started j. If other connections wait in the
+// queue, j must give way to them like those that makeRoom finds: a connection
+// that joins the queue after this check calls makeRoom, which then finds j.
 func (a *acceptor) begin(j job) {
 	a.s.lock()
 	if _, ok := a.s.streams[j.c]; ok {
@@ -53,8 +50,9 @@ func (a *acceptor) begin(j job) {
 	}
 }
 
-// makeRoom ends kept connections after their request, since others wait, and soon
-// those of which no request has come whole.
+// makeRoom closes kept-alive connections after their current request, since
+// others wait, and shortens the time of those that have not sent a complete
+// request.
 func (s *Server) makeRoom() {
 	s.lock()
 	var all []*stream.Conn
@@ -65,25 +63,34 @@ func (s *Server) makeRoom() {
 	}
 	s.mu.Unlock()
 	for _, c := range all {
-		c.Drain() // without the lock; see tellAll
+		c.Drain() // without the lock; see notifyAll
 	}
 }
 
-// serve is the life of one connection.
+// serve handles one connection from handshake to close.
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	j.c.Begin()
 	p, peer := j.p, peerOf(j.nc)
-	state, err := handshake(a.cfg().BaseContext, j.nc)
-	if err != nil {
-		a.s.logf("http: TLS handshake error from %s: %v", peer, err)
-		if err == errPlain {
-			a.s.refused(peer, http.StatusBadRequest, errPlain.Error(), nil)
+	j.c.SetPeer(peer)
+	shaken := false
+	defer func() {
+		if shaken {
+			return
 		}
-		a.over(j)
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			p.Panicked(e)
+		}
+		a.over(j) // also after runtime.Goexit
+	}()
+	state, err := handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
+	if err != nil {
+		if answer := a.s.handshakeFailed(peer, tlsio.Cause(err)); len(answer) > 0 {
+			j.nc.(*tls.Conn).NetConn().Write(answer)
+		}
 		return
 	}
-	j.c.SetPeer(peer)
+	shaken = true
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()
@@ -92,7 +99,7 @@ func (a *acceptor) serve(j job) {
 			return
 		}
 		if protos := a.s.protocols(); state.NegotiatedProtocol == "h2" && protos.HTTP2() {
-			j.c.Run(a.s.http2Config(a.cfg()).New(j.c, &p.Client, state))
+			j.c.Run(a.cfg().Second(&p.Client, state))
 			return
 		}
 		// The client would not understand HTTP/1.
@@ -103,24 +110,19 @@ func (a *acceptor) serve(j job) {
 	j.c.Run(p)
 }
 
-// over ends a connection on which no HTTP/1 was spoken.
+// over ends a connection that did not use HTTP/1.
 func (a *acceptor) over(j job) {
 	j.nc.Close()
 	j.p.Closed(false)
 }
 
-// anotherProto reports whether ALPN has agreed on something that HTTP/1 must
-// not be spoken with.
+// anotherProto reports whether ALPN has negotiated a protocol other than
+// HTTP/1.
 func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "http/1.0" }
 
-// handshakeTimeout bounds a TLS handshake.
-const handshakeTimeout = 10 * time.Second
-
-var errPlain = errors.New("client sent an HTTP request to an HTTPS server")
-
 // handshake completes a TLS connection's handshake, if it is one. Another type
-// of connection may speak TLS below and tell what was negotiated.
-func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
+// of connection may implement TLS itself and report what was negotiated.
+func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.ConnectionState, error) {
 	tc, ok := nc.(*tls.Conn)
 	if !ok {
 		if other, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
@@ -129,26 +131,11 @@ func handshake(ctx context.Context, nc net.Conn) (*tls.ConnectionState, error) {
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := tc.HandshakeContext(ctx); err != nil {
-		var re tls.RecordHeaderError
-		if errors.As(err, &re) && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
-			const text = "Client sent an HTTP request to an HTTPS server.\n"
-			b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
-			re.Conn.Write(fmt.Appendf(b, "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", len(text), text))
-			err = errPlain
-		}
 		return nil, err
 	}
 	state := tc.ConnectionState()
 	return &state, nil
-}
-
-func looksLikeHTTP(h [5]byte) bool {
-	switch string(h[:]) {
-	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		return true
-	}
-	return false
 }

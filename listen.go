@@ -11,10 +11,10 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Listen opens what ListenAndServe would open, without serving it yet: the
-// address can be asked with Addr, and Serve takes the result. For "tcp",
-// "tcp4" and "tcp6" the event loops will each have a socket of their own on
-// the address (SO_REUSEPORT). Other networks are net.Listen's.
+// Listen opens the listener that ListenAndServe would use, without serving it
+// yet: Addr returns its address, and Serve accepts it. For "tcp", "tcp4" and
+// "tcp6" each event loop will have a socket of its own on the address
+// (SO_REUSEPORT). Other networks are passed to net.Listen.
 func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -25,9 +25,9 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 		return net.Listen(network, addr)
 	}
 	if _, port, err := net.SplitHostPort(addr); err == nil && port != "" && port != "0" {
-		// With SO_REUSEPORT two servers of one user would share a port
-		// unasked, each getting some of the clients. A plain socket tells
-		// whether the port is taken.
+		// With SO_REUSEPORT two servers of one user would share a port by
+		// accident, each getting some of the clients. A plain socket fails if
+		// the port is in use.
 		probe, err := net.Listen(network, addr)
 		if err != nil {
 			return nil, err
@@ -41,8 +41,8 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{})}, nil
 }
 
-// reusePort listens on an address that several sockets share. What connections
-// inherit is set before the first can come.
+// reusePort listens on an address that several sockets share. The options that
+// connections inherit are set before the first can arrive.
 var reusePort = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 	var err error
 	if ctl := c.Control(func(fd uintptr) {
@@ -68,8 +68,8 @@ type listener struct {
 }
 
 // closeWait bounds the wait for loops that close their listening sockets. It
-// is only ever used up by a hook, such as ConnState, that closes the server
-// itself: its loop cannot close anything meanwhile.
+// only expires if a hook, such as ConnState, closes the server itself: its loop
+// cannot close anything meanwhile.
 const closeWait = time.Second
 
 // Close implements net.Listener. Connections are refused when it returns.
@@ -93,7 +93,7 @@ func (l *listener) Close() error {
 }
 
 // sockets opens n listening sockets on the address, of which the first is the
-// listener's own, duplicated. They are the caller's; the listener itself stays
+// listener's own, duplicated. The caller owns them; the listener itself stays
 // open only to be closed.
 func (l *listener) sockets(n int) (fds []int, err error) {
 	defer func() {

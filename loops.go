@@ -87,8 +87,8 @@ func (set *loopSet) each(f func(l *loop.Loop)) {
 	}
 }
 
-// broadcast sends mail to every connection, and to listeners, which do not
-// care.
+// broadcast sends a message to every connection, and to listeners, which ignore
+// it.
 func (set *loopSet) broadcast(what conn.Command) {
 	set.each(func(l *loop.Loop) { l.Broadcast(what) })
 }

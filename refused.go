@@ -7,27 +7,32 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// This file is what the server refuses without its handler: it is counted, and a
-// bounded part of it is told.
+// This file handles what the server refuses without calling its handler: it is
+// counted, and a bounded part of it is reported to the hook.
 
-// Stats are counts of a server since it was made.
+// Stats are counts of a server since it was created.
 type Stats struct {
-	// Refused is what was refused without Handler, by status and reason.
+	// Refused counts what was refused without calling Handler, by status and reason.
 	Refused []RefusedCount
 }
 
-// RefusedCount is how many requests or connections were refused in one way; see
-// direct.Refusal. There are a few dozens of them at most.
+// A Refusal is a request that the server has refused without calling its handler,
+// or a connection that it had no place for. The type is wire's so that middleware,
+// which runs on other servers too, can log it.
+type Refusal = wire.Refusal
+
+// RefusedCount is the number of requests or connections refused with one status
+// and reason; see Refusal. There are a few dozen of them at most.
 type RefusedCount struct {
 	Status int
 	Reason string
 	Count  int64
 }
 
-// Stats returns the counts of this moment.
+// Stats returns the current counts. Safe for concurrent use.
 func (s *Server) Stats() Stats {
 	r := &s.refusals
 	r.mu.Lock()
@@ -42,23 +47,23 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// What is told of refusals in a second at most, and how much of a line.
+// How many refusals are reported per second at most, and how much of each request line.
 const (
 	maxToldRefusals = 20
 	maxRefusedLine  = 256
 )
 
-// refusals are those of a server. The hook is called by a goroutine that is there
-// while there is something to tell, so that no loop waits for it.
+// refusals are those of a server. The hook is called by a goroutine that runs
+// while there is something to report, so that no loop waits for it.
 type refusals struct {
-	mu      sync.Mutex
-	counts  map[refusalKey]int64
-	pending []direct.Refusal // to be told; at most maxToldRefusals and one
-	running bool             // a goroutine tells
-	since   time.Time        // when the present second began
-	told    int              // in it
-	omitted int64
-	timer   *time.Timer // tells how many were omitted
+	mu       sync.Mutex
+	counts   map[refusalKey]int64
+	pending  []Refusal // to be reported; at most maxToldRefusals and one
+	running  bool      // a goroutine reports
+	since    time.Time // when the current second began
+	reported int       // in it
+	omitted  int64
+	timer    *time.Timer // reports how many were omitted
 }
 
 type refusalKey struct {
@@ -66,8 +71,8 @@ type refusalKey struct {
 	reason string
 }
 
-// refused notes that something was refused. reason is one of a few; head is what
-// the client has sent, as far as it is known.
+// refused records a refusal. reason is one of a fixed few; head is what the
+// client has sent, as far as it is known.
 func (s *Server) refused(peer string, status int, reason string, head []byte) {
 	r := &s.refusals
 	r.mu.Lock()
@@ -80,21 +85,21 @@ func (s *Server) refused(peer string, status int, reason string, head []byte) {
 		return
 	}
 	if now := time.Now(); now.Sub(r.since) >= time.Second {
-		r.since, r.told = now, 0
+		r.since, r.reported = now, 0
 	}
-	// A hook that takes long is given less.
-	if r.told >= maxToldRefusals || len(r.pending) >= maxToldRefusals {
+	// A slow hook gets fewer.
+	if r.reported >= maxToldRefusals || len(r.pending) >= maxToldRefusals {
 		if r.omitted++; r.omitted == 1 {
-			r.timer = time.AfterFunc(time.Second, s.tellOmitted)
+			r.timer = time.AfterFunc(time.Second, s.reportOmitted)
 		}
 		return
 	}
-	r.told++
-	s.tellRefusal(direct.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
+	r.reported++
+	s.report(Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
 }
 
-// tellOmitted tells how many refusals were not told of, if any were.
-func (s *Server) tellOmitted() {
+// reportOmitted reports how many refusals were not reported, if any.
+func (s *Server) reportOmitted() {
 	r := &s.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,20 +107,20 @@ func (s *Server) tellOmitted() {
 		return
 	}
 	r.timer.Stop()
-	s.tellRefusal(direct.Refusal{Omitted: r.omitted})
+	s.report(Refusal{Omitted: r.omitted})
 	r.omitted = 0
 }
 
-// tellRefusal has the hook called. refusals.mu is held.
-func (s *Server) tellRefusal(one direct.Refusal) {
+// report queues a refusal for the hook. refusals.mu is held.
+func (s *Server) report(one Refusal) {
 	r := &s.refusals
 	if r.pending = append(r.pending, one); !r.running {
 		r.running = true
-		go s.tellRefusals()
+		go s.reportQueued()
 	}
 }
 
-func (s *Server) tellRefusals() {
+func (s *Server) reportQueued() {
 	r := &s.refusals
 	for {
 		r.mu.Lock()
@@ -135,7 +140,7 @@ func (s *Server) tellRefusals() {
 	}
 }
 
-func (s *Server) callRefused(one direct.Refusal) {
+func (s *Server) callRefused(one Refusal) {
 	defer func() {
 		if e := recover(); e != nil {
 			s.logf("chert: Refused panicked: %v", e)
@@ -144,14 +149,14 @@ func (s *Server) callRefused(one direct.Refusal) {
 	s.Refused(one)
 }
 
-// telling reports whether there is something left to tell.
-func (r *refusals) telling() bool {
+// reporting reports whether a refusal is still to be reported.
+func (r *refusals) reporting() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running
 }
 
-// requestLine is direct.Refusal's Line.
+// requestLine returns Refusal's Line.
 func requestLine(head []byte) string {
 	if i := bytes.IndexAny(head[:min(len(head), maxRefusedLine)], "\r\n"); i >= 0 {
 		head = head[:i]

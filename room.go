@@ -9,23 +9,23 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how idle connections give way at the limit. A listener on a loop
-// first asks its own loop; what is here asks everybody else.
+// This file closes idle connections at the limit. A listener on a loop first
+// tries its own loop; this file tries all others.
 
 // seekFor bounds how long one search keeps others from beginning, in nanoseconds,
-// should the loop that it waits for have ended.
+// in case the loop that it waits for has ended.
 const seekFor = 10 * loop.BarrenFor
 
-// seekRoom has connections that could be spared closed, on goroutines or on one of
-// the loops, and does not wait for it. The gate tells who awaits a place. There is
-// one search at a time, and after one in vain, or whose finds are about to end, none
-// for a while.
+// seekRoom closes connections that can be spared, on goroutines or on one of the
+// loops, and does not wait for the result. The gate notifies waiters when there is
+// room. There is one search at a time, and after one that found nothing, or whose
+// connections are about to end, none for a while.
 func (s *Server) seekRoom() {
 	now, until := sys.Nanotime(), s.seeking.Load()
 	if until != 0 && now < until || !s.seeking.CompareAndSwap(until, now+seekFor) {
 		return
 	}
-	// Not here: a loop must not wait for the server's lock.
+	// In another goroutine: a loop must not wait for the server's lock.
 	go func() {
 		if s.streamsGiveWay() {
 			s.seeking.Store(sys.Nanotime() + loop.BarrenFor) // until they have ended
@@ -41,7 +41,7 @@ func (s *Server) seekRoom() {
 	}()
 }
 
-// seekOn goes from loop to loop until one has found something.
+// seekOn tries loop after loop until one has found something.
 func (s *Server) seekOn(loops []*loop.Loop) {
 	for i, l := range loops {
 		if l.Do(func() {
@@ -58,10 +58,10 @@ func (s *Server) seekOn(loops []*loop.Loop) {
 }
 
 const (
-	// streamSample is how many connections on goroutines are looked at.
+	// streamSample is how many connections on goroutines are considered.
 	streamSample = 256
-	// streamsAtOnce bounds how many of them give way in one go: each takes some
-	// milliseconds to see that no request has come meanwhile.
+	// streamsAtOnce bounds how many of them give way in one go: each needs some
+	// milliseconds to make sure that no request has arrived meanwhile.
 	streamsAtOnce = 32
 )
 
@@ -70,7 +70,7 @@ const (
 func (s *Server) streamsGiveWay() bool {
 	s.lock()
 	some := make([]*stream.Conn, 0, min(len(s.streams), streamSample))
-	for c := range s.streams { // begins anywhere
+	for c := range s.streams { // starts at a random one
 		if len(some) == cap(some) {
 			break
 		}

@@ -20,38 +20,38 @@ const defaultGrace = 9 * time.Second
 // Run serves until SIGINT, SIGTERM or the end of ctx, and then stops the
 // server gracefully: it closes the listeners, lets running requests finish for
 // up to grace, and closes what remains. It returns when that is done, so main
-// may return after it.
+// may then return.
 //
 //	if err := chert.Run(context.Background(), srv, 0); err != nil {
 //		log.Fatal(err)
 //	}
 //
-// serve are the calls that serve, each in a goroutine of its own; default
-// srv.ListenAndServe. Any number may listen at the same time:
+// serve are the functions that serve, each called in a goroutine of its own;
+// default srv.ListenAndServe. There may be several:
 //
 //	chert.Run(ctx, srv, 20*time.Second,
 //		srv.ListenAndServe,
 //		func() error { return srv.ListenAndServeTLS("cert.pem", "key.pem") },
 //		func() error { return srv.Serve(unixListener) })
 //
-// A grace of 0 is 9 s, a negative one waits as long as requests take.
+// A grace of 0 means 9 s; a negative one waits for running requests without a bound.
 //
 // The error is nil if every request was answered. If grace ran out it wraps
-// context.DeadlineExceeded; a second signal stops at once, with an error of its
-// own. When one of serve fails, because its address is taken, for instance, the
-// server is closed and that error returned at once. When one returns nil or
+// context.DeadlineExceeded; a second signal stops immediately, with a different
+// error. If one of serve fails, for instance because its address is in use, the
+// server is closed and that error returned immediately. If one returns nil or
 // ErrServerClosed because something else calls Shutdown or Close, Run stops as
 // it does after a signal.
 //
 // The contexts of requests do not derive from ctx and do not end when the
 // server stops, as in net/http: see [Stopping] for handlers that would not
-// return in time, such as streams of events. Hijacked connections are not
-// awaited, nor what RegisterOnShutdown has registered. A SIGINT that the
-// process ignored when it started, as a shell has it for background jobs, stays
-// ignored.
+// return in time, such as event streams. Run waits neither for hijacked
+// connections nor for functions registered with RegisterOnShutdown. A SIGINT
+// that the process ignored when it started, as in a shell's background jobs,
+// stays ignored.
 func Run(ctx context.Context, srv *Server, grace time.Duration, serve ...func() error) error {
-	// Notify drops what the channel has no room for, and the second signal is
-	// the one that counts most.
+	// Notify drops signals for which the channel has no room, and the second
+	// signal is the most important one.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM)
 	if !signal.Ignored(os.Interrupt) {
@@ -61,7 +61,7 @@ func Run(ctx context.Context, srv *Server, grace time.Duration, serve ...func() 
 	return run(ctx, srv, grace, serve, signals)
 }
 
-// run is Run with the signals to act on.
+// run is Run with the given signals.
 func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
 	if srv.stopping.Load() {
 		return ErrServerClosed
@@ -97,8 +97,8 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 		case err := <-stopped:
 			return err
 		case sig := <-signals:
-			// Not the first of all: it may be what has ended ctx, if that is of
-			// signal.NotifyContext.
+			// Not on the very first signal: that may be the one that ended ctx,
+			// if ctx comes from signal.NotifyContext.
 			if seen++; seen > 1 {
 				srv.Close()
 				return fmt.Errorf("chert: second signal (%v), stopped at once: requests were cut off", sig)
@@ -107,16 +107,16 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 	}
 }
 
-// failed reports whether err is another end of serving than was wanted.
+// failed reports whether err is an unintended end of serving.
 func failed(err error) bool { return err != nil && !errors.Is(err, ErrServerClosed) }
 
-// stop shuts the server down, unless something else does that already, and
-// waits for left more results of the calls that serve. When ctx ends first it
-// closes the server.
+// stop shuts the server down, unless something else already does, and waits for
+// left more results of the functions that serve. If ctx ends first it closes
+// the server.
 func (s *Server) stop(ctx context.Context, grace time.Duration, returned <-chan error, left int) (err error) {
 	shutdown := s.Shutdown
 	if s.stopping.Load() {
-		shutdown = s.await // what RegisterOnShutdown has registered runs once
+		shutdown = s.await // functions registered with RegisterOnShutdown run once
 	}
 	err = shutdown(ctx)
 	switch {
@@ -141,21 +141,21 @@ func (s *Server) stop(ctx context.Context, grace time.Duration, returned <-chan 
 
 // Stopping returns a channel that is closed when the server of a request's
 // context ctx has begun to stop, by Shutdown, Close or [Run]. Handlers that
-// would otherwise hold a Shutdown up until its deadline, such as streams of
-// events, wait for it beside the context, which Shutdown does not end:
+// would otherwise delay Shutdown until its deadline, such as event streams,
+// wait for it as well as for the context, which Shutdown does not end:
 //
 //	select {
 //	case event := <-events:
-//	case <-r.Context().Done(): // the client has left
+//	case <-r.Context().Done(): // the client has disconnected
 //		return
 //	case <-chert.Stopping(r.Context()):
 //		return
 //	}
 //
-// When it is closed the listeners are closed, so clients that connect again
-// reach another server. ctx may derive from the request's context. For all
-// others, those of net/http's server included, the channel is nil and blocks
-// for ever. Safe for concurrent use.
+// The listeners are closed before it is, so clients that reconnect reach
+// another server. ctx may derive from the request's context. For any other
+// context, including those of net/http's server, the channel is nil and blocks
+// forever. Safe for concurrent use.
 func Stopping(ctx context.Context) <-chan struct{} {
 	c, _ := ctx.Value(bridge.StoppingKey{}).(<-chan struct{})
 	return c

@@ -4,29 +4,29 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/stream"
 )
 
-// RegisterOnShutdown has f called, in its own goroutine, when Shutdown is.
+// RegisterOnShutdown registers f to be called, in its own goroutine, by Shutdown.
 func (s *Server) RegisterOnShutdown(f func()) {
 	s.lock()
 	defer s.mu.Unlock()
 	s.onShutdown = append(s.onShutdown, f)
 }
 
-// Shutdown stops accepting, closes idle connections, and waits until those
-// that serve a request have answered it. A connection that has sent nothing yet,
-// or a part of a request's head, is given five seconds. If ctx ends first its error is
-// returned, and what still runs goes on running; Close ends it. Hijacked
-// connections are neither closed nor awaited. Handlers may ask for [Stopping].
-// [Run] calls it when a signal comes.
+// Shutdown stops accepting, closes idle connections, and waits until running requests
+// have been answered. A connection that has sent nothing yet, or part of a request's
+// head, gets five seconds. If ctx ends first, its error is returned and the remaining
+// requests keep running; Close ends them. Hijacked connections are neither closed nor
+// awaited. Handlers can watch [Stopping]. [Run] calls Shutdown on a signal.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	err := s.closeListeners()
 	s.lock()
-	s.tellStopping()
+	s.notifyStopping()
 	for _, f := range s.onShutdown {
 		go f()
 	}
@@ -35,15 +35,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		m.Shutdown(ctx) // serves nothing; what was registered on it runs
 	}
 	s.drain()
+	s.shaking.Drain(time.Now().Add(conn.DrainNew))
 	if ended := s.await(ctx); ended != nil {
 		return ended
 	}
 	return err
 }
 
-// tellStopping closes what Stopping gives. The lock is held; listeners are
-// closed, so that clients which come back go elsewhere.
-func (s *Server) tellStopping() {
+// notifyStopping closes the channel that Stopping returns. The lock is held;
+// listeners are closed, so that clients that reconnect reach another server.
+func (s *Server) notifyStopping() {
 	select {
 	case <-s.told:
 	default:
@@ -51,7 +52,7 @@ func (s *Server) tellStopping() {
 	}
 }
 
-// await waits until nothing is served any more, or returns ctx's error.
+// await waits until no connection is served any more, or returns ctx's error.
 func (s *Server) await(ctx context.Context) error {
 	s.lock()
 	s.mu.Unlock()
@@ -63,13 +64,13 @@ func (s *Server) await(ctx context.Context) error {
 	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for told := false; len(s.serving)+len(s.sets)+len(s.streams) > 0 || !told || s.refusals.telling(); {
+	for allReported := false; len(s.serving)+len(s.sets)+len(s.streams) > 0 || !allReported || s.refusals.reporting(); {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if len(s.serving)+len(s.sets)+len(s.streams) == 0 && !told {
-			told = true // the last of it
-			s.tellOmitted()
+		if len(s.serving)+len(s.sets)+len(s.streams) == 0 && !allReported {
+			allReported = true // the last of them
+			s.reportOmitted()
 			continue
 		}
 		s.quiet.Wait()
@@ -77,29 +78,29 @@ func (s *Server) await(ctx context.Context) error {
 	return nil
 }
 
-// Close closes all listeners and connections at once. Handlers that run see
-// their connections fail and their contexts done. Hijacked connections are
-// not closed. It returns the listeners' error, if any.
+// Close closes all listeners and connections at once. The connections of
+// running handlers fail and their contexts are cancelled. Hijacked connections
+// are not closed. It returns the listeners' error, if any.
 func (s *Server) Close() error {
 	s.closing.Store(true)
 	s.stopping.Store(true)
 	err := s.closeListeners()
 	s.lock()
-	s.tellStopping()
+	s.notifyStopping()
 	s.mu.Unlock()
-	s.tellAll(conn.Kill, (*stream.Conn).Kill)
+	s.notifyAll(conn.Kill, (*stream.Conn).Kill)
 	return err
 }
 
 // drain closes idle connections and lets the others end after their request.
-func (s *Server) drain() { s.tellAll(conn.Drain, (*stream.Conn).Drain) }
+func (s *Server) drain() { s.notifyAll(conn.Drain, (*stream.Conn).Drain) }
 
 // closeIdle closes idle connections.
-func (s *Server) closeIdle() { s.tellAll(conn.CloseIdle, (*stream.Conn).CloseIdle) }
+func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, (*stream.Conn).CloseIdle) }
 
-// tellAll tells every connection. Those of the goroutine engine without the
-// lock: to close a net.Conn may take as long as its owner likes.
-func (s *Server) tellAll(what conn.Command, tell func(*stream.Conn)) {
+// notifyAll notifies every connection, those of the goroutine engine without
+// holding the lock: closing a net.Conn may take arbitrarily long.
+func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
 	s.lock()
 	for set := range s.sets {
 		set.broadcast(what)
@@ -107,7 +108,7 @@ func (s *Server) tellAll(what conn.Command, tell func(*stream.Conn)) {
 	streams := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
 	for _, c := range streams {
-		tell(c)
+		notify(c)
 	}
 }
 

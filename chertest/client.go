@@ -29,9 +29,10 @@ func (s *Server) transport(cfg *tls.Config) *http.Transport {
 }
 
 // loopback is a certificate for the loopback addresses and example.com, and
-// its key, which is no secret: whoever trusts it trusts anybody. It is RSA, as
-// httptest's is, since tests choose cipher suites by that, and is read instead
-// of made because making one takes long. Valid until 2084, the root of itself:
+// its key, which is public: a client that trusts it trusts anyone. It is RSA,
+// as httptest's is, since tests choose cipher suites accordingly, and is
+// embedded because generating one takes long. Valid until 2084, the root of
+// itself:
 //
 //	openssl x509 -in chertest/loopback.pem -noout -text
 //

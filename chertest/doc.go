@@ -6,13 +6,13 @@
 //	defer srv.Close()
 //	res, err := srv.Client().Get(srv.URL)
 //
-// It differs from httptest in two things. Config is a *chert.Server, so 0 is
-// a default there and a negative value is none. After StartTLS, Listener is still
-// the plain listener.
+// It differs from httptest in two ways. Config is a *chert.Server, so zero
+// means the default there and a negative value means none. After StartTLS,
+// Listener is still the plain listener.
 //
-// What httptest has beside its Server, such as NewRecorder and NewRequest,
-// needs no server and works for chert's users as it is.
-//
-// It must not know how chert drives a connection: it uses what every user of
-// the root package has. Tests may import it, of this module and of others.
+// The parts of httptest that need no server, such as NewRecorder and NewRequest,
+// work with chert as they are.
 package chertest
+
+// It must not know how chert drives a connection: it uses only the exported API of
+// the root package. Tests may import it, of this module and of others.

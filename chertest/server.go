@@ -23,10 +23,10 @@ type Server struct {
 	// URL is "http://127.0.0.1:port", or https, without a slash at the end.
 	// Empty until the server is started.
 	URL string
-	// Listener is where the server accepts. It may be replaced before Start.
+	// Listener is the listener that the server accepts from. It may be replaced before Start.
 	Listener net.Listener
-	// TLS, if set before StartTLS, is what its configuration is cloned from.
-	// Afterwards it is the configuration in use.
+	// TLS, if set before StartTLS, is cloned as its configuration. Afterwards
+	// it is the configuration in use.
 	TLS *tls.Config
 	// Config may be changed or replaced before Start.
 	Config *chert.Server
@@ -41,8 +41,8 @@ type Server struct {
 	changed sync.Cond // one of the following has; L is &mu once started
 	closed  bool
 	serving bool
-	// conns has every connection that is neither closed nor hijacked. Their
-	// number is what Close waits for.
+	// conns contains every connection that is neither closed nor hijacked.
+	// Close waits until it is empty.
 	conns map[net.Conn]http.ConnState
 }
 
@@ -108,8 +108,8 @@ func (s *Server) StartTLS() {
 	roots.AddCert(s.certificate)
 	s.client = &http.Client{Transport: s.transport(&tls.Config{RootCAs: roots})}
 	s.URL = "https://" + s.Listener.Addr().String()
-	// Not Serve with a TLS listener: that would hide from the server which
-	// socket is below, and so decide for it how to drive the connections.
+	// Not Serve with a TLS listener: that would hide the socket from the
+	// server, which then could not choose its engine.
 	s.Config.TLSConfig = s.TLS
 	s.serve(func() error { return s.Config.ServeTLS(s.Listener, "", "") })
 }
@@ -127,7 +127,7 @@ func (s *Server) serve(run func() error) {
 	s.Config.ConnState = func(c net.Conn, state http.ConnState) { s.note(c, state, hook) }
 	s.serving = true
 	go func() {
-		// The end of the listener is how serving ends; no news.
+		// Serving ends when the listener closes; its error says nothing new.
 		_ = run()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Server) serve(run func() error) {
 }
 
 // note keeps track of the connections. It may run on an event loop, which the
-// lock does not hold up: nobody waits while holding it.
+// lock does not delay: no goroutine waits while holding it.
 func (s *Server) note(c net.Conn, state http.ConnState, hook func(net.Conn, http.ConnState)) {
 	over := state == http.StateClosed || state == http.StateHijacked
 	if !over {
@@ -162,9 +162,9 @@ func (s *Server) note(c net.Conn, state http.ConnState, hook func(net.Conn, http
 }
 
 // Close stops accepting, closes the connections without a request, and blocks
-// until the requests under way have been answered. A hijacked connection is
-// its handler's and is neither closed nor awaited. It also closes the idle
-// connections of the server's client and of http.DefaultTransport.
+// until the requests under way have been answered. A hijacked connection
+// belongs to its handler and is neither closed nor awaited. It also closes the
+// idle connections of the server's client and of http.DefaultTransport.
 func (s *Server) Close() {
 	s.mu.Lock()
 	first := !s.closed
@@ -193,11 +193,11 @@ func (s *Server) Close() {
 		s.changed.Wait()
 	}
 	s.mu.Unlock()
-	// What is left has not come as far as ConnState: TLS handshakes.
+	// The rest has not reached ConnState: TLS handshakes.
 	s.Config.Close()
 }
 
-// complain tells the user of a test that hangs what it hangs on.
+// complain logs the connections that a hanging Close waits for.
 func (s *Server) complain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *Server) CloseClientConnections() {
 	defer s.mu.Unlock()
 	var unused []net.Conn
 	for c, state := range s.conns {
-		// It only asks the server to close and calls nothing back meanwhile.
+		// It only asks the server to close and makes no callback meanwhile.
 		c.Close()
 		if state != http.StateActive {
 			unused = append(unused, c)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 type hf = http.HandlerFunc
@@ -79,12 +80,12 @@ func dial(t *testing.T, addr string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(servertest.Patience))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// ended fails unless the server ends the connection, in whatever way.
+// ended fails unless the server ends the connection, in any way.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
@@ -247,7 +248,7 @@ func TestCloseWaits(t *testing.T) {
 			b, _ := io.ReadAll(res.Body)
 			got <- string(b)
 		}()
-		await(t, entered, "the request")
+		servertest.Await(t, entered, "the request")
 		var over atomic.Bool
 		closed := make(chan struct{})
 		go func() {
@@ -267,8 +268,8 @@ func TestCloseWaits(t *testing.T) {
 			t.Error("Close did not wait")
 		}
 		release <- struct{}{}
-		await(t, closed, "Close")
-		if body := await(t, got, "the response"); body != "late" {
+		servertest.Await(t, closed, "Close")
+		if body := servertest.Await(t, got, "the response"); body != "late" {
 			t.Errorf("got %q", body)
 		}
 	})
@@ -281,12 +282,12 @@ func TestCloseEndsUnused(t *testing.T) {
 		s.onState(func(_ net.Conn, state http.ConnState) { states <- state })
 		s.Start()
 		fresh := dial(t, s.addr())
-		if state := await(t, states, "the first connection"); state != http.StateNew {
+		if state := servertest.Await(t, states, "the first connection"); state != http.StateNew {
 			t.Fatalf("state %v", state)
 		}
 		idle := dial(t, s.addr())
 		io.WriteString(idle, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-		for await(t, states, "the second to be idle") != http.StateIdle {
+		for servertest.Await(t, states, "the second to be idle") != http.StateIdle {
 		}
 		began := time.Now()
 		s.Close()
@@ -298,7 +299,7 @@ func TestCloseEndsUnused(t *testing.T) {
 	})
 }
 
-// A client that has begun a TLS handshake holds up nobody.
+// A client that has begun a TLS handshake delays no other.
 func TestCloseDuringHandshake(t *testing.T) {
 	alike(t, hello, func(t *testing.T, s *side) {
 		s.StartTLS()
@@ -353,11 +354,11 @@ func TestCloseClientConnections(t *testing.T) {
 			t.Fatal(res, err)
 		}
 		io.WriteString(busy, "GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-		await(t, entered, "the request")
+		servertest.Await(t, entered, "the request")
 		s.CloseClientConnections()
 		ended(t, idle)
 		ended(t, busy)
-		await(t, gone, "the request's context")
+		servertest.Await(t, gone, "the request's context")
 		if res, err := s.Client().Get(s.url()); err != nil {
 			t.Errorf("it does not serve any more: %v", err)
 		} else {
@@ -380,7 +381,7 @@ func TestCloseLeavesHijacked(t *testing.T) {
 		s.Start()
 		c := dial(t, s.addr())
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-		mine := await(t, hijacked, "the hijack")
+		mine := servertest.Await(t, hijacked, "the hijack")
 		defer mine.Close()
 		s.CloseClientConnections()
 		s.Close()

@@ -30,7 +30,7 @@ func main() {
 	cancel()
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-	case interrupted: // err only tells what it broke off
+	case interrupted: // err only says what was interrupted
 		fmt.Fprintln(os.Stderr, "lab: interrupted")
 		os.Exit(130)
 	default:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
@@ -54,7 +55,7 @@ func TestAccessLogLines(t *testing.T) {
 		{"long", AccessLogOptions{}, request("GET", "/", "", "User-Agent", long), from + `"GET / HTTP/1.1" 200 5 "-" "` + long[:4096] + `..."`},
 		{"vhost", AccessLogOptions{Format: LogVhostCombined}, request("GET", "http://a.example:8080/", "", "User-Agent", "ua"), "a.example:8080 " + from + `"GET http://a.example:8080/ HTTP/1.1" 200 5 "-" "ua"`},
 		{"vhost without a port", AccessLogOptions{Format: LogVhostCombined}, request("GET", "/", ""), "example.com:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
-		{"vhost behind TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost and TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]"), "[2001:db8::1]:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6 and port", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]:81"), "[2001:db8::1]:81 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"no vhost", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), ""), "-:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
@@ -63,13 +64,13 @@ func TestAccessLogLines(t *testing.T) {
 		{"304", AccessLogOptions{Format: LogCommon}, request("GET", "/304", ""), from + `"GET /304 HTTP/1.1" 304 -`},
 	} {
 		h := direct.HandlerFunc(func(x *direct.Exchange) {
-			switch string(x.Path) {
+			switch string(x.Path()) {
 			case "/404":
 				x.SetStatus(404)
 			case "/304":
 				x.SetStatus(304)
 			case "/id":
-				x.SetField("X-Request-Id", "my-id")
+				x.SetHeader("X-Request-Id", "my-id")
 			}
 			x.WriteString("hello")
 		})
@@ -158,7 +159,7 @@ func TestAccessLogPanic(t *testing.T) {
 	}
 }
 
-// declines is direct but does not answer that way.
+// declines is a direct handler that declines every exchange.
 type declines struct{ http.Handler }
 
 func (declines) ServeDirect(*direct.Exchange) bool { return false }
@@ -179,7 +180,7 @@ func TestAccessLogUser(t *testing.T) {
 	for _, way := range []string{"plain", "direct"} {
 		var out bytes.Buffer
 		l := newTestLog(AccessLogOptions{Format: LogCommon, Output: &out})
-		h := Chain(hello, l.Wrap, Recover(nil), Bearer(BearerOptions{Tokens: map[string]string{"mal lory": "t0ken"}}))
+		h := Chain(hello, l.Wrap, Recover(nil), Must(Bearer(&BearerOptions{Tokens: map[string]string{"mal lory": "t0ken"}})))
 		if r := request("GET", "/", "", "Authorization", "Bearer t0ken"); way == "plain" {
 			plain(h, r)
 		} else {
@@ -191,7 +192,7 @@ func TestAccessLogUser(t *testing.T) {
 	}
 }
 
-// A line that waits is written after a second, and no timer stays behind.
+// A buffered line is written after a second, and no timer remains.
 func TestAccessLogFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out locked
@@ -296,8 +297,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// An Output that panics, behind which somebody recovers, does not keep the
-// requests after it waiting.
+// An Output that panics in a goroutine that recovers does not make later
+// requests wait.
 func TestAccessLogOutputPanics(t *testing.T) {
 	var out strings.Builder
 	broken := true
@@ -324,8 +325,8 @@ func TestAccessLogOutputPanics(t *testing.T) {
 	}
 }
 
-// An Output that stands still holds up those who come when both buffers are
-// full, and nothing is lost when it goes on.
+// An Output that is stuck makes requests wait when both buffers are full, and
+// nothing is lost when it continues.
 func TestAccessLogBackPressure(t *testing.T) {
 	pr, pw := io.Pipe()
 	l := NewAccessLog(&AccessLogOptions{Output: pw, Buffer: 200})
@@ -357,8 +358,8 @@ func TestAccessLogAllocations(t *testing.T) {
 		h := l.Wrap(hello).(direct.Handler)
 		var x direct.Exchange
 		r := request("GET", "/a/b?c", "", "User-Agent", "curl/8.0", "Referer", "http://example.com/")
-		body := direct.Request{Method: "GET", Target: []byte(r.RequestURI), Fields: direct.FieldsOf(r.Header), RemoteAddr: r.RemoteAddr}
-		if n := testing.AllocsPerRun(2000, func() { x.Reset(body); h.ServeDirect(&x); sent(x.Finish()) }); n != 0 {
+		body := wire.Request{Method: "GET", Target: []byte(r.RequestURI), Fields: wire.FieldsOf(r.Header), RemoteAddr: r.RemoteAddr}
+		if n := testing.AllocsPerRun(2000, func() { x.Wire().Reset(body); h.ServeDirect(&x); sent(x.Wire().Finish()) }); n != 0 {
 			t.Errorf("%+v: %v allocations", o, n)
 		}
 		// The plain way: the response writer.
@@ -374,7 +375,7 @@ func TestAccessLogAllocations(t *testing.T) {
 func TestAccessLogServers(t *testing.T) {
 	var out locked
 	l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out})
-	var logged sync.WaitGroup // a server does not wait for who has hijacked
+	var logged sync.WaitGroup // a server does not wait for hijacked connections
 	logs := l.Wrap(hf(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hijack" {
 			c, rw, err := w.(http.Hijacker).Hijack()
@@ -411,16 +412,16 @@ func TestAccessLogServers(t *testing.T) {
 	}
 }
 
-func benchmarkRequest() (*direct.Exchange, direct.Request) {
+func benchmarkRequest() (*direct.Exchange, wire.Request) {
 	h := http.Header{
 		"User-Agent": {"Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"}, "Accept": {"text/html"},
 		"Authorization": {"Bearer 0123456789abcdef0123456789abcdef"},
 	}
 	const remote = "192.0.2.1:1234"
-	peer := direct.PeerOf(remote)
-	return new(direct.Exchange), direct.Request{
+	peer := wire.PeerOf(remote)
+	return new(direct.Exchange), wire.Request{
 		Method: "GET", Target: []byte("/users/17"), Path: []byte("/users/17"), Host: []byte("example.com"),
-		RemoteAddr: remote, Peer: &peer, Fields: direct.FieldsOf(h), Time: direct.Clock(), // as of a loop
+		RemoteAddr: remote, Peer: &peer, Fields: wire.FieldsOf(h), Time: wire.Clock(), // as of a loop
 	}
 }
 
@@ -436,14 +437,14 @@ func BenchmarkAccessLog(b *testing.B) {
 			defer l.Close()
 			h := l.Wrap(nothing).(direct.Handler)
 			x, r := benchmarkRequest()
-			x.Reset(r)
+			x.Wire().Reset(r)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if n%32 == 0 { // as a loop does before it turns to 32 connections
-					x.Time = direct.Clock()
+					x.Wire().SetTime(wire.Clock())
 				}
 				h.ServeDirect(x)
-				x.TakeWatcher().Sent(direct.Delivery{Status: 200, Complete: true})
+				x.Wire().TakeWatcher().Sent(wire.Delivery{Status: 200, Complete: true})
 			}
 		})
 	}
@@ -457,24 +458,4 @@ func BenchmarkAccessLog(b *testing.B) {
 			h.ServeHTTP(w, r)
 		}
 	})
-}
-
-// Each byte at each place is escaped as it is by itself.
-func TestAppendEscaped(t *testing.T) {
-	for c := range 256 {
-		one := string(rune(c))
-		if c > 0x7f {
-			one = string([]byte{byte(c)})
-		}
-		want := one
-		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			want = fmt.Sprintf(`\x%02X`, c)
-		}
-		for at := range 20 {
-			before, after := strings.Repeat("a", at), strings.Repeat("~", 19-at)
-			if got := string(appendEscaped([]byte("x"), before+one+after)); got != "x"+before+want+after {
-				t.Errorf("%q at %d: got %q", one, at, got)
-			}
-		}
-	}
 }

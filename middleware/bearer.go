@@ -2,78 +2,67 @@ package middleware
 
 import (
 	"crypto/subtle"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"net/http"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
 // BearerOptions are the options of Bearer.
 type BearerOptions struct {
-	// Tokens are the accepted tokens by the name of their holder, which handlers
-	// and the access log get as User. There must be at least one. To replace a
+	// Tokens are the accepted tokens by the name of their holder, which UserOf
+	// and the access log give. There must be at least one. To replace a
 	// client's token, list the old and the new one by two names. Tokens should be
 	// long and random; they are not passwords.
 	Tokens map[string]string
-	// Realm is sent in WWW-Authenticate. Default "api".
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
 	Realm string
 }
 
-// Bearer admits requests with one of some fixed tokens in Authorization (RFC 6750
-// section 2.1). The others are answered 401 with WWW-Authenticate, or 400 if they
-// have several credentials.
+// Bearer admits requests with one of some fixed tokens in Authorization (RFC
+// 6750 section 2.1). Others get 401 with WWW-Authenticate, or 400 if they have
+// several credentials.
 //
-// Tokens are compared in constant time (crypto/subtle), after a lookup by a hash
-// under a random seed: how long it takes reveals neither a token nor how much of one
-// was right. Tokens in the query or in a form are ignored: they would appear in
-// logs.
+// Tokens are compared in constant time (crypto/subtle), after a lookup by a
+// hash under a random seed: the time of the response reveals neither a token
+// nor how much of one was right. Tokens in the query or in a form are ignored:
+// they would appear in logs.
 //
-// Bearer panics if there are no tokens, since every request would be refused, if a
+// It is an error if there are no tokens, since every request would be refused, if a
 // token does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
-func Bearer(o BearerOptions) func(http.Handler) http.Handler {
-	auth, err := wrap.NewAuth(or(o.Realm, "api"))
+func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
+	opt := options(o)
+	auth, err := wrap.NewAuth(opt.Realm)
 	if err != nil {
-		panic("middleware: Bearer: " + err.Error())
+		return nil, fmt.Errorf("middleware: Bearer: Realm: %w", err)
 	}
-	if len(o.Tokens) == 0 {
-		panic("middleware: Bearer: no Tokens, so every request would be refused; set BearerOptions.Tokens, a token by its owner's name")
+	if len(opt.Tokens) == 0 {
+		return nil, errors.New("middleware: Bearer: Tokens: there are none, so every request would be refused")
 	}
 	auth.Known = true
-	b := &bearer{auth: auth, seed: maphash.MakeSeed()}
-	for name, token := range o.Tokens {
+	b := &bearer{seed: maphash.MakeSeed()}
+	for name, token := range opt.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
-			panic("middleware: Bearer: the token of " + name + " could never be sent: RFC 6750 section 2.1 has its syntax")
+			return nil, fmt.Errorf("middleware: Bearer: Tokens: the token of %q could never be sent: RFC 6750 section 2.1 has its syntax", name)
 		}
 		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				token, refused := b.auth.Plain(r)
-				if refused == nil {
-					if name := b.find(token); name != nil {
-						wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
-						return
-					}
-					refused = b.auth.Invalid
-				}
-				refusal.Plain(w, r, refused)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				token, refused := b.auth.Direct(x)
-				if refused == nil {
-					if name := b.find(token); name != nil {
-						wrap.SetUser(x, name)
-						return next.ServeDirect(x)
-					}
-					refused = b.auth.Invalid
-				}
-				refusal.Direct(x, refused)
-				return true
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		token, refused := auth.Token(c.Fields())
+		if refused != nil {
+			return c.Refuse(refused)
+		}
+		name := b.find(token)
+		if name == nil {
+			return c.Refuse(auth.Invalid)
+		}
+		c.SetUser(name)
+		return filter.Pass
+	}), nil
 }
 
 // A holder is a client that has a token.
@@ -84,7 +73,6 @@ type holder struct {
 }
 
 type bearer struct {
-	auth *wrap.Auth
 	// A token is found by its hash, then compared. The seed is random, so that the
 	// time of the search reveals nothing about the tokens.
 	seed    maphash.Seed

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/chert-http/chert/ratelimit"
 )
 
 func TestBearer(t *testing.T) {
-	mw := Bearer(BearerOptions{Tokens: map[string]string{"old": "aZ09-._~+/==", "new": "second"}, Realm: `a "b"`})
-	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(User(x)) })
+	mw := Must(Bearer(&BearerOptions{Tokens: map[string]string{"old": "aZ09-._~+/==", "new": "second"}, Realm: `a "b"`}))
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(UserOf(x)) })
 	const missing, invalid, several = `Bearer realm="a \"b\""`, `Bearer realm="a \"b\"", error="invalid_token"`, `Bearer realm="a \"b\"", error="invalid_request"`
 	for _, tt := range []struct {
 		name      string
@@ -49,25 +50,22 @@ func TestBearer(t *testing.T) {
 			}
 		})
 	}
-	for _, o := range []BearerOptions{{}, {Tokens: map[string]string{}}} {
-		if !panics(func() { Bearer(o) }) {
-			t.Error("no tokens, which would lock everybody out, are taken")
-		}
+	for _, o := range []*BearerOptions{nil, {}, {Tokens: map[string]string{}}} {
+		mw, err := Bearer(o)
+		refused(t, mw, err, "middleware: Bearer: Tokens: ")
 	}
 	for _, token := range []string{"", "=", "a b", "a\n", "ä"} {
-		if !panics(func() { Bearer(BearerOptions{Tokens: map[string]string{"x": token}}) }) {
-			t.Errorf("%q is taken", token)
-		}
+		mw, err := Bearer(&BearerOptions{Tokens: map[string]string{"x": token}})
+		refused(t, mw, err, `middleware: Bearer: Tokens: the token of "x" `)
 	}
-	if !panics(func() { Bearer(BearerOptions{Tokens: map[string]string{"x": "y"}, Realm: "a\r\nb"}) }) {
-		t.Error("the realm is taken")
-	}
+	none, err := Bearer(&BearerOptions{Tokens: map[string]string{"x": "y"}, Realm: "a\r\nb"})
+	refused(t, none, err, "middleware: Bearer: Realm: ")
 }
 
 // A token is let in if all of it is right, whatever the number and length of tokens.
 func TestBearerTokens(t *testing.T) {
 	t.Parallel()
-	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(User(x)) })
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(UserOf(x)) })
 	long := strings.Repeat("l", 64)
 	for name, tokens := range map[string][]string{
 		"one": {"a"}, "words": {"12345678", "1234567", "123456789", "1234567890123456"}, "64 bytes": {long, long[1:]}, "65 bytes": {long + "x", long, "a"},
@@ -79,7 +77,7 @@ func TestBearerTokens(t *testing.T) {
 			o.Tokens["of "+token] = token
 			all = append(all, token, token+"x", "x"+token, token[1:], token[:len(token)-1], strings.ToUpper(token), token+"\x00", token+"\x00\x00\x00\x00\x00\x00\x00\x00", token+"=", strings.Repeat(token, 2))
 		}
-		h := Bearer(o)(echo)
+		h := Must(Bearer(&o))(echo)
 		for _, token := range append(all, "", "\x00", strings.Repeat("z", 1000)) {
 			want := ""
 			if slices.Contains(tokens, token) {
@@ -91,7 +89,7 @@ func TestBearerTokens(t *testing.T) {
 		}
 	}
 	// Of several names with the same token one has it.
-	a, _ := directly(t, Bearer(BearerOptions{Tokens: map[string]string{"a": "t", "b": "t", "c": "t", "d": "t", "e": "t"}})(echo), request("GET", "/", "", "Authorization", "Bearer t"))
+	a, _ := directly(t, Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "t", "b": "t", "c": "t", "d": "t", "e": "t"}}))(echo), request("GET", "/", "", "Authorization", "Bearer t"))
 	if a.Status != 200 || len(a.Body) != 1 || a.Body < "a" || a.Body > "e" {
 		t.Errorf("the same token: got %d %q", a.Status, a.Body)
 	}
@@ -101,9 +99,9 @@ func TestBearerTokens(t *testing.T) {
 // for: logger, limiter, auth, handler.
 func chain(o AccessLogOptions) (*AccessLog, direct.Handler) {
 	l := NewAccessLog(&o)
-	auth := Bearer(BearerOptions{Tokens: map[string]string{"a": "0123456789abcdef0123456789abcdef", "b": "fedcba9876543210fedcba9876543210"}})
+	auth := Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "0123456789abcdef0123456789abcdef", "b": "fedcba9876543210fedcba9876543210"}}))
 	answer := direct.NewResponse(200, http.Header{"Content-Type": {"application/json"}}, []byte(`{"id":17}`))
-	limit := RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1e7, Per: time.Second, Burst: 1e9}}}})
+	limit := ratelimit.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1e7, Per: time.Second, Burst: 1e9}}}}))
 	return l, Chain(answer, l.Wrap, limit, auth).(direct.Handler)
 }
 
@@ -115,16 +113,16 @@ func TestChainAllocations(t *testing.T) {
 	defer l.Close()
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(2000, func() {
-		r.Time = direct.Clock()
-		x.Reset(r)
+		r.Time = wire.Clock()
+		x.Wire().Reset(r)
 		if !h.ServeDirect(x) {
 			t.Error("not answered")
 		}
-		a := x.Finish()
+		a := x.Wire().Finish()
 		if a.Status != 200 {
 			t.Error("not let in")
 		}
-		a.Watcher.Sent(direct.Delivery{Status: 200, Complete: true})
+		a.Watcher.Sent(wire.Delivery{Status: 200, Complete: true})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -143,11 +141,11 @@ func BenchmarkChain(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if n%32 == 0 { // as a loop does before it turns to 32 connections
-					r.Time = direct.Clock()
+					r.Time = wire.Clock()
 				}
-				x.Reset(r)
+				x.Wire().Reset(r)
 				h.ServeDirect(x)
-				x.TakeWatcher().Sent(direct.Delivery{Status: 200, Complete: true})
+				x.Wire().TakeWatcher().Sent(wire.Delivery{Status: 200, Complete: true})
 			}
 		})
 	}

@@ -8,60 +8,55 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
 var tooLarge = statusText(http.StatusRequestEntityTooLarge)
 
-// BodyLimit lets requests have a body of at most max bytes. One that says that
+// BodyLimitOptions are the options of BodyLimit.
+type BodyLimitOptions struct {
+	// MaxSize is the largest body that a request may have, in bytes. Default 1 MiB;
+	// negative: no limit.
+	MaxSize int64
+}
+
+// BodyLimit lets requests have a body of at most MaxSize bytes. One that says that
 // it has more is answered 413 before its handler. Another is cut off there: the
 // handler's Read gives an *http.MaxBytesError, and the connection ends with the
 // answer, which is the handler's to choose. One that does not read its body
 // answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
-// length is not told, nobody has counted more. It panics if max is negative.
-func BodyLimit(max int64) func(http.Handler) http.Handler {
+// length is not told, nobody has counted more.
+func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
+	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {
-		panic("middleware: BodyLimit: max is negative")
+		return func(next http.Handler) http.Handler { return next }
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				switch {
-				case r.ContentLength > max:
-					refusal.Plain(w, r, tooLarge)
-					return
-				case r.ContentLength != 0 && r.Body != nil:
-					wrap.Serve(next, w, r, limitBody(w, r, max))
-				default:
-					next.ServeHTTP(w, r)
-				}
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				if int64(len(x.Body)) > max {
-					refusal.Direct(x, tooLarge)
-					return true
-				}
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		if c.BodyLength() > max {
+			return c.Refuse(tooLarge)
+		}
+		if w, r := c.Plain(); r != nil && r.ContentLength != 0 && r.Body != nil {
+			c.SetPlain(w, limitBody(w, r, max))
+		}
+		return filter.Pass
+	})
 }
 
 // limitedBody is a body of which max bytes can be read.
 type limitedBody struct {
-	io.ReadCloser // http.MaxBytesReader's, which tells nobody
+	io.ReadCloser // http.MaxBytesReader's, whose limit is not reported to the server
 	w             http.ResponseWriter
-	outer         *limitedBody // of a BodyLimit around, perhaps nil
+	outer         *limitedBody // of an outer BodyLimit, or nil
 	told          bool
-	// t is the innermost Timeout on either side of BodyLimit: while it sends its
-	// 504, nobody else may touch w.
+	// t is the innermost Timeout on either side of BodyLimit: while it sends
+	// its 504, no other goroutine may use w.
 	t atomic.Pointer[timed]
 }
 
 type limitKey struct{} // of the innermost *limitedBody, in a request's context
 
-// limitBody is r with a body that is limited.
+// limitBody returns r with a body that is limited.
 func limitBody(w http.ResponseWriter, r *http.Request, max int64) *http.Request {
 	b := &limitedBody{ReadCloser: http.MaxBytesReader(nil, r.Body, max), w: w}
 	b.outer, _ = r.Context().Value(limitKey{}).(*limitedBody)
@@ -71,7 +66,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, max int64) *http.Request 
 	return r
 }
 
-// guards makes t the one that the limits of r's body tell.
+// guards makes the limits of r's body report to t.
 func (t *timed) guards(r *http.Request) {
 	b, _ := r.Context().Value(limitKey{}).(*limitedBody)
 	for ; b != nil; b = b.outer {
@@ -96,13 +91,14 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tellServer makes net/http's server end the connection with the answer, as
-// http.MaxBytesHandler does: by one byte that is too much, there is no other way.
+// tellServer makes net/http's server end the connection with the response, as
+// http.MaxBytesHandler does. The only way is to exceed a limit by one byte.
 func tellServer(w http.ResponseWriter) {
 	http.MaxBytesReader(wrap.Innermost(w), io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-// timedOf is the innermost Timeout that w is inside of, nil if there is none.
+// timedOf returns the innermost Timeout that w is inside of, nil if there is
+// none.
 func timedOf(w http.ResponseWriter) *timed {
 	for {
 		switch t := w.(type) {
@@ -119,8 +115,8 @@ func timedOf(w http.ResponseWriter) *timed {
 	}
 }
 
-// tellTooLarge makes the connection end with the answer, unless that is a 504,
-// which sees to it.
+// tellTooLarge makes the connection end with the response, unless that is a
+// 504, which does so by itself.
 func (t *timed) tellTooLarge() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

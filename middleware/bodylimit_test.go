@@ -12,8 +12,8 @@ import (
 )
 
 func TestBodyLimit(t *testing.T) {
-	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body) })
-	ways(t, BodyLimit(5), echo, func(t *testing.T, do func(r *http.Request) answer) {
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.Write(x.Body()) })
+	ways(t, BodyLimit(&BodyLimitOptions{MaxSize: 5}), echo, func(t *testing.T, do func(r *http.Request) answer) {
 		for body, status := range map[string]int{"": 200, "12345": 200, "123456": 413} {
 			a := do(request("POST", "/", body))
 			if a.Status != status || status == 200 && a.Body != body {
@@ -22,19 +22,22 @@ func TestBodyLimit(t *testing.T) {
 		}
 	})
 	called := false
-	h := BodyLimit(5)(hf(func(w http.ResponseWriter, r *http.Request) { called = true }))
+	h := BodyLimit(&BodyLimitOptions{MaxSize: 5})(hf(func(w http.ResponseWriter, r *http.Request) { called = true }))
 	if a := plain(h, request("POST", "/", "123456")); a.Status != 413 || called {
 		t.Errorf("the handler was called, got %v", a)
 	}
-	if !panics(func() { BodyLimit(-1) }) {
-		t.Error("a negative limit is taken")
-	}
-	if a := plain(BodyLimit(0)(plainHello), request("GET", "/", "")); a.Status != 200 {
-		t.Errorf("got %v", a)
+	for _, tt := range []struct {
+		o      *BodyLimitOptions
+		size   int
+		status int
+	}{{nil, 1 << 20, 200}, {nil, 1<<20 + 1, 413}, {&BodyLimitOptions{}, 1<<20 + 1, 413}, {&BodyLimitOptions{MaxSize: -1}, 1<<20 + 1, 200}} {
+		if a := plain(BodyLimit(tt.o)(plainHello), request("POST", "/", strings.Repeat("x", tt.size))); a.Status != tt.status {
+			t.Errorf("%+v: a body of %d bytes: got %v", tt.o, tt.size, a)
+		}
 	}
 }
 
-// A body whose length is not said is cut, also behind other writers.
+// A body of unknown length is cut, also inside of other writers.
 func TestBodyLimitChunked(t *testing.T) {
 	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -44,7 +47,7 @@ func TestBodyLimitChunked(t *testing.T) {
 			return
 		}
 		fmt.Fprint(w, len(b))
-	}), Recover(nil), BodyLimit(1000))
+	}), Recover(nil), BodyLimit(&BodyLimitOptions{MaxSize: 1000}))
 	servers(t, h, func(t *testing.T, url string, c *http.Client) {
 		for n, want := range map[int]string{1000: "200 1000", 1001: "413 cut\n"} {
 			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
@@ -62,7 +65,7 @@ func TestBodyLimitChunked(t *testing.T) {
 
 // So is one to a direct handler that comes by the plain way.
 func TestBodyLimitDirectHandler(t *testing.T) {
-	h := BodyLimit(1000)(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body)) }))
+	h := BodyLimit(&BodyLimitOptions{MaxSize: 1000})(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body())) }))
 	servers(t, h, func(t *testing.T, url string, c *http.Client) {
 		for n, want := range map[int]string{1000: "200 1000", 1001: "413 Request Entity Too Large\n"} {
 			res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))

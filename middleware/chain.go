@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 )
 
-// Chain puts middleware around h; the first is the outermost.
+// Chain wraps h in middleware; the first is the outermost.
 func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.Handler {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		h = middleware[i](h)
@@ -15,15 +16,22 @@ func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.H
 	return h
 }
 
-// Values is where middleware leaves what handlers may want to know: the context
-// of an http.Request, or a *direct.Exchange.
-type Values interface{ Value(key any) any }
+// UserOf returns the name of the authenticated client, as Bearer, jwt and basicauth
+// set it, "" if there is none. v is the context of a request, or a *direct.Exchange.
+func UserOf(v filter.Values) string { return user.Of(v) }
 
-// User is the name of who asks, as Bearer, jwt and basicauth have found it out;
-// "" outside of them.
-func User(v Values) string { return wrap.User(v) }
+// Must returns v, and panics if err is not nil. It is for middleware with constant
+// options, of this package and others:
+//
+//	middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}}))
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
-// or is v, or def if v is zero.
+// or returns v, or def if v is zero.
 func or[T comparable](v, def T) T {
 	var zero T
 	if v == zero {
@@ -32,7 +40,7 @@ func or[T comparable](v, def T) T {
 	return v
 }
 
-// options is *o, or the zero value.
+// options returns *o, or the zero value.
 func options[T any](o *T) (t T) {
 	if o != nil {
 		t = *o
@@ -40,7 +48,7 @@ func options[T any](o *T) (t T) {
 	return t
 }
 
-// statusText is an answer of text, the same for all.
+// statusText is a fixed response with the status as text.
 func statusText(status int, fields ...string) *direct.Response {
 	h := http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},

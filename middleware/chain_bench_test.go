@@ -23,9 +23,9 @@ func (reused) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, 
 func BenchmarkPlainChain(b *testing.B) {
 	l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: discard{}})
 	defer l.Close()
-	auth := Bearer(BearerOptions{Tokens: map[string]string{"a": "0123456789abcdef0123456789abcdef"}})
-	limit := RateLimit(&ratelimit.Options{NoFields: true, Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1e7, Per: 1e9, Burst: 1e9}}}})
-	h := Chain(plainHello, l.Wrap, Recover(nil), RequestID(nil), limit, auth, BodyLimit(1<<20), Compress(nil))
+	auth := Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "0123456789abcdef0123456789abcdef"}}))
+	limit := ratelimit.Must(ratelimit.New(&ratelimit.Options{NoFields: true, Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1e7, Per: 1e9, Burst: 1e9}}}}))
+	h := Chain(plainHello, l.Wrap, Recover(nil), RequestID(nil), limit, auth, BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20}), Must(Compress(nil)))
 	r := httptest.NewRequest("GET", "/users/17", nil)
 	r.Header.Set("Authorization", "Bearer 0123456789abcdef0123456789abcdef")
 	w := reused{http.Header{}}

@@ -1,12 +1,13 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/field"
@@ -15,19 +16,20 @@ import (
 
 // CompressOptions are the options of Compress.
 type CompressOptions struct {
-	// Codings are what is offered, the best first: "zstd", "br", "gzip"; nil: all,
-	// in this order. zstd takes half the time of gzip or less for results about a
-	// tenth longer, shorter for JSON. The client's quality values come before it.
+	// Codings are the codings to offer, the best first: "zstd", "br", "gzip";
+	// nil: all, in this order. zstd takes half the time of gzip or less for
+	// results about a tenth longer, shorter for JSON. The client's quality
+	// values take precedence.
 	Codings []string
-	// MinSize is the smallest answer that is compressed, in bytes; 0: 1024;
-	// negative: all. An answer that is flushed before it has come so far is
+	// MinSize is the smallest answer that is compressed, in bytes. Default 1024;
+	// negative: no limit. An answer that is flushed before it has come so far is
 	// compressed all the same: it streams.
 	MinSize int
 	// Types reports whether a media type, which may have parameters, is to be
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
 	// MaxEncoders is how many answers may be compressed at the same time, in all
-	// handlers that one Compress is put around; 0: 128; negative: no limit.
+	// handlers that one Compress is put around. Default 128; negative: no limit.
 	// Answers beyond it are sent uncompressed, with Vary. An encoder takes about
 	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
 	// until the handler returns: as long as a stream of events lasts, and as long
@@ -48,7 +50,7 @@ type compress struct {
 	live    atomic.Int64
 }
 
-// enter takes a place for an encoder, if there is one. leave gives it back.
+// enter takes a slot for an encoder, if there is one. leave returns it.
 func (c *compress) enter() bool {
 	if c.live.Add(1) <= c.max || c.max < 0 {
 		return true
@@ -59,34 +61,41 @@ func (c *compress) enter() bool {
 
 func (c *compress) leave() { c.live.Add(-1) }
 
-var compressors atomic.Int64 // to tell apart what each has derived
+var compressors atomic.Int64 // distinguishes the Responses that each has derived
 
-// Compress compresses answers with the coding that the client likes best (RFC
-// 9110 section 12.5.3): zstd, br or gzip. What is small, is not text, has a
-// Content-Encoding already, is a part (206), or says "Cache-Control: no-transform"
-// is left as it is. Flush sends all that was written until then, so streams of
-// events work.
+// Compress compresses responses with the coding that the client prefers (RFC
+// 9110 section 12.5.3): zstd, br or gzip. Responses that are small, are not
+// text, have a Content-Encoding already, are a part (206), or have
+// "Cache-Control: no-transform" are not changed. Flush sends everything written
+// so far, so streams of events work.
 //
-// An answer that is compressed loses Content-Length and Accept-Ranges, and its
-// ETag becomes weak: it names several representations. A 304 has the tag of the
-// answer that the client has by its If-None-Match. Vary has Accept-Encoding
-// where it matters. HEAD is answered with the fields of GET, as far as they can
-// be known without the body.
+// A compressed response loses Content-Length and Accept-Ranges, and its ETag
+// becomes weak, because it names several representations. A 304 has the tag of
+// the response that the client's If-None-Match names. Vary has Accept-Encoding
+// where it matters. HEAD gets the fields of GET, as far as they can be known
+// without the body.
 //
-// Compressing tells about secrets (BREACH): in a page that has a secret (a token
-// against forged requests) and something that an attacker chooses (a search
-// word), the length of the answer says when the two agree, letter by letter.
-// TLS does not hide it. Do not compress such pages, or mask the secret anew in
-// each answer.
+// A request that a direct.Handler answers with a file to be compressed is served
+// again on the plain way. Everything inside Compress then sees it twice: limits,
+// which would charge it twice, belong outside.
 //
-// An encoder takes about a MiB for as long as its answer is being written. See
-// CompressOptions.MaxEncoders for the bound on all of them.
+// Compression can leak secrets (BREACH): if a page has a secret (a token
+// against forged requests) and text that an attacker chooses (a search word),
+// the length of the response reveals when the two agree, letter by letter. TLS
+// does not hide it. Do not compress such pages, or mask the secret differently
+// in each response.
 //
 // On the direct way a direct.Response is compressed once and kept with it.
 // Answers written by a handler are compressed each time, and are not on the
 // direct way if they are files.
-func Compress(o *CompressOptions) func(http.Handler) http.Handler {
-	return newCompress(options(o)).around
+//
+// It is an error if one of Codings is not known.
+func Compress(o *CompressOptions) (func(http.Handler) http.Handler, error) {
+	c, err := newCompress(options(o))
+	if err != nil {
+		return nil, err
+	}
+	return c.around, nil
 }
 
 // around is the middleware.
@@ -95,7 +104,7 @@ func (c *compress) around(next http.Handler) http.Handler {
 		func(w http.ResponseWriter, r *http.Request) {
 			a := &compressing{
 				c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
-				head: r.Method == http.MethodHead, asked: direct.FieldsOf(r.Header),
+				head: r.Method == http.MethodHead, asked: wire.FieldsOf(r.Header),
 			}
 			returned := false
 			defer func() { a.Writer.End(returned) }()
@@ -105,7 +114,7 @@ func (c *compress) around(next http.Handler) http.Handler {
 		c.serveDirect)
 }
 
-func newCompress(o CompressOptions) *compress {
+func newCompress(o CompressOptions) (*compress, error) {
 	c := &compress{min: or(o.MinSize, 1024), types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders))}
 	if c.types == nil {
 		c.types = coding.Compressible
@@ -121,7 +130,7 @@ func newCompress(o CompressOptions) *compress {
 			}
 		}
 		if i == coding.Identity {
-			panic("middleware: Compress: unknown coding " + strconv.Quote(name))
+			return nil, fmt.Errorf("middleware: Compress: Codings: %q is not known; there are zstd, br and gzip", name)
 		}
 		c.prefer, c.offered = append(c.prefer, i), c.offered.With(i)
 	}
@@ -129,11 +138,12 @@ func newCompress(o CompressOptions) *compress {
 	for i := range c.keys {
 		c.keys[i] = "compress " + id + " " + strconv.Itoa(i)
 	}
-	return c
+	return c, nil
 }
 
-// choose is the coding for a client. One that refuses identity, and knows no
-// other, gets it all the same: any answer is better than none.
+// choose returns the coding for a client. A client that refuses identity, and
+// knows no coding of ours, gets identity all the same: any response is better
+// than none.
 func (c *compress) choose(accept []byte) coding.Coding {
 	if len(accept) == 0 {
 		return coding.Identity
@@ -142,7 +152,7 @@ func (c *compress) choose(accept []byte) coding.Coding {
 	return chosen
 }
 
-// header is http.Header, or an exchange's.
+// header is an http.Header, or the fields of an exchange.
 type header interface {
 	Get(name string) string
 	Values(name string) []string
@@ -151,7 +161,8 @@ type header interface {
 	Del(name string)
 }
 
-// codable reports whether the fields let an answer be coded, but for its type.
+// codable reports whether the fields permit coding a response, apart from its
+// type.
 func (c *compress) codable(status int, h header) bool {
 	switch {
 	case status == http.StatusSwitchingProtocols, status == http.StatusNoContent, status == http.StatusNotModified,
@@ -165,7 +176,7 @@ func (c *compress) codable(status int, h header) bool {
 	return !strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-transform")
 }
 
-// mark changes the fields of an answer that is coded.
+// mark changes the fields of a coded response.
 func mark(h header, c coding.Coding) {
 	vary(h)
 	h.Set("Content-Encoding", c.Token())
@@ -182,7 +193,7 @@ func weaken(h header) {
 	}
 }
 
-// vary says that the answer would be another with another Accept-Encoding.
+// vary adds Accept-Encoding to Vary.
 func vary(h header) {
 	for _, v := range h.Values("Vary") {
 		if v == "*" || field.HasToken(v, "Accept-Encoding") {
@@ -194,17 +205,18 @@ func vary(h header) {
 
 // unmodified completes a 304, whose fields must be those of the 200 (RFC 9110
 // section 15.4.5), which is not known.
-func unmodified(h header, c coding.Coding, asked direct.Fields) {
+func unmodified(h header, c coding.Coding, asked wire.Fields) {
 	vary(h)
 	if weakens(h.Get("Etag"), c, asked) {
 		weaken(h)
 	}
 }
 
-// weakens reports whether a 304's tag is made weak. The client tells which
-// answer it has: a coded one came with the weak tag, another with the handler's.
-// If it names neither it is made weak: a strong tag that is not the stored
-// answer's keeps a cache from using the 304 (RFC 9111 section 4.3.4).
-func weakens(tag string, c coding.Coding, asked direct.Fields) bool {
+// weakens reports whether a 304's tag is made weak. The client names the
+// response that it has: a coded one came with the weak tag, an uncoded one with
+// the handler's. If it names neither, the tag is made weak: a strong tag that
+// is not the stored response's keeps a cache from using the 304 (RFC 9111
+// section 4.3.4).
+func weakens(tag string, c coding.Coding, asked wire.Fields) bool {
 	return c != coding.Identity && (!cond.Named(asked, tag) || cond.Named(asked, "W/"+tag))
 }

@@ -18,9 +18,9 @@ import (
 // attackReaders is how many clients of TestCompressAttack ask and do not read.
 const attackReaders = 200
 
-// What clients cost that ask for a compressed answer and do not read it. It
-// measures and asserts nothing of the figure, so it runs only if CHERT_ATTACK is
-// set:
+// The cost of clients that ask for a compressed response and do not read it. It
+// measures and asserts nothing of the figure, so it runs only if CHERT_ATTACK
+// is set:
 //
 //	CHERT_ATTACK=1 go test -run CompressAttack -v ./middleware
 func TestCompressAttack(t *testing.T) {
@@ -34,7 +34,7 @@ func TestCompressAttack(t *testing.T) {
 
 func attackCompress(t *testing.T, name string) {
 	var whole atomic.Bool
-	s := chertest.NewServer(Compress(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+	s := chertest.NewServer(Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		// Hexadecimal digits of noise: half as long when they are compressed, so
 		// sockets fill soon.
@@ -72,7 +72,7 @@ func attackCompress(t *testing.T, name string) {
 		last = max(last, now)
 	}
 	if whole.Load() {
-		t.Error("an answer went out whole: nothing was stalled")
+		t.Error("a response was sent whole: nothing was stalled")
 	}
 	t.Logf("%s: %d readers that do not read: heap %d MiB more, %d KiB each", name, attackReaders, (last-before)>>20, (last-before)>>10/attackReaders)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/chert-http/chert/internal/rfc/coding"
 )
 
-// Answers beyond MaxEncoders are sent as they are, and a place comes back
-// however a handler ends.
+// Responses beyond MaxEncoders are sent uncompressed, and an encoder is
+// released however a handler ends.
 func TestCompressMaxEncoders(t *testing.T) {
 	t.Parallel()
 	const most = 2
 	for _, name := range []string{"gzip", "br", "zstd"} {
-		c := newCompress(CompressOptions{MaxEncoders: most})
+		c := Must(newCompress(CompressOptions{MaxEncoders: most}))
 		h := newHeld()
 		mw := c.around(hf(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
@@ -80,10 +80,10 @@ func TestCompressMaxEncodersDirect(t *testing.T) {
 		max  int
 		want string
 	}{{1, ""}, {2, "gzip"}, {-1, "gzip"}} {
-		c := newCompress(CompressOptions{MaxEncoders: tt.max})
+		c := Must(newCompress(CompressOptions{MaxEncoders: tt.max}))
 		c.enter() // another
 		h := c.around(direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain")
+			x.SetHeader("Content-Type", "text/plain")
 			x.WriteString(page)
 		}))
 		a, ok := directly(t, h, request("GET", "/", "", "Accept-Encoding", "gzip"))
@@ -99,7 +99,7 @@ func TestCompressMaxEncodersDirect(t *testing.T) {
 // A connection that was taken over holds no encoder.
 func TestCompressMaxEncodersHijack(t *testing.T) {
 	t.Parallel()
-	c := newCompress(CompressOptions{})
+	c := Must(newCompress(CompressOptions{}))
 	a := &compressing{c: c, coding: coding.Gzip}
 	w := a.Init(hijackable{httptest.NewRecorder()}, a)
 	w.Header().Set("Content-Type", "text/plain")

@@ -7,19 +7,20 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// exchangeHeader are the fields of an answer on the direct way, as a header.
-type exchangeHeader struct{ x *direct.Exchange }
+// exchangeHeader is a header of the fields of a response on the direct way.
+type exchangeHeader struct{ x *wire.Exchange }
 
-func (e exchangeHeader) Get(name string) string { return e.x.GetField(name) }
-func (e exchangeHeader) Set(name, value string) { e.x.SetField(name, value) }
-func (e exchangeHeader) Add(name, value string) { e.x.AddField(name, value) }
-func (e exchangeHeader) Del(name string)        { e.x.DelField(name) }
+func (e exchangeHeader) Get(name string) string { return e.x.GetHeader(name) }
+func (e exchangeHeader) Set(name, value string) { e.x.SetHeader(name, value) }
+func (e exchangeHeader) Add(name, value string) { e.x.AddHeader(name, value) }
+func (e exchangeHeader) Del(name string)        { e.x.DelHeader(name) }
 
-// Values is of a canonical name.
+// Values expects a canonical name.
 func (e exchangeHeader) Values(name string) (values []string) {
 	for f := range e.x.AnswerFields {
 		if f.Name == name {
@@ -29,11 +30,12 @@ func (e exchangeHeader) Values(name string) (values []string) {
 	return values
 }
 
-func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
-	if !next.ServeDirect(x) {
+func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
+	if !next.ServeDirect(dx) {
 		return false
 	}
-	chosen := c.choose(field.Joined(x.Fields, "Accept-Encoding"))
+	x := dx.Wire()
+	chosen := c.choose(field.Joined(x.Fields(), "Accept-Encoding"))
 	if r := x.Ready(); r != nil && !x.HasFile() {
 		c.sendDerived(x, r, chosen)
 		return true
@@ -42,20 +44,20 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 	size := x.Size()
 	switch {
 	case x.Status() == http.StatusNotModified:
-		unmodified(h, chosen, x.Fields)
+		unmodified(h, chosen, x.Fields())
 		return true
 	case size < int64(c.min) || size == 0 || !c.codable(x.Status(), h):
 		return true
 	case x.HasFile():
-		if x.GetField("Content-Type") == "" || c.types(x.GetField("Content-Type")) {
-			x.Withdraw() // the plain way reads and codes it
+		if x.GetHeader("Content-Type") == "" || c.types(x.GetHeader("Content-Type")) {
+			x.Discard() // the plain way reads and codes it
 			return false
 		}
 		return true
-	case x.GetField("Content-Type") == "":
-		x.SetField("Content-Type", http.DetectContentType(x.Content()))
+	case x.GetHeader("Content-Type") == "":
+		x.SetHeader("Content-Type", http.DetectContentType(x.AnswerBody()))
 	}
-	if !c.types(x.GetField("Content-Type")) {
+	if !c.types(x.GetHeader("Content-Type")) {
 		return true
 	}
 	vary(h)
@@ -67,8 +69,8 @@ func (c *compress) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// code codes the body, unless enough are being coded.
-func (c *compress) code(x *direct.Exchange, chosen coding.Coding) {
+// code codes the body, unless the limit of encoders is reached.
+func (c *compress) code(x *wire.Exchange, chosen coding.Coding) {
 	if !c.enter() {
 		return
 	}
@@ -77,26 +79,26 @@ func (c *compress) code(x *direct.Exchange, chosen coding.Coding) {
 	defer coded.Put(b)
 	b.Reset()
 	w := coding.NewWriter(b, chosen)
-	w.Write(x.Content())
+	w.Write(x.AnswerBody())
 	if w.Close() != nil { // a buffer does not fail
 		return
 	}
 	mark(exchangeHeader{x}, chosen)
-	x.SetContent(b.Bytes())
+	x.SetAnswerBody(b.Bytes())
 }
 
-// sendDerived sends what is derived of r. That knows of no kept fields, so these
-// are looked at here.
-func (c *compress) sendDerived(x *direct.Exchange, r *direct.Response, chosen coding.Coding) {
+// sendDerived sends the response derived of r. Kept fields are not part of it,
+// so they are handled here.
+func (c *compress) sendDerived(x *wire.Exchange, r *wire.Response, chosen coding.Coding) {
 	h := exchangeHeader{x}
 	if r.Status() == http.StatusNotModified {
-		if !weakens(h.Get("Etag"), chosen, x.Fields) {
+		if !weakens(h.Get("Etag"), chosen, x.Fields()) {
 			chosen = coding.Identity
 		}
 	} else if x.HasKept() && !c.codable(r.Status(), h) {
 		return
 	}
-	d := r.Derive(c.keys[chosen], func(r *direct.Response) *direct.Response { return c.derive(r, chosen) })
+	d := r.Derive(c.keys[chosen], func(r *wire.Response) *wire.Response { return c.derive(r, chosen) })
 	if d == nil {
 		return
 	}
@@ -105,17 +107,17 @@ func (c *compress) sendDerived(x *direct.Exchange, r *direct.Response, chosen co
 		return
 	}
 	if r.Status() != http.StatusNotModified {
-		x.DelField("Accept-Ranges")
+		x.DelHeader("Accept-Ranges")
 	}
 	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) { // d's own is weak
-		x.DelField("Etag")
-		x.KeepField("Etag", "W/"+tag)
+		x.DelHeader("Etag")
+		x.KeepHeader("Etag", "W/"+tag)
 	}
 }
 
-// derive is r coded, or with the fields that it needs beside coded ones; nil if
-// it can stay as it is.
-func (c *compress) derive(r *direct.Response, chosen coding.Coding) *direct.Response {
+// derive returns r coded, or with the fields that it needs beside coded ones;
+// nil if r needs no change.
+func (c *compress) derive(r *wire.Response, chosen coding.Coding) *wire.Response {
 	h, body := r.Header(), r.Body()
 	switch {
 	case r.Status() == http.StatusNotModified:
@@ -123,7 +125,7 @@ func (c *compress) derive(r *direct.Response, chosen coding.Coding) *direct.Resp
 		if chosen != coding.Identity {
 			weaken(h)
 		}
-		return direct.NewResponse(r.Status(), h, nil)
+		return wire.NewResponse(r.Status(), h, nil)
 	case len(body) < c.min || len(body) == 0 || !c.codable(r.Status(), h) || !c.types(h.Get("Content-Type")):
 		return nil
 	}
@@ -135,5 +137,5 @@ func (c *compress) derive(r *direct.Response, chosen coding.Coding) *direct.Resp
 			body = small
 		}
 	}
-	return direct.NewResponse(r.Status(), h, body)
+	return wire.NewResponse(r.Status(), h, body)
 }

@@ -4,19 +4,19 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-// compressing is an answer on the plain way. Until it is decided whether it is
-// coded, its head and the beginning of its body are held.
+// compressing is a response on the plain way. Its head and the beginning of its
+// body are buffered until it is decided whether it is coded.
 type compressing struct {
 	wrap.Writer
 	c      *compress
-	coding coding.Coding // what the client would take
+	coding coding.Coding // the client's choice
 	head   bool          // HEAD: nothing is sent, so nothing is coded
-	asked  direct.Fields // the request's
+	asked  wire.Fields   // the request's
 
 	status  int
 	held    []byte
@@ -48,8 +48,8 @@ func (a *compressing) WriteHeader(status int) {
 	}
 }
 
-// decide begins the answer. wanted: it would be coded for a client that takes a
-// coding.
+// decide begins the response. wanted: the response would be coded if the client
+// accepts a coding.
 func (a *compressing) decide(wanted bool) {
 	a.decided = true
 	if wanted {
@@ -65,12 +65,12 @@ func (a *compressing) decide(wanted bool) {
 	a.Next().WriteHeader(a.status)
 }
 
-// settle decides by what has come, of which p is the last.
+// settle decides by what was written, of which p is the last.
 func (a *compressing) settle(p []byte) error {
 	h := a.fields()
 	_, typed := h["Content-Type"]
 	if !typed && len(a.held)+len(p) > 0 {
-		// The server would guess from what is coded.
+		// The server would guess the type from the coded bytes.
 		sample := p
 		if len(a.held) > 0 {
 			sample = append(append(make([]byte, 0, 512), a.held[:min(len(a.held), 512)]...), p[:min(len(p), 512)]...)
@@ -128,7 +128,7 @@ func (a *compressing) Flush() error {
 func (a *compressing) ReadFrom(n int64) bool {
 	if !a.decided && n >= int64(a.c.min) {
 		if _, typed := a.fields()["Content-Type"]; typed && a.settle(nil) != nil {
-			return false // Write gives the error again
+			return false // Write returns the error again
 		}
 	}
 	return a.decided && !a.coded
@@ -140,16 +140,16 @@ func (a *compressing) End(returned bool) {
 		defer a.c.leave()
 	}
 	if !returned || a.Hijacked() {
-		a.out = nil // to the garbage collector: what is cut must look so
+		a.out = nil // leave it to the garbage collector: a response that is cut off must not be completed
 		return
 	}
 	if a.head && a.status == 0 && a.fields().Get("Content-Length") != "" {
-		a.WriteHeader(http.StatusOK) // all is said without a body
+		a.WriteHeader(http.StatusOK) // the response has no body
 	}
 	switch {
 	case a.status == 0:
 	case !a.decided:
-		// All is here, and is small.
+		// The body is complete, and small.
 		a.decide(false)
 		if len(a.held) > 0 {
 			a.Next().Write(a.held)

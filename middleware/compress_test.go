@@ -15,6 +15,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -87,7 +88,7 @@ func TestCompress(t *testing.T) {
 		set := func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
 			for i := 0; i < len(tt.fields); i += 2 {
-				x.SetField(tt.fields[i], tt.fields[i+1])
+				x.SetHeader(tt.fields[i], tt.fields[i+1])
 			}
 			x.WriteString(tt.body)
 		}
@@ -129,17 +130,16 @@ func TestCompress(t *testing.T) {
 					}
 				}
 				if name == "pieces" {
-					check(t, func(r *http.Request) answer { return plain(Compress(nil)(pieces), r) })
+					check(t, func(r *http.Request) answer { return plain(Must(Compress(nil))(pieces), r) })
 					return
 				}
-				mw := Compress(nil)
+				mw := Must(Compress(nil))
 				ways(t, mw, handler, check)
 			})
 		}
 	}
-	if !panics(func() { Compress(&CompressOptions{Codings: []string{"deflate"}}) }) {
-		t.Error("deflate is taken")
-	}
+	mw, err := Compress(&CompressOptions{Codings: []string{"deflate"}})
+	refused(t, mw, err, `middleware: Compress: Codings: "deflate" `)
 }
 
 // directly2 lends a plain handler the method that it does not need.
@@ -157,7 +157,7 @@ func TestCompressHEAD(t *testing.T) {
 		}),
 		"written": hf(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }),
 	} {
-		servers(t, Compress(nil)(h), func(t *testing.T, url string, c *http.Client) {
+		servers(t, Must(Compress(nil))(h), func(t *testing.T, url string, c *http.Client) {
 			var got []string
 			for _, method := range []string{"GET", "HEAD"} {
 				req, _ := http.NewRequest(method, url, nil)
@@ -186,7 +186,7 @@ func TestCompressHEAD(t *testing.T) {
 // Events arrive when they are flushed, and the stream ends well.
 func TestCompressStream(t *testing.T) {
 	next := make(chan struct{})
-	h := Compress(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		c := http.NewResponseController(w)
 		for i := range 3 {
@@ -228,7 +228,7 @@ func TestCompressStream(t *testing.T) {
 
 // What is cut by a panic does not look whole.
 func TestCompressPanic(t *testing.T) {
-	h := Compress(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, page)
 		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
@@ -245,8 +245,8 @@ func TestCompressPanic(t *testing.T) {
 	})
 }
 
-// A file that is not compressed goes through as it is; one that is comes by
-// the plain way.
+// A file that is not compressed passes unchanged; one that is takes the plain
+// way.
 func TestCompressFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte(page), 0o600); err != nil {
@@ -260,19 +260,19 @@ func TestCompressFile(t *testing.T) {
 	for ctype, coded := range map[string]bool{"text/plain": true, "image/png": false} {
 		done := 0
 		file := handlerOf(func(x *direct.Exchange) {
-			x.SetField("Content-Type", ctype)
+			x.SetHeader("Content-Type", ctype)
 			x.SendFile(direct.File{File: f, Len: int64(len(page)), Done: func() { done++ }})
 		})
-		ready := direct.NewFileResponse(200, http.Header{"Content-Type": {ctype}}, int64(len(page)))
+		ready := wire.NewFileResponse(200, http.Header{"Content-Type": {ctype}}, int64(len(page)))
 		again := 0
 		as := Chain(handlerOf(func(x *direct.Exchange) {
-			x.SendFileAs(ready, direct.File{File: f, Len: int64(len(page)), Done: func() { again++ }})
-		}), SecurityHeaders(nil), Compress(nil), ETag(nil))
+			x.Wire().SendFileAs(ready, direct.File{File: f, Len: int64(len(page)), Done: func() { again++ }})
+		}), SecurityHeaders(nil), Must(Compress(nil)), ETag(nil))
 		r := request("GET", "/", "", "Accept-Encoding", "gzip")
 		if a, ok := directly(t, as, r); ok == coded || ok && (a.Header.Get("X-Frame-Options") != "DENY" || a.Header.Get("Content-Length") != fmt.Sprint(len(page))) || coded && again != 1 {
 			t.Errorf("%s: SendFileAs: %v, %v, Done was called %d times", ctype, ok, a, again)
 		}
-		h := Compress(nil)(file)
+		h := Must(Compress(nil))(file)
 		if a, ok := directly(t, h, r); ok == coded || ok && a.Header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: direct: %v, %v", ctype, ok, a)
 		} else if coded && done != 1 {
@@ -307,7 +307,7 @@ func TestCompressServeContent(t *testing.T) {
 	h := hf(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "a.txt", moment, bytes.NewReader([]byte(page)))
 	})
-	servers(t, Compress(nil)(h), func(t *testing.T, url string, c *http.Client) {
+	servers(t, Must(Compress(nil))(h), func(t *testing.T, url string, c *http.Client) {
 		for _, tt := range []struct {
 			field, value string
 			status       int
@@ -343,7 +343,7 @@ func TestCompressReadFrom(t *testing.T) {
 		{"unlimited", io.MultiReader(strings.NewReader(page))},
 		{"failing", io.MultiReader(strings.NewReader(page), failingReader{})},
 	} {
-		a := plain(Compress(nil)(hf(func(w http.ResponseWriter, r *http.Request) {
+		a := plain(Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.(io.ReaderFrom).ReadFrom(tt.src)
 		})), request("GET", "/", "", "Accept-Encoding", "gzip"))

@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -8,37 +10,40 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
 // CORSOptions are the options of CORS.
 type CORSOptions struct {
-	// Origins are those whose scripts may read the answers: "https://a.example",
-	// "https://*.a.example" for all hosts below a.example but not itself, or "*"
-	// alone for all. Without any there are none. "null" must be named, and should
-	// not be: any page can be of that origin.
+	// Origins are those whose scripts may read responses: "https://a.example",
+	// "https://*.a.example" for all hosts below a.example but not itself, or
+	// "*" alone for all. Default: none. "null" must be listed explicitly, and
+	// should not be: any page can have that origin.
 	Origins []string
-	// Methods that scripts may use beside GET, HEAD and POST.
+	// Methods are what scripts may use besides GET, HEAD and POST.
 	Methods []string
-	// Headers that scripts may set beside the harmless ones; "*" is all but
-	// Authorization, which must be named.
+	// Headers are what scripts may set besides the safelisted ones; "*" is all
+	// but Authorization, which must be listed explicitly.
 	Headers []string
-	// Expose are the fields of answers that scripts may see; "*" is all.
+	// Expose are the response fields that scripts may read; "*" is all.
 	Expose []string
-	// Credentials lets browsers send cookies and the like along. Not with "*"
-	// anywhere: each page in the world could act as whoever looks at it.
+	// Credentials lets browsers send cookies and other credentials. Not with
+	// "*" anywhere: any page could act as its visitor.
 	Credentials bool
-	// MaxAge is how long browsers may remember a preflight; 0: their default, 5 s.
+	// MaxAge is how long browsers may remember a preflight. Default 5 s, which is
+	// theirs; negative: not at all.
 	MaxAge time.Duration
 }
 
 type cors struct {
 	any         bool
-	exact       map[string]string // to itself, so that looking up allocates nothing
+	exact       map[string]string // to itself, so that a lookup allocates nothing
 	below       []struct{ scheme, host string }
 	credentials bool
-	expose      string
-	preflight   []direct.Field
+	vary        string
+	expose      []wire.Field // of ordinary answers
+	preflight   []wire.Field
 }
 
 const (
@@ -46,78 +51,71 @@ const (
 	preflightVary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 )
 
-// CORS answers preflights, with 204, and adds what the Fetch standard asks for to
-// the answers for the origins allowed. For others it adds nothing, and their
-// browser keeps the answer from the script; the handler has run all the same,
-// so CORS protects nobody from forged requests. http.CrossOriginProtection does.
+// CORS responds to preflights with 204, and adds the fields of the Fetch
+// standard to responses for the allowed origins. For others it adds nothing,
+// and the browser withholds the response from the script; the handler has run
+// all the same, so CORS does not protect against forged requests.
+// http.CrossOriginProtection does.
 //
-// Vary says what answers depend on. It panics if "*" stands beside Credentials,
-// and for what is no origin.
-func CORS(o CORSOptions) func(http.Handler) http.Handler {
-	c := newCORS(o)
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				h := w.Header()
-				origin, ok := c.allowed(first(r.Header["Origin"]), len(r.Header["Origin"]))
-				if isPreflight(r.Method, r.Header["Origin"] != nil, r.Header["Access-Control-Request-Method"] != nil) {
-					c.answer(ok, origin, h.Add)
-					w.WriteHeader(http.StatusNoContent)
-					return
-				}
-				c.mark(ok, origin, h.Add)
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				value := x.Fields.Get("Origin")
-				origin, ok := c.allowed(view(value), direct.Count(x.Fields, "Origin"))
-				if isPreflight(x.Method, value != nil, x.Fields.Get("Access-Control-Request-Method") != nil) {
-					c.answer(ok, origin, x.AddField)
-					x.SetStatus(http.StatusNoContent)
-					return true
-				}
-				c.mark(ok, origin, x.KeepField)
-				return next.ServeDirect(x)
-			})
+// Vary says what answers depend on. It is an error if "*" stands beside Credentials,
+// or if one of Origins is no origin.
+func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
+	c, err := newCORS(options(o))
+	if err != nil {
+		return nil, err
 	}
+	return filter.New(c.decide), nil
 }
 
-func newCORS(o CORSOptions) *cors {
-	c := &cors{exact: map[string]string{}, credentials: o.Credentials, expose: strings.Join(o.Expose, ", ")}
+func (c *cors) decide(r *filter.Call) filter.Outcome {
+	value, n := r.Fields().First("Origin")
+	origin, ok := c.allowed(view(value), n)
+	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
+		// Fetch standard, "CORS-preflight request".
+		c.mark(r, preflightVary, ok, origin, c.preflight)
+		return r.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
+	}
+	c.mark(r, c.vary, ok, origin, c.expose)
+	return filter.Pass
+}
+
+func newCORS(o CORSOptions) (*cors, error) {
+	c := &cors{exact: map[string]string{}, credentials: o.Credentials, vary: "Origin"}
 	for _, origin := range o.Origins {
 		scheme, host, ok := strings.Cut(origin, "://")
 		switch {
 		case origin == "*" && len(o.Origins) == 1:
-			c.any = true
+			c.any, c.vary = true, ""
 		case origin == "null":
 			c.exact[origin] = origin
 		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
-			panic("middleware: CORS: " + strconv.Quote(origin) + " is no origin: scheme, host in lower case, port unless it is the scheme's")
+			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:
 			c.below = append(c.below, struct{ scheme, host string }{scheme + "://", host[1:]})
 		case strings.Contains(host, "*"):
-			panic("middleware: CORS: in " + strconv.Quote(origin) + " the star must stand for the first labels of the host")
+			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the host", origin)
 		default:
 			c.exact[origin] = origin
 		}
 	}
 	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
-		panic(`middleware: CORS: Credentials cannot go with "*"`)
+		return nil, errors.New(`middleware: CORS: Credentials cannot go with "*"`)
 	}
-	add := func(name, value string) {
+	add := func(to *[]wire.Field, name, value string) {
 		if value != "" {
-			c.preflight = append(c.preflight, direct.Field{Name: name, Value: value})
+			*to = append(*to, wire.Field{Name: name, Value: value})
 		}
 	}
-	add("Access-Control-Allow-Methods", strings.Join(o.Methods, ", "))
-	add("Access-Control-Allow-Headers", strings.Join(o.Headers, ", "))
-	if o.MaxAge > 0 {
-		add("Access-Control-Max-Age", strconv.FormatInt(int64(o.MaxAge/time.Second), 10))
+	add(&c.expose, "Access-Control-Expose-Headers", strings.Join(o.Expose, ", "))
+	add(&c.preflight, "Access-Control-Allow-Methods", strings.Join(o.Methods, ", "))
+	add(&c.preflight, "Access-Control-Allow-Headers", strings.Join(o.Headers, ", "))
+	if o.MaxAge != 0 {
+		add(&c.preflight, "Access-Control-Max-Age", strconv.FormatInt(int64(max(o.MaxAge, 0)/time.Second), 10))
 	}
-	return c
+	return c, nil
 }
 
-// allowed returns what to answer an origin, of which there must be one.
+// allowed returns the origin to send, and whether it is allowed. n must be 1.
 func (c *cors) allowed(origin string, n int) (string, bool) {
 	if n != 1 {
 		return "", false
@@ -137,8 +135,8 @@ func (c *cors) allowed(origin string, n int) (string, bool) {
 	return "", false
 }
 
-// isLabels reports whether s are labels of a host: no port, path or user could
-// hide in them.
+// isLabels reports whether s consists of labels of a host: no port, path or
+// user can hide in it.
 func isLabels(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_') {
@@ -148,39 +146,20 @@ func isLabels(s string) bool {
 	return s != ""
 }
 
-// isPreflight: Fetch standard, "CORS-preflight request".
-func isPreflight(method string, origin, requestMethod bool) bool {
-	return method == http.MethodOptions && origin && requestMethod
-}
-
-// mark adds what an ordinary answer needs.
-func (c *cors) mark(ok bool, origin string, add func(name, value string)) {
-	if !c.any {
-		add("Vary", "Origin")
+// mark adds the fields that a response needs: vary, and, if the origin is
+// allowed, the origin and fields.
+func (c *cors) mark(to *filter.Call, vary string, ok bool, origin string, fields []wire.Field) {
+	if vary != "" {
+		to.AddHeader("Vary", vary)
 	}
 	if !ok {
 		return
 	}
-	add(allowOrigin, origin)
+	to.AddHeader(allowOrigin, origin)
 	if c.credentials {
-		add("Access-Control-Allow-Credentials", "true")
+		to.AddHeader("Access-Control-Allow-Credentials", "true")
 	}
-	if c.expose != "" {
-		add("Access-Control-Expose-Headers", c.expose)
-	}
-}
-
-// answer adds what the answer to a preflight needs.
-func (c *cors) answer(ok bool, origin string, add func(name, value string)) {
-	add("Vary", preflightVary)
-	if !ok {
-		return
-	}
-	add(allowOrigin, origin)
-	if c.credentials {
-		add("Access-Control-Allow-Credentials", "true")
-	}
-	for _, f := range c.preflight {
-		add(f.Name, f.Value)
+	for _, f := range fields {
+		to.AddHeader(f.Name, f.Value)
 	}
 }

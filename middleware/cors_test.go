@@ -61,7 +61,7 @@ func TestCORS(t *testing.T) {
 			"Allow-Headers: *; Allow-Origin: *; Vary: " + preflightVary},
 		{"none", "GET", CORSOptions{}, []string{"Origin", "https://a.example"}, 200, no},
 	} {
-		ways(t, CORS(tt.o), hello, func(t *testing.T, do func(r *http.Request) answer) {
+		ways(t, Must(CORS(&tt.o)), hello, func(t *testing.T, do func(r *http.Request) answer) {
 			a := do(request(tt.method, "/", "", tt.fields...))
 			if got := corsFields(a.Header); a.Status != tt.status || got != tt.want || (a.Body == "") != (tt.status == 204) {
 				t.Errorf("%s: %d %q\ngot  %s\nwant %s", tt.name, a.Status, a.Body, got, tt.want)
@@ -73,9 +73,23 @@ func TestCORS(t *testing.T) {
 		{Origins: []string{"*", "https://a.example"}}, {Origins: []string{"a.example"}}, {Origins: []string{"https://a.example/"}}, {Origins: []string{"https://A.example"}},
 		{Origins: []string{"https://a.*.example"}}, {Origins: []string{"https://*"}}, {Origins: []string{"https://*."}}, {Origins: []string{"https://*a.example"}}, {Origins: []string{""}},
 	} {
-		if !panics(func() { CORS(o) }) {
-			t.Errorf("%+v is taken", o)
+		mw, err := CORS(&o)
+		want := "middleware: CORS: Origins: "
+		if o.Credentials {
+			want = "middleware: CORS: Credentials "
 		}
+		refused(t, mw, err, want)
+	}
+	// Default: nothing is said of how long; negative: not at all.
+	for age, want := range map[time.Duration]string{0: "", -1: "0", 90 * time.Second: "90"} {
+		h := Must(CORS(&CORSOptions{Origins: []string{"*"}, MaxAge: age}))(hello)
+		a := plain(h, request("OPTIONS", "/", "", "Origin", "https://a.example", "Access-Control-Request-Method", "PUT"))
+		if got := a.Header.Get("Access-Control-Max-Age"); got != want {
+			t.Errorf("MaxAge %v: got %q, want %q", age, got, want)
+		}
+	}
+	if a := plain(Must(CORS(nil))(hello), request("GET", "/", "", "Origin", "https://a.example")); corsFields(a.Header) != corsFields(http.Header{"Vary": {"Origin"}}) {
+		t.Errorf("without options: got %v", a.Header)
 	}
 }
 

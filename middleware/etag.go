@@ -3,12 +3,14 @@ package middleware
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -17,20 +19,25 @@ import (
 // ETagOptions are the options of ETag.
 type ETagOptions struct {
 	// MaxSize is the largest answer that is looked at, in bytes, all of which is
-	// held until the handler returns; 0: 64 KiB.
+	// held until the handler returns. Default 64 KiB; negative: no limit.
 	MaxSize int
 }
 
-// ETag gives small answers to GET an entity tag made of their content, and
-// answers conditional requests for it: 304 to who has it already (RFC 9110
-// section 13). That saves sending, not making: the handler runs.
-// Of its fields, a 412 has those that do not describe an answer, Set-Cookie too.
+// ETag gives small responses to GET an entity tag made from their content, and
+// evaluates conditional requests for it: clients that have the content get 304
+// (RFC 9110 section 13). That saves sending, not making: the handler runs. A
+// 412 has those of the handler's fields that do not describe its response,
+// including Set-Cookie.
 //
-// Only status 200 is looked at, without an ETag or a Content-Range and without
-// "Cache-Control: no-store". What is flushed or is larger passes as it is. HEAD is
-// looked at if the handler writes the body. It belongs inside of Compress.
+// Only responses with status 200, without an ETag or a Content-Range and
+// without "Cache-Control: no-store", get a tag. Responses that are flushed or
+// are larger are not changed. HEAD gets one if the handler writes the body.
+// ETag belongs inside of Compress.
 func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).MaxSize, 64<<10)
+	if limit < 0 {
+		limit = math.MaxInt
+	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
@@ -48,15 +55,15 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 				if !next.ServeDirect(x) {
 					return false
 				}
-				if x.Method == http.MethodGet || x.Method == http.MethodHead {
-					tagDirect(x, limit)
+				if x.Method() == http.MethodGet || x.Method() == http.MethodHead {
+					tagDirect(x.Wire(), limit)
 				}
 				return true
 			})
 	}
 }
 
-// tagOf is the entity tag of a body: strong, since it is of all its bytes.
+// tagOf returns the entity tag of a body: strong, since it covers all bytes.
 func tagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	b := make([]byte, 0, 24)
@@ -65,13 +72,13 @@ func tagOf(body []byte) string {
 	return string(append(b, '"'))
 }
 
-// taggable reports whether an answer is one to give a tag.
+// taggable reports whether a response may get a tag.
 func taggable(status int, h header) bool {
 	return status == http.StatusOK && h.Get("Etag") == "" && h.Get("Content-Range") == "" &&
 		!strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-store")
 }
 
-// modified is what the answer says of its last modification.
+// modified returns the response's Last-Modified.
 func modified(h header) time.Time {
 	if v := h.Get("Last-Modified"); v != "" {
 		if t, err := http.ParseTime(v); err == nil {
@@ -83,14 +90,14 @@ func modified(h header) time.Time {
 
 var preconditionFailed = statusText(http.StatusPreconditionFailed)
 
-// tagging is an answer on the plain way, held until it is whole.
+// tagging is a response on the plain way, buffered until it is complete.
 type tagging struct {
 	wrap.Writer
 	limit  int
 	r      *http.Request
 	status int
 	held   []byte
-	passed bool // no more looked at
+	passed bool // too late for a tag
 }
 
 // WriteHeader implements wrap.Hook.
@@ -151,12 +158,12 @@ func (a *tagging) End(returned bool) {
 	h := plainHeader(a.Header())
 	announced := h.Get("Content-Length")
 	if len(a.held) == 0 && a.r.Method == http.MethodHead || announced != "" && announced != strconv.Itoa(len(a.held)) {
-		a.pass() // not all is here, so its tag is not known
+		a.pass() // the body is not complete, so its tag is not known
 		return
 	}
 	tag := tagOf(a.held)
 	h.Set("Etag", tag)
-	switch cond.Check(a.r.Method, direct.FieldsOf(a.r.Header), tag, modified(h)) {
+	switch cond.Check(a.r.Method, wire.FieldsOf(a.r.Header), tag, modified(h)) {
 	case cond.NotModified:
 		h.Del("Content-Type")
 		h.Del("Content-Length")
@@ -171,35 +178,35 @@ func (a *tagging) End(returned bool) {
 }
 
 // tagDirect is End for the direct way.
-func tagDirect(x *direct.Exchange, limit int) {
+func tagDirect(x *wire.Exchange, limit int) {
 	h := exchangeHeader{x}
-	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method == http.MethodHead {
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method() == http.MethodHead {
 		return
 	}
 	if r := x.Ready(); r != nil {
-		x.Send(r.Derive("etag", func(r *direct.Response) *direct.Response {
+		x.Send(r.Derive("etag", func(r *wire.Response) *wire.Response {
 			h := r.Header()
 			h.Set("Etag", tagOf(r.Body()))
-			return direct.NewResponse(r.Status(), h, r.Body())
+			return wire.NewResponse(r.Status(), h, r.Body())
 		}))
 	} else {
-		x.SetField("Etag", tagOf(x.Content()))
+		x.SetHeader("Etag", tagOf(x.AnswerBody()))
 	}
-	switch cond.Check(x.Method, x.Fields, x.GetField("Etag"), modified(h)) {
+	switch cond.Check(x.Method(), x.Fields(), x.GetHeader("Etag"), modified(h)) {
 	case cond.NotModified:
+		x.DelHeader("Content-Encoding")
 		if r := x.Ready(); r != nil {
-			x.Send(r.Derive("etag 304", func(r *direct.Response) *direct.Response {
+			x.Send(r.Derive("etag 304", func(r *wire.Response) *wire.Response {
 				h := r.Header()
 				h.Del("Content-Type")
 				h.Del("Content-Encoding")
-				return direct.NewResponse(http.StatusNotModified, h, nil)
+				return wire.NewResponse(http.StatusNotModified, h, nil)
 			}))
 			return
 		}
 		x.SetStatus(http.StatusNotModified)
-		x.DelField("Content-Encoding")
-		x.SetContent(nil)
+		x.SetAnswerBody(nil)
 	case cond.Failed:
-		instead(x, refusal.For(x, preconditionFailed))
+		instead(x, refusal.For((*direct.Exchange)(x), preconditionFailed).Wire())
 	}
 }

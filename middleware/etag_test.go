@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/filter"
 )
 
 func TestETag(t *testing.T) {
@@ -46,7 +47,7 @@ func TestETag(t *testing.T) {
 		written := direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
 			for name := range h {
-				x.SetField(name, h.Get(name))
+				x.SetHeader(name, h.Get(name))
 			}
 			x.WriteString(tt.body)
 		})
@@ -101,13 +102,35 @@ func TestETagStream(t *testing.T) {
 	}
 }
 
+// A 304 has none of the fields that describe a body, whether middleware or the handler has set them.
+func TestETagNotModified(t *testing.T) {
+	kept := filter.New(func(c *filter.Call) filter.Outcome {
+		c.SetHeader("Content-Type", "text/kept")
+		c.SetHeader("Content-Encoding", "br")
+		return filter.Pass
+	})
+	for _, h := range []direct.Handler{hello, direct.NewResponse(200, nil, []byte("hello"))} {
+		for _, mw := range []func(http.Handler) http.Handler{
+			func(h http.Handler) http.Handler { return kept(ETag(nil)(h)) },
+			func(h http.Handler) http.Handler { return ETag(nil)(kept(h)) },
+		} {
+			ways(t, mw, h, func(t *testing.T, do func(r *http.Request) answer) {
+				a := do(request("GET", "/", "", "If-None-Match", "*"))
+				if len(a.Header) != 1 || a.Header.Get("Etag") == "" || a.Status != 304 {
+					t.Errorf("got %v", a)
+				}
+			})
+		}
+	}
+}
+
 // Inside of Compress, the tag goes there and comes back.
 func TestETagCompress(t *testing.T) {
 	for name, h := range map[string]http.Handler{
-		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetField("Content-Type", "text/plain"); x.WriteString(page) }),
+		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain"); x.WriteString(page) }),
 		"ready":   direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte(page)),
 	} {
-		mw := func(h http.Handler) http.Handler { return Chain(h, Compress(nil), ETag(nil)) }
+		mw := func(h http.Handler) http.Handler { return Chain(h, Must(Compress(nil)), ETag(nil)) }
 		ways(t, mw, h.(direct.Handler), func(t *testing.T, do func(r *http.Request) answer) {
 			a := do(request("GET", "/", "", "Accept-Encoding", "gzip"))
 			tag := a.Header.Get("Etag")
@@ -117,6 +140,22 @@ func TestETagCompress(t *testing.T) {
 			a = do(request("GET", "/", "", "Accept-Encoding", "gzip", "If-None-Match", tag))
 			if a.Status != 304 || a.Header.Get("Etag") != tag || a.Header.Get("Vary") != "Accept-Encoding" || a.Header.Get("Content-Encoding") != "" {
 				t.Errorf("%s: got %v", name, a)
+			}
+		})
+	}
+}
+
+func TestETagSizes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		o    *ETagOptions
+		size int
+		want bool
+	}{{nil, 64 << 10, true}, {nil, 64<<10 + 1, false}, {&ETagOptions{MaxSize: -1}, 1 << 20, true}} {
+		body := strings.Repeat("x", tt.size)
+		ways(t, ETag(tt.o), direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(body) }), func(t *testing.T, do func(r *http.Request) answer) {
+			if a := do(request("GET", "/", "")); (a.Header.Get("Etag") != "") != tt.want || len(a.Body) != tt.size {
+				t.Errorf("%+v: %d bytes: tag %q", tt.o, tt.size, a.Header.Get("Etag"))
 			}
 		})
 	}

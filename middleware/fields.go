@@ -6,11 +6,11 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// foldEqual reports whether b is s but for case.
+// foldEqual reports whether b equals s, ignoring case.
 func foldEqual[T []byte | string](b T, s string) bool { return field.EqualFold(b, s) }
 
-// plainHeader is an http.Header for names in canonical form, as those here are. The
-// methods of http.Header look at every letter of a name, with every call.
+// plainHeader is an http.Header for names in canonical form. The methods of
+// http.Header check every letter of a name in every call.
 type plainHeader http.Header
 
 func (h plainHeader) Get(name string) string      { return first(h[name]) }

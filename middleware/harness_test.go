@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // request makes a request; the fields come in pairs.
@@ -25,14 +26,14 @@ func request(method, target, body string, fields ...string) *http.Request {
 	return req
 }
 
-// An answer is what came of a request. Header is canonical.
+// An answer is the result of a request. Header is canonical.
 type answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// plain answers by ServeHTTP, without a server.
+// plain calls ServeHTTP, without a server.
 func plain(h http.Handler, r *http.Request) answer {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
@@ -46,20 +47,20 @@ func exchange(x *direct.Exchange, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: r.Method, Target: []byte(r.RequestURI), Path: []byte(r.URL.Path), RawQuery: []byte(r.URL.RawQuery),
-		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: direct.FieldsOf(r.Header),
+		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
 	})
 }
 
-// sent tells the watcher of a as a server does.
-func sent(a direct.Answer) {
+// sent notifies the watcher of a as a server does.
+func sent(a wire.Answer) {
 	if a.Watcher != nil {
-		a.Watcher.Sent(direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
+		a.Watcher.Sent(wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true})
 	}
 }
 
-// directly answers by ServeDirect. ok is false if that declined.
+// directly calls ServeDirect. ok is false if that declined.
 func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool) {
 	t.Helper()
 	d, is := h.(direct.Handler)
@@ -68,11 +69,11 @@ func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool)
 	}
 	var x direct.Exchange
 	exchange(&x, r)
-	defer x.Drop() // after a panic
+	defer x.Wire().Drop() // after a panic
 	if !d.ServeDirect(&x) {
 		return a, false
 	}
-	f := x.Finish()
+	f := x.Wire().Finish()
 	sent(f)
 	a = answer{f.Status, http.Header{}, string(f.Body)}
 	for _, field := range f.Fields {
@@ -83,7 +84,7 @@ func directly(t testing.TB, h http.Handler, r *http.Request) (a answer, ok bool)
 
 // hello is direct.
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
-	x.SetField("Content-Type", "text/plain")
+	x.SetHeader("Content-Type", "text/plain")
 	x.WriteString("hello")
 })
 
@@ -95,8 +96,8 @@ var plainHello = hf(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "hello")
 })
 
-// ways runs f with a function that answers, for each way and each kind of
-// handler: h is wrapped by mw, and must be direct.
+// ways runs f with a function that sends requests, for each way and each kind
+// of handler: h is wrapped by mw, and must be direct.
 func ways(t *testing.T, mw func(http.Handler) http.Handler, h direct.Handler, f func(t *testing.T, do func(r *http.Request) answer)) {
 	t.Helper()
 	t.Run("plain", func(t *testing.T) { f(t, func(r *http.Request) answer { return plain(mw(h), r) }) })
@@ -125,6 +126,15 @@ func servers(t *testing.T, h http.Handler, f func(t *testing.T, url string, c *h
 		defer s.Close()
 		f(t, s.URL, s.Client())
 	})
+}
+
+// refused checks that a constructor has returned nothing but an error that begins with
+// the package, itself and the field.
+func refused(t *testing.T, mw func(http.Handler) http.Handler, err error, prefix string) {
+	t.Helper()
+	if mw != nil || err == nil || !strings.HasPrefix(err.Error(), prefix) {
+		t.Errorf("got middleware %v and %v, want an error %q", mw != nil, err, prefix+"...")
+	}
 }
 
 // panics reports whether f does.

@@ -1,23 +1,29 @@
 package middleware
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
 )
 
 // InFlightOptions are the options of InFlight.
 type InFlightOptions struct {
+	// Max is how many requests run at the same time. Default 1024; negative: no
+	// limit.
+	Max int
 	// Queue is how many more requests may wait until one ends, in their order.
+	// Default none; negative: none.
 	Queue int
-	// Wait is how long; 0: until their client leaves.
+	// Wait is how long they may wait. Default no limit, until their client leaves;
+	// negative: no limit.
 	Wait time.Duration
-	// RetryAfter is told to those that are refused, in whole seconds; 0: 1 s.
+	// RetryAfter is told to those that are refused, in whole seconds. Default 1 s;
+	// negative: none, the answer has no Retry-After.
 	RetryAfter time.Duration
 }
 
@@ -29,46 +35,39 @@ type inFlight struct {
 	busy    *direct.Response
 }
 
-// InFlight runs at most max requests at the same time. Those beyond are answered
+// InFlight runs at most Max requests at the same time. Those beyond are answered
 // 503 with Retry-After, at once or when they have waited. A request counts until
 // its handler returns, so one that streams, or has taken its connection, counts
-// as long as that lasts. It panics if max is not positive.
-func InFlight(max int, o *InFlightOptions) func(http.Handler) http.Handler {
-	if max <= 0 {
-		panic("middleware: InFlight: max is not positive")
-	}
+// as long as that lasts.
+func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	opt := options(o)
-	seconds := int64((or(opt.RetryAfter, time.Second) + time.Second - 1) / time.Second)
-	f := &inFlight{
-		slots: make(chan struct{}, max), queue: int64(opt.Queue), wait: opt.Wait,
-		busy: statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10)),
+	if opt.Max < 0 {
+		return func(next http.Handler) http.Handler { return next }
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				if !f.try() && !f.enqueue(r) {
-					refusal.Plain(w, r, f.busy)
-					return
-				}
-				defer f.release()
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				if f.try() {
-					defer f.release()
-					return next.ServeDirect(x)
-				}
-				if f.queue > 0 {
-					return false // it may wait there
-				}
-				refusal.Direct(x, f.busy)
-				return true
-			})
+	f := &inFlight{slots: make(chan struct{}, or(opt.Max, 1024)), queue: int64(opt.Queue), wait: opt.Wait}
+	if after := or(opt.RetryAfter, time.Second); after > 0 {
+		seconds := int64((after + time.Second - 1) / time.Second)
+		f.busy = statusText(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10))
+	} else {
+		f.busy = statusText(http.StatusServiceUnavailable)
 	}
+	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
+		switch {
+		case f.try():
+		case f.queue <= 0:
+			return c.Refuse(f.busy)
+		case c.Direct():
+			return filter.Later // it may wait there
+		case !f.enqueue(c.Context()):
+			return c.Refuse(f.busy)
+		}
+		defer f.release()
+		return next.Serve(c)
+	})
 }
 
-// try takes a slot that is free. One that is not free while others wait goes to
-// them: a channel serves in order.
+// try takes a free slot. While requests wait, no slot is free: the channel
+// passes each on in order.
 func (f *inFlight) try() bool {
 	select {
 	case f.slots <- struct{}{}:
@@ -81,7 +80,7 @@ func (f *inFlight) try() bool {
 func (f *inFlight) release() { <-f.slots }
 
 // enqueue waits for a slot.
-func (f *inFlight) enqueue(r *http.Request) bool {
+func (f *inFlight) enqueue(ctx context.Context) bool {
 	if f.waiting.Add(1) > f.queue {
 		f.waiting.Add(-1)
 		return false
@@ -97,7 +96,7 @@ func (f *inFlight) enqueue(r *http.Request) bool {
 	case f.slots <- struct{}{}:
 		return true
 	case <-late:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	}
 	return false
 }

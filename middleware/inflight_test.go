@@ -26,7 +26,7 @@ func (h held) ServeDirect(x *direct.Exchange) bool { return hello.ServeDirect(x)
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newHeld()
-		h := InFlight(2, &InFlightOptions{RetryAfter: 1500 * time.Millisecond})(inside)
+		h := InFlight(&InFlightOptions{Max: 2, RetryAfter: 1500 * time.Millisecond})(inside)
 		answers := make(chan answer)
 		for range 2 {
 			go func() { answers <- plain(h, request("GET", "/", "")) }()
@@ -47,22 +47,34 @@ func TestInFlight(t *testing.T) {
 			}
 		}
 		// A panic gives its slot back.
-		h = InFlight(1, nil)(direct.HandlerFunc(func(*direct.Exchange) { panic(1) }))
+		h = InFlight(&InFlightOptions{Max: 1})(direct.HandlerFunc(func(*direct.Exchange) { panic(1) }))
 		for range 3 {
 			if !panics(func() { plain(h, request("GET", "/", "")) }) || !panics(func() { directly(t, h, request("GET", "/", "")) }) {
 				t.Error("refused")
 			}
 		}
 	})
-	if !panics(func() { InFlight(0, nil) }) {
-		t.Error("0 is taken")
+	for _, tt := range []struct {
+		o      *InFlightOptions
+		status int // of a request inside of another
+		after  string
+	}{
+		{nil, 200, ""}, {&InFlightOptions{Max: -1}, 200, ""},
+		{&InFlightOptions{Max: 1}, 503, "1"}, {&InFlightOptions{Max: 1, Queue: -1, RetryAfter: -1}, 503, ""},
+	} {
+		mw := InFlight(tt.o)
+		var inner answer
+		plain(mw(hf(func(http.ResponseWriter, *http.Request) { inner = plain(mw(hello), request("GET", "/", "")) })), request("GET", "/", ""))
+		if got := inner.Header.Get("Retry-After"); inner.Status != tt.status || got != tt.after {
+			t.Errorf("%+v: got %d, Retry-After %q, want %d, %q", tt.o, inner.Status, got, tt.status, tt.after)
+		}
 	}
 }
 
 func TestInFlightQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newHeld()
-		h := InFlight(1, &InFlightOptions{Queue: 2, Wait: time.Minute})(inside)
+		h := InFlight(&InFlightOptions{Max: 1, Queue: 2, Wait: time.Minute})(inside)
 		answers := make(chan answer, 9)
 		ask := func(r *http.Request) { go func() { answers <- plain(h, r) }(); synctest.Wait() }
 		go func() { answers <- plain(h, request("GET", "/", "")) }()
@@ -78,7 +90,7 @@ func TestInFlightQueue(t *testing.T) {
 		}
 		cancel()
 		if a := <-answers; a.Status != 503 {
-			t.Errorf("who left: %v", a)
+			t.Errorf("the client that left: %v", a)
 		}
 		ask(request("GET", "/late", "")) // waits a minute
 		inside.leave <- struct{}{}
@@ -86,8 +98,8 @@ func TestInFlightQueue(t *testing.T) {
 		if a := <-answers; a.Status != 200 {
 			t.Errorf("got %v", a)
 		}
-		if a := <-answers; a.Status != 503 { // fake time goes on when nothing else does
-			t.Errorf("who waited too long: %v", a)
+		if a := <-answers; a.Status != 503 { // fake time advances when all else waits
+			t.Errorf("the client that waited too long: %v", a)
 		}
 		inside.leave <- struct{}{}
 		if a := <-answers; a.Status != 200 {

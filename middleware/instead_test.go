@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// What describes the answer that will not be goes, whoever has set it; the rest
-// stays: on both ways, written or ready.
+// Fields that describe the response that is not sent are removed, whatever has
+// set them; the rest stays: on both ways, written or ready.
 func TestInstead(t *testing.T) {
 	fields := http.Header{
 		"Cache-Control": {"public"}, "Content-Encoding": {"br"}, "Content-Language": {"en"}, "Content-Type": {"text/css"}, "Expires": {"0"},
@@ -24,16 +24,16 @@ func TestInstead(t *testing.T) {
 	}
 	set := func(x *direct.Exchange) {
 		for name, values := range fields {
-			x.DelField(name)
+			x.Wire().DelHeader(name)
 			for _, v := range values {
-				x.AddField(name, v)
+				x.AddHeader(name, v)
 			}
 		}
 	}
 	written := direct.HandlerFunc(func(x *direct.Exchange) { set(x); x.WriteString("half") })
 	panicking := direct.HandlerFunc(func(x *direct.Exchange) {
-		x.AddField("X-Own", "1")
-		x.AddField("Set-Cookie", "a=1")
+		x.AddHeader("X-Own", "1")
+		x.AddHeader("Set-Cookie", "a=1")
 		x.WriteString("half")
 		panic("on purpose")
 	})
@@ -91,7 +91,7 @@ func TestRecoverSetCookie(t *testing.T) {
 	}
 }
 
-// keeps sets fields for whatever is answered.
+// keeps sets fields for any response.
 type keeps struct {
 	next http.Handler
 	h    http.Header
@@ -105,7 +105,7 @@ func (k keeps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (k keeps) ServeDirect(x *direct.Exchange) bool {
 	for _, name := range slices.Sorted(maps.Keys(k.h)) {
 		for _, v := range k.h[name] {
-			x.KeepField(name, v)
+			x.Wire().KeepHeader(name, v)
 		}
 	}
 	d, ok := k.next.(direct.Handler)
@@ -130,7 +130,7 @@ func TestCompressKept(t *testing.T) {
 		{"tag", ready, http.Header{"Etag": {`"a"`}, "Accept-Ranges": {"bytes"}}, "gzip", `W/"a"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mw := func(h http.Handler) http.Handler { return Compress(nil)(keeps{h, tt.kept}) }
+			mw := func(h http.Handler) http.Handler { return Must(Compress(nil))(keeps{h, tt.kept}) }
 			ways(t, mw, tt.h, func(t *testing.T, do func(r *http.Request) answer) {
 				for range 2 {
 					a := do(request("GET", "/", "", "Accept-Encoding", "gzip"))
@@ -147,12 +147,12 @@ func TestCompressKept(t *testing.T) {
 // accepts by now.
 func TestCompressNotModified(t *testing.T) {
 	const own = `"own"`
-	// resource answers conditions by itself, as static does.
+	// resource evaluates conditions by itself, as static does.
 	resource := func(mediaType, body string) map[string]direct.Handler {
 		fields := http.Header{"Content-Type": {mediaType}, "Etag": {own}, "Accept-Ranges": {"bytes"}}
 		whole := direct.NewResponse(200, fields, []byte(body))
 		unmodified := direct.NewResponse(304, http.Header{"Etag": {own}, "Accept-Ranges": {"bytes"}}, nil)
-		known := func(x *direct.Exchange) bool { return strings.Contains(string(x.Fields.Get("If-None-Match")), own) }
+		known := func(x *direct.Exchange) bool { return strings.Contains(string(x.RequestHeader("If-None-Match")), own) }
 		return map[string]direct.Handler{
 			"ready": direct.HandlerFunc(func(x *direct.Exchange) {
 				if known(x) {
@@ -162,13 +162,13 @@ func TestCompressNotModified(t *testing.T) {
 				}
 			}),
 			"written": direct.HandlerFunc(func(x *direct.Exchange) {
-				x.SetField("Etag", own)
-				x.SetField("Accept-Ranges", "bytes")
+				x.SetHeader("Etag", own)
+				x.SetHeader("Accept-Ranges", "bytes")
 				if known(x) {
 					x.SetStatus(304)
 					return
 				}
-				x.SetField("Content-Type", mediaType)
+				x.SetHeader("Content-Type", mediaType)
 				x.WriteString(body)
 			}),
 		}
@@ -184,7 +184,7 @@ func TestCompressNotModified(t *testing.T) {
 	} {
 		for name, h := range resource(tt.mediaType, tt.body) {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
-				ways(t, Compress(nil), h, func(t *testing.T, do func(r *http.Request) answer) {
+				ways(t, Must(Compress(nil)), h, func(t *testing.T, do func(r *http.Request) answer) {
 					a := do(request("GET", "/", "", "Accept-Encoding", tt.accept))
 					b := do(request("GET", "/", "", "Accept-Encoding", tt.then, "If-None-Match", a.Header.Get("Etag")))
 					if a.Status != 200 || b.Status != 304 || a.Header.Get("Etag") != tt.tag || b.Header.Get("Etag") != tt.tag {
@@ -193,7 +193,7 @@ func TestCompressNotModified(t *testing.T) {
 					if b.Header.Get("Accept-Ranges") != "bytes" {
 						t.Errorf("the 304 has lost a field: %v", b.Header)
 					}
-					// Who has both gets that of the 200.
+					// A request with both gets the tag of the 200.
 					b = do(request("GET", "/", "", "Accept-Encoding", tt.accept, "If-None-Match", `"own", W/"own"`))
 					if tt.tag != own && b.Header.Get("Etag") != tt.tag {
 						t.Errorf("with both: %v", b.Header)
@@ -204,11 +204,11 @@ func TestCompressNotModified(t *testing.T) {
 	}
 }
 
-// Of a body that nobody reads nobody knows how long it is, as with
+// The length of a body that is not read is not known, as with
 // http.MaxBytesHandler.
 func TestBodyLimitUnread(t *testing.T) {
 	unread := hf(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "unread") })
-	for name, h := range map[string]http.Handler{"ours": BodyLimit(1000)(unread), "net/http's": http.MaxBytesHandler(unread, 1000)} {
+	for name, h := range map[string]http.Handler{"ours": BodyLimit(&BodyLimitOptions{MaxSize: 1000})(unread), "net/http's": http.MaxBytesHandler(unread, 1000)} {
 		t.Run(name, func(t *testing.T) {
 			servers(t, h, func(t *testing.T, url string, c *http.Client) {
 				res, err := c.Post(url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 2000))))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -25,15 +26,16 @@ var lateCalls = []struct {
 	{"read from", func(w http.ResponseWriter) error { _, err := io.Copy(w, strings.NewReader(page)); return err }},
 	{"hijack", func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err }},
 	{"send file", func(w http.ResponseWriter) error {
-		if s, ok := w.(direct.FileSender); ok {
+		if s, ok := w.(wire.FileSender); ok {
 			return s.SendFile(direct.File{Len: 1}) // not read: it is refused before
 		}
 		return io.ErrClosedPipe
 	}},
 }
 
-// Middleware that holds, pools or changes the answer gives an error to goroutines
-// that outlive their handler, whatever the writer outside would return.
+// Middleware that buffers, pools or changes the response returns an error to
+// goroutines that outlive their handler, whatever the outer writer would
+// return.
 func TestLateCalls(t *testing.T) {
 	for _, mw := range []string{"compress", "etag", "timeout"} {
 		for _, how := range []string{"returned", "panicked", "wrote nothing"} {
@@ -60,14 +62,15 @@ func TestLateCalls(t *testing.T) {
 			}
 			kept.WriteHeader(500)
 			if rec.Body.Len() != length || len(rec.Header()) != fields {
-				t.Errorf("%s, handler %s: the answer was changed", mw, how)
+				t.Errorf("%s, handler %s: the response was changed", mw, how)
 			}
 		}
 	}
 }
 
-// Goroutines that write on after their handler has returned, or panicked, harm
-// no other answer: each by itself and all in a chain, on both servers.
+// Goroutines that continue to write after their handler has returned or
+// panicked do not affect another response: each by itself and all in a chain,
+// on both servers.
 func TestLateWriters(t *testing.T) {
 	for name, mw := range everything(t) {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +135,7 @@ func TestLateWriters(t *testing.T) {
 	}
 }
 
-// lateGet asks and takes whatever comes: the answer may be cut.
+// lateGet sends a GET and accepts any result: the response may be cut off.
 func lateGet(c *http.Client, url string) {
 	req, _ := http.NewRequest("GET", url, nil)
 	req.Header.Set("Authorization", "Bearer token")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // everything is all of this package, each by itself and in a chain.
@@ -25,11 +26,11 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		name string
 		mw   func(http.Handler) http.Handler
 	}{
-		{"realip", RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})},
+		{"realip", Must(RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))},
 		{"accesslog", l.Wrap}, {"refusals", Refusals(nil)}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
-		{"cors", CORS(CORSOptions{Origins: []string{"https://a.example"}, Credentials: true})}, {"inflight", InFlight(100, nil)},
-		{"timeout", Timeout(time.Hour)}, {"bearer", Bearer(BearerOptions{Tokens: map[string]string{"ann": "token"}})},
-		{"bodylimit", BodyLimit(1 << 20)}, {"compress", Compress(nil)}, {"etag", ETag(nil)},
+		{"cors", Must(CORS(&CORSOptions{Origins: []string{"https://a.example"}, Credentials: true}))}, {"inflight", InFlight(&InFlightOptions{Max: 100})},
+		{"timeout", Timeout(&TimeoutOptions{Limit: time.Hour})}, {"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"ann": "token"}}))},
+		{"bodylimit", BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20})}, {"compress", Must(Compress(nil))}, {"etag", ETag(nil)},
 	}
 	m := map[string]func(http.Handler) http.Handler{}
 	var chain []func(http.Handler) http.Handler
@@ -130,13 +131,13 @@ func TestPassing(t *testing.T) {
 	mux.HandleFunc("/sendfile", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if r.URL.RawQuery == "chert" {
-			if _, ok := w.(direct.FileSender); !ok {
+			if _, ok := w.(wire.FileSender); !ok {
 				t.Errorf("a %T is no FileSender", w)
 			}
-		} else if _, ok := w.(direct.FileSender); ok {
+		} else if _, ok := w.(wire.FileSender); ok {
 			t.Errorf("a %T says it is a FileSender, and the server's is none", w)
 		}
-		if err := direct.SendFile(w, direct.File{File: file, Offset: 10, Len: 50_000}); err != nil {
+		if err := wire.SendFile(w, direct.File{File: file, Offset: 10, Len: 50_000}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -244,7 +245,7 @@ func TestPassingNothing(t *testing.T) {
 			if err := http.NewResponseController(w).SetReadDeadline(time.Now()); !errors.Is(err, http.ErrNotSupported) {
 				t.Errorf("%s: SetReadDeadline: %v", name, err)
 			}
-			if _, ok := w.(direct.FileSender); ok {
+			if _, ok := w.(wire.FileSender); ok {
 				t.Errorf("%s: a FileSender", name)
 			}
 			io.WriteString(w, "ok")
@@ -255,7 +256,7 @@ func TestPassingNothing(t *testing.T) {
 	}
 }
 
-// Around a direct handler all of it is direct, and on chert the answer of the
+// Around a direct handler all of it is direct, and on chert the response of the
 // chain is the same as on net/http.
 func TestPassingDirect(t *testing.T) {
 	for name, mw := range everything(t) {

@@ -1,43 +1,46 @@
 package middleware
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/filter"
 )
 
 // RealIPOptions are the options of RealIP.
 type RealIPOptions struct {
-	// Trusted are the addresses of the proxies that are believed. Only those
-	// that nobody else can connect from belong here: whoever can is believed
-	// whatever he says. On net/http's server that is who may connect to a unix
-	// socket: it takes the name of the client's end for RemoteAddr, and a client
-	// may choose "10.0.0.1:80"; chert says "@". Without any, RealIP does nothing. ::ffff:10.0.0.0/104 is
-	// 10.0.0.0/8: IPv4 addresses are compared as such, however they came.
+	// Trusted are the addresses of trusted proxies. List only addresses from
+	// which no other program can connect: every peer with such an address is
+	// believed. On net/http's server that includes the peers of unix sockets:
+	// it uses the name of the client's end as RemoteAddr, and a client may
+	// choose "10.0.0.1:80"; chert uses "@". Without any, RealIP does nothing.
+	// ::ffff:10.0.0.0/104 is 10.0.0.0/8: IPv4 addresses are compared as such,
+	// in either notation.
 	Trusted []netip.Prefix
-	// TrustLocal believes peers without an IP address: those of unix sockets.
+	// TrustLocal trusts peers without an IP address: those of unix sockets.
 	TrustLocal bool
-	// Forwarded reads Forwarded (RFC 7239) instead of X-Forwarded-For. It must be
-	// the one that the proxies set: they pass on the other as the client wrote
-	// it, which is why never both are read.
+	// Forwarded reads Forwarded (RFC 7239) instead of X-Forwarded-For. It must
+	// be the field that the proxies set: they pass on the other as the client
+	// wrote it, which is why the two are never combined.
 	Forwarded bool
 }
 
-// RealIP sets RemoteAddr, of the request or the exchange, to the address of the
-// client, as proxies tell it, with port 0 if they do not tell that. It belongs
-// outside of all that looks at the address.
+// RealIP sets RemoteAddr, of the request or the exchange, to the client's
+// address as proxies report it, with port 0 if they do not report one. It
+// belongs outside of all middleware that uses the address.
 //
 // Each proxy adds the address it was asked from at the end. So the list is read
 // from its end, all lines of the field together, as long as who has added an
 // entry is trusted: the first address that is not is the client's. An entry that
 // is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
 // that: the last good one counts.
-func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
+//
+// It is an error if one of Trusted is not valid, or covers IPv4 and IPv6.
+func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	field := "X-Forwarded-For"
 	if opt.Forwarded {
@@ -47,36 +50,19 @@ func RealIP(o *RealIPOptions) func(http.Handler) http.Handler {
 	for i, p := range opt.Trusted {
 		switch {
 		case !p.IsValid():
-			panic("middleware: RealIP: a trusted prefix is not valid")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: prefix %d is not valid", i)
 		case p.Addr().Is4In6() && p.Bits() < 96:
-			panic("middleware: RealIP: the trusted prefix " + p.String() + " is of IPv4 and IPv6; give one of each")
+			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v covers IPv4 and IPv6; give one of each", p)
 		case p.Addr().Is4In6():
 			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 	}
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				if values := r.Header[field]; len(values) > 0 && opt.trustsPeer(r.RemoteAddr) {
-					walk := walk{o: &opt}
-					for i := len(values) - 1; i >= 0 && walk.line(values[i]); i-- {
-					}
-					walk.set(&r.RemoteAddr)
-				}
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				peer := x.RemoteAddr
-				if x.Fields.Get(field) != nil && opt.trustsPeer(peer) {
-					opt.walkDirect(x, field)
-				}
-				if next.ServeDirect(x) {
-					return true
-				}
-				x.RemoteAddr = peer // the plain way finds out for itself
-				return false
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		if c.HasHeader(field) && opt.trustsPeer(c.RemoteAddr()) {
+			opt.walk(c, field)
+		}
+		return filter.Pass
+	}), nil
 }
 
 func (o *RealIPOptions) trustsPeer(addr string) bool {
@@ -99,10 +85,10 @@ func (o *RealIPOptions) trusts(a netip.Addr) bool {
 	return false
 }
 
-func (o *RealIPOptions) walkDirect(x *direct.Exchange, field string) {
+func (o *RealIPOptions) walk(c *filter.Call, field string) {
 	var some [8]string
 	lines := some[:0]
-	for name, value := range x.Fields.All() {
+	for name, value := range c.Fields().All() {
 		if foldEqual(name, field) {
 			lines = append(lines, view(value))
 		}
@@ -110,17 +96,19 @@ func (o *RealIPOptions) walkDirect(x *direct.Exchange, field string) {
 	walk := walk{o: o}
 	for i := len(lines) - 1; i >= 0 && walk.line(lines[i]); i-- {
 	}
-	walk.set(&x.RemoteAddr)
+	if walk.found {
+		c.SetRemoteAddr(net.JoinHostPort(walk.best.Addr().String(), strconv.Itoa(int(walk.best.Port()))))
+	}
 }
 
-// A walk goes through the entries from the last to the first.
+// A walk visits the entries from the last to the first.
 type walk struct {
 	o     *RealIPOptions
 	best  netip.AddrPort
 	found bool
 }
 
-// line takes the entries of one line and reports whether to go on.
+// line visits the entries of one line and reports whether to continue.
 func (w *walk) line(s string) bool {
 	for end := len(s); end >= 0; {
 		start := 0
@@ -142,8 +130,7 @@ func (w *walk) line(s string) bool {
 	return true
 }
 
-// entry takes one entry and reports whether the one before it is to be
-// believed.
+// entry visits one entry and reports whether the one before it is trusted.
 func (w *walk) entry(s string) bool {
 	if s == "" {
 		return true // RFC 9110 section 5.6.1.2: empty elements are ignored
@@ -162,14 +149,8 @@ func (w *walk) entry(s string) bool {
 	return w.o.trusts(node.Addr())
 }
 
-func (w *walk) set(addr *string) {
-	if w.found {
-		*addr = net.JoinHostPort(w.best.Addr().String(), strconv.Itoa(int(w.best.Port())))
-	}
-}
-
-// parseNode reads an address, with or without port: 192.0.2.1, 192.0.2.1:80,
-// 2001:db8::1, [2001:db8::1], [2001:db8::1]:80. There are no zones: they mean
+// parseNode parses an address, with or without port: 192.0.2.1, 192.0.2.1:80,
+// 2001:db8::1, [2001:db8::1], [2001:db8::1]:80. Zones are rejected: they mean
 // something on one machine only.
 func parseNode(s string) (node netip.AddrPort, ok bool) {
 	if len(s) > len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535") {
@@ -193,13 +174,13 @@ func parseNode(s string) (node netip.AddrPort, ok bool) {
 	if node.Addr().Zone() != "" {
 		return node, false
 	}
-	// An IPv4 address is one, however it came, so that prefixes match.
+	// An IPv4 address is compared as such, so that prefixes match.
 	return netip.AddrPortFrom(node.Addr().Unmap(), node.Port()), true
 }
 
-// elementStart finds where the last element of a Forwarded line begins. It reads
-// from the end, quotes too: what a client wrote before cannot reach into what a
-// proxy has added.
+// elementStart returns where the last element of a Forwarded line begins. It
+// reads from the end, quotes too: text from the client cannot reach into what a
+// proxy has appended.
 func elementStart(s string) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {
@@ -221,7 +202,7 @@ func elementStart(s string) int {
 	return 0
 }
 
-// forParameter finds the one "for" of an element:
+// forParameter returns the one "for" of an element:
 //
 //	forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
 //	forwarded-pair    = token "=" ( token / quoted-string )
@@ -252,7 +233,7 @@ func forParameter(s string) (node string, ok bool) {
 		}
 		node, ok = pair[4:], true
 		if len(node) > 1 && node[0] == '"' && node[len(node)-1] == '"' {
-			node = node[1 : len(node)-1] // a backslash in it is in no address
+			node = node[1 : len(node)-1] // no address contains a backslash
 		}
 	}
 	return node, ok

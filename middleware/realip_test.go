@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/direct"
 )
@@ -68,9 +69,9 @@ var realIPTests = []struct {
 
 func TestRealIP(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
-	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(x.RemoteAddr) })
+	echo := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(x.RemoteAddr()) })
 	for _, tt := range realIPTests {
-		mw := RealIP(&RealIPOptions{Trusted: trusted, TrustLocal: true, Forwarded: tt.forwarded})
+		mw := Must(RealIP(&RealIPOptions{Trusted: trusted, TrustLocal: true, Forwarded: tt.forwarded}))
 		ways(t, mw, echo, func(t *testing.T, do func(r *http.Request) answer) {
 			r := request("GET", "/", "")
 			r.RemoteAddr = tt.peer
@@ -83,7 +84,7 @@ func TestRealIP(t *testing.T) {
 			}
 		})
 	}
-	ways(t, RealIP(nil), echo, func(t *testing.T, do func(r *http.Request) answer) {
+	ways(t, Must(RealIP(nil)), echo, func(t *testing.T, do func(r *http.Request) answer) {
 		for _, peer := range []string{"10.0.0.1:5", "@", ""} {
 			r := request("GET", "/", "", "X-Forwarded-For", "1.1.1.1")
 			r.RemoteAddr = peer
@@ -92,15 +93,13 @@ func TestRealIP(t *testing.T) {
 			}
 		}
 	})
-	if !panics(func() { RealIP(&RealIPOptions{Trusted: []netip.Prefix{{}}}) }) {
-		t.Error("an invalid prefix is taken")
-	}
-	if !panics(func() { RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}}) }) {
-		t.Error("a prefix of IPv4 and IPv6 is taken")
+	for _, p := range []netip.Prefix{{}, netip.MustParsePrefix("::ffff:0.0.0.0/90")} {
+		mw, err := RealIP(&RealIPOptions{Trusted: []netip.Prefix{p}})
+		refused(t, mw, err, "middleware: RealIP: Trusted: ")
 	}
 	// A prefix of mapped addresses is one of IPv4's.
 	mapped := []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
-	ways(t, RealIP(&RealIPOptions{Trusted: mapped}), echo, func(t *testing.T, do func(r *http.Request) answer) {
+	ways(t, Must(RealIP(&RealIPOptions{Trusted: mapped})), echo, func(t *testing.T, do func(r *http.Request) answer) {
 		for peer, want := range map[string]string{"10.0.0.1:5": "1.1.1.1:0", "[::ffff:10.0.0.1]:5": "1.1.1.1:0", "11.0.0.1:5": "11.0.0.1:5"} {
 			r := request("GET", "/", "", "X-Forwarded-For", "1.1.1.1")
 			r.RemoteAddr = peer
@@ -117,8 +116,8 @@ func TestRealIP(t *testing.T) {
 	r := request("GET", "/", "", "X-Forwarded-For", "1.1.1.1")
 	r.RemoteAddr = "10.0.0.1:5"
 	exchange(&x, r)
-	if RealIP(&RealIPOptions{Trusted: trusted})(declines{hello}).(direct.Handler).ServeDirect(&x) || x.RemoteAddr != "10.0.0.1:5" {
-		t.Errorf("got %s", x.RemoteAddr)
+	if Must(RealIP(&RealIPOptions{Trusted: trusted}))(declines{hello}).(direct.Handler).ServeDirect(&x) || x.RemoteAddr() != "10.0.0.1:5" {
+		t.Errorf("got %s", x.RemoteAddr())
 	}
 }
 
@@ -137,12 +136,40 @@ func FuzzRealIP(f *testing.F) {
 			}
 			w := walk{o: o}
 			w.line(client + last)
-			got := "10.0.0.1:5"
-			if w.set(&got); got != "198.51.100.7:0" {
+			if got := w.best.String(); !w.found || got != "198.51.100.7:0" {
 				t.Errorf("%q: got %s", client+last, got)
 			}
 			w = walk{o: o}
 			w.line(client) // must not panic
 		}
 	})
+}
+
+// The access log is outside, and has the client's address from RealIP inside all the
+// same, whatever middleware between the two makes a copy of the request.
+func TestRealIPInsideOfLog(t *testing.T) {
+	realIP := Must(RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}))
+	for name, between := range map[string][]func(http.Handler) http.Handler{
+		"nothing":          {},
+		"RequestID":        {RequestID(nil)},
+		"BodyLimit":        {BodyLimit(&BodyLimitOptions{MaxSize: 100})},
+		"Timeout":          {Timeout(&TimeoutOptions{Limit: time.Hour})},
+		"filters, in runs": {RequestID(nil), InFlight(&InFlightOptions{Max: 1}), RequestID(nil), InFlight(&InFlightOptions{Max: 1})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			log := NewAccessLog(&AccessLogOptions{Output: &out, Buffer: -1, Format: LogCommon})
+			defer log.Close()
+			mw := func(h http.Handler) http.Handler {
+				return log.Wrap(Chain(realIP(h), between...))
+			}
+			ways(t, mw, hello, func(t *testing.T, do func(r *http.Request) answer) {
+				out.Reset()
+				do(request("POST", "/", "body", "X-Forwarded-For", "198.51.100.7"))
+				if !strings.HasPrefix(out.String(), "198.51.100.7 ") {
+					t.Errorf("logged %s", out.String())
+				}
+			})
+		})
+	}
 }

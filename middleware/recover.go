@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
@@ -21,22 +22,23 @@ type RecoverOptions struct {
 	// logger on a terminal, the stack follows the record as lines.
 	Logger *slog.Logger
 	// Handle, if not nil, is called instead of logging, with the stack as
-	// debug.Stack has it. It must not answer.
+	// debug.Stack returns it. It must not respond.
 	Handle func(v any, stack []byte)
 }
 
 var internalError = statusText(http.StatusInternalServerError)
 
-// Recover answers a request whose handler panics with 500. What is wrong is
-// logged and not told. If the answer has begun, its connection is ended, so that
-// the client can tell that it is not whole. http.ErrAbortHandler goes on to the
-// server: it asks for just that, and is not logged.
+// Recover responds with 500 to a request whose handler panics. The cause is
+// logged, not sent. If the response has begun, its connection is closed, so
+// that the client can detect that it is incomplete. http.ErrAbortHandler, which
+// asks for just that, is passed on to the server and not logged.
 //
-// Fields that describe an answer go, whoever has set them; all others stay, as
-// with http.Error. Set-Cookie is one of these: what a handler did to a session
-// before it panicked is done, and a client that is not told would go on with the
-// old one. No cache stores the 500. Of a direct.Handler only what middleware has
-// set is there: its own fields go out with its answer or not at all.
+// Fields that describe a representation are removed, whether middleware or the
+// handler has set them; all others stay, as with http.Error. Set-Cookie stays:
+// what a handler did to a session before it panicked is done, and without the
+// cookie a client would continue with the old one. No cache stores the 500. Of
+// a direct.Handler only the fields that middleware has set stay: its own are
+// sent with its response or not at all.
 func Recover(o *RecoverOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	return func(next http.Handler) http.Handler {
@@ -45,8 +47,8 @@ func Recover(o *RecoverOptions) func(http.Handler) http.Handler {
 	}
 }
 
-// A recoverer is a type with methods for the sake of its name: ofHandler looks for
-// that in stacks.
+// A recoverer is a type with methods because of its name: ofHandler searches
+// stacks for it.
 type recoverer struct {
 	o    *RecoverOptions
 	next http.Handler
@@ -64,9 +66,9 @@ func (c *recoverer) servePlain(w http.ResponseWriter, r *http.Request) {
 		id := first(w.Header()[requestIDField])
 		c.o.note(v, r.Method, r.URL.Path, id)
 		if rec.Hijacked() {
-			return // the connection is not the server's any more
+			return // the connection no longer belongs to the server
 		}
-		// A goroutine that outlives the handler must not begin an answer now.
+		// A goroutine that outlives the handler must not begin a response now.
 		if !rec.Claim() {
 			panic(http.ErrAbortHandler)
 		}
@@ -77,11 +79,12 @@ func (c *recoverer) servePlain(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *recoverer) serveDirect(x *direct.Exchange, next direct.Handler) (answered bool) {
+	path := x.Path() // a router inside may have cut it
 	defer func() {
 		if v := recover(); v != nil {
-			c.o.note(v, x.Method, string(x.Path), x.GetField(requestIDField))
-			x.Withdraw()
-			forget(exchangeHeader{x})
+			c.o.note(v, x.Method(), string(path), x.Wire().GetHeader(requestIDField))
+			x.Wire().Discard()
+			forget(exchangeHeader{x.Wire()})
 			refusal.Direct(x, internalError)
 			answered = true
 		}
@@ -89,7 +92,7 @@ func (c *recoverer) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	return next.ServeDirect(x)
 }
 
-// note logs a panic, or passes it on if it is none.
+// note logs a panic, or continues one with http.ErrAbortHandler.
 func (o *RecoverOptions) note(v any, method, path, id string) {
 	if v == http.ErrAbortHandler {
 		panic(v)
@@ -116,16 +119,17 @@ func (o *RecoverOptions) note(v any, method, path, id string) {
 	to.LogAttrs(context.Background(), slog.LevelError, "panic in a handler", attrs...)
 }
 
-// isStandard reports whether h is slog's own default, which logs by package log
-// and has no exported name.
+// isStandard reports whether h is slog's default, which logs by package log and
+// has no exported name.
 func isStandard(h slog.Handler) bool { return fmt.Sprintf("%T", h) == "*slog.defaultHandler" }
 
-// ofHandler is the part of a stack between the panic and Recover: the frames above
-// are the runtime's, those below the server's. A stack that does not look as
-// expected is returned whole.
+// ofHandler returns the part of a stack between the panic and Recover: the
+// frames above are the runtime's, those below the server's. An unexpected stack
+// is returned whole.
 func ofHandler(stack []byte) []byte {
 	lines := bytes.SplitAfter(stack, []byte{'\n'})
-	// The first is the goroutine's; then each frame has two, function and place.
+	// The first is the goroutine's; then each frame has two, function and
+	// location.
 	from, to := 0, len(lines)
 	for i := 1; i+1 < len(lines); i += 2 {
 		if bytes.HasPrefix(lines[i], []byte("panic(")) {
@@ -148,7 +152,7 @@ func ofHandler(stack []byte) []byte {
 	return bytes.Join(lines[from:to], nil)
 }
 
-// forget takes out of h what describes an answer that will not be.
+// forget removes fields from h that describe a response that is not sent.
 func forget(h header) {
 	for _, name := range [...]string{
 		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
@@ -159,28 +163,28 @@ func forget(h header) {
 	}
 }
 
-// instead makes r, a refusal, the answer of x. Of the one that it had, what
-// forget leaves stays, as it does on the plain way.
-func instead(x *direct.Exchange, r *direct.Response) {
+// instead responds to x with the refusal r. The fields that forget leaves stay,
+// as on the plain way.
+func instead(x *wire.Exchange, r *wire.Response) {
 	if ready := x.Ready(); ready != nil {
-		x.Withdraw()
+		x.Discard()
 		put(x, ready.Header())
 	}
 	forget(exchangeHeader{x})
 	x.SetStatus(r.Status())
 	put(x, r.Header())
-	x.SetContent(r.Body())
+	x.SetAnswerBody(r.Body())
 }
 
 // put sets fields as Response.ServeHTTP does: Vary and Set-Cookie are added.
-func put(x *direct.Exchange, h http.Header) {
-	h.Del("Content-Length") // the server's
+func put(x *wire.Exchange, h http.Header) {
+	h.Del("Content-Length") // the server sets it
 	for name, values := range h {
 		if name != "Vary" && name != "Set-Cookie" {
-			x.DelField(name)
+			x.DelHeader(name)
 		}
 		for _, v := range values {
-			x.AddField(name, v)
+			x.AddHeader(name, v)
 		}
 	}
 }

@@ -19,12 +19,13 @@ func TestRecover(t *testing.T) {
 		return Chain(h, SecurityHeaders(nil), Recover(&RecoverOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 	}
 	h := direct.HandlerFunc(func(x *direct.Exchange) {
-		x.SetField("Etag", `"of what is not there"`)
+		x.SetHeader("Etag", `"of what is not there"`)
 		x.WriteString("half")
-		if string(x.Path) == "/panic" {
+		if string(x.Path()) == "/panic" {
+			x.Wire().SetPath(nil) // as a router's mount does
 			panic(errors.New("on\npurpose"))
 		}
-		if string(x.Path) == "/abort" {
+		if string(x.Path()) == "/abort" {
 			panic(http.ErrAbortHandler)
 		}
 	})
@@ -50,7 +51,7 @@ func TestRecover(t *testing.T) {
 func TestRecoverPlain(t *testing.T) {
 	var seen []any
 	mw := Recover(&RecoverOptions{Handle: func(v any, stack []byte) { seen = append(seen, v) }})
-	// What the handler had set for its answer is not the 500's.
+	// Fields of the handler's response are not in the 500.
 	a := plain(mw(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		w.Header().Set("Content-Encoding", "br")
@@ -60,11 +61,12 @@ func TestRecoverPlain(t *testing.T) {
 	if a.Status != 500 || a.Header.Get("Content-Encoding") != "" || a.Header.Get("Content-Length") != "22" || a.Header.Get("X-Other") != "stays" || len(seen) != 1 {
 		t.Errorf("got %v, %v", a, seen)
 	}
-	// nil is a panic of its own.
+	// panic(nil) is one too.
 	if a := plain(mw(hf(func(http.ResponseWriter, *http.Request) { panic(nil) })), request("GET", "/", "")); a.Status != 500 {
 		t.Errorf("got %v", a)
 	}
-	// An answer that has begun cannot be taken back: the client must be able to tell.
+	// A response that has begun cannot be withdrawn: the client must be able to
+	// notice.
 	mw = Recover(&RecoverOptions{Handle: func(any, []byte) {}})
 	servers(t, mw(hf(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hijack" {

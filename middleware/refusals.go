@@ -7,29 +7,31 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-// A Refusal is an answer that middleware gives instead of the handler's.
+// A Refusal is a response that middleware sends instead of calling the handler.
 type Refusal struct {
 	Status int
-	// Type and Title are those of a problem (RFC 9457): Type is "", which stands
-	// for "about:blank", or a URI that ratelimit refuses with; Title is a few words
-	// in English, as a rule http.StatusText.
+	// Type and Title are those of a problem (RFC 9457): Type is "", which
+	// stands for "about:blank", or a URI defined by ratelimit; Title is a short
+	// English text, usually http.StatusText.
 	Type, Title string
-	// Violated are the names of the rules that a request was beyond, of a 429.
+	// Violated are the names of the rules that a request exceeded, for 429.
 	Violated []string
-	// Header are the fields of the answer: Content-Type, which is that of plain
-	// text, Cache-Control, and where they belong WWW-Authenticate, Retry-After,
-	// RateLimit. They may be changed; fields that frame the message, such as
-	// Content-Length and Connection, are the server's and ignored.
+	// Header has the fields of the response: Content-Type, which is that of
+	// plain text, Cache-Control, and, where they belong, WWW-Authenticate,
+	// Retry-After and RateLimit. They may be changed; fields that frame the
+	// message, such as Content-Length and Connection, belong to the server and
+	// are ignored.
 	Header http.Header
 }
 
 // Refusals makes respond write the bodies of all refusals of the middleware inside
-// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, RateLimit, ETag
-// and Recover. Without it they are a line of text, of RateLimit problem details if
+// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit, ETag
+// and Recover. Without it they are a line of text, of ratelimit problem details if
 // Accept names JSON. If respond is nil, it is Problem, which writes problem details
 // in JSON:
 //
@@ -37,13 +39,13 @@ type Refusal struct {
 //
 // respond sets Content-Type and returns the body. It is called once for each kind
 // of refusal and its answer is cached, so it cannot depend on the request; for
-// RateLimit, whose Retry-After differs, it is called each time. It must be safe for
+// ratelimit, whose Retry-After differs, it is called each time. It must be safe for
 // concurrent use.
 //
-// If one Refusals is inside of another, the inner one answers. Answers of handlers
-// and routers, such as 404 and 405, are not changed. Response writers of other
-// middleware hide Refusals from what is inside if they have no method Unwrap, as
-// that of http.TimeoutHandler.
+// If one Refusals is inside of another, the inner one is used. Responses of
+// handlers and routers, such as 404 and 405, are not changed. Response writers
+// of other middleware without a method Unwrap, such as that of
+// http.TimeoutHandler, hide Refusals from what is inside.
 //
 // An accepted request costs an allocation of 24 bytes on the plain way, and none on
 // the direct way.
@@ -58,7 +60,7 @@ func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) {
 				h := &hooked{w, hook}
-				if _, ok := w.(direct.FileSender); ok {
+				if _, ok := w.(wire.FileSender); ok {
 					next.ServeHTTP(hookedFiles{h}, r)
 				} else {
 					next.ServeHTTP(h, r)
@@ -66,7 +68,8 @@ func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				outer := refusal.Set(x, hook)
-				// Middleware outside has another hook or none, also after a panic.
+				// Outer middleware has another hook or none, also after a
+				// panic.
 				defer refusal.Set(x, outer)
 				return next.ServeDirect(x)
 			})
@@ -82,17 +85,17 @@ func Problem(r *Refusal) []byte {
 	return p.JSON()
 }
 
-// hooked is a response writer that refusal.Around finds the hook by. All else it
-// passes on.
+// hooked is a response writer in which refusal.Around finds the hook. It passes
+// everything on.
 type hooked struct {
 	http.ResponseWriter
 	hook *refusal.Hook
 }
 
-// RefusalHook is for refusal.Around.
+// RefusalHook is called by refusal.Around.
 func (w *hooked) RefusalHook() *refusal.Hook { return w.hook }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (w *hooked) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteString implements io.StringWriter.
@@ -120,10 +123,10 @@ func (w *hooked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (w *hooked) CloseNotify() <-chan bool { return wrap.CloseNotify(w.ResponseWriter) }
 
-// hookedFiles is a hooked around a direct.FileSender.
+// hookedFiles is a hooked around a wire.FileSender.
 type hookedFiles struct{ *hooked }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w hookedFiles) SendFile(f direct.File) error {
-	return w.ResponseWriter.(direct.FileSender).SendFile(f)
+	return w.ResponseWriter.(wire.FileSender).SendFile(f)
 }

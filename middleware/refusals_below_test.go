@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
 	"github.com/chert-http/chert/middleware/jwt"
@@ -14,11 +15,11 @@ import (
 // The packages below refuse by the hook too.
 func TestRefusalsBelow(t *testing.T) {
 	t.Parallel()
-	auth, err := basicauth.New(basicauth.Options{Lookup: func(string) (string, bool) { return "", false }})
+	auth, err := basicauth.New(&basicauth.Options{Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := jwt.New(jwt.Options{
+	tokens, err := jwt.New(&jwt.Options{
 		Keys:   []jwt.Key{{Algorithm: "HS256", Key: make([]byte, 32)}},
 		Issuer: "https://issuer.example", Audience: []string{"api"},
 	})
@@ -26,7 +27,7 @@ func TestRefusalsBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tokens.Close()
-	for name, mw := range map[string]func(http.Handler) http.Handler{"basicauth": auth.Wrap, "jwt": tokens.Wrap} {
+	for name, mw := range map[string]func(http.Handler) http.Handler{"basicauth": auth, "jwt": tokens.Wrap} {
 		for _, credentials := range [][]string{nil, {"x"}, {"Bearer x", "Bearer y"}} {
 			want := http.StatusUnauthorized
 			if len(credentials) > 1 {
@@ -41,9 +42,9 @@ func TestRefusalsBelow(t *testing.T) {
 				t.Errorf("%s, %q: got %d %v", name, credentials, rec.Code, rec.Header())
 			}
 			var x direct.Exchange
-			x.Reset(direct.Request{Method: "GET", Path: []byte("/"), Fields: direct.FieldsOf(r.Header)})
-			if !h.(direct.Handler).ServeDirect(&x) || x.Status() != want || x.GetField("Content-Type") != "application/problem+json" || x.GetField("Www-Authenticate") == "" {
-				t.Errorf("%s, %q, direct: got %d", name, credentials, x.Status())
+			x.Wire().Reset(wire.Request{Method: "GET", Path: []byte("/"), Fields: wire.FieldsOf(r.Header)})
+			if !h.(direct.Handler).ServeDirect(&x) || x.Wire().Status() != want || x.Wire().GetHeader("Content-Type") != "application/problem+json" || x.Wire().GetHeader("Www-Authenticate") == "" {
+				t.Errorf("%s, %q, direct: got %d", name, credentials, x.Wire().Status())
 			}
 		}
 	}

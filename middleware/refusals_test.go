@@ -15,18 +15,18 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// refusers are all that refuse, with a request that is refused. The answer without
-// a hook is text. The last field is one that must be there.
+// refusers are all middleware that refuses, with a request that is refused.
+// Without a hook the response is text. The last field is one that it must have.
 func refusers() []refuser {
 	limited := func() func(http.Handler) http.Handler {
-		mw := RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "little", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}}}})
+		mw := ratelimit.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "little", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}}}}))
 		plain(mw(hello), request("GET", "/", "")) // the one that is let in
 		return mw
 	}
 	return []refuser{
-		{"bearer", Bearer(BearerOptions{Tokens: map[string]string{"a": "b"}}), hello, request("GET", "/", ""), 401, "Www-Authenticate"},
-		{"bearer, several", Bearer(BearerOptions{Tokens: map[string]string{"a": "b"}}), hello, request("GET", "/", "", "Authorization", "a", "Authorization", "b"), 400, "Www-Authenticate"},
-		{"body limit", BodyLimit(1), hello, request("POST", "/", "too long"), 413, "Cache-Control"},
+		{"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "b"}})), hello, request("GET", "/", ""), 401, "Www-Authenticate"},
+		{"bearer, several", Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "b"}})), hello, request("GET", "/", "", "Authorization", "a", "Authorization", "b"), 400, "Www-Authenticate"},
+		{"body limit", BodyLimit(&BodyLimitOptions{MaxSize: 1}), hello, request("POST", "/", "too long"), 413, "Cache-Control"},
 		{"recover", Recover(&RecoverOptions{Handle: func(any, []byte) {}}), direct.HandlerFunc(func(*direct.Exchange) { panic(1) }), request("GET", "/", ""), 500, "Cache-Control"},
 		{"etag", ETag(nil), hello, request("GET", "/", "", "If-Match", `"other"`), 412, "Cache-Control"},
 		{"rate limit", limited(), hello, request("GET", "/", ""), 429, "Retry-After"},
@@ -43,8 +43,8 @@ type refuser struct {
 	field  string
 }
 
-// All refusals are answered by the hook around them, on both ways alike, and
-// keep their fields.
+// The hook around them writes the body of all refusals, on both ways, and keeps
+// their fields.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range refusers() {
@@ -90,7 +90,7 @@ func TestRefusals(t *testing.T) {
 			if tt.status == 429 && (len(p.Violated) != 1 || p.Violated[0] != "little" || !strings.HasSuffix(p.Type, "#quota-exceeded")) {
 				t.Errorf("%s, %s: got %+v", tt.name, name, p)
 			}
-			// The inner of two answers; what is outside is not changed.
+			// The inner of two is used; what is outside is not changed.
 			if a := do(func(h http.Handler) http.Handler { return problems(custom(h)) }); a.Header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s, %s, in two: got %v", tt.name, name, a)
 			}
@@ -113,11 +113,11 @@ func again(r *http.Request) *http.Request {
 	return c
 }
 
-// What is outside of the hook answers as ever, also if that is found out later.
+// Outside of the hook refusals are unchanged, also if they are decided later.
 func TestRefusalsOutside(t *testing.T) {
 	t.Parallel()
 	inside := direct.HandlerFunc(func(x *direct.Exchange) {
-		if string(x.Path) == "/panic" {
+		if string(x.Path()) == "/panic" {
 			panic(1)
 		}
 		x.WriteString("hello")
@@ -138,11 +138,11 @@ func TestRefusalsOutside(t *testing.T) {
 func TestRefusalsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := newHeld()
-		full := Refusals(nil)(InFlight(1, nil)(hf(held.ServeHTTP)))
+		full := Refusals(nil)(InFlight(&InFlightOptions{Max: 1})(hf(held.ServeHTTP)))
 		done := make(chan answer)
 		go func() { done <- plain(full, request("GET", "/", "")) }()
 		<-held.entered
-		slow := Refusals(nil)(Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
+		slow := Refusals(nil)(Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
 		for status, h := range map[int]http.Handler{503: full, 504: slow} {
 			a := plain(h, request("GET", "/", ""))
 			if a.Status != status || a.Header.Get("Content-Type") != "application/problem+json" || a.Body != fmt.Sprintf(`{"title":%q,"status":%d}`+"\n", http.StatusText(status), status) {
@@ -151,7 +151,7 @@ func TestRefusalsBusy(t *testing.T) {
 		}
 		held.leave <- struct{}{}
 		<-done
-		direct503 := Refusals(nil)(InFlight(1, nil)(heldDirect{held}))
+		direct503 := Refusals(nil)(InFlight(&InFlightOptions{Max: 1})(heldDirect{held}))
 		go func() { done <- plain(direct503, request("GET", "/", "")) }()
 		<-held.entered
 		if a, _ := directly(t, direct503, request("GET", "/", "")); a.Status != 503 || a.Header.Get("Retry-After") == "" || !strings.HasPrefix(a.Body, "{") {
@@ -169,7 +169,7 @@ func TestRefusalsAllocations(t *testing.T) {
 	h := Refusals(nil)(hello).(direct.Handler)
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(1000, func() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		h.ServeDirect(x)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -182,7 +182,7 @@ func TestRefusalsServers(t *testing.T) {
 		if name == "bearer" || name == "all" {
 			continue
 		}
-		h := Chain(hello, Refusals(nil), mw, Bearer(BearerOptions{Tokens: map[string]string{"a": "b"}}))
+		h := Chain(hello, Refusals(nil), mw, Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "b"}})))
 		servers(t, h, func(t *testing.T, url string, c *http.Client) {
 			res, body, err := get(t, c, url)
 			if err != nil || res.StatusCode != 401 || res.Header.Get("Content-Type") != "application/problem+json" || body != `{"title":"Unauthorized","status":401}`+"\n" || res.Header.Get("Www-Authenticate") == "" {
@@ -195,7 +195,7 @@ func TestRefusalsServers(t *testing.T) {
 func ExampleRefusals() {
 	h := Chain(plainHello,
 		Refusals(nil), // problem details in JSON (RFC 9457)
-		Bearer(BearerOptions{Tokens: map[string]string{"ops": "0123456789abcdef"}}))
+		Must(Bearer(&BearerOptions{Tokens: map[string]string{"ops": "0123456789abcdef"}})))
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
 	fmt.Print(rec.Code, " ", rec.Header().Get("Content-Type"), "\n", rec.Body)
@@ -217,7 +217,7 @@ func TestRefusalsThatPanicInTimeout(t *testing.T) {
 	outer := Recover(&RecoverOptions{Handle: func(v any, _ []byte) { seen = v }})
 	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-called })
 	rec := httptest.NewRecorder()
-	Chain(slow, outer, mistaken, Timeout(time.Millisecond)).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	Chain(slow, outer, mistaken, Timeout(&TimeoutOptions{Limit: time.Millisecond})).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
 	if seen != "mistake" || rec.Code != 500 {
 		t.Errorf("got %d, Recover has seen %v", rec.Code, seen)
 	}

@@ -6,21 +6,21 @@ import (
 	"net/http"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
-// requestIDField is where a request's id is, in requests and answers.
+// requestIDField has a request's id, in requests and responses.
 const requestIDField = "X-Request-Id"
 
 // RequestIDOptions are the options of RequestID.
 type RequestIDOptions struct {
-	// Accept takes the id that a request brings, if it is 1 to 128 letters,
-	// digits and "-._~+/=:@". Only for servers behind a proxy that sets it: others
-	// let clients choose what stands in the logs.
+	// Accept uses the id that a request has, if it is 1 to 128 letters, digits
+	// and "-._~+/=:@". Set it only on servers behind a proxy that sets the
+	// field: elsewhere clients would choose what is logged.
 	Accept bool
-	// New makes an id; nil: 128 random bits in hexadecimal. It may be called
-	// concurrently, and must give what fits in a field.
+	// New returns a new id; nil: 128 random bits in hexadecimal. It may be
+	// called concurrently, and must return a valid field value.
 	New func() string
 }
 
@@ -32,46 +32,33 @@ type requestID struct {
 	bytes [32]byte
 }
 
-// RequestID gives each request an id: in X-Request-Id of the answer, in the
+// RequestID gives each request an id: in X-Request-Id of the response, in the
 // access log, and for handlers in the request's context, see RequestIDOf. It
-// costs one allocation on the direct way.
+// costs one allocation on the direct way, and two for an id that it accepts.
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	opt := options(o)
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				id := opt.choose(r.Header[requestIDField])
-				w.Header()[requestIDField] = []string{id.id}
-				wrap.Serve(next, w, r, wrap.With(r, requestIDKey{}, id))
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				id := opt.chooseDirect(x)
-				x.KeepField(requestIDField, id.id)
-				x.SetValue(requestIDKey{}, id)
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		id := opt.choose(c.Fields())
+		c.SetHeader(requestIDField, id.id)
+		c.SetValue(requestIDKey{}, id)
+		return filter.Pass
+	})
 }
 
-// RequestIDOf is the id that RequestID gave; "" outside of it.
-func RequestIDOf(v Values) string {
+// RequestIDOf returns the id that RequestID gave, "" if there is none. v is the
+// context of a request, or a *direct.Exchange.
+func RequestIDOf(v filter.Values) string {
 	if id, ok := v.Value(requestIDKey{}).(*requestID); ok {
 		return id.id
 	}
 	return ""
 }
 
-// choose takes the one id that came or makes one. Of two, one is not the proxy's.
-func (o *RequestIDOptions) choose(came []string) *requestID {
-	if o.Accept && len(came) == 1 && safeID(came[0]) {
-		return &requestID{id: came[0]}
-	}
-	return o.make()
-}
-
-func (o *RequestIDOptions) chooseDirect(x *direct.Exchange) *requestID {
-	if o.Accept && direct.Count(x.Fields, requestIDField) == 1 {
-		if b := x.Fields.Get(requestIDField); safeID(view(b)) {
+// choose returns the id of the request or makes one. If there are two, one is
+// not the proxy's.
+func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
+	if o.Accept {
+		if b, n := f.First(requestIDField); n == 1 && safeID(view(b)) {
 			return &requestID{id: string(b)}
 		}
 	}
@@ -85,7 +72,8 @@ func (o *RequestIDOptions) make() *requestID {
 		return id
 	}
 	var raw [16]byte
-	// The runtime's ChaCha8, seeded by the system: no id tells the next.
+	// The runtime's ChaCha8, seeded by the system: an id does not reveal the
+	// next.
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
 	const hex = "0123456789abcdef"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
@@ -48,7 +49,12 @@ func TestRequestID(t *testing.T) {
 	}
 	h := RequestID(nil)(direct.HandlerFunc(func(x *direct.Exchange) {})).(direct.Handler)
 	x, r := benchmarkRequest()
-	if n := testing.AllocsPerRun(100, func() { x.Reset(r); h.ServeDirect(x) }); n != 1 {
+	if n := testing.AllocsPerRun(100, func() { x.Wire().Reset(r); h.ServeDirect(x) }); n != 1 {
+		t.Errorf("%v allocations", n)
+	}
+	h = RequestID(&RequestIDOptions{Accept: true})(h).(direct.Handler)
+	r.Fields = wire.FieldsOf(http.Header{"X-Request-Id": {"accepted"}})
+	if n := testing.AllocsPerRun(100, func() { x.Wire().Reset(r); h.ServeDirect(x) }); n != 3 { // the one inside makes its own
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 )
 
 // SecurityOptions are the options of SecurityHeaders. In each, "" is the
@@ -16,44 +16,34 @@ type SecurityOptions struct {
 	ReferrerPolicy string // "": strict-origin-when-cross-origin
 	OpenerPolicy   string // Cross-Origin-Opener-Policy; "": same-origin
 	ResourcePolicy string // Cross-Origin-Resource-Policy; "": same-origin
-	// ContentSecurityPolicy is left out by default: what is right depends on
-	// the pages. A strict one for a JSON API: "default-src 'none'; frame-ancestors
-	// 'none'".
+	// ContentSecurityPolicy is left out by default: the right one depends on
+	// the pages. A strict one for a JSON API: "default-src 'none';
+	// frame-ancestors 'none'".
 	ContentSecurityPolicy string
 	PermissionsPolicy     string // left out by default
-	// HSTS is for how long browsers are to use TLS only (RFC 6797); 0: left out.
-	// Set it if all of the host is served over TLS and will be: it cannot be
+	// HSTS is for how long browsers are to use TLS only (RFC 6797). Default none,
+	// and so is negative: the field is left out. Set it if all of the host is served over TLS and will be: it cannot be
 	// taken back before. Browsers ignore it without TLS.
 	HSTS           time.Duration
 	HSTSSubdomains bool // for all hosts below too
 }
 
-// SecurityHeaders sets fields that make browsers careful: those of the options,
-// and X-Content-Type-Options: nosniff. A handler may set others instead.
+// SecurityHeaders sets fields that restrict browsers: those of the options, and
+// X-Content-Type-Options: nosniff. A handler may set others instead.
 func SecurityHeaders(o *SecurityOptions) func(http.Handler) http.Handler {
 	fields := options(o).fields()
-	return func(next http.Handler) http.Handler {
-		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) {
-				h := w.Header()
-				for _, f := range fields {
-					h[f.Name] = []string{f.Value}
-				}
-				next.ServeHTTP(w, r)
-			},
-			func(x *direct.Exchange, next direct.Handler) bool {
-				for _, f := range fields {
-					x.KeepField(f.Name, f.Value)
-				}
-				return next.ServeDirect(x)
-			})
-	}
+	return filter.New(func(c *filter.Call) filter.Outcome {
+		for _, f := range fields {
+			c.SetHeader(f.Name, f.Value)
+		}
+		return filter.Pass
+	})
 }
 
-func (o SecurityOptions) fields() (fields []direct.Field) {
+func (o SecurityOptions) fields() (fields []wire.Field) {
 	add := func(name, value, def string) {
 		if value = or(value, def); value != "-" && value != "" {
-			fields = append(fields, direct.Field{Name: http.CanonicalHeaderKey(name), Value: value})
+			fields = append(fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
 		}
 	}
 	add("X-Content-Type-Options", "nosniff", "")

@@ -59,13 +59,13 @@ func TestAccessLogTerminal(t *testing.T) {
 	// A size that was asked for is kept.
 	gathering := NewAccessLog(&AccessLogOptions{Output: program, Buffer: 1 << 10})
 	defer gathering.Close()
-	if gathering.lines.direct {
+	if gathering.lines.unbuffered {
 		t.Error("Buffer does not matter")
 	}
 }
 
-// The stack of a panic has a line for each line on a terminal. It is not parallel:
-// the standard logger is everybody's.
+// The stack of a panic has a line for each line on a terminal. It is not
+// parallel: the standard logger is shared.
 func TestRecoverTerminal(t *testing.T) {
 	screen, program := terminal(t)
 	log.SetOutput(program)

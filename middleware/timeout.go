@@ -14,36 +14,42 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
 var gatewayTimeout = statusText(http.StatusGatewayTimeout)
 
+// TimeoutOptions are the options of Timeout.
+type TimeoutOptions struct {
+	// Limit is how long a handler may take. Default 60 s; negative: no limit.
+	Limit time.Duration
+}
+
 // Timeout gives a handler so much time. When it is over, the request's context
 // is done (context.DeadlineExceeded), and:
 //
-//   - If the handler has sent nothing, 504 is sent at once. What it writes from
-//     then on is not sent, and its Write gives http.ErrHandlerTimeout.
-//   - If its answer has begun, its Write fails too, and when it returns the
-//     connection is ended, so that the client can tell that the answer is not
-//     whole. A handler that writes nothing more after its time ends its answer
-//     as it is: a stream of events that looks at its context.
+// - If the handler has sent nothing, 504 is sent at once. What it writes from
+// then on is not sent, and Write returns http.ErrHandlerTimeout.
+// - If its response has begun, Write fails too, and when it returns the
+// connection is closed, so that the client can detect that the response is
+// incomplete. A handler that observes its context and writes nothing more, such
+// as a stream of events, completes its response.
 //
-// Unlike http.TimeoutHandler it holds nothing back: what a handler writes goes
-// on, Flush, ReadFrom and Hijack work, and no copy of the answer is made. And it
-// starts no goroutine: the handler runs on the server's own, so none is left
-// behind that the server does not know of. The other side of that is that the
-// connection is not free before the handler returns: it must look at its
-// context. A read of the request's body, and a write to a client that takes
-// nothing, are ended.
+// Unlike http.TimeoutHandler it does not buffer: what a handler writes is sent,
+// Flush, ReadFrom and Hijack work, and the response is not copied. And it
+// starts no goroutine: the handler runs on the server's, so that none is left
+// that the server does not track. In return, the connection is occupied until
+// the handler returns: it must observe its context. Reading the request's body,
+// and writing to a client that accepts nothing, are interrupted.
 //
 // A handler that takes the connection with Hijack has it without a limit. On the
-// direct way, where nothing may wait, there is none either. It panics if limit
-// is not positive.
-func Timeout(limit time.Duration) func(http.Handler) http.Handler {
-	if limit <= 0 {
-		panic("middleware: Timeout: the limit is not positive")
+// direct way, where nothing may wait, there is none either.
+func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
+	limit := or(options(o).Limit, time.Minute)
+	if limit < 0 {
+		return func(next http.Handler) http.Handler { return next }
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
@@ -72,41 +78,41 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 			t.expire()
 		}
 	})
-	// w must not be used when the server has it back, also after a panic.
+	// w must not be used after the server has it back, also after a panic.
 	defer t.end()
 	var give http.ResponseWriter = t
-	if _, ok := w.(direct.FileSender); ok {
+	if _, ok := w.(wire.FileSender); ok {
 		give = timedFiles{t}
 	}
 	wrap.Serve(next, give, r, r.WithContext(ctx))
 	t.returned()
 }
 
-// timed is the handler's response writer. Its header is the handler's own until
-// it is sent, because 504 may be sent while the handler changes it.
+// timed is the handler's response writer. Its header is separate until it is
+// sent, because 504 may be sent while the handler changes it.
 type timed struct {
 	ctx    context.Context
 	w      http.ResponseWriter
 	r      *http.Request
 	header http.Header // the handler's
 
-	// The handler's goroutine has these.
-	stop    func() bool   // keeps expire from being called
-	ended   chan struct{} // closed when that has been called, if it was not stopped
+	// These belong to the handler's goroutine.
+	stop    func() bool   // prevents the call of expire
+	ended   chan struct{} // closed when expire was called, if it was not stopped
 	stopped bool
 
-	mu       sync.Mutex  // held during what is done to w, which two goroutines may want
+	mu       sync.Mutex  // held during calls of w, which two goroutines may make
 	begun    atomic.Bool // the handler's head was sent; set with mu held
 	expired  bool
-	cut      bool // something was not written for that
+	cut      bool // something was not written because of that
 	hijacked bool
 	done     bool // the handler has returned: later calls give wrap.ErrDone
-	closes   bool // the body is too large: the connection ends with the answer
-	thrown   any  // by the hook that answers refusals
+	closes   bool // the body is too large: the connection ends with the response
+	thrown   any  // the panic of a hook that writes refusals
 }
 
-// halt reports whether the time is not over, and will not be. Otherwise what
-// happens then has happened.
+// halt stops the timer and reports whether the time has not passed. If it has,
+// halt waits until expire has run.
 func (t *timed) halt() bool {
 	if t.stopped || t.stop() {
 		t.stopped = true
@@ -116,8 +122,8 @@ func (t *timed) halt() bool {
 	return false
 }
 
-// end is for the handler that has returned, or panicked. Later calls must not
-// even look at w's header: the server does.
+// end is called when the handler has returned or panicked. Later calls must not
+// even read w's header: the server does.
 func (t *timed) end() {
 	t.halt()
 	t.mu.Lock()
@@ -125,17 +131,17 @@ func (t *timed) end() {
 	t.mu.Unlock()
 }
 
-// expire is called when the time is over.
+// expire is called when the time has passed.
 func (t *timed) expire() {
 	c := http.NewResponseController(t.w)
 	if t.r.ContentLength != 0 {
-		// The handler may be waiting for the body. What is behind it cannot be
-		// read any more.
+		// The handler may be waiting for the body. The connection cannot be
+		// read any more after this.
 		c.SetReadDeadline(time.Unix(1, 0))
 	}
 	if !t.mu.TryLock() {
-		// The handler is writing: perhaps to a client that takes nothing. Not
-		// done otherwise, since it would hit the 504.
+		// The handler is writing, perhaps to a client that accepts nothing. Not
+		// done otherwise, since it would affect the 504.
 		if t.begun.Load() {
 			c.SetWriteDeadline(time.Unix(1, 0))
 		}
@@ -145,8 +151,8 @@ func (t *timed) expire() {
 	t.over()
 }
 
-// over reports whether the time is over, and sees to the 504 then. The handler
-// may be told of it by its context before expire is called: whoever comes first
+// over reports whether the time has passed, and then sends the 504. The handler
+// may notice it by its context before expire is called: the first of the two
 // does it. t.mu is held.
 func (t *timed) over() bool {
 	if t.expired || t.hijacked || !errors.Is(t.ctx.Err(), context.DeadlineExceeded) {
@@ -156,24 +162,25 @@ func (t *timed) over() bool {
 	if t.begun.Load() {
 		return true
 	}
-	forget(t.w.Header()) // what a 1xx has brought there
+	forget(t.w.Header()) // fields set for a 1xx
 	if t.r.ContentLength != 0 {
-		// Without it the server might first read the body, which the handler does.
+		// Otherwise the server might first read the body, which the handler
+		// reads.
 		t.w.Header().Set("Connection", "close")
 	}
 	t.refuse()
 	return true
 }
 
-// refuse sends the 504. A hook that panics does so for the handler's goroutine, by
-// returned: in the timer's it would end the process.
+// refuse sends the 504. The panic of a hook is raised on the handler's
+// goroutine, by returned: on the timer's it would end the process.
 func (t *timed) refuse() {
 	defer func() { t.thrown = recover() }()
 	refusal.Plain(t.w, t.r, gatewayTimeout)
 	http.NewResponseController(t.w).Flush()
 }
 
-// returned ends the answer of a handler that has not panicked.
+// returned ends the response of a handler that has not panicked.
 func (t *timed) returned() {
 	t.halt()
 	t.mu.Lock()
@@ -186,14 +193,14 @@ func (t *timed) returned() {
 	case t.expired && t.begun.Load() && t.cut:
 		panic(http.ErrAbortHandler)
 	case t.begun.Load():
-		// What was set since then are trailers.
+		// Fields set since then are trailers.
 		maps.Copy(t.w.Header(), t.header)
 	case !t.expired:
-		t.sendHeader() // fields may be set without anything written
+		t.sendHeader() // the handler may have set fields and written nothing
 	}
 }
 
-// sendHeader makes w's header the handler's. t.mu is held.
+// sendHeader sets w's header to the handler's. t.mu is held.
 func (t *timed) sendHeader() {
 	h := t.w.Header()
 	clear(h)
@@ -226,7 +233,7 @@ func (t *timed) writeHeader(status int) {
 	t.w.WriteHeader(status)
 }
 
-// begin comes before what is done to w. t.mu is held.
+// begin precedes calls of w. t.mu is held.
 func (t *timed) begin() error {
 	if t.done {
 		return wrap.ErrDone
@@ -253,8 +260,8 @@ func (t *timed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom. The source may keep it waiting, so it goes
-// by pieces unless it is a file, which does not.
+// ReadFrom implements io.ReaderFrom. The source may block, so it is copied in
+// pieces, unless it is a file.
 func (t *timed) ReadFrom(src io.Reader) (int64, error) {
 	to, ok := t.w.(io.ReaderFrom)
 	if !ok || !fromFile(src) {
@@ -287,7 +294,7 @@ func fromFile(src io.Reader) bool {
 // Flush implements http.Flusher.
 func (t *timed) Flush() { t.FlushError() }
 
-// FlushError is for http.ResponseController.
+// FlushError is called by http.ResponseController.
 func (t *timed) FlushError() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -299,7 +306,7 @@ func (t *timed) FlushError() error {
 
 // Hijack implements http.Hijacker.
 func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	// First, so that no deadline is set on a connection that is the handler's.
+	// First, so that no deadline is set on a connection that the handler owns.
 	if !t.halt() {
 		return nil, nil, http.ErrHandlerTimeout
 	}
@@ -307,6 +314,9 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	defer t.mu.Unlock()
 	if t.done {
 		return nil, nil, wrap.ErrDone
+	}
+	if t.over() { // expire may have been stopped when the context was done already
+		return nil, nil, http.ErrHandlerTimeout
 	}
 	c, rw, err := http.NewResponseController(t.w).Hijack()
 	t.hijacked = err == nil
@@ -316,20 +326,20 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (t *timed) CloseNotify() <-chan bool { return wrap.CloseNotify(t.w) }
 
-// Unwrap is for http.ResponseController, for deadlines.
+// Unwrap is called by http.ResponseController, for deadlines.
 func (t *timed) Unwrap() http.ResponseWriter { return t.w }
 
-// timedFiles is a timed around a direct.FileSender.
+// timedFiles is a timed around a wire.FileSender.
 type timedFiles struct{ *timed }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (t timedFiles) SendFile(f direct.File) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.begin(); err != nil {
 		return err
 	}
-	err := t.w.(direct.FileSender).SendFile(f)
+	err := t.w.(wire.FileSender).SendFile(f)
 	t.cut = t.cut || err != nil
 	return err
 }

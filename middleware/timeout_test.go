@@ -33,7 +33,7 @@ func TestTimeout(t *testing.T) {
 			if _, _, err := w.(http.Hijacker).Hijack(); !errors.Is(err, http.ErrHandlerTimeout) {
 				t.Errorf("Hijack: %v", err)
 			}
-		}), SecurityHeaders(nil), Timeout(time.Second))
+		}), SecurityHeaders(nil), Timeout(&TimeoutOptions{Limit: time.Second}))
 		began := time.Now()
 		a := plain(h, request("GET", "/", ""))
 		if a.Status != 504 || a.Body != "Gateway Timeout\n" || a.Header.Get("X-Handler") != "" || a.Header.Get("X-Late") != "" || a.Header.Get("X-Frame-Options") != "DENY" {
@@ -43,6 +43,18 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("got %v after %v", late, time.Since(began))
 		}
 	})
+}
+
+// A context is done a moment before what is to happen then is started. Who hijacks
+// in that moment does not get a connection that has a 504, or is to have one.
+func TestTimeoutHijackAtDeadline(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	rec := httptest.NewRecorder()
+	w := &timed{ctx: ctx, w: rec, r: request("GET", "/", ""), header: http.Header{}, stop: func() bool { return true }}
+	if _, _, err := w.Hijack(); !errors.Is(err, http.ErrHandlerTimeout) || rec.Code != 504 {
+		t.Errorf("Hijack: %v, status %d", err, rec.Code)
+	}
 }
 
 func TestTimeoutInTime(t *testing.T) {
@@ -63,13 +75,13 @@ func TestTimeoutInTime(t *testing.T) {
 				time.Sleep(2 * time.Second) // fake time
 			}),
 		} {
-			a := plain(SecurityHeaders(nil)(Timeout(time.Second)(h)), request("GET", "/", ""))
+			a := plain(SecurityHeaders(nil)(Timeout(&TimeoutOptions{Limit: time.Second})(h)), request("GET", "/", ""))
 			if a.Status != 200 || a.Header.Get("X-A") != "1" || name != "nothing" && a.Body != "something" || a.Header.Get("X-Frame-Options") != "DENY" || name == "written" && a.Header.Get("X-T") != "trailer" {
 				t.Errorf("%s: got %v", name, a)
 			}
 		}
 		// Begun and cut.
-		h := Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+		h := Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "some")
 			<-r.Context().Done()
 			io.WriteString(w, "thing")
@@ -80,7 +92,7 @@ func TestTimeoutInTime(t *testing.T) {
 		}
 		// The client leaves: no 504.
 		ctx, cancel := context.WithCancel(t.Context())
-		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) {
+		h = Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) {
 			cancel()
 			<-r.Context().Done()
 			if r.Context().Err() != context.Canceled {
@@ -91,15 +103,19 @@ func TestTimeoutInTime(t *testing.T) {
 			t.Errorf("got %v", a)
 		}
 		// A panic goes through.
-		h = Timeout(time.Second)(hf(func(w http.ResponseWriter, r *http.Request) { panic("on purpose") }))
+		h = Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) { panic("on purpose") }))
 		if !panics(func() { plain(h, request("GET", "/", "")) }) {
 			t.Error("no panic")
 		}
 	})
-	if !panics(func() { Timeout(0) }) {
-		t.Error("0 is taken")
+	for limit, want := range map[time.Duration]bool{0: true, time.Hour: true, -1: false} {
+		plain(Timeout(&TimeoutOptions{Limit: limit})(hf(func(_ http.ResponseWriter, r *http.Request) {
+			if _, has := r.Context().Deadline(); has != want {
+				t.Errorf("Limit %v: a deadline: got %v, want %v", limit, has, want)
+			}
+		})), request("GET", "/", ""))
 	}
-	if a, ok := directly(t, Timeout(time.Second)(hello), request("GET", "/", "")); !ok || a.Body != "hello" {
+	if a, ok := directly(t, Timeout(&TimeoutOptions{Limit: time.Second})(hello), request("GET", "/", "")); !ok || a.Body != "hello" {
 		t.Errorf("direct: %v", a)
 	}
 }
@@ -127,10 +143,10 @@ func dial(t *testing.T, url, request string) (net.Conn, func() string) {
 func TestTimeoutServers(t *testing.T) {
 	leave := make(chan struct{})
 	bodies := make(chan error, 1)
-	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/stuck":
-			<-leave // looks at nothing
+			<-leave // ignores its context
 		case "/body":
 			_, err := io.ReadAll(r.Body)
 			bodies <- err
@@ -192,7 +208,7 @@ func TestTimeoutServers(t *testing.T) {
 // The tests above fail if a handler stays; this one, if a goroutine does.
 func TestTimeoutLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if one is left
-		h := Timeout(time.Hour)(hello)
+		h := Timeout(&TimeoutOptions{Limit: time.Hour})(hello)
 		for range 10 {
 			plain(h, request("GET", "/", ""))
 		}
@@ -202,7 +218,7 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 // A limit that is met when the time is over does not touch the server's header
 // while the 504 is being sent.
 func TestTimeoutBodyLimit(t *testing.T) {
-	short, inner, outer := Timeout(20*time.Millisecond), BodyLimit(1000), BodyLimit(1500)
+	short, inner, outer := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond}), BodyLimit(&BodyLimitOptions{MaxSize: 1000}), BodyLimit(&BodyLimitOptions{MaxSize: 1500})
 	foreign := func(next http.Handler) http.Handler {
 		return hf(func(w http.ResponseWriter, r *http.Request) {
 			r.Body = struct{ io.ReadCloser }{r.Body}
@@ -211,11 +227,12 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	}
 	for name, chain := range map[string][]func(http.Handler) http.Handler{
 		"inside": {short, inner}, "outside": {inner, short}, "outside, hidden": {inner, foreign, short},
-		"both outside": {inner, outer, short}, "between": {Timeout(time.Hour), inner, Compress(nil), short},
+		"both outside": {inner, outer, short}, "between": {Timeout(&TimeoutOptions{Limit: time.Hour}), inner, Must(Compress(nil)), short},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
-				// Read when the time is over, it is too large just while expire answers.
+				// Read when the time has passed, it is too large just while
+				// expire responds.
 				<-r.Context().Done()
 				io.ReadAll(r.Body)
 			}), chain...)
@@ -233,10 +250,11 @@ func TestTimeoutBodyLimit(t *testing.T) {
 			})
 		})
 	}
-	// In time, the limit is the handler's to answer, and the connection ends.
+	// In time, the handler chooses the response to the limit, and the
+	// connection ends.
 	for _, begun := range []bool{false, true} {
 		for name, chain := range map[string][]func(http.Handler) http.Handler{
-			"inside": {Timeout(time.Hour), Compress(nil), Timeout(time.Hour), inner}, "outside": {inner, Timeout(time.Hour), Compress(nil), Timeout(time.Hour)},
+			"inside": {Timeout(&TimeoutOptions{Limit: time.Hour}), Must(Compress(nil)), Timeout(&TimeoutOptions{Limit: time.Hour}), inner}, "outside": {inner, Timeout(&TimeoutOptions{Limit: time.Hour}), Must(Compress(nil)), Timeout(&TimeoutOptions{Limit: time.Hour})},
 		} {
 			h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
 				if begun {
@@ -264,9 +282,9 @@ func TestTimeoutBodyLimit(t *testing.T) {
 	}
 }
 
-// Early hints leave nothing in the 504 that describes another answer.
+// Early hints leave no field in the 504 that describes another response.
 func TestTimeoutEarlyHints(t *testing.T) {
-	h := Timeout(20 * time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+	h := Timeout(&TimeoutOptions{Limit: 20 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Etag", `"a"`)
 		w.WriteHeader(http.StatusEarlyHints)
@@ -281,11 +299,11 @@ func TestTimeoutEarlyHints(t *testing.T) {
 	})
 }
 
-// A handler that returns at once when its context is done, before expire has
-// begun, is answered for: not with an empty 200.
+// If a handler returns as soon as its context is done, before expire has begun,
+// the response is the 504 and not an empty 200.
 func TestTimeoutReturnsFirst(t *testing.T) {
 	for range 20 {
-		a := plain(Timeout(10*time.Millisecond)(hf(func(w http.ResponseWriter, r *http.Request) {
+		a := plain(Timeout(&TimeoutOptions{Limit: 10 * time.Millisecond})(hf(func(w http.ResponseWriter, r *http.Request) {
 			for range 5000 { // some of which are told before expire is called
 				context.AfterFunc(r.Context(), func() {})
 			}

@@ -2,9 +2,11 @@
 //
 //	rate, err := ratelimit.ParseRate("100/s burst 200")
 //	...
-//	h, err := ratelimit.Handler(mux, &ratelimit.Options{
+//	limit, err := ratelimit.New(&ratelimit.Options{
 //		Rules: []ratelimit.Rule{{Name: "address", Rate: rate}},
 //	})
+//	...
+//	h := limit(mux)
 //
 // Each key has a bucket of Burst tokens, which is refilled at the Rate; a request
 // takes one token or more. The algorithm is GCRA: over any time t a bucket admits
@@ -20,5 +22,6 @@
 // back, and for some hundred nanoseconds other requests may be refused for them.)
 package ratelimit
 
-// The package imports std, direct and internal/refusal. It knows neither servers
-// nor other stores than its own. Any package may import it.
+// The package imports std, direct, filter and internal packages. It must not
+// depend on servers, nor on stores other than its own. Any package may import
+// it.

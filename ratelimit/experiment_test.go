@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,9 +20,9 @@ import (
 	"github.com/chert-http/chert/ratelimit/redisstore"
 )
 
-// crowd sends requests to addr from connections of its own, all at once, and
-// counts the answers by status. It is written by hand: a hundred of net/http's
-// clients would be most of the work.
+// crowd sends requests to addr on connections of its own, concurrently, and
+// counts the responses by status. It does not use net/http's client, of which a
+// hundred would be most of the work.
 func crowd(t *testing.T, addr string, requests, connections int) (counts map[int]int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -72,6 +73,14 @@ func ask(addr string, left *atomic.Int64) (counts map[int]int, err error) {
 	return counts, nil
 }
 
+// mistakes fails the test with what is written to it.
+type mistakes struct{ t *testing.T }
+
+func (m mistakes) Write(line []byte) (int, error) {
+	m.t.Errorf("logged: %s", line)
+	return len(line), nil
+}
+
 // Of 10,000 requests from 100 connections a bucket of 1,500 admits 1,500: on
 // chert and on net/http, directly and not, with the store of the process and
 // with Redis.
@@ -82,7 +91,7 @@ func TestExperiment(t *testing.T) {
 		"memory": func(*testing.T) ratelimit.Store { return ratelimit.NewMemory(nil) },
 		"redis": func(t *testing.T) ratelimit.Store {
 			s, err := redisstore.OpenURL(redistest.Start(t).URL(), &redisstore.Options{
-				Timeout: time.Minute, Failure: redisstore.Closed, Report: func(line string) { t.Error(line) },
+				Timeout: time.Minute, Failure: redisstore.FailureClosed, Logger: slog.New(slog.NewTextHandler(mistakes{t}, nil)),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -99,12 +108,13 @@ func TestExperiment(t *testing.T) {
 				if way != "direct" {
 					next = http.HandlerFunc(hello.ServeHTTP)
 				}
-				h, err := ratelimit.Handler(next, &ratelimit.Options{
+				limit, err := ratelimit.New(&ratelimit.Options{
 					Store: store(t), Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1500}}},
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
+				h := limit(next)
 				var addr string
 				if way == "net/http" {
 					s := httptest.NewServer(h)

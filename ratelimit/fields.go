@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/refusal"
 )
 
@@ -18,7 +20,7 @@ const (
 	limitField  = "Ratelimit"
 )
 
-var policyName, limitName = direct.NewName(policyField), direct.NewName(limitField)
+var policyName, limitName = wire.NewName(policyField), wire.NewName(limitField)
 
 // policy formats a limit for RateLimit-Policy: q tokens in w seconds
 // (draft-ietf-httpapi-ratelimit-headers-10 section 3). A limit that fills its bucket
@@ -55,25 +57,28 @@ func (s *lineCache) line(l *Limit, d *Decision) string {
 	return p.text
 }
 
-func (c *call) lines() (all []string) {
-	for i := range c.claims {
-		if d := &c.claims[i].Decision; !d.Failed {
-			all = append(all, c.rules[i].lines.line(c.rules[i].limit, d))
-		}
-	}
-	return all
-}
-
 // problemTypes are the draft's, section 6.
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// refuse answers a request that was not admitted. hook may be nil.
-func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
+// refuse responds to a request that was not admitted, and releases c.
+func (h *handler) refuse(r *filter.Call, c *charge) filter.Outcome {
+	var hook *refusal.Hook
+	if w, _ := r.Plain(); w != nil {
+		hook = refusal.Around(w)
+	} else {
+		hook = refusal.In((*direct.Exchange)(r))
+	}
+	defer c.done()
+	return r.Answer(func(x *direct.Exchange) { h.writeRefusal(x, c, hook) })
+}
+
+// writeRefusal makes the response. hook may be nil.
+func (h *handler) writeRefusal(x *direct.Exchange, c *charge, hook *refusal.Hook) {
 	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
-	var room [8]direct.Field
-	fields := append(room[:0], direct.Field{Name: "Cache-Control", Value: "no-store"})
+	var room [8]wire.Field
+	fields := append(room[:0], wire.Field{Name: "Cache-Control", Value: "no-store"})
 	if h.fields {
-		fields = append(fields, direct.Field{Name: policyField, Value: h.policy})
+		fields = append(fields, wire.Field{Name: policyField, Value: h.policy})
 	}
 	wait := time.Duration(0)
 	for i := range c.claims {
@@ -86,7 +91,7 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 		} else {
 			p.Violated = append(p.Violated, c.claims[i].Limit.name)
 			if h.fields && !d.Failed {
-				fields = append(fields, direct.Field{Name: limitField, Value: c.rules[i].lines.line(c.claims[i].Limit, d)})
+				fields = append(fields, wire.Field{Name: limitField, Value: c.rules[i].lines.line(c.claims[i].Limit, d)})
 			}
 		}
 		if d.RetryAfter == Never || wait == Never {
@@ -99,15 +104,15 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	if wait != Never {
 		// RFC 9110 section 10.2.3: delay-seconds.
 		after := strconv.FormatInt(seconds(wait), 10)
-		fields = append(fields, direct.Field{Name: "Retry-After", Value: after})
+		fields = append(fields, wire.Field{Name: "Retry-After", Value: after})
 		text = append(append(append(text, "; try again in "...), after...), " s"...)
 	}
 	text = append(text, '\n')
 	contentType := "text/plain; charset=utf-8"
-	if hook == nil && wantsJSON(x.Fields.Get("Accept")) {
+	if hook == nil && wantsJSON(x.RequestHeader("Accept")) {
 		contentType, text = "application/problem+json", p.JSON()
 	}
-	fields = append(fields, direct.Field{Name: "Content-Type", Value: contentType})
+	fields = append(fields, wire.Field{Name: "Content-Type", Value: contentType})
 	if hook != nil {
 		fields, text = hooked(hook, &p, fields)
 	}
@@ -115,16 +120,16 @@ func (h *handler) refuse(x *direct.Exchange, c *call, hook *refusal.Hook) {
 	for i, f := range fields {
 		// Lines of a handler around this one stay, and those set before.
 		if f.Name == limitField || i > 0 && fields[i-1].Name == f.Name {
-			x.AddField(f.Name, f.Value)
+			x.AddHeader(f.Name, f.Value)
 		} else {
-			x.SetField(f.Name, f.Value)
+			x.SetHeader(f.Name, f.Value)
 		}
 	}
 	x.Write(text)
 }
 
 // hooked returns what a hook makes of a refusal, with the fields sorted by name.
-func hooked(hook *refusal.Hook, p *refusal.Problem, fields []direct.Field) ([]direct.Field, []byte) {
+func hooked(hook *refusal.Hook, p *refusal.Problem, fields []wire.Field) ([]wire.Field, []byte) {
 	head := make(http.Header, len(fields))
 	for _, f := range fields {
 		head[f.Name] = append(head[f.Name], f.Value)
@@ -133,7 +138,7 @@ func hooked(hook *refusal.Hook, p *refusal.Problem, fields []direct.Field) ([]di
 	fields = fields[:0]
 	for _, name := range slices.Sorted(maps.Keys(head)) {
 		for _, v := range head[name] {
-			fields = append(fields, direct.Field{Name: name, Value: v})
+			fields = append(fields, wire.Field{Name: name, Value: v})
 		}
 	}
 	return fields, body

@@ -176,7 +176,7 @@ func TestHammerSeveral(t *testing.T) {
 	}
 }
 
-// What was taken and given back can be taken again, whoever takes meanwhile.
+// Tokens that were refunded can be taken again, under concurrent use.
 func TestHammerRefund(t *testing.T) {
 	t.Parallel()
 	var c clock

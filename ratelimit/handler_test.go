@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,12 +13,14 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
-	x.SetField("Content-Type", "text/plain")
+	x.SetHeader("Content-Type", "text/plain")
 	x.WriteString("hello")
 })
 
@@ -40,11 +40,11 @@ type answer struct {
 	body   string
 }
 
-// ways runs f with a function that answers, once for each way.
+// ways runs f with a function that sends requests, once for each way.
 func ways(t *testing.T, next direct.Handler, o func() *Options, f func(t *testing.T, do func(r *http.Request) answer)) {
 	t.Helper()
 	make := func(next http.Handler) http.Handler {
-		h, err := Handler(next, o())
+		h, err := around(next, o())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,11 +73,11 @@ func ways(t *testing.T, next direct.Handler, o func() *Options, f func(t *testin
 		}
 		f(t, func(r *http.Request) answer {
 			var x direct.Exchange
-			x.Reset(request(r))
+			x.Wire().Reset(request(r))
 			if !d.ServeDirect(&x) {
 				t.Error("declined")
 			}
-			a := x.Finish()
+			a := x.Wire().Finish()
 			all := http.Header{}
 			for _, f := range a.Fields {
 				all.Add(f.Name, f.Value)
@@ -180,8 +180,8 @@ func TestRefusal(t *testing.T) {
 func TestCost(t *testing.T) {
 	t.Parallel()
 	o := func() *Options {
-		return &Options{NoFields: true, Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}, Cost: func(r *direct.Request) int64 {
-			switch string(r.Fields.Get("Cost")) {
+		return &Options{NoFields: true, Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}, Cost: func(c *filter.Call) int64 {
+			switch string(c.RequestHeader("Cost")) {
 			case "4":
 				return 4
 			case "11":
@@ -231,8 +231,8 @@ func TestKeys(t *testing.T) {
 		{"no header", ByHeader("x-key"), get("192.0.2.1:80"), "192.0.2.1"},
 		{"empty header", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", ""), "192.0.2.1"},
 		{"header like an address", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", "192.0.2.2"), "=192.0.2.2"},
-		{"request", ByRequest(func(dst []byte, r *direct.Request) []byte { return append(dst, r.Path...) }), get(""), "=/a"},
-		{"request without", ByRequest(func(dst []byte, r *direct.Request) []byte { return dst }), get("192.0.2.1:80"), "192.0.2.1"},
+		{"request", ByRequest(func(dst []byte, c *filter.Call) []byte { return append(dst, c.Path()...) }), get(""), "=/a"},
+		{"request without", ByRequest(func(dst []byte, _ *filter.Call) []byte { return dst }), get("192.0.2.1:80"), "192.0.2.1"},
 		{"func", ByFunc(func(r *http.Request) string { return r.URL.RawQuery }), get(""), "=b"},
 		{"func without", ByFunc(func(r *http.Request) string { return "" }), get("192.0.2.1:80"), "192.0.2.1"},
 		{"route", ByRoute(), &http.Request{Pattern: "GET /{x}", RemoteAddr: "@"}, "=GET /{x}"},
@@ -241,51 +241,63 @@ func TestKeys(t *testing.T) {
 		{"IPv4 in IPv6, a prefix", ByPrefix(24, 48), get("[::ffff:192.0.2.1]:80"), "192.0.2.0/24"},
 		{"a long header", ByHeader("x-key"), get("192.0.2.1:80", "X-Key", strings.Repeat("k", 1<<20)), "=" + strings.Repeat("k", 1<<20)},
 	} {
-		var x direct.Request
-		if tt.r.URL != nil {
-			x = request(tt.r)
-		}
-		got, secret := tt.key.append(slices.Clone(one), &subject{&x, tt.r, tt.r.Pattern})
-		// What a client or a function says is nobody's to read; names of routes are the server's.
+		var c filter.Call
+		c.Wire().View(httptest.NewRecorder(), tt.r)
+		got, secret := tt.key.append(slices.Clone(one), &c)
+		// Keys from a client or a function are not readable; names of routes
+		// are the server's.
 		if string(got) != "one"+tt.want || secret != (got[3] == '=' && tt.name != "route") {
 			t.Errorf("%s: got %.99q, %v", tt.name, got, secret)
 		}
 	}
-	for name, f := range map[string]func(){
-		"ByPrefix: lengths": func() { ByPrefix(-1, 64) }, "ByPrefix: lengths go": func() { ByPrefix(33, 64) },
-		"ByPrefix: lengths go to": func() { ByPrefix(32, -1) }, "ByPrefix: lengths go to 32": func() { ByPrefix(32, 129) },
-		"ByFunc: no function": func() { ByFunc(nil) }, "ByRequest: no function": func() { ByRequest(nil) },
-		`ByHeader: no request has a field ""`: func() { ByHeader("") }, `ByHeader: no request has a field "host"`: func() { ByHeader("host") },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: "+name) {
-					t.Errorf("%s: panics with %q", name, said)
-				}
-			}()
-			f()
-		}()
+}
+
+// around is New around next.
+func around(next http.Handler, o *Options) (http.Handler, error) {
+	limit, err := New(o)
+	if err != nil {
+		return nil, err
 	}
+	return limit(next), nil
 }
 
 func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	good := Rate{1, time.Second, 1}
-	for name, o := range map[string]*Options{
-		"nil":        nil,
-		"no rules":   {},
-		"no name":    {Rules: []Rule{{Rate: good}}},
-		"bad name":   {Rules: []Rule{{Name: `"`, Rate: good}}},
-		"no rate":    {Rules: []Rule{{Name: "a"}}},
-		"same names": {Rules: []Rule{{Name: "a", Rate: good}, {Name: "a", Rate: good}}},
+	rules := func(all ...Rule) *Options { return &Options{Rules: all} }
+	keyed := func(k Key) *Options { return rules(Rule{Name: "a", Rate: good, Key: k}) }
+	for want, o := range map[string]*Options{
+		"Rules: there are none":                                  nil,
+		"Rules: there":                                           {},
+		`name ""`:                                                rules(Rule{Rate: good}),
+		"name ":                                                  rules(Rule{Name: `"`, Rate: good}),
+		"a: rate ":                                               rules(Rule{Name: "a"}),
+		`Rules: two have the name "a"`:                           rules(Rule{Name: "a", Rate: good}, Rule{Name: "a", Rate: good}),
+		"Rules: a: Key: ByPrefix(-1, 64): ":                      keyed(ByPrefix(-1, 64)),
+		"Rules: a: Key: ByPrefix(33, 64): ":                      keyed(ByPrefix(33, 64)),
+		"Rules: a: Key: ByPrefix(32, -1): ":                      keyed(ByPrefix(32, -1)),
+		"Rules: a: Key: ByPrefix(32, 129): ":                     keyed(ByPrefix(32, 129)),
+		"Rules: a: Key: ByFunc: no function":                     keyed(ByFunc(nil)),
+		"Rules: a: Key: ByRequest: no function":                  keyed(ByRequest(nil)),
+		`Rules: a: Key: ByHeader: no request has a field ""`:     keyed(ByHeader("")),
+		`Rules: a: Key: ByHeader: no request has a field "host"`: keyed(ByHeader("host")),
 	} {
-		if h, err := Handler(hello, o); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
-			t.Errorf("%s: got %v, %v", name, h, err)
+		mw, err := New(o)
+		if mw != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+want) {
+			t.Errorf("got %v, want an error %q", err, "ratelimit: "+want)
 		}
+		func() {
+			defer func() {
+				if said, _ := recover().(error); said == nil || said.Error() != err.Error() {
+					t.Errorf("Must panics with %v, want %v", said, err)
+				}
+			}()
+			Must(New(o))
+		}()
 	}
 	for name, r := range map[string]Rule{"func": {Key: ByFunc(nil2)}, "route": {Key: ByRoute()}} {
 		r.Name, r.Rate = "a", good
-		h, err := Handler(hello, &Options{Rules: []Rule{r}})
+		h, err := around(hello, &Options{Rules: []Rule{r}})
 		if _, is := h.(direct.Handler); is != (name == "route") || err != nil {
 			t.Errorf("%s: direct is %v, %v", name, is, err)
 		}
@@ -311,17 +323,17 @@ func (m *maybe) ServeHTTP(w http.ResponseWriter, r *http.Request) { hello.ServeH
 func TestDeclinedIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	var c clock
-	h, err := Handler(&maybe{}, &Options{Store: NewMemory(&MemoryOptions{Clock: c.now}), Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}}}})
+	h, err := around(&maybe{}, &Options{Store: NewMemory(&MemoryOptions{Clock: c.now}), Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 10}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 12 {
 		var x direct.Exchange
 		r := get("192.0.2.1:1")
-		x.Reset(request(r))
+		x.Wire().Reset(request(r))
 		status := 0
 		if h.(direct.Handler).ServeDirect(&x) {
-			status = x.Finish().Status
+			status = x.Wire().Finish().Status
 		} else {
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, r)
@@ -380,7 +392,7 @@ func TestHandlerAllocations(t *testing.T) {
 		{Name: "a", Rate: Rate{1000, time.Second, 1000}},
 		{Name: "b", Rate: Rate{1, time.Hour, 2000}, Key: ByHeader("X-Key")},
 	}}
-	h, err := Handler(direct.HandlerFunc(func(x *direct.Exchange) {}), o)
+	h, err := around(direct.HandlerFunc(func(x *direct.Exchange) {}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +401,7 @@ func TestHandlerAllocations(t *testing.T) {
 		var x direct.Exchange
 		req := request(r)
 		ask := func() {
-			x.Reset(req)
+			x.Wire().Reset(req)
 			if !h.(direct.Handler).ServeDirect(&x) {
 				t.Error("declined")
 			}
@@ -403,36 +415,15 @@ func TestHandlerAllocations(t *testing.T) {
 		}
 	}
 	o.NoFields = true
-	if h, err = Handler(direct.HandlerFunc(func(x *direct.Exchange) {}), o); err != nil {
+	if h, err = around(direct.HandlerFunc(func(x *direct.Exchange) {}), o); err != nil {
 		t.Fatal(err)
 	}
 	r := get("[2001:db8::1]:1", "X-Key", "sesame")
 	var x direct.Exchange
 	req := request(r)
-	if n := testing.AllocsPerRun(200, func() { x.Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
+	if n := testing.AllocsPerRun(200, func() { x.Wire().Reset(req); h.(direct.Handler).ServeDirect(&x) }); n != 0 && !race.Enabled {
 		t.Errorf("without fields: %v allocations", n)
 	}
-}
-
-func ExampleHandler() {
-	rate, _ := ParseRate("1/m burst 2")
-	h, err := Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }),
-		&Options{Rules: []Rule{
-			{Name: "address", Rate: rate},
-			{Name: "all", Rate: Rate{Count: 1000, Per: time.Second}, Key: Everyone()},
-		}})
-	if err != nil {
-		panic(err)
-	}
-	for range 3 {
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
-		fmt.Println(rec.Code, rec.Header().Get("RateLimit"))
-	}
-	// Output:
-	// 200 "address";r=1;t=60
-	// 200 "address";r=0;t=120
-	// 429 "address";r=0;t=120
 }
 
 // Two handlers, one inside of the other, both show what is left.
@@ -440,24 +431,24 @@ func TestHandlerInHandler(t *testing.T) {
 	t.Parallel()
 	o := func() *Options { return &Options{Rules: []Rule{{Name: "inner", Rate: Rate{1, time.Hour, 5}}}} }
 	for _, plain := range []bool{false, true} {
-		inner, err := Handler(hello, o())
+		inner, err := around(hello, o())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if plain {
 			inner = http.HandlerFunc(inner.ServeHTTP)
 		}
-		h, err := Handler(inner, &Options{Rules: []Rule{{Name: "outer", Rate: Rate{1, time.Hour, 9}}}})
+		h, err := around(inner, &Options{Rules: []Rule{{Name: "outer", Rate: Rate{1, time.Hour, 9}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var header http.Header
 		if d, is := h.(direct.Handler); is {
 			var x direct.Exchange
-			x.Reset(request(get("192.0.2.1:1")))
+			x.Wire().Reset(request(get("192.0.2.1:1")))
 			d.ServeDirect(&x)
 			header = http.Header{}
-			for _, f := range x.Finish().Fields {
+			for _, f := range x.Wire().Finish().Fields {
 				header.Add(f.Name, f.Value)
 			}
 		} else {
@@ -470,6 +461,41 @@ func TestHandlerInHandler(t *testing.T) {
 		}
 		if got := header["Ratelimit-Policy"]; !slices.Equal(got, []string{`"outer";q=9;w=32400`, `"inner";q=5;w=18000`}) {
 			t.Errorf("plain %v: %q", plain, got)
+		}
+	}
+}
+
+// request returns r as a server of the direct way would have read it.
+func request(r *http.Request) wire.Request {
+	return wire.Request{
+		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
+		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
+	}
+}
+
+// All that one New is put around shares its buckets, and stays direct.
+func TestNewShared(t *testing.T) {
+	t.Parallel()
+	limit := Must(New(&Options{
+		Store: NewMemory(&MemoryOptions{Clock: func() time.Duration { return time.Hour }}),
+		Rules: []Rule{{Name: "all", Rate: Rate{Count: 2, Per: time.Hour}}},
+	}))
+	hello := direct.NewResponse(200, nil, []byte("hello"))
+	a, b := limit(hello), limit(hello)
+	if _, ok := a.(direct.Handler); !ok {
+		t.Error("it is not direct")
+	}
+	ask := func(h http.Handler) int {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+		if rec.Code == 429 && rec.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		return rec.Code
+	}
+	for i, h := range []http.Handler{a, b, a, b} {
+		if got, want := ask(h), []int{200, 200, 429, 429}[i]; got != want {
+			t.Errorf("request %d: got %d, want %d", i, got, want)
 		}
 	}
 }

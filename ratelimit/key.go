@@ -1,36 +1,31 @@
 package ratelimit
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/filter"
 )
 
-// A Key selects the bucket that a request is charged to. The zero Key is ByAddress.
+// A Key selects the bucket that a request is charged to. The zero Key is ByAddress. New
+// returns an error for a Key that cannot be used.
 //
 // Only addresses, routes and fixed names are stored in readable form. Other keys,
 // which may be credentials, are hashed in stores outside the process (SHA-256), so
 // that a reader of the store can only confirm a guess.
 type Key struct {
 	// of appends the key to dst. If it appends nothing the address is the key.
-	of     func(dst []byte, s *subject) []byte
+	of     func(dst []byte, c *filter.Call) []byte
 	plain  bool // of needs the http.Request
 	secret bool
 	// v4 and v6 are ByPrefix's, if address is set.
 	address bool
 	v4, v6  int
-}
-
-// A subject is what a Key reads of a request: an exchange's Request, an
-// http.Request, or both, and the Pattern of either.
-type subject struct {
-	x       *direct.Request
-	r       *http.Request
-	pattern string
+	err     error // New returns it
 }
 
 // ByAddress charges each client address, and for IPv6 each /64, the smallest network
@@ -39,32 +34,32 @@ type subject struct {
 // without an address, as on a unix socket, share one bucket.
 func ByAddress() Key { return ByPrefix(32, 64) }
 
-// ByPrefix is ByAddress with other prefix lengths, in bits. It panics if v4 is not
-// from 0 to 32, or v6 not from 0 to 128.
+// ByPrefix is ByAddress with other prefix lengths, in bits: v4 from 0 to 32, v6 from 0
+// to 128.
 func ByPrefix(v4, v6 int) Key {
 	if v4 < 0 || v4 > 32 || v6 < 0 || v6 > 128 {
-		panic("ratelimit: ByPrefix: lengths go to 32 and 128")
+		return Key{err: fmt.Errorf("ByPrefix(%d, %d): the lengths go to 32 and 128", v4, v6)}
 	}
-	return Key{address: true, v4: v4, v6: v6, of: func(dst []byte, s *subject) []byte {
-		return appendAddress(dst, s.x.RemoteAddr, v4, v6)
+	return Key{address: true, v4: v4, v6: v6, of: func(dst []byte, c *filter.Call) []byte {
+		return appendAddress(dst, c.RemoteAddr(), v4, v6)
 	}}
 }
 
 // Everyone charges all requests to one bucket.
 func Everyone() Key {
-	return Key{of: func(dst []byte, _ *subject) []byte { return append(dst, "all"...) }}
+	return Key{of: func(dst []byte, _ *filter.Call) []byte { return append(dst, "all"...) }}
 }
 
 // ByHeader charges each value of a header field, such as an API key. A request
 // without the field is charged to its address. A client that makes up values gets a
-// bucket for each: authenticate it first, or add a rule by address. ByHeader panics
-// for "" and for Host, which is not a field of the request; use ByRequest for it.
+// bucket for each: authenticate it first, or add a rule by address. Host is not a field
+// of the request; use ByRequest for it.
 func ByHeader(name string) Key {
 	if name == "" || strings.EqualFold(name, "Host") {
-		panic(fmt.Sprintf("ratelimit: ByHeader: no request has a field %q", name))
+		return Key{err: fmt.Errorf("ByHeader: no request has a field %q", name)}
 	}
-	return Key{secret: true, of: func(dst []byte, s *subject) []byte {
-		v := s.x.Fields.Get(name)
+	return Key{secret: true, of: func(dst []byte, c *filter.Call) []byte {
+		v := c.RequestHeader(name)
 		if len(v) == 0 {
 			return dst
 		}
@@ -73,14 +68,14 @@ func ByHeader(name string) Key {
 }
 
 // ByRequest charges each key that f appends to dst. A request for which f appends
-// nothing is charged to its address. ByRequest panics if f is nil.
-func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
+// nothing is charged to its address.
+func ByRequest(f func(dst []byte, c *filter.Call) []byte) Key {
 	if f == nil {
-		panic("ratelimit: ByRequest: no function")
+		return Key{err: errors.New("ByRequest: no function")}
 	}
-	return Key{secret: true, of: func(dst []byte, s *subject) []byte {
+	return Key{secret: true, of: func(dst []byte, c *filter.Call) []byte {
 		n := len(dst)
-		dst = f(append(dst, '='), s.x)
+		dst = f(append(dst, '='), c)
 		if len(dst) == n+1 {
 			return dst[:n]
 		}
@@ -89,15 +84,15 @@ func ByRequest(f func(dst []byte, r *direct.Request) []byte) Key {
 }
 
 // ByFunc charges each string that f returns, such as the subject of a verified
-// token. A request for which f returns "" is charged to its address. A Handler with
-// such a rule is not a direct.Handler; with ByRequest it can be. ByFunc panics if f
-// is nil.
+// token. A request for which f returns "" is charged to its address. A handler with
+// such a rule is not a direct.Handler; with ByRequest it can be.
 func ByFunc(f func(r *http.Request) string) Key {
 	if f == nil {
-		panic("ratelimit: ByFunc: no function")
+		return Key{err: errors.New("ByFunc: no function")}
 	}
-	return Key{plain: true, secret: true, of: func(dst []byte, s *subject) []byte {
-		if v := f(s.r); v != "" {
+	return Key{plain: true, secret: true, of: func(dst []byte, c *filter.Call) []byte {
+		_, r := c.Plain()
+		if v := f(r); v != "" {
 			return append(append(dst, '='), v...)
 		}
 		return dst
@@ -107,21 +102,21 @@ func ByFunc(f func(r *http.Request) string) Key {
 // ByRoute charges each route, the Pattern of the request. It works inside of a
 // router; elsewhere requests are charged to their address.
 func ByRoute() Key {
-	return Key{of: func(dst []byte, s *subject) []byte {
-		if s.pattern == "" {
+	return Key{of: func(dst []byte, c *filter.Call) []byte {
+		if c.Pattern() == "" {
 			return dst
 		}
-		return append(append(dst, '='), s.pattern...)
+		return append(append(dst, '='), c.Pattern()...)
 	}}
 }
 
 // append appends the key of a request.
-func (k *Key) append(dst []byte, s *subject) (key []byte, secret bool) {
+func (k *Key) append(dst []byte, c *filter.Call) (key []byte, secret bool) {
 	n := len(dst)
-	if dst = k.of(dst, s); len(dst) > n {
+	if dst = k.of(dst, c); len(dst) > n {
 		return dst, k.secret
 	}
-	return appendAddress(dst, s.x.RemoteAddr, 32, 64), false
+	return appendAddress(dst, c.RemoteAddr(), 32, 64), false
 }
 
 // appendAddress appends "192.0.2.1" or "2001:db8:1:2::/64".
@@ -199,14 +194,6 @@ func ipv4(remote string) int {
 		return 0
 	}
 	return i
-}
-
-// request returns r as keys read it. The slices are views of r's strings.
-func request(r *http.Request) direct.Request {
-	return direct.Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
-		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: direct.FieldsOf(r.Header),
-	}
 }
 
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -19,10 +19,10 @@ type Limiter interface {
 	Allow(ctx context.Context, key string, cost int64) (Decision, error)
 }
 
-// A Decision is the answer to a request for tokens.
+// A Decision is the result of a request for tokens.
 type Decision struct {
 	Allowed bool
-	// Failed reports that the store did not answer, and its failure policy has
+	// Failed reports that the store failed, and that its failure policy has
 	// decided.
 	Failed    bool
 	Limit     int64 // the size of the bucket, in tokens

@@ -2,11 +2,12 @@ package ratelimit
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Memory is the Store of one process. It is safe for concurrent use. A decision is
@@ -22,7 +23,7 @@ import (
 // free slots between them.
 type Memory struct {
 	clock   func() time.Duration
-	directs bool // clock is direct.Clock
+	directs bool // clock is wire.Clock
 	maxKeys int
 	keys    atomic.Int64 // of all limits, those not forgotten yet included
 
@@ -35,7 +36,7 @@ type Memory struct {
 // defaults.
 type MemoryOptions struct {
 	// MaxKeys is about how many buckets are kept that are not full. Default
-	// 1,048,576, which take at most 32 MiB. When all are in use, a new key takes
+	// 1,048,576, which take at most 32 MiB; negative: no limit. When all are in use, a new key takes
 	// over the bucket of another key of the same limit, with the tokens left in
 	// it: of some keys, the one with most tokens left. (This is the Space-Saving
 	// algorithm. A flood of made-up keys gets no more tokens than that many
@@ -46,7 +47,7 @@ type MemoryOptions struct {
 	// A limit takes another 16 KiB.
 	MaxKeys int
 	// Clock returns the time since some fixed moment and must not go back.
-	// Default: direct.Clock; then requests on the direct way are admitted by the
+	// Default: wire.Clock; then requests on the direct way are admitted by the
 	// time at which the server read them, and their Remaining is as of that time.
 	Clock func() time.Duration
 }
@@ -61,10 +62,13 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	m := &Memory{clock: o.Clock, maxKeys: o.MaxKeys, tables: make(map[limitID]*table)}
 	if m.clock == nil {
-		m.clock, m.directs = direct.Clock, true
+		m.clock, m.directs = wire.Clock, true
 	}
-	if m.maxKeys <= 0 {
+	switch {
+	case m.maxKeys == 0:
 		m.maxKeys = DefaultMaxKeys
+	case m.maxKeys < 0:
+		m.maxKeys = math.MaxInt
 	}
 	return m
 }
@@ -161,10 +165,9 @@ func (m *Memory) take(l *Limit, hash uint64, cost int64) (d Decision, at int64) 
 	}
 }
 
-// giveBack takes a charge back, less the time since. In that time the bucket may
-// have become full, and then that much of the charge has come back already;
-// whether it has cannot be known any more. In a retired table there is nothing to
-// give back.
+// giveBack returns a charge, less the tokens that the time since has brought:
+// in that time the bucket may have become full, and whether it has cannot be
+// known. In a retired table there is nothing to return.
 func (m *Memory) giveBack(l *Limit, hash uint64, cost, at int64) {
 	hash = keyHash(hash)
 	s := m.tableOf(l).stripe(hash)

@@ -138,7 +138,7 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// A refund gives no more than what has not come back by itself.
+// A refund returns only what has not come back by itself.
 func TestRefundIsNotGivenTwice(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -181,8 +181,8 @@ func TestRefundIsNotGivenTwice(t *testing.T) {
 	}
 }
 
-// A flood of keys: memory stays bounded, who is over a limit stays so, and the
-// flood gets no more than the buckets that there are.
+// A flood of keys: memory stays bounded, clients over a limit stay over it, and
+// the flood gets no more tokens than the buckets have.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	alone(t)
@@ -274,8 +274,8 @@ func TestFullOfAnotherLimit(t *testing.T) {
 	}
 }
 
-// Under a flood that changes hands all the time nobody gets more than came in
-// all buckets together.
+// Under a flood of keys that take over each other's buckets no key gets more
+// than came into all buckets together.
 func TestHammerFull(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -363,6 +363,20 @@ func TestNoAllocations(t *testing.T) {
 		f()
 		if n := testing.AllocsPerRun(1000, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func TestMemoryWithoutLimit(t *testing.T) {
+	t.Parallel()
+	for most, limited := range map[int]bool{1: true, -1: false} {
+		m := NewMemory(&MemoryOptions{MaxKeys: most})
+		l := Must(NewLimit("a", Rate{1, time.Hour, 10}, m))
+		for i := range 100_000 {
+			l.Allow(t.Context(), strconv.Itoa(i), 1)
+		}
+		if n := m.Len(); n == 100_000 == limited {
+			t.Errorf("MaxKeys %d: %d keys", most, n)
 		}
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 )
 
 // This file is the usual request on the direct way: one rule, one token, the
@@ -37,47 +36,58 @@ func (m *Memory) admit(l *Limit, hash uint64, came time.Duration) (ahead, at int
 	return ahead, at, ahead <= l.window && e.full.CompareAndSwap(full, at+ahead)
 }
 
-// serveOne is ServeDirect with h.memory and h.one.
-func (h *directHandler) serveOne(x *direct.Exchange) bool {
-	l := h.one.limit
+// serveOne is serve with h.memory and h.one.
+func (h *handler) serveOne(r *filter.Call, next filter.Next) filter.Outcome {
+	l, x := h.one.limit, r.Wire()
 	var buf [64]byte
 	var key []byte
-	if ip := x.PeerIP(); ip != "" && x.RemoteAddr[0] != '[' && h.one.key.v4 == 32 {
+	if ip := x.PeerIP(); ip != "" && x.RemoteAddr()[0] != '[' && h.one.key.v4 == 32 {
 		key = bytesOf(ip) // an IPv4 address, as appendAddress has it
 	} else {
-		key = appendAddress(buf[:0], x.RemoteAddr, h.one.key.v4, h.one.key.v6)
+		key = appendAddress(buf[:0], x.RemoteAddr(), h.one.key.v4, h.one.key.v6)
 	}
 	hash := hashBytes(l, key)
 	var d Decision
 	var ahead, at int64
 	ok := false
-	if h.memory.directs && x.Time != 0 {
-		ahead, at, ok = h.memory.admit(l, hash, x.Time)
+	if h.memory.directs && x.Time() != 0 {
+		ahead, at, ok = h.memory.admit(l, hash, x.Time())
 	}
 	if ok {
 		d.Allowed, d.Limit, d.Remaining, d.Reset = true, l.rate.Burst, (l.window-ahead)/l.interval, time.Duration(ahead)
 	} else {
 		d, at = h.memory.take(l, hash, 1)
 	}
+	o := filter.Pass
 	if d.Allowed {
+		line := ""
+		if h.fields {
+			line = h.one.lines.line(l, &d)
+		}
+		if !r.Direct() {
+			if h.fields {
+				r.Keep(policyName, h.policy)
+				r.Keep(limitName, line)
+			}
+			return filter.Pass
+		}
 		if h.fields {
 			x.Keep(policyName, h.policy)
-			x.Keep(limitName, h.one.lines.line(l, &d))
+			x.Keep(limitName, line)
 		}
-		if h.direct.ServeDirect(x) {
-			return true
+		if o = next.Serve(r); o == filter.Answered {
+			return o
 		}
 	}
 	// The rest is rare, and goes the general way from here.
-	c := calls.Get().(*call)
+	c := charges.Get().(*charge)
 	c.buf = append(c.buf, key...)
 	c.claims = append(c.claims, Claim{Limit: l, Key: c.buf, Cost: 1, Decision: d, At: at})
 	c.rules = append(c.rules, h.one)
-	if d.Allowed {
-		h.store.Refund(context.Background(), c.claims)
-	} else {
-		h.refuse(x, c, refusal.In(x))
+	if !d.Allowed {
+		return h.refuse(r, c)
 	}
+	h.store.Refund(context.Background(), c.claims)
 	c.done()
-	return !d.Allowed
+	return o
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// quickMemory is a Memory on whose quick way time is c's.
+// quickMemory is a Memory whose quick way uses c as its clock.
 func quickMemory(c *clock, keys int) *Memory {
 	m := NewMemory(&MemoryOptions{MaxKeys: keys, Clock: c.now})
 	m.directs = true
@@ -66,7 +66,7 @@ func TestHammerQuickWithAll(t *testing.T) {
 		}
 	}
 	if quick.Load() == 0 {
-		t.Error("nobody went the quick way")
+		t.Error("no request went the quick way")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestHammerQuickTurnover(t *testing.T) {
 	}
 }
 
-// A full table, with the quick way: nobody gets more than all buckets have.
+// A full table, with the quick way: no key gets more than all buckets have.
 func TestHammerQuickFull(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -126,7 +126,7 @@ func TestHammerQuickRealClock(t *testing.T) {
 	const old = 3 * time.Millisecond
 	before := m.now()
 	got := hammer(fewer(400_000), func(i int) bool {
-		d, _ := quickly(m, l, "k", direct.Clock()-time.Duration(i%16)*old/16)
+		d, _ := quickly(m, l, "k", wire.Clock()-time.Duration(i%16)*old/16)
 		return d.Allowed
 	})
 	if most := 1000 + (m.now()-before+int64(old))/l.interval; got > most || got < 1000 {
@@ -218,7 +218,7 @@ func TestRemainingAfterALostRace(t *testing.T) {
 		}
 	}
 	charge()
-	// The goroutines are all there at once, each with a stack of its own.
+	// The goroutines all exist at once, each with its stack.
 	turn, done := make(chan struct{}), make(chan struct{})
 	for range 32 {
 		go func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // What ipv4 takes is as netip would have it, and what it does not take costs a
@@ -45,23 +46,24 @@ func TestIPv4(t *testing.T) {
 	}
 }
 
-// ask has h answer a request that came at the given time.
+// ask makes h serve a request that arrived at the given time.
 func ask(h http.Handler, from string, came time.Duration) int {
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", RemoteAddr: from, Fields: direct.FieldsOf(http.Header{}), Time: came})
+	x.Wire().Reset(wire.Request{Method: "GET", RemoteAddr: from, Fields: wire.FieldsOf(http.Header{}), Time: came})
 	if !h.(direct.Handler).ServeDirect(&x) {
 		return 0
 	}
-	return x.Finish().Status
+	return x.Wire().Finish().Status
 }
 
 func quickHandler(t *testing.T, next http.Handler, m *Memory, rate string) http.Handler {
-	h, err := Handler(next, &Options{Store: m, Rules: []Rule{{Name: "quick", Rate: mustRate(t, rate)}}})
+	o := &Options{Store: m, Rules: []Rule{{Name: "quick", Rate: mustRate(t, rate)}}}
+	if h, err := newHandler(o); err != nil || h.memory == nil {
+		t.Fatal("this does not go the quick way", err)
+	}
+	h, err := around(next, o)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if h.(*directHandler).memory == nil {
-		t.Fatal("this does not go the quick way")
 	}
 	return h
 }
@@ -71,7 +73,7 @@ func quickHandler(t *testing.T, next http.Handler, m *Memory, rate string) http.
 func TestQuickCameEarlier(t *testing.T) {
 	t.Parallel()
 	h := quickHandler(t, direct.NewResponse(200, nil, nil), NewMemory(nil), "3/d")
-	now := direct.Clock() + 1
+	now := wire.Clock() + 1
 	var got []int
 	for i := range 5 {
 		got = append(got, ask(h, "192.0.2.1:80", max(1, now-time.Duration(i)*time.Millisecond)))
@@ -84,7 +86,8 @@ func TestQuickCameEarlier(t *testing.T) {
 	}
 }
 
-// Nobody is refused because the server's time is old: then the clock is asked.
+// No request is refused because the server's time is old: then the clock is
+// read.
 func TestQuickRefusesByTheClock(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)
@@ -104,7 +107,7 @@ func TestQuickRefusesByTheClock(t *testing.T) {
 	}
 }
 
-// A Memory with a clock of its own does not look at the server's.
+// A Memory with its own clock does not use the server's.
 func TestQuickOwnClock(t *testing.T) {
 	t.Parallel()
 	var at time.Duration
@@ -129,8 +132,8 @@ func TestQuickGivesBack(t *testing.T) {
 	t.Parallel()
 	h := quickHandler(t, leaves{http.NotFoundHandler()}, NewMemory(nil), "1/d")
 	for i := range 3 {
-		if got := ask(h, "192.0.2.1:80", direct.Clock()); got != 0 {
-			t.Errorf("request %d: answered %d", i, got)
+		if got := ask(h, "192.0.2.1:80", wire.Clock()); got != 0 {
+			t.Errorf("request %d: got %d", i, got)
 		}
 	}
 }

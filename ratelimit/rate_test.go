@@ -179,7 +179,7 @@ func TestExtremes(t *testing.T) {
 		if one, _ = l.Allow(t.Context(), "k", 1); !one.Allowed {
 			t.Errorf("%+v: a token has come, got %+v", r, one)
 		}
-		c.ns.Store(0) // it must not, and if it does nobody gets more
+		c.ns.Store(0) // it must not, and if it does no key gets more
 		if one, _ = l.Allow(t.Context(), "k", 1); one.Allowed || one.Remaining != 0 {
 			t.Errorf("%+v: the clock was set back: got %+v", r, one)
 		}

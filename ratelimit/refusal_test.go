@@ -14,14 +14,14 @@ import (
 // refuser is a direct handler of which the next request will be refused.
 func refuser(t *testing.T) direct.Handler {
 	t.Helper()
-	h, err := Handler(hello, &Options{Rules: []Rule{
+	h, err := around(hello, &Options{Rules: []Rule{
 		{Name: "a", Rate: Rate{1, time.Hour, 1}}, {Name: "b", Rate: Rate{2, time.Hour, 1}, Key: Everyone()},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var x direct.Exchange
-	x.Reset(request(get("192.0.2.1:1")))
+	x.Wire().Reset(request(get("192.0.2.1:1")))
 	h.(direct.Handler).ServeDirect(&x)
 	return h.(direct.Handler)
 }
@@ -49,13 +49,13 @@ func TestRefusalOrder(t *testing.T) {
 			h := refuser(t)
 			for range 100 {
 				var x direct.Exchange
-				x.Reset(request(get("192.0.2.1:1")))
+				x.Wire().Reset(request(get("192.0.2.1:1")))
 				if tt.hook != nil {
 					refusal.Set(&x, tt.hook)
 				}
 				h.ServeDirect(&x)
 				var got []string
-				for _, f := range x.Finish().Fields {
+				for _, f := range x.Wire().Finish().Fields {
 					value, _, _ := strings.Cut(f.Value, ";")
 					switch {
 					case f.Name == "Ratelimit" || f.Name == "X-Many":
@@ -72,7 +72,8 @@ func TestRefusalOrder(t *testing.T) {
 	}
 }
 
-// A refusal is what an attacker gets most: it should cost no more than an answer.
+// A refusal is what an attacker gets most: it should cost no more than a
+// response.
 func TestRefusalAllocates(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -81,10 +82,10 @@ func TestRefusalAllocates(t *testing.T) {
 	var x direct.Exchange
 	status := 0
 	n := testing.AllocsPerRun(100, func() {
-		x.Reset(req)
+		x.Wire().Reset(req)
 		h.ServeDirect(&x)
-		status = x.Finish().Status
-		x.Drop()
+		status = x.Wire().Finish().Status
+		x.Wire().Drop()
 	})
 	if n > 6 || status != 429 {
 		t.Errorf("%v allocations for a %d", n, status)

@@ -91,7 +91,7 @@ func (m *Memory) sweep(now int64) {
 	}
 }
 
-// touch notes that the table is used.
+// touch records that the table is used.
 func (t *table) touch(now int64) {
 	if now-t.used.Load() > useStep {
 		t.used.Store(now)

@@ -90,8 +90,8 @@ func TestUnusedLimitsAreDropped(t *testing.T) {
 	}
 }
 
-// A limit whose table was dropped is registered again by its next use, whichever
-// that is, and shares its buckets with one that was made meanwhile.
+// A limit whose table was dropped is registered again by its next use, of any
+// kind, and shares its buckets with one that was made meanwhile.
 func TestDroppedLimitIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(m *Memory, l *Limit) int64{
@@ -132,7 +132,7 @@ func TestDroppedLimitIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A table that turns out to have debts when it is to be dropped stays whole.
+// A table that has debts when it is to be dropped stays whole.
 func TestTableWithDebtsIsNotRetired(t *testing.T) {
 	t.Parallel()
 	var c clock

@@ -9,14 +9,15 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/ratelimit/redisstore"
 	"github.com/chert-http/chert/router"
 )
 
-// Inside of a router each route has a bucket, whoever asks and whatever its path
-// values are: on chert directly and not, and on net/http.
+// Inside of a router each route has a bucket, for all clients and path values:
+// on chert directly and not, and on net/http.
 func TestByRoute(t *testing.T) {
 	t.Parallel()
 	hello := direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("hello") })
@@ -27,12 +28,13 @@ func TestByRoute(t *testing.T) {
 			if way == "plain" {
 				next = http.HandlerFunc(hello.ServeHTTP)
 			}
-			h, err := ratelimit.Handler(next, &ratelimit.Options{
+			limit, err := ratelimit.New(&ratelimit.Options{
 				Rules: []ratelimit.Rule{{Name: "route", Rate: ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 2}, Key: ratelimit.ByRoute()}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
+			h := limit(next)
 			if _, is := h.(direct.Handler); is == (way == "plain") {
 				t.Errorf("direct is %v", is)
 			}
@@ -75,8 +77,8 @@ func TestKeysAreNotReadable(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	rate := ratelimit.Rate{Count: 1, Per: time.Hour, Burst: 1}
-	token := func(dst []byte, r *direct.Request) []byte { return append(dst, r.Fields.Get("Authorization")...) }
-	h, err := ratelimit.Handler(http.NotFoundHandler(), &ratelimit.Options{Store: store, Rules: []ratelimit.Rule{
+	token := func(dst []byte, c *filter.Call) []byte { return append(dst, c.RequestHeader("Authorization")...) }
+	limit, err := ratelimit.New(&ratelimit.Options{Store: store, Rules: []ratelimit.Rule{
 		{Name: "header", Rate: rate, Key: ratelimit.ByHeader("Authorization")},
 		{Name: "request", Rate: rate, Key: ratelimit.ByRequest(token)},
 		{Name: "func", Rate: rate, Key: ratelimit.ByFunc(func(r *http.Request) string { return r.Header.Get("Authorization") })},
@@ -85,6 +87,7 @@ func TestKeysAreNotReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := limit(http.NotFoundHandler())
 	for range 2 {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", "sesame")

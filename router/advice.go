@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// This file has what a mistake at registration is answered with: patterns of
-// other routers, which would be registered and never match, and the way out of
-// a conflict.
+// This file explains mistakes at registration: patterns of other routers, which
+// would be registered and never match, and how to resolve a conflict.
 
-// checkMethod refuses what is written for a method elsewhere. Methods are
+// checkMethod rejects what other routers accept as a method. Methods are
 // case-sensitive (RFC 9110 section 9.1), so "get" would match no client.
 func checkMethod(m string) error {
 	upper := strings.ToUpper(m)
@@ -27,7 +26,7 @@ func checkMethod(m string) error {
 	return nil
 }
 
-// checkSegments refuses segments that are wildcards in other routers, ":id" and
+// checkSegments rejects segments that are wildcards in other routers, ":id" and
 // "*". With its first byte percent-encoded such a segment is a literal:
 // "%3Aid", "%2A".
 func checkSegments(path string) error {
@@ -76,9 +75,9 @@ func identifier(s string) string {
 	return s[:n]
 }
 
-// checkPrefix refuses the prefix of a group or mount that lost its slash: it
-// would be taken for a host, which no request names. Hosts of one label, other
-// than localhost, are written with a slash after them, and nothing else.
+// checkPrefix rejects the prefix of a group or mount without its leading slash:
+// it would be taken for a host that no request names. A host of one label,
+// other than localhost, must be followed by a slash and nothing else.
 func checkPrefix(prefix string) error {
 	host, rest, slash := strings.Cut(prefix, "/")
 	if host == "" || host == "localhost" || strings.ContainsAny(host, ".:[{") || slash && rest == "" {
@@ -87,8 +86,8 @@ func checkPrefix(prefix string) error {
 	return fmt.Errorf("the prefix %q begins with the host %q; write %q for a path, or %q for the host", prefix, host, "/"+prefix, host+"/")
 }
 
-// wayOut proposes other patterns for two of which one matches more methods and
-// the other more paths; "" if it knows none.
+// wayOut proposes replacements for two patterns of which one matches more
+// methods and the other more paths; "" if there are none.
 func wayOut(a, b *Route) string {
 	if m := methods(a.pattern.method, b.pattern.method); m&onlyP != 0 {
 		a, b = b, a // a has fewer methods and more paths

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/router"
 )
 
@@ -27,13 +28,13 @@ func BenchmarkRouter(b *testing.B) {
 			b.ReportAllocs()
 			var x direct.Exchange
 			path := []byte("/d" + bm.path)
-			in := direct.Request{Method: "GET", Target: path, Path: path, Host: []byte("example.com")}
+			in := wire.Request{Method: "GET", Target: path, Path: path, Host: []byte("example.com")}
 			for b.Loop() {
-				x.Reset(in)
+				x.Wire().Reset(in)
 				if !r.ServeDirect(&x) {
 					b.Fatal("not answered")
 				}
-				x.Finish()
+				x.Wire().Finish()
 			}
 		})
 		b.Run(bm.name+"/plain", func(b *testing.B) {

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// This file says which of two patterns wins. The one that matches less does: if
-// all that p matches is matched by q too, and not the other way round, p is the
-// more specific and is tried first. Patterns of which neither is, though both
-// match some request, may not be registered together:
+// This file decides which of two patterns wins. The one that matches less does:
+// if q matches everything that p matches, and not the reverse, p is the more
+// specific and is tried first. Two patterns that both match some request, and
+// of which neither is more specific, may not be registered together:
 //
 //	/a/{x}   /a/b      the second is more specific
-//	/a/{x}   /{x}/b    both match /a/b: refused
+//	/a/{x}   /{x}/b    both match /a/b: rejected
 //	/a/      GET /a/   the second is more specific
-//	/a/b     GET /a/   the second has fewer methods, but more paths: refused
+//	/a/b     GET /a/   the second has fewer methods, but more paths: rejected
 //
 // A pattern with a host wins over one without, and those of different hosts
 // never meet.
 
-// A relation is how what p matches is related to what q matches, as a set of
-// what is possible: a request that both match, one that p alone does, one that
-// q alone does.
+// A relation relates what two patterns p and q match, as a set of the kinds of
+// requests that exist: matched by both, by p only, by q only.
 type relation uint8
 
 const (
@@ -73,8 +72,8 @@ func paths(p, q []segment) relation {
 		case i == len(p) && i == len(q):
 			return r
 		case i == len(p):
-			// What is left of q is behind what p's last segment takes, if
-			// that takes more than one.
+			// The rest of q lies after what p's last segment matches, if that
+			// matches more than one.
 			return r.and(tail(p) | onlyP)
 		case i == len(q):
 			return r.and(tail(q) | onlyQ)
@@ -116,8 +115,8 @@ func relate(p, q segment) relation {
 	return 0
 }
 
-// slash reports whether s is the end of a path behind a slash, or %2F, which
-// ServeMux takes for the same.
+// slash reports whether s is the end of a path after a slash, or %2F, which
+// ServeMux treats the same.
 func (s segment) slash() bool { return s.kind == end || s.kind == literal && s.text == "/" }
 
 // explain says why p and q conflict.

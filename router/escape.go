@@ -3,9 +3,9 @@ package router
 import "strings"
 
 // This file makes paths and patterns comparable byte by byte. In normal form
-// each segment is percent-decoded, and then the bytes that would be taken for
-// something else are encoded again: "%" itself, a slash within a segment, and
-// the first dot of a segment that is "." or "..":
+// each segment is percent-decoded, and then the bytes that would be ambiguous
+// are encoded again: "%" itself, a slash within a segment, and the first dot of
+// a segment that is "." or "..":
 //
 //	as it came     normal   path value
 //	/a%20b         /a b     a b
@@ -28,7 +28,8 @@ func normalSegment(s string) string {
 }
 
 // normalPath is the normal form of a path that is percent-encoded, as
-// url.EscapedPath gives it. A percent sign that begins no escape is itself.
+// url.EscapedPath gives it. A percent sign that begins no escape stands for
+// itself.
 func normalPath(p string) string {
 	b := make([]byte, 0, len(p)+8)
 	for p != "" {
@@ -64,7 +65,7 @@ func appendNormal(b []byte, seg string) []byte {
 	return b
 }
 
-// plainValue is what s, a part of a path in normal form, stands for.
+// plainValue decodes s, a part of a path in normal form.
 func plainValue(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s

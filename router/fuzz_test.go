@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/router"
 )
 
@@ -95,7 +96,7 @@ var wildcard = regexp.MustCompile(`\{([\pL\d_]+)(\.\.\.)?\}`)
 // echo answers with the pattern and the path values.
 func echo(pattern string) direct.HandlerFunc {
 	return func(x *direct.Exchange) {
-		fmt.Fprintf(x, "%q %q %q", pattern, x.Pattern, x.PathValue("none"))
+		fmt.Fprintf(x, "%q %q %q", pattern, x.Wire().Pattern(), x.PathValue("none"))
 		for _, m := range wildcard.FindAllStringSubmatch(pattern, -1) {
 			fmt.Fprintf(x, " %s=%q", m[1], x.PathValue(m[1]))
 		}
@@ -122,14 +123,14 @@ func askDirect(h direct.Handler, r *http.Request) (a answer, ok bool) {
 		return a, false
 	}
 	var x direct.Exchange
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: r.Method, Target: []byte(r.RequestURI), Path: []byte(r.URL.Path), RawQuery: []byte(r.URL.RawQuery), Host: []byte(r.Host),
 	})
 	if !h.ServeDirect(&x) {
 		return a, false
 	}
-	f := x.Finish()
-	a = answer{status: f.Status, pattern: x.Pattern, body: string(f.Body)}
+	f := x.Wire().Finish()
+	a = answer{status: f.Status, pattern: x.Wire().Pattern(), body: string(f.Body)}
 	for _, f := range f.Fields {
 		if f.Name == "Allow" {
 			a.allow = f.Value

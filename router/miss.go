@@ -9,17 +9,17 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// This file decides what no quick lookup can: redirects, methods, escapes. Its
-// order is that of http.ServeMux.
+// This file decides what the quick lookup cannot: redirects, methods, escapes.
+// Its order is that of http.ServeMux.
 
-// An outcome is what is to be done with a request: a route is to be called, or
-// the status is to be answered.
+// An outcome is the decision on a request: a route to call, or a status to
+// respond with.
 type outcome struct {
 	route    *Route
 	path     string // in normal form, for the route's values
 	status   int
 	location string // for 307
-	pattern  string // that of the route which the redirect leads to
+	pattern  string // of the route that the redirect leads to
 	allow    string // for 405 and 204
 }
 
@@ -57,7 +57,7 @@ func (t *table) decide(m *match, r *http.Request) outcome {
 	return t.refuse(host, r.Method, normal)
 }
 
-// refuse is the outcome where there is no route.
+// refuse returns the outcome if there is no route.
 func (t *table) refuse(host, method, path string) outcome {
 	o := outcome{status: http.StatusNotFound}
 	if o.allow = t.allow(host, path); o.allow != "" {
@@ -69,13 +69,13 @@ func (t *table) refuse(host, method, path string) outcome {
 	return o
 }
 
-// location is where a redirect of r from raw to path leads. What was taken off
-// the path before it came here stays before it.
+// location is where a redirect of r from raw to path leads. A prefix that was
+// removed from the path before it came here is restored.
 func location(r *http.Request, raw, path string) string {
 	whole, _, _ := strings.Cut(r.RequestURI, "?")
 	prefix, ok := strings.CutSuffix(whole, raw)
 	if !ok || prefix != "" && prefix[0] != '/' {
-		// It names a host, or has bytes that EscapedPath, of which raw is, escapes.
+		// It names a host, or has bytes that EscapedPath, where raw comes from, escapes.
 		if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
 			prefix, ok = strings.CutSuffix(u.EscapedPath(), raw)
 		}
@@ -90,7 +90,7 @@ func location(r *http.Request, raw, path string) string {
 }
 
 // miss answers requests that have no route. It decides again, since middleware
-// may be around it.
+// may have changed the request.
 type miss struct{ r *Router }
 
 // ServeHTTP implements http.Handler.
@@ -117,7 +117,7 @@ func (m miss) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case t.missing != nil:
 		t.missing.ServeHTTP(w, r)
 	default:
-		// Also for a route that is there now: middleware has changed the path.
+		// Also if there is a route now: middleware has changed the path.
 		http.NotFound(w, r)
 	}
 }
@@ -126,16 +126,16 @@ func (m miss) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m miss) ServeDirect(x *direct.Exchange) bool {
 	var ma match
 	t := m.r.current()
-	return !escaped(x) && t.find(&ma, withoutPort(stringOf(x.Host)), x.Method, stringOf(x.Path)) == nil && t.missDirect(x)
+	return !escaped(x) && t.find(&ma, withoutPort(stringOf(x.Host())), x.Method(), stringOf(x.Path())) == nil && t.missDirect(x)
 }
 
 // missDirect answers x if its path is clean and has no route.
 func (t *table) missDirect(x *direct.Exchange) bool {
-	path, host := stringOf(x.Path), withoutPort(stringOf(x.Host))
-	if x.Method == http.MethodConnect || !isClean(path) || t.folder(host, x.Method, path) != nil {
+	path, host := stringOf(x.Path()), withoutPort(stringOf(x.Host()))
+	if x.Method() == http.MethodConnect || !isClean(path) || t.folder(host, x.Method(), path) != nil {
 		return false
 	}
-	o := t.refuse(host, x.Method, path)
+	o := t.refuse(host, x.Method(), path)
 	own := t.missing
 	if o.allow != "" {
 		own = t.notAllow
@@ -145,7 +145,7 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 			return false
 		}
 		if o.allow != "" {
-			x.SetField("Allow", o.allow)
+			x.SetHeader("Allow", o.allow)
 		}
 		return d.ServeDirect(x)
 	}
@@ -154,18 +154,18 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 		x.Send(notFound)
 	case http.StatusNoContent:
 		x.SetStatus(o.status)
-		x.SetField("Allow", o.allow)
+		x.SetHeader("Allow", o.allow)
 	default:
 		x.SetStatus(o.status)
-		x.SetField("Allow", o.allow)
-		x.SetField("Content-Type", "text/plain; charset=utf-8")
-		x.SetField("X-Content-Type-Options", "nosniff")
+		x.SetHeader("Allow", o.allow)
+		x.SetHeader("Content-Type", "text/plain; charset=utf-8")
+		x.SetHeader("X-Content-Type-Options", "nosniff")
 		io.WriteString(x, http.StatusText(o.status)+"\n")
 	}
 	return true
 }
 
-// notFound is what http.NotFound answers.
+// notFound is the response of http.NotFound.
 var notFound = direct.NewResponse(http.StatusNotFound, http.Header{
 	"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
 }, []byte("404 page not found\n"))

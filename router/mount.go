@@ -14,9 +14,10 @@ import (
 // http.StripPrefix, and the pattern and path values of the outer route until it
 // sets its own. A request for prefix without a slash at its end is redirected.
 //
-// Beside "GET /", which has fewer methods and more paths, Mount("/files", h)
-// panics, as the patterns would with ServeMux: neither is more specific. Write
-// "GET /{$}" if it is for the one page, or Mount("GET /files", h).
+// Together with "GET /", which has fewer methods and more paths,
+// Mount("/files", h) panics, as the patterns would with ServeMux: neither is
+// more specific. Write "GET /{$}" if that route is for one page only, or
+// Mount("GET /files", h).
 func (g *Routes) Mount(prefix string, h http.Handler) *Route {
 	if h == nil {
 		panic("router: nil handler")
@@ -35,7 +36,7 @@ func (g *Routes) Mount(prefix string, h http.Handler) *Route {
 	return g.root.register(g, text, &mounted{h, strings.Count(path, "/")})
 }
 
-// mounted takes segments off the path.
+// mounted removes segments from the path.
 type mounted struct {
 	http.Handler
 	segments int
@@ -57,6 +58,12 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
+	// As on the direct way; the access log is outside.
+	defer func() {
+		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
+			r.Pattern = r2.Pattern
+		}
+	}()
 	m.Handler.ServeHTTP(w, &r2)
 }
 
@@ -66,10 +73,11 @@ func (m *mounted) ServeDirect(x *direct.Exchange) bool {
 	if !ok {
 		return false
 	}
-	path := x.Path
-	x.Path = path[m.cut(stringOf(path)):]
+	w := x.Wire()
+	path := w.Path()
+	w.SetPath(path[m.cut(stringOf(path)):])
 	done := d.ServeDirect(x)
-	x.Path = path
+	w.SetPath(path)
 	return done
 }
 

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Named gives rt a name, by which URL finds it. It panics if another route has
-// that name.
+// Named names rt, for URL. It panics if another route has that name.
 func (rt *Route) Named(name string) *Route {
 	r := rt.root
 	r.mu.Lock()
@@ -31,11 +30,11 @@ func (rt *Route) Name() string {
 	return rt.name
 }
 
-// URL builds a URL that the named route matches. values are the names and
-// values of its wildcards by turns; it escapes them. A pattern with a host gives
-// "//host/path". It is an error if there is no such route, if a wildcard has no
-// value or a value no wildcard, and if the value can not stand in a path: a
-// single segment must not be empty, ".", ".." or "/", and the value of
+// URL builds a URL that the named route matches. values are the names and values
+// of its wildcards, alternating; URL escapes the values. A pattern with a host
+// gives "//host/path". It returns an error if there is no such route, if a
+// wildcard has no value or a value no wildcard, and if a value is impossible in
+// a path: a single segment must not be empty, ".", ".." or "/", and the value of
 // {name...} must be clean.
 func (r *Router) URL(name string, values ...string) (string, error) {
 	r.mu.Lock()
@@ -82,11 +81,11 @@ func (s segment) takes(v string) bool {
 	return v != "/" && !dots(v)
 }
 
-// escape is text, which s stands for, as it is in a URL.
+// escape returns text, a value of s, escaped for a URL.
 func (s segment) escape(text string) string {
 	if s.kind != multi {
 		if text == "." || text == ".." {
-			return "%2E" + strings.Repeat("%2E", len(text)-1) // of a pattern; not to be cleaned
+			return "%2E" + strings.Repeat("%2E", len(text)-1) // of a pattern; must not be cleaned
 		}
 		return url.PathEscape(text)
 	}
@@ -97,10 +96,10 @@ func (s segment) escape(text string) string {
 	return strings.Join(parts, "/")
 }
 
-// Walk calls f for each route in the order of registration, and for those of
-// Routers that are mounted, after the route they are mounted at. pattern is
-// that of the route with the prefix it is mounted at. Walk ends with f's first
-// error.
+// Walk calls f for each route in the order of registration, and for the routes
+// of mounted Routers after the route they are mounted at. pattern is the
+// route's pattern with the prefix it is mounted at. Walk stops at f's first
+// error and returns it.
 func (r *Router) Walk(f func(pattern string, rt *Route) error) error {
 	return r.walk("", "", f)
 }

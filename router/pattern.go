@@ -24,12 +24,12 @@ type kind uint8
 
 const (
 	literal kind = iota // itself
-	end                 // the end of a path behind a slash: {$}
+	end                 // the end of a path after a slash: {$}
 	single              // any one segment: {name}
-	multi               // all that is left: {name...}, or a slash at the end
+	multi               // the rest: {name...}, or a slash at the end
 )
 
-// A segment is what stands between two slashes of a pattern.
+// A segment is the part between two slashes of a pattern.
 type segment struct {
 	kind kind
 	text string // of a literal, decoded; the name of a wildcard, "" if it has none
@@ -102,7 +102,7 @@ func parseSegment(text string) (segment, error) {
 			text = s
 		}
 		if text == "/" {
-			return segment{kind: end}, nil // ServeMux takes %2F for {$}
+			return segment{kind: end}, nil // ServeMux treats %2F as {$}
 		}
 		return segment{kind: literal, text: text}, nil
 	case brace > 0:

@@ -7,7 +7,7 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// A Route is a pattern and its handler. It is immutable but for its name.
+// A Route is a pattern and its handler. It is immutable except for its name.
 type Route struct {
 	pattern *pattern
 	text    string         // the pattern's
@@ -21,10 +21,10 @@ type Route struct {
 	multi bool     // the last wildcard is a multi one, or a slash at the end
 }
 
-// Pattern is the pattern with its group's prefix.
+// Pattern returns the pattern with its group's prefix.
 func (rt *Route) Pattern() string { return rt.text }
 
-// Handler is what was registered or mounted, without middleware.
+// Handler returns the handler that was registered or mounted, without middleware.
 func (rt *Route) Handler() http.Handler {
 	if m, ok := rt.own.(*mounted); ok {
 		return m.Handler
@@ -32,12 +32,12 @@ func (rt *Route) Handler() http.Handler {
 	return rt.own
 }
 
-// exact reports whether no multi wildcard has swallowed a part of the path.
+// exact reports whether no multi wildcard has matched a part of the path.
 func (rt *Route) exact(m *match, path string) bool {
 	return !rt.multi || m.value(m.n-1, path) == ""
 }
 
-// set gives r the pattern and what its wildcards stand for.
+// set sets r's pattern and path values.
 func (rt *Route) set(r *http.Request, m *match, path string) {
 	r.Pattern = rt.text
 	for i, name := range rt.names {
@@ -47,18 +47,19 @@ func (rt *Route) set(r *http.Request, m *match, path string) {
 	}
 }
 
-// setDirect is set for a path without a percent sign.
+// setDirect is set on an exchange, for a path without a percent sign.
 func (rt *Route) setDirect(x *direct.Exchange, m *match, path string) {
-	x.Pattern = rt.text
+	w := x.Wire()
+	w.SetPattern(rt.text)
 	for i, name := range rt.names {
 		if name != "" {
-			x.SetPathValue(name, bytesOf(m.value(i, path)))
+			w.SetPathValue(name, bytesOf(m.value(i, path)))
 		}
 	}
 }
 
-// stringOf views b without a copy, for those who do not keep it.
+// stringOf views b without a copy; the caller must not keep it.
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf views s without a copy; what looks at it must not write.
+// bytesOf views s without a copy; the caller must not write to it.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

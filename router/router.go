@@ -10,14 +10,14 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Middleware wraps a handler. If what it returns is a direct.Handler, the
-// routes it is around stay direct.
+// Middleware wraps a handler. If it returns a direct.Handler, the routes it
+// wraps keep the fast path of package direct.
 type Middleware = func(http.Handler) http.Handler
 
 // A Router is an http.Handler, and a direct.Handler, that calls the handler of
-// the route whose pattern matches a request best. Its methods may be called
-// concurrently, also while it serves; after a registration the next request
-// builds the lookup table anew, so register before serving.
+// the route whose pattern matches a request best. Its methods are safe for
+// concurrent use, also while it serves; after a registration the next request
+// rebuilds the lookup table, so register before serving.
 type Router struct {
 	Routes // the patterns without a prefix
 
@@ -31,15 +31,15 @@ type Router struct {
 	notAllow http.Handler // nil: the default
 }
 
-// New makes a Router without routes.
+// New returns a Router without routes.
 func New() *Router {
 	r := new(Router)
 	r.Routes.root = r
 	return r
 }
 
-// NotFound makes h answer requests that no pattern matches, instead of a plain
-// 404. Middleware of the Router is around it.
+// NotFound sets the handler of requests that no pattern matches, instead of a
+// plain 404. The Router's middleware wraps it.
 func (r *Router) NotFound(h http.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,9 +47,9 @@ func (r *Router) NotFound(h http.Handler) {
 	r.table.Store(nil)
 }
 
-// MethodNotAllowed makes h answer requests that patterns match but for the
-// method, instead of a plain 405. The field Allow is set when h is called.
-// Middleware of the Router is around it.
+// MethodNotAllowed sets the handler of requests that patterns match except for
+// the method, instead of a plain 405. The field Allow is set when h is called.
+// The Router's middleware wraps it.
 func (r *Router) MethodNotAllowed(h http.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,32 +81,32 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // ServeDirect implements direct.Handler. It reports false if the route's handler
-// does, or is no direct.Handler; for redirects; and for paths that have a
-// percent sign, which the plain way decodes.
+// does, or is no direct.Handler; for redirects; and for paths with a percent
+// sign, which ServeHTTP decodes.
 func (r *Router) ServeDirect(x *direct.Exchange) bool {
 	if escaped(x) {
 		return false
 	}
 	var m match
 	t := r.current()
-	rt, sure := t.quick(&m, x.Method, stringOf(x.Host), stringOf(x.Path))
+	rt, sure := t.quick(&m, x.Method(), stringOf(x.Host()), stringOf(x.Path()))
 	if rt == nil && t.bare {
 		return t.missDirect(x)
 	}
 	if rt == nil || !sure {
 		return t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
 	}
-	rt.setDirect(x, &m, stringOf(x.Path))
+	rt.setDirect(x, &m, stringOf(x.Path()))
 	return rt.direct != nil && rt.direct.ServeDirect(x)
 }
 
-// escaped reports whether the path had a percent sign as it came.
+// escaped reports whether the path had a percent sign when received.
 func escaped(x *direct.Exchange) bool {
-	i := bytes.IndexByte(x.Target, '%')
-	return i >= 0 && bytes.IndexByte(x.Target[:i], '?') < 0
+	i := bytes.IndexByte(x.Wire().Target(), '%')
+	return i >= 0 && bytes.IndexByte(x.Wire().Target()[:i], '?') < 0
 }
 
-// current is the table in use.
+// current returns the table in use.
 func (r *Router) current() *table {
 	if t := r.table.Load(); t != nil {
 		return t
@@ -126,8 +126,8 @@ func (r *Router) current() *table {
 	return t
 }
 
-// quick finds the route of a path that has no percent sign. Unless it is sure, a
-// redirect may come first.
+// quick finds the route of a path that has no percent sign. Unless sure, a
+// redirect may take precedence.
 func (t *table) quick(m *match, method, host, path string) (rt *Route, sure bool) {
 	if t.hosts != nil {
 		host = withoutPort(host)

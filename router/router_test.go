@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/router"
 )
 
@@ -123,8 +124,8 @@ func TestRefused(t *testing.T) {
 		"nil function":                func(r *router.Router) { r.HandleFunc("/", nil) },
 		"nil direct function":         func(r *router.Router) { r.HandleDirect("/", nil) },
 		"nil mounted":                 func(r *router.Router) { r.Mount("/", nil) },
-		"Use behind a route":          func(r *router.Router) { r.Handle("/", say("")); r.Use(tag("")) },
-		"Use behind a group's route":  func(r *router.Router) { r.Group("/a").Handle("/", say("")); r.Use(tag("")) },
+		"Use after a route":           func(r *router.Router) { r.Handle("/", say("")); r.Use(tag("")) },
+		"Use after a group's route":   func(r *router.Router) { r.Group("/a").Handle("/", say("")); r.Use(tag("")) },
 		"Use when requests are there": func(r *router.Router) { get(r, "GET", "/"); r.Use(tag("")) },
 		"a host in a group":           func(r *router.Router) { r.Group("/a").Handle("GET b.com/", say("")) },
 		"a name twice":                func(r *router.Router) { r.Handle("/a", say("")).Named("a"); r.Handle("/b", say("")).Named("a") },
@@ -281,7 +282,7 @@ func TestManyWildcards(t *testing.T) {
 		want += fmt.Sprintf(" w%d=\"v%d\"", i, i)
 	}
 	r := router.New()
-	r.Handle(pattern+"/end", say("end")) // fails behind all of them
+	r.Handle(pattern+"/end", say("end")) // fails after all of them
 	r.Handle(pattern+"/", echo(pattern+"/"))
 	req := httptest.NewRequest("GET", path+"/", nil)
 	a := ask(r, req)
@@ -406,6 +407,25 @@ func TestMount(t *testing.T) {
 		d, ok := askDirect(r, req)
 		if ok != tt.direct || ok && (d.status != a.status || d.body != a.body) {
 			t.Errorf("%s: direct %v, got %+v, want %+v", tt.target, ok, d, a)
+		}
+	}
+}
+
+// The pattern that is seen outside of a router is the same on both ways, also of one
+// that is mounted.
+func TestMountPattern(t *testing.T) {
+	t.Parallel()
+	inner := router.New()
+	inner.Handle("GET /items/{id}", direct.NewResponse(200, nil, nil))
+	r := router.New()
+	r.Mount("/m", inner)
+	for path, want := range map[string]string{"/m/items/1": "GET /items/{id}", "/m/none": "/m/"} {
+		req := httptest.NewRequest("GET", path, nil)
+		r.ServeHTTP(httptest.NewRecorder(), req)
+		var x direct.Exchange
+		x.Wire().Reset(wire.Request{Method: "GET", Target: []byte(path), Path: []byte(path), Fields: wire.FieldsOf(nil)})
+		if !r.ServeDirect(&x) || req.Pattern != want || x.Wire().Pattern() != want {
+			t.Errorf("%s: plain %q, direct %q, want %q", path, req.Pattern, x.Wire().Pattern(), want)
 		}
 	}
 }
@@ -577,10 +597,10 @@ func TestAllocs(t *testing.T) {
 		req := httptest.NewRequest("GET", tt.target, nil)
 		var x direct.Exchange
 		var c http.Request
-		in := direct.Request{Method: req.Method, Target: []byte(req.URL.Path), Path: []byte(req.URL.Path), Host: []byte(req.Host)}
+		in := wire.Request{Method: req.Method, Target: []byte(req.URL.Path), Path: []byte(req.URL.Path), Host: []byte(req.Host)}
 		got := testing.AllocsPerRun(100, func() {
 			if tt.direct {
-				x.Reset(in)
+				x.Wire().Reset(in)
 				if !r.ServeDirect(&x) {
 					t.Fatalf("%s does not go the direct way", tt.target)
 				}

@@ -9,25 +9,25 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Routes registers patterns under a prefix and with middleware in common.
+// Routes registers patterns with a common prefix and common middleware.
 type Routes struct {
 	root       *Router
 	parent     *Routes // nil for the Router's own
 	prefix     string  // [HOST][/PATH], without a slash at the end
 	middleware []Middleware
-	used       bool // a route is registered: middleware can no more be added
+	used       bool // a route is registered: middleware can no longer be added
 }
 
-// Group makes a group within g: prefix, "[HOST][/PATH]", stands before the
-// host and path of its patterns, and middleware around their handlers, inside
-// of g's.
+// Group returns a group within g: its patterns have prefix, "[HOST][/PATH]",
+// before their host and path, and their handlers are wrapped in middleware,
+// inside g's.
 //
 // The prefix "/api" makes "GET /users" the pattern "GET /api/users". It may
-// have wildcards. One that begins without a slash, as "api.example.com/v1",
-// begins with a host. A host of one label stands alone, with a slash after it:
-// "intranet/". Group panics for "api", which is a path that lost its slash.
-// There is no pattern for the prefix itself, without a slash: register that
-// outside of the group.
+// have wildcards. A prefix without a leading slash, such as
+// "api.example.com/v1", begins with a host. A host of one label must be the
+// whole prefix, with a slash after it: "intranet/". Group panics for "api",
+// which is probably a path without its slash. A group has no pattern for the
+// prefix itself, without a slash: register that outside of the group.
 func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
 	checkMiddleware(middleware)
 	if g.prefix == "" {
@@ -38,17 +38,17 @@ func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
 	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")), middleware: middleware}
 }
 
-// With makes a group without a prefix of its own:
+// With returns a group without a prefix of its own:
 //
 //	r.With(auth).Handle("GET /private", h)
 func (g *Routes) With(middleware ...Middleware) *Routes { return g.Group("", middleware...) }
 
-// Use adds middleware around the handlers of g and its groups; the first is
-// the outermost. It panics if a route of g is already registered.
+// Use wraps the handlers of g and its groups in middleware; the first is the
+// outermost. It panics if a route of g is already registered.
 //
 // The path values and the pattern of the request are set when the middleware
-// runs. That of the Router is also around the answers for which there is no
-// route: 404, 405, redirects and those to OPTIONS.
+// runs. The Router's own middleware also wraps responses without a route: 404,
+// 405, redirects and those to OPTIONS.
 func (g *Routes) Use(middleware ...Middleware) {
 	checkMiddleware(middleware)
 	g.root.mu.Lock()
@@ -60,7 +60,7 @@ func (g *Routes) Use(middleware ...Middleware) {
 	g.root.table.Store(nil)
 }
 
-// wrap puts the middleware of g and those it is in around h.
+// wrap wraps h in the middleware of g and of the groups around g.
 func (g *Routes) wrap(h http.Handler) http.Handler {
 	for ; g != nil; g = g.parent {
 		for i := len(g.middleware) - 1; i >= 0; i-- {
@@ -72,7 +72,7 @@ func (g *Routes) wrap(h http.Handler) http.Handler {
 	return h
 }
 
-// checkMiddleware panics where the caller is, not at the first route.
+// checkMiddleware panics in the caller's call, not at the first route.
 func checkMiddleware(all []Middleware) {
 	for i, m := range all {
 		if m == nil {
@@ -81,9 +81,9 @@ func checkMiddleware(all []Middleware) {
 	}
 }
 
-// Handle registers h for pattern, "[METHOD ][HOST]/PATH" as http.ServeMux has
-// it. It panics if the pattern is malformed, has wildcards of other routers
-// (":id", "*"), or conflicts with another.
+// Handle registers h for pattern, "[METHOD ][HOST]/PATH" in the syntax of
+// http.ServeMux. It panics if the pattern is malformed, has wildcards of other
+// routers (":id", "*"), or conflicts with another.
 func (g *Routes) Handle(pattern string, h http.Handler) *Route {
 	return g.root.register(g, pattern, h)
 }
@@ -96,8 +96,8 @@ func (g *Routes) HandleFunc(pattern string, f func(http.ResponseWriter, *http.Re
 	return g.root.register(g, pattern, http.HandlerFunc(f))
 }
 
-// HandleDirect registers a function made for the direct way. It works on every
-// server; x.PathValue has the path values.
+// HandleDirect registers a direct handler function. It works on every server;
+// x.PathValue returns path values.
 func (g *Routes) HandleDirect(pattern string, f func(x *direct.Exchange)) *Route {
 	if f == nil {
 		panic("router: nil handler")
@@ -164,7 +164,7 @@ func underPrefix(prefix, text string) string {
 	return text[:i+1] + join(prefix, strings.TrimLeft(text[i+1:], " \t"))
 }
 
-// caller is where a function of this package was called from outside of it.
+// caller returns the location outside this package that called one of its functions.
 func caller() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -16,10 +16,10 @@ type table struct {
 	// folders: a path without a slash at its end may have a route with one.
 	folders bool
 
-	// What answers where there is no route.
-	otherwise         http.Handler   // with the Router's middleware around it
+	// What handles requests without a route.
+	otherwise         http.Handler   // wrapped in the Router's middleware
 	otherwiseDirect   direct.Handler // otherwise, if it is one
-	bare              bool           // it has no middleware around it
+	bare              bool           // it has no middleware
 	missing, notAllow http.Handler   // nil: the default
 }
 
@@ -95,7 +95,7 @@ func newTable(routes []*Route) *table {
 	return t
 }
 
-// tree is the place of a method's tree, for newTable.
+// tree returns where a method's tree is stored, for newTable.
 func (s *site) tree(method string) **node {
 	if method == "" {
 		return &s.any
@@ -151,8 +151,8 @@ func (s *site) find(m *match, method, path string) *Route {
 	return s.any.find(m, path)
 }
 
-// folder returns the route that matches path with a slash added, unless that is
-// by a wildcard for what is behind some earlier slash.
+// folder returns the route that matches path with a slash added, unless a multi
+// wildcard after an earlier slash matches it.
 func (t *table) folder(host, method, path string) *Route {
 	if !t.folders || path == "" || path[len(path)-1] == '/' {
 		return nil
@@ -193,8 +193,8 @@ func (s *site) allowed(to []string, path string, folders bool) []string {
 	return to
 }
 
-// either reports whether path has a route; with folders, also whether it has one
-// with a slash added. That of CONNECT may be empty.
+// either reports whether path has a route or, with folders, one with a slash
+// added. That of CONNECT may be empty.
 func (n *node) either(path string, folders bool) bool {
 	var m match
 	m.n = 0
@@ -209,7 +209,7 @@ func (n *node) either(path string, folders bool) bool {
 	return n.find(&m, stringOf(append(append(buf[:0], path...), '/'))) != nil
 }
 
-// allow is the value of Allow for path, "" if there is nothing for any method.
+// allow returns the value of Allow for path, "" if no method has a route.
 func (t *table) allow(host, path string) string {
 	var buf [usualMethods + 2]string
 	ms := t.allowed(buf[:0], host, path)
@@ -222,7 +222,7 @@ func (t *table) allow(host, path string) string {
 	return strings.Join(ms, ", ")
 }
 
-// withoutPort is a Host field's name.
+// withoutPort returns the host name of a Host field.
 func withoutPort(host string) string {
 	if strings.IndexByte(host, ':') < 0 {
 		return host

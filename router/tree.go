@@ -1,8 +1,8 @@
 package router
 
-// This file is a radix tree of paths in normal form (escape.go). A node stands
-// for all paths that begin with the same bytes; wildcards are nodes of their
-// own. For the patterns /a/b/z, /a/bc, /a/{x}/c and /a/{rest...}:
+// This file is a radix tree of paths in normal form (escape.go). A node
+// represents all paths that begin with the same bytes; wildcards are nodes of
+// their own. For the patterns /a/b/z, /a/bc, /a/{x}/c and /a/{rest...}:
 //
 //	"/a/"            multi: /a/{rest...}
 //	  "b"
@@ -12,13 +12,13 @@ package router
 //	    "/c"         leaf: /a/{x}/c
 //
 // What is more specific is tried first: bytes, then the single wildcard, then
-// the multi one. What fails goes back to the next: /a/b/c fails under "b", and
-// is found under {single}. Registration has refused patterns for which this
-// order would matter otherwise.
+// the multi one. A failed attempt falls back to the next: /a/b/c fails under
+// "b", and is found under {single}. Registration has rejected patterns for
+// which this order would matter otherwise.
 
 // A node is immutable once the tree is built.
 type node struct {
-	text   string // the bytes that lead here, behind the parent's; "" for wildcards
+	text   string // the bytes that lead here, after the parent's; "" for wildcards
 	kids   []*node
 	base   int    // kids[i] begins with byte base+i
 	branch bool   // single or multi is set
@@ -27,20 +27,20 @@ type node struct {
 	leaf   *Route // the pattern that ends here
 }
 
-// A match is a lookup under way. It stays on the stack of who looks up.
+// A match is a lookup in progress. It stays on the caller's stack.
 type match struct {
-	// parts are what wildcards stand for, in the order of the pattern; what a
-	// slash at the end of a pattern stands for too. more are those for which
-	// there is no place.
+	// parts are what the wildcards match, in the order of the pattern; also
+	// what a slash at the end of a pattern matches. more are those beyond the
+	// array.
 	parts [8]part
 	more  []part
 	n     int
-	// unclean: some wildcard has met a segment that is empty, "." or "..".
-	// Patterns have none, so that a path is clean if this is not set.
+	// unclean: some wildcard has matched a segment that is empty, "." or "..".
+	// Patterns have none, so a path is clean if this is not set.
 	unclean bool
 }
 
-// A part of a path begins and ends where so many bytes of it are left.
+// A part of a path; begin and end count the bytes that remain from there.
 type part struct{ begin, end uint32 }
 
 func (m *match) add(begin, end int) {
@@ -53,7 +53,7 @@ func (m *match) add(begin, end int) {
 	m.n++
 }
 
-// value is what the i-th wildcard stands for.
+// value returns what the i-th wildcard matches.
 func (m *match) value(i int, path string) string {
 	p := &m.parts[i&7]
 	if i >= len(m.parts) {
@@ -63,7 +63,7 @@ func (m *match) value(i int, path string) string {
 }
 
 // find returns the route that matches best, nil if there is none; then m.n is
-// anything. rest is what is left of the path behind n's bytes.
+// anything. rest is the path after n's bytes.
 func (n *node) find(m *match, rest string) *Route {
 	for rest != "" {
 		var k *node
@@ -94,7 +94,7 @@ func (n *node) find(m *match, rest string) *Route {
 		i := segmentEnd(rest)
 		seg := rest[:i]
 		if seg == "%2F" {
-			break // ServeMux takes it for the end of the path
+			break // ServeMux treats it as the end of the path
 		}
 		if dots(seg) {
 			m.unclean = true
@@ -121,8 +121,8 @@ func (n *node) find(m *match, rest string) *Route {
 	return n.multi
 }
 
-// begins reports whether s begins with text, of which the first byte is known
-// to agree.
+// begins reports whether s begins with text, whose first byte is known to
+// match.
 func begins(s, text string) bool {
 	if len(s) < len(text) {
 		return false
@@ -135,7 +135,7 @@ func begins(s, text string) bool {
 	return true
 }
 
-// add adds what is left of a pattern behind n.
+// add adds the rest of a pattern below n.
 func (n *node) add(segments []segment, rt *Route) {
 	text := ""
 	for i, s := range segments {
@@ -144,7 +144,7 @@ func (n *node) add(segments []segment, rt *Route) {
 		case literal:
 			text += normalSegment(s.text)
 		case end:
-			// ServeMux takes a segment that is a slash for the end.
+			// ServeMux treats a segment that is a slash as the end.
 			n.child(text).leaf = rt
 			n.child(text + "%2F").leaf = rt
 			return
@@ -167,7 +167,7 @@ func (n *node) add(segments []segment, rt *Route) {
 	}
 }
 
-// child is the node that text leads to, made if need be.
+// child returns the node that text leads to, creating it if needed.
 func (n *node) child(text string) *node {
 	for text != "" {
 		at := n.kid(text[0])
@@ -181,7 +181,7 @@ func (n *node) child(text string) *node {
 			same++
 		}
 		if same < len(k.text) {
-			// The two part within k's bytes.
+			// The two diverge within k's bytes.
 			top := &node{text: k.text[:same]}
 			k.text = k.text[same:]
 			*top.kid(k.text[0]) = k
@@ -192,7 +192,7 @@ func (n *node) child(text string) *node {
 	return n
 }
 
-// kid is the place of the child that begins with c.
+// kid returns where the child that begins with c is stored.
 func (n *node) kid(c byte) **node {
 	switch end := n.base + len(n.kids); {
 	case len(n.kids) == 0:

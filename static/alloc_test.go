@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
@@ -39,13 +40,13 @@ func TestAllocations(t *testing.T) {
 		}
 		askPlain(s.Handler, tt.method, tt.path, lines...)
 		var x direct.Exchange
-		r := direct.Request{Method: tt.method, Target: []byte(tt.path), Path: []byte(tt.path), Fields: &f}
+		r := wire.Request{Method: tt.method, Target: []byte(tt.path), Path: []byte(tt.path), Fields: &f}
 		n := testing.AllocsPerRun(100, func() {
-			x.Reset(r)
+			x.Wire().Reset(r)
 			if !s.ServeDirect(&x) {
 				t.Errorf("%s: left", tt.name)
 			}
-			x.Drop()
+			x.Wire().Drop()
 		})
 		if n > tt.allowed {
 			t.Errorf("%s: %v allocations", tt.name, n)
@@ -70,14 +71,13 @@ func (f *wireFields) Get(name string) []byte {
 	return nil
 }
 
-// Count is as chert's.
-func (f *wireFields) Count(name string) (n int) {
+func (f *wireFields) First(name string) (value []byte, n int) {
 	for i := range *f {
 		if (*f)[i].name == name {
 			n++
 		}
 	}
-	return n
+	return f.Get(name), n
 }
 
 // All allocates its iterator, as any does: only what names a date asks for it.

@@ -11,15 +11,15 @@ import (
 )
 
 // This file is the decision that both ways share. p is nil on the direct way:
-// then nothing but the disk is waited for, and an answer that would have to wait
-// longer is left to the plain way, with x as it was.
+// then it waits for nothing but the disk, and a response that would have to wait
+// longer is left to the plain way, with x unchanged.
 
-// errLater is a request that is left to the plain way.
+// errLater means that a request is left to the plain way.
 var errLater = errors.New("static: not on the direct way")
 
-// answer reports whether x is answered; with p it always is.
+// answer answers x and reports whether it did; with p it always does.
 func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
-	if x.Method != http.MethodGet && x.Method != http.MethodHead {
+	if x.Method() != http.MethodGet && x.Method() != http.MethodHead {
 		h.otherMethod(x)
 		return true
 	}
@@ -31,7 +31,7 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 	h.look(now)
 	if e := h.find(x, now); e != nil {
 		first := e.unsent.Load()
-		// With an error, below, the file is looked at.
+		// After an error the file is checked, below.
 		if h.reply(x, e, p, now) == nil {
 			if first {
 				h.count.miss(x)
@@ -51,22 +51,22 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 	return true
 }
 
-// loadDirect answers with a file that is not in the cache. It takes a few system
-// calls, which wait only for a disk that does not have the file in memory: the
-// loop goes on without this goroutine then (docs/adr/0015).
+// loadDirect answers with a file that is not in the cache. It makes a few system
+// calls, which block only if the file must be read from disk: the loop then
+// continues without this goroutine (docs/adr/0015).
 func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
-	if !h.src.keeps() || h.sweepDue(now) || len(x.Path) < 2 || x.Path[0] != '/' {
+	if !h.src.keeps() || h.sweepDue(now) || len(x.Path()) < 2 || x.Path()[0] != '/' {
 		return false
 	}
-	name := string(x.Path[1:])
-	if t := parsePath(viewString(x.Path)); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
+	name := string(x.Path()[1:])
+	if t := parsePath(viewString(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
 		return false
 	}
 	e, err := h.get(key{name, 0}, now)
 	if err != nil {
 		return false
 	}
-	// The plain way finds it in the cache, and should not call that a hit.
+	// The plain way finds it in the cache, and should not count that as a hit.
 	e.unsent.Store(true)
 	if h.reply(x, e, nil, now) != nil {
 		return false
@@ -76,10 +76,10 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 	return true
 }
 
-// find looks for what is asked for in the cache, where each name is one that may
-// be served: so the path as it came is all there is to compare.
+// find looks up the requested file in the cache, which contains only names that
+// may be served: so it compares the path as received and nothing else.
 func (h *Handler) find(x *direct.Exchange, now int64) *entry {
-	path := x.Path
+	path := x.Path()
 	if len(path) == 0 || path[0] != '/' {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error
 		}
 		e = v
 	}
-	switch cond.Check(x.Method, x.Fields, e.etag, e.modified) {
+	switch cond.Check(x.Method(), x.Wire().Fields(), e.etag, e.modified) {
 	case cond.NotModified:
 		x.Send(e.notModified())
 	case cond.Failed:
@@ -128,14 +128,15 @@ func (h *Handler) reply(x *direct.Exchange, e *entry, p *plain, now int64) error
 	return nil
 }
 
-// content answers with what of e is asked for, and ends its use.
+// content answers with the requested part of e, and ends its use.
 func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
-	// RFC 9110 section 14.2: Range is for GET alone. If-Range comes last of the
-	// conditions (section 13.2.2).
-	if x.Method == http.MethodGet && e.seekable {
-		// Range is no list, so several lines are malformed; which of them others
-		// on the way have heeded is not known. The whole is always right.
-		if v := x.Fields.Get("Range"); v != nil && direct.Count(x.Fields, "Range") == 1 && cond.RangeApplies(x.Fields, e.etag, e.modified) {
+	// RFC 9110 section 14.2: Range applies only to GET. If-Range comes last of
+	// the conditions (section 13.2.2).
+	if x.Method() == http.MethodGet && e.seekable {
+		// Range is not a list, so several lines are malformed, and
+		// intermediaries may have used any of them. The whole content is always
+		// correct.
+		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}
@@ -143,22 +144,22 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		x.Send(e.ok)
 		return nil
 	}
-	if x.Method == http.MethodHead {
-		x.Send(e.head)
+	if x.Method() == http.MethodHead {
+		x.Wire().Send(e.head)
 		e.release()
 		return nil
 	}
 	return h.sendFile(x, e, p, nil)
 }
 
-// unopened stands for content that is not taken from there, since plain.stream
-// sends it. What is sent so has a Content-Type, so nobody reads it for one.
+// unopened stands for content that plain.stream sends instead. Such a response
+// has a Content-Type, so no server reads from unopened to detect one.
 var unopened = new(os.File)
 
 // setFields sets the fields of the content.
 func (e *entry) setFields(x *direct.Exchange) {
 	for i := range e.fields {
-		x.AddField(e.fields[i].Name, e.fields[i].Value)
+		x.AddHeader(e.fields[i].Name, e.fields[i].Value)
 	}
 }
 
@@ -172,8 +173,8 @@ func (h *Handler) sendFile(x *direct.Exchange, e *entry, p *plain, part *ranges.
 	f := direct.File{File: e.file, Offset: part.Start, Len: part.Length, Check: e.check, Done: e.done}
 	switch {
 	case e.file != nil:
-		// The descriptor is of the version whose tag is sent; what it holds must
-		// still be, too.
+		// The descriptor is of the version whose tag is sent; its content must
+		// still be that version, too.
 		if e.check() != nil {
 			e.stale.Store(true)
 			h.cache.drop(e)
@@ -192,7 +193,7 @@ func (h *Handler) sendFile(x *direct.Exchange, e *entry, p *plain, part *ranges.
 		}
 	}
 	if whole {
-		x.SendFileAs(e.head, f)
+		x.Wire().SendFileAs(e.head, f)
 		return nil
 	}
 	e.setFields(x)

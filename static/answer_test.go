@@ -98,7 +98,7 @@ func testAnswers(t *testing.T, s *site, source string) {
 		fields         string
 		status         int
 		head           string // "Name: value" that must be there, separated by |
-		body           string // "*" is not looked at
+		body           string // "*" is not compared
 		direct         bool
 	}{
 		{"GET", "/a.txt", "", 200, "Content-Type: text/plain; charset=utf-8|Content-Length: 13|Accept-Ranges: bytes|Last-Modified: Fri, 17 May 2024 10:20:30 GMT|Vary: Accept-Encoding", "hello, world\n", true},

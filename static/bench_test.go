@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -20,14 +21,14 @@ func BenchmarkDirect(b *testing.B) {
 		askPlain(s.Handler, "GET", tt.path)
 		b.Run(tt.name, func(b *testing.B) {
 			var x direct.Exchange
-			r := direct.Request{Method: "GET", Target: []byte(tt.path), Path: []byte(tt.path), Fields: &wireFields{{"User-Agent", []byte("x")}, {"Accept", []byte("*/*")}}}
+			r := wire.Request{Method: "GET", Target: []byte(tt.path), Path: []byte(tt.path), Fields: &wireFields{{"User-Agent", []byte("x")}, {"Accept", []byte("*/*")}}}
 			b.ReportAllocs()
 			for b.Loop() {
-				x.Reset(r)
+				x.Wire().Reset(r)
 				if !s.ServeDirect(&x) {
 					b.Fatal("left")
 				}
-				x.Drop()
+				x.Wire().Drop()
 			}
 		})
 	}

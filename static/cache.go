@@ -7,10 +7,10 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// A kind tells apart what is kept under one name.
+// A kind distinguishes the entries of one name.
 //
 //	0-3    the file in the coding of that number
-//	4-7    the same, answered for paths that are not there (Options.SPA)
+//	4-7    the same, sent for paths that do not exist (Options.SPA)
 //	8      the file as the body of 404s
 //	64-127 the folder's listing, in the coding of bits 0-1: column in bits 4-5,
 //	       descending in 3, JSON in 2
@@ -28,7 +28,7 @@ const (
 )
 
 // A key's name is always one that may be served: clean, possible, not hidden. So
-// a path that is found as it came needs no other look.
+// a path that is found as received needs no other check.
 type key struct {
 	name string
 	kind kind
@@ -38,11 +38,11 @@ func (k key) coding() coding.Coding { return coding.Coding(k.kind & 3) }
 
 func (k key) in(c coding.Coding) key { return key{k.name, k.kind&^3 | kind(c)} }
 
-// cache is what is kept: small entries by their bytes, entries with a
-// descriptor by their number. Either may be nil, which keeps nothing.
+// cache holds small entries, bounded by their bytes, and entries with a
+// descriptor, bounded by their number. Either may be nil, which holds nothing.
 //
 // otter decides by frequency and recency what stays. It works on the calling
-// goroutine: nothing runs when no request does.
+// goroutine: nothing runs between requests.
 type cache struct {
 	small, large *otter.Cache[key, *entry]
 }
@@ -59,15 +59,15 @@ func newCache(c *config, keeps bool) *cache {
 	if keeps && c.OpenFiles > 0 {
 		out.large = otter.Must(&otter.Options[key, *entry]{
 			MaximumSize: c.OpenFiles, Executor: inline,
-			// Also for those that are replaced, or not let in. It only counts,
-			// and closes: no call of the cache from here.
+			// Also called for entries that are replaced or rejected. It only
+			// counts, and closes: it must not call the cache.
 			OnDeletion: func(e otter.DeletionEvent[key, *entry]) { e.Value.release() },
 		})
 	}
 	return out
 }
 
-// get gives the entry, which release must be called for, or nil. It does not
+// get returns the entry, which the caller must release, or nil. It does not
 // keep k.name.
 func (c *cache) get(k key) *entry {
 	if c.small != nil {
@@ -83,7 +83,7 @@ func (c *cache) get(k key) *entry {
 	return nil
 }
 
-// put keeps e, if it can.
+// put adds e, if there is room.
 func (c *cache) put(e *entry) {
 	from, to := c.large, c.small
 	if e.file != nil {
@@ -101,7 +101,7 @@ func (c *cache) put(e *entry) {
 	}
 }
 
-// drop forgets e, but not another that has taken its place.
+// drop removes e, but not an entry that has replaced it.
 func (c *cache) drop(e *entry) {
 	in := c.small
 	if e.file != nil {
@@ -125,8 +125,8 @@ func (c *cache) shed() {
 	}
 }
 
-// sweep forgets the descriptors of files that have no name any more: else those
-// that nobody asks for would keep the disk from being freed.
+// sweep removes the descriptors of files that have been unlinked: those that
+// are not requested again would keep their disk space from being freed.
 func (c *cache) sweep() {
 	if c.large == nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // openBelow counts this process's descriptors of files below dir.
@@ -130,11 +131,11 @@ func TestEvictedWhileInUse(t *testing.T) {
 	s := newSite(t, map[string]string{"f.bin": noise(big)}, nil)
 	s.get("/f.bin")
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Path: []byte("/f.bin"), Fields: fields{}})
+	x.Wire().Reset(wire.Request{Method: "GET", Path: []byte("/f.bin"), Fields: fields{}})
 	if !s.ServeDirect(&x) {
 		t.Fatal("left")
 	}
-	a := x.Finish()
+	a := x.Wire().Finish()
 	s.cache.shed()
 	s.remove("f.bin")
 	s.later()
@@ -219,7 +220,7 @@ func TestNoDescriptors(t *testing.T) {
 		files[fmt.Sprintf("%d.bin", i)] = noise(1000)
 	}
 	var log strings.Builder
-	s := newSite(t, files, &Options{CacheFileSize: -1, OpenFiles: 1000, ErrorLog: newLog(&log)})
+	s := newSite(t, files, &Options{CacheFileSize: -1, OpenFiles: 1000, Logger: newLog(&log)})
 	const limit = 40
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		t.Skip(err)

@@ -12,64 +12,65 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/rfc/media"
 )
 
-// An entry is one version of a file in one coding, with all that is answered
-// from it. Its content is one of
+// An entry is one version of a file in one coding, with all responses made from
+// it. Its content is one of
 //
 //	body   in memory
 //	file   an open descriptor
-//	       neither: the file is opened for each answer
+//	       neither: the file is opened for each response
 //
-// What is not atomic is immutable.
+// Fields that are not atomic are immutable.
 type entry struct {
 	about
 	stat     stat
 	body     []byte   // nil unless in memory
 	file     *os.File // nil unless kept open
 	fd       int      // file's
-	tag      string   // tells versions apart, quoted
-	seekable bool     // ranges of the content can be had
+	tag      string   // identifies the version, quoted
+	seekable bool     // ranges of the content can be read
 
-	etag     string    // as it is sent: "" if a rule removes it
+	etag     string    // as sent: "" if a rule removes it
 	modified time.Time // zero if there is none, or a rule removes it
-	fields   []direct.Field
-	ok       *direct.Response // the whole answer; nil unless in memory
-	head     *direct.Response // the same without its content; nil if it is in memory
+	fields   []wire.Field
+	ok       *direct.Response // the whole response; nil unless in memory
+	head     *wire.Response   // the same without its content; nil if it is in memory
 
-	negotiable bool  // its answers depend on Accept-Encoding
+	negotiable bool  // its responses depend on Accept-Encoding
 	squeezable bool  // it may be compressed on the fly
 	young      bool  // a write soon after the read could have left the same times
-	life       int64 // ns for which it holds unchecked, if that is longer than interval
+	life       int64 // ns for which it is valid unchecked, if longer than interval
 
 	check func() error // of File; nil unless file is set
-	done  func()       // release, as a value that is made once
+	done  func()       // release, as a value allocated once
 
 	unmod   atomic.Pointer[direct.Response] // see notModified
-	refs    atomic.Int32                    // of file: the cache is one, each answer another
+	refs    atomic.Int32                    // of file: one for the cache, one for each response
 	checked atomic.Int64                    // when it was last compared with the file, by Handler.now
 	stale   atomic.Bool
-	unsent  atomic.Bool // loaded for a request that is still to be answered
-	// siblings is the coding.Set of siblings that are there, and siblingsKnown.
+	unsent  atomic.Bool // loaded for a request that is not answered yet
+	// siblings is the coding.Set of existing siblings, and siblingsKnown.
 	// useless is the Set of codings that do not make it smaller.
 	siblings, useless atomic.Uint32
 }
 
-// about is what of an entry is known before its content is. Immutable.
+// about is what is known of an entry before its content. Immutable.
 type about struct {
 	key   key
-	name  string // of the file that the content is from; a sibling's for a variant by one
+	name  string // of the file that has the content; for some variants a sibling's
 	base  string // of a variant, the tag of the file that it is a coding of
 	media string // the media type before rules; "" until it is known
 }
 
 const siblingsKnown = 1 << 16
 
-// overhead is what an entry takes beside body and name, in bytes, about: heads,
-// fields, the cache's own.
+// overhead is the approximate size of an entry apart from body and name, in
+// bytes: heads, fields, the cache's own.
 const overhead = 2048
 
 func (e *entry) weight() int64 { return int64(len(e.body)) + int64(len(e.key.name)) + overhead }
@@ -112,12 +113,12 @@ func contentTag(sum uint64, size int64) string {
 	return string(append(b, '"'))
 }
 
-// statTag is the entity tag of a file in coding c that is too large to be read
-// for it. That of a young one is of this loading alone: another file of the same
-// size may come to the same name within a tick of the clock that files are dated
-// by (RFC 9110 section 8.8.1), and the next check makes a lasting one. The coding
-// is named because gzip, zstd and others give their files the time of what they
-// were made from, and sizes may agree by chance (section 8.8.3.3).
+// statTag is the entity tag of a file in coding c that is too large to be hashed.
+// That of a young file is unique to this load: another file of the same size may
+// replace it within a tick of the clock that dates files (RFC 9110 section
+// 8.8.1); the next check makes a lasting one. It includes the coding because
+// gzip, zstd and others give their output the time of the input, and sizes may
+// agree by chance (section 8.8.3.3).
 func statTag(st *stat, c coding.Coding, young bool) string {
 	b := append(make([]byte, 0, 60), '"')
 	b = strconv.AppendUint(b, uint64(st.mtime), 16)
@@ -134,7 +135,7 @@ func statTag(st *stat, c coding.Coding, young bool) string {
 	return string(append(b, '"'))
 }
 
-// setBody makes b, which is the entry's from now on, the content.
+// setBody makes b the content; the entry owns b from now on.
 func (e *entry) setBody(b []byte) {
 	e.body, e.seekable = b, true
 	e.tag = contentTag(xxhash.Sum64(b), int64(len(b)))
@@ -151,7 +152,7 @@ func (e *entry) setMedia(beginning []byte) {
 	}
 }
 
-// furnish makes the answers.
+// furnish prepares the responses.
 func (h *Handler) furnish(e *entry) {
 	name := e.key.name
 	head := make(http.Header, 8)
@@ -179,7 +180,7 @@ func (h *Handler) furnish(e *entry) {
 		addVary(head, "Accept")
 	}
 	e.etag = head.Get("Etag")
-	// What a rule says and is no date is no condition.
+	// A rule's value that is not a date is no condition.
 	e.modified, _ = http.ParseTime(head.Get("Last-Modified"))
 	e.answers(head)
 }
@@ -193,13 +194,12 @@ func (h *Handler) setNegotiable(e *entry, contentType string) {
 	e.negotiable = e.squeezable || !h.NoPrecompressed
 }
 
-// maySqueeze reports whether what is so long, in bytes, may be compressed on the
-// fly.
+// maySqueeze reports whether content of size bytes may be compressed on the fly.
 func (c *config) maySqueeze(size int64) bool {
 	return !c.NoCompression && size >= compressMin && size <= c.CompressMax
 }
 
-// answers makes what is sent of head.
+// answers prepares the responses with the fields of head.
 func (e *entry) answers(head http.Header) {
 	whole := direct.NewResponse(http.StatusOK, head, e.body)
 	for _, f := range answerOf(whole).Fields {
@@ -212,19 +212,19 @@ func (e *entry) answers(head http.Header) {
 		e.ok = whole
 		e.body = answerOf(whole).Body // the same bytes once
 	default:
-		e.head = direct.NewFileResponse(http.StatusOK, head, e.stat.size)
+		e.head = wire.NewFileResponse(http.StatusOK, head, e.stat.size)
 	}
 }
 
-// notModified is the entry's 304, made when it is first asked for.
+// notModified returns the entry's 304, created at its first use.
 func (e *entry) notModified() *direct.Response {
 	if r := e.unmod.Load(); r != nil {
 		return r
 	}
 	head := make(http.Header, len(e.fields))
 	for _, f := range e.fields {
-		// RFC 9110 section 15.4.5: no metadata but what a cache needs to choose
-		// and update. The time is of use only to those who have no tag.
+		// RFC 9110 section 15.4.5: no metadata except what a cache needs to
+		// select and update. Last-Modified is useful only without an ETag.
 		switch {
 		case f.Name == "Content-Encoding", f.Name == "Content-Type", f.Name == "Accept-Ranges":
 		case f.Name == "Last-Modified" && e.etag != "":
@@ -237,12 +237,12 @@ func (e *entry) notModified() *direct.Response {
 	return r
 }
 
-// answerOf is what a server would send for r.
-func answerOf(r *direct.Response) direct.Answer {
+// answerOf returns what a server would send for r.
+func answerOf(r *direct.Response) wire.Answer {
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: http.MethodGet})
+	x.Wire().Reset(wire.Request{Method: http.MethodGet})
 	x.Send(r)
-	return x.Finish()
+	return x.Wire().Finish()
 }
 
 // addVary adds a name to Vary, which a rule may have set.
@@ -261,7 +261,7 @@ func varyOn(v, name string) string {
 	return v + ", " + name
 }
 
-// lasting is for entries that hold as long as another does.
+// lasting is for entries that are valid as long as another is.
 func (e *entry) lasting() { e.checked.Store(math.MaxInt64) }
 
 // field is the value of one of the content's fields.

@@ -13,17 +13,17 @@ import (
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
-// This file is all that is not the content of a file.
+// This file sends all responses that are not the content of a file.
 
 const allow = "GET, HEAD, OPTIONS"
 
 // otherMethod answers what is neither GET nor HEAD.
 func (h *Handler) otherMethod(x *direct.Exchange) {
 	status := http.StatusMethodNotAllowed
-	if x.Method == http.MethodOptions {
+	if x.Method() == http.MethodOptions {
 		status = http.StatusNoContent
 	}
-	h.refuse(x, status, strings.TrimPrefix(string(x.Path), "/"))
+	h.refuse(x, status, strings.TrimPrefix(string(x.Path()), "/"))
 }
 
 // fail answers what could not be opened, read or listed.
@@ -38,8 +38,8 @@ func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now
 		h.log(now, name, err)
 		h.refuse(x, http.StatusServiceUnavailable, name)
 	case changing(err), err == errCrowded:
-		// It never held still, too many listings are being made, or the handler is
-		// being closed.
+		// The file kept changing, too many listings are being generated, or the
+		// handler is being closed.
 		h.refuse(x, http.StatusServiceUnavailable, name)
 	default:
 		h.log(now, name, err)
@@ -47,24 +47,24 @@ func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now
 	}
 }
 
-// log tells ErrorLog, at most a line a second.
+// log reports an error to Logger, at most one a second.
 func (h *Handler) log(now int64, name string, err error) {
 	last := h.logged.Load()
 	if now-last >= int64(time.Second) && h.logged.CompareAndSwap(last, now) {
-		h.ErrorLog.Printf("static: %q: %v", name, err)
+		h.Logger.Error("a file cannot be served", "file", name, "error", err)
 	}
 }
 
-// noteOut tells ErrorLog of a link that leads out, at most a line a minute: for
-// whoever made it, 404 alone would be hard to explain.
+// noteOut logs a link that leads out of the folder, at most one a minute:
+// 404 alone would be hard to explain for the user who made it.
 func (h *Handler) noteOut(now int64, name string, err error) {
 	last := h.outward.Load()
 	if leadsOut(err) && now-last >= int64(time.Minute) && h.outward.CompareAndSwap(last, now) {
-		h.ErrorLog.Printf("static: %q: a link leads out of the folder; what is there is not served", name)
+		h.Logger.Warn("a link leads out of the folder; what is there is not served", "file", name)
 	}
 }
 
-// absent answers for a path that is not there: with Options.SPA, with 404 and
+// absent answers for a path that does not exist: with Options.SPA, with 404 and
 // Options.NotFound, or with 404 and a page or a line of text.
 func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 	if h.SPA != "" && navigates(x, name) {
@@ -77,10 +77,10 @@ func (h *Handler) absent(x *direct.Exchange, p *plain, name string, now int64) {
 	}
 }
 
-// navigates reports whether a browser goes to a page, and does not want a script
-// or an image: those must be 404, or a page would be taken for them.
+// navigates reports whether a browser navigates to a page, and does not load a
+// script or an image: those must be 404, or the page would be taken for them.
 func navigates(x *direct.Exchange, name string) bool {
-	accept := field.Joined(x.Fields, "Accept")
+	accept := field.Joined(x.Wire().Fields(), "Accept")
 	if bytes.Contains(accept, []byte("text/html")) {
 		return true
 	}
@@ -99,7 +99,7 @@ func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now in
 	case e.ok != nil:
 		x.Write(e.body)
 		e.release()
-	case x.Method == http.MethodHead:
+	case x.Method() == http.MethodHead:
 		f.File = unopened
 		x.SendFile(f)
 	case e.file != nil:
@@ -118,7 +118,7 @@ func (h *Handler) sendNotFound(x *direct.Exchange, p *plain, name string, now in
 	h.apply(head, name, notKept)
 	x.SetStatus(http.StatusNotFound)
 	for name, values := range head {
-		x.SetField(name, values[0])
+		x.SetHeader(name, values[0])
 	}
 	return true
 }
@@ -133,5 +133,5 @@ func (h *Handler) failed(x *direct.Exchange, e *entry) {
 // 15.5.17).
 func (h *Handler) unsatisfiable(x *direct.Exchange, e *entry) {
 	h.refuseOf(x, e, http.StatusRequestedRangeNotSatisfiable)
-	x.AddField("Content-Range", ranges.Unsatisfied(e.size()))
+	x.AddHeader("Content-Range", ranges.Unsatisfied(e.size()))
 }

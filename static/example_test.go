@@ -2,9 +2,12 @@ package static_test
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"log"
 	"net/http"
+	"net/http/httptest"
+	"testing/fstest"
 
 	"github.com/chert-http/chert/static"
 )
@@ -38,4 +41,26 @@ func ExampleNewFS() {
 		log.Fatal(err)
 	}
 	http.Handle("/assets/", http.StripPrefix("/assets", h))
+}
+
+// Files have validators, ranges and HEAD as RFC 9110 has them.
+func Example() {
+	h, err := static.NewFS(fstest.MapFS{"hello.txt": {Data: []byte("hello, chert\n")}}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Close()
+	for _, rng := range []string{"", "bytes=0-4", "bytes=100-"} {
+		r := httptest.NewRequest("GET", "/hello.txt", nil)
+		if rng != "" {
+			r.Header.Set("Range", rng)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		fmt.Printf("%d %q %q\n", w.Code, w.Header().Get("Content-Range"), w.Body)
+	}
+	// Output:
+	// 200 "" "hello, chert\n"
+	// 206 "bytes 0-4/13" "hello"
+	// 416 "bytes */13" "Requested Range Not Satisfiable\n"
 }

@@ -3,7 +3,7 @@ package static
 import (
 	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,7 +12,15 @@ import (
 	"time"
 )
 
-func newLog(w io.Writer) *log.Logger { return log.New(w, "", 0) }
+// newLog is a logger of lines without the time.
+func newLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
 
 func failWith(err error) func(string) error { return func(string) error { return err } }
 
@@ -41,7 +49,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			s := newSite(t, pages, &Options{ErrorLog: newLog(&out)})
+			s := newSite(t, pages, &Options{Logger: newLog(&out)})
 			s.write("big", noise(big))
 			st := &stub{source: s.Handler.src}
 			s.Handler.src = st
@@ -75,7 +83,7 @@ func TestFaults(t *testing.T) {
 func TestFaultAtCheck(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	s := newSite(t, pages, &Options{ErrorLog: newLog(&out)})
+	s := newSite(t, pages, &Options{Logger: newLog(&out)})
 	st := &stub{source: s.Handler.src}
 	s.Handler.src = st
 	s.get("/a.txt")
@@ -121,7 +129,7 @@ func TestNeverHoldsStill(t *testing.T) {
 
 func (s *site) opensOf(st *stub) int { return int(st.opens.Load()) }
 
-// Those who ask for the same at the same time wait for one reading.
+// Concurrent requests for the same file wait for one read.
 func TestLoadedOnce(t *testing.T) {
 	t.Parallel()
 	const clients = 20

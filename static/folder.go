@@ -14,19 +14,19 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// This file is the plain way for what is not in the cache.
+// This file is the plain way for files and folders that are not in the cache.
 
-// resolve answers a request by looking at the source.
+// resolve answers a request from the source.
 func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
-	t := parsePath(string(x.Path))
+	t := parsePath(string(x.Path()))
 	if h.hidden(t.name) || !h.src.localName(t.name) {
 		h.absent(x, p, t.name, now)
 		return
 	}
-	if t.name == "" && len(x.Path) == 0 {
-		// What http.StripPrefix leaves of the prefix itself: links in the index
-		// would lead elsewhere.
-		if raw, _, _ := bytes.Cut(x.Target, []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
+	if t.name == "" && len(x.Path()) == 0 {
+		// What http.StripPrefix leaves of the prefix itself: relative links in
+		// the index would resolve wrongly.
+		if raw, _, _ := bytes.Cut(x.Wire().Target(), []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
 			h.redirect(x, "", true)
 			return
 		}
@@ -93,12 +93,12 @@ func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
 // redirect sends the client to a folder's name with a slash, or a file's
 // without.
 func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
-	raw := string(x.Target)
+	raw := string(x.Wire().Target())
 	if raw == "" {
 		// A request that no server has read.
-		raw = (&url.URL{Path: string(x.Path)}).EscapedPath()
+		raw = (&url.URL{Path: string(x.Path())}).EscapedPath()
 	}
-	to := location(raw, string(x.RawQuery), folder)
+	to := location(raw, string(x.RawQuery()), folder)
 	if to == "" {
 		h.refuse(x, http.StatusNotFound, name)
 		return
@@ -112,23 +112,23 @@ func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
 const (
 	// maxListed is how many entries of a folder are read.
 	maxListed = 100_000
-	// maxListing is how many listings are made at the same time: one of maxListed
-	// entries takes a processor for some 100 ms, and some 60 MiB meanwhile.
+	// maxListing is how many listings are generated at the same time: one of
+	// maxListed entries takes about 100 ms of a processor and 60 MiB.
 	maxListing = 4
-	// maxWaiting is how many wait for that; requests for the same one count once.
+	// maxWaiting is how many wait for that; requests for the same listing count once.
 	maxWaiting = 64
 )
 
-// errCrowded is for a listing that is neither made nor waited for.
+// errCrowded rejects a listing beyond maxWaiting.
 var errCrowded = errors.New("static: enough folders are being listed")
 
-// lists bounds the listings that are being made.
+// lists bounds the listings that are being generated.
 type lists struct {
 	places  chan struct{}
 	waiting atomic.Int64
 }
 
-// enter waits for a place; leave gives it back.
+// enter waits for a slot; leave releases it.
 func (l *lists) enter() error {
 	select {
 	case l.places <- struct{}{}:
@@ -145,9 +145,9 @@ func (l *lists) enter() error {
 
 func (l *lists) leave() { <-l.places }
 
-// listingKind is the listing that is asked for.
+// listingKind returns the kind of listing requested.
 func (h *Handler) listingKind(x *direct.Exchange) kind {
-	query := viewString(x.RawQuery)
+	query := viewString(x.RawQuery())
 	o := listing.ParseOrder(query)
 	k := kindListing | kind(o.By)<<kindColumnShift
 	if o.Desc {
@@ -159,7 +159,7 @@ func (h *Handler) listingKind(x *direct.Exchange) kind {
 	return k
 }
 
-// wantsJSON reports whether a listing is to be JSON: a parameter says so or,
+// wantsJSON reports whether a listing is to be JSON: a parameter selects it or,
 // without one, Accept names JSON and not HTML.
 func wantsJSON(x *direct.Exchange, query string) bool {
 	for query != "" {
@@ -169,13 +169,13 @@ func wantsJSON(x *direct.Exchange, query string) bool {
 			return format == "json"
 		}
 	}
-	accept := field.Joined(x.Fields, "Accept")
+	accept := field.Joined(x.Wire().Fields(), "Accept")
 	return bytes.Contains(accept, []byte("application/json")) && !bytes.Contains(accept, []byte("text/html"))
 }
 
-// list makes the listing of a folder. It is of the moment, so it is not compared
-// with anything, and holds for one interval. If it took longer to make than half
-// of that, it holds as long again as it took: else a large folder would be listed
+// list generates the listing of a folder. It is not compared with the folder
+// later, and is valid for one interval. If it took longer than half of that, it
+// is valid for as long again as it took: otherwise a large folder would be listed
 // all the time.
 func (h *Handler) list(k key) (*entry, error) {
 	if err := h.lists.enter(); err != nil {
@@ -201,7 +201,7 @@ func (h *Handler) list(k key) (*entry, error) {
 	}
 	e := &entry{about: about{key: k}, stat: stat{mtime: noTime}, young: true}
 	e.checked.Store(now)
-	// What is beside a folder with a suffix added is no coding of its listing.
+	// A file named like the folder with a suffix is no coding of its listing.
 	e.siblings.Store(siblingsKnown)
 	if k.kind&kindJSON != 0 {
 		e.media = "application/json"
@@ -215,7 +215,7 @@ func (h *Handler) list(k key) (*entry, error) {
 	return e, nil
 }
 
-// furnishListing makes the answers of a listing.
+// furnishListing prepares the responses of a listing.
 func (h *Handler) furnishListing(e *entry) {
 	head := http.Header{"Cache-Control": {"no-cache"}, "Vary": {"Accept"}}
 	if e.key.kind&kindJSON == 0 {

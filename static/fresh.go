@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// interval is how long an entry, and the folder, are believed to be what they
-// were: with what a request takes, changes are seen within a second. A listing
-// that took long to make is believed longer, see Handler.list.
+// interval is how long an entry, and the folder, are assumed to be unchanged:
+// including the time of a request, changes are noticed within a second. A
+// listing that took long is valid longer, see Handler.list.
 const interval = int64(900 * time.Millisecond)
 
-// cached gives the entry of k, if there is one that still holds, and release
-// must be called for it. It does not keep k.name.
+// cached returns the entry of k, if there is a valid one, which the caller must
+// release. It does not keep k.name.
 func (h *Handler) cached(k key, now int64) *entry {
 	e := h.cache.get(k)
 	if e == nil {
@@ -25,10 +25,11 @@ func (h *Handler) cached(k key, now int64) *entry {
 }
 
 // holds reports whether e is of the file as it is now, or was within the
-// interval. One of those who ask after that looks, and the others go on.
+// interval. After that, one of the concurrent callers checks, and the others
+// use e meanwhile.
 func (h *Handler) holds(e *entry, now int64) bool {
 	last := e.checked.Load()
-	// What was checked before the folder was replaced says nothing.
+	// A check from before the folder was replaced proves nothing.
 	if now-last < max(interval, e.life) && last > h.swapped.Load() || !e.checked.CompareAndSwap(last, now) {
 		return !e.stale.Load()
 	}
@@ -50,7 +51,7 @@ func (h *Handler) unchanged(e *entry) bool {
 	}
 	st, err := h.src.peek(e.name)
 	if err != nil {
-		return isFull(err) // which says nothing of the file
+		return isFull(err) // which is not about the file
 	}
 	if !st.same(&e.stat) {
 		return false
@@ -61,7 +62,7 @@ func (h *Handler) unchanged(e *entry) bool {
 	return true
 }
 
-// look looks whether the folder is still the same, at most once an interval.
+// look checks whether the folder is still the same, at most once an interval.
 func (h *Handler) look(now int64) {
 	last := h.looked.Load()
 	if now-last < interval || !h.looked.CompareAndSwap(last, now) {
@@ -72,8 +73,8 @@ func (h *Handler) look(now int64) {
 	}
 }
 
-// sweepInterval is how often descriptors are looked through for files that are
-// gone, if there are requests at all.
+// sweepInterval is how often descriptors are checked for unlinked files, if
+// there are requests at all.
 const sweepInterval = int64(10 * time.Second)
 
 // sweep belongs to the plain way: with many descriptors it takes a while.

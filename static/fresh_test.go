@@ -40,7 +40,7 @@ func TestFresh(t *testing.T) {
 			}
 			tt.change(s)
 			if r, ok := askDirect(s, "HEAD", "/f.txt"); !ok || r.status != 200 {
-				t.Errorf("looked at too early: %v", r)
+				t.Errorf("checked too early: %v", r)
 			}
 			s.later()
 			if r, ok := askDirect(s, "GET", "/f.txt"); ok && (r.status != 200 || r.body != tt.after) {
@@ -213,7 +213,7 @@ func TestCreated(t *testing.T) {
 	}
 }
 
-// The file is looked at once an interval, however many ask.
+// The file is checked once an interval, however many requests there are.
 func TestLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.txt": "one"}, nil)

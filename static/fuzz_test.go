@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Whatever the path: never a byte from outside, nothing hidden, no redirect to
@@ -31,9 +32,9 @@ func FuzzPath(f *testing.F) {
 		if err != nil || !strings.HasPrefix(target, "/") {
 			// No server gives such a path; the handler must stand it.
 			var x direct.Exchange
-			x.Reset(direct.Request{Method: "GET", Target: []byte(target), Path: []byte(target), Fields: fields{}})
+			x.Wire().Reset(wire.Request{Method: "GET", Target: []byte(target), Path: []byte(target), Fields: fields{}})
 			if s.ServeDirect(&x) {
-				if a := x.Finish(); strings.Contains(string(a.Body), "SECRET") {
+				if a := x.Wire().Finish(); strings.Contains(string(a.Body), "SECRET") {
 					t.Errorf("%q: %q", target, a.Body)
 				}
 			}

@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // old is when the files of tests are from: young ones are read again.
 var old = time.Date(2024, 5, 17, 10, 20, 30, 123456789, time.UTC)
 
-// A clock stands still until it is told to go on.
+// A clock stands still until it is advanced.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) tell() int64          { return c.ns.Load() }
@@ -114,6 +115,15 @@ func (f fields) Get(name string) []byte {
 	return nil
 }
 
+func (f fields) First(name string) (value []byte, n int) {
+	for _, l := range f {
+		if strings.EqualFold(string(l[0]), name) {
+			n++
+		}
+	}
+	return f.Get(name), n
+}
+
 func (f fields) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for _, l := range f {
@@ -158,18 +168,18 @@ func askDirect(h direct.Handler, method, target string, lines ...string) (reply,
 		panic(err)
 	}
 	var x direct.Exchange
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: method, Target: []byte(target), Path: []byte(u.Path), RawQuery: []byte(u.RawQuery),
 		Host: []byte("example.com"), Fields: parseLines(lines),
 	})
 	if !h.ServeDirect(&x) {
-		if x.Size() != 0 || x.Status() != 200 {
+		if x.Wire().Size() != 0 || x.Wire().Status() != 200 {
 			panic("the direct way has left something behind")
 		}
-		x.Drop()
+		x.Wire().Drop()
 		return reply{}, false
 	}
-	a := x.Finish()
+	a := x.Wire().Finish()
 	r := reply{status: a.Status, head: http.Header{}}
 	for _, f := range a.Fields {
 		r.head.Add(f.Name, f.Value)

@@ -138,7 +138,7 @@ func TestListingLife(t *testing.T) {
 
 // One that fails gives its place back.
 func TestListingFails(t *testing.T) {
-	s := newSite(t, map[string]string{"d/": ""}, &Options{Listing: true, Index: []string{}, ErrorLog: newLog(io.Discard)})
+	s := newSite(t, map[string]string{"d/": ""}, &Options{Listing: true, Index: []string{}, Logger: newLog(io.Discard)})
 	s.src = &slowly{source: s.src, s: s, err: errors.New("on purpose")}
 	for range maxListing + 2 {
 		rec := httptest.NewRecorder()

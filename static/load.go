@@ -10,13 +10,13 @@ import (
 )
 
 // This file makes entries of files. All of it may wait for the disk. The direct
-// way comes here for single files of the system alone (Handler.loadDirect).
+// way calls it only for single files of the system (Handler.loadDirect).
 
-// loadTries is how often a file is read again that changes meanwhile.
+// loadTries is how often a file is read again if it changes meanwhile.
 const loadTries = 3
 
-// youth is how long after a write another could leave the same times: ten ticks
-// of a coarse clock.
+// youth is how long after a write another write could leave the same times: ten
+// ticks of a coarse clock.
 const youth = 100 * time.Millisecond
 
 // A file that was written to within the last settling may be being written in
@@ -27,14 +27,14 @@ const (
 	settlingMax = 1 << 20
 )
 
-// get gives the entry of k, from the cache or new, and release must be called
-// for it. k.name is kept.
+// get returns the entry of k, from the cache or new, which the caller must
+// release. k.name is kept.
 func (h *Handler) get(k key, now int64) (*entry, error) {
 	return h.obtain(k, now, "", func() (*entry, error) { return h.load(k) })
 }
 
-// obtain gives the entry of k, if it is of base, from the cache or by load,
-// which runs once for all who ask at the same time.
+// obtain returns the entry of k, if it is of base, from the cache or by load,
+// which runs once for all concurrent callers.
 func (h *Handler) obtain(k key, now int64, base string, load func() (*entry, error)) (*entry, error) {
 	for {
 		if e := h.cached(k, now); e != nil {
@@ -58,8 +58,8 @@ func (h *Handler) obtain(k key, now int64, base string, load func() (*entry, err
 		if mine != nil {
 			return mine, nil // with the use that it was made with
 		}
-		// Who made it may be through with it already, and the cache may have
-		// refused it.
+		// The goroutine that made it may already have released it, and the
+		// cache may have rejected it.
 		if e := v.(*entry); e.acquire() {
 			return e, nil
 		}
@@ -82,7 +82,7 @@ func (h *Handler) load(k key) (*entry, error) {
 	return h.loadAs(about{key: k, name: k.name})
 }
 
-// loadAs is load for an entry of which more is known.
+// loadAs is load for an entry about which more is known.
 func (h *Handler) loadAs(a about) (*entry, error) {
 	for try := 1; ; try++ {
 		e := &entry{about: a}
@@ -96,9 +96,9 @@ func (h *Handler) loadAs(a about) (*entry, error) {
 	}
 }
 
-// read looks at e's file and makes the rest of e.
+// read examines e's file and fills in the rest of e.
 func (h *Handler) read(e *entry) error {
-	// Both before the file is looked at: what happens later must be noticed.
+	// Both before the file is examined: later changes must be noticed.
 	now, wall := h.now(), h.wall()
 	f, st, err := h.open(e.name)
 	if err != nil {
@@ -122,8 +122,8 @@ func (h *Handler) read(e *entry) error {
 	return err
 }
 
-// open opens a file. If there are no descriptors left, those that are only kept
-// are given back first.
+// open opens a file. If there are no descriptors left, the cached ones that are
+// not in use are closed first.
 func (h *Handler) open(name string) (file, stat, error) {
 	f, st, err := h.src.open(name)
 	if err != nil && isFull(err) {
@@ -150,11 +150,11 @@ func writtenWithin(st *stat, wall time.Time, d time.Duration) bool {
 
 var readBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// readSmall reads the content whole, between two looks at the file that agree.
+// readSmall reads the whole content, between two stats of the file that agree.
 func (h *Handler) readSmall(e *entry, f file) error {
 	p := readBuffers.Get().(*[]byte)
 	defer readBuffers.Put(p)
-	// At least a byte: some files that are not empty say they are, as in /proc.
+	// At least a byte: some files report to be empty but are not, as in /proc.
 	size := max(int(e.stat.size), 1)
 	if cap(*p) < size {
 		*p = make([]byte, size)
@@ -191,7 +191,7 @@ func readFull(f io.Reader, b []byte) (int, error) {
 	return n, nil
 }
 
-// readLarge makes an entry whose content stays where it is. It reports whether f
+// readLarge makes an entry whose content stays in the file. It reports whether f
 // is kept.
 func (h *Handler) readLarge(e *entry, f file) (kept bool, err error) {
 	beginning, err := h.beginning(e, f)
@@ -216,14 +216,14 @@ func (h *Handler) readLarge(e *entry, f file) (kept bool, err error) {
 	return kept, nil
 }
 
-// beginning reads what a type is guessed from, and no more than is needed.
+// beginning reads what the media type is detected from, and no more.
 func (h *Handler) beginning(e *entry, f file) ([]byte, error) {
 	b := make([]byte, min(512, e.stat.size))
 	n, err := readFull(f, b)
 	return b[:n], err
 }
 
-// hashAll makes the tag of a file that has no time, by reading it.
+// hashAll makes the tag of a file without times, by reading it.
 func hashAll(f io.Reader, beginning []byte) (string, error) {
 	d := xxhash.New()
 	d.Write(beginning)
@@ -231,7 +231,7 @@ func hashAll(f io.Reader, beginning []byte) (string, error) {
 	return contentTag(d.Sum64(), n+int64(len(beginning))), err
 }
 
-// readWhole reads a file of which there is an entry, if it is still the same.
+// readWhole reads the file of an entry, if it is still the same.
 func (h *Handler) readWhole(e *entry) ([]byte, error) {
 	if e.ok != nil {
 		return e.body, nil

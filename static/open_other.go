@@ -11,7 +11,7 @@ import (
 
 const openFlags = 0
 
-// localName reports whether a clean name can be one of this system. Windows has
+// localName reports whether a clean name is valid on this system. Windows has
 // reserved names, such as NUL and COM1, and others that mean a stream or a
 // drive.
 func localName(name string) bool {
@@ -26,8 +26,7 @@ const (
 	errorFilenameExcedRange = syscall.Errno(206)
 )
 
-// isGone reports whether err says that there is nothing of that name, or cannot
-// be.
+// isGone reports whether err means that the name does not or cannot exist.
 func isGone(err error) bool {
 	if errors.Is(err, fs.ErrNotExist) || leadsOut(err) || errors.Is(err, errOdd) {
 		return true

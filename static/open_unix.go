@@ -9,16 +9,15 @@ import (
 	"syscall"
 )
 
-// openFlags keep the opening of what turns out to be a pipe or a terminal from
-// waiting or taking it over.
+// openFlags keep open from blocking on a pipe or making a terminal the
+// controlling one.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// localName reports whether a clean name can be one of this system: any bytes
-// but NUL. filepath.Localize refuses those that are not UTF-8.
+// localName reports whether a clean name is valid on this system: any bytes but
+// NUL. filepath.Localize rejects names that are not UTF-8.
 func localName(name string) bool { return strings.IndexByte(name, 0) < 0 }
 
-// isGone reports whether err says that there is nothing of that name, or cannot
-// be.
+// isGone reports whether err means that the name does not or cannot exist.
 func isGone(err error) bool {
 	if errors.Is(err, fs.ErrNotExist) || leadsOut(err) || errors.Is(err, errOdd) {
 		return true
@@ -34,8 +33,8 @@ func isGone(err error) bool {
 	return false
 }
 
-// isFull reports whether err says that there are no descriptors left.
+// isFull reports whether err means that there are no descriptors left.
 func isFull(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
-// isOut reports whether e says that a link leads out of the folder.
+// isOut reports whether e means that a link leads out of the folder.
 func isOut(e syscall.Errno) bool { return e == syscall.EXDEV }

@@ -3,7 +3,7 @@ package static
 import (
 	"fmt"
 	"io/fs"
-	"log"
+	"log/slog"
 	"os"
 	"path"
 	"strings"
@@ -11,71 +11,74 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Options say how files are served. Nil or zero is the safe default. They are
-// copied by New; what they point to must not be changed afterwards.
+// Options configure how files are served. Nil or the zero value is the safe
+// default. New copies them; what they point to must not be changed afterwards.
 type Options struct {
-	// Index are the names that are tried, in order, for a folder; nil is
-	// index.html, empty is none.
+	// Index lists the file names that are tried, in order, as the index of a
+	// folder. Nil means index.html; an empty slice means none.
 	Index []string
-	// Listing lists folders that have no index, as an HTML page or, for
-	// requests with ?format=json or that prefer it by Accept, as JSON. At most
-	// 100,000 entries are listed. At most four listings are made at the same time;
-	// others wait, and beyond 64 of these requests are answered 503. A listing is
-	// shown for a second, or for twice as long as it took to make.
+	// Listing enables listings of folders that have no index, as an HTML page or,
+	// for requests with ?format=json or an Accept that prefers it, as JSON. At
+	// most 100,000 entries are listed. At most four listings are generated at the
+	// same time; up to 64 further requests wait, and those beyond that receive
+	// 503. A listing is cached for a second, or for twice the time it took to
+	// generate.
 	Listing bool
-	// Dotfiles serves names that begin with a dot. Without it they do not
-	// exist, but for /.well-known/ (RFC 8615). A link of another name that leads
-	// to one within the folder is followed.
+	// Dotfiles enables names that begin with a dot. Without it they receive 404,
+	// except for /.well-known/ (RFC 8615). A link of another name that leads to
+	// one within the folder is followed.
 	Dotfiles bool
-	// SPA is the file that is answered, with status 200, for paths that are not
-	// there and that a browser navigates to: GET or HEAD with text/html in
+	// SPA is the file that is sent, with status 200, for paths that do not
+	// exist and that a browser navigates to: GET or HEAD with text/html in
 	// Accept or, if that says nothing, with no dot in the last segment.
 	SPA string
-	// NotFound is the file that is the body of 404s; without it they are a page
-	// for browsers and a line of text for others.
+	// NotFound is the file that is sent as the body of 404 responses. Without
+	// it, browsers receive an HTML page and other clients a line of text.
 	NotFound string
-	// Rules are fields by pattern. All that match apply, in order.
+	// Rules set fields by file pattern. All rules that match apply, in order.
 	Rules []Rule
 	// Immutable adds "Cache-Control: public, max-age=31536000, immutable" to
 	// files with a hash in their name, such as app.3f9ac21b.js. A rule overrides
 	// it.
 	Immutable bool
-	// NoPrecompressed does not look for .br, .zst and .gz beside a file. They are
-	// looked for if its type gains by compression, and not sent if they are more
-	// than two seconds older than it.
+	// NoPrecompressed disables the search for .br, .zst and .gz files beside a
+	// file. By default they are used if the file's type is compressible and they
+	// are not more than two seconds older than it.
 	NoPrecompressed bool
-	// NoCompression does not compress what has no such sibling.
+	// NoCompression disables compression of files that have no such sibling.
 	NoCompression bool
-	// CompressMax is the largest file, in bytes, that is compressed on the fly.
-	// 0 is 8 MiB.
+	// CompressMax is the largest file, in bytes, that is compressed on the fly, but
+	// never one larger than a quarter of CacheBytes. Default 8 MiB; negative: no
+	// other limit.
 	CompressMax int64
 	// CacheBytes is the memory, in bytes, for small files, their heads,
-	// compressed forms and listings. 0 is 64 MiB. Negative is none; nothing is
-	// compressed on the fly then.
+	// compressed forms and listings. Default 64 MiB; negative: none, and no
+	// compression on the fly.
 	CacheBytes int64
-	// CacheFileSize is the largest file, in bytes, that is kept in memory. 0 is
-	// 16 KiB, negative is none.
+	// CacheFileSize is the largest file, in bytes, that is kept in memory. Default
+	// 16 KiB; negative: none is.
 	CacheFileSize int64
-	// OpenFiles is how many descriptors of larger files are kept open. 0 is 4096
-	// or a sixteenth of what the process may have, whichever is less. Negative is
-	// none.
+	// OpenFiles is the number of descriptors of larger files that are kept open.
+	// Default 4096 or a sixteenth of the process's limit, whichever is less;
+	// negative: none.
 	OpenFiles int
-	// ErrorLog gets what the disk says, at most a line a second, and of links that
-	// lead out of the folder a line a minute. Nil is the standard logger.
-	ErrorLog *log.Logger
+	// Logger receives errors of the file system, at level Error and at most one a
+	// second, and links that lead out of the folder, at level Warn and at most one a
+	// minute. Default slog.Default.
+	Logger *slog.Logger
 }
 
-// A Rule sets fields of answers.
+// A Rule sets fields of responses.
 type Rule struct {
 	// Match is a pattern for the path, without its leading slash, of the file
 	// that is sent: * and ? within a segment, ** for any segments, [a-z],
-	// {one,other}. A pattern without a slash is for the last segment alone, so
-	// "*" is for all files; "" is an error.
+	// {one,other}. A pattern without a slash is matched against the last
+	// segment only, so "*" matches all files; "" is an error.
 	Match string
-	// Header are the fields to set; "" removes one. Those that frame the
-	// message cannot be set, and Content-Type cannot be removed. Answers other
-	// than of files do not get those that are about content, and errors none
-	// that let a cache keep them.
+	// Header are the fields to set; "" removes one. Fields that frame the
+	// message cannot be set, and Content-Type cannot be removed. Responses
+	// without a file's content do not get fields about content, and errors do
+	// not get fields that let a cache store them.
 	Header map[string]string
 }
 
@@ -85,7 +88,7 @@ const (
 	defaultCacheBytes  = 64 << 20
 	defaultFileSize    = 16 << 10
 	defaultOpenFiles   = 4096
-	// compressMin is the smallest file that is worth being compressed.
+	// compressMin is the smallest file that is worth compressing.
 	compressMin = 512
 )
 
@@ -109,14 +112,16 @@ func newConfig(o *Options) (config, error) {
 	if c.CacheBytes < 0 {
 		c.CacheFileSize, c.NoCompression = -1, true
 	}
-	// One file must not be all that the cache has room for.
+	// One file must not fill the whole cache.
 	c.CacheFileSize = min(c.CacheFileSize, c.CacheBytes/4)
-	c.CompressMax = min(c.CompressMax, max(c.CacheBytes/4, 0))
+	if most := max(c.CacheBytes/4, 0); c.CompressMax < 0 || c.CompressMax > most {
+		c.CompressMax = most
+	}
 	if c.OpenFiles == 0 {
 		c.OpenFiles = min(defaultOpenFiles, sys.MaxFiles()/16)
 	}
-	if c.ErrorLog == nil {
-		c.ErrorLog = log.Default()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	for _, name := range c.Index {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
@@ -142,7 +147,7 @@ func orDefault(n *int64, value int64) {
 	}
 }
 
-// checkFiles finds the files that the options name.
+// checkFiles checks the files that the options name.
 func (c *config) checkFiles(s source) error {
 	for _, o := range []struct {
 		option string
@@ -160,7 +165,7 @@ func (c *config) checkFiles(s source) error {
 		case err != nil && isGone(err):
 			return fmt.Errorf("static: %s: there is no file %q in the folder", o.option, *o.name)
 		case err != nil:
-			return fmt.Errorf("static: %s: cannot look at %q: %w", o.option, *o.name, err)
+			return fmt.Errorf("static: %s: cannot stat %q: %w", o.option, *o.name, err)
 		case !st.regular:
 			return fmt.Errorf("static: %s: %q is not a file", o.option, *o.name)
 		}
@@ -169,7 +174,7 @@ func (c *config) checkFiles(s source) error {
 	return nil
 }
 
-// checkDir says what is wrong with a folder that is to be served.
+// checkDir returns an error if dir cannot be served.
 func checkDir(dir string) error {
 	i, err := os.Stat(dir)
 	switch {

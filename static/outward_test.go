@@ -14,7 +14,7 @@ func TestOutwardLinksAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"as it is", "os.Root"} {
 		var out bytes.Buffer
-		s := newSite(t, map[string]string{"a.txt": "a", "dir/b.txt": "b"}, &Options{Listing: true, ErrorLog: newLog(&out)})
+		s := newSite(t, map[string]string{"a.txt": "a", "dir/b.txt": "b"}, &Options{Listing: true, Logger: newLog(&out)})
 		for from, to := range map[string]string{"out\n.txt": "/etc/hosts", "far": "/etc", "dir/index.html": "/etc/hosts", "dangling": "nowhere"} {
 			if err := os.Symlink(to, s.path(from)); err != nil {
 				t.Skip(err) // Windows asks for a privilege
@@ -38,8 +38,8 @@ func TestOutwardLinksAreLogged(t *testing.T) {
 			{"/out%0a.txt", 404, `"out\n.txt"`, 0},
 			{"/out%0a.txt", 404, "", 0},
 			{"/far/", 404, "", 59 * time.Second},
-			{"/far/hosts", 404, `"far/hosts"`, 2 * time.Second},
-			{"/dir/", 200, `"dir/index.html"`, time.Minute}, // it is listed instead
+			{"/far/hosts", 404, "far/hosts", 2 * time.Second},
+			{"/dir/", 200, "dir/index.html", time.Minute}, // it is listed instead
 			{"/a.txt", 200, "", time.Minute},
 		} {
 			s.pass(tt.pass)
@@ -49,7 +49,7 @@ func TestOutwardLinksAreLogged(t *testing.T) {
 			}
 			want := ""
 			if tt.logged != "" {
-				want = "static: " + tt.logged + ": a link leads out of the folder; what is there is not served\n"
+				want = `level=WARN msg="a link leads out of the folder; what is there is not served" file=` + tt.logged + "\n"
 			}
 			if got := out.String()[before:]; got != want {
 				t.Errorf("%s, %s: logged %q, want %q", how, tt.target, got, want)

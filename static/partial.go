@@ -6,12 +6,13 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/ranges"
 )
 
-// This file is parts of content (RFC 9110 section 14).
+// This file sends parts of content (RFC 9110 section 14).
 
-// partial answers with the ranges that value asks for, and ends e's use.
+// partial answers with the ranges that value requests, and ends e's use.
 func (h *Handler) partial(x *direct.Exchange, e *entry, p *plain, value []byte) error {
 	var buf [1]ranges.Range
 	list, outcome := ranges.Parse(buf[:0], value, e.size())
@@ -41,10 +42,10 @@ func (h *Handler) partial(x *direct.Exchange, e *entry, p *plain, value []byte) 
 
 func setPart(x *direct.Exchange, r ranges.Range, size int64) {
 	x.SetStatus(http.StatusPartialContent)
-	x.AddField("Content-Range", r.ContentRange(size))
+	x.AddHeader("Content-Range", r.ContentRange(size))
 }
 
-// several answers with a multipart body, which is written as it is made.
+// several answers with a multipart body, which is written as it is generated.
 func (h *Handler) several(x *direct.Exchange, e *entry, p *plain, list []ranges.Range) error {
 	if p == nil {
 		e.release()
@@ -63,7 +64,7 @@ func (h *Handler) several(x *direct.Exchange, e *entry, p *plain, list []ranges.
 	m := &ranges.Multipart{Boundary: ranges.NewBoundary(), ContentType: e.field("Content-Type"), Ranges: list, Size: e.size()}
 	e.setFields(x)
 	x.SetStatus(http.StatusPartialContent)
-	x.SetField("Content-Type", m.Type())
+	x.SetHeader("Content-Type", m.Type())
 	p.stream = func(w http.ResponseWriter) error { return writeParts(w, m, r, e) }
 	x.SendFile(direct.File{File: unopened, Len: m.Len(), Done: e.done})
 	return nil
@@ -92,5 +93,5 @@ func writePart(w http.ResponseWriter, part ranges.Range, r io.ReaderAt, e *entry
 	if err := e.check(); err != nil {
 		return err
 	}
-	return direct.SendFile(w, direct.File{File: e.file, Offset: part.Start, Len: part.Length, Check: e.check})
+	return wire.SendFile(w, direct.File{File: e.file, Offset: part.Start, Len: part.Length, Check: e.check})
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
-// This file is a request's path, which may be anything, made a file's name.
+// This file turns a request's path, which may be anything, into the name of a file.
 
-// A target is what a path asks for.
+// A target is what a path refers to.
 type target struct {
 	name  string // clean, relative; "" is the folder that is served
 	slash bool   // the path ends in a slash: it names a folder
 }
 
-// parsePath cleans a decoded path as http.FileServer does. What is cleaned never
-// begins with "..": the path is taken from the root.
+// parsePath cleans a decoded path as http.FileServer does. The result never
+// begins with "..": the path is resolved from the root.
 func parsePath(p string) target {
 	if p == "" || p[0] != '/' {
 		p = "/" + p // what http.StripPrefix leaves
@@ -33,13 +33,13 @@ func endsInFolder(p string) bool {
 	return last == "" || last == "." || last == ".."
 }
 
-// hidden reports whether name does not exist for being a dotfile or being
-// inside a folder that is one.
+// hidden reports whether name is hidden because it or a folder in it is a
+// dotfile.
 func (c *config) hidden(name string) bool {
 	if c.Dotfiles {
 		return false
 	}
-	// RFC 8615 section 3: what is there is meant to be found.
+	// RFC 8615 section 3: its contents are meant to be found.
 	if name == ".well-known" {
 		return false
 	}
@@ -47,34 +47,36 @@ func (c *config) hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
-// appendSegment appends one segment of a URL's path as it is safe to stand in a
-// Location field: what is no character of a segment (RFC 3986 section 3.3) is
-// percent-encoded, also the backslash, which browsers take for a slash.
+// appendSegment appends one segment of a URL's path in a form that is safe in a
+// Location field: bytes that are not allowed in a segment (RFC 3986 section
+// 3.3) are percent-encoded, including the backslash, which browsers treat as a
+// slash.
 func appendSegment(b []byte, raw string) []byte {
 	if strings.IndexByte(raw, ':') >= 0 {
-		// RFC 3986 section 4.2: else it would be a scheme.
+		// RFC 3986 section 4.2: otherwise it would be a scheme.
 		b = append(b, "./"...)
 	}
 	return percent.Append(b, raw, inSegment)
 }
 
 var (
-	// inSegment is pchar, and the percent sign of what is encoded already.
+	// inSegment is pchar, and the percent sign of existing escapes.
 	inSegment = percent.Of("-._~!$&'()*+,;=:@%")
-	// inQuery is all that can be seen: a query is passed on as it came, but for
-	// bytes that no URI has (RFC 9110 section 10.2.2).
+	// inQuery is all visible bytes: a query is passed on as received, except
+	// for bytes that no URI has (RFC 9110 section 10.2.2).
 	inQuery = percent.But("")
 )
 
-// location is where the request for rawTarget should have gone: with a slash
-// for a folder, without for a file. It is relative, so it is right behind
-// http.StripPrefix and a proxy, and never leads to another host. "" is nowhere.
+// location returns where a request for rawTarget is redirected: with a slash
+// for a folder, without for a file. It is relative, so it is correct below
+// http.StripPrefix and behind a proxy, and never leads to another host. ""
+// means that there is no redirect.
 func location(rawTarget, rawQuery string, folder bool) string {
 	raw, _, _ := strings.Cut(rawTarget, "?")
 	raw, _, _ = strings.Cut(raw, "#")
 	trimmed := strings.TrimRight(raw, "/")
 	if !folder && len(trimmed) == len(raw) {
-		// "/file%2f" or "/file/.": with no slash to take off it would lead to
+		// "/file%2f" or "/file/.": with no slash to remove it would redirect to
 		// itself.
 		return ""
 	}
@@ -97,5 +99,5 @@ func location(rawTarget, rawQuery string, folder bool) string {
 	return string(b)
 }
 
-// viewString views b without a copy, for those who do not keep it.
+// viewString views b without a copy; the caller must not keep it.
 func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

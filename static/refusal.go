@@ -9,10 +9,10 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// This file is what answers other than of content look like: a line of text for
-// programs, a page for people with a browser.
+// This file formats error responses: a line of text for programs, a page for
+// browsers.
 
-// A form is how a status is told.
+// A form is the format of an error response.
 type form uint8
 
 const (
@@ -23,26 +23,27 @@ const (
 	forms
 )
 
-// ups are the links of pages. They are relative, for a prefix may have been taken
-// from the path.
+// ups are the links of pages. They are relative, since a prefix may have been
+// removed from the path.
 var ups = [forms]string{pageHere: "./", pageUp: "../"}
 
-// formFor is the form that the client of x can show. Browsers name HTML where
-// they go to a page, and not where they want an image or a script.
+// formFor returns the form that the client of x can show. Browsers name HTML in
+// Accept when they navigate to a page, and not when they load an image or a
+// script.
 func formFor(x *direct.Exchange) form {
-	if !bytes.Contains(field.Joined(x.Fields, "Accept"), []byte("text/html")) {
+	if !bytes.Contains(field.Joined(x.Wire().Fields(), "Accept"), []byte("text/html")) {
 		return line
 	}
-	switch n := len(x.Path); {
+	switch n := len(x.Path()); {
 	case n <= 1:
 		return page
-	case x.Path[n-1] == '/':
+	case x.Path()[n-1] == '/':
 		return pageUp
 	}
 	return pageHere
 }
 
-// reasons say what a status means for files.
+// reasons explain what a status means for files.
 var reasons = map[int]string{
 	http.StatusForbidden:                    "The server has no permission to read this.",
 	http.StatusNotFound:                     "There is nothing at this address. It may have been moved or removed, or the address is misspelled.",
@@ -53,7 +54,7 @@ var reasons = map[int]string{
 	http.StatusServiceUnavailable:           "The server cannot read this at the moment. Try again in a few seconds.",
 }
 
-// refuse answers with a status. name is the path it is for, which rules look at.
+// refuse answers with a status. name is the path it is for, which rules match.
 func (h *Handler) refuse(x *direct.Exchange, status int, name string) {
 	f := formFor(x)
 	if len(h.rules) > 0 {
@@ -111,12 +112,12 @@ func (f form) body(status int) []byte {
 	return []byte(http.StatusText(status) + "\n")
 }
 
-// refuseOf is refuse for an error about a file that is there.
+// refuseOf is refuse for an error about an existing file.
 func (h *Handler) refuseOf(x *direct.Exchange, e *entry, status int) {
 	f := formFor(x)
 	x.SetStatus(status)
-	x.AddField("Content-Type", f.media())
-	x.AddField("X-Content-Type-Options", "nosniff")
+	x.AddHeader("Content-Type", f.media())
+	x.AddHeader("X-Content-Type-Options", "nosniff")
 	vary, policy := "", f != line
 	for _, own := range e.fields {
 		switch {
@@ -127,12 +128,12 @@ func (h *Handler) refuseOf(x *direct.Exchange, e *entry, status int) {
 			policy = false
 		}
 		if notKept(own.Name) && own.Name != "X-Content-Type-Options" || own.Name == "Etag" {
-			x.AddField(own.Name, own.Value)
+			x.AddHeader(own.Name, own.Value)
 		}
 	}
-	x.AddField("Vary", varyOn(vary, "Accept"))
+	x.AddHeader("Vary", varyOn(vary, "Accept"))
 	if policy {
-		x.AddField("Content-Security-Policy", listing.ContentSecurityPolicy)
+		x.AddHeader("Content-Security-Policy", listing.ContentSecurityPolicy)
 	}
 	x.Write(f.body(status))
 }

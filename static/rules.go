@@ -10,13 +10,14 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // A rule is a Rule that has been checked. Immutable.
 type rule struct {
 	pattern string
-	base    bool           // the pattern is for the last segment
-	fields  []direct.Field // canonical names
+	base    bool         // the pattern matches the last segment
+	fields  []wire.Field // canonical names
 }
 
 func newRule(r *Rule) (rule, error) {
@@ -30,9 +31,9 @@ func newRule(r *Rule) (rule, error) {
 		if err := checkField(canon, value); err != nil {
 			return rule{}, fmt.Errorf("static: Rules: %q: the field %q %w", r.Match, name, err)
 		}
-		out.fields = append(out.fields, direct.Field{Name: canon, Value: value})
+		out.fields = append(out.fields, wire.Field{Name: canon, Value: value})
 	}
-	slices.SortFunc(out.fields, func(a, b direct.Field) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -46,13 +47,13 @@ func checkField(name, value string) (err error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return fmt.Errorf("has a control character in its value")
 	}
-	// direct knows which fields frame the message, and what a name is.
+	// package direct knows which fields frame the message, and which names are valid.
 	defer func() {
 		if recover() != nil {
 			err = fmt.Errorf("cannot be set")
 		}
 	}()
-	new(direct.Exchange).AddField(name, value)
+	new(direct.Exchange).AddHeader(name, value)
 	return nil
 }
 
@@ -65,8 +66,8 @@ func (r *rule) match(name string) bool {
 	return ok
 }
 
-// apply sets the fields of all rules for name that may says yes to; nil is
-// yes.
+// apply sets the fields of all rules for name for which may returns true; a nil
+// may allows all.
 func (c *config) apply(head http.Header, name string, may func(field string) bool) {
 	for i := range c.rules {
 		r := &c.rules[i]
@@ -85,8 +86,8 @@ func (c *config) apply(head http.Header, name string, may func(field string) boo
 	}
 }
 
-// notContent is for answers that are of no file: what a rule says of content is
-// not true of them.
+// notContent is for responses without a file: a rule's statements about content
+// do not apply to them.
 func notContent(field string) bool {
 	switch field {
 	case "Etag", "Last-Modified", "Accept-Ranges":
@@ -96,19 +97,19 @@ func notContent(field string) bool {
 		field == "Content-Security-Policy-Report-Only"
 }
 
-// notKept is for errors, which besides must not be kept by a cache: a file may
-// be there a moment later.
+// notKept is for errors, which moreover must not be stored by a cache: the file
+// may exist a moment later.
 func notKept(field string) bool {
 	return notContent(field) && field != "Cache-Control" && field != "Expires"
 }
 
-// immutable is what is said of files whose name changes with their content.
+// immutable is the Cache-Control of files whose name changes with their content.
 const immutable = "public, max-age=31536000, immutable"
 
 // hasHash reports whether name, a last segment, has a hash in it, as build
-// tools write them: app.3f9ac21b.js, index-B7xK2a9Q.css, chunk-5QYLBJ3C.js. What
-// is in doubt is no hash: to ask once too often costs less than to be wrong for
-// a year.
+// tools write them: app.3f9ac21b.js, index-B7xK2a9Q.css, chunk-5QYLBJ3C.js. In
+// doubt it is not a hash: an extra request costs less than a wrong file for a
+// year.
 func hasHash(name string) bool {
 	stem, _, found := cutLast(name, '.')
 	if !found {
@@ -119,7 +120,7 @@ func hasHash(name string) bool {
 		if !found {
 			part = stem
 		}
-		// The beginning of a name is no hash by itself.
+		// The beginning of a name alone is no hash.
 		if found && isHash(part) || hashAtEnd(part) {
 			return true
 		}
@@ -131,7 +132,7 @@ func hasHash(name string) bool {
 }
 
 // hashAtEnd reports whether part ends in a dash or underscore and a hash. A
-// hash in base64url may have such itself.
+// hash in base64url may contain these itself.
 func hashAtEnd(part string) bool {
 	for i := len(part) - 9; i >= 0; i-- {
 		if (part[i] == '-' || part[i] == '_') && isHash(part[i+1:]) {

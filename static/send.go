@@ -6,18 +6,20 @@ import (
 	"os"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// This file is what the plain way has besides: it may open files and stream.
+// This file is what only the plain way can do: open files and stream.
 
-// plain is one request on the plain way: the writer of its answer, which sends a
-// direct.File in the best way the server has. It is used by one goroutine.
+// plain is one request on the plain way: the writer of its response, which sends
+// a direct.File in the best way the server supports. It is used by one
+// goroutine.
 type plain struct {
 	http.ResponseWriter
 	h     *Handler
 	entry *entry // whose file is sent; nil if it is another
-	// stream, if not nil, writes the body instead of the File that stands for
-	// it; file, if not nil, is where it reads.
+	// stream, if not nil, writes the body instead of the File in the answer;
+	// file, if not nil, is what it reads.
 	stream func(w http.ResponseWriter) error
 	file   file
 }
@@ -29,12 +31,12 @@ func (p *plain) end() {
 	}
 }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (p *plain) SendFile(f direct.File) error {
 	if p.stream != nil {
 		return p.stream(p.ResponseWriter)
 	}
-	if s, ok := p.ResponseWriter.(direct.FileSender); ok {
+	if s, ok := p.ResponseWriter.(wire.FileSender); ok {
 		return s.SendFile(f)
 	}
 	if d := p.own(&f); d != nil {
@@ -64,9 +66,9 @@ func copyChecked(w io.Writer, d *os.File, f direct.File) error {
 	}
 }
 
-// own gives a descriptor of the same file with an offset of its own: net/http
-// uses sendfile for a file that it is given itself, from the file's offset on,
-// which the one in the cache must not lose. It is nil if that cannot be had.
+// own returns a descriptor of the same file with an offset of its own, or nil
+// if there is none: net/http uses sendfile only for an *os.File, from the
+// file's offset, and must not move that of the cached one.
 func (p *plain) own(f *direct.File) *os.File {
 	if p.entry == nil {
 		if _, err := f.File.Seek(f.Offset, io.SeekStart); err != nil {
@@ -113,8 +115,8 @@ func (h *Handler) openSame(e *entry) (file, error) {
 	return f, nil
 }
 
-// openPart opens a part of the file of an entry that keeps none. What is no file
-// of the system's is streamed by p.
+// openPart opens a part of the file of an entry that keeps none. p streams files
+// that are not the system's.
 func (h *Handler) openPart(e *entry, p *plain, offset, length int64) (direct.File, error) {
 	f, err := h.openSame(e)
 	if err != nil {
@@ -139,7 +141,7 @@ func (h *Handler) openPart(e *entry, p *plain, offset, length int64) (direct.Fil
 	return direct.File{File: unopened, Len: length}, nil
 }
 
-// canSeek reports whether readerAt can be had of f.
+// canSeek reports whether readerAt works for f.
 func canSeek(f file) bool {
 	if w, ok := f.(fsFile); ok {
 		_, at := w.File.(io.ReaderAt)
@@ -149,7 +151,7 @@ func canSeek(f file) bool {
 	return true
 }
 
-// readerAt reads anywhere in f, for one goroutine.
+// readerAt returns an io.ReaderAt of f, for one goroutine.
 func readerAt(f file) io.ReaderAt {
 	if d := f.disk(); d != nil {
 		return d
@@ -161,7 +163,7 @@ func readerAt(f file) io.ReaderAt {
 	return seekingReader{w.File.(io.ReadSeeker)}
 }
 
-// seekingReader is an io.ReaderAt of a file that can only be moved.
+// seekingReader is an io.ReaderAt of a file that can only seek.
 type seekingReader struct{ f io.ReadSeeker }
 
 func (s seekingReader) ReadAt(p []byte, offset int64) (int, error) {

@@ -11,26 +11,26 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 )
 
-// A source is where files come from: a folder of the system, or an fs.FS.
-// Names are relative, clean, with slashes; "" is the folder itself. All methods
-// may be called at the same time.
+// A source provides files: a folder of the system, or an fs.FS. Names are
+// relative, clean, with slashes; "" is the folder itself. All methods are safe
+// for concurrent use.
 type source interface {
-	// localName reports whether name can be one of the source's at all.
+	// localName reports whether name is valid for the source.
 	localName(name string) bool
-	// stat looks at what name is. Links are followed within the source.
+	// stat describes what name is. Links are followed within the source.
 	stat(name string) (stat, error)
 	// peek is stat for comparing with an earlier one: quicker, and its result
-	// must not be shown to anyone, since a link may have led out.
+	// must not be disclosed, since a link may have led out.
 	peek(name string) (stat, error)
-	// open opens a regular file; a folder is errFolder, all else errOdd.
+	// open opens a regular file; a folder returns errFolder, anything else errOdd.
 	open(name string) (file, stat, error)
-	// list reads the entries of a folder, at most max of them; more tells
+	// list reads the entries of a folder, at most max of them; more reports
 	// whether there are others. What is not served is left out.
 	list(name string, max int) (entries []listing.Entry, more bool, err error)
-	// moved reports whether the source's folder is another one than before; it
-	// is then looked into from now on.
+	// moved reports whether the source's folder has been replaced; the new one
+	// is used from then on.
 	moved() bool
-	// keeps tells whether descriptors of files can be kept open.
+	// keeps reports whether descriptors of files can be kept open.
 	keeps() bool
 	close() error
 }
@@ -39,25 +39,24 @@ type source interface {
 type file interface {
 	io.ReadCloser
 	stat() (stat, error)
-	// disk gives the file as the system's, if it is one. It is closed by
-	// closing either.
+	// disk returns the file as an *os.File, or nil if it is none. Closing
+	// either closes both.
 	disk() *os.File
 }
 
 var (
 	errFolder = errors.New("static: a folder")
-	// errOdd is what a name is that exists and is not served: a device, a pipe,
-	// a socket.
+	// errOdd is for a name that exists and is not served: a device, a pipe, a
+	// socket.
 	errOdd = errors.New("static: neither a file nor a folder")
-	// errOut is a name or link that leads out of the folder.
+	// errOut is for a name or link that leads out of the folder.
 	errOut = errors.New("static: leads out of the folder")
-	// errChanging is a file that was written to while it was read.
+	// errChanging is for a file that was written to while it was read.
 	errChanging = errors.New("static: the file changes while it is read")
 )
 
-// leadsOut reports whether err says that a link leads out of the folder. That of
-// os.Root has neither a number nor an identity; its text is all there is to know
-// it by.
+// leadsOut reports whether err means that a link leads out of the folder. The
+// error of os.Root has neither a number nor an identity, only its text.
 func leadsOut(err error) bool {
 	if errors.Is(err, errOut) {
 		return true
@@ -69,7 +68,7 @@ func leadsOut(err error) bool {
 	return ok && p.Err.Error() == "path escapes from parent"
 }
 
-// stat is what decides whether a name still has the same content. Immutable.
+// stat determines whether a name still has the same content. Immutable.
 type stat struct {
 	folder, regular bool
 	size            int64
@@ -82,10 +81,10 @@ type stat struct {
 // noTime is the time of files that have none, such as embed.FS's.
 const noTime = -1 << 63
 
-// same reports whether nothing has been done to the file between a and b.
+// same reports whether the file is unchanged between a and b.
 func (a *stat) same(b *stat) bool { return a.ctime == b.ctime && a.content(b) }
 
-// content reports whether both are of one file that was not written to.
+// content reports whether both are of one file that was not written to between them.
 func (a *stat) content(b *stat) bool {
 	if a.size != b.size || a.mtime != b.mtime || a.dev != b.dev || a.ino != b.ino || a.folder != b.folder || a.regular != b.regular {
 		return false
@@ -93,8 +92,8 @@ func (a *stat) content(b *stat) bool {
 	return a.info == nil || b.info == nil || !sameFileKnown(a.info) || os.SameFile(a.info, b.info)
 }
 
-// sameFileKnown reports whether os.SameFile knows such files: it knows the
-// system's only, and calls all others different.
+// sameFileKnown reports whether os.SameFile supports such files: it supports
+// only the system's, and reports all others as different.
 func sameFileKnown(i fs.FileInfo) bool { return os.SameFile(i, i) }
 
 func statOf(i fs.FileInfo) stat {
@@ -105,7 +104,7 @@ func statOf(i fs.FileInfo) stat {
 	return s
 }
 
-// kindError is the error of open for what is no regular file.
+// kindError is open's error for anything but a regular file.
 func (a *stat) kindError() error {
 	switch {
 	case a.regular:
@@ -116,7 +115,7 @@ func (a *stat) kindError() error {
 	return errOdd
 }
 
-// entry is what a listing has of the file.
+// entry is the file's entry in a listing.
 func (a *stat) entry(name string, link bool) listing.Entry {
 	return listing.Entry{Name: name, Dir: a.folder, Link: link, Size: a.size, Modified: a.modified()}
 }

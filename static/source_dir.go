@@ -11,17 +11,17 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 )
 
-// dirSource is a folder of the system, known by its path: what is there now is
-// served, so a folder that is replaced, or a link that is turned to another,
-// takes the first one's place.
+// dirSource is a folder of the system, identified by its path: the current
+// folder at that path is served, also after it or a link to it has been
+// replaced.
 type dirSource struct {
 	dir  string // absolute
 	cur  atomic.Pointer[opened]
 	turn sync.Mutex // held while cur is replaced
 }
 
-// A tree is an open folder, out of which nothing leads. Its methods are
-// source's. Two implementations: openat2 where there is one, os.Root.
+// A tree is an open folder that no name can leave. Its methods are source's.
+// Two implementations: openat2 where there is one, os.Root.
 type tree interface {
 	stat(name string) (stat, error)
 	peek(name string) (stat, error)
@@ -30,8 +30,8 @@ type tree interface {
 	close() error
 }
 
-// opened is a tree with those who use it counted: the source is one, each call
-// another. Who leaves last closes it.
+// opened is a tree with a count of its users: the source is one, each call
+// another. The last one to leave closes it.
 type opened struct {
 	tree
 	id   stat
@@ -58,7 +58,7 @@ func openDir(dir string) (*dirSource, error) {
 	return s, nil
 }
 
-// openNow opens the folder that is there now.
+// openNow opens the folder that is now at the path.
 func (s *dirSource) openNow() (*opened, error) {
 	i, err := os.Stat(s.dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *dirSource) openNow() (*opened, error) {
 	return o, nil
 }
 
-// enter gives the open folder, for whom leave must be called.
+// enter returns the open folder, on which the caller must call leave.
 func (s *dirSource) enter() (*opened, error) {
 	for {
 		o := s.cur.Load()
@@ -105,12 +105,12 @@ func (s *dirSource) moved() bool {
 	defer o.leave()
 	i, err := os.Stat(s.dir)
 	if err != nil || sameFolder(i, &o.id) {
-		return false // gone: what is open is served until there is another
+		return false // gone: the open one is served until there is another
 	}
 	return s.reopen(o)
 }
 
-// reopen takes the folder that is there now instead of old.
+// reopen replaces old by the folder that is now at the path.
 func (s *dirSource) reopen(old *opened) bool {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 )
 
-// fsSource is an fs.FS. What it may reach is the FS's affair: os.DirFS follows
+// fsSource is an fs.FS, which decides what can be reached: os.DirFS follows
 // links out of its folder.
 type fsSource struct{ fsys fs.FS }
 
-// fsName is name as package fs has it.
+// fsName is name in the form of package fs.
 func fsName(name string) string {
 	if name == "" {
 		return "."
@@ -33,7 +33,7 @@ func (s fsSource) stat(name string) (stat, error) {
 func (s fsSource) peek(name string) (stat, error) { return s.stat(name) }
 
 func (s fsSource) open(name string) (file, stat, error) {
-	// Looked at first, since opening a pipe of os.DirFS's would wait.
+	// Checked first, since opening a pipe of os.DirFS would block.
 	st, err := s.stat(name)
 	if err == nil {
 		err = st.kindError()
@@ -113,7 +113,7 @@ func join(folder, name string) string {
 	return folder + "/" + name
 }
 
-// readDir reads at most max entries of a folder, and looks for one more.
+// readDir reads at most max entries of a folder, and checks for one more.
 func readDir(d fs.ReadDirFile, max int) (found []fs.DirEntry, more bool, err error) {
 	for len(found) <= max {
 		some, err := d.ReadDir(max + 1 - len(found))

@@ -8,7 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// statOfInfo is statOf with what Linux has besides.
+// statOfInfo is statOf with Linux's additional data.
 func statOfInfo(i fs.FileInfo) stat {
 	s := statOf(i)
 	if st, ok := i.Sys().(*syscall.Stat_t); ok {
@@ -18,8 +18,8 @@ func statOfInfo(i fs.FileInfo) stat {
 	return s
 }
 
-// unwritten compares an open file with what it was. Renaming and unlinking it
-// change no byte.
+// unwritten compares an open file with its earlier state. Renaming and
+// unlinking change no byte.
 func unwritten(_ *os.File, fd int, was *stat) error {
 	var s sys.FileStat
 	if e := sys.StatFd(fd, &s); e != 0 {
@@ -31,7 +31,7 @@ func unwritten(_ *os.File, fd int, was *stat) error {
 	return nil
 }
 
-// unlinked reports whether an open file has no name any more.
+// unlinked reports whether an open file has no name left.
 func unlinked(fd int) bool {
 	var s sys.FileStat
 	return sys.StatFd(fd, &s) == 0 && s.Links == 0

@@ -9,8 +9,8 @@ import (
 
 func statOfInfo(i fs.FileInfo) stat { return statOf(i) }
 
-// unwritten compares an open file with what it was. Renaming and unlinking it
-// change no byte.
+// unwritten compares an open file with its earlier state. Renaming and
+// unlinking change no byte.
 func unwritten(f *os.File, _ int, was *stat) error {
 	i, err := f.Stat()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A Handler serves files. It is safe for any number of requests at the same
-// time, and implements direct.Handler.
+// A Handler serves files. It is an http.Handler and a direct.Handler, and safe
+// for concurrent use.
 type Handler struct {
 	config
 	src   source
@@ -26,24 +26,25 @@ type Handler struct {
 	now  func() int64     // monotonic, ns; tests set it
 	wall func() time.Time // for comparing with files' times; tests set it
 
-	looked  atomic.Int64 // when the folder was last looked for, by now
-	swapped atomic.Int64 // when another folder was found in its place
-	swept   atomic.Int64 // when descriptors were last looked through
-	logged  atomic.Int64 // when ErrorLog last got a line
+	looked  atomic.Int64 // when the folder was last checked, by now
+	swapped atomic.Int64 // when another folder was found at its path
+	swept   atomic.Int64 // when descriptors were last swept
+	logged  atomic.Int64 // when Logger last got an error
 	outward atomic.Int64 // when it last got one about a link that leads out
 	closed  atomic.Bool
 
 	flight  singleflight.Group
-	squeeze chan struct{} // a place for each compression that runs
-	lists   lists         // of folders that are being made
-	texts   sync.Map      // status and form -> *direct.Response, when there are no rules
+	squeeze chan struct{} // a slot for each running compression
+	lists   lists         // of folders, being generated
+	texts   sync.Map      // status and form -> *direct.Response, if there are no rules
 }
 
 var _ direct.Handler = (*Handler)(nil)
 
-// New serves the files of the folder dir. Nothing outside it can be reached.
-// What is at the path dir when a request comes is served, so the folder may be
-// replaced. The error says what is wrong with dir or with o, which may be nil.
+// New returns a Handler for the files of the folder dir. Files outside of it
+// cannot be reached. Each request is served from the folder that is at the path
+// dir at that time, so the folder may be replaced. o may be nil. New returns an
+// error if dir or o is invalid.
 func New(dir string, o *Options) (*Handler, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
@@ -55,10 +56,11 @@ func New(dir string, o *Options) (*Handler, error) {
 	return newHandler(s, o)
 }
 
-// NewFS serves the files of fsys, such as an embed.FS, an os.DirFS or a
-// zip.Reader. What of it is outside is its own affair: os.DirFS follows links
-// out of its folder, [New] does not. Files whose FS has no times are taken to
-// change only in size. The error says what is wrong with o, which may be nil.
+// NewFS returns a Handler for the files of fsys, such as an embed.FS, an
+// os.DirFS or a zip.Reader. Which files can be reached depends on fsys:
+// os.DirFS follows links out of its folder, [New] does not. Files without times
+// are assumed to change only in size. o may be nil. NewFS returns an error if o
+// is invalid.
 func NewFS(fsys fs.FS, o *Options) (*Handler, error) { return newHandler(fsSource{fsys}, o) }
 
 func newHandler(s source, o *Options) (*Handler, error) {
@@ -83,9 +85,10 @@ func newHandler(s source, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// ServeDirect implements direct.Handler. It reports false for what is not
-// there, what would have to be compressed, listed or sent in several parts, files
-// whose siblings have not been looked for, and all that only an fs.FS can tell.
+// ServeDirect implements direct.Handler. It reports false for files that do not
+// exist, responses that would have to be compressed, listed or sent in several
+// parts, files whose siblings have not been looked up yet, and everything that
+// requires a call to an fs.FS.
 func (h *Handler) ServeDirect(x *direct.Exchange) bool { return h.answer(x, nil) }
 
 // ServeHTTP implements http.Handler. The request's body is not read.
@@ -95,8 +98,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	direct.Respond(p, r, func(x *direct.Exchange) { h.answer(x, p) })
 }
 
-// Close gives back memory and descriptors. Answers that are being sent are
-// finished; later requests are answered 503. It always returns nil.
+// Close releases memory and descriptors. Responses that are being sent are
+// finished; later requests receive 503. It always returns nil.
 func (h *Handler) Close() error {
 	h.closed.Store(true)
 	h.cache.clear()

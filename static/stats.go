@@ -7,18 +7,18 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Stats are what a Handler has done and holds.
+// Stats are a Handler's counters and the size of its cache.
 type Stats struct {
-	// Hits are requests that were answered from the cache, Misses those for
-	// which a file or folder had to be looked at: also those that got an error.
+	// Hits counts requests that were answered from the cache, Misses those that
+	// needed the file system, including those that got an error.
 	Hits, Misses int64
-	// CachedBytes is the memory of the cache, in bytes, about. OpenFiles are the
-	// descriptors that are kept open.
+	// CachedBytes is the approximate memory of the cache, in bytes. OpenFiles is
+	// the number of descriptors that are kept open.
 	CachedBytes int64
 	OpenFiles   int
 }
 
-// Stats may be called at any time.
+// Stats returns the current statistics. Safe for concurrent use.
 func (h *Handler) Stats() Stats {
 	s := Stats{CachedBytes: h.cache.bytes(), OpenFiles: h.cache.files()}
 	for i := range h.count {
@@ -35,7 +35,7 @@ type counters [16]struct {
 	_            [112]byte
 }
 
-// at is the place for x: servers reuse exchanges, each loop its own.
+// at returns the counter for x: servers reuse exchanges, each loop its own.
 func (c *counters) at(x *direct.Exchange) int {
 	return int(uintptr(unsafe.Pointer(x))>>10) % len(c)
 }

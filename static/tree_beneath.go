@@ -10,8 +10,8 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// beneathTree is a tree by openat2: one call for a name of any depth, and the
-// kernel's own word that it stays below the folder.
+// beneathTree is a tree that uses openat2: one call for a name of any depth,
+// and the kernel guarantees that it stays below the folder.
 type beneathTree struct {
 	dir *os.File
 	fd  int // dir's
@@ -29,7 +29,7 @@ func openTree(dir string) (tree, error) {
 	t := beneathTree{dir: d, fd: int(d.Fd())}
 	if _, err := t.stat(""); err != nil {
 		// An old kernel, or a sandbox that does not know the call. A folder that
-		// may be read and not searched ends here too; os.Root says so.
+		// may be read but not searched also ends here; os.Root reports that.
 		d.Close()
 		return openRootTree(dir)
 	}
@@ -38,8 +38,8 @@ func openTree(dir string) (tree, error) {
 
 func (t beneathTree) close() error { return t.dir.Close() }
 
-// beneathError is an error of one of the calls. A link that leads out is as
-// good as none.
+// beneathError is an error of one of the calls. A link that leads out is
+// treated as missing.
 func beneathError(e sys.Errno) error {
 	if isOut(e) {
 		return errOut
@@ -48,7 +48,7 @@ func beneathError(e sys.Errno) error {
 }
 
 func (t beneathTree) stat(name string) (stat, error) {
-	// Opening for the path alone touches neither devices nor pipes.
+	// O_PATH touches neither devices nor pipes.
 	fd, e := sys.OpenBeneath(t.fd, fsName(name), sys.OpenPath)
 	if e != 0 {
 		return stat{}, beneathError(e)
@@ -74,7 +74,7 @@ func (t beneathTree) open(name string) (file, stat, error) {
 		return nil, stat{}, err
 	}
 	if err != nil || !st.regular {
-		// What this is must not be told before it is known to be inside.
+		// Nothing about it may be disclosed before it is known to be inside.
 		if st, err = t.stat(name); err != nil {
 			return nil, stat{}, err
 		}
@@ -83,8 +83,8 @@ func (t beneathTree) open(name string) (file, stat, error) {
 		}
 		return nil, stat{}, err
 	}
-	// Another may have taken the name since: OpenFile's flags keep a pipe from
-	// making this wait for its writer.
+	// The name may be a different file by now: OpenFile's flags keep a pipe
+	// from blocking until it has a writer.
 	fd, e := sys.OpenBeneath(t.fd, name, sys.OpenFile)
 	if e != 0 {
 		return nil, stat{}, beneathError(e)
@@ -120,7 +120,7 @@ func (t beneathTree) list(name string, max int) (entries []listing.Entry, more b
 			st, err = in.look(e.Name(), false)
 		}
 		if err != nil || !st.folder && !st.regular {
-			continue // gone, or leads to what is not served
+			continue // gone, or a link to something not served
 		}
 		list = append(list, st.entry(e.Name(), link))
 	}
@@ -142,12 +142,12 @@ func statOfSys(s *sys.FileStat) stat {
 	}
 }
 
-// rawFile is a descriptor without the weight of an os.File: most are read once
+// rawFile is a descriptor without the cost of an os.File: most are read once
 // and closed.
 type rawFile struct {
 	fd   int
 	name string
-	file *os.File // has taken fd over, if not nil
+	file *os.File // owns fd, if not nil
 }
 
 func (f *rawFile) Read(p []byte) (int, error) {
@@ -180,5 +180,5 @@ func (f *rawFile) Close() error {
 	return nil
 }
 
-// changing reports whether err is one that another try may not meet.
+// changing reports whether another try may succeed after err.
 func changing(err error) bool { return errors.Is(err, errChanging) || errors.Is(err, fs.ErrClosed) }

@@ -7,7 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 )
 
-// rootTree is a tree by os.Root, which walks a name element by element.
+// rootTree is a tree that uses os.Root, which walks a name element by element.
 type rootTree struct{ root *os.Root }
 
 func openRootTree(dir string) (tree, error) {
@@ -38,8 +38,8 @@ func (t rootTree) open(name string) (file, stat, error) {
 	if err != nil {
 		return nil, stat{}, err
 	}
-	// Another may have taken the name since: openFlags keep a pipe from making
-	// this wait for its writer.
+	// The name may be a different file by now: openFlags keep a pipe from
+	// blocking until it has a writer.
 	f, err := t.root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, stat{}, err
@@ -75,7 +75,7 @@ func (t rootTree) list(name string, max int) (entries []listing.Entry, more bool
 		link := e.Type()&fs.ModeSymlink != 0
 		st, err := t.stat(join(name, e.Name()))
 		if err != nil || !st.folder && !st.regular {
-			continue // gone, or leads to what is not served
+			continue // gone, or a link to something not served
 		}
 		list = append(list, st.entry(e.Name(), link))
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// This file is content coding (RFC 9110 sections 8.4 and 12.5.3). A file in a
-// coding has its own entry, with its own tag.
+// This file implements content coding (RFC 9110 sections 8.4 and 12.5.3). A
+// file in a coding has its own entry, with its own tag.
 
 var (
 	prefer = []coding.Coding{coding.Brotli, coding.Zstd, coding.Gzip}
 	all    = coding.Set(0).With(coding.Brotli).With(coding.Zstd).With(coding.Gzip)
 
-	// These two leave a file as it is.
+	// After these two the file is sent as it is.
 	errBusy    = errors.New("static: enough is being compressed")
 	errUseless = errors.New("static: compressing does not pay")
 )
@@ -25,15 +25,16 @@ var (
 // lose fractions of a second, and some systems have two.
 const late = int64(2 * time.Second)
 
-// variant gives the form of e that the request prefers, whose use replaces e's:
-// e itself as well. With an error e's use is still the caller's.
+// variant returns the form of e that the request prefers, possibly e itself;
+// the caller releases it instead of e. With an error the caller must still
+// release e.
 //
-// It is e too if the request refuses that, as "identity;q=0" does, and there is
-// no other. 406 would be allowed as well, but tells a client nothing that it
-// could do: RFC 9110 section 12.4.1 lets a server disregard the field instead,
-// and nginx and Apache do.
+// It is also e if the request refuses that, as "identity;q=0" does, and there
+// is no other. 406 would be allowed as well, but gives a client nothing to act
+// on: RFC 9110 section 12.4.1 lets a server disregard the field instead, and
+// nginx and Apache do.
 func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*entry, error) {
-	accept := field.Joined(x.Fields, "Accept-Encoding")
+	accept := field.Joined(x.Wire().Fields(), "Accept-Encoding")
 	if accept == nil {
 		return e, nil
 	}
@@ -58,7 +59,7 @@ func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*e
 		case err == errLater:
 			return nil, err
 		case sibling:
-			// It is gone, or cannot be read: as if it had not been there.
+			// It is gone, or cannot be read: treated as missing.
 			e.siblings.And(^uint32(1 << c))
 		case err == errUseless:
 			e.useless.Or(1 << c)
@@ -68,7 +69,7 @@ func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*e
 	}
 }
 
-// coded gives e in coding c.
+// coded returns e in coding c.
 func (h *Handler) coded(e *entry, c coding.Coding, sibling bool, p *plain, now int64) (*entry, error) {
 	k := e.key.in(c)
 	if v := h.cached(k, now); v != nil {
@@ -88,8 +89,8 @@ func (h *Handler) coded(e *entry, c coding.Coding, sibling bool, p *plain, now i
 	return h.obtain(k, now, e.tag, func() (*entry, error) { return h.compress(e, c) })
 }
 
-// compress makes e's content in coding c. What runs at the same time is bounded:
-// it is the processors' time.
+// compress makes e's content in coding c. Concurrent compressions are bounded,
+// since they use processor time.
 func (h *Handler) compress(e *entry, c coding.Coding) (*entry, error) {
 	select {
 	case h.squeeze <- struct{}{}:
@@ -119,8 +120,8 @@ func (h *Handler) compress(e *entry, c coding.Coding) (*entry, error) {
 	return v, nil
 }
 
-// siblings are the codings that e's file has beside it; known is false if they
-// have not been looked for and may not be.
+// siblings returns the codings that exist beside e's file; known is false if
+// they have not been looked up and may not be now.
 func (h *Handler) siblings(e *entry, p *plain) (set coding.Set, known bool) {
 	if h.NoPrecompressed {
 		return 0, true
@@ -135,12 +136,12 @@ func (h *Handler) siblings(e *entry, p *plain) (set coding.Set, known bool) {
 	return coding.Set(s), true
 }
 
-// findSiblings looks for them.
+// findSiblings looks them up.
 func (h *Handler) findSiblings(e *entry) uint32 {
 	s := uint32(siblingsKnown)
 	for _, c := range prefer {
 		st, err := h.src.peek(e.key.name + c.Suffix())
-		// One that is older is of an earlier version of the file.
+		// An older sibling is of an earlier version of the file.
 		if err == nil && st.regular && (e.stat.mtime == noTime || st.mtime >= e.stat.mtime-late) {
 			s |= 1 << c
 		}

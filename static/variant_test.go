@@ -212,7 +212,7 @@ func TestCompressBusy(t *testing.T) {
 	}
 }
 
-// Those who ask for a coding at the same time get it or the file.
+// Concurrent requests for a coding get it or the file.
 func TestCompressTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{"a.js": text(100 << 10)}, nil)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -49,7 +49,7 @@ func (f *badFile) Read(p []byte) (int, error) {
 }
 
 // A disk that fails before the answer has begun is 500, and later ends the
-// connection; what the system says is logged and not told.
+// connection; the system's error is logged and not disclosed.
 func TestDiskError(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -64,7 +64,7 @@ func TestDiskError(t *testing.T) {
 			var out safeLog
 			h, err := static.NewFS(badFS{fstest.MapFS{
 				"small.txt": {Data: make([]byte, 1000), ModTime: time.Unix(1e9, 0)}, "large.bin": {Data: make([]byte, size), ModTime: time.Unix(1e9, 0)},
-			}, tt.good}, &static.Options{ErrorLog: log.New(&out, "", 0)})
+			}, tt.good}, &static.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestDiskError(t *testing.T) {
 func TestProcFiles(t *testing.T) {
 	t.Parallel()
 	var out safeLog
-	h := serveDir(t, fmt.Sprintf("/proc/%d", os.Getpid()), &static.Options{ErrorLog: log.New(&out, "", 0)})
+	h := serveDir(t, fmt.Sprintf("/proc/%d", os.Getpid()), &static.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	t.Run("on", func(t *testing.T) {
 		everyWay(t, func(t *testing.T, w way) {
 			c := newClient(t, w.serve(t, h))
@@ -216,7 +216,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			// Without a cache of descriptors there is nothing to be given back.
-			h := serveDir(t, dir, &static.Options{ErrorLog: log.New(io.Discard, "", 0), NoPrecompressed: true, OpenFiles: -1})
+			h := serveDir(t, dir, &static.Options{Logger: slog.New(slog.DiscardHandler), NoPrecompressed: true, OpenFiles: -1})
 			keeps := newClient(t, w.serve(t, serveDir(t, dir, &static.Options{NoPrecompressed: true})))
 			keeps.ask("GET", "/1.bin")
 			c := newClient(t, w.serve(t, h))
@@ -348,12 +348,12 @@ func TestManyFiles(t *testing.T) {
 		n = 5_000
 	}
 	dir := t.TempDir()
-	small, opened := pattern(1, 1000), pattern(2, 5000)
+	small, large := pattern(1, 1000), pattern(2, 5000)
 	// Links to a few files, which is quicker; to the handler they are others.
 	for i := range n + 2 { // two for the end
 		from, content, ext := fmt.Sprintf("%s/from%d", dir, i/20_000), small, "txt"
 		if i%2 == 1 {
-			from, content, ext = from+"o", opened, "bin"
+			from, content, ext = from+"o", large, "bin"
 		}
 		if _, err := os.Stat(from); err != nil {
 			makeTree(t, "", map[string]string{from: content})
@@ -377,7 +377,7 @@ func TestManyFiles(t *testing.T) {
 	ask := func(c *client, i int) error {
 		target, want := fmt.Sprintf("/%d/%d.txt", i/500, i), small
 		if i%2 == 1 {
-			target, want = fmt.Sprintf("/%d/%d.bin", i/500, i), opened
+			target, want = fmt.Sprintf("/%d/%d.bin", i/500, i), large
 		}
 		a, err := c.try("GET", target)
 		if err == nil && (a.status != 200 || a.body != want) {
@@ -401,21 +401,26 @@ func TestManyFiles(t *testing.T) {
 		}
 		return nil
 	})
-	// Now nobody stands still: when a file of each kind has come to it, which ends
-	// what was left undone, the cache is full and no more, whatever the order was.
+	// Now none is paused: when a file of each kind has been added, which completes
+	// pending work, the cache is full and not beyond, whatever the order.
 	c := newClient(t, all[0].addr)
 	for i := range 2 {
 		if err := ask(c, n+i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kept, open := h.Stats(), 0
-	for _, f := range leak.OpenFiles() {
-		if strings.Contains(f, dir) && strings.HasSuffix(f, ".bin") {
-			open++
+	opened := func() (n int) {
+		for _, f := range leak.OpenFiles() {
+			if strings.Contains(f, dir) && strings.HasSuffix(f, ".bin") {
+				n++
+			}
 		}
+		return n
 	}
-	if kept.OpenFiles > descriptors || kept.OpenFiles < descriptors/2 || open > descriptors || open < descriptors/2 {
+	// A client may have all of a file before the server gives up its descriptor.
+	eventually(t, "no more files are open than are kept", func() bool { return opened() <= descriptors })
+	kept := h.Stats()
+	if open := opened(); kept.OpenFiles > descriptors || kept.OpenFiles < descriptors/2 || open < descriptors/2 {
 		t.Errorf("%d files are open, %+v", open, kept)
 	}
 	if kept.CachedBytes > memory || kept.CachedBytes < memory/2 {

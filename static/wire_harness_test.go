@@ -24,7 +24,7 @@ import (
 )
 
 // The files wire_*_test.go are a client's view: bytes over a socket, and none of
-// the package's insides. internal/sys tells them whether there are event loops.
+// the package's insides. internal/sys reports whether there are event loops.
 
 // patience bounds every wait for something that must happen. Nothing passes by
 // waiting it out.
@@ -51,11 +51,11 @@ func ways() (all []way) {
 		all = append(all, way{name, func(t testing.TB, h http.Handler) string { return onChert(t, h, e, p) }})
 	}
 	if sys.HavePoller {
-		on("inline", chert.EngineLoops, chert.Inline)
-		on("adaptive", chert.EngineLoops, chert.Adaptive)
-		on("pooled", chert.EngineLoops, chert.Pooled)
+		on("inline", chert.EngineLoops, chert.PlacementInline)
+		on("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
+		on("pooled", chert.EngineLoops, chert.PlacementPooled)
 	}
-	on("goroutines", chert.EngineGoroutines, chert.Adaptive)
+	on("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
 	return append(all, way{"nethttp", onNetHTTP})
 }
 
@@ -135,7 +135,7 @@ type answer struct {
 	length int64 // Content-Length; -1 without
 	body   string
 	cut    error // why the body is not whole
-	closes bool  // the connection ends behind it
+	closes bool  // the connection ends after it
 }
 
 func (a *answer) field(name string) string { return a.head.Get(name) }
@@ -271,8 +271,8 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// pattern is n bytes that tell by any part of them which version they are of,
-// and where in it they are.
+// pattern is n bytes any part of which identifies the version, and where in it
+// they are.
 func pattern(version byte, n int) string {
 	b := make([]byte, n)
 	x := uint32(version)*2654435761 + 1

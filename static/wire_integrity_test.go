@@ -13,8 +13,8 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// versions of a file, each of bytes that tell which one it is; the lengths
-// differ where a test says so.
+// versions of a file, each of bytes that identify it; the lengths differ where
+// a test says so.
 func versions(size, step int) (all []string) {
 	for v := range 4 {
 		all = append(all, pattern(byte(v), size+v*step))
@@ -203,7 +203,7 @@ func TestIntegrity(t *testing.T) {
 	}
 }
 
-// versionsIn tells which versions a body is of, and where they change.
+// versionsIn returns which versions a body is of, and where they change.
 func versionsIn(body string) (s string) {
 	for i := range len(body) {
 		if i == 0 || body[i]>>6 != body[i-1]>>6 {

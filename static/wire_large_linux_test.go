@@ -47,7 +47,7 @@ func resident(t *testing.T) (rss, heap int64) {
 // A huge file is sent with flat memory: its length is known, and its end is had
 // as a range.
 func TestHugeFile(t *testing.T) {
-	if !inChild(t) { // whose memory nobody else uses
+	if !inChild(t) { // whose memory no other test uses
 		return
 	}
 	dir := sparse(t)

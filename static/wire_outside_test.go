@@ -140,7 +140,7 @@ var outsideTargets = []struct{ target, content string }{
 	{"/idx/", ""}, {"/idx/index.html", ""}, {"/linked.js.br", ""}, {"/linked.js.gz", ""}, {"/linked.js.zst", ""},
 }
 
-// markIn tells what of body must not be there.
+// markIn returns what must not be in body.
 func markIn(body string) string {
 	for _, mark := range []string{outsideMark, hiddenMark, "root:x:0", "PATH="} {
 		if strings.Contains(body, mark) {
@@ -342,9 +342,9 @@ func FuzzTarget(f *testing.F) {
 	var addrs []string
 	for _, o := range guardedOptions() {
 		h := serveDir(f, dir, o)
-		addrs = append(addrs, onChert(f, h, chert.EngineAuto, chert.Adaptive))
+		addrs = append(addrs, onChert(f, h, chert.EngineAuto, chert.PlacementAdaptive))
 	}
-	plain := onChert(f, serveDir(f, dir, nil), chert.EngineAuto, chert.Adaptive)
+	plain := onChert(f, serveDir(f, dir, nil), chert.EngineAuto, chert.PlacementAdaptive)
 	f.Fuzz(func(t *testing.T, target string) {
 		if len(target) > 4<<10 {
 			return // the table has longer ones; minimizing them takes the fuzzer a minute

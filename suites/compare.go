@@ -23,7 +23,7 @@ func (r *results) count(state string) (n int) {
 	return n
 }
 
-// served counts the tests and subtests whose function made a server of chert.
+// served counts the tests and subtests whose function created a chert server.
 func (r *results) served() (n int) {
 	for at := range r.tests {
 		if at.test != "" && r.onChert[at.top()] {
@@ -43,10 +43,10 @@ func (r *results) failed() (list []id) {
 	return innermost(list, func(at id) id { return at })
 }
 
-// compare lists the tests that pass on plain and do not on chert, for whatever
+// compare lists the tests that pass on plain and do not on chert, for any
 // reason: failed, skipped, or not run at all. Of a test and its subtests only
-// the innermost are listed, and of a package only its tests: what holds them
-// fails with them.
+// the innermost are listed, and of a package only its tests, since the
+// enclosing ones fail with them.
 func compare(suite string, plain, chert *results) []differing {
 	var list []differing
 	add := func(at id, res *result) {

@@ -101,7 +101,7 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%+v is not complete", d)
 		}
 		if d.omit && strings.Contains(d.test, "/") {
-			t.Errorf("%s: only a whole function can be left out", d.test)
+			t.Errorf("%s: only a whole function can be omitted", d.test)
 		}
 		if prior, ok := explain(d.suite, d.test); ok && prior != differences[i] {
 			t.Errorf("%s: %s explains it already", d.test, prior.test)

@@ -229,7 +229,7 @@ func addToStd(ctx context.Context, co *checkout, src string) error {
 	return writeOnchert(filepath.Join(src, "chert", "onchert"), rename)
 }
 
-// stdPackage is what go list tells of a package.
+// stdPackage is the part of go list's output that is used.
 type stdPackage struct {
 	ImportPath, Dir                     string
 	Standard                            bool

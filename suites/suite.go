@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// suite is a set of tests that somebody wrote for net/http's server.
+// suite is a set of tests of another project, written for net/http's server.
 type suite interface {
 	// prepare lays out the tests below dir, an empty folder: once as they are
 	// and once rewritten for the chert of the checkout.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
 	"log/slog"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/chert-http/chert/middleware"
 )
@@ -21,16 +25,16 @@ const (
 	logJSON     logFormat = "json"
 )
 
-// logNames is the list of them for people.
+// logNames lists the formats in messages.
 const logNames = "off, common, combined, vhost, text or json"
 
-// logFormats are all that are written.
+// logFormats are the formats that log anything.
 var logFormats = map[logFormat]middleware.LogFormat{
 	logCommon: middleware.LogCommon, logCombined: middleware.LogCombined, logVhost: middleware.LogVhostCombined,
 	logText: middleware.LogText, logJSON: middleware.LogJSON,
 }
 
-// logWords are for the completion of shells.
+// logWords complete --log in shells.
 var logWords = []string{
 	"off\tno access log",
 	"common\tthe Common Log Format",
@@ -42,7 +46,7 @@ var logWords = []string{
 
 func (f *logFormat) String() string { return string(*f) }
 
-// Type is the word that stands for the value in the help.
+// Type is the name of the value in the help.
 func (f *logFormat) Type() string { return "format" }
 
 func (f *logFormat) Set(s string) error {
@@ -54,26 +58,64 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// access is a log of requests to w, nil for none. Each line is written at once, and not gathered: lines does that. It is
-// flushed before lines is closed.
-func (f logFormat) access(w io.Writer) *middleware.AccessLog {
+// newLog returns the writer that the access log and the server's errors share: a handler on an event loop must not
+// wait for a terminal or a pipe. Lines are written within 10 ms; those not written when the process is killed are
+// lost.
+func newLog(stderr io.Writer) *middleware.LineWriter {
+	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10, Every: 10 * time.Millisecond})
+}
+
+// access returns a log of requests to w, nil for none.
+func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
 	if f == logOff {
 		return nil
 	}
-	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w, Buffer: -1})
+	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
 }
 
 // errors is what the server reports its errors through. They have the format of the access log if that has one for
 // them, so that one parser can read all of stderr while the server runs. Those of web servers have none.
-func (f logFormat) errors(w io.Writer) *log.Logger {
-	var h slog.Handler
+func (f logFormat) errors(w io.Writer) slog.Handler {
 	switch f {
 	case logText:
-		h = slog.NewTextHandler(w, nil)
+		return slog.NewTextHandler(w, nil)
 	case logJSON:
-		h = slog.NewJSONHandler(w, nil)
-	default:
-		return log.New(w, "chert: ", 0)
+		return slog.NewJSONHandler(w, nil)
 	}
-	return slog.NewLogLogger(h, slog.LevelError)
+	return lineHandler{to: log.New(w, "chert: ", 0)}
+}
+
+// A lineHandler writes records for people: the message, and what belongs to it.
+type lineHandler struct {
+	to    *log.Logger
+	attrs string // of WithAttrs, as they are written
+}
+
+func (h lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message + h.attrs
+	r.Attrs(func(a slog.Attr) bool {
+		line += showAttr(a)
+		return true
+	})
+	return h.to.Output(2, line)
+}
+
+func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.attrs += showAttr(a)
+	}
+	return h
+}
+
+func (h lineHandler) WithGroup(string) slog.Handler { return h }
+
+// showAttr is ` key=value`, quoted unless it is a word: names of files and what systems say cannot forge a line.
+func showAttr(a slog.Attr) string {
+	v := a.Value.Resolve().String()
+	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }) {
+		v = strconv.Quote(v)
+	}
+	return " " + a.Key + "=" + v
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The log and the summary tell what was sent of a download that was cut off, how
-// long it took, and what was refused.
+// The log and the summary report how much of a download that was cut off was
+// sent, how long it took, and what was refused.
 func TestLogCut(t *testing.T) {
 	needSignals(t)
 	dir := folder(t, map[string]string{"f": "12345"})
@@ -39,7 +39,7 @@ func TestLogCut(t *testing.T) {
 			if _, err := io.CopyN(io.Discard, c, n); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(60 * time.Millisecond) // the client's, who is slow
+			time.Sleep(60 * time.Millisecond) // the slow client's
 		}
 		dial("GET /f HTTP/1.1\r\nHost: a\r\n\r\n", 29<<20)
 		dial("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 12)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -38,7 +39,7 @@ func parseJSON(line string) (requestLine, error) {
 	return r, err
 }
 
-// parseText reads key=value pairs whose values may be quoted as in Go, by way of JSON.
+// parseText parses key=value pairs whose values may be quoted as in Go, by way of JSON.
 func parseText(line string) (requestLine, error) {
 	fields := make(map[string]any)
 	for line != "" {
@@ -97,7 +98,7 @@ func parseVhost(line string) (requestLine, error) {
 	return r, err
 }
 
-// Every format tells the same of the same requests, as far as it has room.
+// Every format has the same values for the same requests, as far as it has a place for them.
 func TestLogFormats(t *testing.T) {
 	needSignals(t)
 	parsers := map[string]func(string) (requestLine, error){
@@ -180,17 +181,31 @@ func TestLogFormatsOfErrors(t *testing.T) {
 		logText:  `^time=\S+ level=ERROR msg="it failed"\n$`, logJSON: `^\{"time":"[^"]+","level":"ERROR","msg":"it failed"\}\n$`,
 	} {
 		var out bytes.Buffer
-		format.errors(&out).Print("it failed")
+		slog.NewLogLogger(format.errors(&out), slog.LevelError).Print("it failed")
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%s: %q", format, out.String())
 		}
 	}
 }
 
-// logged is h behind a front that logs to w.
+// What a record says besides its message is on the same line, whatever is in it.
+func TestErrorsForPeople(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := slog.New(logOff.errors(&out)).With("site", "a.example")
+	l.Error("a file cannot be served", "file", "a\nchert: b.txt", "n", 3, "error", errors.New("disk"), "none", "")
+	l.Debug("not for people")
+	if want := `chert: a file cannot be served site=a.example file="a\nchert: b.txt" n=3 error=disk none=""` + "\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// logged is h behind a front that logs to w, each line at once.
 func logged(w io.Writer, h http.Handler) *front {
-	f := &front{}
-	f.replace(newGeneration(h, logJSON.access(w)))
+	log := newLog(w)
+	log.Close()
+	f := &front{log: log}
+	f.replace(newGeneration(h, logJSON.access(log)))
 	return f
 }
 

@@ -9,16 +9,11 @@ import (
 	"strings"
 )
 
-// openBrowser shows the first address that a browser can go to. That it fails is worth a note and no more: the server
-// is what was asked for.
-func (s *server) openBrowser() {
-	note := func(err error) {
-		if !s.o.quiet {
-			s.errs.Printf("note: cannot open the browser: %v", err)
-		}
-	}
-	for _, d := range s.doors {
-		if url := showURL(d.Addr()); strings.HasPrefix(url, "http:") {
+// openBrowser opens the first listener that a browser can reach. Its failure is only noted: the server runs without
+// it.
+func openBrowser(ls []listener, note func(error)) {
+	for _, l := range ls {
+		if url := showURL(l.Addr()); strings.HasPrefix(url, "http:") {
 			if err := startBrowser(url, note); err != nil {
 				note(err)
 			}
@@ -28,7 +23,7 @@ func (s *server) openBrowser() {
 	note(errors.New("it cannot go to a unix socket"))
 }
 
-// startBrowser starts the first of browserCommands that can be. later is told if it fails after that.
+// startBrowser starts the first of browserCommands that can be started. later is called if that fails afterwards.
 func startBrowser(url string, later func(error)) error {
 	var all []error
 	for _, args := range browserCommands(os.Getenv("BROWSER"), url) {
@@ -39,7 +34,7 @@ func startBrowser(url string, later func(error)) error {
 			continue
 		}
 		go func() {
-			// Some stay until the browser is closed.
+			// Some run until the browser is closed.
 			if err := cmd.Wait(); err != nil {
 				later(fmt.Errorf("%s: %w", args[0], err))
 			}
@@ -52,8 +47,8 @@ func startBrowser(url string, later func(error)) error {
 	return all[0]
 }
 
-// browserCommands are those of $BROWSER, a list of commands in which %s stands for the URL, which else is added at the
-// end; without it what the system has.
+// browserCommands returns the commands of $BROWSER, a list in which %s stands for the URL, which is otherwise
+// appended; without it those of the system.
 func browserCommands(env, url string) (all [][]string) {
 	if env == "" {
 		return [][]string{append(systemBrowser(), url)}

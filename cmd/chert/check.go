@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
 
-// configChecks are what package config leaves to the command.
+// configChecks are the checks that package config leaves to the command.
 var configChecks = config.Checks{
 	Listen: func(before []string, s string) error {
 		var all endpoints
 		for _, other := range before {
-			all.Set(other) // these have passed
+			all.Set(other) // these are valid
 		}
 		return all.Set(s)
 	},
@@ -25,13 +25,13 @@ var configChecks = config.Checks{
 	RateFailure: checkFailure,
 }
 
-const checkLong = `Read a configuration file and say all that is wrong in it, a line for each:
+const checkLong = `Read a configuration file and report all mistakes in it, a line for each:
 
-  FILE:LINE:COLUMN: what is wrong
+  FILE:LINE:COLUMN: the mistake
 
-Nothing is opened but the file and the folders it names: neither an address nor
-the store of rate limits. Exit codes: 0 if it is right, 1 if not, 2 for a wrong
-command line.`
+Only the file and the folders that it names are opened: neither an address nor
+the store of rate limits. Exit codes: 0 if there are no mistakes, 1 if there are,
+2 for a wrong command line.`
 
 func newCheckCmd() *cobra.Command {
 	return &cobra.Command{
@@ -61,14 +61,15 @@ func check(file string, stdout, stderr io.Writer) error {
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
 		var all *sites
-		if all, err = buildSites(cfg, log.New(io.Discard, "", 0)); err == nil {
+		if all, err = buildSites(cfg, slog.New(slog.DiscardHandler)); err == nil {
 			all.close()
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
 			return nil
 		}
 		err = fmt.Errorf("%s: %w", file, err)
 	}
-	// Not by report: compilers' lines begin with the file, and editors look for that.
+	// Not by report: lines of compilers begin with the file, and editors expect
+	// that.
 	fmt.Fprintln(stderr, err)
 	return failure{errSaid}
 }

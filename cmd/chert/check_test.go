@@ -26,9 +26,9 @@ FILE:7:9: "[a" is not a valid pattern
 FILE:8:12: the field "Content-Length" cannot be set
 `},
 		{"addresses", "listen = ['8080', 'unix:s', 'unix:./s?mode=0660', '127.0.0.1:8080', ':8080']\n" + site, exitFailure,
-			`FILE:1:29: listen: "unix:./s?mode=0660": it is there already
-FILE:1:51: listen: "127.0.0.1:8080": it is there already
-FILE:1:69: listen: ":8080": it is every address of this machine, and 127.0.0.1:8080 is there already
+			`FILE:1:29: listen: "unix:./s?mode=0660": it is given already
+FILE:1:51: listen: "127.0.0.1:8080": it is given already
+FILE:1:69: listen: ":8080": it is every address of this machine, and 127.0.0.1:8080 is given already
 `},
 		{"no folder", "[[site]]\nhosts = ['*']\nroot = 'gone'\n[[site]]\nhosts = 'a'\nroot = 'www/f'\n", exitFailure,
 			`FILE:3:8: root: no such folder: "DIR/gone"

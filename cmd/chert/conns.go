@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// connFlags are the flags that say how many connections there may be.
+// connFlags are the flags that limit the number of connections.
 type connFlags struct{ all, perAddr boundFlag }
 
-// boundFlag is a number whose default is made of something else.
+// boundFlag is a number whose default is derived from other values.
 type boundFlag struct {
 	n    int
 	set  bool
@@ -40,8 +40,8 @@ func (f *boundFlag) Set(s string) error {
 func (f *connFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.all.from = 1
-	flags.Var(&f.all, "max-conns", "how many connections may be open; the one that has been idle longest gives way\nto a newcomer. Default: as the limit of open files allows")
-	flags.Var(&f.perAddr, "max-conns-per-addr", "how many of them one client address, or IPv6 /64, may have; 0 for no limit.\nDefault: half of them, no limit with --trusted-proxy")
+	flags.Var(&f.all, "max-conns", "maximum number of open connections; at the maximum, the one that has been idle\nlongest is closed for a new one. Default: derived from the limit of open files")
+	flags.Var(&f.perAddr, "max-conns-per-addr", "maximum for one client address, or IPv6 /64; 0 for no limit.\nDefault: half of --max-conns, no limit with --trusted-proxy")
 	for _, name := range []string{"max-conns", "max-conns-per-addr"} {
 		mustComplete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -50,11 +50,12 @@ func (f *connFlags) add(cmd *cobra.Command) {
 // connLimits are MaxConns and MaxConnsPerAddr of the server.
 type connLimits struct{ all, perAddr int }
 
-// over puts what was given on the command line over what the file says. Without
-// either, no address may have more than half: a client that is alone on its
-// address cannot take all places, and neither a NAT nor a proxy that nobody has
-// named meets a limit that would not be met without. Proxies that are named bring
-// everybody's requests, so there is none then.
+// over returns the limits of the command line, or else those of the file.
+// Without either, no address may have more than half: a client that is alone on
+// its address cannot take all connections, and a NAT, or a proxy that is not
+// configured, is limited only when it would take more than half. Configured
+// proxies send the requests of all clients, so there is no limit per address
+// then.
 func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
 	l := connLimits{all: loop.DefaultPlaces()}
 	if c.MaxConns != nil {

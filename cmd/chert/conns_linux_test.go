@@ -28,8 +28,8 @@ func startSmall(t *testing.T, args ...string) *proc {
 
 const smallConns = 88
 
-// beginGet asks for a path and reads the head of the answer: the rest stays in the
-// connection.
+// beginGet sends a GET for a path and reads the head of the response: the body
+// stays in the connection.
 func beginGet(t *testing.T, base, path string) (status int, c net.Conn) {
 	t.Helper()
 	nc := dial(t, base)
@@ -43,8 +43,8 @@ func beginGet(t *testing.T, base, path string) (status int, c net.Conn) {
 	return res.StatusCode, nc
 }
 
-// Readers that take their files slowly, each another one, do not use up the
-// descriptors: those for whom there is none are refused before they have asked.
+// Clients that read different files slowly do not use up the descriptors:
+// beyond the limit, connections are refused before their first request.
 func TestAttackReadersOfManyFiles(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"small.txt": "small"})
@@ -78,15 +78,15 @@ func TestAttackReadersOfManyFiles(t *testing.T) {
 		}
 	}
 	if answered > smallConns || answered < smallConns-2 || answered+refused != readers {
-		t.Errorf("%d were answered and %d refused", answered, refused)
+		t.Errorf("%d were served and %d refused", answered, refused)
 	}
 	if said := p.stderr.String(); strings.Contains(said, "too many open files") {
 		t.Errorf("the log has %s", said)
 	}
 }
 
-// A client that opens as many connections as he can, and opens them again, keeps
-// nobody out: his are those that have been idle longest.
+// A client that opens as many connections as it can, again and again, keeps no
+// other out: its connections are those that have been idle longest.
 func TestAttackIdleConnections(t *testing.T) {
 	t.Parallel()
 	p := startSmall(t, folder(t, map[string]string{"a.txt": "a"}), "--max-conns-per-addr", "0")
@@ -127,8 +127,8 @@ func TestPlacesOfOneAddress(t *testing.T) {
 	}
 }
 
-// Whoever comes by a unix socket is no proxy and no client but "unix", whatever
-// his end is called.
+// A peer on a unix socket is no proxy, and no client but "unix", whatever name
+// its end has.
 func TestAttackUnixNames(t *testing.T) {
 	dir := shortDir(t)
 	web := folder(t, map[string]string{"a.txt": "a"})

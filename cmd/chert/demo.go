@@ -3,9 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -17,14 +16,13 @@ import (
 
 const demoLong = `Serve a small service that shows what chert can do: routes, bearer tokens and
 JSON Web Tokens, limits, a stream of events, an upload and files. Its start page
-lists all of it and can try most.
+lists all of it and can run most.
 
 Nothing is stored, and uploads are only counted. The tokens are random, made at
-each start, and shown to everybody who can reach the server: it guards nothing.
-Only this machine can reach it unless --listen says otherwise.
+each start, and shown to everyone who can reach the server: they provide no
+security. Only this machine can reach it unless --listen opens it.
 
-The lines to try it with; when it starts it prints them with tokens that are
-good already:
+The commands to try it with; when it starts it prints them with valid tokens:
 
   TOKEN=$(%s)
 
@@ -54,18 +52,19 @@ func newDemoCmd() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.add(cmd)
-	// Its lines are for the address that --listen says, so that they can be pasted as they are.
+	// The commands are for the address of --listen, so that they can be pasted
+	// as they are.
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		all, _ := o.addresses()
 		at := demoAt(all[0])
-		cmd.Long = fmt.Sprintf(demoLong, demo.TokenLine(at), strings.TrimSuffix(demo.Text(demo.Lines(at, demo.Tokens{JWT: "$TOKEN"})), "\n"))
+		cmd.Long = fmt.Sprintf(demoLong, demo.TokenCommand(at), strings.TrimSuffix(demo.Text(demo.Commands(at, demo.Tokens{JWT: "$TOKEN"})), "\n"))
 		help(cmd, args)
 	})
 	return cmd
 }
 
-// demoAt is where an endpoint is reached.
+// demoAt returns where an endpoint is reached.
 func demoAt(e endpoint) demo.At {
 	if e.network == "unix" {
 		return demo.At{Socket: e.address}
@@ -86,25 +85,23 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	stop, hangup, release := signals()
 	defer release()
-	out := newLines(stderr)
-	defer out.close()
-	errs := o.log.errors(out)
+	out := newLog(stderr)
+	defer out.Close()
+	handler := o.log.errors(out)
+	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs}
+	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
-	ls, err := openAll(srv.Listen, all)
-	defer func() {
-		for _, l := range ls {
-			l.close()
-		}
-	}()
-	if err != nil {
+	var err error
+	if s.bindings, err = s.bind(all); err != nil {
 		return err
 	}
-	opts := demo.Options{Errors: errs, At: demoAt(opened(ls[0]))}
+	defer func() { unbind(s.bindings) }()
+	ls := listeners(s.bindings)
+	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
 		opts.Log, srv.Refused = access.Wrap, access.Refused
-		defer access.Flush()
 	}
 	d, err := demo.New(opts)
 	if err != nil {
@@ -120,46 +117,16 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	if o.open {
-		openDemo(ls, errs)
+		openBrowser(ls, func(err error) { errs.Printf("note: cannot open the browser: %v", err) })
 	}
-	failed := make(chan error, len(ls))
-	for _, l := range ls {
-		go func() { failed <- srv.Serve(l.Listener) }()
-	}
-	err = waitDemo(o, srv, failed, stop, hangup, stdout, errs)
-	// What came from the cache says nothing where most is no file.
+	err = s.serveUntil(stop, hangup)
+	// The cache's figures mean nothing where most requests are for no file.
 	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}, refused(srv)))
 	return err
 }
 
-func waitDemo(o *runFlags, srv *chert.Server, failed <-chan error, stop, hangup <-chan os.Signal, stdout io.Writer, errs *log.Logger) error {
-	for {
-		select {
-		case err := <-failed:
-			srv.Close()
-			return fmt.Errorf("the server failed: %w", err)
-		case <-hangup:
-			errs.Print("the demo has nothing to reload")
-		case sig := <-stop:
-			fmt.Fprintf(stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n", sig, o.shutdownTimeout)
-			return drain(srv, stop, o.shutdownTimeout)
-		}
-	}
-}
-
-// openAll opens one endpoint after the other, until one fails.
-func openAll(open openFunc, all []endpoint) (ls []listener, err error) {
-	for _, e := range all {
-		l, err := listen(open, e)
-		if err != nil {
-			return ls, err
-		}
-		ls = append(ls, l)
-	}
-	return ls, nil
-}
-
-// opened is the endpoint that a listener has become: port 0 is another by now.
+// opened returns the endpoint of an open listener, with the port that the
+// system has chosen for port 0.
 func opened(l listener) endpoint {
 	network := "tcp"
 	if l.Addr().Network() == "unix" {
@@ -175,20 +142,6 @@ func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener) error {
 		return err
 	}
 	tokens := demo.Tokens{Bearer: d.Bearer(), JWT: jwt}
-	fmt.Fprintf(w, "%s\n\n%s\n", line, demo.Text(demo.Lines(demoAt(opened(ls[0])), tokens)))
+	fmt.Fprintf(w, "%s\n\n%s\n", line, demo.Text(demo.Commands(demoAt(opened(ls[0])), tokens)))
 	return nil
-}
-
-// openDemo shows the start page.
-func openDemo(ls []listener, errs *log.Logger) {
-	note := func(err error) { errs.Printf("note: cannot open the browser: %v", err) }
-	for _, l := range ls {
-		if url := showURL(l.Addr()); strings.HasPrefix(url, "http:") {
-			if err := startBrowser(url, note); err != nil {
-				note(err)
-			}
-			return
-		}
-	}
-	note(fmt.Errorf("it cannot go to a unix socket"))
 }

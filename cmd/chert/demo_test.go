@@ -35,7 +35,7 @@ func needCurl(t *testing.T) {
 }
 
 // startDemo launches "chert demo" and returns the lines that it prints.
-func startDemo(t *testing.T, args ...string) (*proc, []demo.Line) {
+func startDemo(t *testing.T, args ...string) (*proc, []demo.Command) {
 	t.Helper()
 	p := launch(t, append([]string{"demo"}, args...)...)
 	p.urls = urlPattern.FindAllString(p.line(), -1)
@@ -43,21 +43,21 @@ func startDemo(t *testing.T, args ...string) (*proc, []demo.Line) {
 		t.Fatal("the first line names no address")
 	}
 	var text strings.Builder
-	for range len(demo.Lines(demo.At{}, demo.Tokens{Bearer: "b"})) {
+	for range len(demo.Commands(demo.At{}, demo.Tokens{Bearer: "b"})) {
 		for range 3 { // an empty one before each
 			text.WriteString(p.line())
 		}
 	}
-	return p, parseLines(t, text.String())
+	return p, parseCommands(t, text.String())
 }
 
 var linePattern = regexp.MustCompile(`(?m)^  # (\d{3}): (.*)\n  (.*curl .*)$`)
 
-func parseLines(t *testing.T, text string) (lines []demo.Line) {
+func parseCommands(t *testing.T, text string) (lines []demo.Command) {
 	t.Helper()
 	for _, m := range linePattern.FindAllStringSubmatch(text, -1) {
 		status, _ := strconv.Atoi(m[1])
-		lines = append(lines, demo.Line{Status: status, Shows: m[2], Curl: m[3]})
+		lines = append(lines, demo.Command{Status: status, Shows: m[2], Curl: m[3]})
 	}
 	if len(lines) == 0 {
 		t.Fatalf("no lines in %q", text)
@@ -65,28 +65,28 @@ func parseLines(t *testing.T, text string) (lines []demo.Line) {
 	return lines
 }
 
-// pageLines are those of the start page.
-func pageLines(t *testing.T, page string) (lines []demo.Line) {
+// pageCommands are those of the start page.
+func pageCommands(t *testing.T, page string) (lines []demo.Command) {
 	t.Helper()
 	item := regexp.MustCompile(`(?s)class="status s\d">(\d+)<.*?class="shows">(.*?)</span>.*?<code>(.*?)</code>`)
 	for _, m := range item.FindAllStringSubmatch(page, -1) {
 		status, _ := strconv.Atoi(m[1])
-		lines = append(lines, demo.Line{Status: status, Shows: html.UnescapeString(m[2]), Curl: html.UnescapeString(m[3])})
+		lines = append(lines, demo.Command{Status: status, Shows: html.UnescapeString(m[2]), Curl: html.UnescapeString(m[3])})
 	}
 	return lines
 }
 
 var statusPattern = regexp.MustCompile(`(?m)^HTTP/1\.1 (\d{3}) `)
 
-// tell is the field that an answer has to have.
+// tell is the field that a response with the status must have.
 var tell = map[int]string{
 	http.StatusUnauthorized: "Www-Authenticate: Bearer", http.StatusMethodNotAllowed: "Allow: GET, HEAD, OPTIONS",
 	http.StatusTooManyRequests: "Retry-After: ",
 }
 
-// runLine gives a line to a shell, as it stands, and looks whether the last answer is what it says. before are other
-// lines for the same shell.
-func runLine(t *testing.T, before string, l demo.Line) {
+// runCommand runs a command in a shell and checks the last status against what it promises. before are other lines
+// for the same shell.
+func runCommand(t *testing.T, before string, l demo.Command) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", before+l.Curl)
 	out, err := cmd.Output()
@@ -117,7 +117,7 @@ func TestDemoLines(t *testing.T) {
 	_, page := get(t, newClient(t, ""), p.urls[0])
 
 	for _, status := range []int{200, 401, 404, 405, 413, 429} {
-		if !slices.ContainsFunc(printed, func(l demo.Line) bool { return l.Status == status }) {
+		if !slices.ContainsFunc(printed, func(l demo.Command) bool { return l.Status == status }) {
 			t.Errorf("no line shows %d", status)
 		}
 	}
@@ -127,12 +127,12 @@ func TestDemoLines(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, before string
-		lines        []demo.Line
+		lines        []demo.Command
 		n            int
 	}{
 		{"printed", "", printed, len(printed)},
-		{"help", token + "\n", parseLines(t, help), len(printed) - 1}, // not that with the token of a start
-		{"page", "", pageLines(t, page), len(printed)},
+		{"help", token + "\n", parseCommands(t, help), len(printed) - 1}, // not that with the token of a start
+		{"page", "", pageCommands(t, page), len(printed)},
 	} {
 		if len(tt.lines) != tt.n {
 			t.Errorf("%s: %d lines, want %d", tt.name, len(tt.lines), tt.n)
@@ -140,7 +140,7 @@ func TestDemoLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, l := range tt.lines {
-				runLine(t, tt.before, l)
+				runCommand(t, tt.before, l)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func TestDemoOnSocket(t *testing.T) {
 	sock := filepath.Join(shortDir(t), "it's a socket")
 	_, lines := startDemo(t, "--listen", "unix:"+sock, "--log", "json")
 	for _, l := range lines[:6] {
-		runLine(t, "", l)
+		runCommand(t, "", l)
 	}
 }
 

@@ -93,7 +93,7 @@ func TestDrain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, func() bool { // nobody new is let in
+			until(t, func() bool { // no new connection is accepted
 				c, err := net.Dial("tcp", u.Host)
 				if err == nil {
 					c.Close()
@@ -182,23 +182,23 @@ func TestIgnoredInterruptStaysIgnored(t *testing.T) {
 // A listener that breaks is a failure, and takes the others with it.
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
-	s := &server{srv: &chert.Server{Handler: http.NotFoundHandler()}}
+	s := &service{srv: &chert.Server{Handler: http.NotFoundHandler()}}
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		s.doors = append(s.doors, &door{listener: listener{Listener: l}})
+		s.bindings = append(s.bindings, &binding{listener: listener{Listener: l}})
 	}
-	s.doors[0].Listener.Close()
+	s.bindings[0].Listener.Close()
 	err := s.serveUntil(nil, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "the server failed: ") {
 		t.Errorf("error %v", err)
 	}
-	// Serve may begin only after Close, and then closes its listener itself; either way nobody is let in.
+	// Serve may begin only after Close, and then closes its listener itself; either way no connection is accepted.
 	until(t, func() bool {
-		c, err := net.Dial("tcp", s.doors[1].Addr().String())
+		c, err := net.Dial("tcp", s.bindings[1].Addr().String())
 		if err == nil {
 			c.Close()
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneLine checks an answer of run that is an error: nothing on stdout, and on stderr exactly this line.
+// oneLine checks that run fails: nothing on stdout, and on stderr exactly this line.
 func oneLine(t *testing.T, wantCode int, want string, args ...string) {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, args...)
@@ -59,7 +59,7 @@ func TestUsageErrors(t *testing.T) {
 		"unix:s?mode=0":              "want a mode such as 0660, in octal",
 		"unix:s?mode=4755":           "want a mode such as 0660, in octal",
 		"unix:s?group=":              wantSock,
-		"unix:s?mode=0660&mode=0600": "mode is there twice",
+		"unix:s?mode=0660&mode=0600": "mode is given twice",
 		"unix:@hidden":               "want a path after unix:; abstract sockets are not supported",
 	} {
 		args, want := listen(arg, why)
@@ -78,9 +78,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "a", "--spa", "app.html"},
 			`chert: one folder at most, not 2; the file of --spa is given as --spa=FILE` + seeServe},
 		{[]string{"serve", "-l", "127.0.0.1:8080", "-l", "unix:s", "-l", "127.0.0.1:8080"},
-			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: it is there already` + seeServe},
+			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: it is given already` + seeServe},
 		{[]string{"serve", "-l", "unix:s", "-l", "unix:s"},
-			`chert: invalid argument "unix:s" for "-l, --listen" flag: it is there already` + seeServe},
+			`chert: invalid argument "unix:s" for "-l, --listen" flag: it is given already` + seeServe},
 		{[]string{"serve", "--log", "xml"},
 			`chert: invalid argument "xml" for "--log" flag: want off, common, combined, vhost, text or json` + seeServe},
 		{[]string{"serve", "--quiet", "--log", "text"},
@@ -90,13 +90,13 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--shutdown-timeout", "5"},
 			`chert: invalid argument "5" for "--shutdown-timeout" flag: wants a time such as 5s, 100ms or 1m30s` + seeServe},
 		{[]string{"serve", "-l", "unix:s", "-l", "unix:s?mode=0660"},
-			`chert: invalid argument "unix:s?mode=0660" for "-l, --listen" flag: it is there already` + seeServe},
+			`chert: invalid argument "unix:s?mode=0660" for "-l, --listen" flag: it is given already` + seeServe},
 		{[]string{"serve", "-l", "8080", "-l", "127.0.0.1:8080"},
-			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: it is there already` + seeServe},
+			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: it is given already` + seeServe},
 		{[]string{"serve", "-l", ":8080", "-l", "127.0.0.1:8080"},
-			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: :8080 has it already, with every address of this machine` + seeServe},
+			`chert: invalid argument "127.0.0.1:8080" for "-l, --listen" flag: :8080 includes it already, as every address of this machine` + seeServe},
 		{[]string{"serve", "-l", "[::1]:80", "-l", "0.0.0.0:80"},
-			`chert: invalid argument "0.0.0.0:80" for "-l, --listen" flag: it is every address of this machine, and [::1]:80 is there already` + seeServe},
+			`chert: invalid argument "0.0.0.0:80" for "-l, --listen" flag: it is every address of this machine, and [::1]:80 is given already` + seeServe},
 		{[]string{"serve", "--open=maybe"},
 			`chert: invalid argument "maybe" for "--open" flag: wants no value, or true or false` + seeServe},
 		{[]string{"serve", "--tls"}, `chert: unknown flag: --tls: chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)` + seeServe},
@@ -153,7 +153,7 @@ func TestFolderErrors(t *testing.T) {
 	oneLine(t, exitFailure, `chert: no such folder: "8000"; for the port: --listen :8000`, "serve", "8000")
 	oneLine(t, exitFailure, `chert: no such folder: "`+missing+`"; the file of --spa comes after an equals sign: --spa=FILE`,
 		"serve", "--spa", missing)
-	// As a script's unset variable gives it. It must not mean the current folder.
+	// As from a script's unset variable. It must not mean the current folder.
 	oneLine(t, exitFailure, `chert: no such folder: ""; give one that exists, as in "chert serve DIR"`, "serve", "")
 	oneLine(t, exitFailure,
 		`chert: "`+file+`" is not a folder; give the folder that holds it, as in "chert serve DIR"`, "serve", file)
@@ -188,7 +188,7 @@ func TestPortTakenByChert(t *testing.T) {
 }
 
 // What was opened before the failure is closed, and its socket file removed.
-func TestOpenDoorsAllOrNothing(t *testing.T) {
+func TestBindAllOrNothing(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,8 +196,8 @@ func TestOpenDoorsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := &server{srv: new(chert.Server)}
-	_, err = s.openDoors([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
+	s := &service{srv: new(chert.Server)}
+	_, err = s.bind([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
 	if !isAddrInUseLine(err) {
 		t.Fatalf("error %v", err)
 	}

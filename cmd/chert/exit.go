@@ -10,20 +10,20 @@ import (
 // The exit codes of every command.
 const (
 	exitOK      = 0
-	exitFailure = 1 // the world said no: a port taken, a folder missing, requests cut off
+	exitFailure = 1 // the environment prevented it: a port in use, a folder missing, requests cut off
 	exitUsage   = 2 // the command line was wrong
 )
 
-// failure marks an error that the command line did not cause. Every other error that reaches report is one of usage,
-// because cobra's own errors are and cannot be told apart by type.
+// failure marks an error that the command line did not cause. Every other error that reaches report is a usage error,
+// because cobra's own errors are and cannot be distinguished by type.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// errSaid stands for errors that are printed already.
+// errSaid stands for errors that have been printed already.
 var errSaid = errors.New("there are errors")
 
-// report prints err as one line and returns the exit code it stands for. command is what --help should be asked of.
+// report prints err as one line and returns its exit code. command is the command whose --help it recommends.
 func report(stderr io.Writer, command string, err error) int {
 	if err == nil {
 		return exitOK
@@ -39,8 +39,8 @@ func report(stderr io.Writer, command string, err error) int {
 	return exitUsage
 }
 
-// quote shows a path in a message. It leaves backslashes alone, which %q would double on Windows, but never lets
-// control characters in a name reach the terminal.
+// quote quotes a path for a message. It does not double backslashes, as %q would on Windows, but never lets control
+// characters in a name reach the terminal.
 func quote(path string) string {
 	if strconv.CanBackquote(path) {
 		return `"` + path + `"`

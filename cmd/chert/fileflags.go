@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fileFlags are the flags that say how a folder is served. Without any, it is served as static.Options' zero value
-// says, and folders without an index are listed.
+// fileFlags are the flags that determine how a folder is served. Without any, it is served with the zero value of
+// static.Options, and folders without an index are listed.
 type fileFlags struct {
 	index           indexFlag
 	noListing       bool
@@ -44,19 +44,19 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	}
 	f.compressMax, f.cache, f.cacheFileSize = sizeFlag{n: 8 << 20}, sizeFlag{n: 64 << 20, zero: true}, sizeFlag{n: 16 << 10}
 
-	add(&f.index, "index", "the file that stands for a folder; may be repeated, the first found is taken; \"\" for none")
+	add(&f.index, "index", "the file served for a folder; may be repeated, the first that exists is used; \"\" for none")
 	addBool(&f.noListing, "no-listing", "do not list folders that have no index")
 	addBool(&f.dotfiles, "dotfiles", "serve files and folders whose names begin with a dot, which are hidden otherwise")
-	add(&f.spa, "spa", "answer browsers with this file where there is none, for single-page apps; alone: "+defaultSPA)
+	add(&f.spa, "spa", "send browsers this file where there is none, for single-page apps; alone: "+defaultSPA)
 	cmd.Flags().Lookup("spa").NoOptDefVal = defaultSPA
-	add(&f.notFound, "not-found", "the page for what is not there")
+	add(&f.notFound, "not-found", "the page for 404")
 	add((*headerFlag)(&f.rules), "header", "set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
 		"no VALUE removes it; may be repeated")
 	add((*cacheControlFlag)(&f.rules), "cache-control", "set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
-	addBool(&f.immutable, "immutable", "let browsers keep files with a hash in their name, as app.3f9ac21b.js, for ever")
+	addBool(&f.immutable, "immutable", "let browsers cache files with a hash in their name, such as app.3f9ac21b.js,\nwithout revalidation")
 	addBool(&f.noPrecompressed, "no-precompressed", "do not look for FILE.br, FILE.zst and FILE.gz")
 	addBool(&f.noCompression, "no-compression", "do not compress anything")
-	add(&f.compressMax, "compress-max", "the largest file that is compressed when it is asked for")
+	add(&f.compressMax, "compress-max", "the largest file that is compressed on request")
 	add(&f.cache, "cache", "memory for small files; 0 for none")
 	add(&f.cacheFileSize, "cache-file-size", "the largest file that is kept in memory")
 	add(&f.openFiles, "open-files", "how many larger files are kept open")
@@ -66,8 +66,8 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// seen notes what the values do not tell, once the command line is read, and returns the flags of these that were
-// given.
+// seen records what the values do not show, once the command line is parsed, and returns those of these flags that
+// were given.
 func (f *fileFlags) seen(given func(flag string) bool) (all []string) {
 	for _, name := range f.names {
 		if given(name) {
@@ -113,7 +113,7 @@ func (f *indexFlag) Set(s string) error {
 	return nil
 }
 
-// innerFile is a path of a file in the folder.
+// innerFile is the path of a file in the folder.
 type innerFile string
 
 func (f *innerFile) String() string { return string(*f) }
@@ -171,7 +171,7 @@ func (f *countFlag) Set(s string) error {
 	return nil
 }
 
-// headerFlag adds the rules of --header. A rule of either flag that comes later wins.
+// headerFlag adds the rules of --header. The last rule of either flag wins.
 type headerFlag []static.Rule
 
 func (f *headerFlag) String() string { return "" }
@@ -201,7 +201,8 @@ func (f *cacheControlFlag) String() string { return "" }
 
 func (f *cacheControlFlag) Type() string { return "rule" }
 
-// directives are what a value may begin with (RFC 9111 section 5.2.2, RFC 5861, RFC 8246); it is no pattern then.
+// directives are the directives that a value may begin with (RFC 9111 section 5.2.2, RFC 5861, RFC 8246); it has no
+// pattern then.
 var directives = map[string]bool{
 	"max-age": true, "s-maxage": true, "no-cache": true, "no-store": true, "no-transform": true, "private": true, "public": true,
 	"must-revalidate": true, "must-understand": true, "proxy-revalidate": true, "immutable": true,

@@ -15,7 +15,7 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// reply is what of an answer the flags change.
+// reply has the parts of a response that the flags change.
 type reply struct {
 	status int
 	body   string

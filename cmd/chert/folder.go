@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// What can be wrong with a folder.
+// The reasons not to serve a folder.
 var (
 	errNoFolder   = errors.New("no such folder")
 	errNotAFolder = errors.New("this is not a folder")
 	errForbidden  = errors.New("no permission to read the folder")
 )
 
-// checkFolder finds what keeps dir from being served.
+// checkFolder reports why dir cannot be served.
 func checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -24,7 +24,8 @@ func checkFolder(dir string) error {
 	if err == nil {
 		var root *os.Root
 		if root, err = os.OpenRoot(dir); err == nil {
-			// Opening needs leave to read the folder's list; finding a file in it needs leave to search it as well.
+			// Opening requires permission to read the folder's list; finding a file in it also requires permission to
+			// search it.
 			_, err = root.Stat(".")
 			root.Close()
 		}
@@ -40,7 +41,7 @@ func checkFolder(dir string) error {
 	return fmt.Errorf("cannot open the folder %s: %w", quote(dir), cause(err))
 }
 
-// explainFolder is checkFolder for the command line: it says what to do.
+// explainFolder is checkFolder for the command line: its errors suggest a remedy.
 func (o *serveOptions) explainFolder() error {
 	err := checkFolder(o.dir)
 	switch {
@@ -55,12 +56,12 @@ func (o *serveOptions) explainFolder() error {
 	case errors.Is(err, errNoFolder):
 		return fmt.Errorf("%w; give one that exists, as in \"chert serve DIR\"", err)
 	case errors.Is(err, errForbidden):
-		return fmt.Errorf("%w; change its permissions or run chert as a user who may", err)
+		return fmt.Errorf("%w; change its permissions or run chert as a user with permission", err)
 	}
 	return err
 }
 
-// isPort reports whether s is what other servers take for a port where chert takes a folder.
+// isPort reports whether s is what other servers take as a port where chert takes a folder.
 func isPort(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 16)
 	return err == nil

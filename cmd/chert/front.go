@@ -9,36 +9,37 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
 
-// front is the server's handler for as long as it runs. It counts, and hands requests to the generation of the moment,
-// which reload replaces. It is as direct as what it stands before: on the direct way it allocates nothing.
+// front is the server's handler for as long as it runs. It counts, and passes requests to the current generation,
+// which a reload replaces. It supports the direct way, and allocates nothing there.
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
-	lines *lines // where generations log to; may be nil if none does
+	log   *middleware.LineWriter // of the generations; nil if none logs
 
 	mu   sync.Mutex
 	old  map[*generation]struct{} // replaced, and not closed yet
 	past static.Stats             // of those that are closed
 }
 
-// generation is what a configuration says, ready to serve. It is immutable but for its counts of users.
+// generation is a configuration that is ready to serve. It is immutable except for its counts of users.
 type generation struct {
-	handler http.Handler   // with the log before it
+	handler http.Handler   // the log included
 	direct  direct.Handler // handler, or nil if it has no direct way
 	files   []*static.Handler
-	limits  io.Closer             // the store that it shares with others; nil if there is none
-	access  *middleware.AccessLog // to front.lines; nil for none
+	limits  io.Closer             // the shared store; nil if there is none
+	access  *middleware.AccessLog // to front.log; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
 	}
 }
 
-// newGeneration makes one whose requests are logged by access, if that is not nil.
+// newGeneration makes a generation whose requests are logged by access, if that is not nil.
 func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*static.Handler) *generation {
 	if access != nil {
 		h = access.Wrap(h)
@@ -48,26 +49,25 @@ func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*stati
 	return g
 }
 
-// shards is how many counters there are of what every request counts. Connections are spread over them, so that
-// loops seldom write to the same line of memory.
+// shards is the number of copies of each counter. Connections are spread over them, so that loops seldom write to the
+// same cache line.
 const shards = 16
 
-// shardOf spreads by the last digits of the peer's port. A peer on a unix socket has none.
+// shardOf uses the last digits of the peer's port. A peer on a unix socket has none.
 func shardOf(remote string) int {
 	n := 0
 	for i := max(0, len(remote)-3); i < len(remote); i++ {
 		n = n*10 + int(remote[i]&15)
 	}
-	return n >> 1 % shards // a kernel may give out even ports only
+	return n >> 1 % shards // some kernels assign only even ports
 }
 
-// enter makes the caller a user of the generation of the moment; it must leave with the same shard.
+// enter makes the caller a user of the current generation; it must leave with the same shard.
 func (f *front) enter(shard int) *generation {
 	for {
 		g := f.now.Load()
 		g.users[shard].n.Add(1)
-		// Counted and still the one of the moment: whoever replaces it from now on will see the user. Else it may
-		// be closed already.
+		// Counted, and still current: a later replacement will see the user. Otherwise it may be closed already.
 		if f.now.Load() == g {
 			return g
 		}
@@ -77,8 +77,8 @@ func (f *front) enter(shard int) *generation {
 
 func (g *generation) leave(shard int) { g.users[shard].n.Add(-1) }
 
-// idle reports whether a generation that was replaced has no user any more. Who enters too late is counted for a
-// moment and leaves; a shard that was 0 once is done with.
+// idle reports whether a generation that was replaced has no user any more. A request that enters too late is counted
+// only for a moment and then leaves, so a shard that was 0 once needs no second check.
 func (g *generation) idle() bool {
 	for i := range g.users {
 		if g.users[i].n.Load() != 0 {
@@ -90,20 +90,20 @@ func (g *generation) idle() bool {
 
 // ServeDirect implements direct.Handler.
 func (f *front) ServeDirect(x *direct.Exchange) bool {
-	shard := shardOf(x.RemoteAddr)
+	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
-	// The log may have to wait: on the plain way only.
-	start, path := x.Now(), view(x.Path) // now: the handler may change it
-	if g.direct == nil || g.access != nil && f.lines.full() || !g.direct.ServeDirect(x) {
+	// The log may block: on the plain way only.
+	start, path := x.Wire().Now(), view(x.Path()) // now: the handler may change it
+	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
-	x.Watch(f.tally.watch(shard, x.Method, path, start))
+	x.Wire().Watch(f.tally.watch(shard, x.Method(), path, start))
 	return true
 }
 
-// refused is chert.Server's Refused.
-func (f *front) refused(r direct.Refusal) {
+// refused is the server's Refused.
+func (f *front) refused(r wire.Refusal) {
 	if access := f.now.Load().access; access != nil {
 		access.Refused(r)
 	}
@@ -114,17 +114,17 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shard := shardOf(r.RemoteAddr)
 	g := f.enter(shard)
 	defer g.leave(shard)
-	c := f.tally.watch(shard, r.Method, r.URL.Path, direct.Clock())
-	if !direct.Watch(w, c) { // not chert's server
-		defer c.Sent(direct.Delivery{})
+	c := f.tally.watch(shard, r.Method, r.URL.Path, wire.Clock())
+	if !wire.Watch(w, c) { // not chert's server
+		defer c.Sent(wire.Delivery{})
 	}
 	g.handler.ServeHTTP(w, r)
 }
 
-// view is b as a string, without a copy.
+// view returns b as a string, without a copy.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// replace makes g the generation of the moment. That before it is closed when its last request is done.
+// replace makes g the current generation. The previous one is closed when its last request is done.
 func (f *front) replace(g *generation) {
 	old := f.now.Swap(g)
 	if old == nil {
@@ -139,9 +139,9 @@ func (f *front) replace(g *generation) {
 	go f.retire(old)
 }
 
-// A generation that was replaced is looked at so often, from firstLook on less and less. After mostLooks it is closed
-// all the same, lest a slow download keep a whole cache in memory: static.Handler finishes the answers it has begun,
-// and who entered before has been begun by then.
+// A generation that was replaced is checked after firstLook, then less and less often. After mostLooks it is closed
+// all the same, so that a slow download does not keep a whole cache in memory: static.Handler finishes the responses
+// that it has begun, and by then it has begun all of them.
 const (
 	firstLook = 5 * time.Millisecond
 	mostLooks = 10 * time.Second
@@ -167,7 +167,7 @@ func (g *generation) close() {
 	}
 }
 
-// cache sums up all generations.
+// cache returns the sum over all generations.
 func (f *front) cache() (s static.Stats) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

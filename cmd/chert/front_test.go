@@ -14,6 +14,7 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/static"
 )
 
@@ -21,9 +22,9 @@ import (
 func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok bool) {
 	path, query, _ := strings.Cut(target, "?")
 	x = new(direct.Exchange)
-	x.Reset(direct.Request{
+	x.Wire().Reset(wire.Request{
 		Method: method, Target: []byte(target), Path: []byte(path), RawQuery: []byte(query), Host: []byte(host),
-		RemoteAddr: "192.0.2.1:1234", Fields: direct.FieldsOf(nil),
+		RemoteAddr: "192.0.2.1:1234", Fields: wire.FieldsOf(nil),
 	})
 	if ok = h.ServeDirect(x); ok {
 		sent(x)
@@ -31,25 +32,25 @@ func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok 
 	return x, ok
 }
 
-// sent tells who watches the answer, as a server does.
+// sent notifies the watcher of the response, as a server does.
 func sent(x *direct.Exchange) {
-	status := x.Status()
-	d := direct.Delivery{Status: status, Body: x.Size(), Complete: true}
-	if x.Method == "HEAD" || status == 304 {
+	status := x.Wire().Status()
+	d := wire.Delivery{Status: status, Body: x.Wire().Size(), Complete: true}
+	if x.Method() == "HEAD" || status == 304 {
 		d.Body = 0
 	}
-	if w := x.TakeWatcher(); w != nil {
+	if w := x.Wire().TakeWatcher(); w != nil {
 		w.Sent(d)
 	}
 }
 
-// watched is a recorder that tells what becomes of an answer.
+// watched is a recorder that notifies watchers of the delivery.
 type watched struct {
 	*httptest.ResponseRecorder
-	watcher direct.Watcher
+	watcher wire.Watcher
 }
 
-func (w *watched) Watch(watcher direct.Watcher) bool {
+func (w *watched) Watch(watcher wire.Watcher) bool {
 	w.watcher = watcher
 	return true
 }
@@ -58,7 +59,7 @@ func (w *watched) Watch(watcher direct.Watcher) bool {
 func askPlain(h http.Handler, r *http.Request) {
 	w := &watched{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(w, r)
-	d := direct.Delivery{Status: w.Code, Body: int64(w.Body.Len()), Complete: true}
+	d := wire.Delivery{Status: w.Code, Body: int64(w.Body.Len()), Complete: true}
 	if r.Method == "HEAD" {
 		d.Body = 0
 	}
@@ -76,9 +77,9 @@ func TestFrontAllocates(t *testing.T) {
 	f.replace(newGeneration(s, nil))
 	var x direct.Exchange
 	for _, host := range []string{"example.com:80", "WWW.example.org", "unknown"} {
-		req := direct.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte(host), RemoteAddr: "192.0.2.1:1234"}
+		req := wire.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte(host), RemoteAddr: "192.0.2.1:1234"}
 		if n := testing.AllocsPerRun(100, func() {
-			x.Reset(req)
+			x.Wire().Reset(req)
 			if !f.ServeDirect(&x) {
 				t.Error("not direct")
 			}
@@ -92,7 +93,7 @@ func TestFrontAllocates(t *testing.T) {
 func TestFrontCounts(t *testing.T) {
 	t.Parallel()
 	mux := direct.HandlerFunc(func(x *direct.Exchange) {
-		switch string(x.Path) {
+		switch string(x.Path()) {
 		case "/404":
 			x.SetStatus(404)
 		case "/503":
@@ -108,7 +109,7 @@ func TestFrontCounts(t *testing.T) {
 		{"GET", "/"}, {"HEAD", "/"}, {"GET", "/404"}, {"GET", "/503"}, {"GET", "/304"},
 	} {
 		if _, ok := ask(f, r.method, "x", r.path); !ok {
-			t.Errorf("%v was not answered", r)
+			t.Errorf("%v got no response", r)
 		}
 		askPlain(f, httptest.NewRequest(r.method, r.path, nil))
 	}
@@ -151,11 +152,11 @@ func TestFrontPlain(t *testing.T) {
 	f := &front{}
 	f.replace(newGeneration(http.NotFoundHandler(), nil))
 	if _, ok := ask(f, "GET", "x", "/"); ok {
-		t.Error("a plain handler answered directly")
+		t.Error("a plain handler responded directly")
 	}
 	f.replace(newGeneration(declining{}, nil))
 	if _, ok := ask(f, "GET", "x", "/"); ok {
-		t.Error("who declines answered directly")
+		t.Error("a handler that declines responded directly")
 	}
 	askPlain(f, httptest.NewRequest("GET", "/", nil))
 	if got := f.tally.summary(0, static.Stats{}, 0); !strings.HasPrefix(got, "chert: 1 request and 5B ") {
@@ -173,13 +174,13 @@ func (declining) ServeHTTP(w http.ResponseWriter, _ *http.Request) { io.WriteStr
 func TestFrontLogsDirect(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	l := newLines(&out)
-	f := &front{lines: l}
+	l := newLog(&out)
+	f := &front{log: l}
 	f.replace(newGeneration(direct.NewResponse(404, nil, []byte("none")), logJSON.access(l)))
 	if _, ok := ask(f, "GET", "x", "/a b?secret"); !ok {
 		t.Error("not direct")
 	}
-	l.close()
+	l.Close()
 	line, err := parseJSON(out.String())
 	if err != nil {
 		t.Fatal(err)
@@ -205,12 +206,13 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// While nobody reads the log, no request is answered on the direct way, no memory is filled, and no line is lost.
-func TestLinesWait(t *testing.T) {
+// While the log's reader is stuck, no request is answered on the direct way, memory does not grow, and no line is
+// lost.
+func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
-	l := newLines(g)
-	f := &front{lines: l}
+	l := newLog(g)
+	f := &front{log: l}
 	f.replace(newGeneration(direct.NewResponse(200, nil, nil), logText.access(l)))
 	n := 0
 	until(t, func() bool {
@@ -227,7 +229,7 @@ func TestLinesWait(t *testing.T) {
 	}()
 	close(g.open)
 	<-done
-	l.close()
+	l.Close()
 	if got := strings.Count(g.buf.String(), "\n"); got != n+1 {
 		t.Errorf("%d lines of %d requests", got, n+1)
 	}
@@ -254,7 +256,7 @@ func (c *closing) ServeDirect(x *direct.Exchange) bool {
 
 func (c *closing) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.ServeDirect(nil) }
 
-// A generation is not closed while somebody uses it, however often it is replaced.
+// A generation is not closed while a request uses it, however often it is replaced.
 func TestReplaceUnderLoad(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64
@@ -321,8 +323,8 @@ func TestSitesByHost(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host = host
 		s.ServeHTTP(rec, r)
-		if !ok || x.Status() != want || rec.Code != want {
-			t.Errorf("%q: direct %d, plain %d, want %d", host, x.Status(), rec.Code, want)
+		if !ok || x.Wire().Status() != want || rec.Code != want {
+			t.Errorf("%q: direct %d, plain %d, want %d", host, x.Wire().Status(), rec.Code, want)
 		}
 	}
 }
@@ -351,8 +353,8 @@ func TestRedirect(t *testing.T) {
 		if tt.want == "" {
 			want = 421
 		}
-		if got := x.GetField("Location"); !ok || x.Status() != want || got != tt.want {
-			t.Errorf("%s of %q %q: %d %q, want %q", tt.to, tt.host, tt.target, x.Status(), got, tt.want)
+		if got := x.Wire().GetHeader("Location"); !ok || x.Wire().Status() != want || got != tt.want {
+			t.Errorf("%s of %q %q: %d %q, want %q", tt.to, tt.host, tt.target, x.Wire().Status(), got, tt.want)
 		}
 	}
 	// The absolute form reaches the plain way only.
@@ -380,7 +382,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// What front and sites add to a direct answer.
+// What front and sites add to a direct response.
 func BenchmarkFront(b *testing.B) {
 	page := direct.NewResponse(200, nil, []byte("page"))
 	s := &sites{}
@@ -393,9 +395,9 @@ func BenchmarkFront(b *testing.B) {
 			var port atomic.Int64
 			b.RunParallel(func(pb *testing.PB) {
 				var x direct.Exchange
-				req := direct.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte("example.com:8080")}
+				req := wire.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), Host: []byte("example.com:8080")}
 				req.RemoteAddr = fmt.Sprint("192.0.2.1:", 1000+2*port.Add(1))
-				x.Reset(req)
+				x.Wire().Reset(req)
 				for pb.Next() {
 					h.ServeDirect(&x)
 					sent(&x)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// defaultListen is reachable from this machine only. Whoever tries chert for the first time opens a browser beside it;
-// to open a folder to the network should be somebody's decision.
+// defaultListen is reachable from this machine only. The first use is with a browser on the same machine; opening a
+// folder to the network should be an explicit decision.
 var defaultListen = endpoint{network: "tcp", address: "127.0.0.1:8080"}
 
 // endpoint is one value of --listen, checked.
@@ -29,10 +29,10 @@ func (e endpoint) String() string {
 	return e.address
 }
 
-// same reports whether both are one address, which cannot be opened twice.
+// same reports whether both are the same address, which cannot be opened twice.
 func (e endpoint) same(o endpoint) bool { return e.network == o.network && e.address == o.address }
 
-// port is that of a TCP endpoint, "" if it has none of its own choice.
+// port returns the port of a TCP endpoint, "" if the system chooses it.
 func (e endpoint) port() string {
 	_, port, err := net.SplitHostPort(e.address)
 	if e.network != "tcp" || err != nil || port == "0" {
@@ -41,16 +41,17 @@ func (e endpoint) port() string {
 	return port
 }
 
-// errListen is the form of an endpoint.
+// errListen describes the form of an endpoint.
 var errListen = errors.New("want host:port, :port, a port or unix:/path")
 
-// parseEndpoint checks the form only; whether the host exists and the port is free is known when it is opened.
+// parseEndpoint checks the form only; whether the host exists and the port is free is known when the endpoint is
+// opened.
 func parseEndpoint(s string) (endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return parseSocket(path)
 	}
 	bare := isPort(s)
-	if bare { // nothing was said about the network
+	if bare { // no host was given
 		s = net.JoinHostPort("127.0.0.1", s)
 	}
 	_, port, err := net.SplitHostPort(s)
@@ -77,7 +78,7 @@ func (e *endpoints) String() string {
 	return strings.Join(all, ",")
 }
 
-// Type is the word that stands for the value in the help.
+// Type is the name of the value in the help.
 func (e *endpoints) Type() string { return "address" }
 
 func (e *endpoints) Set(s string) error {
@@ -94,36 +95,36 @@ func (e *endpoints) Set(s string) error {
 	return nil
 }
 
-// clash says why both cannot be opened.
+// clash explains why both cannot be opened.
 func (e endpoint) clash(other endpoint) error {
 	switch {
 	case e.network != other.network:
 		return nil
 	case e.network == "tcp" && (e.port() == "" || e.port() != other.port()):
-		return nil // a port that the system chooses is another one each time
+		return nil // a port that the system chooses is different each time
 	case e.same(other):
-		return errors.New("it is there already")
+		return errors.New("it is given already")
 	case other.all():
-		return fmt.Errorf("%s has it already, with every address of this machine", other)
+		return fmt.Errorf("%s includes it already, as every address of this machine", other)
 	case e.all():
-		return fmt.Errorf("it is every address of this machine, and %s is there already", other)
+		return fmt.Errorf("it is every address of this machine, and %s is given already", other)
 	}
 	return nil
 }
 
-// all reports whether e is every address of this machine. Those of IPv4 and of IPv6 are taken for one: chert opens
-// neither beside the other.
+// all reports whether e is every address of this machine. Those of IPv4 and of IPv6 count as one: chert opens neither
+// beside the other.
 func (e endpoint) all() bool {
 	host, _, _ := net.SplitHostPort(e.address)
 	return e.network == "tcp" && (host == "" || host == "0.0.0.0" || host == "::")
 }
 
-// openFunc opens a listener; it is chert.Server.Listen. It must fail if anybody listens there, even another chert whose
-// sockets could share the port.
+// openFunc opens a listener; it is chert.Server.Listen. It must fail if another process listens there, even another
+// chert whose sockets could share the port.
 type openFunc func(network, address string) (net.Listener, error)
 
-// listener is an open endpoint. The server is given the Listener inside, because it treats its own kind better than
-// one it does not know.
+// listener is an open endpoint. The server receives the Listener inside, because it supports its own type better than
+// an unknown one.
 type listener struct {
 	net.Listener
 	file *socketFile // nil if it has none
@@ -148,7 +149,7 @@ func listen(open openFunc, e endpoint) (listener, error) {
 	return listener{Listener: l}, nil
 }
 
-// explainTCP turns an error of the system into a line that says what to do.
+// explainTCP turns a system error into a line that suggests a remedy.
 func explainTCP(e endpoint, err error) error {
 	host, port, _ := net.SplitHostPort(e.address)
 	n, _ := strconv.Atoi(port)
@@ -171,7 +172,7 @@ func explainTCP(e endpoint, err error) error {
 	return fmt.Errorf("cannot listen on %s: %w", e, err)
 }
 
-// otherPort proposes a port near n. It may be taken as well; then its own message proposes the next.
+// otherPort suggests a port near n. It may be in use as well; then its own message suggests the next.
 func otherPort(n int) int {
 	if n < 65535 {
 		return n + 1
@@ -179,7 +180,7 @@ func otherPort(n int) int {
 	return n - 1
 }
 
-// showURL is what to type into a browser to reach addr, or the socket's path in the form of --listen.
+// showURL returns the URL at which a browser reaches addr, or the socket's path in the form of --listen.
 func showURL(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -187,7 +188,7 @@ func showURL(addr net.Addr) string {
 	}
 	host := tcp.IP.String()
 	if len(tcp.IP) == 0 || tcp.IP.IsUnspecified() {
-		host = "localhost" // 0.0.0.0 and [::] are nowhere to go to
+		host = "localhost" // 0.0.0.0 and [::] are no destinations
 	} else if tcp.Zone != "" {
 		host += "%" + tcp.Zone
 	}
@@ -195,7 +196,7 @@ func showURL(addr net.Addr) string {
 	return u.String()
 }
 
-// networkLine names the URLs by which others in the network reach listeners that are open to it: a line after the
+// networkLine lists the URLs at which other machines reach listeners that are open to the network: a line after the
 // start line, "" if there are none. interfaces is net.InterfaceAddrs.
 func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 	var urls []string
@@ -206,7 +207,7 @@ func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 		}
 		addrs, err := interfaces()
 		if err != nil {
-			continue // a convenience, no more
+			continue // it is only a convenience
 		}
 		for _, ip := range reachable(addrs) {
 			urls = append(urls, showURL(&net.TCPAddr{IP: ip, Port: tcp.Port}))
@@ -218,10 +219,10 @@ func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 	return "\nchert: in the network: " + strings.Join(urls, " and ")
 }
 
-// mostShown is how many addresses of a machine are named. One that runs containers has many.
+// mostShown is how many addresses of a machine are listed. One that runs containers has many.
 const mostShown = 4
 
-// reachable picks the addresses that others may know: those of IPv4 or, where there is none, of IPv6.
+// reachable selects the addresses for other machines: those of IPv4 or, if there are none, of IPv6.
 func reachable(addrs []net.Addr) []net.IP {
 	var four, six []net.IP
 	for _, a := range addrs {

@@ -54,7 +54,7 @@ func TestBarePort(t *testing.T) {
 	}
 }
 
-// Platforms that give a port connect from outside.
+// Platforms that set a port connect from outside.
 func TestPortOfEnvironment(t *testing.T) {
 	given := runFlags{listen: endpoints{{network: "tcp", address: "127.0.0.1:1"}}}
 	for port, want := range map[string]endpoint{

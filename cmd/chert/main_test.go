@@ -193,7 +193,7 @@ func newClient(t *testing.T, socket string) *http.Client {
 	return &http.Client{Transport: tr, Timeout: patience}
 }
 
-// send sends a request, whose URL is base and path, and reads the answer whole.
+// send sends a request, whose URL is base and path, and reads the whole response.
 func send(t *testing.T, c *http.Client, base, path, host string, head http.Header) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
@@ -223,7 +223,7 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 	return r.status, r.body
 }
 
-// inProcess calls run without a process of its own. It is for what ends by itself: nothing can stop it.
+// inProcess calls run in this process. It is for commands that end by themselves: nothing can stop them.
 func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -258,7 +258,7 @@ func write(t *testing.T, path, body string) {
 	}
 }
 
-// shortDir is for socket files, whose paths must be short, and for what other users have to reach.
+// shortDir is for socket files, whose paths must be short, and for files that other users must reach.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chert")

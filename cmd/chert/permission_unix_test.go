@@ -17,8 +17,8 @@ import (
 
 const nobody = 65534
 
-// unprivileged runs chert, as nobody if the test runs as root, whom permissions do not stop, and expects a failure
-// with this line.
+// unprivileged runs chert, as the user nobody if the test runs as root, whom permissions do not stop, and expects a
+// failure with this line.
 func unprivileged(t *testing.T, want string, args ...string) {
 	t.Helper()
 	cmd := command(t, args...)
@@ -57,14 +57,14 @@ func TestFolderPermission(t *testing.T) {
 				t.Fatal(err)
 			}
 			unprivileged(t, `chert: no permission to read the folder "`+dir+
-				`"; change its permissions or run chert as a user who may`, "serve", dir, "--listen", "127.0.0.1:0")
+				`"; change its permissions or run chert as a user with permission`, "serve", dir, "--listen", "127.0.0.1:0")
 		})
 	}
 }
 
 func TestPortPermission(t *testing.T) {
 	t.Parallel()
-	// Containers often open all ports to everybody.
+	// Containers often permit all ports.
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 	if first, _ := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && first <= 1 {
 		t.Skip("every port is open to every user here")

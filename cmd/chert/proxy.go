@@ -12,14 +12,15 @@ type proxiesFlag struct{ config.Proxies }
 
 func (f *proxiesFlag) Set(s string) error { return f.Add(s) }
 
-// Type is the word that stands for the value in the help.
+// Type is the name of the value in the help.
 func (f *proxiesFlag) Type() string { return "cidr" }
 
-// behind makes h see, as the address of a request, that of the client for which trusted proxies ask. The log, which is
-// outside of it, sees it too: a request keeps it.
+// behind sets the address of a request, for h, to that of the client that trusted proxies report. The log, which is
+// outside of it, sees it too: the request keeps it.
 func behind(h http.Handler, p config.Proxies) http.Handler {
 	if len(p.Prefixes) == 0 && !p.Unix {
 		return h
 	}
-	return middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix})(h)
+	// config.Proxies.Add refuses the prefixes that RealIP would.
+	return middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix}))(h)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,10 +30,10 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 	all := cmd.Flags()
 	all.Var(&f.rates, "rate-limit", "the request rate of a client address: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
 	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
-	all.Var(&f.failure, "rate-failure", "while the store is away: local (each process limits by itself), open or closed")
+	all.Var(&f.failure, "rate-failure", "while the store is unavailable: local (each process limits by itself), open or closed")
 	f.timeout, f.instances = defaultRateTimeout, 1
 	all.Var((*durationFlag)(&f.timeout), "rate-timeout", "how long a request waits for the store")
-	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; each has its part of the limits for 'local'")
+	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; with 'local' each admits its part of the limits")
 
 	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rate-limit", "rate-store", "rate-timeout", "rate-instances"} {
@@ -43,7 +43,7 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 
 const defaultRateTimeout = 100 * time.Millisecond
 
-// over puts what was given on the command line over what the file says.
+// over returns r with the values of the command line, which override the file.
 func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (config.RateLimit, error) {
 	if given("rate-limit") {
 		r.Rates = f.rates
@@ -62,9 +62,9 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	}
 	switch {
 	case r.Store != "" && r.Rates == nil:
-		return r, errors.New("--rate-store without --rate-limit limits nothing")
+		return r, errors.New("--rate-store has no effect without --rate-limit")
 	case r.Store == "" && (given("rate-failure") || given("rate-timeout") || given("rate-instances")):
-		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances are for --rate-store, and there is none")
+		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances require --rate-store")
 	case given("rate-timeout") && r.Timeout < config.LeastRateTimeout:
 		return r, fmt.Errorf("--rate-timeout wants %v at least", config.LeastRateTimeout)
 	case given("rate-instances") && (r.Instances < 1 || r.Instances > config.MaxInstances):
@@ -75,7 +75,7 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 
 // limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
 // buckets by it. The closer may be nil.
-func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (http.Handler, io.Closer, error) {
+func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil
 	}
@@ -95,16 +95,19 @@ func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs 
 		}
 		opts.Store, closer = store, store
 	}
-	limited, err := ratelimit.Handler(h, opts)
-	if err != nil && closer != nil {
-		closer.Close()
+	limit, err := ratelimit.New(opts)
+	if err != nil {
+		if closer != nil {
+			closer.Close()
+		}
+		return nil, nil, err
 	}
-	return limited, closer, err
+	return limit(h), closer, nil
 }
 
 // openStore makes sure that the store can be used.
-func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (*redisstore.Store, error) {
-	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Report: func(line string) { errs.Print(line) }}
+func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (*redisstore.Store, error) {
+	o := &redisstore.Options{Timeout: r.Timeout, Instances: r.Instances, Memory: memory, Logger: errs}
 	if r.Failure != "" {
 		var err error
 		if o.Failure, err = redisstore.ParseFailure(r.Failure); err != nil {
@@ -122,7 +125,7 @@ func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *log.Logger) (
 	return store, nil
 }
 
-// checkStore looks at the form of a URL.
+// checkStore checks the form of a URL.
 func checkStore(s string) error {
 	store, err := redisstore.OpenURL(s, nil)
 	if err != nil {
@@ -164,8 +167,8 @@ func (f *storeFlag) String() string { return string(*f) }
 
 func (f *storeFlag) Type() string { return "url" }
 
-// Set takes anything: an error of it would be printed with the value, and that has a password.
-// serveOptions.check looks at it.
+// Set accepts anything: its error would be printed with the value, which contains a password. serveOptions.check
+// checks it.
 func (f *storeFlag) Set(s string) error {
 	*f = storeFlag(s)
 	return nil

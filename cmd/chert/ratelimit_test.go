@@ -36,8 +36,8 @@ func TestRateFlagErrors(t *testing.T) {
 		{[]string{"--rate-limit", "1/s", "--rate-store", "redis://:sesame@h/x"}, `chert: --rate-store: bad URL: invalid database number: "x"; ` + forms + see},
 		{[]string{"--config", "c.toml", "--rate-store", "redis://:sesame@h/x"}, `chert: --rate-store: bad URL: invalid database number: "x"; ` + forms + see},
 		{[]string{"--rate-failure", "ajar"}, bad("rate-failure", "ajar", `want local, open or closed, not "ajar"`)},
-		{[]string{"--rate-store", "redis://h"}, "chert: --rate-store without --rate-limit limits nothing" + see},
-		{[]string{"--rate-limit", "1/s", "--rate-timeout", "1s"}, "chert: --rate-failure, --rate-timeout and --rate-instances are for --rate-store, and there is none" + see},
+		{[]string{"--rate-store", "redis://h"}, "chert: --rate-store has no effect without --rate-limit" + see},
+		{[]string{"--rate-limit", "1/s", "--rate-timeout", "1s"}, "chert: --rate-failure, --rate-timeout and --rate-instances require --rate-store" + see},
 		{[]string{"--rate-limit", "1/s", "--rate-store", "redis://h", "--rate-timeout", "1us"}, "chert: --rate-timeout wants 1ms at least" + see},
 		{[]string{"--rate-limit", "1/s", "--rate-store", "redis://h", "--rate-instances", "0"}, "chert: --rate-instances wants a number from 1 to 1048576" + see},
 	} {
@@ -56,14 +56,14 @@ func TestRateStoreErrors(t *testing.T) {
 	const begin = "chert: the store of the rate limits cannot be used: redis at "
 	for url, why := range map[string]string{
 		"redis://:guess@" + locked.Addr: locked.Addr + " refuses the user or password",
-		"redis://" + locked.Addr:        locked.Addr + " wants a password",
+		"redis://" + locked.Addr:        locked.Addr + " requires a password",
 		replica.URL():                   replica.Addr + " is a read-only replica; want its primary",
 	} {
 		oneLine(t, exitFailure, begin+why, "serve", t.TempDir(), "--rate-limit", "1/s", "--rate-store", url, "--rate-timeout", "1m")
 	}
 }
 
-// statuses makes requests over a connection of its own, one after the other.
+// statuses sends requests on one connection, one after the other.
 func statuses(t *testing.T, base string, n int) (counts map[int]int, last *http.Response) {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -193,8 +193,11 @@ func TestRateStoreDies(t *testing.T) {
 			if after := last.Header.Get("Retry-After"); (after == "") != (status == 200) {
 				t.Errorf("Retry-After %q", after)
 			}
-			line := "chert: rate limits: redis at " + srv.Addr + " "
+			line := `chert: rate limits: Redis fails, ` // and what that means
 			until(t, func() bool { return strings.Contains(p.stderr.String(), line) })
+			if got := p.stderr.String(); !strings.Contains(got, `error="redis at `+srv.Addr+" ") {
+				t.Errorf("logged %q, want the error and the address", got)
+			}
 			srv.Restart()
 			until(t, func() bool {
 				got, last := statuses(t, p.urls[0], 1)

@@ -110,7 +110,7 @@ func keepAlive(t *testing.T, base string, stop *atomic.Bool, check func(status i
 	}
 }
 
-// Fifty times another configuration: no request fails, no connection is lost, and nothing is left behind.
+// Fifty times another configuration: no request fails, no connection is lost, and nothing leaks.
 func TestReloadUnderLoad(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if p.stderr.Len() > 0 {
 		t.Errorf("stderr: %s", p.stderr.String())
 	}
-	// The runtime's answer to SIGABRT: all goroutines there are.
+	// The runtime's response to SIGABRT: all goroutines.
 	p.signal(syscall.SIGABRT)
 	p.wait()
 	if n := strings.Count(p.stderr.String(), "\ngoroutine "); n == 0 || n > 40 || strings.Contains(p.stderr.String(), ".retire(") {
@@ -204,7 +204,7 @@ func TestWrongConfigAtStart(t *testing.T) {
 	oneLine(t, exitFailure, file+":1:3: [[site]] has no root, the folder to serve\nchert: 1 error, so nothing is served", "serve", "-c", file)
 }
 
-// A download that began before a reload goes on to its end.
+// A download that began before a reload continues to its end.
 func TestReloadKeepsDownload(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -272,8 +272,8 @@ func TestOverlappingListen(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	s := &server{srv: &chert.Server{}, doors: []*door{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: l.Addr().String()}}}}
-	_, err = s.openDoors([]endpoint{{network: "tcp", address: ":" + port}})
+	s := &service{srv: &chert.Server{}, bindings: []*binding{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: l.Addr().String()}}}}
+	_, err = s.bind([]endpoint{{network: "tcp", address: ":" + port}})
 	want := "cannot listen on :" + port + " while 127.0.0.1:" + port + " is open; restart chert for that"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

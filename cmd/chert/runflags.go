@@ -32,7 +32,7 @@ func (o *runFlags) add(cmd *cobra.Command) {
 	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
 }
 
-// check finds what each flag by itself cannot, once the command line is read.
+// check checks the flags together, once the command line is parsed.
 func (o *runFlags) check(given func(flag string) bool) error {
 	switch {
 	case o.quiet && given("log") && o.log != logOff:
@@ -45,8 +45,8 @@ func (o *runFlags) check(given func(flag string) bool) error {
 	return nil
 }
 
-// addresses are those to listen on where nothing but the command line and the environment says it. Platforms that
-// start a program for its users name the port in $PORT, and connect from another machine.
+// addresses returns the addresses to listen on according to the command line and the environment. Platforms that
+// start a program for their users pass the port in $PORT, and connect from another machine.
 func (o *runFlags) addresses() (all []endpoint, chosen bool) {
 	if len(o.listen) > 0 {
 		return o.listen, true
@@ -57,7 +57,8 @@ func (o *runFlags) addresses() (all []endpoint, chosen bool) {
 	return []endpoint{defaultListen}, false
 }
 
-// opensHint says how to open a server to the network that only this machine can reach, unless that was asked for.
+// opensHint explains how to open a server to the network that only this machine can reach, unless that address was
+// chosen.
 func opensHint(all []endpoint, chosen bool) string {
 	for _, e := range all {
 		if chosen && !e.bare {
@@ -70,6 +71,6 @@ func opensHint(all []endpoint, chosen bool) string {
 
 func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // the flag exists
 	}
 }

@@ -13,7 +13,7 @@ import (
 type serveOptions struct {
 	runFlags
 	dir     string
-	config  string // "": dir is served
+	config  string // if "", dir is served
 	files   fileFlags
 	rates   rateFlags
 	conns   connFlags
@@ -21,7 +21,7 @@ type serveOptions struct {
 	given   func(flag string) bool
 }
 
-// check finds what each flag by itself cannot. args are what is left of the command line.
+// check checks the flags together. args are the remaining arguments.
 func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	o.given = cmd.Flags().Changed
 	files := o.files.seen(o.given)
@@ -47,7 +47,7 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 		o.dir = args[0]
 	}
 	if o.config != "" {
-		return nil // the file may have what goes with the flags
+		return nil // the file may have what these flags require
 	}
 	_, err := o.rates.over(config.RateLimit{}, o.given)
 	return err
@@ -56,14 +56,14 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 const serveLong = `Serve the files of a folder, the current one if none is given, or the sites of
 a configuration file.
 
-Only this machine can reach the server unless --listen or $PORT says otherwise:
+Only this machine can reach the server unless --listen or $PORT opens it:
 --listen :8080 opens it to the network. A unix socket takes a mode and a group:
 unix:/run/chert.sock?mode=0660&group=www-data. Links that lead out of the folder
 are not followed. Names that begin with a dot are hidden.
 
 SIGHUP opens the folder again, or reads the configuration file again: no
-connection is dropped, and a wrong file changes nothing. "chert check FILE"
-says beforehand whether it is right.
+connection is dropped, and a file with mistakes changes nothing. "chert check
+FILE" reports them beforehand.
 
 SIGTERM, SIGQUIT or SIGINT (Ctrl-C) stops it after the running requests are
 done; a second one stops it at once. Exit codes: 0 after a clean stop, 1 after
@@ -122,11 +122,11 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	o.files.add(cmd)
 	o.rates.add(cmd)
 	o.conns.add(cmd)
-	f.Var(&o.proxies, "trusted-proxy", "believe this proxy's X-Forwarded-For: an address, a prefix as 10.0.0.0/8, or unix;\nmay be repeated. Limits and the log then see the client it asks for")
+	f.Var(&o.proxies, "trusted-proxy", "trust this proxy's X-Forwarded-For: an address, a prefix such as 10.0.0.0/8, or unix;\nmay be repeated. Rate limits and logs then use the forwarded client address")
 	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 }
 
-// startLine goes to stdout, for people and for scripts that asked for port 0.
+// startLine is printed on stdout, for people and for scripts that use port 0.
 func startLine(up *setup, ls []listener) string {
 	return "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
 }

@@ -118,7 +118,7 @@ func TestNothingOutside(t *testing.T) {
 	}
 }
 
-// raw sends target as it is.
+// raw sends target unchanged.
 func raw(t *testing.T, base, target string) (int, string) {
 	t.Helper()
 	c := dial(t, base)

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,35 +20,24 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// server is a running "chert serve". But for front it belongs to the goroutine that called serve.
+// server is a running "chert serve". Except for front it belongs to the goroutine that called serve.
 type server struct {
-	o       *serveOptions
-	stdout  io.Writer
-	stderr  io.Writer
-	lines   *lines
-	logs    map[logFormat]*middleware.AccessLog // to lines; generations share them
-	errs    *log.Logger
-	errsTo  errorOutput
-	srv     *chert.Server
-	front   front
-	memory  *ratelimit.Memory // of limits, as long as the server runs
-	doors   []*door
-	failed  chan error
-	timeout time.Duration
-	conns   connLimits // of the start
-}
-
-// door is a listener that is served, or will be.
-type door struct {
-	listener
-	at     endpoint
-	closed atomic.Bool // by reload: it has not failed
+	service
+	o      *serveOptions
+	stderr io.Writer
+	log    *middleware.LineWriter              // to stderr
+	logs   map[logFormat]*middleware.AccessLog // to log; generations share them
+	errsTo errorOutput
+	logger *slog.Logger // to errsTo, as errs
+	front  front
+	memory *ratelimit.Memory // of limits, as long as the server runs
+	conns  connLimits        // from the start
 }
 
 // setup is what a reload replaces.
 type setup struct {
 	gen     *generation
-	what    string // is served, for people
+	what    string // what is served, for messages
 	listen  []endpoint
 	chosen  bool // listen is not the default
 	format  logFormat
@@ -57,22 +45,23 @@ type setup struct {
 	conns   connLimits
 }
 
-// serve returns nil after a clean stop. Whatever it returns otherwise is to be printed after "chert: ".
+// serve returns nil after a clean stop. Any other result is printed after "chert: ".
 func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stdout: stdout, stderr: stderr, lines: newLines(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
-	defer s.lines.close()
-	s.front.lines = s.lines
-	s.errs = log.New(&s.errsTo, "", 0)
-	s.errsTo.set(o.log, s.lines, stderr)
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
+	s.logger = slog.New(&s.errsTo)
+	defer s.log.Close()
+	s.front.log = s.log
+	s.errsTo.set(o.log, s.log, stderr)
 
-	// Before anything is opened, so that a signal never leaves a socket file behind.
+	// Before anything is opened, so that no signal leaves a socket file.
 	stop, hangup, release := signals()
 	defer release()
 
-	// A reload means what is at these paths then, also if the current folder has been renamed.
+	// A reload uses what is at these paths then, also if the current folder has been renamed.
 	dir, file := absolute(o.dir), absolute(o.config)
 	first, err := s.load()
 	o.dir, o.config = dir, file
@@ -89,35 +78,34 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
-		s.srv.Placement = chert.Pooled
+		s.srv.Placement = chert.PlacementPooled
 	}
-	if s.doors, err = s.openDoors(first.listen); err != nil {
+	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
-	defer func() { closeDoors(s.doors) }()
+	defer func() { unbind(s.bindings) }()
 
 	start := time.Now()
-	fmt.Fprintln(stdout, startLine(first, listeners(s.doors)))
+	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings)))
 	if o.open {
-		s.openBrowser()
+		openBrowser(listeners(s.bindings), func(err error) {
+			if !o.quiet {
+				s.errs.Printf("note: cannot open the browser: %v", err)
+			}
+		})
 	}
 	err = s.serveUntil(stop, hangup)
-	for _, access := range s.logs {
-		if access != nil {
-			access.Flush() // what is on its way to lines
-		}
-	}
 	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
 }
 
-// load makes ready what the command line, and the file it names, say now.
+// load prepares the current configuration of the command line and the file that it names.
 func (s *server) load() (*setup, error) {
 	o := s.o
 	up := &setup{format: o.log, timeout: o.shutdownTimeout}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
-		h, err := o.openFolder(s.errs)
+		h, err := o.openFolder(s.logger)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +116,7 @@ func (s *server) load() (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := buildSites(cfg, s.errs)
+	all, err := buildSites(cfg, s.logger)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
@@ -136,7 +124,7 @@ func (s *server) load() (*setup, error) {
 		var listen endpoints
 		for _, text := range cfg.Listen {
 			if err := listen.Set(text); err != nil {
-				panic(err) // configChecks has taken it
+				panic(err) // configChecks has accepted it
 			}
 		}
 		up.listen, up.chosen = listen, true
@@ -154,7 +142,8 @@ func (s *server) load() (*setup, error) {
 	return up, nil
 }
 
-// generate makes up's generation of a handler and what cfg wants before it. After an error files are closed.
+// generate makes up's generation of a handler and the middleware that cfg configures. After an error files are
+// closed.
 func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files ...*static.Handler) error {
 	proxies := cfg.Proxies
 	if s.o.given("trusted-proxy") {
@@ -164,7 +153,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
 	var store io.Closer
 	if err == nil {
-		h, store, err = limited(h, r, s.memory, s.errs)
+		h, store, err = limited(h, r, s.memory, s.logger)
 	}
 	if err != nil {
 		for _, f := range files {
@@ -174,7 +163,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	}
 	access, ok := s.logs[up.format]
 	if !ok {
-		access = up.format.access(s.lines)
+		access = up.format.access(s.log)
 		s.logs[up.format] = access
 	}
 	up.gen = newGeneration(behind(h, proxies), access, files...)
@@ -182,117 +171,19 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	return nil
 }
 
-// use makes requests go to up from now on.
+// use makes up the current setup for requests.
 func (s *server) use(up *setup) {
-	s.errsTo.set(up.format, s.lines, s.stderr)
+	s.errsTo.set(up.format, s.log, s.stderr)
 	s.timeout = up.timeout
 	s.front.replace(up.gen)
 }
 
-// openDoors opens every endpoint or none, but takes those that are open already. After an error all is as it was.
-func (s *server) openDoors(all []endpoint) (doors []*door, err error) {
-	var opened []*door
-	for _, e := range all {
-		i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.same(e) })
-		if i >= 0 && !slices.Contains(doors, s.doors[i]) {
-			doors = append(doors, s.doors[i])
-			continue
-		}
-		l, err := listen(s.srv.Listen, e)
-		if err != nil {
-			closeDoors(opened)
-			if i := slices.IndexFunc(s.doors, func(d *door) bool { return d.at.port() != "" && d.at.port() == e.port() }); i >= 0 {
-				err = fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, s.doors[i].at)
-			}
-			return nil, err
-		}
-		d := &door{listener: l, at: e}
-		opened, doors = append(opened, d), append(doors, d)
-	}
-	if err := changeAccess(doors, all); err != nil {
-		closeDoors(opened)
-		return nil, err
-	}
-	return doors, nil
-}
-
-// changeAccess gives the sockets among doors the access that all, their endpoints, have now. If that cannot be done for
-// one, all keep what they had.
-func changeAccess(doors []*door, all []endpoint) error {
-	for i, d := range doors {
-		if d.file == nil || d.at.access == all[i].access {
-			continue
-		}
-		err := d.file.apply(all[i].access)
-		if err == nil {
-			continue
-		}
-		for _, d := range doors[:i] {
-			if d.file != nil {
-				err = errors.Join(err, d.file.apply(d.at.access))
-			}
-		}
-		return err
-	}
-	for i, d := range doors {
-		d.at.access = all[i].access
-	}
-	return nil
-}
-
-func closeDoors(doors []*door) {
-	for _, d := range doors {
-		d.closed.Store(true)
-		d.close()
-	}
-}
-
-func listeners(doors []*door) (ls []listener) {
-	for _, d := range doors {
-		ls = append(ls, d.listener)
-	}
-	return ls
-}
-
-// begin serves a door that is not served yet.
-func (s *server) begin(d *door) {
-	go func() {
-		if err := s.srv.Serve(d.Listener); !d.closed.Load() {
-			select {
-			case s.failed <- err:
-			default: // another has failed before
-			}
-		}
-	}()
-}
-
-// serveUntil serves until a listener fails or the server is told to stop.
-func (s *server) serveUntil(stop, hangup <-chan os.Signal) error {
-	s.failed = make(chan error, 1)
-	for _, d := range s.doors {
-		s.begin(d)
-	}
-	for {
-		select {
-		case err := <-s.failed:
-			s.srv.Close()
-			return fmt.Errorf("the server failed: %w", err)
-		case <-hangup:
-			s.reload()
-		case sig := <-stop:
-			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; once more stops at once\n",
-				sig, s.timeout)
-			return drain(s.srv, stop, s.timeout)
-		}
-	}
-}
-
-// reload puts what the file or the folder is now in place of what it was. If anything is wrong nothing changes.
-func (s *server) reload() {
+// reloadAll replaces the setup by the current file or folder. After an error nothing has changed.
+func (s *server) reloadAll() {
 	up, err := s.load()
-	var doors []*door
+	var bindings []*binding
 	if err == nil {
-		if doors, err = s.openDoors(up.listen); err != nil {
+		if bindings, err = s.bind(up.listen); err != nil {
 			up.gen.close()
 		}
 	}
@@ -307,61 +198,51 @@ func (s *server) reload() {
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; restart chert for that")
 	}
-	old := s.doors
-	s.doors = doors
-	for _, d := range doors {
-		if !slices.Contains(old, d) {
-			s.begin(d)
+	old := s.bindings
+	s.bindings = bindings
+	for _, b := range bindings {
+		if !slices.Contains(old, b) {
+			s.begin(b)
 		}
 	}
-	// Last: at no time is nothing open.
-	closeDoors(slices.DeleteFunc(slices.Clone(old), func(d *door) bool { return slices.Contains(doors, d) }))
-	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(doors)))
+	// Last, so that some listener is always open.
+	unbind(slices.DeleteFunc(slices.Clone(old), func(b *binding) bool { return slices.Contains(bindings, b) }))
+	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings)))
 }
 
-// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
-func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- srv.Shutdown(ctx) }()
-	select {
-	case err := <-done:
-		if err == nil {
-			return nil
-		}
-		srv.Close()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
-		}
-		return fmt.Errorf("cannot stop cleanly: %w", err)
-	case sig := <-stop:
-		srv.Close()
-		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
-	}
-}
+// errorOutput is the slog.Handler of the server's errors. Its format may be changed while they come.
+type errorOutput struct{ to atomic.Pointer[slog.Handler] }
 
-// errorOutput is where the server's errors go. It may be changed while they come.
-type errorOutput struct{ to atomic.Pointer[log.Logger] }
-
-// set chooses the format. Without a log of requests errors are few and are not gathered.
-func (o *errorOutput) set(f logFormat, l *lines, stderr io.Writer) {
+// set selects the format. Without a log of requests errors are few and are not buffered.
+func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
 	var to io.Writer = l
 	if f == logOff {
 		to = stderr
 	}
-	o.to.Store(f.errors(to))
+	h := f.errors(to)
+	o.to.Store(&h)
 }
 
-func (o *errorOutput) Write(line []byte) (int, error) {
-	o.to.Load().Print(strings.TrimSuffix(string(line), "\n"))
-	return len(line), nil
+func (o *errorOutput) handler() slog.Handler { return *o.to.Load() }
+
+func (o *errorOutput) Enabled(ctx context.Context, l slog.Level) bool {
+	return o.handler().Enabled(ctx, l)
 }
+
+func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
+	return o.handler().Handle(ctx, r)
+}
+
+// WithAttrs keeps the format of now: nothing here uses it.
+func (o *errorOutput) WithAttrs(attrs []slog.Attr) slog.Handler { return o.handler().WithAttrs(attrs) }
+
+// WithGroup keeps the format of now.
+func (o *errorOutput) WithGroup(name string) slog.Handler { return o.handler().WithGroup(name) }
 
 // showFolder is the whole path of a folder.
 func showFolder(dir string) string { return quote(absolute(dir)) }
 
-// absolute is the whole path of a file or folder; "" is none.
+// absolute returns the absolute path of a file or folder; "" stays "".
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
@@ -369,19 +250,11 @@ func absolute(path string) string {
 	return path
 }
 
-// showCount is "3 sites" or "3 sites and 1 redirect".
+// showCount returns a text such as "3 sites" or "3 sites and 1 redirect".
 func showCount(cfg *config.Config) string {
 	text := plural(len(cfg.Sites), "site")
 	if n := len(cfg.Redirects); n > 0 {
 		text += " and " + plural(n, "redirect")
 	}
 	return text
-}
-
-func showAll(ls []listener) string {
-	var urls []string
-	for _, l := range ls {
-		urls = append(urls, showURL(l.Addr()))
-	}
-	return strings.Join(urls, " and ")
 }

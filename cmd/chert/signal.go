@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// signals starts to deliver the signals that the server acts on. The first of stop means drain, the second means now;
-// those of hangup mean reload. release gives them back to the runtime.
+// signals starts to deliver the signals that the server acts on. The first of stop begins a drain, the second ends
+// it; those of hangup cause a reload. release restores their default.
 //
-// An interrupt or SIGQUIT that was ignored when the program started stays ignored: a shell script starts its background
-// jobs that way, so that Ctrl-C ends the script and not them. Notify would undo it.
+// An interrupt or SIGQUIT that was ignored when the program started stays ignored: shell scripts start background
+// jobs that way, so that Ctrl-C ends the script and not the jobs. Notify would undo it.
 func signals() (stop, hangup <-chan os.Signal, release func()) {
-	// Room for both, because signal.Notify drops what nobody is ready to take.
+	// Room for both, because signal.Notify drops a signal if the channel is full.
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, syscall.SIGTERM)
 	for _, sig := range interrupts {

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// interrupts are the signals of a terminal that stop the server. SIGQUIT is how nginx is told to finish running
-// requests, and some container images send it.
+// interrupts are the signals of a terminal that stop the server. SIGQUIT stops nginx after its running requests, and
+// some container images send it.
 var interrupts = []os.Signal{os.Interrupt, syscall.SIGQUIT}
 
-// hangups delivers SIGHUP. One that comes because the terminal is gone is no wish to reload: it goes to stop, unless
-// it was ignored when the program started, as nohup does.
+// hangups delivers SIGHUP. If it was sent because the terminal is gone it is not a request to reload: it goes to
+// stop, unless it was ignored when the program started, as with nohup.
 func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
 	nohup, terminal := signal.Ignored(syscall.SIGHUP), hasTerminal()
 	in, out, end := make(chan os.Signal, 1), make(chan os.Signal), make(chan struct{})
@@ -47,7 +47,7 @@ func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
 	}
 }
 
-// hasTerminal reports whether the process has a terminal it is controlled by.
+// hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {

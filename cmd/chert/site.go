@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,12 +15,12 @@ import (
 )
 
 // openFolder opens the folder of a command line without a configuration file.
-func (o *serveOptions) openFolder(errs *log.Logger) (*static.Handler, error) {
+func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 	if err := o.explainFolder(); err != nil {
 		return nil, err
 	}
 	opts := o.files.options()
-	opts.ErrorLog = errs
+	opts.Logger = errs
 	for _, f := range []struct{ flag, name string }{{"--spa", opts.SPA}, {"--not-found", opts.NotFound}} {
 		if f.name == "" {
 			continue
@@ -32,18 +32,18 @@ func (o *serveOptions) openFolder(errs *log.Logger) (*static.Handler, error) {
 	return static.New(o.dir, opts)
 }
 
-// sites hands a request to the site of its host. It is immutable.
+// sites passes a request to the site of its host. It is immutable.
 type sites struct {
 	table vhost.Table[direct.Handler]
 	files []*static.Handler
 }
 
 // buildSites opens the folders of all sites or of none.
-func buildSites(cfg *config.Config, errs *log.Logger) (*sites, error) {
+func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 	s := &sites{}
 	for _, site := range cfg.Sites {
 		opts := site.Options
-		opts.ErrorLog = errs
+		opts.Logger = errs
 		h, err := static.New(site.Root, &opts)
 		if err != nil {
 			s.close()
@@ -60,7 +60,7 @@ func buildSites(cfg *config.Config, errs *log.Logger) (*sites, error) {
 
 func (s *sites) add(hosts []vhost.Pattern, h direct.Handler) {
 	for _, p := range hosts {
-		s.table.Add(p, h) // config has seen to it that none is there twice
+		s.table.Add(p, h) // config has rejected duplicates
 	}
 }
 
@@ -70,14 +70,14 @@ func (s *sites) close() {
 	}
 }
 
-// misdirected answers a request for a host that has no site. RFC 9110 section 15.5.20: the request was directed at a
-// server that is unable to produce an authoritative response for the target URI.
+// misdirected responds to a request for a host that has no site. RFC 9110 section 15.5.20: the request was directed
+// at a server that is unable to produce an authoritative response for the target URI.
 var misdirected = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
 	[]byte("421 no site of that name is served here\n"))
 
 // ServeDirect implements direct.Handler.
 func (s *sites) ServeDirect(x *direct.Exchange) bool {
-	h, ok := vhost.Find(&s.table, x.Host)
+	h, ok := vhost.Find(&s.table, x.Host())
 	if !ok {
 		x.Send(misdirected)
 		return true
@@ -94,7 +94,7 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// redirect sends every request elsewhere.
+// redirect redirects every request.
 type redirect struct {
 	to     string // as in config.Redirect
 	status int
@@ -112,8 +112,8 @@ func (d *redirect) ServeHTTP(w http.ResponseWriter, r *http.Request) { direct.Re
 func (d *redirect) answer(x *direct.Exchange) {
 	to := d.to
 	if strings.Contains(to, "{host}") {
-		host := vhost.Name(x.Host)
-		if !plainHost(host) { // of a site for every host, whatever the client calls it
+		host := vhost.Name(x.Host())
+		if !plainHost(host) { // a site for every host sees any name that clients send
 			x.Send(misdirected)
 			return
 		}
@@ -122,15 +122,15 @@ func (d *redirect) answer(x *direct.Exchange) {
 		}
 		to = strings.ReplaceAll(to, "{host}", host)
 	}
-	// Last, and once: what the client sends may look like {host}.
+	// Last, and once: the client's text may contain {host}.
 	if before, ok := strings.CutSuffix(to, "{uri}"); ok {
 		to = string(percent.Append([]byte(before), targetURI(x), inTarget))
 	}
 	x.SetStatus(d.status)
-	x.SetField("Location", to)
+	x.SetHeader("Location", to)
 }
 
-// plainHost reports whether a host is a name or an address and nothing that a URL would end it with.
+// plainHost reports whether a host is only a name or an address, with no byte that would end it in a URL.
 func plainHost(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -141,13 +141,13 @@ func plainHost(s string) bool {
 	return s != ""
 }
 
-// targetURI is the path and query of a request; it begins with a slash.
+// targetURI returns the path and query of a request; it begins with a slash.
 func targetURI(x *direct.Exchange) string {
-	if len(x.Target) > 0 && x.Target[0] == '/' {
-		return string(x.Target)
+	if len(x.Wire().Target()) > 0 && x.Wire().Target()[0] == '/' {
+		return string(x.Wire().Target())
 	}
 	// RFC 9112 section 3.2.2: the absolute form; and * of OPTIONS, which has no path.
-	u := url.URL{Path: string(x.Path), RawQuery: string(x.RawQuery)}
+	u := url.URL{Path: string(x.Path()), RawQuery: string(x.RawQuery())}
 	if u.Path == "*" {
 		u.Path = "/"
 	}
@@ -157,6 +157,6 @@ func targetURI(x *direct.Exchange) string {
 	return "/"
 }
 
-// inTarget is what can stand in a URL and would not end an attribute or a field; a percent sign is taken to be one of the
-// encoding.
+// inTarget has the bytes that may be in a URL and would not end an attribute or a field; a percent sign is assumed to
+// begin an escape.
 var inTarget = percent.But("\"<>\\^`{|}")

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// listenUnix opens a socket file. One that a dead process left is replaced; anything else in its place is an error.
+// listenUnix opens a socket file. It replaces one that a dead process left; any other file in its place is an error.
 func listenUnix(open openFunc, e endpoint) (listener, error) {
 	if err := removeStale(e); err != nil {
 		return listener{}, err
@@ -31,10 +31,10 @@ func listenUnix(open openFunc, e endpoint) (listener, error) {
 	return opened, nil
 }
 
-// removeStale removes e's socket file if nobody listens on it.
+// removeStale removes e's socket file if no process listens on it.
 //
-// Of two processes that start at the same instant both may find the file stale, and the later takes the name from the
-// earlier. A lock file beside it would be the remedy.
+// If two processes start at the same time, both may find the file stale, and the later takes the name from the
+// earlier. A lock file would prevent it.
 func removeStale(e endpoint) error {
 	path := e.address
 	info, err := os.Lstat(path)
@@ -53,7 +53,7 @@ func removeStale(e endpoint) error {
 		return fmt.Errorf("the socket %s is in use; stop the program that holds it or choose another path for --listen",
 			quote(path))
 	}
-	// Only a refusal proves that nobody listens. A full queue or a missing permission does not.
+	// Only a refusal proves that no process listens. A full queue or a missing permission does not.
 	if !isRefused(err) {
 		return fmt.Errorf("cannot tell whether the socket %s is in use (%w); remove it if not", quote(path), cause(err))
 	}
@@ -71,7 +71,7 @@ func explainUnix(e endpoint, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("no permission to create the socket %s; choose a folder you may write to", path)
 	case isAddrInUse(err):
-		// Somebody was faster than removeStale.
+		// Another process was faster.
 		return fmt.Errorf("the socket %s is in use; choose another path for --listen", path)
 	case len(e.address) > 100 && isBadName(err):
 		return fmt.Errorf("the path of the socket %s is too long; the system takes about 100 bytes", path)
@@ -79,7 +79,7 @@ func explainUnix(e endpoint, err error) error {
 	return fmt.Errorf("cannot listen on the socket %s: %w", path, cause(err))
 }
 
-// cause strips what package net and os put around the system's error, which would name the path again.
+// cause removes what packages net and os add to the system's error, which would name the path again.
 func cause(err error) error {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next

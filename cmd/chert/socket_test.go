@@ -74,7 +74,7 @@ func TestSocketErrors(t *testing.T) {
 		"serve", t.TempDir(), "--listen", "unix:"+long)
 }
 
-// A server that is killed leaves its socket file behind; the next one takes its place.
+// A server that is killed leaves its socket file; the next one replaces it.
 func TestStaleSocket(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestStaleSocket(t *testing.T) {
 	}
 }
 
-// Datagram sockets answer a connection attempt with another error than a refusal, and may well be in use.
+// Datagram sockets respond to a connection attempt with another error than a refusal, and may well be in use.
 func TestSocketOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")

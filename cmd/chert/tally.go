@@ -10,46 +10,46 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/static"
 )
 
-// tally is what the summary at the end tells. All methods may be called at any time. Bytes are those of bodies that were
-// handed to the system; a request is counted when its answer has been.
+// tally counts what the summary at the end reports. It is safe for concurrent use. Bytes are those of bodies that
+// were handed to the system; a request is counted when its response has been handed over.
 type tally struct {
 	shards [shards]struct {
 		requests, bytes, client, server atomic.Int64
 		_                               [96]byte
 	}
-	least atomic.Int64 // nanoseconds of the slowest; who took less need not lock
+	least atomic.Int64 // nanoseconds of the slowest; quicker requests need no lock
 	mu    sync.Mutex
 	slowest
 }
 
-// counted is a request that is to be counted when its answer has been sent. It is pooled.
+// counted is a request that is counted when its response has been sent. It is pooled.
 type counted struct {
 	t            *tally
 	shard        int
-	start        time.Duration // by direct.Clock
+	start        time.Duration // by wire.Clock
 	method, path string
 }
 
 var allCounted = sync.Pool{New: func() any { return new(counted) }}
 
-// watch counts a request that came at start when its answer has been sent.
-func (t *tally) watch(shard int, method, path string, start time.Duration) direct.Watcher {
+// watch returns a Watcher that counts a request, which arrived at start, when its response has been sent.
+func (t *tally) watch(shard int, method, path string, start time.Duration) wire.Watcher {
 	c := allCounted.Get().(*counted)
 	*c = counted{t, shard, start, method, path}
 	return c
 }
 
-// Keep implements direct.Watcher.
+// Keep implements wire.Watcher.
 func (c *counted) Keep() { c.path = strings.Clone(c.path[:min(len(c.path), maxPath+1)]) }
 
-// Sent implements direct.Watcher.
-func (c *counted) Sent(d direct.Delivery) {
+// Sent implements wire.Watcher.
+func (c *counted) Sent(d wire.Delivery) {
 	c.t.count(c.shard, d.Status, d.Body)
-	c.t.slow(c.method, c.path, direct.Clock()-c.start)
+	c.t.slow(c.method, c.path, wire.Clock()-c.start)
 	*c = counted{}
 	allCounted.Put(c)
 }
@@ -60,7 +60,7 @@ type slowest struct {
 	took         time.Duration
 }
 
-// count adds an answer. bytes are its body's.
+// count adds a response. bytes are its body's.
 func (t *tally) count(shard, status int, bytes int64) {
 	s := &t.shards[shard]
 	s.requests.Add(1)
@@ -81,13 +81,13 @@ func (t *tally) slow(method, path string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if took > t.took {
-		// Copies: the request's own are a part of all it sent.
+		// Copies: the request's own strings are part of everything it sent.
 		t.slowest = slowest{strings.Clone(method), showPath(path), took}
 		t.least.Store(int64(took))
 	}
 }
 
-// refused is how many requests and connections srv has refused without its handler.
+// refused returns the number of requests and connections that srv refused without its handler.
 func refused(srv *chert.Server) (n int64) {
 	for _, r := range srv.Stats().Refused {
 		n += r.Count
@@ -95,7 +95,7 @@ func refused(srv *chert.Server) (n int64) {
 	return n
 }
 
-// summary is printed when the server stops: a line or three, each with its end.
+// summary returns the text that is printed when the server stops: one to three lines.
 func (t *tally) summary(uptime time.Duration, cache static.Stats, refused int64) string {
 	var requests, bytes, client, server int64
 	for i := range t.shards {
@@ -124,11 +124,11 @@ func (t *tally) summary(uptime time.Duration, cache static.Stats, refused int64)
 	return string(append(b, '\n'))
 }
 
-// maxPath is how much of a path is shown, in bytes.
+// maxPath is how many bytes of a path are shown.
 const maxPath = 200
 
-// showPath quotes what a client has sent, so that no byte of it means anything to a terminal. Not by quote: that
-// leaves alone what turns the direction of writing.
+// showPath quotes what a client has sent, so that no byte of it controls a terminal. Not by quote: that keeps
+// characters that reverse the direction of text.
 func showPath(path string) string {
 	if len(path) > maxPath {
 		return strconv.Quote(path[:maxPath]) + "..."
@@ -143,7 +143,7 @@ func plural[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// round leaves three digits, and of what is longer than a minute the seconds.
+// round keeps three digits, or whole seconds if it is longer than a minute.
 func round(d time.Duration) time.Duration {
 	if d >= time.Minute {
 		return d.Round(time.Second)

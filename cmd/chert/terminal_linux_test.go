@@ -50,7 +50,7 @@ func startIn(t *testing.T, slave *os.File, before ...string) *proc {
 	return p
 }
 
-// When its terminal closes chert ends, as other programs do. Its port would stay taken by something nobody sees.
+// When its terminal closes chert ends, as other programs do. Otherwise an invisible process would hold its port.
 func TestTerminalCloses(t *testing.T) {
 	t.Parallel()
 	// The tests may run under nohup, and a program inherits what is ignored, but
@@ -60,7 +60,7 @@ func TestTerminalCloses(t *testing.T) {
 	defer signal.Stop(caught)
 	master, slave := terminal(t)
 	p := startIn(t, slave)
-	p.reload() // the terminal is there, so somebody asked for it
+	p.reload() // the terminal is there, so the signal is a request to reload
 	master.Close()
 	if line := p.line(); !strings.HasPrefix(line, "chert: hangup: finishing running requests") {
 		t.Errorf("line %q", line)

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A value is that of a flag.
+// A value is the value of a flag.
 type value interface {
 	String() string
 	Set(string) error
-	Type() string // stands for the value in the help
+	Type() string // its name in the help
 }
 
-// boolFlag is a flag that is on where it is given; see addBool.
+// boolFlag is a flag without a value; see addBool.
 type boolFlag bool
 
 func (f *boolFlag) String() string { return strconv.FormatBool(bool(*f)) }
@@ -55,7 +55,7 @@ func (f *durationFlag) Set(s string) error {
 	return nil
 }
 
-// numberFlag is a whole number. Its bounds are checked with the other flags.
+// numberFlag is an integer. Its bounds are checked with the other flags.
 type numberFlag int
 
 func (f *numberFlag) String() string { return strconv.Itoa(int(*f)) }
@@ -71,7 +71,8 @@ func (f *numberFlag) Set(s string) error {
 	return nil
 }
 
-// explainFlag puts errors of the flag parser into chert's words. The flags' own are already.
+// explainFlag rewrites errors of the flag parser. Those of chert's own flags
+// stay.
 func explainFlag(_ *cobra.Command, err error) error {
 	var named interface{ GetSpecifiedName() string }
 	if errors.As(err, &named) {

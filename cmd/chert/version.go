@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newVersionCmd is --version for those who look for a command.
+// newVersionCmd does what --version does, for users who try a command.
 func newVersionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -37,8 +37,8 @@ func version() string {
 	return describe(info)
 }
 
-// describe leaves out what the build did not record, as `go build -buildvcs=false` and `go install` from a module
-// proxy do with the revision.
+// describe leaves out what the build did not record, such as the revision with `go build -buildvcs=false` and `go
+// install` from a module proxy.
 func describe(info *debug.BuildInfo) string {
 	name := info.Main.Version
 	if name == "" || name == "(devel)" {

@@ -72,7 +72,7 @@ func create(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(a)
 }
 
-// upload answers each file's name, size and hash without keeping any of it.
+// upload responds with each file's name, size and hash without storing it.
 func upload(w http.ResponseWriter, r *http.Request) {
 	parts, err := r.MultipartReader()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// quiet keeps the stacks of panics, which are on purpose here, off stderr.
+// quiet suppresses the stacks of panics, which are intentional here.
 type quiet struct{}
 
 func (quiet) Write(int, int, http.Header, time.Duration, any) {}
@@ -76,7 +76,7 @@ func TestUpload(t *testing.T) {
 	})
 }
 
-// A file through chi's router, so through its wrappers of the ResponseWriter.
+// A file through chi's router, and so through its ResponseWriter wrappers.
 func TestFile(t *testing.T) {
 	want, err := os.ReadFile("main.go")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command coder serves WebSockets with chert and coder/websocket: /echo sends
-// back what it gets, /push sends the time.
+// Command coder serves WebSockets with chert and coder/websocket: /echo echoes
+// messages, /push sends the time.
 package main
 
 import (
@@ -73,8 +73,8 @@ func echo(ctx context.Context, c *websocket.Conn) error {
 	}
 }
 
-// push sends the time until the client leaves. CloseRead's context tells; the
-// request's does not, on no server, once the connection is hijacked.
+// push sends the time until the client leaves. CloseRead's context ends then;
+// the request's does not after Hijack, on any server.
 func push(ctx context.Context, c *websocket.Conn, every time.Duration) error {
 	ctx = c.CloseRead(ctx)
 	tick := time.NewTicker(every)

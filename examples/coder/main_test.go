@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// subject is the handler, and what it logs at the end of each connection.
+// subject returns the handler and the channel of what it logs at the end of
+// each connection.
 func subject(every time.Duration) (http.Handler, <-chan string) {
 	ended := make(chan string, 100)
 	return handler(every, func(format string, args ...any) { ended <- fmt.Sprintf(format, args...) }), ended
@@ -67,7 +68,7 @@ func TestOwnClient(t *testing.T) {
 					t.Fatalf("got %v, %d bytes, %v, want %d", kind, len(got), err, len(want))
 				}
 			}
-			// Ping needs somebody to read the pong.
+			// Ping needs a goroutine that reads the pong.
 			read := c.CloseRead(ctx)
 			if err := c.Ping(ctx); err != nil {
 				t.Errorf("ping: %v", err)

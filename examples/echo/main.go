@@ -56,8 +56,8 @@ func handler(l *log.Logger) http.Handler {
 	return e
 }
 
-// bind answers what the request holds: a path parameter, perhaps a query
-// parameter, perhaps JSON.
+// bind responds with the values of the request: a path parameter, and a query
+// parameter or JSON if present.
 func bind(c echo.Context) error {
 	var u user
 	if err := c.Bind(&u); err != nil {
@@ -84,7 +84,7 @@ func upload(c echo.Context) error {
 	return c.String(http.StatusOK, fmt.Sprintf("%s %d %x\n", head.Filename, n, h.Sum(nil)))
 }
 
-// ticks streams a line of JSON at a time until the client leaves.
+// ticks streams lines of JSON, one at a time, until the client leaves.
 func ticks(c echo.Context, l *log.Logger) error {
 	res := c.Response()
 	res.Header().Set(echo.HeaderContentType, "application/x-ndjson")

@@ -74,8 +74,8 @@ type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// Each line is seen before the next is written, compressed or not, and the
-// handler ends when the client leaves.
+// The client sees each line before the next is written, compressed or not, and
+// the handler ends when the client leaves.
 func TestTicks(t *testing.T) {
 	for _, coding := range []string{"", "gzip"} {
 		t.Run("coding="+coding, func(t *testing.T) {

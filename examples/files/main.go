@@ -36,7 +36,7 @@ func main() {
 func handler(files fs.FS) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
-	// The same files, offered for saving.
+	// The same files as downloads.
 	mux.HandleFunc("GET /save/{name}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Disposition", "attachment")
 		http.ServeFileFS(w, r, files, r.PathValue("name"))

@@ -118,7 +118,7 @@ func TestMultiRange(t *testing.T) {
 	})
 }
 
-// The whole of a large file, parts of it, and again on the same connection.
+// A large file whole, in parts, and again on the same connection.
 func TestLarge(t *testing.T) {
 	h := folder(t)
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
@@ -136,7 +136,7 @@ func TestLarge(t *testing.T) {
 	})
 }
 
-// Clients that leave in the middle harm nobody else.
+// A client that leaves in the middle does not affect others.
 func TestLeaving(t *testing.T) {
 	h := folder(t)
 	engines.Each(t, func(t *testing.T, e engines.Engine) {

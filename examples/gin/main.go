@@ -83,8 +83,8 @@ func upload(c *gin.Context) {
 	c.String(http.StatusOK, "%s %d %x\n", head.Filename, n, h.Sum(nil))
 }
 
-// ticks streams until the client leaves. gin learns of that from
-// http.CloseNotifier.
+// ticks streams until the client leaves, of which http.CloseNotifier notifies
+// gin.
 func ticks(c *gin.Context, l *log.Logger) {
 	n := 0
 	left := c.Stream(func(w io.Writer) bool {

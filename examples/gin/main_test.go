@@ -74,8 +74,8 @@ type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// c.Stream asks for http.CloseNotifier. It must say so when the client leaves,
-// and only then.
+// c.Stream uses http.CloseNotifier. It must notify when the client leaves, and
+// only then.
 func TestCloseNotify(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		said := make(lines, 1)

@@ -1,5 +1,5 @@
-// Command gobwas serves WebSockets with chert and gobwas/ws: /echo sends back
-// what it gets, /push sends the time.
+// Command gobwas serves WebSockets with chert and gobwas/ws: /echo echoes
+// messages, /push sends the time.
 package main
 
 import (
@@ -57,7 +57,7 @@ func upgrade(serve func(io.ReadWriter) error, logf func(string, ...any)) http.Ha
 
 func echo(c io.ReadWriter) error {
 	for {
-		// It answers pings and the closing handshake by itself.
+		// It handles pings and the closing handshake by itself.
 		p, op, err := wsutil.ReadClientData(c)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func echo(c io.ReadWriter) error {
 	}
 }
 
-// push sends the time until the client leaves, which only reading tells.
+// push sends the time until the client leaves, which only reading detects.
 func push(c io.ReadWriter, every time.Duration) error {
 	left := make(chan error, 1)
 	go func() {

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// subject is the handler, and what it logs at the end of each connection.
+// subject returns the handler and the channel of what it logs at the end of
+// each connection.
 func subject(every time.Duration) (http.Handler, <-chan string) {
 	ended := make(chan string, 100)
 	return handler(every, func(format string, args ...any) { ended <- fmt.Sprintf(format, args...) }), ended

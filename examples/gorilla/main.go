@@ -1,6 +1,5 @@
 // Command gorilla serves WebSockets with chert and gorilla/websocket: /echo
-// sends back what it gets, /push sends the time. At the end it tells its
-// clients that it goes away.
+// echoes messages, /push sends the time. When it stops it sends close frames.
 package main
 
 import (
@@ -27,7 +26,8 @@ func main() {
 	}
 	fmt.Printf("ws://%s/echo\n", l.Addr())
 
-	// Shutdown neither closes nor awaits hijacked connections: they are ours.
+	// Shutdown neither closes nor awaits hijacked connections: they belong to
+	// their handlers.
 	srv.RegisterOnShutdown(s.goAway)
 	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
 		log.Fatal(err)
@@ -35,7 +35,7 @@ func main() {
 	s.handlers.Wait()
 }
 
-// sockets is the open WebSockets of a server.
+// sockets are the open WebSockets of a server.
 type sockets struct {
 	upgrader websocket.Upgrader
 	handlers sync.WaitGroup
@@ -61,7 +61,7 @@ func (s *sockets) upgrade(serve func(*websocket.Conn)) http.HandlerFunc {
 		defer s.handlers.Done()
 		c, err := s.upgrader.Upgrade(w, r, nil)
 		if err != nil {
-			return // Upgrade has answered
+			return // Upgrade has responded
 		}
 		defer c.Close()
 		s.add(c)
@@ -85,9 +85,9 @@ func (s *sockets) remove(c *websocket.Conn) {
 	delete(s.open, c)
 }
 
-// goAway begins the closing handshake on all connections. After it nothing
-// can be written, so a handler ends with its next message, when the client has
-// answered, or after five seconds.
+// goAway begins the closing handshake on all connections. Nothing can be
+// written after it, so a handler ends with its next message, when the client
+// has responded, or after five seconds.
 func (s *sockets) goAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func echo(c *websocket.Conn) {
 	}
 }
 
-// push sends the time until the client leaves. The request's context does not
-// tell, on no server, once the connection is hijacked; reading does.
+// push sends the time until the client leaves, which reading detects. The
+// request's context does not after Hijack, on any server.
 func push(c *websocket.Conn, every time.Duration) {
 	left := make(chan struct{})
 	go func() {

@@ -105,7 +105,8 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// Shutdown with a WebSocket open: the client is told, and everything ends.
+// Shutdown with a WebSocket open: the client receives a close frame, and
+// everything ends.
 func TestShutdown(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		s := newSockets()
@@ -158,8 +159,8 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// gorilla refuses what is sent before the handshake is answered. It learns of
-// it from the buffered reader that Hijack gives.
+// gorilla rejects bytes that were sent before the response to the handshake. It
+// finds them in the buffered reader that Hijack returns.
 func TestEarly(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		errs := make(chan error, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 )
 
-// Keys rotate: a new one is fetched when a token has it, and one that was taken
-// away is not good any more.
+// Keys rotate: a new one is fetched when a token names it, and one that was
+// removed is not accepted any more.
 func TestRotation(t *testing.T) {
 	set := newIssuer(t, published(ec256.Public(), "old"))
 	c := new(clock)
@@ -43,7 +43,7 @@ func TestRotation(t *testing.T) {
 	expect("new", after, 200)
 }
 
-// Whatever becomes of the endpoint, the last good keys are used.
+// Whatever becomes of the endpoint, the last valid keys are used.
 func TestDown(t *testing.T) {
 	set := newIssuer(t, published(ec256.Public(), "a"))
 	c := new(clock)
@@ -91,7 +91,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// An endpoint that is down when we start: 503, and not 401, until it is up.
+// An endpoint that is down at the start: 503, and not 401, until it is up.
 func TestDownAtFirst(t *testing.T) {
 	set := newIssuer(t, published(ec256.Public(), "a"), published(ec384.Public(), ""))
 	set.code.Store(503)
@@ -125,6 +125,6 @@ func TestRefresh(t *testing.T) {
 		t.Fatalf("got %d", status)
 	}
 	set.publish(published(rsaKey.Public(), "b"))
-	// One way only: the key may go between two.
+	// On one way only: the key may be removed between the two.
 	engines.Eventually(t, "the key is gone", func() bool { return askPlain(v, token).Code == 401 })
 }

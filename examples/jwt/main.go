@@ -1,4 +1,4 @@
-// Command jwt serves who a JSON Web Token says one is.
+// Command jwt responds with the claims of a JSON Web Token.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	jwks := flag.String("jwks", "", "address of the issuer's keys")
-	issuer := flag.String("issuer", "", "who issues the tokens")
+	issuer := flag.String("issuer", "", "the issuer of the tokens")
 	audience := flag.String("audience", "example", "for whom the tokens are")
 	flag.Parse()
-	v, err := jwt.New(jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
+	v, err := jwt.New(&jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func main() {
 func handler(v *jwt.Verifier) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /me", v.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s, issued by %v\n", middleware.User(r.Context()), jwt.ClaimsOf(r.Context())["iss"])
+		fmt.Fprintf(w, "%s, issued by %v\n", middleware.UserOf(r.Context()), jwt.ClaimsOf(r.Context())["iss"])
 	})))
 	return mux
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/examples/internal/engines"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/jwt"
@@ -37,7 +38,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// The keys of an issuer, and those of somebody else.
+// The keys of an issuer, and those of another.
 var (
 	rsaKey   = must(rsa.GenerateKey(rand.Reader, 2048))
 	otherRSA = must(rsa.GenerateKey(rand.Reader, 2048))
@@ -96,7 +97,7 @@ func published(key any, kid string, fields ...any) jwk.Key {
 	return k
 }
 
-// claims are good ones, changed.
+// claims returns valid claims with changes.
 func claims(change ...any) jwxt.Token {
 	t := must(jwxt.NewBuilder().Issuer("https://issuer.example/").Audience([]string{"other", "api"}).Subject("ann").
 		IssuedAt(now).NotBefore(now).Expiration(now.Add(time.Hour)).Build())
@@ -121,7 +122,7 @@ func sign(alg jwa.SignatureAlgorithm, key any, t jwxt.Token, head ...any) string
 	return string(must(jwxt.Sign(t, jwxt.WithKey(alg, key, jws.WithProtectedHeaders(h)))))
 }
 
-// raw is a token of any head and claims, signed by sig.
+// raw makes a token of any head and claims, signed by sig.
 func raw(head, payload string, sig func(signed string) []byte) string {
 	b := base64.RawURLEncoding
 	s := b.EncodeToString([]byte(head)) + "." + b.EncodeToString([]byte(payload))
@@ -138,7 +139,7 @@ func rs256(key *rsa.PrivateKey) func(string) []byte {
 
 func unsigned(string) []byte { return nil }
 
-// A clock goes only when it is told to.
+// A clock advances only on request.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) now() time.Time          { return now.Add(time.Duration(c.passed.Load())) }
@@ -156,7 +157,7 @@ func verifier(t *testing.T, o jwt.Options) *jwt.Verifier {
 		o.Now = func() time.Time { return now }
 	}
 	o.Logger = slog.New(slog.DiscardHandler)
-	v, err := jwt.New(o)
+	v, err := jwt.New(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func verifier(t *testing.T, o jwt.Options) *jwt.Verifier {
 }
 
 func protected(v *jwt.Verifier) http.Handler {
-	return v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.User(x)) }))
+	return v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(middleware.UserOf(x)) }))
 }
 
 func bearer(token string) *http.Request {
@@ -180,18 +181,18 @@ func askPlain(v *jwt.Verifier, token string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// ask gives the status and the body of both ways; the direct one may decline.
+// ask returns the status and the body of both ways; the direct one may decline.
 func ask(t *testing.T, v *jwt.Verifier, token string) (int, string) {
 	t.Helper()
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(bearer(token).Header)})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(bearer(token).Header)})
 	answered := protected(v).(direct.Handler).ServeDirect(&x)
-	a := x.Finish()
+	a := x.Wire().Finish()
 	rec := askPlain(v, token)
 	if answered && (a.Status != rec.Code || string(a.Body) != rec.Body.String()) {
 		t.Errorf("direct %d %q, plain %d %q", a.Status, a.Body, rec.Code, rec.Body)
 	}
-	if got := rec.Header().Get("WWW-Authenticate"); rec.Code == 401 && got != `Bearer realm="api", error="invalid_token"` {
+	if got := rec.Header().Get("WWW-Authenticate"); rec.Code == 401 && got != `Bearer realm="restricted", error="invalid_token"` {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}
 	return rec.Code, rec.Body.String()

@@ -86,7 +86,7 @@ func TestRefused(t *testing.T) {
 		{ID: "a", Algorithm: "HS256", Key: secret}, {ID: "b", Algorithm: "HS384", Key: []byte(strings.Repeat("x", 48))},
 		{Algorithm: "RS256", Key: rsaKey.Public()}, {Algorithm: "PS256", Key: otherRSA.Public()},
 	}})
-	// What an attacker has of the issuer's: its public key in all its forms.
+	// The forms of the issuer's public key, which attackers have.
 	der := must(x509.MarshalPKIXPublicKey(rsaKey.Public()))
 	pemKey := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	payload := string(must(json.Marshal(claims())))
@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 		{"none with a space", v, raw(`{"alg":"none "}`, payload, unsigned)},
 		{"none with a zero", v, raw(`{"alg":"none\u0000"}`, payload, unsigned)},
 		{"none with a signature", v, raw(`{"alg":"none","kid":"rsa"}`, payload, rs256(rsaKey))},
-		{"none behind RS256", v, raw(`{"alg":"RS256","alg":"none","kid":"rsa"}`, payload, unsigned)},
+		{"none after RS256", v, raw(`{"alg":"RS256","alg":"none","kid":"rsa"}`, payload, unsigned)},
 		{"none before RS256", v, raw(`{"alg":"none","alg":"RS256","kid":"rsa"}`, payload, unsigned)},
 		{"none, fixed keys only", verifier(t, jwt.Options{Keys: []jwt.Key{{Algorithm: "HS256", Key: secret}}}), raw(`{"alg":"none"}`, payload, unsigned)},
 		{"rs256", v, raw(`{"alg":"rs256","kid":"rsa"}`, payload, rs256(rsaKey))},
@@ -235,11 +235,11 @@ func TestRefused(t *testing.T) {
 		{"another type", typed, sign(jwa.ES256(), ec256, claims(), "kid", "ec256", "typ", "JWT")},
 		// No tokens.
 		{"no parts", v, "x"}, {"two parts", v, parts[0] + "." + parts[1]}, {"four parts", v, good + ".x"}, {"five parts", v, "a.b.c.d.e"},
-		{"a dot before", v, "." + good}, {"a dot behind", v, good + "."}, {"two dots within", v, strings.Replace(good, ".", "..", 1)},
-		{"a space behind the dot", v, strings.Replace(good, ".", ". ", 1)}, {"a tab", v, strings.Replace(good, ".", "\t.", 1)}, {"quoted", v, `"` + good + `"`},
+		{"a dot before", v, "." + good}, {"a dot after", v, good + "."}, {"two dots within", v, strings.Replace(good, ".", "..", 1)},
+		{"a space after the dot", v, strings.Replace(good, ".", ". ", 1)}, {"a tab", v, strings.Replace(good, ".", "\t.", 1)}, {"quoted", v, `"` + good + `"`},
 		{"two with a comma", v, good + "," + good}, {"two with a space", v, good + " " + good}, {"the scheme twice", v, "Bearer " + good},
 		{"head padded", v, parts[0] + "=." + parts[1] + "." + parts[2]}, {"standard base64", v, strings.Replace(good, parts[2], "+/"+parts[2][2:], 1)},
-		{"other bits behind the end", v, parts[0] + "." + parts[1] + "." + otherBits(parts[2])},
+		{"other bits after the end", v, parts[0] + "." + parts[1] + "." + otherBits(parts[2])},
 		{"empty", v, ""}, {"empty parts", v, ".."}, {"padded", v, parts[0] + "." + parts[1] + "." + parts[2] + "="}, {"no JSON", v, raw("x", payload, unsigned)},
 		{"head a list", v, raw(`["RS256"]`, payload, unsigned)}, {"head null", v, raw(`null`, payload, unsigned)},
 		{"claims a list", v, raw(`{"alg":"RS256","kid":"rsa"}`, `[1]`, rs256(rsaKey))},

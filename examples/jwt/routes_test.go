@@ -25,7 +25,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// Where a token may be in a request, and what who is refused is told: RFC 6750
+// Where a request may have a token, and the response if it is refused: RFC 6750
 // sections 2 and 3. Without credentials there is no error code.
 func TestCredentials(t *testing.T) {
 	set := newIssuer(t, published(ec256.Public(), "a"))
@@ -86,7 +86,7 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
-// What a response writer can do is passed on.
+// The abilities of a response writer are passed on.
 func TestPassing(t *testing.T) {
 	set := newIssuer(t, published(ec256.Public(), "a"))
 	v := verifier(t, jwt.Options{JWKS: set.srv.URL})
@@ -142,13 +142,13 @@ func TestPassing(t *testing.T) {
 	})
 }
 
-// Keys rotate while a server is asked by many: nobody with a good token is
-// refused. Then the endpoint goes down, and the last keys stay.
+// Keys rotate while a server is under load: no valid token is refused. Then the
+// endpoint goes down, and the last keys stay.
 func TestRotationUnderLoad(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		set := newIssuer(t, published(ec256.Public(), "old"))
 		c := new(clock)
-		v := verifier(t, jwt.Options{JWKS: set.srv.URL, Cache: 100, Now: c.now})
+		v := verifier(t, jwt.Options{JWKS: set.srv.URL, CacheSize: 100, Now: c.now})
 		s := e.Start(t, handler(v))
 		before, after := sign(jwa.ES256(), ec256, claims(), "kid", "old"), sign(jwa.RS256(), rsaKey, claims(), "kid", "new")
 		round := func(tokens ...string) {
@@ -169,7 +169,7 @@ func TestRotationUnderLoad(t *testing.T) {
 				}()
 			}
 			for range 20 {
-				if got := engines.Await(t, answers, "an answer"); got != 200 {
+				if got := engines.Await(t, answers, "a response"); got != 200 {
 					t.Errorf("got %d", got)
 				}
 			}

@@ -20,16 +20,17 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// An app is what the matrix puts middleware around.
+// An app is the handler that the matrix wraps in middleware.
 type app struct {
 	entered chan struct{} // sent to by /hold
-	leave   chan struct{} // lets /hold and /events go on
+	leave   chan struct{} // lets /hold and /events continue
 }
 
 // page is large enough to be compressed, and small enough to get a tag.
 var page = strings.Repeat("the same words again ", 200)
 
-// wait is for leave. The client's end ends it, so that a failing test does.
+// wait waits for leave, or until the client leaves, so that a failing test
+// ends.
 func (a *app) wait(r *http.Request) {
 	select {
 	case <-a.leave:
@@ -37,7 +38,7 @@ func (a *app) wait(r *http.Request) {
 	}
 }
 
-// plain are the routes that no direct handler can have.
+// plain returns the routes that cannot be direct handlers.
 func (a *app) plain() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /hold": func(w http.ResponseWriter, r *http.Request) {
@@ -78,23 +79,23 @@ func (a *app) plain() map[string]http.HandlerFunc {
 	}
 }
 
-// either are those that a direct handler could have, in both forms.
+// either returns the routes that could be direct handlers, in both forms.
 func (a *app) either() map[string]direct.HandlerFunc {
 	return map[string]direct.HandlerFunc{
 		"GET /page": func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain; charset=utf-8")
+			x.SetHeader("Content-Type", "text/plain; charset=utf-8")
 			x.WriteString(page)
 		},
 		"GET /teapot": func(x *direct.Exchange) { x.SetStatus(http.StatusTeapot); x.WriteString("tea") },
 		"GET /panic":  func(*direct.Exchange) { panic("on purpose") },
 		"GET /who": func(x *direct.Exchange) {
-			fmt.Fprintf(x, "%s %s %s", middleware.User(x), x.RemoteAddr, middleware.RequestIDOf(x))
+			fmt.Fprintf(x, "%s %s %s", middleware.UserOf(x), x.RemoteAddr(), middleware.RequestIDOf(x))
 		},
-		"POST /echo": func(x *direct.Exchange) { x.Write(x.Body) },
+		"POST /echo": func(x *direct.Exchange) { x.Write(x.Body()) },
 	}
 }
 
-// handlers are either's, and plain's, as plain handlers.
+// handlers returns the routes of either and plain as plain handlers.
 func (a *app) handlers() map[string]http.HandlerFunc {
 	all := a.plain()
 	all["GET /page"] = func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +108,7 @@ func (a *app) handlers() map[string]http.HandlerFunc {
 	}
 	all["GET /panic"] = func(http.ResponseWriter, *http.Request) { panic("on purpose") }
 	all["GET /who"] = func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s %s %s", middleware.User(r.Context()), r.RemoteAddr, middleware.RequestIDOf(r.Context()))
+		fmt.Fprintf(w, "%s %s %s", middleware.UserOf(r.Context()), r.RemoteAddr, middleware.RequestIDOf(r.Context()))
 	}
 	all["POST /echo"] = func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -123,7 +124,7 @@ func (a *app) handlers() map[string]http.HandlerFunc {
 
 type wrapper = func(http.Handler) http.Handler
 
-// shapes are the ways to put a middleware around an app.
+// shapes are the ways to wrap an app in a middleware.
 var shapes = []struct {
 	name string
 	make func(t *testing.T, a *app, mw wrapper) http.Handler
@@ -166,7 +167,7 @@ var shapes = []struct {
 		for pattern, h := range a.handlers() {
 			method, path, _ := strings.Cut(pattern, " ")
 			switch path {
-			case "/page": // gin's own way to answer: first the status, then the fields
+			case "/page": // as gin's handlers respond: first the status, then the fields
 				r.Handle(method, path, func(c *gin.Context) { c.String(http.StatusOK, "%s", page) })
 			case "/teapot":
 				r.Handle(method, path, func(c *gin.Context) { c.String(http.StatusTeapot, "tea") })
@@ -174,7 +175,7 @@ var shapes = []struct {
 				r.Handle(method, path, gin.WrapH(h))
 			}
 		}
-		// gin runs middleware for the routes that it knows only.
+		// gin runs middleware only for known routes.
 		r.NoRoute(func(c *gin.Context) { c.String(http.StatusNotFound, "not here") })
 		r.NoMethod(func(c *gin.Context) { c.Status(http.StatusMethodNotAllowed) })
 		return r
@@ -187,7 +188,7 @@ type site struct {
 	*engines.Server
 }
 
-// flushes checks that an event arrives before the handler's end.
+// flushes checks that an event arrives before the handler returns.
 func (s *site) flushes(t *testing.T, fields []string) {
 	t.Helper()
 	res := s.open(t, "/events", fields)
@@ -215,7 +216,7 @@ func (s *site) events(t *testing.T, body io.Reader) {
 	}
 }
 
-// open asks and leaves the body to be read.
+// open sends a request and leaves the body unread.
 func (s *site) open(t *testing.T, path string, fields []string) *http.Response {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), engines.Patience)
@@ -234,7 +235,7 @@ func (s *site) open(t *testing.T, path string, fields []string) *http.Response {
 	return res
 }
 
-// hijacks checks that the connection becomes the handler's.
+// hijacks checks that the handler can take over the connection.
 func (s *site) hijacks(t *testing.T, fields []string) {
 	t.Helper()
 	for _, query := range []string{"", "?asserted"} {

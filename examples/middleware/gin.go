@@ -9,23 +9,24 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// ginned makes any func(http.Handler) http.Handler gin's: what it passes on is
-// the rest of gin's chain. Copy this file; it is all that gin needs.
+// ginned adapts any func(http.Handler) http.Handler to gin: the handler that it
+// wraps is the rest of gin's chain. Copy this file; gin needs nothing else.
 //
 //	r := gin.New()
 //	r.SetTrustedProxies(nil) // RealIP finds out the address, for c.ClientIP too
-//	r.Use(ginned(middleware.Compress(nil)), ginned(middleware.ETag(nil)))
+//	r.Use(ginned(middleware.Must(middleware.Compress(nil))), ginned(middleware.ETag(nil)))
 //
-// What is inside of m sees its request and its response writer as c.Request and
+// Handlers inside of m see its request and its response writer as c.Request and
 // c.Writer; when m returns, c has the outer ones back. If m does not pass the
-// request on, or has caught a panic, the rest of the chain is not run. What gin
-// itself writes when the chain has returned, the text of its 404 and 405, does
-// not go through m: only their status does. Have r.NoRoute answer instead.
+// request on, or has recovered a panic, the rest of the chain is not run. What
+// gin itself writes when the chain has returned, the text of its 404 and 405,
+// does not go through m: only the status does. Use r.NoRoute to respond
+// instead.
 func ginned(m func(http.Handler) http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		outer, request, returned := c.Writer, c.Request, false
-		status := outer.Status() // not later: Timeout may be answering
-		// Also behind a panic: gin.Recovery, outside, answers with c.Writer.
+		status := outer.Status() // not later: Timeout may be responding
+		// Also after a panic: gin.Recovery, outside, responds with c.Writer.
 		defer func() { c.Writer, c.Request = outer, request }()
 		m(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			inner := &ginWriter{ResponseWriter: w, outer: outer, status: status, size: unwritten}
@@ -40,11 +41,11 @@ func ginned(m func(http.Handler) http.Handler) gin.HandlerFunc {
 	}
 }
 
-// unwritten is the size of an answer that has not begun, as gin has it.
+// unwritten is gin's size of a response that has not begun.
 const unwritten = -1
 
-// ginWriter is a gin.ResponseWriter around a middleware's. As gin's own it sends
-// the status with the body: handlers set fields after the status.
+// ginWriter is a gin.ResponseWriter that wraps a middleware's. Like gin's own
+// it sends the status with the body: handlers set fields after the status.
 type ginWriter struct {
 	http.ResponseWriter
 	outer  gin.ResponseWriter
@@ -52,7 +53,7 @@ type ginWriter struct {
 	size   int
 }
 
-// end sends a status that has no body.
+// end sends a status without a body.
 func (g *ginWriter) end() {
 	if g.status != http.StatusOK {
 		g.WriteHeaderNow()
@@ -88,7 +89,7 @@ func (g *ginWriter) WriteString(s string) (int, error) {
 
 func (g *ginWriter) Flush() { g.FlushError() }
 
-// FlushError is for http.ResponseController.
+// FlushError is called by http.ResponseController.
 func (g *ginWriter) FlushError() error {
 	g.WriteHeaderNow()
 	return http.NewResponseController(g.ResponseWriter).Flush()

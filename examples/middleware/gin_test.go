@@ -13,7 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// What gin's handlers and middleware know of an answer is right on both sides
+// What gin's handlers and middleware see of a response is right on both sides
 // of a middleware.
 func TestGinned(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
@@ -35,7 +35,7 @@ func TestGinned(t *testing.T) {
 		}
 	}
 	r := gin.New()
-	r.Use(gin.RecoveryWithWriter(io.Discard), look(outside), ginned(access.Wrap), ginned(middleware.Timeout(time.Hour)), ginned(middleware.Compress(nil)), look(inside))
+	r.Use(gin.RecoveryWithWriter(io.Discard), look(outside), ginned(access.Wrap), ginned(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), ginned(middleware.Must(middleware.Compress(nil))), look(inside))
 	r.GET("/json", func(c *gin.Context) { c.JSON(http.StatusCreated, gin.H{"a": 1}) })
 	r.GET("/empty", func(c *gin.Context) { c.Status(http.StatusNoContent) })
 	r.GET("/nothing", func(*gin.Context) {})
@@ -51,7 +51,7 @@ func TestGinned(t *testing.T) {
 		{"/empty", 204, "", "", unwritten},
 		{"/nothing", 200, "", "", unwritten},
 		{"/refused", 403, "", "", 0},
-		{"/nowhere", 404, "404 page not found", "text/plain", 0}, // gin writes it when all have returned
+		{"/nowhere", 404, "404 page not found", "text/plain", 0}, // gin writes it after the chain has returned
 	} {
 		res := s.Expect(t, "GET", tt.path, "", tt.status, tt.body)
 		if got := res.Header.Get("Content-Type"); got != tt.typ {
@@ -71,8 +71,8 @@ func TestGinned(t *testing.T) {
 	}
 }
 
-// A chain that has panicked, or that a middleware has kept a request from, is
-// not gone on with.
+// A chain that has panicked, or that a middleware has stopped, does not
+// continue.
 func TestGinnedAborts(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	var log bytes.Buffer
@@ -82,7 +82,7 @@ func TestGinnedAborts(t *testing.T) {
 	r.Use(gin.RecoveryWithWriter(&log))
 	r.GET("/caught", ginned(quiet), func(*gin.Context) { panic("on purpose") }, never)
 	r.GET("/refused", ginned(bearer), never)
-	r.GET("/through", ginned(middleware.Timeout(time.Hour)), func(*gin.Context) { panic("on purpose") }, never)
+	r.GET("/through", ginned(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), func(*gin.Context) { panic("on purpose") }, never)
 	s := engines.NetHTTP.Start(t, r)
 	s.Expect(t, "GET", "/caught", "", 500, "Internal Server Error\n")
 	s.Expect(t, "GET", "/refused", "", 401, "Unauthorized\n")

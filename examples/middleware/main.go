@@ -1,5 +1,5 @@
-// Command middleware serves one handler three ways, with chert's middleware
-// around it: by itself, in chi and in gin.
+// Command middleware serves one handler three ways, wrapped in chert's
+// middleware: by itself, in chi and in gin.
 package main
 
 import (
@@ -39,21 +39,21 @@ func main() {
 	}
 }
 
-// stack is most of the package, in the order that its documentation advises.
+// stack returns most of the package's middleware, in the documented order.
 func stack(access *middleware.AccessLog) []func(http.Handler) http.Handler {
 	return []func(http.Handler) http.Handler{
-		middleware.RealIP(nil), access.Wrap, middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
-		middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.CORS(middleware.CORSOptions{Origins: []string{"https://a.example"}}),
-		middleware.InFlight(100, nil), middleware.Timeout(time.Minute),
-		middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}}),
-		middleware.BodyLimit(1 << 20), middleware.Compress(nil), middleware.ETag(nil),
+		middleware.Must(middleware.RealIP(nil)), access.Wrap, middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
+		middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}})),
+		middleware.InFlight(&middleware.InFlightOptions{Max: 100}), middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Minute}),
+		middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}})),
+		middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1 << 20}), middleware.Must(middleware.Compress(nil)), middleware.ETag(nil),
 	}
 }
 
 func handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "hello, %s\n", middleware.User(r.Context()))
+		fmt.Fprintf(w, "hello, %s\n", middleware.UserOf(r.Context()))
 	})
 	mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("on purpose") })
 	mux.HandleFunc("GET /text", func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +99,8 @@ func inChi(mw []func(http.Handler) http.Handler) http.Handler {
 	return r
 }
 
-// inGin uses each middleware as gin's: what it passes on is the rest of gin's
-// chain.
+// inGin uses each middleware in gin: the handler that it wraps is the rest of
+// gin's chain.
 func inGin(mw []func(http.Handler) http.Handler) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// output is what a log is written to.
+// output is the destination of a log.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -27,7 +27,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.b.Write(p)
 }
 
-// lines are there when the log is closed.
+// The lines are complete when the log is closed.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func TestRoutes(t *testing.T) {
 		}
 		s.Expect(t, "GET", "/hello", "", 304, "", append([]string{"If-None-Match", res.Header.Get("Etag")}, auth...)...)
 		res = s.Expect(t, "GET", "/hello", "", 401, "Unauthorized\n")
-		if res.Header.Get("WWW-Authenticate") != `Bearer realm="api"` {
+		if res.Header.Get("WWW-Authenticate") != `Bearer realm="restricted"` {
 			t.Errorf("got %v", res.Header)
 		}
 		for range 2 { // the connection is kept

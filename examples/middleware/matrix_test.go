@@ -23,14 +23,15 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// An entry is a middleware. It is tested by itself in each shape on each engine:
-// that what its handler's writer can do passes through, and its effect.
+// An entry is a middleware. It is tested by itself in each shape on each
+// engine: its effect, and that it passes on the abilities of the response
+// writer.
 type entry struct {
 	name string
-	// mw lets through what has fields, which come in pairs.
+	// mw admits requests with fields, which come in pairs.
 	mw     func(t *testing.T) wrapper
 	fields []string
-	// effect checks what it is for, on sites that start makes.
+	// effect checks the middleware's purpose, on sites that start makes.
 	effect func(t *testing.T, start func(mw wrapper) *site)
 }
 
@@ -61,25 +62,25 @@ var matrix = []entry{
 		s.Expect(t, "GET", "/who", "", 200, " 198.51.100.7:0 ", "X-Forwarded-For", "192.0.2.1, 198.51.100.7")
 	}},
 	{name: "Bearer", mw: always(bearer), fields: []string{"Authorization", "Bearer secret"}, effect: func(t *testing.T, start func(mw wrapper) *site) {
-		admits(t, start(bearer), `Bearer realm="api"`, "Bearer secret", "Bearer another")
+		admits(t, start(bearer), `Bearer realm="restricted"`, "Bearer secret", "Bearer another")
 	}},
 	{name: "jwt", mw: tokens, fields: []string{"Authorization", "Bearer " + token(jwtSecret)}, effect: func(t *testing.T, start func(mw wrapper) *site) {
-		admits(t, start(tokens(t)), `Bearer realm="api"`, "Bearer "+token(jwtSecret), "Bearer "+token(strings.Repeat("y", 32)))
+		admits(t, start(tokens(t)), `Bearer realm="restricted"`, "Bearer "+token(jwtSecret), "Bearer "+token(strings.Repeat("y", 32)))
 	}},
 	{name: "basicauth", mw: passwords, fields: []string{"Authorization", basic("secret")}, effect: func(t *testing.T, start func(mw wrapper) *site) {
 		admits(t, start(passwords(t)), `Basic realm="restricted", charset="UTF-8"`, basic("secret"), basic("another"))
 	}},
-	{name: "BodyLimit", mw: always(middleware.BodyLimit(1 << 20)), effect: limits},
-	{name: "Timeout", mw: always(middleware.Timeout(time.Hour)), effect: func(t *testing.T, start func(mw wrapper) *site) {
-		s := start(middleware.Timeout(10 * time.Millisecond))
+	{name: "BodyLimit", mw: always(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1 << 20})), effect: limits},
+	{name: "Timeout", mw: always(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour})), effect: func(t *testing.T, start func(mw wrapper) *site) {
+		s := start(middleware.Timeout(&middleware.TimeoutOptions{Limit: 10 * time.Millisecond}))
 		s.Expect(t, "GET", "/slow", "", 504, "Gateway Timeout\n")
-		s = start(middleware.Timeout(time.Hour))
+		s = start(middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Hour}))
 		if res := s.Expect(t, "GET", "/page", "", 200, page); res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("got %v", res.Header)
 		}
 	}},
-	{name: "InFlight", mw: always(middleware.InFlight(100, nil)), effect: full},
-	{name: "Compress", mw: always(middleware.Compress(nil)), effect: compresses},
+	{name: "InFlight", mw: always(middleware.InFlight(&middleware.InFlightOptions{Max: 100})), effect: full},
+	{name: "Compress", mw: always(middleware.Must(middleware.Compress(nil))), effect: compresses},
 	{name: "CORS", mw: always(cors), effect: func(t *testing.T, start func(mw wrapper) *site) {
 		s := start(cors)
 		res := s.Expect(t, "OPTIONS", "/page", "", 204, "", "Origin", "https://a.example", "Access-Control-Request-Method", "PUT")
@@ -149,7 +150,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// together asks by several clients at the same time, for the race detector.
+// together sends requests from several clients concurrently, for the race
+// detector.
 func (s *site) together(t *testing.T, fields []string) {
 	t.Helper()
 	failed := make(chan error)
@@ -177,27 +179,27 @@ func (s *site) together(t *testing.T, fields []string) {
 		}()
 	}
 	for range 4 {
-		if err := engines.Await(t, failed, "an answer"); err != nil {
+		if err := engines.Await(t, failed, "a response"); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 var (
-	realIP = middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	bearer = middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}})
-	cors   = middleware.CORS(middleware.CORSOptions{Origins: []string{"https://a.example"}, Methods: []string{"PUT"}})
+	realIP = middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))
+	bearer = middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}}))
+	cors   = middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}, Methods: []string{"PUT"}}))
 )
 
 func rate(n int64) wrapper {
-	return middleware.RateLimit(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: n, Per: time.Hour}}}})
+	return ratelimit.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "all", Rate: ratelimit.Rate{Count: n, Per: time.Hour}}}}))
 }
 
 func loggerTo(w io.Writer) wrapper {
 	return middleware.NewAccessLog(&middleware.AccessLogOptions{Logger: slog.New(slog.NewTextHandler(w, nil))}).Wrap
 }
 
-// logEntry is of an access log whose lines must have all of want.
+// logEntry is an access log whose lines must contain all of want.
 func logEntry(name string, o middleware.AccessLogOptions, want ...string) entry {
 	make := func(w io.Writer) *middleware.AccessLog {
 		o := o
@@ -217,7 +219,7 @@ func logEntry(name string, o middleware.AccessLogOptions, want ...string) entry 
 		}}
 }
 
-// logged asks s for what is logged, and looks it up in out when it is there.
+// logged sends a request to be logged, and checks out when the line is there.
 func logged(t *testing.T, s *site, out *output, done func(), want ...string) {
 	t.Helper()
 	s.Expect(t, "GET", "/page", "", 200, page, "User-Agent", "test")
@@ -244,7 +246,7 @@ func recovers(t *testing.T, start func(mw wrapper) *site) {
 	}
 }
 
-// admits checks that good is let in as ann, and nobody else is.
+// admits checks that good is admitted as ann, and that nothing else is.
 func admits(t *testing.T, s *site, challenge, good, bad string) {
 	t.Helper()
 	for _, fields := range [][]string{nil, {"Authorization", bad}} {
@@ -253,7 +255,7 @@ func admits(t *testing.T, s *site, challenge, good, bad string) {
 			t.Errorf("%v: got %d %q", fields, res.StatusCode, got)
 		}
 	}
-	for range 2 { // the second time it may be remembered
+	for range 2 { // the second time it may be cached
 		res, body := s.Do(t, "GET", "/who", nil, "Authorization", good)
 		if res.StatusCode != 200 || !strings.HasPrefix(body, "ann ") {
 			t.Errorf("got %d %q", res.StatusCode, body)
@@ -273,7 +275,7 @@ func token(secret string) string {
 }
 
 func tokens(t *testing.T) wrapper {
-	v, err := jwt.New(jwt.Options{Keys: []jwt.Key{{Algorithm: "HS256", Key: []byte(jwtSecret)}}, AnyIssuer: true, AnyAudience: true})
+	v, err := jwt.New(&jwt.Options{Keys: []jwt.Key{{Algorithm: "HS256", Key: []byte(jwtSecret)}}, AnyIssuer: true, AnyAudience: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,22 +289,22 @@ func basic(password string) string {
 
 func passwords(t *testing.T) wrapper {
 	// bcrypt of "secret", of the least cost.
-	a, err := basicauth.New(basicauth.Options{Users: map[string]string{"ann": "$2a$04$yB7xt9t8tdKnanZo/9HK8.16viLFPO150pGUs7QPtQ2yr.7GMHEaO"}})
+	a, err := basicauth.New(&basicauth.Options{Users: map[string]string{"ann": "$2a$04$yB7xt9t8tdKnanZo/9HK8.16viLFPO150pGUs7QPtQ2yr.7GMHEaO"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Wrap
+	return a
 }
 
 func limits(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.BodyLimit(1000))
+	s := start(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 1000}))
 	for n, status := range map[int]int{0: 200, 1000: 200, 1001: 413} {
 		body, want := strings.Repeat("x", n), "Request Entity Too Large\n"
 		if status == 200 {
 			want = body
 		}
 		s.Expect(t, "POST", "/echo", body, status, want)
-		// Of a length that is not said.
+		// A body of unknown length.
 		if res, got := s.Do(t, "POST", "/echo", io.MultiReader(strings.NewReader(body))); res.StatusCode != status || got != want {
 			t.Errorf("%d bytes in chunks: got %d %.50q", n, res.StatusCode, got)
 		}
@@ -310,7 +312,7 @@ func limits(t *testing.T, start func(mw wrapper) *site) {
 }
 
 func full(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.InFlight(1, nil))
+	s := start(middleware.InFlight(&middleware.InFlightOptions{Max: 1}))
 	held := make(chan error)
 	go func() {
 		res, err := s.Client.Get(s.URL + "/hold")
@@ -325,13 +327,13 @@ func full(t *testing.T, start func(mw wrapper) *site) {
 		t.Errorf("got %d %v", res.StatusCode, res.Header)
 	}
 	s.leave <- struct{}{}
-	if err := engines.Await(t, held, "its answer"); err != nil {
+	if err := engines.Await(t, held, "its response"); err != nil {
 		t.Error(err)
 	}
 }
 
 func compresses(t *testing.T, start func(mw wrapper) *site) {
-	s := start(middleware.Compress(nil))
+	s := start(middleware.Must(middleware.Compress(nil)))
 	res, coded := s.Do(t, "GET", "/page", nil, "Accept-Encoding", "gzip")
 	if h := res.Header; h.Get("Content-Encoding") != "gzip" || h.Get("Vary") != "Accept-Encoding" || len(coded) > len(page)/10 {
 		t.Errorf("got %v, %d bytes", h, len(coded))
@@ -343,7 +345,7 @@ func compresses(t *testing.T, start func(mw wrapper) *site) {
 	if b, err := io.ReadAll(z); string(b) != page || err != nil {
 		t.Errorf("got %d bytes, %v", len(b), err)
 	}
-	// Events pass through the coding too.
+	// Events pass through compression too.
 	res = s.open(t, "/events", []string{"Accept-Encoding", "gzip"})
 	defer res.Body.Close()
 	if z, err = gzip.NewReader(res.Body); err != nil {

@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// handler names what is public: importing the package for its effect would put
-// profiles on http.DefaultServeMux for all to see.
+// handler names its routes: importing the package for its side effect would
+// publish profiles on http.DefaultServeMux.
 func handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

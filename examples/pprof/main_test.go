@@ -68,7 +68,7 @@ func TestLeaving(t *testing.T) {
 		engines.Await(t, entered, "the handler")
 		cancel()
 		if err := engines.Await(t, done, "the client"); err == nil {
-			t.Error("it was answered")
+			t.Error("it got a response")
 		}
 		engines.Await(t, ended, "the handler's end")
 	})

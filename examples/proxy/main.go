@@ -1,5 +1,5 @@
-// Command proxy passes requests on to another server, with chert in front and
-// httputil.ReverseProxy behind it. WebSockets pass too.
+// Command proxy passes requests on to another server, with chert in front of
+// httputil.ReverseProxy. WebSockets pass too.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
-	to := flag.String("to", "http://127.0.0.1:8081", "the server behind")
+	to := flag.String("to", "http://127.0.0.1:8081", "the server to pass requests to")
 	flag.Parse()
 	target, err := url.Parse(*to)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// Each piece is seen by the client before the backend writes the next.
+// The client sees each piece before the backend writes the next.
 func TestStreaming(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		next := make(chan string)
@@ -98,8 +98,8 @@ func TestStreaming(t *testing.T) {
 	})
 }
 
-// The request's body streams too: the backend sees each piece before the
-// client sends the next.
+// The request's body streams too: the backend sees each piece before the client
+// sends the next.
 func TestUploadStreaming(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		seen := make(chan string)
@@ -129,14 +129,14 @@ func TestUploadStreaming(t *testing.T) {
 			}
 		}
 		pw.Close()
-		if got := engines.Await(t, answer, "the answer"); got != "end <nil>" {
+		if got := engines.Await(t, answer, "the response"); got != "end <nil>" {
 			t.Errorf("got %q", got)
 		}
 	})
 }
 
-// When the client leaves, the backend's context ends, before the answer and in
-// the midst of it.
+// When the client leaves, the backend's context ends, before the response and
+// in the middle of it.
 func TestCancel(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		entered, left := make(chan struct{}), make(chan struct{})
@@ -165,14 +165,14 @@ func TestCancel(t *testing.T) {
 			cancel()
 			engines.Await(t, left, "the backend's context")
 			if err := engines.Await(t, done, "the client"); err == nil {
-				t.Error("the client got a whole answer")
+				t.Error("the client got a complete response")
 			}
 		}
 	})
 }
 
-// A backend that breaks off in the midst of its answer: the proxy must not
-// make the answer look whole.
+// A backend that aborts in the middle of its response: the proxy must not make
+// the response look complete.
 func TestBrokenBackend(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		s := chain(t, e, hf(func(w http.ResponseWriter, r *http.Request) {
@@ -260,7 +260,7 @@ func TestUpgrade(t *testing.T) {
 		for range 6 { // one for each connection
 			engines.Await(t, ended, "a backend's end")
 		}
-		// The client leaves without a word.
+		// The client closes the connection without a close frame.
 		c := wscheck.Dial(t, s, "/")
 		c.Close()
 		engines.Await(t, ended, "the backend's end")

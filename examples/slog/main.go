@@ -43,8 +43,8 @@ func handler() http.Handler {
 	return mux
 }
 
-// logging logs a line for each request when its handler has ended, in whatever
-// way.
+// logging logs a line for each request when its handler has returned or
+// panicked.
 func logging(l *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &recorder{ResponseWriter: w}
@@ -52,7 +52,7 @@ func logging(l *slog.Logger, next http.Handler) http.Handler {
 		returned := false
 		defer func() {
 			level := slog.LevelInfo
-			if !returned { // a panic, which the server answers to
+			if !returned { // a panic, to which the server responds
 				level = slog.LevelError
 			}
 			if returned {
@@ -72,14 +72,14 @@ func logging(l *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// recorder notes what is answered.
+// recorder records the status and the size of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-// note keeps the final status, before which interim ones may come.
+// note records the final status; interim ones may precede it.
 func (r *recorder) note(status int) {
 	if r.status < 200 && r.status != http.StatusSwitchingProtocols {
 		r.status = status
@@ -98,7 +98,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps sendfile for files.
+// ReadFrom preserves sendfile for files.
 func (r *recorder) ReadFrom(src io.Reader) (int64, error) {
 	r.note(http.StatusOK)
 	n, err := io.Copy(r.ResponseWriter, src)

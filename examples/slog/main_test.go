@@ -76,7 +76,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// What a ResponseWriter can do goes through the recorder.
+// The abilities of a ResponseWriter pass through the recorder.
 func TestThrough(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		flushed := make(chan struct{})
@@ -111,7 +111,7 @@ func TestThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		close(flushed) // the head is here, so Flush has worked
+		close(flushed) // the head has arrived, so Flush works
 		b, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if got := l.next(t); string(b) != "end" || got.Status != 200 || got.Bytes != 3 {

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// open gives a database with one connection: SQLite writes one at a time, and
+// open opens a database with one connection: SQLite writes one at a time, and
 // each connection to ":memory:" would be a database of its own. Requests wait
 // for it in database/sql.
 func open(file string) (*sql.DB, error) {

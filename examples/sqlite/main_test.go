@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // cancelled queries, on purpose here
+	log.SetOutput(io.Discard) // cancelled queries, intentional here
 	engines.Main(m)
 }
 
@@ -53,9 +53,9 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// While many handlers wait for the database, others are answered, on new
-// connections and on kept ones. A client that gives up ends its handler's
-// wait, and the rest completes when the database is free.
+// While many handlers wait for the database, the server responds to other
+// requests, on new and on kept connections. A client that gives up ends its
+// handler's wait, and the rest completes when the database is free.
 func TestBlocking(t *testing.T) {
 	const waiting = 64
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
@@ -68,7 +68,7 @@ func TestBlocking(t *testing.T) {
 			h.ServeHTTP(w, r)
 		}))
 		s.Expect(t, "GET", "/health", "", 200, "ok\n")
-		held, err := n.db.Conn(context.Background()) // the only one there is
+		held, err := n.db.Conn(context.Background()) // the only one
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestBlocking(t *testing.T) {
 		held.Close()
 		wg.Wait()
 		if done.Load() != waiting/2 {
-			t.Errorf("%d requests were answered, want %d", done.Load(), waiting/2)
+			t.Errorf("%d requests were served, want %d", done.Load(), waiting/2)
 		}
 	})
 }
@@ -146,9 +146,9 @@ func TestWriters(t *testing.T) {
 	})
 }
 
-// Quick requests and slow queries mix on kept connections, so that routes are
-// tried on the event loops where there are any. What the database keeps waiting
-// keeps nobody else.
+// Quick requests and slow queries alternate on kept connections, so that routes
+// are tried on the event loops where there are any. Waits for the database
+// delay no other request.
 func TestQuickAndSlow(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		n := database(t)

@@ -1,5 +1,5 @@
-// Command sse serves Server-Sent Events with chert: what is posted to /publish
-// goes to all who listen at /events.
+// Command sse serves Server-Sent Events with chert: events posted to /publish
+// are sent to all clients of /events.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// broker hands events to subscribers.
+// broker passes events to subscribers.
 type broker struct {
 	mu   sync.Mutex
 	subs map[chan string]struct{}
@@ -66,7 +66,7 @@ func (b *broker) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	rc := http.NewResponseController(w)
-	if err := rc.Flush(); err != nil { // the client's onopen
+	if err := rc.Flush(); err != nil { // triggers the client's onopen
 		return
 	}
 	for {
@@ -86,7 +86,7 @@ func (b *broker) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// publish leaves out subscribers who are too slow, rather than wait for them.
+// publish skips subscribers that are too slow instead of waiting for them.
 func (b *broker) publish(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {

@@ -20,7 +20,7 @@ func (b *broker) count() int {
 	return len(b.subs)
 }
 
-// subscriber is a client's side of a stream.
+// subscriber is the client's side of a stream.
 type subscriber struct {
 	t     *testing.T
 	res   *http.Response
@@ -93,11 +93,11 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// On chert streams do not hold a Shutdown up.
+// On chert, open streams do not delay a Shutdown.
 func TestShutdown(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		if e == engines.NetHTTP {
-			t.Skip("its handlers are not told")
+			t.Skip("its handlers are not notified")
 		}
 		b := newBroker()
 		s := e.Start(t, b.handler())

@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// handler has one route within the limit and one without. TimeoutHandler keeps
-// the whole answer in memory until it is complete, so what streams must stay
+// handler has one route within the limit and one without. TimeoutHandler
+// buffers the whole response until it is complete, so streams must stay
 // outside.
 func handler(limit time.Duration) http.Handler {
 	mux := http.NewServeMux()

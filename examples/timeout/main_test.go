@@ -29,7 +29,7 @@ func TestRoutes(t *testing.T) {
 
 type hf = http.HandlerFunc
 
-// What the handler does after its time harms nobody.
+// What the handler does after its time affects no other request.
 func TestLate(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		answered, late := make(chan struct{}), make(chan error, 1)
@@ -65,8 +65,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// When the client leaves, the handler's context says so, and not that its time
-// is over.
+// When the client leaves, the handler's context is cancelled; it does not
+// expire.
 func TestLeaving(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
 		entered, cause := make(chan struct{}), make(chan error, 1)

@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// Body is a request's body. Its methods may be called by any goroutine, also
-// after the handler has returned; then they touch nothing of the connection, nor
-// of the exchange, which may be another request's by now. So a Body is never
+// Body is a request's body. Its methods are safe for concurrent use, also after
+// the handler has returned; then they touch neither the connection nor the
+// exchange, which may belong to another request by now. So a Body is never
 // reused.
 type Body struct {
 	x      *Exchange // immutable; not to be used once closed is set
-	final  bool      // immutable: a read that was too late must not be tried again
+	final  bool      // immutable: a read that timed out must not be tried again
 	last   bool      // immutable: nothing can follow the body on this connection, nor a trailer
 	awaits bool      // immutable: the client waits for 100 (Continue); x is not reused then
 
 	mu     sync.Mutex
 	closed bool
-	// over: the handler has returned, and only the server reads on.
+	// over: the handler has returned, and only the server may read.
 	over   bool
 	sawEOF bool
 	err    error // sticky: the framing is lost
 	// earlyClose: closed with more unread than is worth draining.
 	earlyClose bool
 	timedOut   bool
-	// hurry: the deadline is chert's own, see limitReads; it says nothing of
-	// the client.
+	// hurry: the deadline is chert's own, see limitReads; it does not mean that
+	// the client is slow.
 	hurry atomic.Bool
 }
 
-// SetBody gives x a body, which must be zero, or none. final says that a read
-// that was too late must not be tried again, last that neither another request
-// nor a trailer can follow the body, and expectsContinue that the client waits
-// for 100 (Continue).
+// SetBody gives x a body, which must be zero, or none. final means that a read
+// that timed out must not be tried again, last that neither another request nor
+// a trailer can follow the body, and expectsContinue that the client waits for
+// 100 (Continue).
 func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 	if b == nil {
 		x.Req.Body = http.NoBody
@@ -51,11 +51,11 @@ func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 	}
 }
 
-// Awaited reports whether the client may or may not send its body, since it has
-// asked for 100 (Continue) and the body has not been read.
+// Awaited reports whether the client may or may not send its body, because it
+// expects 100 (Continue) and the body has not been read.
 func (x *Exchange) Awaited() bool { return x.Expects() && !x.is(bodyDone) }
 
-// Expects reports whether the client has asked for 100 (Continue).
+// Expects reports whether the client expects 100 (Continue).
 func (x *Exchange) Expects() bool { return x.Body != nil && x.Body.awaits }
 
 // Read implements io.Reader.
@@ -113,8 +113,8 @@ func (b *Body) read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Errors of Message.ReadBody that are the client's nonsense, after which it may
-// still listen; http.ErrLineTooLong is another.
+// Errors of Message.ReadBody for malformed input, after which the client may
+// still read a response; http.ErrLineTooLong is another.
 var (
 	ErrFraming = errors.New("http: malformed chunked encoding")
 	ErrTrailer = errors.New("http: malformed trailer after chunked body")
@@ -124,8 +124,8 @@ func malformed(err error) bool {
 	return err == ErrFraming || err == http.ErrLineTooLong || err == ErrTrailer
 }
 
-// Close implements io.Closer. It reads what is left if that is little, so that
-// the connection can be kept.
+// Close implements io.Closer. It reads the rest if that is small, so that the
+// connection can be kept.
 func (b *Body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,8 +150,8 @@ func (b *Body) Close() error {
 	return err
 }
 
-// drain reads what is left, up to limit bytes and for Config.DrainFor: a client that
-// trickles the rest of a body that nobody wants must not hold the connection.
+// drain reads the rest, up to limit bytes and for Config.DrainFor: a client that
+// sends the rest of an unwanted body slowly must not hold the connection.
 func (b *Body) drain(limit int64) (int64, error) {
 	b.hurry.Store(true)
 	defer b.hurry.Store(false)
@@ -160,9 +160,9 @@ func (b *Body) drain(limit int64) (int64, error) {
 }
 
 // DrainBeforeHead reads the rest of the body before the answer's head is
-// sent: many clients send all before they read anything, and would wait for
-// this server while it waits for them. It reports whether the connection can
-// be kept, and whether there was more than is worth reading.
+// sent: many clients send everything before they read anything, and would wait
+// for this server while it waits for them. It reports whether the connection
+// can be kept, and whether there was more than is worth reading.
 func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,8 +193,8 @@ func (b *Body) unfinished() bool {
 	return !b.sawEOF
 }
 
-// interrupt ends a Read that a goroutine of the handler has left behind, and
-// refuses those that follow.
+// interrupt ends a Read that a goroutine of the handler still executes, and
+// makes later ones fail.
 func (b *Body) interrupt() {
 	if b.mu.TryLock() {
 		b.over = true
@@ -220,13 +220,14 @@ func (b *Body) invalidate() {
 	b.closed = true
 }
 
-// lockedBody is the body as a Reader for who holds its lock.
+// lockedBody is the body as a Reader for a caller that holds its lock.
 type lockedBody struct{ b *Body }
 
 func (l lockedBody) Read(p []byte) (int, error) { return l.b.read(p) }
 
-// refusal is the status for a body that did not come in time or is malformed,
-// 0 for any other. Nobody but a handler that has read it knows.
+// refusal returns the status for a body that did not arrive in time or is
+// malformed, 0 for any other. It is known only after the handler has read the
+// body.
 func (b *Body) refusal() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,24 +14,24 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Config is what connections need to know of their server. It is immutable
-// once a connection exists.
+// Config is the configuration that a server's connections share. It is
+// immutable once a connection exists.
 type Config struct {
 	// Handler points to the server's field, which tests change while the
-	// server runs; net/http looks at it with each request too. Nil there is
+	// server runs; net/http also reads it with each request. Nil there means
 	// http.DefaultServeMux.
 	Handler *http.Handler
-	// Placement says where handlers on loops run; Places what is known of them by
-	// the requests' targets, Routes by the patterns of a router that names them.
+	// Placement selects where handlers on loops run. Places has their records by
+	// the requests' targets, Routes by the patterns that a router reports.
 	Placement      Placement
 	Places, Routes *place.Table
-	// DirectLate: direct handlers may need proof, since one has once been late.
+	// DirectLate: direct handlers may need proof, because one has once been late.
 	DirectLate atomic.Bool
-	// ReuseRequests keeps what requests are made of for others.
+	// ReuseRequests reuses the memory of requests.
 	ReuseRequests bool
-	// GeneralOptions answers "OPTIONS *" without the handler.
+	// GeneralOptions makes the server answer "OPTIONS *" itself.
 	GeneralOptions bool
-	// ReadTimeout and WriteTimeout are http.Server's; 0 is none.
+	// ReadTimeout and WriteTimeout are http.Server's; 0 means none.
 	ReadTimeout, WriteTimeout time.Duration
 	// LocalAddr is that of all connections on loops; nil if they differ, as on
 	// a listener for all of a host's addresses.
@@ -40,19 +40,20 @@ type Config struct {
 	BaseContext context.Context
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
 	ConnState   func(net.Conn, http.ConnState)
-	// HTTPServer is what http.ServerContextKey gives. Any goroutine calls it.
+	// HTTPServer returns the value of http.ServerContextKey. Safe for concurrent use.
 	HTTPServer func() *http.Server
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
 	// Stopping is closed when the server begins to stop; see StoppingKey.
 	Stopping <-chan struct{}
 	Logf     func(format string, args ...any)
-	// Refused is told of requests that are refused without the handler, nil for
-	// nobody. head is what has come of the request. It does not wait.
+	// Refused, if not nil, is called for requests that are refused without
+	// calling the handler. head is what has arrived of the request. It does not
+	// block.
 	Refused func(peer string, status int, reason string, head []byte)
-	// Slots bound how many handlers run at once; nil for no bound.
+	// Slots bounds how many handlers run at once; nil means no bound.
 	Slots *conn.Semaphore
-	// DrainFor bounds how long the rest of a body is read that nobody wants.
+	// DrainFor bounds how long the unread rest of a body is drained.
 	DrainFor time.Duration
 	// Shared is for connections on loops.
 	Shared conn.Shared
@@ -60,17 +61,17 @@ type Config struct {
 	locals locals
 }
 
-// locals keeps the local addresses of connections: there are few, and idle
-// connections share them. All methods may be called concurrently.
+// locals caches the local addresses of connections: there are few, and idle
+// connections share them. Safe for concurrent use.
 type locals struct {
 	mu   sync.RWMutex
 	seen map[netip.AddrPort]net.Addr
 }
 
-// maxLocals bounds what locals keeps, should a host have very many addresses.
+// maxLocals bounds locals, in case a host has very many addresses.
 const maxLocals = 1024
 
-// LocalAddrOf is the local address of a connection on a loop.
+// LocalAddrOf returns the local address of a connection on a loop.
 func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 	if cfg.LocalAddr != nil {
 		return cfg.LocalAddr
@@ -103,5 +104,5 @@ func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 // net/http's value.
 const maxDrain = 256 << 10
 
-// DefaultDrainFor is Config.DrainFor as a rule.
+// DefaultDrainFor is the default of Config.DrainFor.
 const DefaultDrainFor = 5 * time.Second

@@ -8,8 +8,8 @@ import (
 )
 
 // reqContext is a request's context. It is made with every request, so it
-// holds nothing until somebody asks: the channel is made by the first Done,
-// and only then are the parent and the peer watched for its sake.
+// allocates nothing before it is used: the first Done makes the channel, and
+// only then are the parent and the peer watched.
 //
 // It is done when the handler has returned, when the peer is gone, or when the
 // parent is done.
@@ -18,26 +18,26 @@ type reqContext struct {
 
 	mu    sync.Mutex
 	err   error
-	cares *cares // nil until somebody does
+	cares *cares // nil until Done, Err or AfterFunc is called
 }
 
-// cares is what a context needs when somebody cares for its end.
+// cares is the state of a context whose end is awaited.
 type cares struct {
-	done  chan struct{} // nil until asked for
+	done  chan struct{} // nil until requested
 	stop  func() bool   // ends the watch on the parent
 	after map[*afterCall]struct{}
 }
 
 type afterCall struct{ f func() }
 
-// StoppingKey is the key under which requests' contexts have Config.Stopping.
+// StoppingKey is the key of Config.Stopping in requests' contexts.
 type StoppingKey struct{}
 
-// parent is what the context derives from.
+// parent returns the context that this one derives from.
 func (c *reqContext) parent() context.Context { return c.x.c.context() }
 
-// care returns c.cares and whether the caller is the first to care: that one
-// calls watch. c.mu is held.
+// care returns c.cares and whether the caller is the first to need it: the
+// first one must call watch. c.mu is held.
 func (c *reqContext) care() (_ *cares, first bool) {
 	if c.cares == nil {
 		c.cares = new(cares)
@@ -96,8 +96,8 @@ func (c *reqContext) Err() error {
 	return c.err
 }
 
-// AfterFunc makes package context call f when this is done instead of keeping
-// a goroutine for every derived context.
+// AfterFunc lets package context register f instead of starting a goroutine for
+// every derived context.
 func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 	call := &afterCall{f}
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// watch looks at the parent and the peer from now on.
+// watch starts to watch the parent and the peer.
 func (c *reqContext) watch() {
 	if parent := c.parent(); parent.Done() != nil {
 		if err := parent.Err(); err != nil {
@@ -143,7 +143,7 @@ func (c *reqContext) watch() {
 	c.x.watchPeer()
 }
 
-// isWatched reports whether somebody cares.
+// isWatched reports whether the context's end is awaited.
 func (c *reqContext) isWatched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,11 +16,11 @@ type date struct {
 
 var lastDate atomic.Pointer[date]
 
-// dateFor bounds the use of a date, so that it follows a clock that is set.
+// dateFor bounds the use of a date, so that it follows changes of the system clock.
 const dateFor = int64(time.Second)
 
-// AppendDate appends the Date field as it is at now, of sys.Nanotime, which is
-// the present or was just before.
+// AppendDate appends the Date field for now, of sys.Nanotime, which is the
+// current time or just before.
 func AppendDate(b []byte, now int64) []byte {
 	d := lastDate.Load()
 	if d == nil || now < d.from || now >= d.until {

@@ -17,8 +17,8 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Exchange is one request and its response. A version of HTTP makes it part of
-// an allocation of its own.
+// Exchange is one request and its response. A version of HTTP embeds it in an
+// allocation of its own.
 type Exchange struct {
 	Req  http.Request
 	URL  url.URL
@@ -29,12 +29,12 @@ type Exchange struct {
 	c *Client
 	m Message
 
-	// Now is when the loop turned to the request, of sys.Nanotime; 0 on
+	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
 	// goroutines.
 	Now   int64
-	began int64 // when the handler did, or how long it took, if it is timed
-	// target and method are what the placement's records are kept under: the
-	// handler may change its request.
+	began int64 // when the handler began, or how long it took, if it is timed
+	// target and method are the keys of the placement's records: copies, since
+	// the handler may change its request.
 	target string
 	method place.Method
 	routed bool // target is a router's pattern
@@ -47,28 +47,28 @@ type Exchange struct {
 	ExpectOther bool
 	// Shared: other requests have the connection too; see StreamWriter.
 	Shared bool
-	over   bool // the connection is not this exchange's any more; life guards it
+	over   bool // the connection no longer belongs to this exchange; guarded by life
 
-	// life is held by those who use the connection and may come late: other
-	// goroutines than the one that runs the handler. It is taken last of all
-	// locks, and outlives the exchange where that is reused.
+	// life is held by goroutines other than the handler's while they use the
+	// connection, since they may be late. It is the last in the order of locks,
+	// and stays valid when the exchange is reused.
 	life   sync.Mutex
 	readBy *time.Time // the read deadline: ReadTimeout's or the handler's; nil for none
 }
 
-// What is known of the client; bits of Exchange.facts.
+// State of the client; bits of Exchange.facts.
 const (
 	// bodyDone: every byte of the request has been read, so an end of stream means
 	// that the client is gone.
 	bodyDone uint32 = 1 << iota
 	left            // the client is gone
-	reset           // and does not listen either
+	reset           // and does not read either
 )
 
 func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 
-// Init makes x part of message m, which came by c. reused says that Reset was
-// called.
+// Init initializes x as part of message m, received on c. reused means that
+// Reset was called.
 func (x *Exchange) Init(c *Client, m Message, reused bool) {
 	if reused {
 		x.life.Lock()
@@ -77,8 +77,8 @@ func (x *Exchange) Init(c *Client, m Message, reused bool) {
 	x.c, x.m, x.over = c, m, false
 	x.ctx.x = x
 	x.Res.x = x
-	// The copy that WithContext makes is the one stored: it is inlined, so
-	// nothing is allocated.
+	// The copy that WithContext returns is the one stored: the call is inlined,
+	// so nothing is allocated.
 	x.Req = *(&http.Request{}).WithContext(&x.ctx)
 	x.Req.RemoteAddr = c.Link.Peer()
 	if c.more != nil {
@@ -104,7 +104,7 @@ func (x *Exchange) Reset() {
 	x.facts.Store(0)
 }
 
-// use runs f while the connection is surely the exchange's, or reports false.
+// use runs f while the connection is guaranteed to be the exchange's, or reports false.
 func (x *Exchange) use(f func(conn.Link)) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
@@ -122,13 +122,13 @@ func (x *Exchange) end() {
 	x.life.Unlock()
 }
 
-// Gone notes that the client is gone, by a reset or not, for whom the exchange
-// is that of client c.
+// Gone records that client c has disconnected, by a reset or not, if the
+// exchange is still c's.
 func (x *Exchange) Gone(c *Client, byReset bool) {
 	x.life.Lock()
 	defer x.life.Unlock()
-	// While a body is being read, the end of the stream is the body's affair:
-	// net/http looks for a gone client only after the body.
+	// While a body is being read, the end of the stream belongs to the body:
+	// net/http detects a disconnected client only after the body.
 	if x.over || x.c != c || !byReset && !x.is(bodyDone) {
 		return
 	}
@@ -138,14 +138,14 @@ func (x *Exchange) Gone(c *Client, byReset bool) {
 	x.gone()
 }
 
-// gone tells the handler that the client has left.
+// gone notifies the handler that the client has disconnected.
 func (x *Exchange) gone() {
 	x.facts.Or(left)
 	x.ctx.cancel(context.Canceled)
 }
 
-// limitReads bounds reads on chert's own account. restore puts back what the
-// handler has set.
+// limitReads sets a read deadline of chert's own. restore restores the
+// handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
 	x.use(func(l conn.Link) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
@@ -163,8 +163,8 @@ func (x *Exchange) readDeadline() time.Time {
 	return *x.readBy
 }
 
-// watchPeer begins to look for a gone client, if all of the request has been
-// read; else the body's end begins it.
+// watchPeer starts to watch for the client's disconnection, if the whole
+// request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
 	if x.is(bodyDone) && x.use(func(l conn.Link) { gone = l.WatchPeer() }) && gone {
@@ -172,7 +172,7 @@ func (x *Exchange) watchPeer() {
 	}
 }
 
-// AllRead notes that the whole request has been read.
+// AllRead records that the whole request has been read.
 func (x *Exchange) AllRead() {
 	x.facts.Or(bodyDone)
 	if x.ctx.isWatched() {
@@ -180,8 +180,8 @@ func (x *Exchange) AllRead() {
 	}
 }
 
-// Serve runs the handler, or answers that the server is busy, and says what
-// becomes of the connection. It is called between the Link's Enter and Leave.
+// Serve runs the handler, or answers that the server is busy, and returns how
+// the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
 func (x *Exchange) Serve(busy bool) (next conn.Next) {
 	returned := false
@@ -209,8 +209,8 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		x.Res.Header().Set("Connection", "close")
 		x.Res.WriteHeader(http.StatusExpectationFailed)
 	case x.c.Slots != nil && x.is(reset):
-		// The client has left while it waited for a slot: nobody would see what
-		// the handler does. One that has only closed its side still reads.
+		// The client has disconnected while it waited for a slot, so a response
+		// would be lost. A client that has only closed its side still reads.
 		panic(http.ErrAbortHandler)
 	default:
 		if x.readBy != nil {
@@ -221,16 +221,16 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		}
 		x.run()
 	}
-	// Not before the handler's last statement: a panic in here, which calls no
-	// handler's code, must not be taken for the handler's.
+	// Set last: a panic in here, which calls no code of the handler, must not
+	// be attributed to the handler.
 	x.m.Release()
 	next = x.finish()
 	returned = true
 	return next
 }
 
-// finish completes the response after the handler has returned and says what
-// becomes of the connection.
+// finish completes the response after the handler has returned and returns how
+// the connection continues.
 func (x *Exchange) finish() conn.Next {
 	x.ctx.cancel(context.Canceled)
 	if x.Body != nil {
@@ -254,8 +254,8 @@ func (x *Exchange) finish() conn.Next {
 	return next
 }
 
-// abort ends the connection after a handler's panic. What was already sent
-// towards the wire goes out, so that the client sees how far it came.
+// abort ends the connection after a handler's panic. What was already flushed
+// or gathered is sent, so that the client sees the partial response.
 func (x *Exchange) abort() conn.Next {
 	x.ctx.cancel(context.Canceled)
 	if x.Body != nil {
@@ -274,7 +274,7 @@ func (x *Exchange) abort() conn.Next {
 }
 
 // hijack takes the connection from the server. A goroutine of the handler that
-// still reads the body is stopped first, and finds it closed.
+// still reads the body is stopped first, with an error.
 func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	if x.Body != nil {
 		x.Body.interrupt()
@@ -293,12 +293,12 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	return nc, rest, err
 }
 
-// Watched reports whether somebody may be told of the context's end, and so may
-// hold on to the exchange.
+// Watched reports whether other code may be notified of the context's end, and
+// so may retain the exchange.
 func (x *Exchange) Watched() bool { return x.ctx.isWatched() }
 
-// Failure is how a connection ends that would not take what was written: a
-// client that stopped reading gets a reset, so that nothing waits for it.
+// Failure returns how a connection ends after a failed write: a client that
+// stopped reading gets a reset, so that nothing waits for it.
 func Failure(err error) conn.Next {
 	var ne net.Error
 	if errors.As(err, &ne) && ne.Timeout() {
@@ -307,7 +307,7 @@ func Failure(err error) conn.Next {
 	return conn.Close
 }
 
-// Busy is the answer of a server without a slot for one more handler.
+// Busy is the response of a server without a free slot for a handler.
 var Busy direct.Handler = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
 	"Content-Type": {"text/plain; charset=utf-8"}, "Retry-After": {"1"},
 }, []byte("503 Service Unavailable\n"))

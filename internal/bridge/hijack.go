@@ -11,9 +11,9 @@ import (
 // Hijack implements http.Hijacker.
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	o := Outcome{c: w.x.c}
-	defer func() { // what follows is not the server's answer
+	defer func() { // what follows is not the server's response
 		if o.Watched() {
-			o.tell(0)
+			o.notify(0)
 		}
 	}()
 	w.mu.Lock()
@@ -53,8 +53,8 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // hijackBuffers makes the buffered reader and writer that Hijack promises.
-// The bytes that came too early are already in the reader's buffer, where
-// Buffered shows them.
+// The bytes that were already received are in the reader's buffer, where
+// Buffered reports them.
 func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
 	var r io.Reader = nc
 	if len(rest) > 0 {
@@ -65,7 +65,7 @@ func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
 	return bufio.NewReadWriter(br, bufio.NewWriter(nc))
 }
 
-// once gives its bytes in one Read.
+// once returns its bytes in one Read.
 type once struct{ b []byte }
 
 func (o *once) Read(p []byte) (int, error) {

@@ -6,9 +6,33 @@ import (
 	"net/http"
 )
 
-// NextProto gives a TLS connection to the protocol that ALPN has chosen for
-// it: an entry of http.Server's TLSNextProto. It returns when serve does. The
-// caller closes the connection and calls Closed.
+// HandshakeContext returns the context of a TLS handshake, for the functions of
+// a tls.Config.
+func (c *Client) HandshakeContext() context.Context { return shakeContext{c.context(), c} }
+
+type shakeContext struct {
+	context.Context
+	c *Client
+}
+
+// Value implements context.Context.
+func (s shakeContext) Value(key any) any {
+	switch key {
+	case http.ServerContextKey:
+		return s.c.HTTPServer()
+	case http.LocalAddrContextKey:
+		return s.c.Link.LocalAddr()
+	}
+	return s.Context.Value(key)
+}
+
+// Panicked logs a panic of user code that was called for the connection, not for
+// a request.
+func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
+
+// NextProto passes a TLS connection to the protocol that ALPN has selected: an
+// entry of http.Server's TLSNextProto. It returns when serve does. The caller
+// closes the connection and calls Closed.
 func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
 	returned := false
 	defer func() {
@@ -26,15 +50,15 @@ func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, htt
 	returned = true
 }
 
-// nextProtoHandler is the server's handler for requests that another protocol
-// has made. Users may not know what a server fills in, so it does.
+// nextProtoHandler is the server's handler for requests of another protocol. It
+// fills in what that protocol's server may have left empty.
 type nextProtoHandler struct {
 	c   *Client
 	ctx context.Context
 	tc  *tls.Conn
 }
 
-// BaseContext is how x/net/http2 finds the parent of its requests' contexts.
+// BaseContext lets x/net/http2 find the parent of its requests' contexts.
 func (h nextProtoHandler) BaseContext() context.Context { return h.ctx }
 
 func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +69,7 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	// A peer that has chosen the name of its unix socket is still "@".
+	// A peer that has named its unix socket is still "@".
 	if peer := h.c.Link.Peer(); r.RemoteAddr == "" || peer == "@" {
 		r.RemoteAddr = peer
 	}

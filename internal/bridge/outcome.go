@@ -4,44 +4,44 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// This file is how those who watch an answer learn what has become of it.
+// This file notifies the watcher of a response of its delivery.
 
-// Outcome is an answer that has been given to the Link, as far as its watcher is
-// to be told of it. The zero value has no watcher.
+// Outcome is what the watcher of a response will be told about its delivery. The
+// zero value has no watcher.
 type Outcome struct {
-	watcher direct.Watcher
+	watcher wire.Watcher
 	c       *Client
-	d       direct.Delivery // if none of it is lost
+	d       wire.Delivery // if none of it is lost
 }
 
-// OutcomeOf is that of an answer that was made whole.
-func OutcomeOf(a *direct.Answer) Outcome {
-	return Outcome{watcher: a.Watcher, d: direct.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
+// OutcomeOf returns the Outcome of a complete answer.
+func OutcomeOf(a *wire.Answer) Outcome {
+	return Outcome{watcher: a.Watcher, d: wire.Delivery{Status: a.Status, Body: a.Length(), Complete: true}}
 }
 
-// Abandoned is that of a direct answer that is not given, because its handler has
-// panicked.
-func Abandoned(x *direct.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
+// Abandoned returns the Outcome of a direct answer that is not sent, because its
+// handler has panicked.
+func Abandoned(x *wire.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
 
 // Watched reports whether there is a watcher.
 func (o *Outcome) Watched() bool { return o.watcher != nil }
 
-// Watch implements what direct.Watch looks for.
-func (w *Response) Watch(watcher direct.Watcher) bool {
+// Watch implements the method that wire.Watch calls.
+func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.usable() {
 		return false
 	}
 	w.begin()
-	w.watcher = direct.Both(w.watcher, watcher)
+	w.watcher = wire.Both(w.watcher, watcher)
 	return true
 }
 
-// outcome is that of w. mu is held, and nothing more is sent.
+// outcome returns the Outcome of w. mu is held, and nothing more is sent.
 func (w *Response) outcome() (o Outcome) {
 	if w.Progress == nil || w.watcher == nil {
 		return o
@@ -53,9 +53,9 @@ func (w *Response) outcome() (o Outcome) {
 	return o
 }
 
-// Follow tells the watcher of o, if there is one, what becomes of the answer, whose
-// last byte has been given to the Link. It is the Link's owner's, who holds no
-// lock.
+// Follow notifies the watcher of o, if there is one, of the delivery of the
+// response, whose last byte has been passed to the Link. Only the Link's owner may
+// call it, without holding a lock.
 func (c *Client) Follow(o *Outcome) {
 	if o.watcher == nil {
 		return
@@ -63,7 +63,7 @@ func (c *Client) Follow(o *Outcome) {
 	o.c = c
 	waiting, lost := c.Link.Unsent()
 	if waiting == 0 {
-		o.tell(lost)
+		o.notify(lost)
 		return
 	}
 	if o.keep() {
@@ -73,7 +73,7 @@ func (c *Client) Follow(o *Outcome) {
 	}
 }
 
-// keep reports whether the watcher can be told later.
+// keep reports whether the watcher can be notified later.
 func (o *Outcome) keep() (kept bool) {
 	defer o.recover()
 	o.watcher.Keep()
@@ -87,7 +87,7 @@ func (o *Outcome) Sent(lost int64) {
 	own := *o
 	*o = Outcome{}
 	follows.Put(o)
-	own.tell(lost)
+	own.notify(lost)
 }
 
 // recover logs a panic of the watcher, which is not the handler's.
@@ -97,8 +97,8 @@ func (o *Outcome) recover() {
 	}
 }
 
-// tell tells the watcher.
-func (o *Outcome) tell(lost int64) {
+// notify notifies the watcher.
+func (o *Outcome) notify(lost int64) {
 	defer o.recover()
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false

@@ -14,16 +14,16 @@ import (
 type Placement uint8
 
 const (
-	Adaptive Placement = iota // as the table of past runs says
+	Adaptive Placement = iota // as the table of past runs predicts
 	Inline
 	Pooled
 )
 
-// sampleEvery is how many runs on the loop there are for one that is timed.
+// sampleEvery: one in so many runs on the loop is timed.
 const sampleEvery = 64
 
 // Place decides where the handler of x runs, for a connection on a loop. route is
-// the pattern that a router has found it has, "" if there was none to ask.
+// the pattern that a router has matched, "" without a router.
 func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
 	cfg := x.c.Config
 	if cfg.Placement != Adaptive {
@@ -49,7 +49,7 @@ func (x *Exchange) table() *place.Table {
 	return x.c.Places
 }
 
-// run runs the handler, and times it if that is of use.
+// run runs the handler, and times it if that is useful.
 func (x *Exchange) run() {
 	h := x.c.handler(&x.Req)
 	if x.c.runs++; x.method == 0 || x.quick && x.c.runs%sampleEvery != 0 {
@@ -69,9 +69,9 @@ func (x *Exchange) writer() http.ResponseWriter {
 	return &x.Res
 }
 
-// Late notes that the handler has held a loop for some time. It may go on for long:
-// others of its kind must not hold their loops meanwhile. It is called as
-// conn.Session.Late is.
+// Late records that the handler has held a loop for some time. It may continue for
+// long: other requests of its route must not hold their loops meanwhile. It is
+// called as conn.Session.Late is.
 func (x *Exchange) Late(held time.Duration) {
 	if x.method != 0 && held > place.Quick {
 		x.late = true
@@ -79,10 +79,10 @@ func (x *Exchange) Late(held time.Duration) {
 	}
 }
 
-// Learn notes how the handler has run, after the Link's Leave.
+// Learn records how the handler has run, after the Link's Leave.
 func (x *Exchange) Learn(l conn.Link) {
-	// Nothing of a wait for the peer, which must not be able to spoil a record;
-	// nor of what is not there, which anybody can ask for under any name.
+	// Not if it waited for the peer, which must not be able to spoil a record;
+	// nor for 404 and 405, which any client can cause under any name.
 	if x.began != 0 && !x.late && !x.Res.missing && !l.Waited() {
 		x.table().Ran(x.method.String(), x.target, time.Duration(x.began))
 	}
@@ -95,7 +95,7 @@ func (cfg *Config) handler(r *http.Request) http.Handler {
 	return cfg.UserHandler()
 }
 
-// UserHandler is the server's Handler as it is now.
+// UserHandler returns the server's current Handler.
 func (cfg *Config) UserHandler() http.Handler {
 	if h := *cfg.Handler; h != nil {
 		return h
@@ -103,7 +103,7 @@ func (cfg *Config) UserHandler() http.Handler {
 	return http.DefaultServeMux
 }
 
-// generalOptions is net/http's answer to "OPTIONS *".
+// generalOptions is net/http's response to "OPTIONS *".
 var generalOptions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "0")
 	if r.ContentLength != 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// sniffLen is how much of a body http.DetectContentType looks at.
+// sniffLen is how much of a body http.DetectContentType considers.
 const sniffLen = 512
 
 // copySize is the buffer of a copy through user space.
 const copySize = 32 << 10
 
-// ReadFrom implements io.ReaderFrom: where the answer is not chunked, a file
-// goes out by sendfile and what another socket sends by splice.
+// ReadFrom implements io.ReaderFrom: if the response is not chunked, a file is
+// sent by sendfile and data of another socket by splice.
 func (w *Response) ReadFrom(src io.Reader) (n int64, err error) {
 	if !w.headSent() {
-		// Nothing is sent before the source has given something: it may fail,
-		// and its first bytes decide the Content-Type.
+		// Nothing is sent before the source has returned data: it may fail, and
+		// its first bytes decide the Content-Type.
 		n, err = copyTo(writerOnly{w}, io.LimitReader(src, sniffLen), sniffLen)
 		if err != nil || n < sniffLen {
 			return n, err
@@ -45,8 +45,8 @@ func copyTo(dst io.Writer, src io.Reader, size int) (int64, error) {
 // writerOnly hides ReadFrom from io.Copy.
 type writerOnly struct{ io.Writer }
 
-// upToLength is that too. Of a source that gives more than was announced it
-// writes as much as that, as zeroCopy does, so that the answer is complete.
+// upToLength is that too. If a source returns more than was declared, it writes
+// only the declared length, as zeroCopy does, so that the response is complete.
 type upToLength struct{ w *Response }
 
 func (u upToLength) Write(p []byte) (int, error) {
@@ -77,13 +77,13 @@ func (w *Response) headSent() bool {
 	return w.Progress != nil && w.HeadOut
 }
 
-// smallFile is what is rather read and sent with the head in one write: the
-// call and the packet that this saves cost more than copying that much.
+// smallFile is the largest file that is read and sent with the head in one
+// write: the call and the packet that this saves cost more than the copy.
 const smallFile = 16 << 10
 
-// zeroCopy sends src past the buffers, or past user space altogether, as far as
-// the answer's declared length allows. ok is false when src or the framing is
-// not made for that.
+// zeroCopy sends src bypassing the buffers, or user space altogether, as far as
+// the declared length allows. ok is false if src or the framing does not
+// support that.
 func (w *Response) zeroCopy(src io.Reader) (sent int64, ok bool, err error) {
 	n := int64(math.MaxInt64)
 	lim, _ := src.(*io.LimitedReader)
@@ -111,7 +111,7 @@ func (w *Response) zeroCopy(src io.Reader) (sent int64, ok bool, err error) {
 }
 
 // beginZeroCopy completes the head and returns how many of n bytes may then be
-// sent: none when the answer's framing wants to see them.
+// sent: none if they must pass through the framing.
 func (w *Response) beginZeroCopy(n int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,18 +130,18 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 		return 0, nil
 	}
 	if w.Length != -1 {
-		// Never more than was announced: what follows would be taken for the
-		// next answer.
+		// Never more than was declared: the client would take the excess for
+		// the next response.
 		n = min(n, w.Length-w.Written)
 	}
 	return n, w.Err
 }
 
-// passBy sends n bytes past the buffers, behind what is in them, by f.
+// passBy sends n bytes with f, bypassing the buffers, after what is in them.
 func (w *Response) passBy(n int64, f func(t conn.Link) (int64, error)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Others may have used the response since beginZeroCopy.
+	// Another goroutine may have used the response since beginZeroCopy.
 	switch {
 	case w.hijacked():
 		return 0, http.ErrHijacked
@@ -174,7 +174,7 @@ func fileOf(src io.Reader) conn.File {
 	return f
 }
 
-// sendFile sends up to n bytes of f. ok is false when the system does not do
+// sendFile sends up to n bytes of f. ok is false if the system does not support
 // that.
 func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
 	sent, err = w.passBy(n, func(t conn.Link) (sent int64, err error) {
@@ -184,11 +184,11 @@ func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err erro
 	return sent, ok, err
 }
 
-// filePiece is how much of a file is sent between two of its checks where the
+// filePiece is how much of a file is sent between two of its checks while the
 // sender waits for the client, in bytes.
 const filePiece = 1 << 20
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w *Response) SendFile(f direct.File) error {
 	if f.Len > smallFile && !w.headSent() {
 		// As in ReadFrom: the first bytes decide the Content-Type.
@@ -210,7 +210,7 @@ func (w *Response) SendFile(f direct.File) error {
 		}
 		n, err := w.beginZeroCopy(min(f.Len, filePiece))
 		if err != nil || n <= 0 {
-			break // CopyTo finds out why
+			break // CopyTo will return why
 		}
 		ok := false
 		sent, err := w.passBy(n, func(t conn.Link) (sent int64, err error) {

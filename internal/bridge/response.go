@@ -17,20 +17,20 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// Response is the http.ResponseWriter. Bytes take this way:
+// Response is the http.ResponseWriter. Bytes flow as follows:
 //
 //	Write -> stage (StageSize) -> Message.Data (head, framing) -> Link
 //
 // mu makes misuse harmless: a goroutine that writes after the handler has
-// returned finds Done under it and never a buffer that is another request's by
-// now.
+// returned finds Done set under it and never a buffer that belongs to another
+// request.
 type Response struct {
 	x *Exchange
 
 	mu     sync.Mutex
-	header http.Header // the handler's; nil until asked for
-	// Progress is nil before anything was written, and after the end; who may
-	// come then looks at Done first.
+	header http.Header // the handler's; nil until requested
+	// Progress is nil before the first write and after the end; callers that
+	// may be late check Done first.
 	*Progress
 	wroteHeader bool // WriteHeader was called, or Write in its place
 	Done        bool // the handler has returned
@@ -67,13 +67,13 @@ func (w *Response) end() {
 
 func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 
-// usable reports whether the connection is the handler's. mu is held.
+// usable reports whether the handler may use the connection. mu is held.
 func (w *Response) usable() bool { return !w.Done && !w.hijacked() }
 
-// SetHeaderMap gives the response an empty map to begin with.
+// SetHeaderMap provides the response with an empty map.
 func (w *Response) SetHeaderMap(h http.Header) { w.header = h }
 
-// errDone is what a response gives after its handler has returned.
+// errDone is the error of a response after its handler has returned.
 var errDone = errors.New("chert: response used after its handler returned")
 
 // Header implements http.ResponseWriter.
@@ -119,7 +119,7 @@ func (w *Response) writeHeader(code int) {
 	w.x.m.Head(code, w.header)
 }
 
-// informational sends an interim answer at once (RFC 9110 section 15.2).
+// informational sends an interim response immediately (RFC 9110 section 15.2).
 func (w *Response) informational(code int) {
 	w.begin()
 	if w.Err == nil {
@@ -127,7 +127,7 @@ func (w *Response) informational(code int) {
 	}
 }
 
-// failed notes an error of the connection.
+// failed records an error of the connection.
 func (w *Response) failed(err error) {
 	if err != nil {
 		w.Err = err
@@ -136,7 +136,7 @@ func (w *Response) failed(err error) {
 	}
 }
 
-// sendContinue answers the client that waits before it sends its body.
+// sendContinue answers a client that waits before it sends its body.
 func (w *Response) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +163,7 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString implements io.StringWriter.
 func (w *Response) WriteString(s string) (int, error) {
-	// Nothing below writes to p or keeps it.
+	// No callee writes to p or keeps it.
 	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
@@ -195,7 +195,7 @@ func (w *Response) beginWrite(n int) error {
 	return w.Err
 }
 
-// stage holds small writes back; a large one goes on whole, as one chunk.
+// stage holds small writes back; a large one is passed on unsplit, as one chunk.
 func (w *Response) stage(p []byte) (n int, err error) {
 	for room := StageSize - len(w.Staged); len(p) > room; room = StageSize {
 		k := len(p)
@@ -225,7 +225,7 @@ func (w *Response) flushStage() error {
 	return err
 }
 
-// emit sends p as the next piece of body, after the head if that is due.
+// emit sends p as the next piece of the body, after the head if that was not sent yet.
 func (w *Response) emit(p []byte) error {
 	if w.complete(p); w.x.IsHEAD || w.Err != nil {
 		return w.Err
@@ -243,7 +243,7 @@ func (w *Response) complete(p []byte) {
 	}
 }
 
-// flush sends what was given so far.
+// flush sends what was written so far.
 func (w *Response) flush() error {
 	if w.Progress == nil {
 		return nil
@@ -273,8 +273,8 @@ func (w *Response) FlushError() error {
 }
 
 // SetReadDeadline, SetWriteDeadline and EnableFullDuplex are what
-// http.ResponseController calls. They do not take mu: a Write that waits holds
-// it, and a deadline is there to end that wait.
+// http.ResponseController calls. They do not lock mu: a Write that waits holds
+// it, and a deadline must be able to end that wait.
 func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
 	return w.control(func(t conn.Link) {
@@ -292,8 +292,8 @@ func (w *Response) EnableFullDuplex() error {
 	return w.control(func(conn.Link) { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
 }
 
-// control does f while the connection is the handler's, and hijacked when it
-// is the hijacker's.
+// control calls f while the connection is the handler's, and hijacked after
+// Hijack.
 func (w *Response) control(f func(t conn.Link), hijacked func(net.Conn) error) error {
 	if nc := w.taken.Load(); nc != nil {
 		return hijacked(*nc)
@@ -304,7 +304,7 @@ func (w *Response) control(f func(t conn.Link), hijacked func(net.Conn) error) e
 	return nil
 }
 
-// TooLarge gives the connection up because its request's body is. mu is held.
+// TooLarge marks the connection to be closed because its request's body is too large. mu is held.
 func (w *Response) TooLarge() {
 	w.CloseAfter.Store(true)
 	w.LimitHit = true
@@ -316,7 +316,7 @@ func (w *Response) TooLarge() {
 	}
 }
 
-// CloseNotify implements http.CloseNotifier, which frameworks still ask for.
+// CloseNotify implements http.CloseNotifier, which frameworks still use.
 func (w *Response) CloseNotify() <-chan bool {
 	w.mu.Lock()
 	if w.Done {
@@ -325,7 +325,7 @@ func (w *Response) CloseNotify() <-chan bool {
 	}
 	if w.hijacked() {
 		w.mu.Unlock()
-		return make(chan bool) // nobody watches the client any more
+		return make(chan bool) // the client is no longer watched
 	}
 	w.begin()
 	first := w.notify == nil
@@ -344,8 +344,8 @@ func (w *Response) CloseNotify() <-chan bool {
 	return ch
 }
 
-// finish sends what is left after the handler has returned, and returns what
-// somebody is to be told of it.
+// finish sends the rest after the handler has returned, and returns the Outcome
+// for the watcher.
 func (w *Response) finish() (conn.Next, Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -367,7 +367,7 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	return next, o
 }
 
-// implicitHeader is the answer of a handler that wrote nothing: 200, or the
+// implicitHeader sends the status of a handler that wrote nothing: 200, or the
 // refusal of a body that it could not read.
 func (w *Response) implicitHeader() {
 	status := http.StatusOK
@@ -391,8 +391,8 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 	}
 	w.Done = true
 	if w.Progress != nil && w.HeadOut {
-		// Else there is at most the beginning of a head, which nobody could
-		// make sense of.
+		// Otherwise there is at most the beginning of a head, which no client
+		// could use.
 		w.flush()
 	}
 	o = w.outcome()
@@ -400,7 +400,7 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 	return conn.Close, o
 }
 
-// complain logs a handler's mistake with the place where it was made.
+// complain logs a handler's mistake with its source location.
 func (w *Response) complain(format string) {
 	pc := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(3, pc)])

@@ -19,7 +19,7 @@ type socket interface {
 }
 
 // socketOf returns the stream socket that src is, or nil. Types that embed one
-// are left alone: they may have a Read of their own.
+// are not used: they may have a Read of their own.
 func socketOf(src io.Reader) socket {
 	switch s := src.(type) {
 	case *net.TCPConn:
@@ -30,8 +30,8 @@ func socketOf(src io.Reader) socket {
 		}
 		return nil
 	}
-	// io.Copy lets a *net.TCPConn write itself, and that hands itself on in a
-	// type of package net without WriteTo, which has no name here.
+	// io.Copy calls WriteTo of a *net.TCPConn, which passes itself on as an
+	// unexported type of package net without WriteTo.
 	if v := reflect.ValueOf(src); v.Kind() == reflect.Struct && v.Type().PkgPath() == "net" {
 		if f := v.FieldByName("TCPConn"); f.IsValid() && f.CanInterface() {
 			if s, ok := f.Interface().(*net.TCPConn); ok {
@@ -42,16 +42,15 @@ func socketOf(src io.Reader) socket {
 	return nil
 }
 
-// spliceMax is what one Take asks for; a pipe holds no more.
+// spliceMax is the most that one Take requests; a pipe holds no more.
 const spliceMax = 1 << 20
 
-// splice sends up to n bytes of src by way of a pipe. ok is false when the rest
-// has to be copied.
+// splice sends up to n bytes of src through a pipe. ok is false if the rest has
+// to be copied.
 //
-// The wait for the source is the source's: its deadlines and its Close end it
-// as they end a Read, and nothing else does. mu is not held meanwhile, so a
-// handler that returns while another goroutine is here does not wait for a
-// silent source.
+// The wait for the source ends as a Read of it would, by its deadlines and its
+// Close, and by nothing else. mu is not held meanwhile, so a handler that
+// returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
 	if !sys.HaveSplice || !w.x.c.Link.CanRelay() {
 		return 0, false, nil
@@ -71,8 +70,8 @@ func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 		got, e = r.Take(int(fd), int(min(n-sent, spliceMax)))
 		return !sys.Again(e)
 	}
-	// What is taken and not sent, because the client is gone, is lost, as with
-	// net/http.
+	// Data that is read and not sent, because the client has disconnected, is
+	// lost, as with net/http.
 	give := func(t conn.Link) (int64, error) {
 		n, err := t.SendRelay(&r)
 		return int64(n), err
@@ -106,7 +105,7 @@ func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 	return sent, true, nil
 }
 
-// copyOnce sends up to n bytes that one Read gives, at once as splice does.
+// copyOnce sends up to n bytes that one Read returns, immediately as splice does.
 func (w *Response) copyOnce(src io.Reader, n int64) (int64, error) {
 	b := buf.Get(copySize)
 	defer b.Release()
@@ -121,7 +120,7 @@ func (w *Response) copyOnce(src io.Reader, n int64) (int64, error) {
 	return int64(sent), err
 }
 
-// readError dresses err as those of the source's own Read are.
+// readError wraps err like the errors of the source's own Read.
 func readError(src net.Conn, err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 )
 
@@ -29,7 +30,7 @@ func (w *StreamWriter) EnableFullDuplex() error               { return w.res().E
 func (w *StreamWriter) CloseNotify() <-chan bool              { return w.res().CloseNotify() }
 func (w *StreamWriter) ReadFrom(src io.Reader) (int64, error) { return w.res().ReadFrom(src) }
 func (w *StreamWriter) SendFile(f direct.File) error          { return w.res().SendFile(f) }
-func (w *StreamWriter) Watch(watcher direct.Watcher) bool     { return w.res().Watch(watcher) }
+func (w *StreamWriter) Watch(watcher wire.Watcher) bool       { return w.res().Watch(watcher) }
 func (w *StreamWriter) Push(string, *http.PushOptions) error  { return http.ErrNotSupported }
 
 var (

@@ -7,8 +7,8 @@ import (
 
 // Classes are the powers of two from 512 bytes to 256 KiB. Get(700) takes the
 // 1 KiB class; Get(300<<10) is beyond the last class, so it is allocated at
-// its exact size and dropped on Release: such a buffer is rare and would sit
-// in a pool as dead weight.
+// its exact size and dropped on Release: such a buffer is rare and would waste
+// memory in a pool.
 const (
 	minShift = 9
 	maxShift = 18
@@ -22,22 +22,22 @@ const (
 
 var pools [classes]sync.Pool
 
-// Buf is a lent buffer. Its methods and B belong to the owner and are not safe
-// for concurrent use.
+// Buf is a pooled buffer. Its methods and B belong to the owner and are not
+// safe for concurrent use.
 type Buf struct {
 	// B is the bytes in use. The owner may append to it within its capacity
-	// and reslice it from both ends. An append beyond the capacity is no harm,
-	// but leaves the pooled array for a garbage one: call Grow first.
-	// Nil after Release.
+	// and reslice it from both ends. An append beyond the capacity is harmless,
+	// but replaces the pooled array by one for the garbage collector: call Grow
+	// first. Nil after Release.
 	B []byte
 
-	full  []byte // The whole array, whatever became of B. Immutable.
+	full  []byte // The whole array, independent of B. Immutable.
 	class uint8  // Index into pools, or unpooled. Immutable.
 	shard uint8  // Index into live. Immutable.
 	lent  bool   // Between Get and Release; catches a double release.
 }
 
-// Get lends a buffer with len(B) == 0 and cap(B) >= size. The caller owns it
+// Get returns a buffer with len(B) == 0 and cap(B) >= size. The caller owns it
 // until it calls Release.
 func Get(size int) *Buf {
 	c := classOf(size)
@@ -55,12 +55,12 @@ func Get(size int) *Buf {
 	return b
 }
 
-// Release gives the whole array back, also when B was resliced. Nothing that
-// points into it may be used afterwards.
+// Release returns the whole array to the pool, even if B was resliced. Nothing
+// that points into it may be used afterwards.
 //
-// A second Release panics as long as nobody else was lent the buffer in
-// between; after that it would end the new owner's loan, which nothing here
-// can see. So treat the panic as luck, not as a net.
+// A second Release panics unless Get has returned the buffer again in between;
+// then it would release the new owner's buffer, which this package cannot
+// detect. So do not rely on the panic.
 func (b *Buf) Release() {
 	if !b.lent {
 		panic("buf: Release of a buffer that is not lent")
@@ -74,9 +74,9 @@ func (b *Buf) Release() {
 }
 
 // Grow makes room for n more bytes after B and returns the buffer to use from
-// now on. It may move the bytes: to the front of the same array when what was
-// consumed there makes enough room, else to another Buf, and then b has been
-// released. Offsets into B stay right; slices of it do not.
+// now on. It may move the bytes: to the front of the same array if the consumed
+// bytes there leave enough room, otherwise to another Buf, and then b has been
+// released. Offsets into B stay valid; slices of it do not.
 func (b *Buf) Grow(n int) *Buf {
 	if !b.lent {
 		panic("buf: Grow of a buffer that is not lent")
@@ -92,8 +92,8 @@ func (b *Buf) Grow(n int) *Buf {
 	}
 	size := used + n
 	if size > MaxPooled {
-		// Beyond the classes nothing rounds up, so double: growing byte by
-		// byte would copy everything each time.
+		// Beyond the classes sizes are not rounded up, so double: growing byte
+		// by byte would copy everything each time.
 		size = max(size, 2*used)
 	}
 	g := Get(size)
@@ -102,14 +102,14 @@ func (b *Buf) Grow(n int) *Buf {
 	return g
 }
 
-// Own makes a Buf of the caller's array, which is neither lent nor pooled. It must
-// not be released, nor grown.
+// Own makes a Buf of the caller's array, which is not pooled. It must not be
+// released, nor grown.
 func Own(p []byte) *Buf { return &Buf{full: p, class: unpooled} }
 
-// Whole is the whole array, for an owner that is done with B.
+// Whole returns the whole array, for an owner that no longer needs B.
 func (b *Buf) Whole() []byte { return b.full }
 
-// Cap is the size of the whole array, which bounds what B can hold.
+// Cap returns the size of the whole array, which bounds what B can hold.
 func (b *Buf) Cap() int { return len(b.full) }
 
 func newBuf(class, size int) *Buf {

@@ -65,7 +65,7 @@ func TestGrow(t *testing.T) {
 		why           string
 	}{
 		{512, 0, 0, true, "nothing asked"},
-		{512, 0, 502, true, "fits behind"},
+		{512, 0, 502, true, "fits after it"},
 		{512, 0, 503, false, "one too many"},
 		{512, 6, 508, true, "fits after moving to the front"},
 		{512, 6, 509, false, "does not, even so"},
@@ -207,7 +207,7 @@ func TestStress(t *testing.T) {
 				}
 				for _, c := range b.B {
 					if c != mark {
-						t.Errorf("worker %d: somebody else wrote in its buffer", w)
+						t.Errorf("worker %d: another goroutine wrote in its buffer", w)
 						return
 					}
 				}

@@ -3,10 +3,10 @@ package buf
 import "sync/atomic"
 
 // One shared counter would bounce its cache line between all loops on every
-// Get. Go gives no cheap number of the current processor, but sync.Pool keeps
-// a buffer with the processor that released it. So each buffer is dealt a
-// shard when it is made and counts there for life: the buffers that circulate
-// on one loop touch a few lines that the other loops rarely touch.
+// Get. Go has no cheap way to get the number of the current processor, but
+// sync.Pool keeps a buffer with the processor that released it. So each buffer
+// is assigned a shard when it is made and always counts there: the buffers that
+// circulate on one loop touch a few lines that the other loops rarely touch.
 // BenchmarkCounter compares the two.
 
 const shards = 64 // a power of two, fits Buf.shard
@@ -25,9 +25,9 @@ func nextShard() uint8 {
 	return uint8(dealt.Add(1) % shards)
 }
 
-// Live returns how many buffers are taken and not given back. It is exact when
-// no other goroutine is inside Get or Release, so let the server stop before
-// asking.
+// Live returns how many buffers have been got and not released. It is exact if
+// no other goroutine is inside Get or Release, so stop the server before
+// calling it.
 func Live() int64 {
 	var sum int64
 	for i := range live {

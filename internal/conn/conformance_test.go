@@ -3,12 +3,9 @@
 package conn_test
 
 import (
-	"syscall"
 	"testing"
 
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/conn/conntest"
-	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -17,61 +14,7 @@ func TestConformance(t *testing.T) {
 	for name, pair := range map[string]servertest.Pair{"tcp": servertest.TCP, "unix": servertest.Unix} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conntest.Test(t, opener(pair))
+			conntest.Test(t, conntest.OnLoop(pair))
 		})
 	}
-}
-
-// opener opens connections on a loop for each.
-func opener(pair servertest.Pair) conntest.Opener {
-	return func(t testing.TB, o conntest.Options, s conntest.Session) conntest.Peer {
-		t.Helper()
-		l := running(t)
-		fd, nc := pair(t)
-		if o.Small {
-			syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_SNDBUF, servertest.Small(nc))
-		}
-		shared := &conn.Shared{Limits: o.Limits, Gate: loop.NewGate(0, 0)}
-		shared.Gate.Enter()
-		c := new(conn.Conn)
-		opened := make(chan error, 1)
-		l.Do(func() {
-			s.On(c)
-			deadline := int64(0)
-			if o.Deadline != 0 {
-				deadline = l.Now() + o.Deadline
-			}
-			err := c.Open(l, fd, "peer", nc.RemoteAddr(), s, shared, deadline)
-			if err == nil && o.Layer != nil {
-				err = c.SetLayer(o.Layer)
-			}
-			opened <- err
-		})
-		if err := servertest.Await(t, opened, "the loop"); err != nil {
-			t.Fatal(err)
-		}
-		return conntest.Peer{Conn: nc, Command: func(m conn.Command) {
-			obeyed := make(chan bool, 1)
-			l.Do(func() { l.Broadcast(m); obeyed <- true }) // it is alone there
-			servertest.Await(t, obeyed, "the loop")
-		}}
-	}
-}
-
-// running is a loop that runs until the test's end.
-func running(t testing.TB) *loop.Loop {
-	t.Helper()
-	l, err := loop.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- l.Run() }()
-	t.Cleanup(func() {
-		l.Do(l.Retire)
-		if err := servertest.Await(t, done, "the loop's end"); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	return l
 }

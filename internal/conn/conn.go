@@ -12,32 +12,32 @@ import (
 	"github.com/chert-http/chert/internal/timer"
 )
 
-// Conn is a Link on a loop. See doc.go for who may touch what.
+// Conn is a Link on a loop. doc.go defines which goroutine may use what.
 type Conn struct {
 	state atomic.Uint32
 	fd    int32
-	// phase, ready, how and the flags behind them belong to the loop: phase is
+	// phase, ready, how and the flags after them belong to the loop: phase is
 	// what a connection that the loop owns is doing, ready what its socket can
 	// do, how the way it ends when its queue is empty.
 	phase    phase
 	ready    poll.Ready
 	how      Next
-	refeed   bool // Data is to be called with the bytes at hand
+	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
 	acquired bool // the slot that phase waiting waits for has been given
-	// off and borrowed belong to the owner: it does not drive the loop; in is its
-	// driver's scratch buffer.
+	// off and borrowed belong to the owner. off: it does not drive the loop;
+	// borrowed: in is its driver's scratch buffer.
 	off, borrowed bool
 
 	loop    *loop.Loop // immutable
 	shared  *Shared    // immutable
-	session Session    // the owner's; changes with shared.switching held
+	session Session    // used by the owner; changed with shared.switching held
 	peer    string     // immutable
 	local   net.Addr   // immutable; shared between connections
 
 	handle loop.Handle // immutable
 	node   timer.Node  // the loop's
-	// deadline is when the present wait ends, poll.Never for none. The timer may
+	// deadline is when the current wait ends, poll.Never for none. The timer may
 	// fire earlier and is then armed again, so that a request costs no timer
 	// operation.
 	deadline int64
@@ -45,10 +45,10 @@ type Conn struct {
 	// cannot arm it.
 	armedAt int64
 
-	in    *buf.Buf              // received, not consumed; nil when there is nothing
+	in    *buf.Buf              // received, not consumed; nil if empty
 	queue atomic.Pointer[queue] // nil until something has had to wait
 	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
-	lease loop.Lease            // of the user code that runs, if it began on the loop
+	lease loop.Lease            // of the running user code, if it began on the loop
 	layer *layered              // nil for plain text
 }
 
@@ -76,8 +76,8 @@ const (
 )
 
 // slotAcquired is the message that a Semaphore has given the connection a slot,
-// queueStalled that the socket has not taken what was queued beside the owner, or
-// may take more.
+// queueStalled that the socket has not accepted what a goroutine other than the
+// owner has queued, or may accept more.
 type (
 	slotAcquired struct{}
 	queueStalled struct{}
@@ -87,9 +87,9 @@ type (
 const readsPerTurn = 16
 
 // Open takes over a connected non-blocking socket on l's goroutine. c is part of
-// the Session's own allocation. peer and local are its addresses, as the kernel
-// will not tell them any more once it is closed. deadline is what SetDeadline
-// would be given. On an error nothing is kept.
+// the Session's own allocation. peer and local are its addresses, since the
+// kernel does not report them once the peer has disconnected. deadline is as for
+// SetDeadline. On an error Open keeps nothing.
 func (c *Conn) Open(l *loop.Loop, fd int, peer string, local net.Addr, s Session, shared *Shared, deadline int64) error {
 	c.loop, c.fd, c.peer, c.local, c.session, c.shared = l, int32(fd), peer, local, s, shared
 	c.SetDeadline(deadline)
@@ -108,8 +108,8 @@ func (c *Conn) SetDeadline(ns int64) {
 	}
 }
 
-// arm sees to it that the timer fires at the deadline, or when the peer is given
-// up, or before. It is the loop's.
+// arm makes the timer fire at the deadline, or when the loop gives up on the
+// peer, or earlier. Only the loop may call it.
 func (c *Conn) arm() {
 	due := c.deadline
 	if q := c.queue.Load(); q != nil {
@@ -133,7 +133,7 @@ func (c *Conn) Ready(r poll.Ready) (mine bool) {
 	return c.proceed()
 }
 
-// collect moves the events that came while another goroutine was the owner.
+// collect moves the events that arrived while another goroutine was the owner to ready.
 func (c *Conn) collect() {
 	if s := c.state.Load(); s != 0 {
 		c.ready |= readyOf(s)
@@ -141,7 +141,7 @@ func (c *Conn) collect() {
 	}
 }
 
-// notify informs the goroutine that owns the connection.
+// notify passes events to the goroutine that owns the connection.
 func (c *Conn) notify(r poll.Ready) {
 	if c.state.Load()&hijacked != 0 {
 		return
@@ -163,7 +163,7 @@ func (c *Conn) notify(r poll.Ready) {
 	}
 }
 
-// peerDone reports whether the peer has closed its side and all it sent has
+// peerDone reports whether the peer has closed its side and all its data has
 // been read from the socket.
 func (c *Conn) peerDone() bool {
 	if c.state.Load()&ended == 0 {
@@ -173,8 +173,8 @@ func (c *Conn) peerDone() bool {
 	return n == 0 && !sys.Again(e)
 }
 
-// WatchPeer implements Link. The loop watches all the time; what is left is an
-// end that came while the request's body was still unread.
+// WatchPeer implements Link. The loop always watches; this finds an end of
+// stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
 	switch {
 	case c.state.Load()&hijacked != 0:
@@ -186,13 +186,13 @@ func (c *Conn) WatchPeer() (gone bool) {
 }
 
 // proceed does what the connection, which the loop owns, can do now, and reports
-// whether the loop is still the caller's.
+// whether the caller still drives the loop.
 func (c *Conn) proceed() (mine bool) {
 	switch c.phase {
 	case waiting:
 		switch {
 		case c.ready&poll.Hangup != 0:
-			c.closeNow() // no answer could reach the peer
+			c.closeNow() // no response could reach the peer
 			return true
 		case c.acquired:
 			c.acquired, c.refeed, c.phase = false, true, reading
@@ -230,7 +230,7 @@ func (c *Conn) proceed() (mine bool) {
 	return c.fill()
 }
 
-// fill reads and lets the session have it until the socket is drained.
+// fill reads and passes the data to the session until the socket is drained.
 func (c *Conn) fill() (mine bool) {
 	for range readsPerTurn {
 		if c.ready&poll.Readable == 0 {
@@ -245,8 +245,8 @@ func (c *Conn) fill() (mine bool) {
 			case err == errWouldBlock:
 				continue
 			case c.layer != nil && c.layer.eof != nil:
-				// Not the socket's: what is queued may reach the peer, and so may
-				// what the layer says of the error.
+				// The error is not the socket's: what is queued may still reach
+				// the peer, and so may the layer's report of the error.
 				c.act(Close)
 			default:
 				c.closeNow()
@@ -261,8 +261,9 @@ func (c *Conn) fill() (mine bool) {
 	return true
 }
 
-// advance calls Data and does what it says. goOn reports that the loop owns the
-// connection and may go on reading, mine that the loop is still the caller's.
+// advance calls Data and does what it returns. goOn reports that the loop owns
+// the connection and may continue to read, mine that the caller still drives
+// the loop.
 func (c *Conn) advance(eof bool) (goOn, mine bool) {
 	next := c.session.Data(eof)
 	if eof && next != More && next != Lost {
@@ -271,12 +272,12 @@ func (c *Conn) advance(eof bool) (goOn, mine bool) {
 	return c.follow(next)
 }
 
-// seeAgain has the end of the stream read again, after next.
+// seeAgain makes the end of the stream be read again, after next.
 func (c *Conn) seeAgain(next Next) {
 	switch {
 	case next == Detached:
 	case next == Elsewhere:
-		// The other goroutine may even have given the connection back already.
+		// The other goroutine may even have returned the connection already.
 		if c.state.Or(readable)&owned == 0 {
 			c.loop.Requeue(c.handle)
 		}
@@ -287,8 +288,8 @@ func (c *Conn) seeAgain(next Next) {
 	}
 }
 
-// follow does what a method of the session says that may have run user code. It
-// reports what advance does.
+// follow does what a method of the session returned that may have run user
+// code. It returns what advance does.
 func (c *Conn) follow(next Next) (goOn, mine bool) {
 	switch {
 	case next == Lost:
@@ -296,7 +297,7 @@ func (c *Conn) follow(next Next) (goOn, mine bool) {
 	case next == Elsewhere:
 		return false, true
 	case next == Detached:
-		return false, !c.off // hijacking by user code has given the loop away
+		return false, !c.off // Hijack by user code has given up the loop
 	case c.off:
 		c.own(next)
 		return false, false
@@ -304,14 +305,14 @@ func (c *Conn) follow(next Next) (goOn, mine bool) {
 	return c.act(next), true
 }
 
-// act does on the loop what a session says, and reports whether the loop may go
-// on reading.
+// act does on the loop what a session has returned, and reports whether the
+// loop may continue to read.
 func (c *Conn) act(next Next) (goOn bool) {
 	c.keep()
 	q := c.queue.Load()
 	stalled := false
 	if q != nil {
-		next = c.tellWritable(q, next)
+		next = c.notifyWritable(q, next)
 		if c.flush(q) != nil {
 			c.closeNow()
 			return false
@@ -325,6 +326,7 @@ func (c *Conn) act(next Next) (goOn bool) {
 		if stalled {
 			return c.awaitPeer(q)
 		}
+		c.idle()
 		c.arm()
 		return true
 	case Requeue:
@@ -352,11 +354,11 @@ func (c *Conn) act(next Next) (goOn bool) {
 	return false
 }
 
-// awaitPeer waits until the peer takes more, and reports whether reading goes on
-// meanwhile.
+// awaitPeer waits until the peer accepts more, and reports whether reading
+// continues meanwhile.
 func (c *Conn) awaitPeer(q *queue) (goOn bool) {
 	if !q.isStalled() {
-		c.ready |= poll.Writable // it has only made room for others
+		c.ready |= poll.Writable // it has only yielded to others
 	}
 	if c.ready&poll.Writable != 0 {
 		c.loop.Requeue(c.handle)
@@ -368,8 +370,8 @@ func (c *Conn) awaitPeer(q *queue) (goOn bool) {
 	return q.shared && c.phase == reading
 }
 
-// sendOn goes on with the queue when the socket may take more, and reports what
-// advance does.
+// sendOn continues with the queue when the socket may accept more, and returns
+// what advance does.
 func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 	c.ready &^= poll.Writable
 	err := c.resume(q)
@@ -386,7 +388,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		c.own(next) // the disk was slow
 		return false, false
 	}
-	q.giveUp = poll.Never // the peer has taken something, or is about to be seen to
+	q.giveUp = poll.Never // the peer has accepted something, or is about to be found to
 	switch {
 	case err != nil:
 		c.closeNow()
@@ -396,7 +398,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		return false, true
 	case c.phase == ending:
 		if next == Close {
-			next = Linger // a peer that took its answer slowly may still be sending
+			next = Linger // a peer that read its response slowly may still be sending
 		}
 		c.end(next)
 		return false, true

@@ -29,7 +29,7 @@ func TestLines(t *testing.T) {
 	c.Want("d\n")
 	c.CloseWrite()
 	c.Ended()
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 	if n := r.shared.Gate.Open(); n != 0 {
 		t.Errorf("%d places are taken", n)
 	}
@@ -88,7 +88,7 @@ func TestReleaseMeetsEnd(t *testing.T) {
 			c.Want("x\n")
 		}
 		c.Ended()
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 		c.Close()
 	}
 }
@@ -101,18 +101,18 @@ func TestExpireWhileOwned(t *testing.T) {
 		r := newRig(t, Limits{})
 		f := &fake{quick: quick, idle: moment, first: moment, serve: func(f *fake, line string) Next {
 			if line == "a" {
-				eventually(f.t, "the timer has fired", func() bool { return f.state.Load()&recall != 0 })
+				servertest.Eventually(f.t, "the timer has fired", func() bool { return f.state.Load()&recall != 0 })
 			}
 			return echo(f, line)
 		}}
 		c := r.open(f)
 		c.Send("a\nb\n")
 		c.Want("a\nb\n")
-		if await(t, f.expired, "Expired") {
+		if servertest.Await(t, f.expired, "Expired") {
 			t.Error("an idle connection expired as a partial one")
 		}
 		c.Ended()
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 	}
 }
 
@@ -131,36 +131,36 @@ func TestPartialAfterRequestExpires(t *testing.T) {
 			}}
 			c := r.open(f)
 			c.Send(first)
-			await(t, entered, "Serve")
+			servertest.Await(t, entered, "Serve")
 			if len(first) == 2 {
 				c.Send("b")
 			}
 			close(leave)
 			c.Want("a\n")
-			if !await(t, f.expired, "Expired") {
+			if !servertest.Await(t, f.expired, "Expired") {
 				t.Error("a partial line expired as an idle connection")
 			}
 			c.Want("late\n")
 			c.Close()
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 		}
 	}
 }
 
-// The deadline of Open counts from the accept, whatever has come since.
+// The deadline of Open counts from the accept, whatever has arrived since.
 func TestFirstTimeCountsFromAccept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	f := &fake{first: 25 * moment}
 	c := r.open(f)
-	if await(t, f.expired, "Expired") {
+	if servertest.Await(t, f.expired, "Expired") {
 		t.Error("partial without a byte")
 	}
 	c.Ended()
 	f = &fake{first: 25 * moment, partly: hour}
 	c = r.open(f)
 	c.Send("x")
-	if !await(t, f.expired, "Expired") {
+	if !servertest.Await(t, f.expired, "Expired") {
 		t.Error("not partial")
 	}
 	c.Want("late\n")
@@ -206,7 +206,7 @@ func testHandlerWaits(t *testing.T, quick bool) {
 	c := r.open(f)
 	check := func(what string) {
 		t.Helper()
-		if ne, ok := await(t, errs, what).(net.Error); !ok || !ne.Timeout() {
+		if ne, ok := servertest.Await(t, errs, what).(net.Error); !ok || !ne.Timeout() {
 			t.Errorf("%s: not a timeout", what)
 		}
 	}
@@ -217,7 +217,7 @@ func testHandlerWaits(t *testing.T, quick bool) {
 	}
 	c.Send("write\n")
 	check("write")
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 }
 
 // An answer without user code that the socket does not take at once is sent by
@@ -237,13 +237,13 @@ func TestReplyIsFlushed(t *testing.T) {
 			c.Want(big)
 			c.Ended()
 			c.Close()
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 			// For a client that does not read the time is bounded.
 			r = newRig(t, Limits{WriteStall: moment})
 			f = &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 			fd, nc = open(t)
 			r.start(f, fd, nc).Send("x\n")
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 		})
 	}
 }
@@ -268,12 +268,12 @@ func TestLingering(t *testing.T) {
 	default:
 	}
 	c.Close()
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 	// A client that does not close is not waited for.
 	f = &fake{reply: refuse}
 	c = r.open(f)
 	c.Send("x\n")
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 	c.Want("no\n")
 	c.Ended()
 }
@@ -300,14 +300,14 @@ func testHijack(t *testing.T, open servertest.Pair, quick bool) {
 			t.Errorf("Hijack: %q, %v", rest, err)
 			return Close
 		}
-		await(t, f.closed, "Closed, while Serve runs")
+		servertest.Await(t, f.closed, "Closed, while Serve runs")
 		hijacked <- nc
 		return Detached
 	}
 	fd, nc := open(t)
 	c := r.start(f, fd, nc)
 	c.Send("x\nrest")
-	h := await(t, hijacked, "the hijack")
+	h := servertest.Await(t, hijacked, "the hijack")
 	defer h.Close()
 	if n := r.shared.Gate.Open(); n != 1 {
 		t.Errorf("%d places are taken, want that of the hijacker", n)
@@ -345,7 +345,7 @@ func TestGoexit(t *testing.T) {
 		c.Send("x\ny\n")
 		c.Ended()
 		c.Close()
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 		if f.runs.Load() != 1 {
 			t.Errorf("served %d times", f.runs.Load())
 		}
@@ -374,7 +374,7 @@ func TestPeerGone(t *testing.T) {
 			f := &fake{quick: tt.quick}
 			f.serve = func(f *fake, line string) Next {
 				entered <- true
-				if got := await(f.t, f.gone, "PeerGone"); got != tt.reset {
+				if got := servertest.Await(f.t, f.gone, "PeerGone"); got != tt.reset {
 					t.Errorf("reset is %v", got)
 				}
 				return Close
@@ -382,9 +382,9 @@ func TestPeerGone(t *testing.T) {
 			fd, nc := tcpPair(t)
 			c := r.start(f, fd, nc)
 			c.Send("x\n")
-			await(t, entered, "Serve")
+			servertest.Await(t, entered, "Serve")
 			tt.leave(c)
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 		})
 	}
 }

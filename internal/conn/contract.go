@@ -14,49 +14,53 @@ import (
 
 // A Session is the protocol spoken on a Link. The Link's owner calls it, so its
 // methods never run at the same time; PeerGone and Late are the exceptions. None
-// of them may wait, but user code under Enter may, and so may Serve.
+// of them may block, except user code under Enter, and Serve.
 type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes, starts runs of user
-	// code and sends answers, and says what is to happen next. It is called when
-	// there are more bytes than at its last return, when the peer has sent all it
-	// will (eof), and, after Requeue, Wait or a stalled queue, with the bytes at
-	// hand, which may be none.
+	// code and sends responses, and returns what is to happen next. It is called
+	// when there are more bytes than at its last return, when the peer has ended
+	// its stream (eof), and, after Requeue, Wait or a stalled queue, with the
+	// Buffered bytes, which may be none.
 	Data(eof bool) Next
-	// Serve is the run that Data has handed to Go, on the goroutine that owns the
-	// Link from now on. It says what Data would.
+	// Serve is the run that Data has started with Go, on the goroutine that owns
+	// the Link from now on. It returns what Data would.
 	Serve() Next
 	// Writable is called on a shared Link when the queue has fallen below its
-	// low-water mark after Queue has said that it is full.
+	// low-water mark after Queue has reported that it is full.
 	Writable() Next
-	// Expired is called when the time of SetDeadline has come.
+	// Expired is called when the deadline of SetDeadline has passed.
 	Expired() Next
-	// Drain is called, perhaps repeatedly, when the server is shutting down or
-	// others need the connection's place, since a time of sys.Nanotime, and all
-	// that the peer has sent has been given to Data.
+	// Drain is called, perhaps repeatedly, while the Session waits for the peer,
+	// when the server is shutting down, keep-alives were disabled, or another
+	// connection needs this one's goroutine. Close takes effect only if the peer
+	// has sent nothing that Data has not received. A request that is incomplete
+	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime.
 	Drain(since int64) Next
-	// Since is since when the peer has been waited for, of sys.Nanotime like now,
-	// about. It is called while it is: with nothing Buffered for a request to
-	// begin, else for the rest of one. On a shared Link a negative value says that it
-	// is not: Runs are under way, or answers.
+	// Since returns when the Session's current wait for the peer began, to about
+	// a millisecond; now is the current time. Both are times of sys.Nanotime. It
+	// is called only during such a wait, which is for the beginning of a request
+	// if nothing is Buffered, otherwise for the rest of one. On a shared Link a
+	// negative value means that the Session does not wait: Runs are in progress, or
+	// responses.
 	Since(now int64) int64
-	// Late is called when user code under Enter has been seen to hold a loop for
-	// some time, at least held: while it goes on, if it has just cost the loop its
-	// driver, and held is loop.Overstay or more; else by Leave. Any goroutine may
-	// call it; Leave returns after it.
+	// Late is called when user code under Enter was found to have held a loop for
+	// at least held. If the code has just cost the loop its driver, it is called
+	// while the code runs, on any goroutine, and held is loop.Overstay. Otherwise
+	// Leave calls it, and held is less. In both cases Leave returns after it.
 	Late(held time.Duration)
-	// PeerGone is called while user code owns the Link, when the peer is gone: by
-	// a reset, or by closing its side with all it sent already read from the
-	// socket. Any goroutine may call it.
+	// PeerGone is called while user code owns the Link, when the peer has
+	// disconnected: by a reset, or by closing its side when all its data has been
+	// read from the socket. Any goroutine may call it.
 	PeerGone(reset bool)
-	// Closed is called once, after the connection's end, or its hijacking.
+	// Closed is called once, after the connection has ended or been hijacked.
 	Closed(hijacked bool)
 }
 
-// Next is what a Session wants done with its Link.
+// Next is what a Session requests for its Link.
 type Next uint8
 
 const (
-	// More: call Data when more has come.
+	// More: call Data when more has arrived.
 	More Next = iota
 	// Requeue: call Data again after other connections have had their turn.
 	Requeue
@@ -67,112 +71,115 @@ const (
 	Pause
 	// Close: close when all that was queued has been sent.
 	Close
-	// Linger: then send FIN, and close when the peer has closed or a short time
-	// has passed. For a peer that may still be sending: closing over unread bytes
-	// sends a reset, and a reset can destroy an answer that the peer has not read
-	// yet (RFC 9112 section 9.6).
+	// Linger: when all that was queued has been sent, send FIN, and close when
+	// the peer has closed or a short time has passed. For a peer that may still
+	// be sending: closing with unread bytes sends a reset, and a reset can
+	// destroy a response that the peer has not read yet (RFC 9112 section 9.6).
 	Linger
-	// Reset: drop what is unsent and send RST, for a peer that takes nothing.
+	// Reset: drop what is unsent and send RST, for a peer that accepts nothing.
 	Reset
-	// Elsewhere: Go has given the Link to another goroutine; the caller must not
-	// touch it any more.
+	// Elsewhere: Go has passed the Link to another goroutine; the caller must no
+	// longer use it.
 	Elsewhere
-	// Detached: Hijack has given the connection away.
+	// Detached: Hijack has passed the connection to user code.
 	Detached
 	// Lost: StartHere has cost the caller its loop, and with it the Link, which must
 	// not be touched any more.
 	Lost
 )
 
-// A Run is one execution of user code beside others on the same Link, while the
-// Link's owner goes on reading.
+// A Run is one execution of user code, concurrent with others on the same Link,
+// while the Link's owner continues to read.
 type Run interface {
-	// Run runs the user code. It may block, and reaches the Link only by Queue
-	// and Post.
+	// Run runs the user code. It may block, and uses only Queue and Post of the
+	// Link.
 	Run()
 	// Done is called by the Link's owner after Run has returned, unless the
 	// connection has ended.
 	Done() Next
 }
 
-// A Link is the bytes of one connection, in both directions. It knows no
-// protocol. Methods are for the Link's owner (the goroutine that calls the
-// Session, or runs its Serve) and for goroutines that the owner synchronises
-// with, unless they say otherwise. One goroutine may read while another writes.
+// A Link is one connection, as bytes in both directions. It knows no protocol.
+// Unless stated otherwise, methods may be called by the Link's owner (the
+// goroutine that calls the Session, or runs its Serve) and by goroutines that
+// the owner synchronises with. One goroutine may read while another writes.
 type Link interface {
-	// Buffered returns the bytes that were received and not consumed; valid until
-	// the next call of another reading method. Discard consumes n of them.
+	// Buffered returns the bytes that were received and not consumed; they are
+	// valid until the next call of another reading method. Discard consumes n of
+	// them.
 	Buffered() []byte
 	Discard(n int)
 	// Fill waits for at least one byte more to be Buffered.
 	Fill() error
 	// Read is io.Reader's; Buffered bytes come first.
 	Read(p []byte) (int, error)
-	// Unread makes p, the end of what Read has just given, Buffered again. p is
-	// copied.
+	// Unread makes p, the end of what Read has just returned, Buffered again. p
+	// is copied.
 	Unread(p []byte)
 
-	// Send sends w, or queues what the socket does not take. It never waits on a
-	// loop. An error is the connection's end. w itself is not kept.
+	// Send sends w, or queues what the socket does not accept. It never waits on
+	// a loop. An error means that the connection has failed. w itself is not
+	// kept.
 	Send(w *Write) error
 	// Write sends a and then b. It returns when all has been sent or queued, and
 	// waits while the queue is above its high-water mark.
 	Write(a, b []byte) error
 	// Queue is Send for goroutines that are not the owner, on a shared Link; p is
-	// copied. It never waits, and reports that the queue is above its high-water
+	// copied. It never waits. full reports that the queue is above its high-water
 	// mark, in which case Session.Writable is called later; until the queue is
-	// below the mark, Queue takes nothing and gives ErrFull. It fails once the
-	// Session has said that the connection is to end. What Send, Write and Queue
-	// are given is never mixed.
+	// below the mark, Queue accepts nothing and returns ErrFull. It fails once
+	// the Session has requested the connection's end. The bytes of different
+	// calls of Send, Write and Queue are never interleaved.
 	Queue(p []byte) (full bool, err error)
-	// Share makes Queue usable. It is called before any other goroutine uses it.
+	// Share enables Queue. It is called before any other goroutine uses it.
 	Share()
-	// Stalled reports whether bytes wait for the peer to take them, or for their
-	// turn.
+	// Stalled reports whether bytes wait for the peer to accept them, or for
+	// their turn.
 	Stalled() bool
-	// Unsent tells what has become of the bytes that were given to Send, Write and
-	// the like: how many wait for the peer, or for their turn, and how many were
-	// lost, for they will never be sent.
+	// Unsent reports on the bytes that were passed to Send, Write and the like:
+	// how many wait for the peer, or for their turn, and how many were lost, in
+	// total, and will never be sent. waiting may be too low, but is 0 only if
+	// none wait.
 	Unsent() (waiting, lost int64)
-	// Follow has f told when nothing waits any more of what was given so far. It
-	// may be at once, by the caller.
+	// Follow notifies f when none of the bytes passed so far wait any longer.
+	// That may be immediately, on the caller's goroutine.
 	Follow(f Follower)
 	// SendFile sends up to n bytes of f without copying them to user space, and
 	// waits as Write does: from the given offset, or with -1 from its current
-	// one, which moves then. ok is false when that cannot be done here; nothing
+	// one, which then moves. ok is false if this Link cannot do that; nothing
 	// has been sent then.
 	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
 	// CanRelay reports whether SendRelay works here.
 	CanRelay() bool
-	// SendRelay sends what r holds, which is not nothing, and waits as Write does.
+	// SendRelay sends what r holds, which must not be empty, and waits as Write does.
 	SendRelay(r *Relay) (sent int, err error)
 
-	// Enter begins user code that has the Link to itself, on the caller's
-	// goroutine, which may be a loop's: then it costs that loop its driver if it
-	// waits or takes long. It reports false if the connection is being closed;
-	// Leave must not be called then. Leave ends it, and the deadlines it has set. On
-	// a loop it is called within Data, a Run's Done or what Post was given, and
-	// nowhere else.
+	// Enter begins user code that has the Link to itself, on the caller's goroutine,
+	// which may be a loop's: then the code costs that loop its driver if it waits or
+	// takes long. It reports false if the connection is being closed; Leave must not
+	// be called then. Leave ends the user code, and clears the deadlines it has set.
+	// On a loop Enter is called within Data, a Run's Done or a function passed to
+	// Post, and nowhere else.
 	Enter() bool
 	Leave()
 	// Abandon ends what Enter began for a goroutine that is about to end itself
 	// (runtime.Goexit), and closes the connection.
 	Abandon()
-	// OnLoop reports whether the caller is driving an event loop. Go then hands
+	// OnLoop reports whether the caller is driving an event loop. Go then passes
 	// the Link to Session.Serve on a pooled goroutine and reports true; the
-	// caller must return Elsewhere. It reports false where the caller's goroutine
-	// may block anyway.
+	// caller must return Elsewhere. Otherwise Go reports false: the caller's
+	// goroutine may block.
 	OnLoop() bool
 	Go() bool
 	// Inline reports, during Enter, whether the loop is still held.
 	Inline() bool
-	// Yield comes before a wait of user code that is not for the peer: a loop that it
-	// runs on goes on without it.
+	// Yield is called before user code waits for something other than the peer: a
+	// loop that it runs on continues without it.
 	Yield()
-	// Waited reports whether the user code of the last Enter had to wait for the
-	// peer, or may have had to: how long it took is the peer's doing then.
+	// Waited reports whether the user code of the last Enter waited for the
+	// peer, or may have: its duration then depends on the peer.
 	Waited() bool
-	// Start runs r beside others, on a goroutine.
+	// Start runs r concurrently with others, on a goroutine.
 	Start(r Run)
 	// StartHere runs r beside others on the goroutine that drives the loop, within
 	// Data, a Run's Done or what Post was given: OnLoop says that there is one. When
@@ -185,51 +192,54 @@ type Link interface {
 	// Session's methods, unless the connection ends before. Safe for concurrent
 	// use.
 	Post(f func() Next)
-	// AcquireSlot takes a slot of s for the Link. After Queued the Session
+	// AcquireSlot acquires a slot of s for the Link. After Queued the Session
 	// returns Wait.
 	AcquireSlot(s *Semaphore) Admission
-	// WithdrawSlot ends a Queued AcquireSlot; the slot is not given any more.
+	// WithdrawSlot cancels a Queued AcquireSlot; no slot is given afterwards.
 	WithdrawSlot(s *Semaphore)
 
-	// SetDeadline makes Session.Expired called at a time of sys.Nanotime, unless
-	// another deadline is set before; 0 is none.
+	// SetDeadline sets when Session.Expired is called, of sys.Nanotime, and
+	// replaces an earlier deadline; 0 means none.
 	SetDeadline(ns int64)
-	// SetReadDeadline and SetWriteDeadline bound the calls that wait, now and
-	// later, until Leave. Zero is no deadline. Safe for concurrent use.
+	// SetReadDeadline and SetWriteDeadline bound the calls that wait, current
+	// and future, until Leave. Zero means no deadline. Safe for concurrent use.
 	SetReadDeadline(t time.Time)
 	SetWriteDeadline(t time.Time)
-	// WatchPeer makes sure that PeerGone will be called, once the peer's bytes
-	// are all read, and reports whether the peer is gone already. Any goroutine
-	// may call it between Enter and Leave. Nothing may be read from then on until
-	// Leave.
+	// WatchPeer ensures that PeerGone will be called, once all the peer's bytes
+	// have been read, and reports whether the peer has already disconnected. Any
+	// goroutine may call it between Enter and Leave. Nothing may be read from
+	// then on until Leave.
 	WatchPeer() (gone bool)
-	// Hijack gives the connection away, with the bytes that were received and not
-	// consumed. The Session's methods must then return Detached.
+	// Hijack returns the connection for user code to own, with the bytes that
+	// were received and not consumed. The Session's methods must then return
+	// Detached.
 	Hijack() (net.Conn, []byte, error)
-	// Switch replaces the Session, which returns Requeue. The bytes that were not
-	// consumed are the new one's.
+	// Switch replaces the Session, which must then return Requeue. The new one
+	// receives the bytes that were not consumed.
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
-	// Buffered go through it first. What was sent before goes out without it; it is
-	// an error if the peer has not taken that yet.
+	// Buffered go through it first. What was sent before does not go through it:
+	// SetLayer waits for it as Write does, or, on a loop, returns an error if the
+	// peer has not accepted all of that yet.
 	SetLayer(l Layer) error
 
-	// Now is the time of sys.Nanotime, or a little before it if that can be told
-	// without asking the clock. Not between Enter and Leave.
+	// Now returns the time of sys.Nanotime, or slightly before it if that saves
+	// reading the clock. Not between Enter and Leave.
 	Now() int64
-	// Peer is the remote address as Request.RemoteAddr has it.
+	// Peer returns the remote address in the form of Request.RemoteAddr.
 	Peer() string
 	// LocalAddr and RemoteAddr are safe for concurrent use.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
-	// NetConn stands for the connection in hooks. It is equal at each call.
+	// NetConn returns the net.Conn that represents the connection in hooks. Each call returns an
+	// equal value.
 	NetConn() net.Conn
 }
 
-// ErrFull is what Link.Queue gives when it has taken nothing.
+// ErrFull is returned by Link.Queue when it has accepted nothing.
 var ErrFull = errors.New("conn: the queue is full")
 
-// Write is something to be sent: A, then B, then Len bytes of File.
+// Write is data to be sent: A, then B, then Len bytes of File.
 type Write struct {
 	A, B        []byte
 	File        *os.File // a regular file; nil with Len 0
@@ -237,54 +247,66 @@ type Write struct {
 	// Holder owns A, B and File, and may own this Write, until it is released. Without one, bytes that
 	// have to wait are copied, and there must be no File.
 	Holder Holder
-	// Cork: another answer is likely to follow at once. On a loop these bytes may
-	// wait for it, until Data returns or the loop is lost.
+	// Cork: another response is likely to follow immediately. On a loop these
+	// bytes may wait for it, until Data returns or the loop is lost.
 	Cork bool
-	// Deadline is when to give up on a peer that does not take the bytes, of
-	// sys.Nanotime; 0 is none. Limits.WriteStall holds too.
+	// Deadline is when to give up on a peer that does not accept the bytes, of
+	// sys.Nanotime; 0 means none. Limits.WriteStall also applies.
 	Deadline int64
 }
 
-// A Holder owns what is being sent.
+// A Holder owns data that is being sent.
 type Holder interface {
-	// Check is called before sending goes on that had to wait for the peer. An
-	// error ends the connection.
+	// Check is called before sending continues that had to wait for the peer.
+	// An error ends the connection.
 	Check() error
 	// Release is called once, when all has been sent or the connection has
 	// failed, by any goroutine and without a lock of the Link.
 	Release()
 }
 
-// A Follower is told how the sending of what was given to a Link has ended.
+// A Follower is notified when data passed to a Link has been sent or lost.
 type Follower interface {
-	// Sent is called once, with how many of the bytes until then, counted from the
-	// connection's beginning, have not been sent and will not be. Any goroutine
-	// calls it, without a lock of the Link's; it must not wait, nor use the Link.
+	// Sent is called once. lost is how many of the bytes up to then, counted from
+	// the connection's beginning, have not been sent and will not be. Any
+	// goroutine may call it, without a lock of the Link; it must neither wait nor
+	// use the Link.
 	Sent(lost int64)
 }
 
-// A Layer transforms all bytes of a connection: TLS. Its methods are called by
-// one goroutine at a time, Open beside Seal.
+// A Layer transforms all bytes of a connection: TLS. Open is called by one
+// goroutine at a time, and so are Seal and Close; Open may run concurrently with
+// Seal.
 type Layer interface {
-	// Open appends the plaintext of the whole records at the start of src to
-	// dst, and says how many bytes of src it has used. io.EOF says that the peer
-	// will send no more.
+	// Open appends the plaintext of the complete records at the start of src to
+	// dst, which has room for len(src) bytes, and returns how many bytes of src it
+	// has used. io.EOF means that the peer will send no more; any error is final.
 	Open(dst, src []byte) (out []byte, n int, err error)
+	// Pending reports whether Open has left something for the peer that the next
+	// Seal or Close appends first: an answer of the layer's own, an alert.
+	Pending() bool
 	// Seal appends records with the plaintext p to dst. p is at most MaxPlain
-	// bytes.
+	// bytes, and may be empty.
 	Seal(dst, p []byte) []byte
-	// Close appends what tells the peer that no more is sent.
+	// Close appends what notifies the peer that no more is sent.
 	Close(dst []byte) []byte
+	// Idle says that all that was opened has been consumed and more is not
+	// expected soon: a time to give up buffers. It is called as Open is.
+	Idle()
 	// Conn makes the layer a net.Conn over nc, for Hijack. raw was read from nc
-	// and not yet opened.
+	// and not yet opened. What is Pending goes first.
 	Conn(nc net.Conn, raw []byte) net.Conn
 }
 
-// MaxPlain is the most that Layer.Seal is given, in bytes: a TLS record's.
-const MaxPlain = 16 << 10
+// MaxPlain is the most that is passed to Layer.Seal, in bytes: a TLS record's. No
+// record that a Layer opens is longer than MaxSealed.
+const (
+	MaxPlain  = 16 << 10
+	MaxSealed = 20 << 10
+)
 
-// File is what SendFile needs of a file. io.Copy hands out an *os.File in a
-// wrapper without WriteTo, so the type itself must not be asked for.
+// File is what SendFile needs of a file. io.Copy passes an *os.File in a
+// wrapper without WriteTo, so the type itself must not be required.
 type File interface {
 	fs.File
 	SyscallConn() (syscall.RawConn, error)
@@ -306,8 +328,8 @@ const (
 // Relay carries the bytes of another socket past user space.
 type Relay = sys.Relay
 
-// Limits bound waits for the peer, in nanoseconds; 0 is no limit. It is shared
-// by connections and immutable.
+// Limits bound waits for the peer, in nanoseconds; 0 means no limit. It is
+// shared by connections and immutable.
 type Limits struct{ ReadStall, WriteStall int64 }
 
 // Command is what a server posts to its connections on loops, by
@@ -315,26 +337,26 @@ type Limits struct{ ReadStall, WriteStall int64 }
 type Command uint8
 
 const (
-	// Drain ends the connection after the request at hand, if there is one.
+	// Drain ends the connection after the current request, if there is one.
 	Drain Command = iota
 	// CloseIdle is Drain for connections that user code does not own; the others
-	// go on.
+	// continue.
 	CloseIdle
 	// Kill ends the connection at once.
 	Kill
 )
 
-// LingerFor bounds the time between FIN and close, DrainNew the time that a
-// connection of which no request has come whole is given when the server shuts
-// down, or others wait for what it holds (net/http's value): a request may be on
-// the way.
+// LingerFor bounds the time between FIN and close. DrainNew is the time that a
+// connection without a complete request gets when the server shuts down, or
+// other connections wait for what it holds (net/http's value): a request may be
+// in transit.
 const (
 	LingerFor = 2 * time.Second
 	DrainNew  = 5 * time.Second
 )
 
-// SpareHead is loop.Spare's answer for a connection that holds a part of a request
-// since a time before now: it is spare after DrainNew, and after all that are idle.
+// SpareHead is loop.Spare's result for a connection that has held part of a request
+// since the given time: it is spare after DrainNew, and after all idle ones.
 func SpareHead(since, now int64) (int64, bool) {
 	const afterIdle = 1 << 62
 	return since + afterIdle, now-since >= int64(DrainNew)

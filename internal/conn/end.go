@@ -7,14 +7,14 @@ import (
 
 // This file is how the loop ends a connection that it owns.
 
-// obey carries out what the server has posted.
+// obey carries out a command that the server has posted.
 func (c *Conn) obey(m Command) {
 	switch busy := c.state.Load()&owned != 0; {
 	case m == Kill:
 		c.kill()
 	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
 	case !busy:
-		// A request may have come that has not been read: look once more.
+		// A request may have arrived that has not been read: read once more.
 		c.draining = true
 		c.ready |= poll.Readable
 		c.loop.Requeue(c.handle)
@@ -44,15 +44,15 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	return since, true
 }
 
-// GiveWay implements loop.Spare: the time of the wait is over. There is nobody left
-// for whom to linger, as all that has come has been read.
+// GiveWay implements loop.Spare: it ends the wait. There is no need to linger,
+// since everything received has been read.
 func (c *Conn) GiveWay() bool {
 	if n, e := sys.Peek(int(c.fd)); n > 0 {
 		c.ready |= poll.Readable
 		c.loop.Requeue(c.handle)
 		return false
 	} else if !sys.Again(e) {
-		c.closeNow() // the peer is gone
+		c.closeNow() // the peer has disconnected
 		return true
 	}
 	next := c.session.Expired()
@@ -91,8 +91,8 @@ func (c *Conn) end(how Next) {
 		return
 	}
 	if how == Close && (c.in != nil || c.ready&poll.Readable != 0) {
-		// A Close over bytes that the client has sent and that were not read
-		// would be a reset too; see Linger.
+		// A Close with unread bytes of the client would also send a reset; see
+		// Linger.
 		how = Linger
 	}
 	if c.layer != nil && how != Reset {
@@ -117,7 +117,7 @@ func (c *Conn) end(how Next) {
 	}
 }
 
-// discard throws away what a lingering connection still sends.
+// discard discards what the peer of a lingering connection still sends.
 func (c *Conn) discard() {
 	p := c.loop.Scratch().Whole()
 	for range readsPerTurn {
@@ -145,14 +145,14 @@ func (c *Conn) closeNow() {
 	}
 }
 
-// leave closes the descriptor and forgets the connection.
+// leave closes the descriptor and detaches the connection.
 func (c *Conn) leave(hijacked bool) {
 	c.phase = closed
 	c.loop.Detach(c.handle)
 	c.dropBuffers() // before: another goroutine may be at the queue
 	c.loop.Poller().CloseFD(int(c.fd))
 	if !hijacked {
-		c.shared.Gate.Leave(c.peer) // else user code has its place, see Gate.Lend
+		c.shared.Gate.Leave(c.peer) // otherwise user code has its place, see Gate.Lend
 	}
 	c.session.Closed(hijacked)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // phaseCase brings a connection into one of its phases.
@@ -19,7 +21,7 @@ type phaseCase struct {
 	enter func(r *rig, f *fake, c *client)
 }
 
-// held is a Serve that waits in the given way and tells how that ended.
+// held is a Serve that waits in the given way and reports how that ended.
 func held(entered chan bool, wait func(f *fake) error, ended chan error) func(*fake, string) Next {
 	return func(f *fake, line string) Next {
 		entered <- true
@@ -65,7 +67,7 @@ func TestKillWhileLoopOwns(t *testing.T) {
 			c := r.open(f)
 			tt.enter(r, f, c)
 			r.tell(f, Kill)
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 			// Twice does not matter, nor does mail to a place that is free.
 			r.tell(f, Kill)
 			r.tell(f, Drain)
@@ -81,7 +83,7 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 		bit  uint32
 	}{
 		{"computing", func(f *fake) error {
-			await(f.t, f.gone, "PeerGone")
+			servertest.Await(f.t, f.gone, "PeerGone")
 			return f.Write([]byte("x"), nil)
 		}, 0},
 		{"reading", func(f *fake) error { return f.Fill() }, waitRead},
@@ -95,7 +97,7 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 				f := &fake{quick: quick, serve: held(entered, tt.wait, ended)}
 				c := r.open(f)
 				c.Send("a\n")
-				await(t, entered, "Serve")
+				servertest.Await(t, entered, "Serve")
 				if tt.bit != 0 {
 					f.sleeps(tt.bit)
 				}
@@ -105,10 +107,10 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 				default:
 				}
 				r.tell(f, Kill)
-				if err := await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
+				if err := servertest.Await(t, ended, "the handler's end"); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("the handler saw %v", err)
 				}
-				await(t, f.closed, "Closed")
+				servertest.Await(t, f.closed, "Closed")
 			})
 		}
 	}
@@ -129,12 +131,12 @@ func TestKillBeforeServe(t *testing.T) {
 		// The second line is fed by the handler's goroutine.
 		if line == "kill" {
 			f.loop.Post(f.handle, Kill)
-			eventually(f.t, "the kill has arrived", func() bool { return f.state.Load()&shut != 0 })
+			servertest.Eventually(f.t, "the kill has arrived", func() bool { return f.state.Load()&shut != 0 })
 		}
 	}
 	c := r.open(f)
 	c.Send("a\nkill\n")
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 	if f.runs.Load() != 1 {
 		t.Errorf("served %d times", f.runs.Load())
 	}
@@ -152,7 +154,7 @@ func TestDrain(t *testing.T) {
 	c.Send("a\n")
 	c.Want("a\n")
 	c.Ended()
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 
 	// Idle.
 	f = &fake{}
@@ -183,7 +185,7 @@ func TestDrain(t *testing.T) {
 	}}
 	c = r.open(f)
 	c.Send("a\n")
-	await(t, entered, "Serve")
+	servertest.Await(t, entered, "Serve")
 	r.tell(f, Drain)
 	r.on(func() {})
 	close(leave)
@@ -201,21 +203,21 @@ func TestDrain(t *testing.T) {
 	c.Ended()
 }
 
-// A connection that is fresh when the server drains does not stay for ever.
+// A connection that is fresh when the server drains does not stay forever.
 func TestDrainFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	f := &fake{}
 	c := r.open(f)
 	r.tell(f, Drain)
-	eventually(t, "the session has been asked", func() bool { return f.drains.Load() > 0 })
+	servertest.Eventually(t, "the session has been asked", func() bool { return f.drains.Load() > 0 })
 	r.on(func() {
 		if left := time.Duration(f.deadline - r.loop.Now()); left > DrainNew {
 			t.Errorf("a fresh connection has %v left", left)
 		}
 	})
 	c.Close()
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 }
 
 // Drain and Kill come at any moment around the end of Serve.
@@ -234,7 +236,7 @@ func TestEndMeetsRelease(t *testing.T) {
 			mail = Kill
 		}
 		r.tell(f, mail)
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 		if mail == Drain && i%4 >= 2 {
 			c.Want("a\n")
 			c.Ended()

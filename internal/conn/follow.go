@@ -1,26 +1,26 @@
 package conn
 
-// This file is how somebody learns when what was given to a connection has been
-// sent. It costs nothing where nobody asks: what is counted is what is not sent
-// by the first system call.
+// This file notifies Followers when the data passed to a connection has been
+// sent. Without Followers it costs nothing: only what the first system call
+// does not send is counted.
 
-// follow is who is told what becomes of a queue. The queue's lock guards it.
+// follow is the state of a queue's Followers. Guarded by the queue's lock.
 type follow struct {
 	sent    int64  // of the queue, since the connection began
 	lost    int64  // of the queue, when the connection failed
 	marks   []mark // in order
-	passed  []mark // Follower is to be told
-	telling bool   // a goroutine tells those in passed
+	passed  []mark // Followers to be notified
+	telling bool   // a goroutine notifies those in passed
 }
 
-// A mark is a place in what is sent.
+// A mark is a position in the data that is sent.
 type mark struct {
 	f    Follower
 	at   int64 // of follow.sent
-	lost int64 // before the mark, in the end
+	lost int64 // before the mark; final
 }
 
-// pass comes after something was sent.
+// pass is called after something was sent.
 func (w *follow) pass() {
 	for len(w.marks) > 0 && w.marks[0].at <= w.sent {
 		w.passed = append(w.passed, w.marks[0])
@@ -30,7 +30,7 @@ func (w *follow) pass() {
 	}
 }
 
-// end comes when the n bytes that are queued will not be sent.
+// end is called when the n queued bytes will not be sent.
 func (w *follow) end(n int64) {
 	w.lost += n
 	for _, m := range w.marks {
@@ -51,8 +51,8 @@ func (q *queue) size() (n int64) {
 	return n
 }
 
-// lose notes that n bytes were lost that were not queued. It is the owner's, who
-// does not hold the queue's lock.
+// lose records that n bytes that were not queued were lost. Only the owner may
+// call it, without the queue's lock.
 func (c *Conn) lose(n int64) {
 	if n == 0 {
 		return

@@ -12,8 +12,6 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-const patience = servertest.Patience
-
 // hour stands for a limit that does not matter.
 const hour = int64(time.Hour)
 
@@ -27,16 +25,6 @@ func TestMain(m *testing.M) {
 			l.Discard()
 		}
 	})
-}
-
-func await[T any](t testing.TB, ch <-chan T, what string) (v T) {
-	t.Helper()
-	return servertest.Await(t, ch, what)
-}
-
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	servertest.Eventually(t, what, f)
 }
 
 var pair, tcpPair servertest.Pair = servertest.Unix, servertest.TCP
@@ -72,7 +60,7 @@ func newRig(t testing.TB, lim Limits) *rig {
 			l.Broadcast(Kill)
 			l.Retire()
 		})
-		if err := await(t, done, "the loop's end"); err != nil {
+		if err := servertest.Await(t, done, "the loop's end"); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -111,10 +99,10 @@ func (r *rig) on(f func()) {
 	r.t.Helper()
 	done := make(chan bool)
 	r.loop.Do(func() { f(); close(done) })
-	await(r.t, done, "the loop")
+	servertest.Await(r.t, done, "the loop")
 }
 
-// tell posts what the server would.
+// tell posts a Command as the server would.
 func (r *rig) tell(f *fake, m Command) { r.loop.Post(f.handle, m) }
 
 // alive checks that the loop serves others.
@@ -131,7 +119,7 @@ func (r *rig) alive() {
 // loopOwns waits until the loop owns f, with no user code running.
 func (r *rig) loopOwns(f *fake) {
 	r.t.Helper()
-	eventually(r.t, "the loop owns it", func() (ok bool) {
+	servertest.Eventually(r.t, "the loop owns it", func() (ok bool) {
 		r.on(func() { ok = f.state.Load()&owned == 0 })
 		return ok
 	})
@@ -140,7 +128,7 @@ func (r *rig) loopOwns(f *fake) {
 // inPhase waits until the loop owns f in a phase.
 func (r *rig) inPhase(f *fake, want phase) {
 	r.t.Helper()
-	eventually(r.t, "the phase is reached", func() (ok bool) {
+	servertest.Eventually(r.t, "the phase is reached", func() (ok bool) {
 		r.on(func() { ok = f.phase == want && f.state.Load()&owned == 0 })
 		return ok
 	})
@@ -149,14 +137,14 @@ func (r *rig) inPhase(f *fake, want phase) {
 // sleeps waits until user code waits for the peer.
 func (f *fake) sleeps(wait uint32) {
 	f.t.Helper()
-	eventually(f.t, "the handler sleeps", func() bool { return f.state.Load()&wait != 0 })
+	servertest.Eventually(f.t, "the handler sleeps", func() bool { return f.state.Load()&wait != 0 })
 }
 
 // taken waits until f has read n bytes in all, or serves a request, so that the
 // next bytes come by themselves.
 func (r *rig) taken(f *fake, n int) {
 	r.t.Helper()
-	eventually(r.t, "the bytes have been read", func() (ok bool) {
+	servertest.Eventually(r.t, "the bytes have been read", func() (ok bool) {
 		r.on(func() {
 			ok = f.runs.Load() > 0 || f.state.Load()&owned != 0 || len(f.Buffered()) == n
 		})

@@ -9,8 +9,8 @@ import (
 )
 
 // Hijack implements Link. The result is a *net.TCPConn or *net.UnixConn over a
-// duplicate of the descriptor, or what the layer makes of it; the original is the
-// loop's to close.
+// duplicate of the descriptor, or what the layer makes of it; the loop closes the
+// original.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	dup, err := sys.Dup(int(c.fd))
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	if c.layer != nil {
 		nc = c.layer.conn(nc)
 	}
-	c.Yield() // the user code begins a life of its own
+	c.Yield() // the user code no longer depends on the loop
 	c.state.Or(hijacked)
 	// At once, not when the user code returns: until the original is closed, the
 	// new owner's Close would not end the connection.
@@ -46,8 +46,8 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	return nc, rest, nil
 }
 
-// closeQueue refuses what other goroutines queue from now on, and waits until all
-// that was queued has been sent. After an error the queue is as before.
+// closeQueue rejects what other goroutines queue from now on, and waits until
+// everything queued has been sent. After an error the queue is as before.
 func (c *Conn) closeQueue() error {
 	q := c.queue.Load()
 	if q == nil {
@@ -64,8 +64,8 @@ func (c *Conn) closeQueue() error {
 // NetConn implements Link.
 func (c *Conn) NetConn() net.Conn { return hookConn{c} }
 
-// hookConn is the net.Conn that hooks such as ConnState and ConnContext see.
-// It tells the addresses and can close; the bytes are the server's.
+// hookConn is the net.Conn that hooks such as ConnState and ConnContext
+// receive. It has the addresses and Close; it cannot read or write.
 type hookConn struct{ c *Conn }
 
 func (h hookConn) Read([]byte) (int, error)  { return 0, errNotYours }
@@ -73,7 +73,7 @@ func (h hookConn) Write([]byte) (int, error) { return 0, errNotYours }
 
 var errNotYours = &net.OpError{Op: "use", Net: "tcp", Err: os.ErrPermission}
 
-// Close ends the connection; user code that runs on it sees its calls fail.
+// Close ends the connection; calls of user code that runs on it fail.
 func (h hookConn) Close() error {
 	if !h.c.loop.Post(h.c.handle, Kill) {
 		return net.ErrClosed

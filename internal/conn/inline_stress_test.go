@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Many pipelining clients whose handlers are quick or not at random, and
@@ -87,7 +88,7 @@ func inlineStressRound(t *testing.T, seed int64) {
 	for i, f := range fakes {
 		select {
 		case <-f.closed:
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatalf("connection %d did not end: state %b", i, f.state.Load())
 		}
 	}
@@ -99,7 +100,8 @@ func inlineStressRound(t *testing.T, seed int64) {
 }
 
 // inlineStressServe answers "<line>" with "<line> <n>\n" and n bytes. A line
-// "<id> <n>" has a body of n bytes behind it, which is part of the answer's line.
+// "<id> <n>" is followed by a body of n bytes, which is part of the answer's
+// line.
 func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 	raw := string(f.raw)
 	body := 0
@@ -123,7 +125,7 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 		for end := sys.Nanotime() + int64(2*time.Millisecond); sys.Nanotime() < end; {
 		}
 	case k < 2:
-		for f.Inline() { // whatever 2 ms are today
+		for f.Inline() { // however long 2 ms are on this machine
 			runtime.Gosched()
 		}
 	case k < 4:
@@ -134,7 +136,7 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 		}()
 		<-ch
 	case k < 6:
-		// Only the loop ends it: who holds the loop must lose it.
+		// Only the loop ends it: the goroutine that holds the loop must lose it.
 		ch := make(chan bool)
 		if f.loop.Do(func() { close(ch) }) {
 			<-ch

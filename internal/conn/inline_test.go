@@ -49,7 +49,7 @@ func TestQuickOnLoop(t *testing.T) {
 	}
 	c.CloseWrite()
 	c.Ended()
-	await(t, f.closed, "Closed")
+	servertest.Await(t, f.closed, "Closed")
 }
 
 // The answers of pipelined quick requests leave together.
@@ -286,7 +286,7 @@ func TestHeldIsWritten(t *testing.T) {
 			if tt.ends {
 				c.Ended()
 				c.Close()
-				await(t, f.closed, "Closed")
+				servertest.Await(t, f.closed, "Closed")
 				return
 			}
 			c.Send("c\nd\n")
@@ -329,14 +329,14 @@ func TestKillWhileHeld(t *testing.T) {
 			if line == "b" {
 				f.loop.Post(f.handle, Kill)
 				if wait {
-					await(f.t, f.gone, "PeerGone")
+					servertest.Await(f.t, f.gone, "PeerGone")
 				}
 			}
 			return last(f, line)
 		}}
 		c := r.open(f)
 		c.Send("a\nb\nc\n")
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 		c.Close()
 		r.alive()
 	}
@@ -355,7 +355,7 @@ func TestGoexitOnLoop(t *testing.T) {
 		c.Send("x\ny\n")
 		c.Ended()
 		c.Close()
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 		if f.runs.Load() != 1 {
 			t.Errorf("served %d times", f.runs.Load())
 		}
@@ -376,7 +376,7 @@ func TestEndWhileFormerDriver(t *testing.T) {
 		}}
 		c := r.open(f)
 		c.Send("a\n")
-		await(t, entered, "Serve")
+		servertest.Await(t, entered, "Serve")
 		r.tell(f, mail)
 		r.on(func() {})
 		close(release)
@@ -390,7 +390,7 @@ func TestEndWhileFormerDriver(t *testing.T) {
 		}
 		c.Ended()
 		c.Close()
-		await(t, f.closed, "Closed")
+		servertest.Await(t, f.closed, "Closed")
 	}
 }
 
@@ -460,7 +460,7 @@ func testWholeStays(t *testing.T, line string, parts []string, lose string) {
 			r.taken(f, len(strings.Join(parts[:i+1], "")))
 		}
 	}
-	await(t, entered, "Serve")
+	servertest.Await(t, entered, "Serve")
 	// Others overwrite what they can.
 	for range 3 {
 		o := r.open(&fake{quick: true, serve: last})
@@ -554,12 +554,12 @@ func testBodyAfterLine(t *testing.T, parts []string, how string) {
 			r.taken(f, len(strings.Join(parts[:i+1], "")))
 		}
 	}
-	await(t, begun, "Serve")
+	servertest.Await(t, begun, "Serve")
 	r.on(func() {})
 	close(release)
 	all := strings.Join(parts, "")
 	if how == "hijack" {
-		if got, want := await(t, rest, "the hijack"), all[strings.Index(all, "body"):]; got != want && got != "body\n" {
+		if got, want := servertest.Await(t, rest, "the hijack"), all[strings.Index(all, "body"):]; got != want && got != "body\n" {
 			t.Errorf("the rest is %q, want %q", got, want)
 		}
 		return

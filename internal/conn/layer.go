@@ -60,10 +60,8 @@ var errUnsent = errors.New("conn: SetLayer while the peer has not taken what was
 func (c *Conn) SetLayer(l Layer) error {
 	if q := c.queue.Load(); q == nil {
 		c.newQueue()
-	} else if err := c.flush(q); err != nil {
+	} else if err := c.sendPlain(q); err != nil {
 		return err
-	} else if q.pending() {
-		return errUnsent
 	}
 	c.shared.switching.Lock()
 	c.layer = &layered{Layer: l}
@@ -73,34 +71,52 @@ func (c *Conn) SetLayer(l Layer) error {
 		return nil
 	}
 	c.keep()
-	c.layer.raw, c.in = c.in, nil
-	_, err := c.layer.open(c)
+	raw := c.in
+	c.in = nil
+	_, err := c.layer.open(c, raw.B, false)
+	raw.Release()
 	if c.layer.eof != nil {
 		c.setReadable() // the end is to be seen after the bytes
 	}
 	return err
 }
 
-// open moves what is whole in raw to in, and returns how many bytes of plaintext
-// that is.
-func (l *layered) open(c *Conn) (n int, err error) {
-	if l.raw == nil || l.eof != nil {
-		return 0, l.eof
+// sendPlain sends what was queued before there is a layer.
+func (c *Conn) sendPlain(q *queue) error {
+	if c.off {
+		return c.drained()
 	}
-	c.room(len(l.raw.B))
+	err := c.flush(q)
+	if err == nil && q.pending() {
+		err = errUnsent
+	}
+	return err
+}
+
+// open moves what is whole in src to in, keeps the rest in raw, and returns how
+// many bytes of plaintext that is. With scratch src is in the upper half of the
+// driver's buffer, and the lower one is free.
+func (l *layered) open(c *Conn, src []byte, scratch bool) (n int, err error) {
+	if scratch = scratch && c.in == nil; scratch {
+		c.in, c.borrowed = c.loop.Scratch(), true
+		whole := c.in.Whole()
+		c.in.B = whole[: 0 : len(whole)/2]
+	} else {
+		c.room(len(src))
+	}
 	have := len(c.in.B)
-	out, used, err := l.Open(c.in.B, l.raw.B)
+	out, used, err := l.Open(c.in.B, src)
 	n = len(out) - have
-	if c.in.B = out; len(out) == 0 {
-		c.in.Release()
-		c.in = nil
-	}
-	if l.raw.B = l.raw.B[used:]; len(l.raw.B) == 0 {
-		l.raw.Release()
-		l.raw = nil
-	}
+	c.in.B = out
+	c.Discard(0)
 	if err != nil {
 		l.eof = err
+	} else if rest := src[used:]; len(rest) > 0 {
+		l.raw = buf.Get(len(rest))
+		l.raw.B = append(l.raw.B, rest...)
+	}
+	if l.Pending() {
+		c.sendPending()
 	}
 	if n > 0 {
 		err = nil // it is told by the next call
@@ -108,22 +124,44 @@ func (l *layered) open(c *Conn) (n int, err error) {
 	return n, err
 }
 
+// sendPending sends what the layer has for the peer by itself.
+func (c *Conn) sendPending() {
+	q := c.queue.Load()
+	q.mu.Lock()
+	defer q.unlock()
+	if q.closed || q.err != nil {
+		return
+	}
+	waits := q.blocked.Load()
+	if q.add(&segment{}, waits); !waits && q.send() == nil && q.stalled {
+		c.loop.Post(c.handle, queueStalled{})
+	}
+}
+
+// lendSize is the room for a read where there is no driver's buffer to read into.
+const lendSize = 32 << 10
+
 // fetch reads the socket once and opens what has come.
-func (l *layered) fetch(c *Conn) (int, error) {
+func (l *layered) fetch(c *Conn) (n int, err error) {
 	if l.eof != nil {
 		return 0, l.eof
 	}
-	if l.raw == nil {
-		l.raw = buf.Get(readSize)
+	var area []byte
+	scratch := !c.off && c.lease == 0
+	if scratch {
+		c.keep()
+		whole := c.loop.Scratch().Whole()
+		area = whole[len(whole)/2:]
+	} else {
+		b := buf.Get(lendSize)
+		defer b.Release()
+		area = b.Whole()
 	}
-	l.raw = l.raw.Grow(readSize)
-	have := len(l.raw.B)
-	p := l.raw.B[have:cap(l.raw.B)]
-	m, e := c.read(p)
-	if l.raw.B = l.raw.B[:have+m]; len(l.raw.B) == 0 {
-		l.raw.Release()
-		l.raw = nil
+	have := 0
+	if l.raw != nil {
+		have = copy(area, l.raw.B)
 	}
+	m, e := c.read(area[have:])
 	switch {
 	case e != 0:
 		return 0, c.readError(e)
@@ -132,8 +170,12 @@ func (l *layered) fetch(c *Conn) (int, error) {
 		l.eof = io.ErrUnexpectedEOF
 		return 0, l.eof
 	}
-	c.noteRead(m, len(p))
-	n, err := l.open(c)
+	c.noteRead(m, len(area)-have)
+	if l.raw != nil {
+		l.raw.Release()
+		l.raw = nil
+	}
+	n, err = l.open(c, area[:have+m], scratch)
 	if l.eof != nil {
 		c.setReadable() // the end is to be seen after the bytes
 	}
@@ -154,31 +196,66 @@ func (l *layered) receive(c *Conn) (int, error) {
 	}
 }
 
+const (
+	// sealMost is how much is sealed for one call of the socket: what fits into a
+	// buffer of 32 KiB when it is sealed.
+	sealMost = 28 << 10
+	// joinMost is the most that is copied to be one record instead of two.
+	joinMost = 4 << 10
+)
+
 // push seals and sends p and then q. It reports how much of them it has sealed:
 // what the socket does not take of that waits here.
 func (l *layered) push(c *Conn, p, q []byte) (n int, e sys.Errno) {
 	for {
-		if l.sealed != nil {
-			m, e := c.write(l.sealed.B, nil, false)
-			if l.sealed.B = l.sealed.B[m:]; len(l.sealed.B) == 0 {
-				l.sealed.Release()
-				l.sealed = nil
-			}
-			if e != 0 {
-				return n, e
-			}
-			continue
-		}
-		if len(p) == 0 {
-			if p, q = q, nil; len(p) == 0 {
+		if l.sealed == nil {
+			if len(p)+len(q) == 0 && !l.Pending() {
 				return n, 0
 			}
+			k := l.seal(p, q)
+			n += k
+			m := min(k, len(p))
+			p, q = p[m:], q[k-m:]
 		}
-		k := min(len(p), MaxPlain)
-		l.sealed = buf.Get(k + 512)
+		m, e := c.write(l.sealed.B, nil, false)
+		if l.sealed.B = l.sealed.B[m:]; len(l.sealed.B) == 0 {
+			l.sealed.Release()
+			l.sealed = nil
+		}
+		if e != 0 {
+			return n, e
+		}
+	}
+}
+
+// seal makes sealed of the first n bytes of p and q, or of what is pending.
+func (l *layered) seal(p, q []byte) (n int) {
+	n = min(len(p)+len(q), sealMost)
+	l.sealed = buf.Get(n + n/16 + 512)
+	if len(p) > 0 && len(q) > 0 && n <= joinMost {
+		b := buf.Get(n)
+		b.B = append(append(b.B, p...), q...)
+		l.sealed.B = l.Seal(l.sealed.B, b.B)
+		b.Release()
+		return n
+	}
+	for left := n; ; {
+		if len(p) == 0 {
+			p, q = q, nil
+		}
+		k := min(len(p), left, MaxPlain)
 		l.sealed.B = l.Seal(l.sealed.B, p[:k])
 		p = p[k:]
-		n += k
+		if left -= k; left == 0 {
+			return n
+		}
+	}
+}
+
+// idle comes when the session waits for more.
+func (c *Conn) idle() {
+	if c.layer != nil && c.in == nil {
+		c.layer.Idle()
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is what comes to a connection by the clock and by mail.
+// This file handles a connection's timer and its messages.
 
 // Expire implements loop.Sock.
 func (c *Conn) Expire() {
@@ -37,7 +37,7 @@ func (c *Conn) Expire() {
 	case c.phase == lingering:
 		c.closeNow()
 	case c.phase == ending || stalled && !q.shared:
-		// Time passes for the peer alone. What the session gets next is a Data.
+		// Only the peer is waited for. The next call of the session will be Data.
 		c.deadline = poll.Never
 		c.arm()
 	default:
@@ -70,8 +70,8 @@ func (c *Conn) Mail(message any) {
 	}
 }
 
-// posted notes a function that is to be called as a method of the session. That
-// is left to Ready: it may run user code.
+// posted stores a function that is to be called like a method of the session.
+// Ready will call it, since it may run user code.
 func (c *Conn) posted(f func() Next) {
 	w := c.theWaits()
 	w.posted = append(w.posted, f)
@@ -81,7 +81,7 @@ func (c *Conn) posted(f func() Next) {
 	c.loop.Requeue(c.handle)
 }
 
-// deliver calls what was posted, and reports what advance does.
+// deliver calls the posted functions, and returns what advance does.
 func (c *Conn) deliver() (goOn, mine bool) {
 	w := c.waits.Load()
 	if w == nil {
@@ -103,8 +103,8 @@ func (c *Conn) deliver() (goOn, mine bool) {
 	return true, true
 }
 
-// actOn is act for what does not end the phase by itself: a connection that waits
-// for a slot, or ends, goes on doing so.
+// actOn is act for a result that does not by itself end the phase: a connection
+// that waits for a slot, or ends, continues to do so.
 func (c *Conn) actOn(next Next) (goOn bool) {
 	switch {
 	case c.phase == ending && next != Reset:
@@ -130,7 +130,7 @@ func (c *Conn) takeBack(next Next) {
 	}
 	goOn := c.act(next)
 	if goOn && c.draining {
-		c.ready |= poll.Readable // once more, to see that nothing has come
+		c.ready |= poll.Readable // once more, to make sure that nothing has arrived
 	}
 	if w := c.waits.Load(); goOn && c.ready&poll.Readable != 0 || w != nil && len(w.posted) > 0 {
 		c.loop.Requeue(c.handle)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // An event that finds the queue locked, by a goroutine that has met the full
@@ -38,13 +40,13 @@ func TestMissedEvent(t *testing.T) {
 	q.mu.Lock()
 	inQueue := q.held
 	c.Want(string(stalledBytes[:queued-inQueue])) // the socket has room now
-	eventually(t, "the event has come", q.missed.Load)
+	servertest.Eventually(t, "the event has come", q.missed.Load)
 	q.unlock()
 	c.Want(string(stalledBytes[queued-inQueue : queued]))
 	c.Send("x")
 }
 
-// A Hijack that fails leaves the queue to those who use it.
+// A Hijack that fails leaves the queue usable.
 func TestHijackFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
@@ -63,11 +65,11 @@ func TestHijackFails(t *testing.T) {
 	}}
 	c := r.open(f)
 	c.Send("line\n")
-	if err := await(t, failed, "Hijack"); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := servertest.Await(t, failed, "Hijack"); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("Hijack: %v", err)
 	}
 	c.Want(string(stalledBytes))
-	eventually(t, "the queue takes more", func() bool {
+	servertest.Eventually(t, "the queue takes more", func() bool {
 		_, err := f.Queue([]byte("more"))
 		if errors.Is(err, net.ErrClosed) {
 			t.Fatal(err)

@@ -9,60 +9,63 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is what a connection has still to send.
+// This file is the queue of what a connection has still to send.
 //
-// As long as the socket takes all, there is no queue: Send and Write make one
-// system call with the caller's bytes. What the socket does not take is queued,
-// and so are corked answers, which leave together with the next one. The owner
-// adds to the queue and sends it; while user code owns the connection, the loop
-// sends too when the socket takes more, since the user code may be long in
-// coming back. So a queue has a lock, which is held for system calls that do not
-// wait, and never while its holder sleeps.
+// While the socket accepts everything, there is no queue: Send and Write make
+// one system call with the caller's bytes. What the socket does not accept is
+// queued, and so are corked responses, which are sent together with the next
+// one. The owner adds to the queue and sends it; while user code owns the
+// connection, the loop also sends when the socket accepts more, since the user
+// code may take long to return. So a queue has a lock, which is held during
+// system calls that do not block, and never while its holder sleeps.
 type queue struct {
 	c        *Conn      // immutable
-	mu       sync.Mutex // unlocked by unlock alone
+	mu       sync.Mutex // unlocked only by unlock
 	segments []segment  // in order
 	held     int        // bytes in memory in segments
 	stalled  bool       // the socket is full; an event will say when it is not
 	shared   bool       // see Link.Share; immutable once others use it
-	full     bool       // Session.Writable is owed
+	full     bool       // Session.Writable must be called
 	closed   bool       // the connection has ended
 	outq     int        // what the socket held when it stalled
-	deadline int64      // for the peer to take it all, of sys.Nanotime; 0 for none
-	err      error      // of the connection, met where nobody could be told
+	deadline int64      // for the peer to accept everything, of sys.Nanotime; 0 for none
+	err      error      // of the connection, found where it could not be returned
 	freed    []Holder   // to be released by unlock
-	follow   follow     // who is told what becomes of it
+	follow   follow     // Followers of what is queued
 	// blocked: what is queued has had to wait for the peer, or for its turn. It
 	// changes with mu held.
 	blocked atomic.Bool
-	// missed: an event came while another goroutine had mu, which may have met the
-	// full socket before it.
+	// missed: an event arrived while another goroutine held mu, which may have
+	// found the socket full before the event.
 	missed atomic.Bool
-	// giveUp is when the loop gives up a peer that takes nothing, of sys.Nanotime;
-	// poll.Never while it does not wait for one. It is the loop's.
+	// giveUp is when the loop gives up on a peer that accepts nothing, of
+	// sys.Nanotime; poll.Never while it does not wait for one. Used by the loop
+	// only.
 	giveUp int64
 
 	first [1]segment // room for segments
 }
 
 const (
-	// highWater bounds what a queue takes from a writer that could wait, and
+	// highWater bounds what a queue accepts from a writer that can wait, and
 	// what is corked, in bytes. At half of it Session.Writable is called.
 	highWater = 64 << 10
-	// smallWrite is the most that is copied to join bytes that are queued already.
+	// smallWrite is the most that is copied to join bytes that are already queued.
 	smallWrite = 16 << 10
-	// sendTurn bounds what of a file a connection sends in one go while others
-	// wait, in bytes: nginx's sendfile_max_chunk.
+	// sendTurn bounds how much of a file a connection sends at a time while
+	// others wait, in bytes: nginx's sendfile_max_chunk.
 	sendTurn = 2 << 20
+	// copyTurn is the same where the file is read, and may be sealed.
+	copyTurn = 256 << 10
 	// sendfileMax bounds one sendfile call, so that a deadline or a shutdown is
-	// seen while a large file goes to a quick reader.
+	// noticed while a large file is sent to a quick reader.
 	sendfileMax = 4 << 20
 	// copySize is how much of a file is read at a time where sendfile cannot send
 	// it.
-	copySize = 32 << 10
+	copySize = sealMost
 )
 
-// toCheck is the holder that is to be asked before sending goes on, or nil.
+// toCheck returns the holder whose Check is to be called before sending continues, or nil.
 func (q *queue) toCheck() Holder {
 	q.mu.Lock()
 	defer q.unlock()
@@ -80,7 +83,7 @@ func (q *queue) fail(err error) {
 	q.clear()
 }
 
-// newQueue gives the connection a queue. It is the owner's.
+// newQueue adds a queue to the connection. Only the owner may call it.
 func (c *Conn) newQueue() *queue {
 	q := &queue{c: c, giveUp: poll.Never}
 	q.segments = q.first[:0]
@@ -99,16 +102,17 @@ func (q *queue) unlock() {
 	}
 }
 
-// seeMissed has the loop act on an event that has found mu locked.
+// seeMissed makes the loop act on an event that has found mu locked.
 func (q *queue) seeMissed() {
 	if q.missed.Swap(false) {
 		q.c.loop.Post(q.c.handle, queueStalled{})
 	}
 }
 
-// settle releases and tells without mu, which is held again when it returns:
-// Release is user code, which may use the connection, and so may Sent be. One
-// goroutine at a time tells those who follow, so that they hear of it in order.
+// settle releases Holders and notifies Followers without mu, which is held
+// again when it returns: Release and Sent may be user code, which may use the
+// connection. One goroutine at a time notifies Followers, so that they are
+// called in order.
 func (q *queue) settle() {
 	w := &q.follow
 	for len(q.freed) > 0 || len(w.passed) > 0 && !w.telling {
@@ -148,7 +152,7 @@ func release(h Holder) {
 	}
 }
 
-// add queues s, which is not going to be sent at once if it waits. mu is held.
+// add queues s; waits means that it will not be sent immediately. mu is held.
 func (q *queue) add(s *segment, waits bool) {
 	i := len(q.segments) - 1
 	if i >= 0 && q.segments[i].plain() {
@@ -175,7 +179,7 @@ func (q *queue) add(s *segment, waits bool) {
 	q.segments = append(q.segments, *s)
 }
 
-// stall notes whether the socket is full. mu is held.
+// stall records whether the socket is full. mu is held.
 func (q *queue) stall(full bool) {
 	q.blocked.Store(true)
 	if q.stalled = full; full {
@@ -183,7 +187,7 @@ func (q *queue) stall(full bool) {
 	}
 }
 
-// send sends what the socket takes, and keeps the rest. mu is held.
+// send sends what the socket accepts, and keeps the rest. mu is held.
 func (q *queue) send() error {
 	if q.err != nil {
 		return q.err
@@ -194,7 +198,7 @@ func (q *queue) send() error {
 		before, size := s.bytes(), s.size()
 		err := q.c.transmit(s, len(q.segments) > 1)
 		q.held += s.bytes() - before
-		if q.follow.sent += size - s.size(); q.c.layer == nil || err == nil { // what is sealed may still be there
+		if q.follow.sent += size - s.size(); q.c.layer == nil || err == nil { // sealed bytes may be left
 			q.follow.pass()
 		}
 		switch err {
@@ -231,15 +235,15 @@ func (q *queue) clear() {
 	q.unblock()
 }
 
-// unblock comes when nothing is queued any more. mu is held.
+// unblock is called when the queue has become empty. mu is held.
 func (q *queue) unblock() {
 	if q.blocked.Load() {
 		q.blocked.Store(false)
 	}
 }
 
-// close ends the queue for all but the owner, or opens it again, and reports
-// whether something is unsent.
+// close closes the queue for all goroutines but the owner, or opens it again,
+// and reports whether something is unsent.
 func (q *queue) close(yes bool) (pending bool) {
 	q.mu.Lock()
 	defer q.unlock()
@@ -255,8 +259,8 @@ func (q *queue) drop() {
 	q.clear()
 }
 
-// flush sends what is corked. It is the owner's. What has had to wait goes on
-// with an event, or here where the events are the owner's.
+// flush sends what is corked. Only the owner may call it. What has had to wait
+// continues with an event, or here if the events go to the owner.
 func (c *Conn) flush(q *queue) error {
 	q.mu.Lock()
 	switch {
@@ -277,7 +281,7 @@ func (c *Conn) flush(q *queue) error {
 	return err
 }
 
-// flushBeside sends what the socket takes of bytes in memory while another
+// flushBeside sends what the socket accepts of bytes in memory while another
 // goroutine is the owner. It does not wait for one that is sending.
 func (c *Conn) flushBeside() {
 	q := c.queue.Load()
@@ -287,13 +291,13 @@ func (c *Conn) flushBeside() {
 	if !q.mu.TryLock() {
 		q.missed.Store(true)
 		if !q.mu.TryLock() {
-			return // unlock sees it
+			return // unlock handles it
 		}
 		q.missed.Store(false)
 	}
 	defer q.unlock()
 	if !slices.ContainsFunc(q.segments, func(s segment) bool { return s.n > 0 }) {
-		q.send() // the owner hears of an error by its next write
+		q.send() // the owner gets an error at its next write
 	}
 }
 
@@ -316,14 +320,14 @@ func (q *queue) isStalled() bool {
 	return q.stalled
 }
 
-// sendsFile reports whether sending goes on with a file.
+// sendsFile reports whether a file is to be sent next.
 func (q *queue) sendsFile() bool {
 	q.mu.Lock()
 	defer q.unlock()
 	return len(q.segments) > 0 && q.segments[0].n > 0
 }
 
-// until is when to give up on a peer that takes nothing from now on.
+// until returns when to give up on a peer that accepts nothing from now on.
 func (q *queue) until(now, stall int64) int64 {
 	q.mu.Lock()
 	defer q.unlock()
@@ -334,9 +338,10 @@ func (q *queue) until(now, stall int64) int64 {
 	return u
 }
 
-// progress reports, when the time of until has come, whether the peer has taken
-// something all the same. A socket becomes writable when a third of its buffer is
-// free, which may be megabytes: a client that has taken less than that goes on.
+// progress reports, when the time of until has passed, whether the peer has
+// nevertheless accepted something. A socket becomes writable when a third of its
+// buffer is free, which may be megabytes: a client that has accepted less than
+// that may continue.
 func (q *queue) progress() bool {
 	q.mu.Lock()
 	defer q.unlock()

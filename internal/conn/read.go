@@ -11,10 +11,10 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// readSize is the least room that is read into.
+// readSize is the smallest buffer that is read into.
 const readSize = 4 << 10
 
-// errWouldBlock says that the socket has nothing to read now.
+// errWouldBlock means that the socket has nothing to read now.
 var errWouldBlock = errors.New("conn: would block")
 
 // Buffered implements Link.
@@ -39,8 +39,8 @@ func (c *Conn) Discard(n int) {
 	c.in, c.borrowed = nil, false
 }
 
-// keep copies what is left in the driver's scratch buffer, which is the driver's
-// again when Data has returned.
+// keep copies what is left in the driver's scratch buffer, which belongs to the
+// driver again when Data has returned.
 func (c *Conn) keep() {
 	if c.borrowed {
 		c.borrowed = false
@@ -50,7 +50,7 @@ func (c *Conn) keep() {
 	}
 }
 
-// room makes in a buffer of the connection's own with room for n bytes.
+// room ensures that in is a buffer of the connection's own with room for n bytes.
 func (c *Conn) room(n int) {
 	c.keep()
 	if c.in == nil {
@@ -60,7 +60,7 @@ func (c *Conn) room(n int) {
 	}
 }
 
-// read is the only function that reads the socket.
+// read is the only function that reads from the socket.
 func (c *Conn) read(p []byte) (int, sys.Errno) { return c.loop.Poller().Read(int(c.fd), p) }
 
 // receive reads once, as the goroutine that calls Data. n == 0 is the end of the
@@ -107,8 +107,8 @@ func (c *Conn) readError(e sys.Errno) error {
 	return c.opError("read", e)
 }
 
-// takeReadable comes before a read, as an event that follows sets it again. It
-// reports whether there was reason to read.
+// takeReadable clears readable before a read; an event after that sets it
+// again. It reports whether readable was set.
 func (c *Conn) takeReadable() bool {
 	if c.off || c.lease != 0 {
 		return c.state.And(^readable)&readable != 0
@@ -126,8 +126,8 @@ func (c *Conn) setReadable() {
 	}
 }
 
-// noteRead makes another read follow when this one may have left something: it
-// filled its buffer, or the end of the stream comes after it (contract of
+// noteRead makes another read follow if this one may have left something: it
+// filled its buffer, or the end of the stream follows it (contract of
 // poll.Poller).
 func (c *Conn) noteRead(n, size int) {
 	end := c.state.Load()&ended != 0
@@ -183,13 +183,13 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// await reads for user code, and waits until there is something.
+// await reads for user code, and waits until there is data.
 func (c *Conn) await(p []byte) (int, error) {
-	// Under a lease the events that came before are the loop's; a try is cheaper
-	// than to ask.
+	// Under a lease earlier events are with the loop; an attempt is cheaper than
+	// checking.
 	try := c.lease != 0
 	for {
-		// Cleared before the try: an event that comes after it sets it again.
+		// Cleared before the attempt: an event after it sets it again.
 		s := c.state.And(^readable)
 		switch {
 		case s&shut != 0:
@@ -203,7 +203,7 @@ func (c *Conn) await(p []byte) (int, error) {
 			switch {
 			case err == errWouldBlock:
 			case err != nil:
-				c.state.Or(readable) // the end stays to be seen by Data
+				c.state.Or(readable) // the end remains for Data to find
 				return 0, err
 			default:
 				return n, nil

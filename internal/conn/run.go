@@ -8,16 +8,16 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how user code gets a connection and gives it back.
+// This file passes a connection to user code and takes it back.
 
-// Enter implements Link. On the loop it costs no more than a lease: what another
-// owner needs is done when the lease is lost.
+// Enter implements Link. On the loop it costs only a lease: what another owner
+// needs is done when the lease is lost.
 func (c *Conn) Enter() bool {
 	if w := c.waits.Load(); w != nil {
 		w.waited.Store(false)
 	}
 	if c.off {
-		// PeerGone may have come before there was user code that it could reach.
+		// PeerGone may have been called before there was user code to notify.
 		return c.state.Load()&shut == 0
 	}
 	c.enterLoop()
@@ -26,7 +26,7 @@ func (c *Conn) Enter() bool {
 
 func (c *Conn) enterLoop() {
 	if r := c.ready &^ poll.Writable; r != 0 {
-		c.state.Or(stateOf(r)) // WatchPeer and reads look there
+		c.state.Or(stateOf(r)) // WatchPeer and reads check there
 	}
 	c.lease = c.loop.Enter(c)
 }
@@ -77,7 +77,7 @@ func (c *Conn) lend() {
 	}
 	s := owned | stateOf(c.ready)
 	if w := c.waits.Load(); c.draining || w != nil && len(w.posted) > 0 {
-		s |= recall // the session is to be called when the loop is the owner again
+		s |= recall // the session must be called when the loop is the owner again
 	}
 	c.state.Or(s)
 	c.ready = 0
@@ -105,32 +105,33 @@ func (c *Conn) Go() bool {
 	}
 	c.keep()
 	if q := c.queue.Load(); q != nil {
-		c.flush(q) // the peer may wait for it; an error shows with the next write
+		c.flush(q) // the peer may wait for it; the next write returns an error
 	}
 	c.lend()
 	c.loop.Go(c)
 	return true
 }
 
-// Run implements loop.Task: it is the life of an owner on a pooled goroutine.
+// Run implements loop.Task: it is the body of an owner on a pooled goroutine.
 func (c *Conn) Run() {
 	c.off = true
 	next := c.session.Serve()
 	if next == More {
-		next = Requeue // Data has the bytes at hand, and sets the deadline
+		next = Requeue // Data gets the Buffered bytes, and sets the deadline
 	}
 	c.own(next)
 }
 
-// own is the life of an owner that does not drive a loop, after next. It goes on
-// with what the peer has sent meanwhile, and ends by giving the connection back.
+// own runs an owner that does not drive a loop, after next. It continues with
+// what the peer has sent meanwhile, and ends by returning the connection to the
+// loop.
 func (c *Conn) own(next Next) {
 	for {
 		if q := c.queue.Load(); q != nil {
 			if c.flush(q) != nil {
 				next = Close
 			}
-			next = c.tellWritable(q, next)
+			next = c.notifyWritable(q, next)
 		}
 		eof := false
 		switch next {
@@ -168,11 +169,12 @@ func (c *Conn) own(next Next) {
 	}
 }
 
-// release makes the loop the owner again, by a compare-and-swap if the loop has
-// nothing to do about it. It reports false if an event has come that the caller
-// is to act on.
+// release makes the loop the owner again, by a compare-and-swap if the loop
+// need not act. It reports false if an event has arrived that the caller must
+// act on.
 func (c *Conn) release() bool {
 	c.keep()
+	c.idle()
 	// Before: the loop may use the connection at once.
 	c.off = false
 	for {
@@ -190,8 +192,8 @@ func (c *Conn) release() bool {
 	}
 }
 
-// handBack gives the connection to the loop by mail. The caller must not touch c
-// afterwards.
+// handBack returns the connection to the loop by a message. The caller must not
+// use c afterwards.
 func (c *Conn) handBack(next Next) {
 	c.keep()
 	c.off = false
@@ -200,7 +202,7 @@ func (c *Conn) handBack(next Next) {
 
 func (c *Conn) post(message any) {
 	if !c.loop.Post(c.handle, message) {
-		// The loop died with its poller; no goroutine but this one will close.
+		// The loop has ended because its poller failed; no other goroutine will close.
 		sys.Close(int(c.fd))
 	}
 }
@@ -320,7 +322,7 @@ func (c *Conn) Switch(s Session) {
 	c.session = s
 }
 
-// sessionOf is the session for a goroutine that is not the owner.
+// sessionOf returns the session to a goroutine that is not the owner.
 func (c *Conn) sessionOf() Session {
 	c.shared.switching.Lock()
 	defer c.shared.switching.Unlock()

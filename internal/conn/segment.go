@@ -60,8 +60,8 @@ func (s *segment) append(p ...[]byte) {
 	}
 }
 
-// absorb copies the bytes that are not the segment's own, and gives up their
-// holder if it does not hold a file too.
+// absorb copies the bytes that are not the segment's own, and returns their
+// holder for release unless it also holds a file.
 func (s *segment) absorb() (holder Holder) {
 	s.append(s.a, s.b)
 	if s.a, s.b = nil, nil; s.n == 0 {
@@ -70,7 +70,7 @@ func (s *segment) absorb() (holder Holder) {
 	return holder
 }
 
-// free gives up the segment's own bytes and its holder.
+// free releases the segment's own bytes and returns its holder.
 func (s *segment) free() (holder Holder) {
 	if holder = s.holder; s.own != nil {
 		s.own.Release()

@@ -10,18 +10,18 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how the owner sends: nothing but write, and the calls of sendfile
-// and splice, writes to the socket.
+// This file sends for the owner: only write, and the calls of sendfile and
+// splice, write to the socket.
 
-// errYield says that a file has had its turn.
+// errYield means that a file has had its turn.
 var errYield = errors.New("conn: others wait")
 
 // errChecking is the error of a connection whose Holder has ended the goroutine
 // that called Check.
 var errChecking = errors.New("conn: Check has not returned")
 
-// push sends p and then q, through the layer if there is one. more says that other
-// bytes follow at once.
+// push sends p and then q, through the layer if there is one. more means that
+// other bytes follow immediately.
 func (c *Conn) push(p, q []byte, more bool) (int, sys.Errno) {
 	if c.layer != nil {
 		return c.layer.push(c, p, q)
@@ -37,10 +37,13 @@ func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
 	return c.loop.Poller().Write2(int(c.fd), p, q)
 }
 
-// transmit sends what the socket takes of s. Its error is errWouldBlock, errYield
-// or the connection's.
+// transmit sends what the socket accepts of s. Its error is errWouldBlock,
+// errYield or the connection's.
 func (c *Conn) transmit(s *segment, more bool) error {
-	turn := int64(0)
+	turn, most := int64(0), int64(sendTurn)
+	if s.copying || c.layer != nil || !sys.HaveSendfile {
+		most = copyTurn
+	}
 	for {
 		if n := s.bytes(); n > 0 {
 			p, q := s.a, s.b
@@ -59,20 +62,22 @@ func (c *Conn) transmit(s *segment, more bool) error {
 		switch {
 		case s.n == 0:
 			if c.layer != nil {
-				if _, e := c.push(nil, nil, false); e != 0 { // what is sealed
+				if _, e := c.push(nil, nil, false); e != 0 { // sealed bytes
 					return c.sendError("write", e)
 				}
 			}
 			return nil
+		case turn >= most && !c.off:
+			return errYield
 		case s.copying || c.layer != nil || !sys.HaveSendfile:
+			before := s.n
 			if err := s.read(); err != nil {
 				return err
 			}
+			turn += before - s.n
 			continue
-		case turn >= sendTurn && !c.off:
-			return errYield
 		}
-		// Fd, since SyscallConn allocates. It leaves a regular file as it is.
+		// Fd, since SyscallConn allocates. It does not change a regular file.
 		m, e := sys.Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
 		switch {
 		case e == 0 && m == 0:
@@ -95,7 +100,7 @@ func (c *Conn) sendError(op string, e sys.Errno) error {
 	return c.opError(op, e)
 }
 
-// mayWrite is why nothing can be written any more, or nil.
+// mayWrite returns why nothing can be written any more, or nil.
 func (c *Conn) mayWrite() error {
 	switch {
 	case c.state.Load()&shut != 0:
@@ -111,7 +116,7 @@ func (c *Conn) Send(w *Write) error {
 	q := c.queue.Load()
 	sent := 0
 	if q == nil && w.Len == 0 && (!w.Cork || c.off) && c.mayWrite() == nil {
-		// As a rule the socket takes all.
+		// Usually the socket accepts everything.
 		n, e := c.push(w.A, w.B, false)
 		if n == len(w.A)+len(w.B) || e != 0 && !sys.Again(e) {
 			lost := int64(len(w.A) + len(w.B) - n)
@@ -146,7 +151,7 @@ func (c *Conn) Send(w *Write) error {
 	return err
 }
 
-// join adds w to what is corked already, if there is something.
+// join adds w to what is already corked, if there is something.
 func (q *queue) join(w *Write) (joined bool) {
 	n := len(w.A) + len(w.B)
 	q.mu.Lock()
@@ -163,8 +168,8 @@ func (q *queue) join(w *Write) (joined bool) {
 	return joined
 }
 
-// sendSegment is Send for s, which is w or what the socket has left of it. It
-// reports whether the socket was tried.
+// sendSegment is Send for s, which is w or what the socket has not accepted of
+// it. It reports whether the socket was tried.
 func (c *Conn) sendSegment(q *queue, s *segment, w *Write) (tried bool, err error) {
 	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
 	full := false
@@ -195,8 +200,8 @@ func (c *Conn) sendSegment(q *queue, s *segment, w *Write) (tried bool, err erro
 	return true, q.send()
 }
 
-// enterDisk begins a lease for what may have to wait for the disk, and reports
-// whether it has.
+// enterDisk begins a lease for an operation that may wait for the disk, and
+// reports whether it did.
 func (c *Conn) enterDisk(disk bool) bool {
 	if disk = disk && !c.off && c.lease == 0; disk {
 		c.enterLoop()
@@ -204,9 +209,9 @@ func (c *Conn) enterDisk(disk bool) bool {
 	return disk
 }
 
-// resume sends what the socket takes of q, as the owner. It may wait for the disk,
-// and calls a Holder's Check: without mu, since that is user code. Nobody else
-// sends files, so what is first stays so meanwhile.
+// resume sends what the socket accepts of q, as the owner. It may wait for the
+// disk, and calls a Holder's Check: without mu, since that is user code. No other
+// goroutine sends files, so the first segment stays first meanwhile.
 func (c *Conn) resume(q *queue) (err error) {
 	disk := c.enterDisk(q.sendsFile())
 	returned := false
@@ -233,7 +238,7 @@ func (c *Conn) resume(q *queue) (err error) {
 	return err
 }
 
-// unready comes after the owner has sent: on the loop, what ready said of the
+// unready is called after the owner has sent: on the loop, ready's state of the
 // socket is older than the queue's stall.
 func (c *Conn) unready() {
 	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.isStalled() {

@@ -50,7 +50,7 @@ func (cr *crowd) serve(f *fake, line string) Next {
 // runs waits until the handler of line, and no other, has begun.
 func (cr *crowd) runs(line string) {
 	cr.t.Helper()
-	if got := await(cr.t, cr.entered, "the handler of "+line); got != line {
+	if got := servertest.Await(cr.t, cr.entered, "the handler of "+line); got != line {
 		cr.t.Fatalf("%s runs, want %s", got, line)
 	}
 }
@@ -73,7 +73,7 @@ func (cr *crowd) queues(f *fake, what string) *client {
 // empty checks that all slots have been given back: so many can be had.
 func (cr *crowd) empty(max int) {
 	cr.t.Helper()
-	eventually(cr.t, "the slots are free", func() bool {
+	servertest.Eventually(cr.t, "the slots are free", func() bool {
 		n := 0
 		for n < max && cr.slots.Acquire(passer{cr.slots}) == loop.Admitted {
 			n++
@@ -106,7 +106,7 @@ func TestSlotsQueue(t *testing.T) {
 			for _, line := range []string{"2", "3", "4"} {
 				clients[line] = cr.queues(one(), line+"\n")
 			}
-			// There is no room for more; they are told, and may come again.
+			// There is no room for more; they are refused, and may retry.
 			for range 2 {
 				f := one()
 				c := cr.open(f)
@@ -115,7 +115,7 @@ func TestSlotsQueue(t *testing.T) {
 					c.Want("busy\n")
 				}
 				c.Close()
-				await(t, f.closed, "Closed")
+				servertest.Await(t, f.closed, "Closed")
 				if f.runs.Load() != 0 {
 					t.Error("a refused one was served")
 				}
@@ -137,7 +137,7 @@ func TestSlotsQueue(t *testing.T) {
 	}
 }
 
-// A request behind one that was refused needs a slot too.
+// A request after one that was refused needs a slot too.
 func TestRefusedPipeline(t *testing.T) {
 	t.Parallel()
 	for _, quick := range []bool{true, false} {
@@ -154,7 +154,7 @@ func TestRefusedPipeline(t *testing.T) {
 		}
 		close(cr.release)
 		c.Want("a\n")
-		cr.empty(1) // the slot is given back behind the answer
+		cr.empty(1) // the slot is released after the answer
 		d.Send("e\n")
 		d.Want("e\n")
 	}
@@ -184,12 +184,12 @@ func TestSlotIsGivenBack(t *testing.T) {
 		}},
 		{"killed", func(f *fake) Next {
 			f.loop.Post(f.handle, Kill)
-			await(f.t, f.gone, "PeerGone")
+			servertest.Await(f.t, f.gone, "PeerGone")
 			return Close
 		}},
 		{"drained", func(f *fake) Next {
 			f.loop.Post(f.handle, Drain)
-			eventually(f.t, "the mail has come", func() bool { return f.state.Load()&recall != 0 })
+			servertest.Eventually(f.t, "the mail has come", func() bool { return f.state.Load()&recall != 0 })
 			return last(f, "x")
 		}},
 	} {
@@ -213,7 +213,7 @@ func TestSlotIsGivenBack(t *testing.T) {
 					close(cr.release)
 					next.Want("next\n")
 					c.Close()
-					await(t, first.closed, "Closed")
+					servertest.Await(t, first.closed, "Closed")
 					cr.empty(1)
 				})
 			}
@@ -268,7 +268,7 @@ func TestEndWhileQueued(t *testing.T) {
 				cr.on(func() {})
 				if mail == Kill {
 					b.Ended()
-					await(t, fb.closed, "Closed")
+					servertest.Await(t, fb.closed, "Closed")
 				}
 				cr.release <- true
 				a.Want("a\n")
@@ -279,7 +279,7 @@ func TestEndWhileQueued(t *testing.T) {
 					b.Ended()
 				}
 				b.Close()
-				await(t, fb.closed, "Closed")
+				servertest.Await(t, fb.closed, "Closed")
 				cr.runs("c")
 				cr.release <- true
 				c.Want("c\n")
@@ -320,7 +320,7 @@ func TestPeerLeavesWhileQueued(t *testing.T) {
 			cr.waits(f)
 			tt.leave(c)
 			if !tt.served {
-				await(t, f.closed, "Closed")
+				servertest.Await(t, f.closed, "Closed")
 			}
 			close(cr.release)
 			a.Want("a\n")
@@ -328,7 +328,7 @@ func TestPeerLeavesWhileQueued(t *testing.T) {
 				c.Want("b\n")
 				c.Ended()
 			}
-			await(t, f.closed, "Closed")
+			servertest.Await(t, f.closed, "Closed")
 			if n := f.runs.Load(); n != 0 != tt.served {
 				t.Errorf("served %d times", n)
 			}
@@ -337,7 +337,7 @@ func TestPeerLeavesWhileQueued(t *testing.T) {
 	}
 }
 
-// A request that waits for a slot keeps its bytes, and what is behind it.
+// A request that waits for a slot keeps its bytes, and those after it.
 func TestWholeWhileQueued(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"b line\n", "b line\nanother\n"} {
@@ -362,7 +362,7 @@ func TestWholeWhileQueued(t *testing.T) {
 	}
 }
 
-// A client that sends without end does not keep its slot for ever.
+// A client that sends without end does not keep its slot forever.
 func TestSlotIsShared(t *testing.T) {
 	t.Parallel()
 	for _, quick := range []bool{true, false} {
@@ -397,8 +397,8 @@ func TestSlotIsShared(t *testing.T) {
 	}
 }
 
-// Who gives its connection back has given its slot back: its client's next
-// request is not refused on its account.
+// A handler that returns its connection has released its slot: its client's
+// next request is not refused on its account.
 func TestSlotIsLeftFirst(t *testing.T) {
 	t.Parallel()
 	// As many as there are slots, which is enough, as each sends one request

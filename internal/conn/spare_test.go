@@ -16,8 +16,8 @@ func (r *rig) giveWay() (ok bool) {
 }
 
 // A connection that waits for its peer with nothing at hand gives way at once. One
-// that has a part of a request has DrainNew to get the rest; then it is told that
-// its time is over, and its place is free at once.
+// that has a part of a request has DrainNew to get the rest; then its session's
+// Expired is called, and its place is free at once.
 func TestGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, sent, answer string }{
@@ -31,7 +31,7 @@ func TestGiveWay(t *testing.T) {
 			c := r.open(f)
 			c.Send(tt.sent)
 			c.Want(tt.answer)
-			eventually(t, "it gives way", func() bool { return r.giveWay() })
+			servertest.Eventually(t, "it gives way", func() bool { return r.giveWay() })
 			c.Ended()
 			servertest.Await(t, f.closed, "Closed")
 			if n := r.shared.Gate.Open(); n != 0 {
@@ -45,7 +45,7 @@ func TestGiveWay(t *testing.T) {
 		c := r.open(f)
 		c.Send(first + "b")
 		c.Want(first)
-		eventually(t, "the part has come", func() (ok bool) {
+		servertest.Eventually(t, "the part has come", func() (ok bool) {
 			r.on(func() { ok = f.state.Load() == 0 && f.in != nil })
 			return ok
 		})
@@ -54,7 +54,7 @@ func TestGiveWay(t *testing.T) {
 			t.Fatal("it gave way before its time")
 		}
 		f.age.Store(int64(DrainNew))
-		eventually(t, "it gives way", func() bool { return r.giveWay() })
+		servertest.Eventually(t, "it gives way", func() bool { return r.giveWay() })
 		c.Want("late\n")
 		c.Ended()
 		if n := r.shared.Gate.Open(); n != 0 {
@@ -75,12 +75,12 @@ func TestDoesNotGiveWay(t *testing.T) {
 	}}
 	c := r.open(f)
 	c.Send("a\n")
-	await(t, entered, "Serve")
+	servertest.Await(t, entered, "Serve")
 	big := strings.Repeat("x", 16<<20)
 	stalled := &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), More, true }}
 	d := r.open(stalled)
 	d.Send("a\n")
-	eventually(t, "it is stalled", func() (ok bool) {
+	servertest.Eventually(t, "it is stalled", func() (ok bool) {
 		r.on(func() { ok = stalled.state.Load() == 0 && stalled.Stalled() })
 		return ok
 	})

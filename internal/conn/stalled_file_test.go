@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // A file that ends early, and one that is none.
@@ -79,7 +80,7 @@ func TestStalledFileShrinks(t *testing.T) {
 	}
 	c.Want("a file: " + string(stalledBytes[:stalledSize/2]))
 	c.Ended()
-	await(t, s.closed, "Closed")
+	servertest.Await(t, s.closed, "Closed")
 	s.released()
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // holder is the Holder of an answer. It is released once.
@@ -151,7 +152,7 @@ func (s *stalling) released() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, h := range s.holders {
-		eventually(s.t, "the holder is released", func() bool { return h.releases.Load() > 0 })
+		servertest.Eventually(s.t, "the holder is released", func() bool { return h.releases.Load() > 0 })
 		if n := h.releases.Load(); n != 1 {
 			s.t.Errorf("answer %d was released %d times", i, n)
 		}
@@ -195,7 +196,7 @@ func wantAnswer(c *client, line string) {
 // stuck waits until the loop has f, which waits for its client.
 func (r *rig) stuck(f *fake) {
 	r.t.Helper()
-	eventually(r.t, "the answer has stalled", func() (ok bool) {
+	servertest.Eventually(r.t, "the answer has stalled", func() (ok bool) {
 		r.on(func() { ok = f.isStuck() })
 		return ok
 	})

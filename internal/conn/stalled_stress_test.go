@@ -18,6 +18,7 @@ import (
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // TestInlineStress with answers that stall among the others, slots, and a
@@ -109,7 +110,7 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 			}
 			c.Close()
 			<-f.closed
-			eventually(t, "all holders are released", func() bool { return s.held.Load() == 0 })
+			servertest.Eventually(t, "all holders are released", func() bool { return s.held.Load() == 0 })
 			file.Close()
 		})
 	}
@@ -117,7 +118,7 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 	for i, f := range fakes {
 		select {
 		case <-f.closed:
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatalf("connection %d did not end: state %b, phase %d", i, f.state.Load(), f.phase)
 		}
 	}
@@ -133,8 +134,8 @@ func stalledStressRound(t *testing.T, seed int64, slots bool) {
 // expire stands among Commands for what endSoon does else.
 const expire Command = 255
 
-// endSoon has the loop end f, at whatever it is then: by mail or, for expire, as
-// if the time of a stalled answer were over.
+// endSoon makes the loop end f, whatever it does then: by mail or, for expire,
+// as if the time of a stalled answer were over.
 func endSoon(r *rig, f *fake, what Command) {
 	if what != expire {
 		r.tell(f, what)

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Answers that the socket does not take wait without a handler, and come whole
@@ -28,11 +29,11 @@ func TestStalled(t *testing.T) {
 	}{
 		{"bytes", []string{"bytes 8000000"}},
 		{"a file", []string{"file 8388608"}},
-		{"small ones behind", []string{"file 8388608", "a", "b", "c"}},
+		{"small ones after it", []string{"file 8388608", "a", "b", "c"}},
 		{"small ones before", []string{"a", "b", "file 8388608"}},
 		{"large ones", []string{"bytes 3000000", "file 3000000", "bytes 3000000", "file 3000000"}},
 		{"both", []string{"a", "bytes 3000000", "b", "c", "file 4000000", "d", "bytes 0", "file 0", "file 1", "bytes 1", "e"}},
-		{"the end behind", []string{"a", "end 8000000"}},
+		{"the end after it", []string{"a", "end 8000000"}},
 	} {
 		for _, quick := range []bool{true, false} {
 			for _, whole := range []bool{true, false} {
@@ -57,7 +58,7 @@ func TestStalled(t *testing.T) {
 					}
 					c.CloseWrite()
 					c.Ended()
-					await(t, s.closed, "Closed")
+					servertest.Await(t, s.closed, "Closed")
 					s.released()
 				})
 			}
@@ -82,7 +83,7 @@ func TestStalledPieces(t *testing.T) {
 	c.Want("y\n")
 }
 
-// An answer that is held when the socket is full waits with the one behind it.
+// An answer that is held when the socket is full waits with the one after it.
 func TestStalledHeld(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"read", "kill", "close"} {
@@ -91,10 +92,10 @@ func TestStalledHeld(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Limits{})
 				s := newStalling(t)
-				// Not TCP, which would take more behind "full" and not stall.
+				// Not TCP, which would accept more after "full" and not stall.
 				c := r.open(s.fake)
 				c.Send("full\nheld\n" + next + "\n" + strings.Repeat(" ", 100))
-				eventually(t, "the answer waits", func() (ok bool) {
+				servertest.Eventually(t, "the answer waits", func() (ok bool) {
 					r.on(func() {
 						ok = s.isStuck()
 					})
@@ -111,7 +112,7 @@ func TestStalledHeld(t *testing.T) {
 					c.Close()
 				}
 				if end != "read" {
-					await(t, s.closed, "Closed")
+					servertest.Await(t, s.closed, "Closed")
 				}
 				s.released()
 			})
@@ -162,7 +163,7 @@ func TestStalledEnds(t *testing.T) {
 		{"close over unread bytes", func(r *rig, s *stalling, c *client) { c.Close() }},
 		{"half-close", func(r *rig, s *stalling, c *client) {
 			c.CloseWrite()
-			eventually(r.t, "the FIN is seen", func() (ok bool) {
+			servertest.Eventually(r.t, "the FIN is seen", func() (ok bool) {
 				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
 				return ok
 			})
@@ -179,7 +180,7 @@ func TestStalledEnds(t *testing.T) {
 		}},
 		{"half-close, then a reset", func(r *rig, s *stalling, c *client) {
 			c.CloseWrite()
-			eventually(r.t, "the FIN is seen", func() (ok bool) {
+			servertest.Eventually(r.t, "the FIN is seen", func() (ok bool) {
 				r.on(func() { ok = s.ready&poll.PeerClosed != 0 })
 				return ok
 			})
@@ -205,14 +206,14 @@ func TestStalledEnds(t *testing.T) {
 			c.Send(line + "\n")
 			r.stuck(s.fake)
 			tt.do(r, s, c)
-			await(t, s.closed, "Closed")
+			servertest.Await(t, s.closed, "Closed")
 			s.released()
 			r.alive()
 		})
 	}
 }
 
-// CloseIdle is not for connections whose answer is stalled: they go on.
+// CloseIdle is not for connections whose answer is stalled: they continue.
 func TestStalledIsNotIdle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
@@ -294,7 +295,7 @@ func TestStalledExpires(t *testing.T) {
 	if is := expire(); is != closed {
 		t.Errorf("one that has stopped is not: phase %d", is)
 	}
-	await(t, s.closed, "Closed")
+	servertest.Await(t, s.closed, "Closed")
 }
 
 // The timer does end a stalled answer, by a reset.
@@ -330,7 +331,7 @@ func TestStalledTimes(t *testing.T) {
 				fd, nc := tcpPair(t)
 				c := r.start(s.fake, fd, nc)
 				c.Send(line + "\n")
-				await(t, s.closed, "Closed")
+				servertest.Await(t, s.closed, "Closed")
 				if n, err := io.Copy(io.Discard, c); n >= stalledSize || err == nil {
 					t.Errorf("got %d bytes and %v, want fewer and a reset", n, err)
 				}
@@ -353,10 +354,10 @@ func TestStalledDeadlineOver(t *testing.T) {
 	if n >= stalledSize {
 		t.Errorf("all %d bytes came", n)
 	}
-	await(t, s.closed, "Closed")
+	servertest.Await(t, s.closed, "Closed")
 }
 
-// A stalled answer has no slot, and needs none to go on; what comes behind it
+// A stalled answer has no slot, and needs none to continue; what comes after it
 // does.
 func TestStalledSlots(t *testing.T) {
 	t.Parallel()
@@ -392,7 +393,7 @@ func TestStalledSlots(t *testing.T) {
 		clients[i].Send("file 8388608\n")
 		r.stuck(s.fake)
 		r.tell(s.fake, Kill)
-		await(t, s.closed, "Closed")
+		servertest.Await(t, s.closed, "Closed")
 	}
 	cr.empty(1)
 }

@@ -9,11 +9,11 @@ const (
 	readable                     // the socket may have unread bytes, an end or an error
 	writable                     // the socket may take bytes again
 	ended                        // the peer has sent FIN, or the connection is dead
-	waitRead                     // the owner sleeps until readable; whoever clears it ends the sleep
+	waitRead                     // the owner sleeps until readable; the goroutine that clears it ends the sleep
 	waitWrite                    // the same for writable
-	recall                       // the loop wants the connection back by mail
+	recall                       // the owner must return the connection by a message
 	shut                         // the server is closing: the owner must stop
-	hijacked                     // the socket is not the server's any more; ignore all
+	hijacked                     // the socket no longer belongs to the server; ignore all
 )
 
 // stateOf translates readiness into bits.
@@ -30,7 +30,7 @@ func stateOf(r poll.Ready) (s uint32) {
 	return s
 }
 
-// readyOf is the other way round.
+// readyOf is the inverse.
 func readyOf(s uint32) (r poll.Ready) {
 	if s&readable != 0 {
 		r |= poll.Readable
@@ -44,8 +44,8 @@ func readyOf(s uint32) (r poll.Ready) {
 	return r
 }
 
-// claim clears a wait bit and reports whether this call did. The goroutine that
-// clears it from outside owes the sleeper one send on its channel.
+// claim clears a wait bit and reports whether this call did. A goroutine other
+// than the sleeper that clears it must send once on the sleeper's channel.
 func (c *Conn) claim(wait uint32) bool { return c.state.And(^wait)&wait != 0 }
 
 // wake ends a sleep of the owner, if there is one, and reports whether it did.

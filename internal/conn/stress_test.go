@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Many connections whose handlers and clients do anything at any time, until
@@ -79,11 +81,11 @@ func stressRound(t *testing.T, seed int64) {
 	for i, f := range fakes {
 		select {
 		case <-f.closed:
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatalf("connection %d did not end: state %b", i, f.state.Load())
 		}
 	}
-	eventually(t, "all places are free", func() bool { return r.shared.Gate.Open() == 0 })
+	servertest.Eventually(t, "all places are free", func() bool { return r.shared.Gate.Open() == 0 })
 	if testing.Verbose() {
 		t.Logf("seed %d: %d served, %d answers checked", seed, served.Load(), checked.Load())
 	}

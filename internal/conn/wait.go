@@ -10,13 +10,13 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// waits is what user code needs that waits for the peer, or sets deadlines. It is
-// made with the first of either, and then stays with the connection.
+// waits is the state of user code that waits for the peer, or sets deadlines. It
+// is allocated at the first of either, and then stays with the connection.
 type waits struct {
 	read, write side
 	// waited: user code has waited since Enter.
 	waited atomic.Bool
-	// posted is what Ready is to call; the loop's.
+	// posted are the functions that Ready is to call; used by the loop only.
 	posted []func() Next
 }
 
@@ -24,7 +24,7 @@ type waits struct {
 type side struct {
 	// ch ends a sleep; capacity 1. It is empty whenever no wait bit is set.
 	ch chan struct{}
-	// deadline is of sys.Nanotime; 0 is none. Set by any goroutine.
+	// deadline is of sys.Nanotime; 0 means none. Set by any goroutine.
 	deadline atomic.Int64
 }
 
@@ -55,8 +55,8 @@ func (w *waits) over(wait uint32) bool {
 	return dl != 0 && sys.Nanotime() >= dl
 }
 
-// clear ends the deadlines. What the user code has left in q keeps the one for
-// writing.
+// clear clears the deadlines. Data that the user code has left in q keeps the
+// one for writing.
 func (w *waits) clear(q *queue) {
 	if w == nil {
 		return
@@ -78,7 +78,7 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	w := c.theWaits()
 	s := w.side(wait)
 	w.waited.Store(true)
-	// First, so that the events that the loop has seen are in the state word.
+	// First, so that the events that the loop has received are in the state word.
 	c.Yield()
 	for {
 		old := c.state.Load()
@@ -89,8 +89,8 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 			break
 		}
 	}
-	// After the wait bit: a deadline that was set before it is seen here, one
-	// that is set after it finds the bit and ends this sleep.
+	// After the wait bit: a deadline set before it is read here; one set after
+	// it finds the bit and ends this sleep.
 	until := int64(0)
 	if stall > 0 {
 		until = sys.Nanotime() + stall
@@ -113,8 +113,8 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 		<-s.ch // another goroutine cleared the bit first and is about to send
 		return nil
 	}
-	// The deadline may have been moved while this slept; then the wake-up was
-	// sent by SetDeadline. Here it is really over.
+	// The deadline may have been moved during the sleep; then the wake-up came
+	// from SetDeadline. Here it has really passed.
 	return os.ErrDeadlineExceeded
 }
 
@@ -133,7 +133,7 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 		return
 	}
 	c.theWaits().side(wait).deadline.Store(when)
-	c.wake(wait) // a sleeper looks at the new deadline
+	c.wake(wait) // a sleeper checks the new deadline
 }
 
 // Peer implements Link.
@@ -154,7 +154,7 @@ func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))
 }
 
-// failed dresses an error as package net does.
+// failed wraps an error as package net does.
 func (c *Conn) failed(op string, err error) error {
 	network := "tcp"
 	if c.local != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how user code writes that may wait for the peer, and how
-// goroutines write that are not the owner.
+// This file writes for user code that may wait for the peer, and for goroutines
+// that are not the owner.
 
 // Write implements Link.
 func (c *Conn) Write(a, b []byte) error {
@@ -34,8 +34,8 @@ func (c *Conn) Write(a, b []byte) error {
 	}
 }
 
-// writeShared is Write on a shared link. What the socket does not take is queued
-// as a whole: what others queue while this waits comes after it.
+// writeShared is Write on a shared link. What the socket does not accept is
+// queued as a whole: what others queue while this waits follows it.
 func (c *Conn) writeShared(q *queue, s segment) error {
 	if err := c.mayWrite(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *Conn) writeShared(q *queue, s segment) error {
 	return err
 }
 
-// offer sends what the socket takes of s, or queues it if it is little.
+// offer sends what the socket accepts of s, or queues it if it is small.
 func (c *Conn) offer(s *segment) (done bool, err error) {
 	q := c.queue.Load()
 	if q == nil {
@@ -113,11 +113,11 @@ func (c *Conn) drained() error {
 	return nil
 }
 
-// awaitWritable waits after a write that the socket would not take.
+// awaitWritable waits after a write that the socket did not accept.
 func (c *Conn) awaitWritable() error {
-	// The bit may stand from long ago, when nobody waited for it. After this it is
-	// set only by an event that is newer than the attempt, or by one just before,
-	// which costs one more attempt.
+	// The bit may be old, from when no goroutine waited for it. After this it is
+	// set only by an event newer than the attempt, or by one just before, which
+	// costs one more attempt.
 	if c.state.And(^writable)&writable != 0 {
 		return nil
 	}
@@ -182,8 +182,8 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 // CanRelay implements Link.
 func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer == nil && !c.isShared() }
 
-// isShared reports whether others may queue something at any time: then nothing may
-// be sent past the queue.
+// isShared reports whether other goroutines may queue something at any time: then
+// nothing may bypass the queue.
 func (c *Conn) isShared() bool {
 	q := c.queue.Load()
 	return q != nil && q.shared
@@ -246,7 +246,7 @@ func (q *queue) put(s segment) (full bool, err error) {
 	case q.err != nil:
 		return false, q.err
 	}
-	// What has waited already is sent on by an event, or in its turn.
+	// What has already waited is sent at an event, or in its turn.
 	waits := q.blocked.Load()
 	if q.add(&s, waits); waits {
 		return q.held > highWater, nil
@@ -260,9 +260,9 @@ func (q *queue) put(s segment) (full bool, err error) {
 	return q.held > highWater, nil
 }
 
-// tellWritable tells the session of a shared link that the queue has room again,
-// if it is owed that, and returns what comes next.
-func (c *Conn) tellWritable(q *queue, next Next) Next {
+// notifyWritable notifies the session of a shared link that the queue has room
+// again, if it must be notified, and returns what is to happen next.
+func (c *Conn) notifyWritable(q *queue, next Next) Next {
 	for q.shared && next < Close && q.hasRoom() {
 		if n := c.session.Writable(); n != More {
 			next = n
@@ -271,7 +271,7 @@ func (c *Conn) tellWritable(q *queue, next Next) Next {
 	return next
 }
 
-// hasRoom reports whether the session is owed a Writable, once.
+// hasRoom reports, once, whether the session must get a Writable.
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()
 	defer q.unlock()
@@ -289,7 +289,7 @@ func (q *queue) low() bool {
 	return q.held <= highWater/2
 }
 
-// after is now+d, or Never when d is no limit.
+// after returns now+d, or Never if d is no limit.
 func after(now, d int64) int64 {
 	if d <= 0 {
 		return poll.Never

@@ -38,8 +38,8 @@ func within(tree, path string) bool {
 	return path == tree || strings.HasPrefix(path, tree+"/")
 }
 
-// isStd goes by the rule of the go command: the first element of a path
-// outside std has a dot. "C" is not std: cgo would need a line of its own.
+// isStd follows the go command: the first element of a path outside std has a
+// dot. "C" is not std: cgo would need a line of its own.
 func isStd(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return path != "C" && !strings.Contains(first, ".")
@@ -98,7 +98,7 @@ func checkImport(r rule, im imp) string {
 	return fmt.Sprintf("may not import %s; of this module it may import: %s", target, orNothing(r.may))
 }
 
-// folderOf turns an import path of this module into a folder.
+// folderOf returns the folder of an import path of this module.
 func folderOf(path string) string {
 	if path == module {
 		return "."
@@ -113,7 +113,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// checkPolicy returns what is wrong with the table itself: a line that lists a
+// checkPolicy returns the mistakes in the table itself: a line that lists a
 // package of no line above it, a package listed twice, and a foreign module in
 // the core that core does not name.
 func checkPolicy(policy []rule, core []string) (faults []string) {
@@ -124,7 +124,7 @@ func checkPolicy(policy []rule, core []string) (faults []string) {
 		}
 		for _, name := range strings.Fields(r.may) {
 			if name == "..." {
-				continue // the whole module includes what is below
+				continue // the whole module includes everything below
 			}
 			if _, ok := ruleFor(policy[:i], name); !ok {
 				fault("%s may import %s, which has no line above it", r.pkg, name)

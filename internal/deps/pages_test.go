@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 )
 
-// TestLinks checks the links between the pages of the repository; those to other
-// places are left alone, since a test must not need them.
+// TestLinks checks the links between the pages of the repository. Links to
+// other sites are not checked, since a test must not need the network.
 func TestLinks(t *testing.T) {
 	tree, _ := load(t)
 	faults, err := checkLinks(tree)
@@ -68,7 +68,7 @@ func checkLinks(tree fs.FS) (faults []string, err error) {
 	pages := map[string]string{}
 	err = fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed while we walk: somebody is building beside us
+			return nil // removed during the walk, by a concurrent build
 		}
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func checkLink(tree fs.FS, pages map[string]string, page, target string) string 
 	return ""
 }
 
-// anchors returns the names that GitHub gives the headings of a page.
+// anchors returns the names that GitHub gives to the headings of a page.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	times := map[string]int{}
@@ -130,7 +130,7 @@ func anchors(text string) map[string]bool {
 	return names
 }
 
-// TestReadmeProgram keeps the program in README.md compiled: it is the body of an
+// TestReadmeProgram compiles the program in README.md: it is the body of an
 // example.
 func TestReadmeProgram(t *testing.T) {
 	tree, _ := load(t)

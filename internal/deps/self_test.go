@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// Tests of the checker itself: a check that never fails proves nothing.
+// Tests of the checks themselves: a check that never fails proves nothing.
 
 // wantFault fails unless there is exactly one fault and it contains want, or
 // none if want is empty.
@@ -151,4 +151,42 @@ func TestCheckLengths(t *testing.T) {
 	}
 	long := fstest.MapFS{"x_test.go": file("package p\n\nfunc f() " + body(maxFuncLines+1))}
 	wantFault(t, "a test", checkLengths(long, []string{"x_test.go"}), "")
+}
+
+func TestCheckAPI(t *testing.T) {
+	for _, tt := range []struct {
+		src  string
+		want string
+		why  string
+	}{
+		{"func New(o *Options) (int, error)", "", "a pointer"},
+		{"func New(o Options) (int, error)", "takes Options by value", "a value"},
+		{"func New(o p.FooOptions)", "takes p.FooOptions by value", "of another package"},
+		{"func New(o *Options, dir string)", "before its last", "not last"},
+		{"func hidden(o Options)", "", "not exported"},
+		{"func New(o *Options) { if o == nil { panic(1) } }", "panics", "no error"},
+		{"func NewFoo() { panic(1) }", "panics", "without options"},
+		{"func Must(err error) { panic(err) }", "", "what Must is for"},
+		{"func User(v filter.Values) string", "reads Values", "an accessor"},
+		{"func UserOf(v filter.Values) string", "", "named after its value"},
+		{"type T struct { ErrorLog *log.Logger }", "use *slog.Logger", "package log"},
+		{"type T struct { Log *slog.Logger }", "name it Logger", "another name"},
+		{"type T struct { Logger *slog.Logger; log *log.Logger }", "", "as it should be"},
+		{"type FooOptions struct {\n// Default 1; negative: none.\nN int }", "", "both are said"},
+		{"type FooOptions struct {\n// N is 1 by default.\nN int64 }", "a negative value", "negative is not"},
+		{"type FooOptions struct {\n// Negative: none.\nN time.Duration }", "what its default is", "zero is not"},
+		{"type FooOptions struct {\n// Default 80.\nN uint16 }", "", "cannot be negative"},
+		{"// Negative values mean none.\ntype Server struct {\n// Default 5.\nN int }", "", "said of the type"},
+		{"type Foo struct { N int }", "", "no options"},
+		{"type Foo uint8\nconst (\nFooA Foo = iota\nFooB\n)\nconst C = 1", "", "an enumeration"},
+		{"type Foo uint8\nconst (\nFooA Foo = iota\nB\n)", "B is a constant of type Foo", "the second of one"},
+		{"type FooBar uint8\nconst FooA FooBar = 1", "", "the first word is enough"},
+	} {
+		tree := fstest.MapFS{"p/p.go": {Data: []byte("package p\n" + tt.src)}, "cmd/x/x.go": {Data: []byte("package x\nfunc New(o Options)")}}
+		faults, err := checkAPI(tree, []string{"p/p.go", "cmd/x/x.go", "internal/x_test.go"})
+		if err != nil {
+			t.Fatalf("%s: %v", tt.why, err)
+		}
+		wantFault(t, tt.why, faults, tt.want)
+	}
 }

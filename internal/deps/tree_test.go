@@ -34,13 +34,13 @@ func moduleRoot() (string, error) {
 }
 
 // goFiles lists the module's Go files of all systems: build constraints are
-// not looked at, so a file for Windows counts on Linux too. What the go
-// command would not build is skipped: nested modules, testdata, vendor, and
-// names that begin with a dot or an underscore.
+// ignored, so a file for Windows counts on Linux too. Files that the go command
+// would not build are skipped: nested modules, testdata, vendor, and names that
+// begin with a dot or an underscore.
 func goFiles(tree fs.FS) (files []string, err error) {
 	err = fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed while we walk: somebody is building beside us
+			return nil // removed during the walk, by a concurrent build
 		}
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func foldersOf(files []string) (folders []string) {
 	return slices.Compact(folders)
 }
 
-// importsOf returns what the files import, leaving out tests: those may import
+// importsOf returns the imports of the files except tests, which may import
 // anything.
 func importsOf(tree fs.FS, files []string) (imports []imp, err error) {
 	for _, f := range files {
@@ -105,8 +105,8 @@ func checkDocs(tree fs.FS, folders []string) (faults []string) {
 		_, parsed, err := parse(tree, doc, parser.PackageClauseOnly|parser.ParseComments)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			faults = append(faults, fmt.Sprintf("package %s has no doc.go: say there what it does, "+
-				"what it must not know and who may import it", folder))
+			faults = append(faults, fmt.Sprintf("package %s has no doc.go: its first sentence says "+
+				"what the package does for its user", folder))
 		case err != nil:
 			faults = append(faults, err.Error())
 		case strings.TrimSpace(parsed.Doc.Text()) == "":
@@ -163,7 +163,7 @@ func parse(tree fs.FS, file string, mode parser.Mode) (*token.FileSet, *ast.File
 	return fset, parsed, err
 }
 
-// place gives file:line. A //line comment must not move the blame.
+// place returns file:line, ignoring //line comments.
 func place(fset *token.FileSet, pos token.Pos) string {
 	p := fset.PositionFor(pos, false)
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)

@@ -61,8 +61,8 @@ const (
 )
 
 // stops marks the top bit of each byte of x that is below limit (at most 0x80)
-// or DEL. A borrow can mark bytes above a right mark as well, never below it,
-// so the lowest mark is right.
+// or DEL. A borrow can also mark bytes above a correct mark, never below it, so
+// the lowest mark is correct.
 func stops(x, limit uint64) uint64 {
 	// The top bit of a byte is the same in x and in x ^ DEL.
 	return ((x - ones*limit) | ((x ^ ones*0x7f) - ones)) &^ x & tops
@@ -127,7 +127,7 @@ func trimOWS(b []byte) []byte {
 	return b
 }
 
-// FoldEqual reports whether b and s are equal but for the case of ASCII letters.
+// FoldEqual reports whether b and s are equal except for the case of ASCII letters.
 func FoldEqual(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
@@ -140,9 +140,9 @@ func FoldEqual(b []byte, s string) bool {
 	return true
 }
 
-// nextElement cuts the first element off a comma-separated list. The element
-// comes without OWS and may be empty: RFC 9110 section 5.6.1.2 wants empty
-// elements to be ignored.
+// nextElement cuts the first element off a comma-separated list. The element is
+// returned without OWS and may be empty: RFC 9110 section 5.6.1.2 requires
+// empty elements to be ignored.
 func nextElement(list []byte) (elem, rest []byte) {
 	i := bytes.IndexByte(list, ',')
 	if i < 0 {
@@ -173,8 +173,8 @@ func ValidFieldName(name string) bool {
 	return name != ""
 }
 
-// ValidFieldValue reports whether value has no control byte but HTAB. Space
-// around it is allowed: AppendField takes it off.
+// ValidFieldValue reports whether value has no control byte except HTAB. Space
+// around it is allowed: AppendField removes it.
 func ValidFieldValue(value string) bool {
 	for i := range len(value) {
 		if class[value[i]]&inValue == 0 {

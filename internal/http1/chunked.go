@@ -5,7 +5,7 @@ import "math"
 // Chunked decodes the chunked transfer coding (RFC 9112 section 7.1). The zero
 // value is at the start of a body. It is a small value and may be copied.
 type Chunked struct {
-	left   uint64 // chunk size so far; within the data, what is left of it
+	left   uint64 // chunk size so far; within the data, the rest of it
 	excess uint32 // bytes of overhead beyond what is allowed for each chunk
 	line   uint16 // bytes of the chunk line so far
 	digits uint8  // of the chunk size so far
@@ -16,16 +16,16 @@ type chunkState uint8
 
 const (
 	chunkSize      chunkState = iota // 1*HEXDIG
-	chunkSizeSpace                   // whitespace behind the size: only ";" may follow
-	chunkExtStart                    // behind ";"
+	chunkSizeSpace                   // whitespace after the size: only ";" may follow
+	chunkExtStart                    // after ";"
 	chunkExtName
-	chunkExtNameSpace // whitespace behind the name: only "=" or ";"
-	chunkExtEqual     // behind "="
+	chunkExtNameSpace // whitespace after the name: only "=" or ";"
+	chunkExtEqual     // after "="
 	chunkExtToken
 	chunkExtQuoted
-	chunkExtEscape // behind "\" in a quoted string
+	chunkExtEscape // after "\" in a quoted string
 	chunkExtQuoteEnd
-	chunkExtSpace // whitespace behind a value: only ";"
+	chunkExtSpace // whitespace after a value: only ";"
 	chunkLineLF   // CR seen
 	chunkData
 	chunkDataCR
@@ -36,15 +36,15 @@ const (
 const (
 	// maxChunkLine is for size, extensions and CRLF.
 	maxChunkLine = 4096
-	// Overhead a chunk may have: what a sender needs who sends a byte at a time
-	// with a short extension, plus twice its data. What goes beyond that adds up
-	// to at most maxChunkExcess, or a sender could make the server read far more
-	// than any handler sees.
+	// The overhead allowed per chunk: enough for a sender that sends a byte at a
+	// time with a short extension, plus twice its data. Overhead beyond that may
+	// add up to maxChunkExcess, otherwise a sender could make the server read
+	// far more than the handler receives.
 	chunkAllowance = 16
 	maxChunkExcess = 16 << 10
 )
 
-// Left is how many bytes of data the chunk at hand has yet to give, 0 outside the
+// Left returns how many bytes of data remain in the current chunk, 0 outside the
 // data of a chunk.
 func (c *Chunked) Left() uint64 {
 	if c.state != chunkData {
@@ -55,11 +55,11 @@ func (c *Chunked) Left() uint64 {
 
 // Decode reads from src until it ends, or until dst is full and data follows. n
 // bytes of body are now in dst, used of src were read. dst may begin where src
-// begins: what is decoded is never longer.
+// begins: the decoded data is never longer.
 //
 // done: the last chunk's line was read; the trailer section begins at src[used:]
-// and goes to ParseTrailer. Neither done nor an error and used == len(src): need
-// more. After an error the body cannot be read on.
+// and is passed to ParseTrailer. Neither done nor an error and used == len(src):
+// need more. After an error the rest of the body cannot be read.
 func (c *Chunked) Decode(dst, src []byte) (n, used int, done bool, err error) {
 	for used < len(src) {
 		switch c.state {
@@ -68,13 +68,13 @@ func (c *Chunked) Decode(dst, src []byte) (n, used int, done bool, err error) {
 			k := copy(dst[n:], src[used:used+int(rest)])
 			n, used = n+k, used+k
 			if c.left -= uint64(k); c.left > 0 {
-				return n, used, false, nil // one of them has come to its end
+				return n, used, false, nil // one of them has been used up
 			}
 			c.state = chunkDataCR
 			continue
 		case chunkDataCR:
-			// RFC 9112 section 7.1: the data ends in CRLF, nothing else. To skip
-			// other bytes there would move the next chunk's start.
+			// RFC 9112 section 7.1: the data ends in CRLF, nothing else.
+			// Skipping other bytes would move the next chunk's start.
 			if src[used] != '\r' {
 				return n, used, false, errChunkEnd
 			}
@@ -96,13 +96,13 @@ func (c *Chunked) Decode(dst, src []byte) (n, used int, done bool, err error) {
 	return n, used, c.state == chunkDone, nil
 }
 
-// lineByte takes the next byte of a chunk line:
+// lineByte processes the next byte of a chunk line:
 //
 //	chunk-size *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ) CRLF
 //
-// Extensions mean nothing here (RFC 9112 section 7.1.1: unknown ones must be
-// ignored), but a reader that is not strict about them may see the line end
-// elsewhere than another does.
+// Extensions are ignored (RFC 9112 section 7.1.1: unknown ones must be
+// ignored), but a recipient that is not strict about them may find the end of
+// the line elsewhere than another does.
 func (c *Chunked) lineByte(b byte) *Error {
 	if c.line++; c.line > maxChunkLine {
 		return ErrChunkLine
@@ -173,7 +173,7 @@ func chunkNext(s chunkState, b byte) chunkState {
 
 func (c *Chunked) sizeByte(b byte) *Error {
 	if v := hexValue(b); v < 16 {
-		// Sixteen digits are what int64 can need; more would be leading zeros.
+		// An int64 needs at most sixteen digits; more would be leading zeros.
 		if c.digits++; c.digits > 16 || c.left > math.MaxInt64>>4 {
 			return errChunkTooLarge
 		}
@@ -208,10 +208,10 @@ func hexValue(b byte) byte {
 }
 
 // endLine counts the overhead of a complete chunk line as net/http does, and
-// goes on to the data.
+// proceeds to the data.
 func (c *Chunked) endLine() *Error {
 	allowed := chunkAllowance + 2*min(c.left, maxChunkExcess)
-	// The line's own CRLF stands for the one behind the data.
+	// The line's own CRLF counts for the one after the data.
 	excess := uint64(c.excess) + uint64(c.line)
 	excess -= min(excess, allowed)
 	if excess > maxChunkExcess {

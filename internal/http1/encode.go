@@ -30,7 +30,7 @@ func AppendStatusLine(dst []byte, minor uint8, status int) []byte {
 
 // AppendField appends a field line. As with net/http, CR and LF in value become
 // spaces, so that a value cannot add lines, and space around it is dropped. The
-// name is written as it is: check it with ValidFieldName.
+// name is written unchanged: check it with ValidFieldName.
 func AppendField(dst []byte, name, value string) []byte {
 	for len(value) > 0 && isSpace(value[0]) {
 		value = value[1:]
@@ -54,8 +54,8 @@ func AppendField(dst []byte, name, value string) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// AppendChunkSize appends the line before n bytes of chunk data; CRLF goes
-// behind them. n == 0 is the last chunk: a trailer section or an empty line
+// AppendChunkSize appends the line before n bytes of chunk data, which CRLF
+// must follow. n == 0 is the last chunk: a trailer section or an empty line
 // follows.
 func AppendChunkSize(dst []byte, n int) []byte {
 	return append(strconv.AppendInt(dst, int64(n), 16), "\r\n"...)

@@ -32,7 +32,7 @@ var (
 	errTooManyFields = &Error{431, "too many fields"}
 )
 
-// What the fields say together.
+// Fields in combination.
 var (
 	errNoHost           = &Error{400, "missing Host"}
 	errManyHosts        = &Error{400, "more than one Host"}
@@ -54,7 +54,7 @@ var (
 	errChunkTooLarge = &Error{400, "chunk size too large"}
 	errChunkExt      = &Error{400, "malformed chunk extension"}
 	errChunkEnd      = &Error{400, "chunk does not end in CRLF"}
-	// ErrChunkLine is exported because net/http gives it an identity.
+	// ErrChunkLine is exported because net/http's counterpart has an identity.
 	ErrChunkLine = &Error{400, "chunk line too long"}
 
 	errChunkExcess = &Error{400, "too many bytes between chunk data"}

@@ -15,7 +15,7 @@ func (id FieldID) String() string {
 
 // fieldSlots is a hash table of FieldIDs with linear probing; a zero ends the
 // probe. The factors in fieldSlot leave four of the known names without a slot
-// of their own; a test keeps an eye on that.
+// of their own; a test checks that.
 var fieldSlots, maxFieldName = hashFields()
 
 func hashFields() (slots [256]FieldID, longest int) {
@@ -55,8 +55,8 @@ func LookupField(name []byte) FieldID {
 	}
 }
 
-// A fieldKey is a name and the colon behind it, as words. care has the bits that
-// must be so: all of these bytes, but of a letter not its case.
+// A fieldKey is a name and the colon after it, as words. care has the bits that
+// must match: all of these bytes, except the case bit of letters.
 type fieldKey struct{ name, care [keyWords]uint64 }
 
 const keyWords = 4
@@ -66,7 +66,7 @@ var fieldKeys = func() (t [fieldCount]fieldKey) {
 	for id := FieldUnknown + 1; id < fieldCount; id++ {
 		line := fieldNames[id] + ":"
 		if len(line) > 8*keyWords {
-			t[id].name[0], t[id].care[0] = ':', 0xff // which no name begins with
+			t[id].name[0], t[id].care[0] = ':', 0xff // no name begins with it
 			continue
 		}
 		for i := range len(line) {
@@ -82,9 +82,9 @@ var fieldKeys = func() (t [fieldCount]fieldKey) {
 }()
 
 // knownField looks for a known name, with its colon, at the beginning of b and
-// returns it and how long it is without the colon. What it does not find, n is 0
-// then, may be a known name nonetheless. It is for speed: there is no need to
-// look whether what is found is a token.
+// returns it and how long it is without the colon. If it finds none, n is 0, but
+// the name may still be a known one. It saves time: a name it finds need not be
+// checked to be a token.
 func knownField(b []byte) (id FieldID, n int) {
 	if len(b) < 8*keyWords {
 		return FieldUnknown, 0
@@ -93,7 +93,7 @@ func knownField(b []byte) (id FieldID, n int) {
 		if n == 8*keyWords {
 			return FieldUnknown, 0
 		}
-		// The lowest mark of a byte that is zero is right, as in stops.
+		// The lowest mark of a zero byte is correct, as in stops.
 		x := binary.LittleEndian.Uint64(b[n:]) ^ ':'*ones
 		if m := (x - ones) &^ x & tops; m != 0 {
 			n += bits.TrailingZeros64(m) >> 3

@@ -43,8 +43,8 @@ func TestFieldNames(t *testing.T) {
 	}
 }
 
-// knownField finds what LookupField does, where there is a colon behind it and
-// the name is not too long, whatever comes then.
+// knownField finds what LookupField does, if there is a colon after it and the
+// name is not too long, whatever follows.
 func TestKnownField(t *testing.T) {
 	found := 0
 	check := func(name string, id FieldID) {

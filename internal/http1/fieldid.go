@@ -4,7 +4,7 @@ package http1
 // instead of comparing strings. 0 is any other field.
 type FieldID uint8
 
-// The fields up to FieldTrailer are those that finish looks at; their bits fit
+// The fields up to FieldTrailer are those that finish examines; their bits fit
 // a uint8.
 const (
 	FieldUnknown FieldID = iota

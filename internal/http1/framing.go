@@ -7,9 +7,9 @@ import (
 
 func bit(id FieldID) uint8 { return 1 << id }
 
-// finish judges what takes the whole head to tell, and fills in what the fields
-// say about it. seen and twice have the bits of the fields up to FieldTrailer
-// that are there, and that are there more than once.
+// finish validates what depends on the whole head, and sets the results of its
+// fields. seen and twice have the bits of the fields up to FieldTrailer that
+// are present, and that are present more than once.
 func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 	if r.Preface {
 		if len(r.Fields) > 0 {
@@ -19,7 +19,7 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 	}
 	// RFC 9112 section 3.2: 400 for a 1.1 request without Host and for any
 	// request with more than one, or with an invalid value. For CONNECT, whose
-	// target is the authority, clients leave it out and net/http lets them.
+	// target is the authority, clients omit it and net/http accepts that.
 	if twice&bit(FieldHost) != 0 {
 		return errManyHosts
 	}
@@ -27,7 +27,7 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 		return errNoHost
 	}
 	// RFC 9110 section 8.6 lets a recipient merge equal duplicates. Refusing
-	// them costs nothing but broken clients.
+	// them affects only broken clients.
 	if twice&bit(FieldContentLength) != 0 {
 		return errManyLengths
 	}
@@ -61,8 +61,8 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 			return e
 		}
 	}
-	// RFC 9112 section 9.3: close wins; without it 1.1 persists and 1.0 only
-	// when asked to.
+	// RFC 9112 section 9.3: close takes precedence; without it 1.1 persists and
+	// 1.0 only with keep-alive.
 	r.ConnectionClose = options.close
 	r.KeepAlive = !options.close && (r.Minor >= 1 || options.keepAlive)
 	// RFC 9110 section 7.8: Upgrade in a 1.0 request must be ignored.
@@ -75,7 +75,7 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 }
 
 // parseLength reads 1*DIGIT (RFC 9110 section 8.6), -1 for anything else and
-// for what int64 cannot hold. A list is not a length, nor is a signed number.
+// for what does not fit int64. A list is not a length, nor is a signed number.
 func parseLength(v []byte) int64 {
 	if len(v) == 0 {
 		return -1
@@ -137,7 +137,7 @@ func (t *coding) fail(e *Error) {
 	}
 }
 
-// transferCoding judges a request that has Transfer-Encoding.
+// transferCoding validates a request that has Transfer-Encoding.
 func (r *Request) transferCoding(t *coding, seen uint8) *Error {
 	switch {
 	case r.Minor == 0:
@@ -189,10 +189,10 @@ func (o *connection) add(list []byte) {
 	}
 }
 
-// closeAmong looks for "close" in an element that is several words, which no
-// connection option is (RFC 9110 section 7.6.1). Some servers, net/http's among
-// them, take that for the option; where two readers may disagree whether
-// another request follows, none does.
+// closeAmong looks for "close" in an element of several words, which is not a
+// valid connection option (RFC 9110 section 7.6.1). Some servers, including
+// net/http's, treat that as the option; since recipients may disagree whether
+// another request follows, the connection closes.
 func closeAmong(elem []byte) bool {
 	if bytes.IndexByte(elem, ' ') < 0 && bytes.IndexByte(elem, '\t') < 0 {
 		return false

@@ -101,8 +101,8 @@ func FuzzRequest(f *testing.F) {
 
 // laxer reports whether net/http's refusal is one that chert does not share.
 func laxer(in []byte, r *Request, oracle error) bool {
-	// What a path, a query or an escaped host consists of is judged by whoever
-	// makes a URL of it.
+	// The codec does not check what a path, a query or an escaped host consists
+	// of: its caller does, by net/url.
 	var bad *url.Error
 	if errors.As(oracle, &bad) {
 		return true
@@ -241,7 +241,7 @@ func FuzzChunked(f *testing.F) {
 		used := len(in) - rd.Len() - br.Buffered()
 		switch {
 		case err != nil:
-			// net/http skips extensions without looking, and space behind a size.
+			// net/http skips extensions without checks, and space after a size.
 			if e := asError(t, err); oracle == nil && e != errChunkExt {
 				t.Errorf("%q: refused (%v), but not by net/http", in, e)
 			}

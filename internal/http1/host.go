@@ -6,9 +6,9 @@ import (
 )
 
 // splitHost splits uri-host [ ":" port ] (RFC 9110 section 7.2, RFC 3986
-// section 3.2). host keeps its brackets and may be empty; port is nil when
-// there is no colon, and may be empty when there is one. ok is false when
-// either is malformed.
+// section 3.2). host keeps its brackets and may be empty; port is nil if there
+// is no colon, and may be empty if there is one. ok is false if either is
+// malformed.
 func splitHost(b []byte) (host, port []byte, ok bool) {
 	end := 0
 	if len(b) > 0 && b[0] == '[' {
@@ -34,14 +34,14 @@ func splitHost(b []byte) (host, port []byte, ok bool) {
 	return b[:end], b[end+1:], true
 }
 
-// validHost judges a Host field. Beside the grammar it takes a bare IPv6
-// address, which clients send and net/http serves; it cannot be taken for a
-// host and a port, having more than one colon.
+// validHost validates a Host field. Beyond the grammar it accepts a bare IPv6
+// address, which clients send and net/http accepts; having more than one colon,
+// it cannot be mistaken for a host and a port.
 func validHost(b []byte) bool {
 	if _, _, ok := splitHost(b); ok {
 		return true
 	}
-	// Without a zone, which may be any bytes there.
+	// Without a zone, which may contain any bytes there.
 	a, err := netip.ParseAddr(string(b))
 	return err == nil && a.Is6() && a.Zone() == ""
 }
@@ -67,8 +67,8 @@ func regNameEnd(b []byte, colons bool) int {
 }
 
 // validLiteral checks the inside of an IP-literal for the bytes that IPv6
-// addresses, IPvFuture and zones (RFC 6874) are made of. Whether they make an
-// address is for whoever resolves it.
+// addresses, IPvFuture and zones (RFC 6874) are made of. Whether they form a
+// valid address is left to its user.
 func validLiteral(b []byte) bool {
 	return len(b) > 0 && regNameEnd(b, true) == len(b)
 }

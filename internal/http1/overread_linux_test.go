@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// atPageEnd copies b to the end of a page that has an unreadable one behind it,
+// atPageEnd copies b to the end of a page that has an unreadable one after it,
 // so that reading past b crashes.
 func atPageEnd(t *testing.T, pages []byte, b []byte) []byte {
 	t.Helper()

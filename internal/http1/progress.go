@@ -2,24 +2,24 @@ package http1
 
 import "bytes"
 
-// Progress is what is known of a head or trailer section that is not complete.
-// It belongs to the connection; the zero value is a fresh start, and a parser
-// sets it back to that with any answer but "need more". Between two calls the
-// buffer may move and grow, but must still begin with the same bytes.
+// Progress is the state of an incomplete head or trailer section. It belongs to
+// the connection; the zero value is a fresh start, and a parser resets it with
+// any result but "need more". Between two calls the buffer may move and grow,
+// but must still begin with the same bytes.
 type Progress struct {
-	scanned uint32 // no complete line is left unjudged before this offset
-	fields  uint32 // field lines judged
+	scanned uint32 // all complete lines before this offset have been validated
+	fields  uint32 // field lines validated
 }
 
-// wait looks at the bytes that are new since the last call. It returns true
-// when they complete no line, or only lines that are right: the section is
-// still incomplete and a parse would say no more. On false the caller parses
-// from the start, and that answer counts.
+// wait examines the bytes that are new since the last call. It returns true if
+// they complete no line, or only valid lines: the section is still incomplete
+// and a parse would report no more. On false the caller parses from the start,
+// and that result counts.
 //
-// Each byte is looked at a fixed number of times however it came, so n bytes
-// that come one at a time cost O(n).
+// Each byte is examined a fixed number of times however it arrives, so n bytes
+// that arrive one at a time cost O(n).
 func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
-	// What leadingCRLF judges lies within the first bytes.
+	// What leadingCRLF validates lies within the first bytes.
 	if p.scanned < maxLeading+1 || int(p.scanned) > len(b) {
 		return false
 	}

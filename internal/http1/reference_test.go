@@ -8,7 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
-// This file compares what looks at words with what looks at one byte after the
+// This file compares what examines words with what examines one byte after the
 // other.
 
 func valueByte(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f }
@@ -24,7 +24,7 @@ func end(b []byte, i int, in func(c byte) bool) int {
 	return i
 }
 
-// idOf looks at all names.
+// idOf compares all names.
 func idOf(name []byte) FieldID {
 	for id := FieldUnknown + 1; id < fieldCount; id++ {
 		if known := fieldNames[id]; len(known) == len(name) && asciiLower(string(name)) == asciiLower(known) {
@@ -85,7 +85,7 @@ func compareField(t *testing.T, b []byte, i int) (whole bool) {
 }
 
 // Every byte at every place of a value, of a target and of a name, wherever
-// they begin and however much comes behind.
+// they begin and however much follows.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	step := 1

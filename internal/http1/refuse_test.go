@@ -19,7 +19,7 @@ func TestRefuse(t *testing.T) {
 		{" GET", errFirstByte, "space"},
 		{"\n", errFirstByte, "bare LF before the request line"},
 		{"\r\n\r\n\r\nGET", errFirstByte, "a third empty line"},
-		{"\r\n\x16", errFirstByte, "behind the leading CRLF too"},
+		{"\r\n\x16", errFirstByte, "after the leading CRLF too"},
 		{"\rG", errBareCR, "bare CR before the request line"},
 		{"\x00", errFirstByte, "NUL"},
 		{"\x80", errFirstByte, "high byte"},
@@ -35,7 +35,7 @@ func TestRefuse(t *testing.T) {
 		{"GET /  HTTP/1.1\r\n", errVersion, "two spaces"},
 		{"GET /\tHTTP/1.1\r\n", errTarget, "HTAB between"},
 		{"GET /a b HTTP/1.1\r\n", errVersion, "space in the target"},
-		{"GET / HTTP/1.1 \r\n", errVersion, "space behind"},
+		{"GET / HTTP/1.1 \r\n", errVersion, "space after it"},
 		{"GET /\x00 HTTP/1.1\r\n", errTarget, "NUL"},
 		{"GET /\x7f HTTP/1.1\r\n", errTarget, "DEL"},
 		{"GET /\x1f34567890 HTTP/1.1\r\n", errTarget, "control"},
@@ -88,7 +88,7 @@ func TestRefuse(t *testing.T) {
 		{"CONNECT http://a:80/ HTTP/1.1\r\n", errTargetForm, "absolute-form"},
 		{"CONNECT * HTTP/1.1\r\n", errTargetForm, "asterisk-form"},
 		// Field lines.
-		{line + " A: b\r\n", errFold, "space behind the request line"},
+		{line + " A: b\r\n", errFold, "space after the request line"},
 		{line + "A: b\r\n c\r\n", errFold, "obs-fold"},
 		{line + "A: b\r\n\tc\r\n", errFold, "obs-fold with HTAB"},
 		{line + "A : b\r\n", errSpaceColon, "space"},
@@ -102,9 +102,9 @@ func TestRefuse(t *testing.T) {
 		{line + "A\x00: b\r\n", errFieldName, "NUL"},
 		{line + "A: b\x00\r\n", errFieldValue, "NUL"},
 		{line + "A: b\x01c\r\n", errFieldValue, "control"},
-		{line + "A: 1234567890\x0b\r\n", errFieldValue, "control behind a word"},
+		{line + "A: 1234567890\x0b\r\n", errFieldValue, "control after a word"},
 		{line + "A: b\x7f\r\n", errFieldValue, "DEL"},
-		{line + "A: b\x80\x81\x82\x83\x84\x85\x7f\r\n", errFieldValue, "DEL behind high bytes"},
+		{line + "A: b\x80\x81\x82\x83\x84\x85\x7f\r\n", errFieldValue, "DEL after high bytes"},
 		{line + "A: b\rc\r\n", errBareCR, "bare CR"},
 		{line + "A: b\r\r\n", errBareCR, "two CR"},
 		{line + "A: b\n", errBareLF, "bare LF"},
@@ -126,7 +126,7 @@ func TestRefuse(t *testing.T) {
 		{line + "Host: a%zz\r\n\r\n", errHost, "no escape"},
 		{line + "Host: [::1\r\n\r\n", errHost, "no closing bracket"},
 		{line + "Host: []\r\n\r\n", errHost, "empty literal"},
-		{line + "Host: [::1]x\r\n\r\n", errHost, "behind the bracket"},
+		{line + "Host: [::1]x\r\n\r\n", errHost, "after the bracket"},
 		{line + "Host: a[::1]\r\n\r\n", errHost, "bracket within"},
 		{line + "Host: ::1%<script>\r\n\r\n", errHost, "a zone of an address without brackets may be anything"},
 		{line + "Host: ::1% a/@x\r\n\r\n", errHost, "the same"},
@@ -181,7 +181,7 @@ func TestRefuse(t *testing.T) {
 }
 
 // No control byte is accepted anywhere in a head, but HTAB in a value, wherever
-// it stands in the eight bytes that are looked at together.
+// it is in the eight bytes that are examined together.
 func TestRefuseControls(t *testing.T) {
 	for c := range 256 {
 		for pad := range 17 {
@@ -261,7 +261,7 @@ func TestLimits(t *testing.T) {
 
 // A client that sends a byte a second must not cost more by the square: all
 // calls together may look at each byte only a few times. Measured by what wait
-// leaves for a full parse, which is what looks at bytes again.
+// leaves for a full parse, which examines bytes again.
 func TestByteByByteIsLinear(t *testing.T) {
 	in := []byte("\r\nGET / HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 100) + "B: " + strings.Repeat("x", 10000) + "\r\n")
 	parses := 0

@@ -12,7 +12,7 @@ func (s Span) Bytes(b []byte) []byte { return b[s.Start:s.End:s.End] }
 // Len returns the number of bytes in the range.
 func (s Span) Len() int { return int(s.End - s.Start) }
 
-// Field is one field line. Value comes without the whitespace around it.
+// Field is one field line. Value excludes the whitespace around it.
 type Field struct {
 	Name, Value Span
 	ID          FieldID
@@ -35,7 +35,7 @@ type Limits struct {
 	Fields    int
 }
 
-// DefaultLimits is used where no Limits are given.
+// DefaultLimits is used if no Limits are given.
 var DefaultLimits = Limits{HeadBytes: 64 << 10, Fields: 128}
 
 // maxHeadBytes keeps every offset within a Span, also where int has 32 bits.
@@ -56,7 +56,7 @@ func (lim *Limits) get() (headBytes, fields int) {
 }
 
 // Request is a parsed request head. It is meant to be reused: Parse overwrites
-// all of it and keeps the array behind Fields.
+// all of it and keeps the array of Fields.
 type Request struct {
 	Method, Target  Span
 	Form            Form
@@ -66,25 +66,24 @@ type Request struct {
 	HasHost         bool
 	ContentLength   int64 // -1 when absent
 	Chunked         bool
-	KeepAlive       bool // what version and Connection say together
+	KeepAlive       bool // from the version and Connection
 	ConnectionClose bool // Connection has "close"
 	ExpectContinue  bool // Expect has "100-continue" and the version is 1.1 or above
-	ExpectOther     bool // Expect has something else: answer 417
-	Upgrade         bool // Connection has "upgrade", Upgrade is there, and the version is 1.1 or above
-	HasTrailer      bool // a Trailer field is there
+	ExpectOther     bool // Expect has something else: respond 417
+	Upgrade         bool // Connection has "upgrade", Upgrade is present, and the version is 1.1 or above
+	HasTrailer      bool // a Trailer field is present
 	Preface         bool // HTTP/2's, as far as its empty line; "SM" follows
 	rpc             bool // net/rpc's head, which has no fields; see rpcVersion
 }
 
 // Parse reads a request head from the start of b.
 //
-// n > 0: the head, with the empty lines before it if there were any, is b[:n]; spans
-// are offsets into b. n == 0 without an error: the head is not complete, call
-// again with more bytes and the same Progress. err is nil or an *Error; r is
-// meaningful only when n > 0.
+// n > 0: the head, including empty lines before it, is b[:n]; spans are offsets into
+// b. n == 0 without an error: the head is not complete, call again with more bytes
+// and the same Progress. err is nil or an *Error; r is meaningful only when n > 0.
 //
 // HTTP/2's preface (RFC 9113 section 3.4) looks like a head without fields and
-// is given as one, for handlers that take the connection over.
+// is returned as one, for handlers that take over the connection.
 //
 // p may be nil when b will not grow, lim may be nil for DefaultLimits.
 func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
@@ -92,7 +91,7 @@ func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
 		p = new(Progress)
 	}
 	headBytes, fields := lim.get()
-	// Cutting first makes the answer independent of how much came at once.
+	// Cutting first makes the result independent of how much arrived at once.
 	full := len(b) >= headBytes
 	if full {
 		b = b[:headBytes]
@@ -114,8 +113,8 @@ func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
 	return n, nil
 }
 
-// parseHead parses b from its start. When b is not a complete head it returns
-// 0, nil and leaves in p what it has seen.
+// parseHead parses b from its start. If b is not a complete head it returns 0,
+// nil and records in p what it has seen.
 func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) {
 	*r = Request{Fields: r.Fields[:0], ContentLength: -1}
 	*p = Progress{scanned: uint32(len(b))}
@@ -158,13 +157,13 @@ func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) 
 // maxLeading bounds the empty lines before a request line, in bytes.
 const maxLeading = 4
 
-// leadingCRLF returns where the request line begins, len(b) when that has not
-// come yet.
+// leadingCRLF returns where the request line begins, len(b) if that has not
+// arrived yet.
 func leadingCRLF(b []byte) (int, *Error) {
 	i := 0
 	// RFC 9112 section 2.2: at least one empty line before the request line
-	// SHOULD be ignored. One is what old clients sent after a POST body; two
-	// is what net/http takes there.
+	// SHOULD be ignored. Old clients sent one after a POST body; net/http
+	// accepts two there.
 	for i < maxLeading && i < len(b) && b[i] == '\r' {
 		if len(b) == i+1 {
 			return len(b), nil
@@ -174,15 +173,15 @@ func leadingCRLF(b []byte) (int, *Error) {
 		}
 		i += 2
 	}
-	// Judged at once, unlike the rest of the line: whoever begins with
-	// something else speaks no HTTP and may never send an LF.
+	// Checked immediately, unlike the rest of the line: a client that begins
+	// with something else does not use HTTP and may never send an LF.
 	if i < len(b) && class[b[i]]&inToken == 0 {
 		return 0, errFirstByte
 	}
 	return i, nil
 }
 
-// tooLong says what it is that did not end within the limit.
+// tooLong returns the error for the part that did not end within the limit.
 func tooLong(b []byte) *Error {
 	i, _ := leadingCRLF(b)
 	// RFC 9110 section 15.5.15; RFC 6585 section 5.

@@ -75,7 +75,7 @@ func TestAccept(t *testing.T) {
 			t.Errorf("%s: %q: got %d, %v", c.why, c.in, a.n, a.err)
 			continue
 		}
-		// Only one case has anything behind its head.
+		// Only one case has anything after its head.
 		if head := strings.TrimSuffix(c.in, "GET /2"); a.n != len(head) {
 			t.Errorf("%s: %q: n = %d, want %d", c.why, c.in, a.n, len(head))
 		}

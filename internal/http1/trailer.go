@@ -1,9 +1,9 @@
 package http1
 
 // ParseTrailer reads the trailer section that follows the last chunk, at least
-// an empty line, from the start of b. Answers are those of Request.Parse. out
+// an empty line, from the start of b. Results are those of Request.Parse. out
 // uses the array of fields, whose contents are overwritten; on need more and on
-// error keep what was passed in.
+// error keep the slice that was passed.
 func ParseTrailer(b []byte, fields []Field, p *Progress, lim *Limits) (n int, out []Field, err error) {
 	if p == nil {
 		p = new(Progress)
@@ -55,12 +55,12 @@ func parseTrailer(b []byte, fields []Field, maxFields int, p *Progress) (int, []
 	return 0, fields, nil
 }
 
-// barredFromTrailer tells the fields that decide framing, routing or the fate
+// barredFromTrailer reports whether a field decides framing, routing or the end
 // of the connection before the body is read. RFC 9110 section 6.5.1 forbids
-// sending them as trailers. Section 6.5.2 would let a recipient drop them; they
-// are refused, because the only use of them here is to fool the next reader of
-// the message. Others that make no sense in a trailer are let through, as
-// net/http does: trailers are never merged into the header.
+// sending these as trailers. Section 6.5.2 would let a recipient drop them;
+// they are refused, because their only use here is to mislead the next
+// recipient of the message. Other fields that make no sense in a trailer are
+// accepted, as net/http does: trailers are never merged into the header.
 func barredFromTrailer(id FieldID) bool {
 	switch id {
 	case FieldHost, FieldContentLength, FieldTransferEncoding, FieldConnection, FieldExpect, FieldUpgrade,
@@ -79,8 +79,9 @@ func checkTrailer(fields []Field) *Error {
 	return nil
 }
 
-// checkTrailerNames refuses a Trailer field that announces what a trailer
-// section must not have (RFC 9110 section 6.6.2), before the body is read.
+// checkTrailerNames refuses a Trailer field that announces fields that a
+// trailer section must not have (RFC 9110 section 6.6.2), before the body is
+// read.
 func (r *Request) checkTrailerNames(b []byte) *Error {
 	for i := range r.Fields {
 		if r.Fields[i].ID != FieldTrailer {

@@ -58,7 +58,7 @@ func TestParseTrailer(t *testing.T) {
 		{"X-Sum: 1\r\n", 0, "", nil, "no empty line yet"},
 		{"X-Sum: 1\r\n\r\nGET", 12, "X-Sum=1", nil, "one"},
 		{"A: 1\r\nb:2\r\nA: 3\r\n\r\n", 19, "A=1|b=2|A=3", nil, "several"},
-		{"Content-Type: x\r\n\r\n", 19, "Content-Type=x", nil, "makes no sense but harms nobody"},
+		{"Content-Type: x\r\n\r\n", 19, "Content-Type=x", nil, "makes no sense but is harmless"},
 		{"\n", 0, "", errBareLF, "bare LF"},
 		{"\rx\n", 0, "", errBareCR, "bare CR"},
 		{" A: b\r\n", 0, "", errFold, "obs-fold"},

@@ -2,8 +2,8 @@ package listing
 
 import "strconv"
 
-// An ErrorPage says why there is no content, to a person with a browser. It has
-// the look of a listing.
+// An ErrorPage explains in a browser why there is no content. It has the design
+// of a listing.
 type ErrorPage struct {
 	Status int
 	Title  string // of the status: "Not Found"

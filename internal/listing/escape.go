@@ -11,8 +11,8 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// inURL is what stands for itself in a segment of a path: RFC 3986 section 3.3,
-// pchar, without & and ', which HTML gives a meaning.
+// inURL is the bytes that stand for themselves in a segment of a path: RFC 3986
+// section 3.3, pchar, without & and ', which are special in HTML.
 var inURL = percent.Of("-._~!$()*+,;=:@")
 
 // appendURL appends a relative URL for the entry.
@@ -28,8 +28,8 @@ func appendURL(b []byte, e *Entry) []byte {
 	return b
 }
 
-// unseen reports whether a character shows nothing, or changes how others are
-// shown, so that one name may pass for another. The joiners U+200C and U+200D
+// unseen reports whether a character is invisible, or changes how others are
+// shown, so that one name may look like another. The joiners U+200C and U+200D
 // are neither: Persian and emoji are written with them.
 func unseen(r rune) bool {
 	switch {
@@ -50,7 +50,7 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf)
 }
 
-// isSimple reports whether HTML and JSON take s as it is.
+// isSimple reports whether s needs no escapes in HTML and JSON.
 func isSimple(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -64,8 +64,8 @@ func isSimple(s string) bool {
 }
 
 // appendName appends a name as the content of an element. Escapes, and spaces
-// at its ends, are in elements of their own, so that they can be seen and told
-// from the same characters in a name.
+// at its ends, are in elements of their own, so that they are visible and
+// distinguishable from the same characters in a name.
 func appendName(b []byte, name string) []byte {
 	if isSimple(name) {
 		return append(b, name...)
@@ -89,7 +89,7 @@ func appendEdge(b []byte, spaces string) []byte {
 }
 
 // appendText appends s, escaped for content and attributes of HTML. Before and
-// after go around each escape for what is not to be seen.
+// after enclose each escape of an invisible character.
 func appendText(b []byte, s, before, after string) []byte {
 	for i := 0; i < len(s); {
 		r, n := rune(s[i]), 1
@@ -148,9 +148,9 @@ func appendHex(b []byte, r rune, width int) []byte {
 	return b
 }
 
-// appendJSON appends s as a JSON string (RFC 8259 section 7). What cannot be
-// seen is escaped, for those who read it in a terminal, and so is "<", for
-// browsers that take anything for HTML.
+// appendJSON appends s as a JSON string (RFC 8259 section 7). Invisible
+// characters are escaped, for readers in a terminal, and so is "<", for
+// browsers that treat any content as HTML.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	if isSimple(s) {

@@ -51,7 +51,7 @@ func (p *Page) AppendHTML(b []byte) []byte {
 }
 
 // appendCrumbs appends the path, each folder with a link that goes up to it.
-// The links are relative, for a prefix may have been taken from p.Path.
+// The links are relative, since a prefix may have been removed from p.Path.
 func (p *Page) appendCrumbs(b []byte) []byte {
 	b = append(b, "<nav aria-label=\"Path\">\n<ol>\n"...)
 	query := p.Order.attribute()
@@ -91,9 +91,9 @@ func (p *Page) appendCrumb(b []byte, name string, up int, query string) []byte {
 }
 
 // appendHeading appends the head of a column, which sorts by it; that of the
-// present one turns the order around.
+// current one reverses the order.
 func (p *Page) appendHeading(b []byte, c Column, title string) []byte {
-	// The newest and the largest are what people look for.
+	// People usually look for the newest and the largest.
 	next := Order{By: c, Desc: c != Name}
 	b = append(b, `<th scope="col"`...)
 	if p.Order.By == c {
@@ -151,8 +151,8 @@ func appendRow(b []byte, e *Entry, query string) []byte {
 	return append(b, "</time></td></tr>\n"...)
 }
 
-// appendTop appends the totals and the field that filters names, which only
-// the script shows: without that it would do nothing.
+// appendTop appends the totals and the field that filters names, which only the
+// script shows, since it would do nothing without it.
 func (p *Page) appendTop(b []byte, list []*Entry) []byte {
 	var folders, files, size int64
 	for _, e := range list {

@@ -11,7 +11,7 @@ func appendSize(b []byte, n int64) []byte {
 		b = strconv.AppendInt(b, n, 10)
 		return append(b, " B"...)
 	}
-	// What is cut off here moves the rounding by a thousandth of a unit at most.
+	// The truncation here shifts the rounding by at most a thousandth of a unit.
 	unit := 0
 	for n >= 1024*1024 {
 		n >>= 10

@@ -12,9 +12,9 @@ import (
 //	]}
 //
 // A name that is not UTF-8 has U+FFFD in it; url, relative to the folder, is
-// exact always. Type is "file" or "directory". Size is null for a directory,
-// modified (RFC 3339, UTC, whole seconds) where it is not known. A listing that
-// is not all has "truncated": true.
+// always exact. Type is "file" or "directory". Size is null for a directory,
+// modified (RFC 3339, UTC, whole seconds) if it is not known. An incomplete
+// listing has "truncated": true.
 func (p *Page) AppendJSON(b []byte) []byte {
 	list := p.sorted()
 	b = slices.Grow(b, room(list, 100))

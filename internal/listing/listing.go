@@ -9,16 +9,16 @@ import (
 
 // An Entry is one name in a folder.
 type Entry struct {
-	Name     string    // raw bytes, as the system has them
+	Name     string    // raw bytes, as in the file system
 	Dir      bool      // a folder, or a link to one
-	Link     bool      // a symbolic link; the other fields are those of what it leads to
-	Size     int64     // in bytes; of no meaning for a folder
+	Link     bool      // a symbolic link; the other fields are those of its target
+	Size     int64     // in bytes; meaningless for a folder
 	Modified time.Time // zero if not known
 }
 
 // nameable reports whether a relative URL can lead to the entry. No file system
-// has other names; an fs.FS of somebody else's may. "." and ".." would lead
-// elsewhere however they are encoded.
+// has other names; a third-party fs.FS may. "." and ".." would lead elsewhere
+// however they are encoded.
 func (e *Entry) nameable() bool {
 	return e.Name != "" && e.Name != "." && e.Name != ".." && strings.IndexByte(e.Name, '/') < 0 &&
 		strings.IndexByte(e.Name, 0) < 0
@@ -37,14 +37,14 @@ const (
 var columnNames = [...]string{Name: "name", Size: "size", Modified: "time"}
 
 // An Order is how a listing is sorted; the zero value is by name, ascending.
-// There are six, so a cache may have it in its key.
+// There are six, so a cache may include it in its key.
 type Order struct {
 	By   Column
 	Desc bool
 }
 
-// ParseOrder reads sort=name|size|time and order=asc|desc from the query of a
-// URL. What is missing, or anything else, is the default. It does not allocate.
+// ParseOrder parses sort=name|size|time and order=asc|desc in the query of a
+// URL. Missing and unknown values mean the default. It does not allocate.
 func ParseOrder(rawQuery string) Order {
 	var o Order
 	for rawQuery != "" {
@@ -66,8 +66,8 @@ func ParseOrder(rawQuery string) Order {
 	return o
 }
 
-// attribute is the query that ParseOrder reads as o, as it stands in an href:
-// with its question mark and &amp;. It is "" for the default.
+// attribute returns the query that ParseOrder parses as o, in the form for an
+// href: with its question mark and &amp;. It is "" for the default.
 func (o Order) attribute() string {
 	if o == (Order{}) {
 		return ""
@@ -79,19 +79,19 @@ func (o Order) attribute() string {
 	return q
 }
 
-// A Page is the listing of one folder. Its methods change nothing and may be
-// called concurrently.
+// A Page is the listing of one folder. Its methods do not change it and are
+// safe for concurrent use.
 type Page struct {
 	// Path is the folder's URL path, decoded but not cleaned, and ends in "/".
 	// Each slash counts: relative links go up as many folders as it has.
 	Path string
-	// Entries are in any order. One that no URL can name is left out: "", ".",
-	// "..", or with a slash or NUL in it.
+	// Entries are in any order. Entries that no URL can name are omitted: "",
+	// ".", "..", or with a slash or NUL in it.
 	Entries []Entry
 	Order   Order
-	// Root leaves out the link to the parent and those in Path.
+	// Root omits the link to the parent and those in Path.
 	Root bool
-	// Truncated says on the page that the folder has more entries than these.
+	// Truncated adds a note that the folder has more entries than these.
 	Truncated bool
 }
 
@@ -108,8 +108,9 @@ func (p *Page) sorted() []*Entry {
 	return list
 }
 
-// room is about how many bytes the rows of list take, each beside its name and
-// its URL. Growing step by step would cost several times as much.
+// room estimates how many bytes the rows of list take; row is the size of one
+// without its name and URL. Growing step by step would cost several times as
+// much.
 func room(list []*Entry, row int) int {
 	n := 0
 	for _, e := range list {

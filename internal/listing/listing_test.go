@@ -78,7 +78,7 @@ func TestParseOrder(t *testing.T) {
 		"sort=size&sort=name":            {}, // the last one
 		"sort=size;order=desc":           {}, // not a separator
 		"sort=Size":                      {},
-		"sort=%73ize":                    {}, // nobody writes that
+		"sort=%73ize":                    {}, // unusual, but valid
 		"sort=date":                      {},
 		"sort":                           {},
 		"&&&":                            {},
@@ -221,7 +221,7 @@ func TestCrumbs(t *testing.T) {
 		want []string
 		why  string
 	}{
-		{"/", true, []string{"<h1><bdi>Index"}, "the root is nobody's child"},
+		{"/", true, []string{"<h1><bdi>Index"}, "the root has no parent"},
 		{"/", false, []string{"<h1><bdi>Index"}, "no prefix is known"},
 		{"/a/", false, []string{`../"><bdi>Index`, "<h1><bdi>a<"}, ""},
 		{"/a/b/", false, []string{`../../"><bdi>Index`, `../"><bdi>a<`, "<h1><bdi>b<"}, ""},

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// compareNames puts names in natural order: without regard to case, and with
-// runs of digits compared as numbers, so that "a9" comes before "A10". Names
-// that are equal so ("a1", "A01") are compared byte by byte.
+// compareNames compares names in natural order: without regard to case, and
+// with runs of digits compared as numbers, so that "a9" comes before "A10".
+// Names that are equal so ("a1", "A01") are compared byte by byte.
 //
-// A name is seen as a row of tokens, each a number or one folded character, and
-// rows are compared token by token; hence the order is a total one. A number
-// stands to a character as its first digit would.
+// A name is treated as a sequence of tokens, each a number or one folded
+// character, and sequences are compared token by token; hence the order is
+// total. A number compares to a character as its first digit would.
 func compareNames(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -59,7 +59,7 @@ func compareNumbers(a, b string) int {
 }
 
 // folded returns the first character of s in lower case, and its length. A byte
-// that is not UTF-8 is a character of its own, behind all others.
+// that is not UTF-8 is a character of its own, after all others.
 func folded(s string) (rune, int) {
 	if c := s[0]; c < utf8.RuneSelf {
 		if 'A' <= c && c <= 'Z' {

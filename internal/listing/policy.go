@@ -22,8 +22,8 @@ var scriptFile string
 //go:embed icons.svg
 var iconsFile string
 
-// A checkout may have changed the ends of lines, and a browser changes them
-// back before it looks at the hash.
+// A checkout may have changed the line endings, and a browser normalizes them
+// before it checks the hash.
 var (
 	style      = strings.ReplaceAll(paletteFile+styleFile, "\r", "")
 	errorStyle = strings.ReplaceAll(paletteFile+errorFile, "\r", "")
@@ -32,9 +32,9 @@ var (
 )
 
 // ContentSecurityPolicy is the value of the field that should go with a listing
-// or an ErrorPage: nothing runs but the listing's own script, nothing is
-// loaded, and no other origin has it in a frame. What a name smuggles in, should
-// one ever get through, has no effect. Immutable.
+// or an ErrorPage: no script runs but the listing's own, nothing is loaded, and
+// no other origin may frame it. Markup injected by a name, should the escaping
+// ever fail, has no effect. Immutable.
 var ContentSecurityPolicy = "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + " " + hash(errorStyle) + "; " +
 	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 

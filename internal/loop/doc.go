@@ -1,6 +1,6 @@
 // Package loop runs event loops: each waits for events, accepts connections,
-// fires timers, delivers messages, runs quick user code itself and hands the rest
-// to pooled goroutines.
+// fires timers, delivers messages, runs quick user code itself and passes the
+// rest to pooled goroutines.
 package loop
 
 // It knows sockets only as Socks with a handle, a timer and three calls; it must
@@ -14,6 +14,6 @@ package loop
 // All of these run on the goroutine that drives the loop, so a Sock's methods
 // never run at the same time. Other goroutines reach a Sock only through Post.
 //
-// Ready may run user code under a lease, which may cost the goroutine the loop; it
-// returns false then, and another goroutine's turn goes on where this one stopped.
-// driver.go has the rules.
+// Ready may run user code under a lease, which may cost the goroutine its loop;
+// Ready then returns false, and another goroutine continues the turn where this
+// one stopped. driver.go has the rules.

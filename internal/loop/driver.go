@@ -8,11 +8,11 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is who drives a loop, and how the loop changes hands.
+// This file defines which goroutine drives a loop, and how the loop passes to another.
 //
 // One goroutine at a time drives a loop. It runs user code that is known to be
-// quick itself, under a lease, and code that turns out not to be quick costs it
-// the loop:
+// quick itself, under a lease. If the code turns out not to be quick, the
+// goroutine loses the loop:
 //
 //	            Enter                          Leave
 //	driving -------------> under a lease -------------> driving
@@ -20,35 +20,36 @@ import (
 //	                            | Yield: the code is about to wait
 //	                            | watch: it has overstayed
 //	                            v
-//	      the holder's Lost; then a spare goroutine drives on. The former
+//	      the holder's Lost; then a spare goroutine drives. The former
 //	      driver finishes the code, returns false from Ready, and becomes a
-//	      pooled goroutine among others.
+//	      pooled goroutine.
 //
-// The mark is one word, seq<<1 | inside. Each lease has its own seq, so a Lease,
-// which is the mark at its Enter, tells whether the loop is still the driver's:
-// it is while the mark equals it. The goroutine that changes the mark away from
-// a lease, by compare-and-swap, decides who drives on. Between that and the
-// start of the next driver the loop is its own: no goroutine drives it.
+// The mark is one word, seq<<1 | inside. Each lease has its own seq. A Lease is
+// the mark at its Enter, and is held as long as the mark equals it. Leave and take
+// both end it by a compare-and-swap of the mark, so only one of them succeeds. A
+// goroutine that succeeds in take owns the loop until it has started the next
+// driver; meanwhile no goroutine drives it.
 //
-// The watch looks every millisecond. Of a lease that it sees it keeps the time in
-// seen, and the driver tells the Holder at the end how long ago that was: so code
-// that takes too long, but not long enough to lose the loop, is found the sooner the
-// longer it takes, and other code never reads a clock.
+// While there are leases the watch runs every Overstay. It records when it first
+// sees a lease; if the driver ends a lease that was seen, it reports to the Holder
+// how long ago that was. So code that takes long, but not long enough to lose the
+// loop, is detected the more often the longer it takes, and other code reads no
+// clock.
 
 // A Lease is a driver's right to its loop while it runs user code. The zero
-// Lease is none.
+// Lease means none.
 type Lease uint64
 
 // A Holder runs user code under a lease.
 type Holder interface {
 	// Lost is called once if the lease is taken away, by the goroutine that
 	// takes it and before the next driver starts: it may use the loop as the
-	// driver may, and must not wait. The user code goes on meanwhile, but a
-	// Leave that follows it returns after Lost. overstayed reports that the code
-	// ran for too long; it is false if the code was about to wait.
+	// driver may, and must not wait. The user code continues meanwhile, but its
+	// Leave returns after Lost. overstayed reports that the code ran for too
+	// long; it is false if the code was about to wait.
 	Lost(overstayed bool)
 	// Lasted is called by the driver within Leave if the watch has seen the lease:
-	// the user code went on for d after that, less than Overstay, and has kept the
+	// the user code ran for d after that, less than Overstay, and has kept the
 	// loop.
 	Lasted(d time.Duration)
 }
@@ -56,14 +57,14 @@ type Holder interface {
 const insideLease = 1
 
 const (
-	// Overstay is how long user code may run on the driver: between one and two
-	// of these.
+	// Overstay is the unit of how long user code may run on the driver: it
+	// loses the loop after one to two of these.
 	Overstay = time.Millisecond
-	// quietTicks is after how many of these without a lease the watch sleeps.
+	// quietTicks is after how many Overstays without a lease the watch sleeps.
 	quietTicks = 50
 )
 
-// Enter begins a lease. It is for the loop's goroutine, inside a Sock's Ready.
+// Enter begins a lease. It is called by the loop's goroutine, inside a Sock's Ready.
 func (l *Loop) Enter(h Holder) Lease {
 	l.holder = h
 	t := l.mark.Load() + 2 | insideLease
@@ -82,7 +83,7 @@ func (l *Loop) callWatch() {
 	}
 }
 
-// Leave ends the lease and reports whether the loop is still the caller's. If
+// Leave ends the lease and reports whether the caller still drives the loop. If
 // so, the caller is an ordinary part of the loop again: it may use the loop, and
 // must not wait. If not, the Holder's Lost has returned.
 func (l *Loop) Leave(t Lease) bool {
@@ -94,7 +95,7 @@ func (l *Loop) Leave(t Lease) bool {
 		}
 		return true
 	}
-	l.taking.Lock() // the goroutine that took the lease has told the Holder
+	l.taking.Lock() // the goroutine that took the lease has called the Holder's Lost
 	defer l.taking.Unlock()
 	return false
 }
@@ -103,8 +104,8 @@ func (l *Loop) Leave(t Lease) bool {
 // concurrent use.
 func (l *Loop) Held(t Lease) bool { return l.mark.Load() == uint64(t) }
 
-// Yield gives the loop to a spare driver if t is still held, since the user code
-// is about to wait. Safe for concurrent use.
+// Yield passes the loop to a spare driver if t is still held, because the user
+// code is about to wait. Safe for concurrent use.
 func (l *Loop) Yield(t Lease) {
 	if t != 0 && l.Held(t) {
 		l.take(t, false)
@@ -121,15 +122,15 @@ func (l *Loop) take(t Lease, overstayed bool) {
 	}
 }
 
-// driverTask is a driver's life as a task of the pool, whose goroutines are
-// the spares.
+// driverTask runs a driver as a task of the pool, whose goroutines are the
+// spares.
 type driverTask struct{ l *Loop }
 
 func (d driverTask) Run() {
 	p := &d.l.pool
 	p.borrow(1)
 	defer p.borrow(-1)
-	p.atWork.Add(-1) // driving is not the work of a pooled goroutine
+	p.atWork.Add(-1) // driving does not count as a pooled goroutine's work
 	d.l.armTrim()
 	d.l.drive()
 }
@@ -139,18 +140,18 @@ func (l *Loop) startDriver() {
 	l.pool.run(driverTask{l})
 }
 
-// driveFirst is the life of the first driver, who is no goroutine of the pool.
+// driveFirst runs the first driver, which is not a goroutine of the pool.
 func (l *Loop) driveFirst() {
-	defer l.pool.atWork.Add(-1) // see startDriver; after the end it is of no use
+	defer l.pool.atWork.Add(-1) // see startDriver; without effect after the end
 	l.drive()
 }
 
 // scratches are drivers' read buffers.
 var scratches = sync.Pool{New: func() any { return buf.Own(make([]byte, scratchSize)) }}
 
-// drive is the loop's life until it ends or is taken by another driver. Each
-// driver has a scratch buffer of its own, so that a former one may go on using
-// the bytes in it.
+// drive runs the loop until it ends or passes to another driver. Each driver
+// has a scratch buffer of its own, so that a former one may continue to use the
+// bytes in it.
 func (l *Loop) drive() {
 	scratch := scratches.Get().(*buf.Buf)
 	defer scratches.Put(scratch)
@@ -170,7 +171,7 @@ func (l *Loop) drive() {
 }
 
 // watch takes the loop from a driver whose user code overstays. It sleeps while
-// none runs.
+// there are no leases.
 func (l *Loop) watch() {
 	for {
 		select {
@@ -204,7 +205,7 @@ func (l *Loop) watch() {
 			if quiet < quietTicks {
 				continue
 			}
-			// Before the last look: a driver that enters after it finds the
+			// Before the last check: a driver that enters after it finds the
 			// watch asleep and wakes it.
 			l.watched.Store(false)
 			if l.mark.Load() == last || l.watched.Swap(true) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // lease is user code that a runner runs under a lease, and its Holder. run ends
@@ -60,7 +61,7 @@ func running(t *testing.T) *Loop {
 	go func() { done <- l.Run() }()
 	t.Cleanup(func() {
 		l.Do(l.Retire)
-		if err := await(t, done, "the loop's end"); err != nil {
+		if err := servertest.Await(t, done, "the loop's end"); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -120,7 +121,7 @@ func (l *Loop) on(t *testing.T, f func()) {
 	if !l.Do(func() { f(); close(done) }) {
 		t.Fatal("the loop has ended")
 	}
-	await(t, done, "the loop")
+	servertest.Await(t, done, "the loop")
 }
 
 // overstays computes until k is lost.
@@ -305,7 +306,7 @@ func TestLost(t *testing.T) {
 					close(release)
 				})
 			})
-			await(t, ended, "the end of the user code")
+			servertest.Await(t, ended, "the end of the user code")
 			l.on(t, func() {})
 			l.on(t, func() {})
 			did.want(t, "before", "run", "lost", "after", "last")
@@ -313,8 +314,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// What the watch has seen and ends in time is told how long it went on, by Leave and
-// before anything else runs on the loop; what the watch has not seen is not.
+// For a lease that the watch has seen and that ends in time, Lasted reports how long
+// it ran, from Leave and before anything else runs on the loop; what the watch has
+// not seen is not.
 func TestLasted(t *testing.T) {
 	t.Parallel()
 	l := running(t)
@@ -338,7 +340,7 @@ func TestLasted(t *testing.T) {
 			return mine
 		}
 		l.on(t, func() { r.next(c) })
-		await(t, done, "the lease")
+		servertest.Await(t, done, "the lease")
 		if told >= 50 {
 			break
 		}
@@ -384,7 +386,7 @@ func TestLeaveMeetsLost(t *testing.T) {
 			return mine
 		}
 		l.on(t, func() { r.next(c) })
-		await(t, again, "the user code")
+		servertest.Await(t, again, "the user code")
 	}
 }
 
@@ -441,7 +443,7 @@ func TestDriversModel(t *testing.T) {
 	for _, c := range codes[n/2:] {
 		l.Do(func() { r.next(c) })
 	}
-	await(t, last, "the last one")
+	servertest.Await(t, last, "the last one")
 	all.Wait()
 	l.on(t, func() {})
 	var want []string
@@ -455,7 +457,7 @@ func TestDriversModel(t *testing.T) {
 		}
 	}
 	did.want(t, want...)
-	eventually(t, "only the driver is left of the pool", func() bool {
+	servertest.Eventually(t, "only the driver is left of the pool", func() bool {
 		workers, idle := l.pool.counts()
 		return workers == idle // the driver is not counted
 	})
@@ -506,7 +508,7 @@ func TestEventsGoOn(t *testing.T) {
 			l.attach(t, s, fd)
 		}
 	})
-	await(t, all, "all events")
+	servertest.Await(t, all, "all events")
 	close(release)
 	codes.Wait()
 	l.on(t, func() {
@@ -595,7 +597,7 @@ func TestTurnGoesOn(t *testing.T) {
 			if l.turn() {
 				t.Error("the loop is still the caller's")
 			}
-			await(t, end, "the last timer")
+			servertest.Await(t, end, "the last timer")
 			var want []string
 			add := func(what string, i int) {
 				want = append(want, fmt.Sprintf("%s %d", what, i))
@@ -618,7 +620,7 @@ func TestTurnGoesOn(t *testing.T) {
 				}
 				l.Retire()
 			})
-			if err := await(t, l.ended, "the loop's end"); err != nil {
+			if err := servertest.Await(t, l.ended, "the loop's end"); err != nil {
 				t.Error(err)
 			}
 			for _, fd := range fds {

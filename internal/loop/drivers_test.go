@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // User code that ends its goroutine after Yield ends neither the loop nor the
@@ -36,13 +37,13 @@ func TestGoexitAfterYield(t *testing.T) {
 	if lost.Load() != 10 {
 		t.Errorf("Lost was called %d times", lost.Load())
 	}
-	eventually(t, "their goroutines are gone", func() bool {
+	servertest.Eventually(t, "their goroutines are gone", func() bool {
 		workers, idle := l.pool.counts()
 		return workers == 0 && idle == 0
 	})
 	ran := make(chan bool)
 	l.on(t, func() { l.Go(taskFunc(func() { close(ran) })) })
-	await(t, ran, "a task of the pool")
+	servertest.Await(t, ran, "a task of the pool")
 }
 
 // The loop ends while former drivers are still at their user code.
@@ -80,12 +81,12 @@ func TestRetireWithFormerDrivers(t *testing.T) {
 	}
 	r.detach()
 	l.on(t, l.Retire)
-	if err := await(t, done, "the loop's end"); err != nil {
+	if err := servertest.Await(t, done, "the loop's end"); err != nil {
 		t.Error(err)
 	}
 	close(release)
 	codes.Wait()
-	eventually(t, "all goroutines have ended", func() bool {
+	servertest.Eventually(t, "all goroutines have ended", func() bool {
 		workers, idle := l.pool.counts()
 		return workers == 0 && idle == 0
 	})
@@ -103,7 +104,7 @@ func TestWatchSleeps(t *testing.T) {
 		// A quick one wakes it.
 		l.on(t, func() { r.next(&lease{run: l.Leave}) })
 		l.on(t, func() {})
-		eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() && len(l.alarm) == 0 })
+		servertest.Eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() && len(l.alarm) == 0 })
 		// It takes the loop from one that waits for the loop.
 		release, ended := make(chan bool), make(chan bool)
 		l.on(t, func() {
@@ -114,8 +115,8 @@ func TestWatchSleeps(t *testing.T) {
 			}})
 		})
 		l.on(t, func() { close(release) })
-		await(t, ended, "the end of the user code")
-		eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() })
+		servertest.Await(t, ended, "the end of the user code")
+		servertest.Eventually(t, "the watch sleeps", func() bool { return !l.watched.Load() })
 	}
 }
 
@@ -146,7 +147,7 @@ func TestWatchMeetsLease(t *testing.T) {
 				l.Do(func() { close(release) })
 				select {
 				case <-ended:
-				case <-time.After(patience):
+				case <-time.After(servertest.Patience):
 					t.Error("the watch sleeps while user code stays")
 					close(release)
 				}
@@ -230,7 +231,7 @@ func TestSparesEnd(t *testing.T) {
 	}
 	close(release)
 	codes.Wait()
-	eventually(t, "the spares have ended", func() bool {
+	servertest.Eventually(t, "the spares have ended", func() bool {
 		workers, idle := l.pool.counts()
 		return workers == 0 && idle == 0
 	})

@@ -10,31 +10,32 @@ import (
 )
 
 // A Gate bounds how many connections are open, over all loops and listeners
-// of a server. All methods may be called concurrently.
+// of a server. Safe for concurrent use.
 type Gate struct {
 	max     int64
 	perAddr int
 	open    atomic.Int64
 
-	waiting atomic.Bool // somebody is in waiters
+	waiting atomic.Bool // waiters is not empty
 	mu      sync.Mutex
 	waiters []func()
 	addrs   map[string]int // connections per client address; nil when not limited
 	lent    []loan         // in no order
-	hand    int            // where in lent the last look has ended
+	hand    int            // where in lent the last check has ended
 }
 
-// DefaultPlaces is how many connections the limit of open files allows. A part of
-// it is for the process, and a sixteenth, up to 4096, for files that are kept open
-// (package static's default). Of the rest a connection counts for two: while it is
-// answered it may need another descriptor, for a file or a connection elsewhere.
+// DefaultPlaces returns how many connections the limit of open files allows. Some
+// descriptors are reserved for the process, and a sixteenth, up to 4096, for files
+// that are kept open (package static's default). Of the rest each connection
+// counts for two: while a request is handled it may need another descriptor, for a
+// file or a connection to another server.
 func DefaultPlaces() int {
 	files := sys.MaxFiles()
 	return max((files-64-min(files/16, 4096))/2, 16)
 }
 
 // NewGate makes a gate for max connections, and at most perAddr of one client
-// address. 0 or less is no limit.
+// address. 0 or less means no limit.
 func NewGate(max, perAddr int) *Gate {
 	g := &Gate{max: int64(max), perAddr: perAddr}
 	if max <= 0 {
@@ -46,7 +47,7 @@ func NewGate(max, perAddr int) *Gate {
 	return g
 }
 
-// Enter takes a place and reports whether there was one.
+// Enter reserves room for a connection and reports whether there was any.
 func (g *Gate) Enter() bool {
 	if g.enter() {
 		return true
@@ -86,8 +87,8 @@ func (g *Gate) Admit(peer string) bool {
 	return true
 }
 
-// Leave gives a place back. peer is what Admit was given, "" if it was not
-// called or refused.
+// Leave releases a connection's room. peer is what Admit was called with, "" if
+// it was not called or refused.
 func (g *Gate) Leave(peer string) {
 	if host := g.host(peer); host != "" {
 		g.mu.Lock()
@@ -100,19 +101,19 @@ func (g *Gate) Leave(peer string) {
 	}
 }
 
-// Await calls fn once, from any goroutine, when a place may have become free.
+// Await calls fn once, from any goroutine, when there may be room.
 func (g *Gate) Await(fn func()) {
 	g.mu.Lock()
 	g.waiters = append(g.waiters, fn)
 	g.waiting.Store(true)
 	g.mu.Unlock()
-	// A place may have become free between the caller's Enter and here.
+	// Room may have become free between the caller's Enter and here.
 	if g.open.Load() < g.max {
 		g.wakeAll()
 	}
 }
 
-// Open is how many places are taken.
+// Open returns how many connections are open.
 func (g *Gate) Open() int {
 	g.mu.Lock()
 	g.collect(len(g.lent))
@@ -131,16 +132,16 @@ func (g *Gate) wakeAll() {
 	}
 }
 
-// forget counts a connection of host no more. mu is held.
+// forget uncounts a connection of host. mu is held.
 func (g *Gate) forget(host string) {
 	if g.addrs[host]--; g.addrs[host] <= 0 {
 		delete(g.addrs, host)
 	}
 }
 
-// host is the address without its port, or the /64 of an IPv6 address, which is
-// the least that a client has; "" for peers that are not counted: when there is no
-// limit, and for unix sockets, whose peers have no address.
+// host returns the address without its port, or the /64 of an IPv6 address, which
+// is the least that a client has; "" for peers that are not counted: if there is
+// no limit, and for unix sockets, whose peers have no address.
 func (g *Gate) host(peer string) string {
 	if g.addrs == nil || peer == "" || peer == "@" {
 		return ""

@@ -88,7 +88,7 @@ func TestGateAddrs(t *testing.T) {
 	}
 }
 
-// Nobody who awaits a place is forgotten, and there are never too many.
+// Every waiter is notified, and there are never too many connections.
 func TestGateRace(t *testing.T) {
 	t.Parallel()
 	const limit = 3

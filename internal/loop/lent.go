@@ -7,29 +7,29 @@ import (
 	"weak"
 )
 
-// This file is how connections count that user code has taken over.
+// This file counts connections that user code has taken over.
 
-// A loan is a hijacked connection, which keeps its place until it is closed. What
-// the hijacker has is the *net.TCPConn itself, so nobody says when that is: it is
-// asked when places run low. The reference is weak: a connection that the hijacker
-// loses is closed by the garbage collector, as with package net.
+// A loan is a hijacked connection, which counts until it is closed. The hijacker
+// has the *net.TCPConn itself, so its Close is not reported: the gate checks it
+// when room runs low. The reference is weak: a connection that the hijacker drops
+// is closed by the garbage collector, as with package net.
 type loan struct {
 	open func() bool
 	peer string // as for Leave
 }
 
 const (
-	// lentLooks is how many loans are looked at when there is no place, some 50 us.
+	// lentLooks is how many loans are checked when there is no room, about 50 us.
 	lentLooks = 512
-	// lentSteps is how many are with each new one, so that those which have ended
-	// are few beside the others.
+	// lentSteps is how many are checked with each new loan, so that ended ones
+	// stay few in proportion.
 	lentSteps = 2
 )
 
-// Lend keeps the place of a connection that nc is now, for user code, until that
-// has been closed. The caller does not call Leave. Of types that cannot be asked,
-// which are all but package net's and crypto/tls's over them, the place is given
-// back at once.
+// Lend keeps counting a connection that user code now has as nc, until nc has
+// been closed. The caller does not call Leave. For types that cannot be checked,
+// which are all but package net's and crypto/tls's over them, the room is
+// released immediately.
 func (g *Gate) Lend(nc net.Conn, peer string) {
 	open := asker(nc)
 	if open == nil {
@@ -45,7 +45,7 @@ func (g *Gate) Lend(nc net.Conn, peer string) {
 	}
 }
 
-// asker is how to ask whether nc is open; nil if that cannot be.
+// asker returns a function that reports whether nc is open; nil if that cannot be determined.
 func asker(nc net.Conn) func() bool {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -66,8 +66,8 @@ func isOpen(c syscall.Conn) bool {
 	return err == nil && raw.Control(func(uintptr) {}) == nil
 }
 
-// collect takes the places of loans back that have ended, of the next so many, and
-// reports whether there was one. mu is held.
+// collect checks the next so many loans, releases the room of those that have
+// ended, and reports whether there was one. mu is held.
 func (g *Gate) collect(looks int) (freed bool) {
 	for range min(looks, len(g.lent)) {
 		if g.hand++; g.hand >= len(g.lent) {

@@ -15,29 +15,30 @@ import (
 )
 
 const (
-	// acceptBatch bounds the connections taken in one turn.
+	// acceptBatch bounds the connections accepted in one turn.
 	acceptBatch = 64
 	// pauseFor is how long connections wait in the kernel's queue before they are
-	// refused, when there is no place or no descriptor. For a place accepting tries
-	// again each BarrenFor: somebody may be idle by then.
+	// refused, if there is no room or no descriptor. For room the listener tries
+	// again every BarrenFor: some connection may be idle by then.
 	pauseFor = int64(100 * time.Millisecond)
 	// refuseBatch bounds the connections answered with 503 after a pause that
 	// did not help, so that a flood costs a bounded share of the loop.
 	refuseBatch = 16
 )
 
-// Accept says what to do with new connections. It is shared by the listeners
+// Accept defines what to do with new connections. It is shared by the listeners
 // of a server; its exported fields are immutable once they run.
 type Accept struct {
 	Gate *Gate
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
 	// an error the caller closes it.
 	Open func(l *Loop, fd int, peer string) error
-	// Seek has connections give way elsewhere than on the loop that calls it,
-	// and does not wait for it. Whoever awaits a place hears of it. Nil: nowhere.
+	// Seek makes connections give way elsewhere than on the loop that calls it,
+	// and does not wait for that. Waiters are notified through the Gate. Nil:
+	// nowhere.
 	Seek func()
-	// Refusal makes what a connection for which there is no place is answered,
-	// Refused is told of it; share says that its address has too many.
+	// Refusal returns the response to a connection for which there is no room,
+	// and Refused is called for it; share means that its address has too many.
 	Refusal func() []byte
 	Refused func(peer string, share bool)
 	// Log reports a condition that an operator must know, in one line.
@@ -45,9 +46,9 @@ type Accept struct {
 
 	logged atomic.Int64 // when Complain last did
 
-	// reserve is a descriptor to give up at EMFILE, -1 when there is none. It
-	// is there before the first listener accepts, and the listeners share it.
-	// files is held while it is given up, so that no other listener takes its
+	// reserve is a descriptor to close at EMFILE, -1 if there is none. It is
+	// opened before the first listener accepts, and the listeners share it.
+	// files is held while it is closed, so that no other listener uses its
 	// number for a connection that stays.
 	files     sync.RWMutex
 	reserve   int
@@ -62,8 +63,8 @@ type Listener struct {
 	handle Handle
 	node   timer.Node
 	paused bool
-	full   int64 // since when; 0 while it is not
-	// awaiting: the gate will send mail when a place is free.
+	full   int64 // since when the gate has been full; 0 while it is not
+	// awaiting: the gate will send a message when there is room.
 	awaiting bool
 }
 
@@ -71,7 +72,7 @@ type Listener struct {
 // accepted.
 type resume struct{}
 
-// Listen starts to accept on fd, which becomes the listener's.
+// Listen starts to accept on fd, which the listener then owns.
 func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	ln := &Listener{Accept: a, loop: l, fd: fd}
 	a.enlist()
@@ -80,13 +81,13 @@ func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 		a.leave()
 		return nil, err
 	}
-	// Connections may have come before the poller watched.
+	// Connections may have arrived before the poller watched.
 	l.Requeue(ln.handle)
 	return ln, nil
 }
 
-// Close takes the connections that have already been made, then closes the
-// socket. Later ones are refused by the kernel.
+// Close accepts the connections that have already been established, then closes
+// the socket. The kernel refuses later ones.
 func (ln *Listener) Close() {
 	if ln.fd < 0 {
 		return
@@ -107,7 +108,7 @@ func (ln *Listener) Ready(poll.Ready) bool {
 	return true
 }
 
-// Mail implements Sock. What is broadcast is not meant for a Listener.
+// Mail implements Sock. Broadcast messages are not meant for a Listener.
 func (ln *Listener) Mail(message any) {
 	if _, ok := message.(resume); ok {
 		ln.awaiting = false
@@ -126,8 +127,8 @@ func (ln *Listener) Expire() {
 func (ln *Listener) resume() {
 	if ln.paused {
 		ln.paused = false
-		// Not in vain: the place that is held meanwhile may be the only one, and
-		// another listener's connection wait for it.
+		// Only if a connection waits: the room reserved meanwhile may be the
+		// last, and another listener's connection may wait for it.
 		if sys.Pending(ln.fd) {
 			ln.Ready(0)
 		}
@@ -137,12 +138,12 @@ func (ln *Listener) resume() {
 	}
 }
 
-// accept takes a batch and reports whether there may be more.
+// accept accepts a batch and reports whether there may be more.
 func (ln *Listener) accept() bool {
 	for range acceptBatch {
 		if !ln.Gate.Enter() {
 			if !sys.Pending(ln.fd) {
-				return false // nobody needs a place; an event follows
+				return false // no connection waits; an event follows
 			}
 			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
 				ln.pause(BarrenFor)
@@ -161,12 +162,15 @@ func (ln *Listener) accept() bool {
 		ln.Gate.Leave("")
 		switch {
 		case sys.TemporaryAccept(e):
-		case sys.Again(e):
+		case sys.Again(e), sys.NoFiles(e) && !sys.Pending(ln.fd):
+			// accept4 takes a descriptor before it looks for a connection. If none
+			// waits, closing an idle connection would make room for no client; the
+			// idle one may be the one just accepted.
 			return false
 		case sys.NoFiles(e) && ln.loop.GiveWay():
 		default:
-			// Out of descriptors or memory, or an error nobody has met: a
-			// rest is right for all of them, a spin for none.
+			// Out of descriptors or memory, or an unknown error: a pause is
+			// right for all of them, spinning for none.
 			ln.Complain(os.NewSyscallError("accept4", e))
 			ln.pause(pauseFor)
 			if sys.NoFiles(e) {
@@ -200,8 +204,8 @@ func (ln *Listener) await() {
 	}
 }
 
-// refuseSome answers clients that wait in the kernel's queue although there is
-// still no place. The reserve descriptor makes that possible at EMFILE too.
+// refuseSome answers clients that wait in the kernel's queue if there is still
+// no room. The reserve descriptor makes that possible at EMFILE too.
 func (ln *Listener) refuseSome() {
 	ln.files.Lock()
 	defer ln.files.Unlock()
@@ -275,8 +279,8 @@ func (a *Accept) Complain(err error) {
 }
 
 // answerAndClose refuses a connection. What the client has sent so far is read
-// first: closing over unread bytes sends a reset, which can overtake the
-// answer.
+// first: closing with unread bytes sends a reset, which can overtake the
+// response.
 func answerAndClose(fd int, answer []byte, scratch *buf.Buf) {
 	sys.Write(fd, answer)
 	sys.CloseWrite(fd)

@@ -12,41 +12,42 @@ import (
 )
 
 const (
-	// eventBatch bounds the events of one turn. Each event may hand a request
+	// eventBatch bounds the events of one turn. Each event may pass a request
 	// to a goroutine, and a few goroutines whose stacks stay in the cache do
 	// the same work for less than many: with 512 busy connections 256 events
 	// cost a sixth more CPU per request than 32 (docs/adr/0010).
 	eventBatch = 32
-	// scratchSize is the loop's own read buffer: large enough that most
-	// uploads fill it seldom, small enough to stay in a core's cache.
+	// scratchSize is the size of the loop's own read buffer: large enough that
+	// most uploads rarely fill it, small enough to stay in a core's cache.
 	scratchSize = 64 << 10
 )
 
-// A Sock is what a loop drives. Its methods are called on the loop's goroutine
-// only.
+// A Sock is a socket that a loop drives. Its methods are called on the loop's
+// goroutine only.
 type Sock interface {
-	// Ready says what the descriptor can do. It may be spurious. It may run user
-	// code under a lease, and reports whether the loop is still the caller's.
+	// Ready is called with what the descriptor can do. The event may be
+	// spurious. Ready may run user code under a lease, and reports whether the
+	// caller still drives the loop.
 	Ready(r poll.Ready) (mine bool)
-	// Expire says that the timer given to Arm has fired.
+	// Expire is called when the timer passed to Arm has fired.
 	Expire()
-	// Mail delivers what Post was given. A Sock that has since been detached
-	// gets none.
+	// Mail delivers a message passed to Post. A Sock that has since been
+	// detached gets none.
 	Mail(message any)
 }
 
-// Handle names a Sock in its loop; zero until Attach.
+// Handle identifies a Sock in its loop; zero until Attach.
 type Handle struct {
 	slot, gen uint32
 }
 
-// Loop is one event loop. Methods are for its own goroutine unless they say
+// Loop is one event loop. Methods are for its own goroutine unless stated
 // otherwise.
 type Loop struct {
 	poller  poll.Poller
 	wheel   *timer.Wheel
 	now     int64
-	events  []poll.Event // of which next up to got are not dealt with yet
+	events  []poll.Event // of which next up to got are not handled yet
 	next    int
 	got     int
 	scratch *buf.Buf
@@ -54,33 +55,33 @@ type Loop struct {
 	free    []uint32
 	// attached counts Socks; a retiring loop ends when it falls to zero.
 	attached int
-	// requeued are Socks that asked to be called again, from head on.
+	// requeued are Socks that requested to be called again, from head on.
 	requeued []Handle
 	head     int
 	retiring bool
 	pool     pool
-	// hand is the slot where spare has stopped. Until barren none is looked for.
+	// hand is the slot where spare has stopped. Until barren there is no search.
 	hand   int
 	barren int64
-	// dispatched is how many tasks this turn gave to the pool.
+	// dispatched is how many tasks this turn has passed to the pool.
 	dispatched int
 
-	holder  Holder        // of the present lease, or the last one
+	holder  Holder        // of the current lease, or the last one
 	taking  sync.Mutex    // held while a lease is taken away
 	mark    atomic.Uint64 // see driver.go
 	seen    atomic.Uint64 // the lease that the watch has seen last
-	seenAt  int64         // when; the watch's until it sets seen, then that lease's driver's
+	seenAt  int64         // when; used by the watch until it sets seen, then by that lease's driver
 	watched atomic.Bool   // the watch is awake, or has been called
 	alarm   chan struct{} // wakes it; capacity 1
 	dead    chan struct{} // closed at the end
-	ended   chan error    // what ended the loop, for Run
+	ended   chan error    // why the loop ended, for Run
 
 	asleep    atomic.Bool // the loop waits, or is about to; see post
 	delivered []mail      // the mail being delivered; its array is swapped with mail
 
 	mu   sync.Mutex
 	mail []mail
-	deaf bool // no mail is taken any more
+	deaf bool // no mail is accepted any more
 }
 
 type slot struct {
@@ -95,7 +96,7 @@ type mail struct {
 	fn      func()
 }
 
-// New makes a loop with its poller. Run must be called for it to live and
+// New makes a loop with its poller. Run must be called to drive it and to
 // release what it holds.
 func New() (*Loop, error) {
 	p, err := poll.New()
@@ -106,7 +107,7 @@ func New() (*Loop, error) {
 		poller: p,
 		now:    sys.Nanotime(),
 		events: make([]poll.Event, eventBatch),
-		slots:  make([]slot, 1, 64), // slot 0 stays empty: Handle{} is nowhere
+		slots:  make([]slot, 1, 64), // slot 0 stays empty: Handle{} refers to nothing
 		alarm:  make(chan struct{}, 1),
 		dead:   make(chan struct{}),
 		ended:  make(chan error, 1),
@@ -115,18 +116,18 @@ func New() (*Loop, error) {
 	return l, nil
 }
 
-// Now is the clock of this turn, in sys.Nanotime's nanoseconds.
+// Now returns the time of this turn, in sys.Nanotime's nanoseconds.
 func (l *Loop) Now() int64 { return l.now }
 
-// Scratch is the driver's read buffer. Its bytes are the caller's until its
-// goroutine returns from Ready, also when the loop has been lost meanwhile.
+// Scratch returns the driver's read buffer. The caller may use it until its
+// goroutine returns from Ready, even if it has lost the loop meanwhile.
 func (l *Loop) Scratch() *buf.Buf { return l.scratch }
 
-// Poller gives the operations on descriptors.
+// Poller returns the operations on descriptors.
 func (l *Loop) Poller() poll.Poller { return l.poller }
 
-// Attach registers s and has fd watched. node is s's timer; the loop sets its
-// Key. On error nothing is kept and fd is still the caller's.
+// Attach registers s and watches fd. node is s's timer; the loop sets its Key.
+// On error nothing is kept and the caller still owns fd.
 func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 	var i uint32
 	if n := len(l.free); n > 0 {
@@ -149,7 +150,7 @@ func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 	return h, nil
 }
 
-// Detach forgets a Sock: its events, mail and timer. The descriptor stays open.
+// Detach drops a Sock, with its events, mail and timer. The descriptor stays open.
 func (l *Loop) Detach(h Handle) {
 	if sl := l.at(h); sl != nil {
 		l.wheel.Stop(sl.node)
@@ -160,15 +161,15 @@ func (l *Loop) Detach(h Handle) {
 	}
 }
 
-// Arm makes s's timer fire at the given time of sys.Nanotime, replacing what
-// was armed.
+// Arm makes s's timer fire at the given time of sys.Nanotime, replacing an
+// earlier time.
 func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
 
 // Stop disarms a timer.
 func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
 
-// Requeue calls the Sock's Ready with nothing set in the next turn, for one that
-// stopped halfway so that others get their share.
+// Requeue makes the next turn call the Sock's Ready with nothing set, for one
+// that stopped halfway so that others get their share.
 func (l *Loop) Requeue(h Handle) { l.requeued = append(l.requeued, h) }
 
 // Go runs t on a pooled goroutine.
@@ -178,13 +179,13 @@ func (l *Loop) Go(t Task) {
 	l.armTrim()
 }
 
-// GoBeside is Go for other goroutines than the loop's.
+// GoBeside is Go for goroutines other than the loop's.
 func (l *Loop) GoBeside(t Task) {
 	l.pool.run(t)
 	l.Do(l.armTrim)
 }
 
-// armTrim sees to it that idle goroutines of the pool are looked at.
+// armTrim schedules the check for idle goroutines of the pool.
 func (l *Loop) armTrim() {
 	if !l.pool.node.Armed() {
 		l.wheel.Arm(&l.pool.node, l.now+trimEvery)
@@ -195,8 +196,8 @@ func (l *Loop) armTrim() {
 // false when the loop has ended. Safe for concurrent use.
 func (l *Loop) Post(h Handle, message any) bool { return l.post(mail{to: h, message: message}) }
 
-// Do runs fn on the loop's goroutine. Any goroutine may call it. It reports
-// false, without running fn ever, when the loop has ended.
+// Do runs fn on the loop's goroutine. Safe for concurrent use. It reports
+// false, without ever running fn, if the loop has ended.
 func (l *Loop) Do(fn func()) bool { return l.post(mail{fn: fn}) }
 
 func (l *Loop) post(m mail) bool {
@@ -207,8 +208,8 @@ func (l *Loop) post(m mail) bool {
 	}
 	l.mail = append(l.mail, m)
 	l.mu.Unlock()
-	// The loop sets asleep before it looks at the mail a last time; so either
-	// it sees this mail or this sees it asleep.
+	// The loop sets asleep before it checks the mailbox a last time; so either
+	// it sees this mail or this call sees it asleep.
 	if l.asleep.CompareAndSwap(true, false) {
 		l.poller.Wake()
 	}
@@ -224,11 +225,11 @@ func (l *Loop) Broadcast(message any) {
 	}
 }
 
-// Retire ends the loop once it drives no Sock any more.
+// Retire ends the loop when it has no Sock left.
 func (l *Loop) Retire() { l.retiring = true }
 
-// Run drives the loop until it has retired, then releases all it holds. It
-// returns early only if the poller itself fails.
+// Run drives the loop until it has retired, then releases everything it holds.
+// It returns early only if the poller itself fails.
 func (l *Loop) Run() error {
 	// Not on this goroutine: a driver may lose the loop, and end.
 	go l.driveFirst()
@@ -236,8 +237,8 @@ func (l *Loop) Run() error {
 	return <-l.ended
 }
 
-// turn deals with events, mail, requeued Socks and timers, and reports whether
-// the loop is still the caller's. If not, the next driver's turn goes on where
+// turn handles events, mail, requeued Socks and timers, and reports whether the
+// caller still drives the loop. If not, the next driver's turn continues where
 // this one stopped.
 func (l *Loop) turn() bool {
 	for l.next < l.got {
@@ -249,7 +250,7 @@ func (l *Loop) turn() bool {
 		}
 	}
 	l.deliver()
-	// Those that are requeued while this runs wait for the next turn.
+	// Socks that are requeued meanwhile wait for the next turn.
 	for n := len(l.requeued) - l.head; n > 0; n-- {
 		h := l.requeued[l.head]
 		if l.head++; l.head == len(l.requeued) {
@@ -266,8 +267,8 @@ func (l *Loop) turn() bool {
 // wait fetches events.
 func (l *Loop) wait() error {
 	if l.dispatched > 0 {
-		// Those who were given work run first; by the time they have, there
-		// is more to fetch in one call.
+		// Let goroutines with new work run first; when they have, there is more
+		// to fetch in one call.
 		l.dispatched = 0
 		runtime.Gosched()
 	}
@@ -326,7 +327,7 @@ func (l *Loop) fire(n *timer.Node) {
 	}
 }
 
-// finish closes the mailbox if it is empty; mail that came in is delivered in
+// finish closes the mailbox if it is empty; otherwise the mail is delivered in
 // another turn, since it may attach a Sock.
 func (l *Loop) finish() bool {
 	l.mu.Lock()

@@ -13,10 +13,9 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/timer"
 )
-
-const patience = 30 * time.Second
 
 // sock is a Sock made of functions.
 type sock struct {
@@ -92,16 +91,6 @@ func (l *Loop) attach(t *testing.T, s *sock, fd int) {
 	}
 }
 
-func await[T any](t *testing.T, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(patience):
-		t.Fatalf("waited too long for %s", what)
-	}
-	return v
-}
-
 // Two Socks are ready in one batch. The first to hear of it detaches the
 // other and a third takes its slot and its descriptor's number: the event of
 // the one that is gone must not reach it.
@@ -151,7 +140,7 @@ func TestStaleEvent(t *testing.T) {
 	}
 	// Mail and timers of the one that is gone are gone too.
 	third.mail = func(any) { t.Error("mail for another arrived") }
-	third.expire = func() { t.Error("somebody else's timer fired") }
+	third.expire = func() { t.Error("another Sock's timer fired") }
 	gone := &a
 	if l.at(a.handle) != nil {
 		gone = &b
@@ -211,10 +200,10 @@ func TestMailbox(t *testing.T) {
 			}
 		})
 	}
-	await(t, all, "all mail")
+	servertest.Await(t, all, "all mail")
 	sending.Wait()
 	l.Do(l.Retire)
-	if err := await(t, done, "the loop's end"); err != nil {
+	if err := servertest.Await(t, done, "the loop's end"); err != nil {
 		t.Error(err)
 	}
 	if want := int64(senders * ((each + 6) / 7)); did.Load() != want {
@@ -316,12 +305,12 @@ func TestTimers(t *testing.T) {
 		})
 	}
 	for range 27 {
-		if f := await(t, fired, "a timer"); f.at < f.when {
+		if f := servertest.Await(t, fired, "a timer"); f.at < f.when {
 			t.Errorf("fired %v early", time.Duration(f.when-f.at))
 		}
 	}
 	l.Do(l.Retire)
-	if err := await(t, done, "the loop's end"); err != nil {
+	if err := servertest.Await(t, done, "the loop's end"); err != nil {
 		t.Error(err)
 	}
 	for _, fd := range fds {
@@ -353,13 +342,13 @@ func TestRetire(t *testing.T) {
 		var h Handle
 		asked := make(chan bool)
 		l.Do(func() { h = later.handle; close(asked) })
-		await(t, asked, "the loop")
+		servertest.Await(t, asked, "the loop")
 		if h != (Handle{}) {
 			l.Post(h, 0)
 			break
 		}
 	}
-	if err := await(t, done, "the loop's end"); err != nil {
+	if err := servertest.Await(t, done, "the loop's end"); err != nil {
 		t.Error(err)
 	}
 	for _, fd := range []int{fd, peer, late, latePeer} {

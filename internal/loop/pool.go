@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// trimEvery is how often idle workers are looked at, idleRounds for how
-	// many looks one may wait for work before it ends: longer than a pause in
-	// a burst. A new goroutine costs little beside that, and who counts
-	// goroutines (tests do) finds a peak's gone as soon as with net/http.
+	// trimEvery is how often idle workers are checked, idleRounds for how many
+	// checks one may wait for work before it ends: longer than a pause in a
+	// burst. A new goroutine costs little in comparison, and code that counts
+	// goroutines (tests do) finds those of a peak gone as soon as with
+	// net/http.
 	trimEvery  = int64(150 * time.Millisecond)
 	idleRounds = 1
 )
@@ -20,12 +21,12 @@ const (
 // A Task is work that may block.
 type Task interface{ Run() }
 
-// pool keeps goroutines that wait for tasks. The one that waited least is
-// taken first: its stack is warm, and the others grow old and end. Any
-// goroutine may call run.
+// pool keeps goroutines that wait for tasks. The one that has waited least is
+// used first: its stack is in the cache, and the others age and end. run is
+// safe for concurrent use.
 type pool struct {
 	node timer.Node // the loop's; fires trim
-	// atWork counts the tasks that were given to run and have not ended.
+	// atWork counts the tasks that were passed to run and have not ended.
 	atWork atomic.Int32
 
 	mu      sync.Mutex
@@ -93,8 +94,8 @@ func (p *pool) wait(w *worker) bool {
 	return true
 }
 
-// trim ends workers that have been idle for long and reports whether any
-// worker is left to look at again.
+// trim ends workers that have been idle for long and reports whether any worker
+// is left to check again.
 func (p *pool) trim() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +120,8 @@ func (p *pool) stop() {
 	p.idle = nil
 }
 
-// borrow takes n workers out of the count: they drive the loop, for as long as
-// that lasts, and are not to be waited for.
+// borrow removes n workers from the count: they drive the loop, while that
+// lasts, and must not be waited for.
 func (p *pool) borrow(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 type taskFunc func()
@@ -17,15 +18,6 @@ func (p *pool) counts() (workers, idle int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.workers, len(p.idle)
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long until %s", what)
-		}
-	}
 }
 
 // burst runs n tasks at the same time and waits until their workers are idle.
@@ -39,7 +31,7 @@ func (p *pool) burst(t *testing.T, n int) {
 			all.Wait()
 		}))
 	}
-	eventually(t, "the workers are idle", func() bool {
+	servertest.Eventually(t, "the workers are idle", func() bool {
 		workers, idle := p.counts()
 		return workers == idle
 	})
@@ -56,7 +48,7 @@ func TestPoolReusesWorkers(t *testing.T) {
 		t.Errorf("%d workers, %d idle, want 10", workers, idle)
 	}
 	p.stop()
-	eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
+	servertest.Eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
 }
 
 // Workers that are not needed end; those that are used stay.
@@ -68,7 +60,7 @@ func TestPoolTrim(t *testing.T) {
 		p.burst(t, 3)
 		p.trim()
 	}
-	eventually(t, "the unused workers have ended", func() bool { n, _ := p.counts(); return n == 3 })
+	servertest.Eventually(t, "the unused workers have ended", func() bool { n, _ := p.counts(); return n == 3 })
 	for p.trim() {
 		runtime.Gosched()
 	}
@@ -78,7 +70,7 @@ func TestPoolTrim(t *testing.T) {
 	// And it works on.
 	p.burst(t, 2)
 	p.stop()
-	eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
+	servertest.Eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
 }
 
 func TestPoolGoexit(t *testing.T) {
@@ -88,10 +80,10 @@ func TestPoolGoexit(t *testing.T) {
 	for range 5 {
 		p.run(taskFunc(runtime.Goexit))
 	}
-	eventually(t, "their workers are gone", func() bool { n, idle := p.counts(); return n == 0 && idle == 0 })
+	servertest.Eventually(t, "their workers are gone", func() bool { n, idle := p.counts(); return n == 0 && idle == 0 })
 	p.burst(t, 3)
 	p.stop()
-	eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
+	servertest.Eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
 }
 
 // A task that ends after the pool has stopped takes its worker with it.
@@ -104,7 +96,7 @@ func TestPoolStopWhileBusy(t *testing.T) {
 	}
 	p.stop()
 	close(leave)
-	eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
+	servertest.Eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
 }
 
 func TestPoolRace(t *testing.T) {
@@ -141,5 +133,5 @@ func TestPoolRace(t *testing.T) {
 	close(stop)
 	trimming.Wait()
 	p.stop()
-	eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
+	servertest.Eventually(t, "the workers have ended", func() bool { n, _ := p.counts(); return n == 0 })
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A Semaphore bounds how many handlers of a server run at the same time. Those
-// beyond wait in the order in which they came, up to a number. Safe for
-// concurrent use.
+// A Semaphore bounds how many handlers of a server run at the same time.
+// Further ones wait in order of arrival, up to a limit. Safe for concurrent
+// use.
 type Semaphore struct {
 	max, queue int
 
@@ -28,15 +28,15 @@ type Waiter interface {
 type Admission uint8
 
 const (
-	Admitted Admission = iota // the caller has a slot and owes a Release
+	Admitted Admission = iota // the caller has a slot and must call Release
 	Queued                    // Acquired will be called
-	Refused                   // too many wait already
+	Refused                   // too many are waiting
 )
 
 // NewSemaphore makes a Semaphore of max slots, and room for queue waiters.
 func NewSemaphore(max, queue int) *Semaphore { return &Semaphore{max: max, queue: queue} }
 
-// Acquire asks for a slot.
+// Acquire requests a slot.
 func (s *Semaphore) Acquire(w Waiter) Admission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Semaphore) Acquire(w Waiter) Admission {
 	return Refused
 }
 
-// Rejoin takes a slot for a caller that has had one, and waits for it before all
-// others: what it is for has begun. It may block.
+// Rejoin acquires a slot for a caller that has had one, before all other
+// waiters, since its handler is already running. It may block.
 func (s *Semaphore) Rejoin() {
 	s.mu.Lock()
 	if s.running < s.max {
@@ -71,7 +71,7 @@ type turn chan struct{}
 
 func (t turn) Acquired() { t <- struct{}{} }
 
-// Release gives a slot back, or to the one that has waited longest.
+// Release releases a slot, or passes it to the waiter that has waited longest.
 func (s *Semaphore) Release() {
 	s.mu.Lock()
 	if s.head == len(s.waiting) {
@@ -90,8 +90,9 @@ func (s *Semaphore) Release() {
 	w.Acquired()
 }
 
-// Withdraw takes a waiter out of the queue. It reports false if the waiter has
-// been given a slot: then it owes a Release, and Acquired is called or has been.
+// Withdraw removes a waiter from the queue. It reports false if the waiter has
+// been given a slot: then the waiter must call Release, and Acquired is or has
+// been called.
 func (s *Semaphore) Withdraw(w Waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,4 +102,11 @@ func (s *Semaphore) Withdraw(w Waiter) bool {
 	}
 	s.waiting = slices.Delete(s.waiting, s.head+i, s.head+i+1)
 	return true
+}
+
+// Waiting is how many wait for a slot.
+func (s *Semaphore) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) - s.head
 }

@@ -17,13 +17,6 @@ type waiter struct {
 
 func (w *waiter) Acquired() { w.acquired(w.id) }
 
-// waits is how many wait.
-func (s *Semaphore) waits() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.waiting) - s.head
-}
-
 func TestSemaphore(t *testing.T) {
 	t.Parallel()
 	s := NewSemaphore(2, 3)
@@ -32,7 +25,7 @@ func TestSemaphore(t *testing.T) {
 	acquire := func(id int, want Admission) {
 		t.Helper()
 		// Acquired is called with no lock held: this would deadlock otherwise.
-		w := &waiter{id, func(id int) { s.waits(); acquired = append(acquired, id) }}
+		w := &waiter{id, func(id int) { s.Waiting(); acquired = append(acquired, id) }}
 		waiters[id] = w
 		if got := s.Acquire(w); got != want {
 			t.Errorf("Acquire(%d) = %d, want %d", id, got, want)
@@ -62,7 +55,7 @@ func TestSemaphore(t *testing.T) {
 	withdraw(9, true) // the last
 	s.Release()       // 4
 	s.Release()       // 7
-	if n := s.waits(); n != 0 {
+	if n := s.Waiting(); n != 0 {
 		t.Errorf("%d wait", n)
 	}
 	if want := []int{3, 4, 7}; !slices.Equal(acquired, want) {
@@ -145,8 +138,8 @@ func TestSemaphoreModel(t *testing.T) {
 					t.Fatalf("%v, step %d: acquired by %d, want %d", size, i, last, want)
 				}
 			}
-			if s.waits() != len(queue) || s.running != running {
-				t.Fatalf("%v, step %d: %d wait, %d run, want %d and %d", size, i, s.waits(), s.running, len(queue), running)
+			if s.Waiting() != len(queue) || s.running != running {
+				t.Fatalf("%v, step %d: %d wait, %d run, want %d and %d", size, i, s.Waiting(), s.running, len(queue), running)
 			}
 			if most := 4*size.queue + 256; cap(s.waiting) > most {
 				t.Fatalf("%v, step %d: room for %d is kept", size, i, cap(s.waiting))
@@ -206,8 +199,8 @@ func TestSemaphoreRace(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s.running != 0 || s.waits() != 0 {
-		t.Errorf("%d run, %d wait", s.running, s.waits())
+	if s.running != 0 || s.Waiting() != 0 {
+		t.Errorf("%d run, %d wait", s.running, s.Waiting())
 	}
 	if queued.Load()+refused.Load() == 0 {
 		t.Error("all were admitted at once: nothing was tested")

@@ -9,7 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/poll"
 )
 
-// spareSock is a Spare that counts how often it is looked at.
+// spareSock is a Spare that counts how often it is examined.
 type spareSock struct {
 	sock
 	l       *Loop
@@ -37,7 +37,7 @@ func (s *spareSock) GiveWay() bool {
 	return true
 }
 
-// sparing is a loop with Spares whose descriptors nobody watches.
+// sparing is a loop with Spares whose descriptors are not watched.
 type sparing struct {
 	*Loop
 	looked int
@@ -65,7 +65,7 @@ func (p *sparing) add(t *testing.T, since int64, busy bool) *spareSock {
 	return s
 }
 
-// Of as many as are looked at, the longest idle goes first.
+// Of those that are examined, the longest idle gives way first.
 func TestLongestIdleGivesWay(t *testing.T) {
 	t.Parallel()
 	p := newSparing(t)
@@ -75,7 +75,7 @@ func TestLongestIdleGivesWay(t *testing.T) {
 	last := int64(-31)
 	for range sample/3*2 - 1 {
 		if !p.GiveWay() {
-			t.Fatalf("nobody gave way after %d", len(p.gone))
+			t.Fatalf("none gave way after %d", len(p.gone))
 		}
 		since := p.gone[len(p.gone)-1]
 		if since <= last || (since+30)%3 == 0 {
@@ -85,8 +85,8 @@ func TestLongestIdleGivesWay(t *testing.T) {
 	}
 }
 
-// What is looked at is bounded, whoever there is; those whom it does not reach at
-// once are found in the end, and those whose request has come stay.
+// A search is bounded, whatever it finds; Socks that it does not reach at once
+// are found in the end, and those whose request has arrived stay.
 func TestLooksAreBounded(t *testing.T) {
 	t.Parallel()
 	p := newSparing(t)
@@ -99,7 +99,7 @@ func TestLooksAreBounded(t *testing.T) {
 		p.looked = 0
 		ok := p.GiveWay()
 		if p.looked > spareTries*maxLooks {
-			t.Fatalf("%d were looked at", p.looked)
+			t.Fatalf("%d were examined", p.looked)
 		}
 		if ok {
 			break
@@ -122,7 +122,7 @@ func TestLooksAreBounded(t *testing.T) {
 	for range 100 {
 		p.looked = 0
 		if !p.GiveWay() || p.looked > sample {
-			t.Fatalf("%d were looked at", p.looked)
+			t.Fatalf("%d were examined", p.looked)
 		}
 	}
 	p = newSparing(t)

@@ -7,38 +7,40 @@ import (
 )
 
 // A brake makes all proofs harder while loops keep losing their drivers, whatever
-// the requests were called: proofs can be hoarded, and each is good for one
+// the requests' targets: a client can collect proofs, and each allows one
 // overstay, which holds a loop for 1 to 2 ms.
 //
-// Overstays are a debt that time pays; a run that holds a loop for a part of that
-// time counts for that part. Each that exceeds freeOverstays is two levels, and each
-// level counts as a strike of every record, so each step leaves those on the loop
-// that have had four times as many quick runs. An attacker who has hoarded n proofs
-// of c quick runs each so gets about freeOverstays + log4(c/proveAfter) overstays of
-// them, and not n; one who goes on gets one for each payOff.
+// Overstays are a debt that time pays off; a run that holds a loop for less than
+// Overstay counts as that fraction of one. Each overstay beyond freeOverstays adds
+// perOverstay levels, up to maxLevel, and each level counts as a strike of every
+// record. A strike doubles the quick runs that a proof takes, so after each further
+// overstay only records with four times as many stay on the loop. An attacker with n
+// proofs of c quick runs each thus gets about freeOverstays + log4(c/proveAfter)
+// overstays from them, and not n; one that continues gets one per payOff.
 const (
-	// freeOverstays are those that have no consequence for others: routes that
-	// change, collections of garbage, processors that are taken away.
+	// freeOverstays is how many have no consequence for other records: routes
+	// that become slow, garbage collections, preempted processors.
 	freeOverstays = 3
-	// payOff is the time that pays for one.
+	// payOff is the time that pays off one.
 	payOff = 250 * time.Millisecond
-	// perOverstay is how many levels one overstay more is, maxLevel the most there
-	// are, and mostOverstays the debt that makes them: what is beyond is forgiven, so
-	// the brake ends soon after the last overstay.
+	// perOverstay is how many levels a further overstay adds, maxLevel the maximum,
+	// and mostOverstays the debt that reaches it: debt beyond that is dropped, so the
+	// brake ends soon after the last overstay.
 	perOverstay   = 2
 	maxLevel      = 10
 	mostOverstays = freeOverstays + maxLevel/perOverstay
-	// together is how long overstays count as one: what stops the machine stops
-	// many loops at once, and no request waits longer for that.
+	// together is the time within which overstays count as one: a pause of the
+	// whole machine stops many loops at once, and delays each request only
+	// once.
 	together = Overstay / 2
 )
 
 type brake struct {
 	clock func() int64 // in nanoseconds; immutable
-	// epoch counts what makes an answer of Quick wrong: while it stands still, what
-	// was quick is.
+	// epoch counts the events that can invalidate a result of Quick: while it does
+	// not change, what was quick still is.
 	epoch atomic.Uint32
-	// clear is when the debt is paid; 0 when it was found to be.
+	// clear is when the debt is paid off; 0 once that was found.
 	clear atomic.Int64
 
 	mu   sync.Mutex
@@ -51,7 +53,7 @@ func newBrake() *brake {
 	return &brake{clock: func() int64 { return int64(time.Since(start)) + 1 }, last: -int64(together)}
 }
 
-// held adds a run to the debt that has held a loop for so long, and reports whether
+// held adds a run that has held a loop for d to the debt, and reports whether
 // proofs are harder now.
 func (b *brake) held(d time.Duration) bool {
 	b.mu.Lock()
@@ -70,7 +72,7 @@ func (b *brake) held(d time.Duration) bool {
 	return true
 }
 
-// level is by how many strikes proofs are harder now.
+// level returns by how many strikes proofs are harder now.
 func (b *brake) level() uint32 {
 	until := b.clear.Load()
 	if until == 0 {

@@ -255,8 +255,8 @@ func TestStrikesStay(t *testing.T) {
 	}
 }
 
-// Who goes on proving new paths and being slow has few overstays, and what many ask
-// for stays on the loop as a rule.
+// A client that keeps proving new paths and being slow has few overstays, and what
+// many request for stays on the loop as a rule.
 func TestBrakeSustained(t *testing.T) {
 	const lasts, each = 15 * time.Second, 50 * time.Microsecond // 20,000 requests a second
 	for _, prefix := range []string{"/q/", "/"} {

@@ -1,12 +1,12 @@
 package place
 
-// Method is one of those that are usual (RFC 9110 section 9, and PATCH); 0 is
+// Method is the number of a common method (RFC 9110 section 9, and PATCH); 0 is
 // any other.
 type Method uint8
 
 var methodNames = [...]string{"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
 
-// MethodOf finds a method's number.
+// MethodOf returns a method's number.
 func MethodOf(name string) Method {
 	for i, m := range methodNames {
 		if m == name {

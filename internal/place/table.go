@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// Quick is the longest run that counts as quick: a loop that serves one
-	// such after another is late for the others by little.
+	// Quick is the longest run that counts as quick: a series of such runs on a
+	// loop delays other requests only slightly.
 	Quick = 100 * time.Microsecond
 
-	// Overstay is the shortest time for which a run holds a loop that is a strike;
-	// shorter ones are slow runs.
+	// Overstay is the shortest time holding a loop that counts as a strike;
+	// shorter runs are slow runs.
 	Overstay = time.Millisecond
 
 	// proveAfter is how many quick runs prove a prefix that has no strikes. Each
 	// strike doubles it.
 	proveAfter = 32
-	// maxStrikes bounds how much harder it becomes. The brake does what remains.
+	// maxStrikes bounds how much harder it becomes. The brake does the rest.
 	maxStrikes = 6
-	// slowCosts is how many quick runs a slow one takes back, or that part of a long
-	// history: what is slow once in a hundred runs can be proven, and what has become
-	// slow for good is found soon.
+	// slowCosts is how many quick runs a slow one cancels, or the fraction of a long
+	// history: a route that is slow once in a hundred runs can be proven, and one
+	// that has become slow for good is detected soon.
 	slowCosts = 32
 	// levels is how many path segments the longest prefix has.
 	levels = 3
-	// maxPrefix bounds the bytes of a path that are looked at.
+	// maxPrefix bounds the bytes of a path that are used.
 	maxPrefix = 128
 
 	sets = 1 << 9
 	ways = 8
-	// evictEvery is how many times a new prefix finds its set full of proven
-	// ones for one that it displaces.
+	// evictEvery: one in so many new prefixes that find their set full of
+	// proven ones displaces one of them.
 	evictEvery = 64
 )
 
 // A record is one word, so that it is read and written whole:
 //
-//	63..32  tag: what of the hash the set does not tell; 0 for a free place
+//	63..32  tag: the part of the hash that does not select the set; 0 for a free slot
 //	31..24  strikes
-//	23..0   quick runs, as far as they were timed, less what slow ones cost
+//	23..0   quick runs that were timed, less what slow ones cost
 type record uint64
 
 const (
@@ -58,17 +58,17 @@ func (r record) tag() uint32     { return uint32(r >> 32) }
 func (r record) strikes() uint32 { return uint32(r) >> countBits }
 func (r record) count() uint32   { return uint32(r) & maxCount }
 
-// proven reports whether r is, with so many strikes more.
+// proven reports whether r is, with more additional strikes.
 func (r record) proven(more uint32) bool {
 	return r.count() >= proveAfter<<min(r.strikes()+more, countBits-6)
 }
 
-// weight is how often an unproven record must be worn to fall. Strikes count, or
-// random paths would soon wash them away.
+// weight is how often an unproven record must be worn down before it is
+// replaced. Strikes count, otherwise random paths would soon displace them.
 func (r record) weight() uint32 { return 2*r.strikes() + r.count() }
 
-// Table has the records of a server. All methods may be called concurrently.
-// Updates that meet may lose one another: that costs a run.
+// Table has the records of a server. Safe for concurrent use. Concurrent
+// updates may be lost: that costs a run.
 type Table struct {
 	seed   maphash.Seed
 	whole  bool // targets are the patterns of routes
@@ -82,21 +82,20 @@ func New() *Table {
 	return &Table{seed: maphash.MakeSeed(), brake: newBrake(), random: rand.Uint32}
 }
 
-// NewRoutes makes an empty table, beside t in a server, for the routes of a router
-// that says which one a request takes: each is known by its pattern, which has one
-// record.
+// NewRoutes makes an empty table, beside t in a server, for a router that reports
+// which of its routes matched: each route's pattern has one record.
 func (t *Table) NewRoutes() *Table {
 	return &Table{seed: maphash.MakeSeed(), brake: t.brake, random: t.random, whole: true}
 }
 
-// Memo remembers the last answer of Quick, for requests that come again and
-// again on one connection. It has one user at a time.
+// Memo caches the last result of Quick, for repeated requests on one
+// connection. Not safe for concurrent use.
 type Memo struct {
 	key uint64 // of the request and the brake's epoch; 0 for none
 }
 
 // Quick reports whether a request is likely to be answered quickly. target may
-// have a query, which is not looked at.
+// have a query, which is ignored.
 func (t *Table) Quick(method, target string, m *Memo) bool {
 	key := t.memoKey(method, target)
 	if m.key == key {
@@ -124,7 +123,7 @@ func (t *Table) lookup(method, target string) bool {
 	return false
 }
 
-// Ran notes a run that was timed on a pooled goroutine, or as a sample.
+// Ran records a run that was timed on a pooled goroutine, or as a sample.
 func (t *Table) Ran(method, target string, took time.Duration) {
 	p := prefixes{rest: target, whole: t.whole}
 	inherited := uint32(0)
@@ -139,7 +138,7 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 	}
 }
 
-// Overstayed notes a run that has held a loop for so long, which is more than Quick.
+// Overstayed records a run that has held a loop for held, which is more than Quick.
 func (t *Table) Overstayed(method, target string, held time.Duration) {
 	t.brake.held(held)
 	p := prefixes{rest: target, whole: t.whole}
@@ -155,8 +154,8 @@ func strikesFor(held time.Duration) uint32 {
 	return 1
 }
 
-// Late notes a run of what needs no proof and has held a loop for so long. It
-// reports whether Struck is to be asked from now on.
+// Late records that a handler that needs no proof has held a loop for held. It
+// reports whether Struck must be called from now on.
 func (t *Table) Late(method, target string, held time.Duration) bool {
 	if held <= Quick {
 		return false
@@ -176,8 +175,8 @@ func (t *Table) Late(method, target string, held time.Duration) bool {
 	return true
 }
 
-// Struck reports whether what needs no proof as a rule needs one now, since it has
-// been late, or many others have, and has none.
+// Struck reports whether a handler that normally needs no proof needs one now,
+// because it or many others have been late, and has none.
 func (t *Table) Struck(method, target string) bool {
 	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}
@@ -192,9 +191,9 @@ func (t *Table) Struck(method, target string) bool {
 	return struck
 }
 
-// quick counts a quick run, which is the last that was missing for a strike to be
-// forgiven when there were as many since the proof as the proof took. It returns the
-// record's strikes; a new one begins with those that it inherits.
+// quick counts a quick run. A strike is removed when there have been as many since
+// the proof as the proof took. It returns the record's strikes; a new one starts
+// with inherited.
 func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 	r, at := t.find(h)
 	if at == nil {
@@ -215,7 +214,7 @@ func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 func (t *Table) slow(h uint64, strike uint32) {
 	r, at := t.find(h)
 	if at == nil {
-		return // as unproven as it can be
+		return // it cannot be less proven
 	}
 	count := uint32(0)
 	if strike == 0 {
@@ -239,7 +238,7 @@ func (t *Table) hash(method, prefix string) uint64 {
 
 func split(h uint64) (set int, tag uint32) { return int(h % sets), uint32(h>>32) | 1 }
 
-// find returns the record of h and where it is; nil when there is none.
+// find returns the record of h and its address; nil if there is none.
 func (t *Table) find(h uint64) (record, *atomic.Uint64) {
 	set, tag := split(h)
 	for i := range t.sets[set] {
@@ -251,7 +250,7 @@ func (t *Table) find(h uint64) (record, *atomic.Uint64) {
 	return 0, nil
 }
 
-// insert begins a record, if a place can be had.
+// insert adds a record, if a slot is available.
 func (t *Table) insert(h uint64, strikes uint32) {
 	set, tag := split(h)
 	begun := uint64(newRecord(tag, strikes, 1))
@@ -271,9 +270,9 @@ func (t *Table) insert(h uint64, strikes uint32) {
 	}
 	switch {
 	case victim == nil:
-		// A set that is full of what is proven must not stay so for ever: it may
-		// have been filled on purpose. Seldom, so that random paths cost what is
-		// proven little.
+		// A set full of proven records must not stay so forever: it may have
+		// been filled on purpose. Rarely, so that random paths cost proven
+		// records little.
 		if n := t.random(); n%evictEvery == 0 {
 			t.sets[set][n/evictEvery%ways].Store(begun)
 			t.brake.epoch.Add(1)
@@ -287,7 +286,7 @@ func (t *Table) insert(h uint64, strikes uint32) {
 	}
 }
 
-// prefixes goes through a target's prefixes, the shortest first.
+// prefixes iterates over a target's prefixes, the shortest first.
 type prefixes struct {
 	whole  bool   // there is only one: all of it
 	rest   string // the whole target at first
@@ -311,7 +310,7 @@ func (p *prefixes) next() bool {
 		return false
 	}
 	p.n++
-	start := min(len(p.prefix)+1, len(p.rest)) // behind the slash
+	start := min(len(p.prefix)+1, len(p.rest)) // after the slash
 	if i := strings.IndexByte(p.rest[start:], '/'); i >= 0 {
 		p.prefix = p.rest[:start+i]
 	} else {

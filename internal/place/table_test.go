@@ -366,7 +366,7 @@ func TestLateWithoutPlace(t *testing.T) {
 	if tab.Struck("GET", "/late") || tab.brake.epoch.Load() != 0 {
 		t.Error("a strike without a place counts")
 	}
-	// Once in a while one is given up: else the set could be held for ever.
+	// Once in a while one is replaced: otherwise the set could be held forever.
 	tab.random = func() uint32 { return evictEvery * 5 }
 	tab.Late("GET", "/late", overstay)
 	for i := range before {

@@ -7,28 +7,29 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// epoll meets the contract with epoll(7): every descriptor is added once, edge
+// epoll implements Poller with epoll(7): every descriptor is added once, edge
 // triggered, for both directions, so that no request costs an epoll_ctl.
 //
 // It waits in one of three ways (docs/adr/0003). Parking on the runtime's poller
-// gives the processor away at once, and costs several system calls; if that
+// releases the processor immediately, and costs several system calls; if that
 // leaves all processors idle, the runtime's monitor wakes up with the next event
-// and looks every 20 us for a while. Waiting in epoll_wait costs one call, and
-// keeps the processor until the monitor takes it, 20 us to 10 ms later: so it
-// waits where one wait after another is brief, as they are under load. Where they
-// are not as brief, but short beside the work between them, it waits without the
-// scheduler's knowledge, for a millisecond at a time, between which others run.
+// and polls every 20 us for a while. Waiting in epoll_wait costs one call, and
+// keeps the processor until the monitor takes it, 20 us to 10 ms later: it is
+// used while successive waits are brief, as they are under load. If they are
+// longer, but short compared with the work between them, it waits without the
+// scheduler's knowledge, for a millisecond at a time, between which other
+// goroutines run.
 type epoll struct {
 	readinessOps
 	parker
 	fd     int
 	wakeFD int
 	got    []sys.EpollEvent
-	// brief counts the waits in a row that were. short is a credit: it grows
-	// with each wait that ended as soon as expected.
+	// brief counts consecutive brief waits. short is a credit: it grows with
+	// each wait that ended as soon as expected.
 	brief, short int
 	others       bool // see Share
-	// alone: there is one processor, so who keeps it keeps it from everybody.
+	// alone: there is one processor, so keeping it stops all other goroutines.
 	alone bool
 	// waitedAt is when the last wait ended.
 	waitedAt int64
@@ -44,11 +45,11 @@ type epoll struct {
 }
 
 const (
-	// briefly is how long a brief wait is at most. After proof of them in a row
-	// the next one keeps the processor.
+	// briefly is the longest brief wait. After proof consecutive ones the next
+	// one keeps the processor.
 	briefly = int64(100 * time.Microsecond)
 	proof   = 16
-	// A short wait takes at most shortAs times what the work before it took, or
+	// A short wait takes at most shortAs times as long as the work before it, or
 	// leastShort if that is more, and never more than mostShort. One that is not
 	// short costs a quarter of the proof.
 	shortAs    = 10
@@ -57,8 +58,8 @@ const (
 	// yieldEvery is how long a loop that always finds work keeps others from
 	// running. The scheduler would take its processor only after 10 ms.
 	yieldEvery = int64(500 * time.Microsecond)
-	// yieldSoon is that while the loop's own goroutines are at work: one of
-	// them may get the answer it waits for from a database.
+	// yieldSoon is the same while the loop's own goroutines are at work: one of
+	// them may receive the reply it waits for from a database.
 	yieldSoon = int64(100 * time.Microsecond)
 )
 
@@ -78,7 +79,7 @@ func New() (Poller, error) {
 		return nil, err
 	}
 	if p.wakeFD, err = sys.Eventfd(); err == nil {
-		// Nobody reads the counter: edge-triggered, every write to it is an event.
+		// The counter is never read: edge-triggered, every write to it is an event.
 		err = sys.EpollAdd(fd, p.wakeFD, sys.EPOLLIN|sys.EPOLLET, uint64(wakeKey))
 	}
 	if err != nil {
@@ -136,8 +137,8 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 	return p.n, p.err
 }
 
-// hold waits without giving the processor away, for at most a little longer than
-// until the time most.
+// hold waits without releasing the processor, at most until slightly after the
+// time most.
 func (p *epoll) hold(until, now, most int64) (int, sys.Errno) {
 	if p.brief >= proof {
 		return sys.EpollWait(p.fd, p.got, milliseconds(until, now))
@@ -156,7 +157,7 @@ func (p *epoll) hold(until, now, most int64) (int, sys.Errno) {
 	}
 }
 
-// waited notes how long the wait took that began at start.
+// waited records how long the wait took that began at start.
 func (p *epoll) waited(start, expect int64) {
 	p.waitedAt = sys.Nanotime()
 	d := p.waitedAt - start
@@ -172,7 +173,7 @@ func (p *epoll) waited(start, expect int64) {
 	}
 }
 
-// milliseconds is how long it is from now until a time, rounded up, for
+// milliseconds returns the time from now until a time, rounded up, for
 // epoll_wait.
 func milliseconds(until, now int64) int {
 	if until == Never {
@@ -183,8 +184,8 @@ func milliseconds(until, now int64) int {
 	return int((ns + int64(time.Millisecond) - 1) / int64(time.Millisecond))
 }
 
-// fetch takes what is ready now and reports whether there was anything,
-// counting a wake-up or an error as something.
+// fetch fetches what is ready now and reports whether there was anything,
+// including a wake-up or an error.
 func (p *epoll) fetch() bool {
 	n, e := sys.EpollPoll(p.fd, p.got)
 	if e != 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 func TestMilliseconds(t *testing.T) {
@@ -67,7 +68,7 @@ func TestBriefWait(t *testing.T) {
 		during()
 		select {
 		case <-done:
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatal("Wait does not end")
 		}
 		return got
@@ -119,7 +120,7 @@ func TestBriefFollowsWaits(t *testing.T) {
 	}
 	for range 3 {
 		// Somebody else may have the processor meanwhile: not every try is short.
-		for deadline := time.Now().Add(patience); p.brief < proof; {
+		for deadline := time.Now().Add(servertest.Patience); p.brief < proof; {
 			if time.Now().After(deadline) {
 				t.Fatal("no wait was brief")
 			}

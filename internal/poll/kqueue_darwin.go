@@ -7,16 +7,16 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// kqueue meets the contract with kqueue(2), EV_CLEAR standing for edge
-// triggering. It compiles and passes vet; nobody has been able to run it yet.
+// kqueue implements Poller with kqueue(2), using EV_CLEAR for edge triggering.
+// Untested: CI only compiles and vets it.
 type kqueue struct {
 	readinessOps
 	parker
 	fd           int
 	wakeR, wakeW int
 	got          []sys.Kevent
-	// keys maps a descriptor to its key: a kevent's user data is a pointer,
-	// which a number must not pretend to be.
+	// keys maps a descriptor to its key: a kevent's user data is a pointer, in
+	// which Go must not store a number.
 	mu   sync.Mutex
 	keys map[int]Key
 	out  []Event
@@ -81,8 +81,8 @@ func (p *kqueue) Wait(events []Event, until int64) (int, error) {
 	return p.n, p.err
 }
 
-// fetch takes what is ready now and reports whether there was anything,
-// counting a wake-up or an error as something.
+// fetch fetches what is ready now and reports whether there was anything,
+// including a wake-up or an error.
 func (p *kqueue) fetch() bool {
 	if cap(p.got) < len(p.out) {
 		p.got = make([]sys.Kevent, len(p.out))
@@ -128,7 +128,7 @@ func readyOf(ev *sys.Kevent) Ready {
 	return Readable
 }
 
-// Share does nothing: Wait lets others run each time.
+// Share does nothing: Wait always lets other goroutines run.
 func (p *kqueue) Share(bool) {}
 
 func (p *kqueue) Wake() {

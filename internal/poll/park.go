@@ -13,10 +13,10 @@ import (
 
 // A parker lets a goroutine wait for a poller's own descriptor on the Go
 // runtime's poller: an epoll or kqueue descriptor is itself readable when one
-// of those it watches is ready. The goroutine is parked like any that waits
-// for a socket, so its processor is free at once. A blocking epoll_wait would
-// keep the processor until the runtime's monitor takes it away, 20 µs to
-// 10 ms later (docs/adr/0003).
+// of those it watches is ready. The goroutine is parked like any that waits for
+// a socket, so its processor is free immediately. A blocking epoll_wait would
+// keep the processor until the runtime's monitor takes it away, 20 µs to 10 ms
+// later (docs/adr/0003).
 type parker struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -31,8 +31,8 @@ func newParker(fd int, name string) (parker, error) {
 		f.Close()
 		return parker{}, err
 	}
-	// Fails where the runtime cannot watch the descriptor; waiting would
-	// then spin.
+	// Fails if the runtime cannot watch the descriptor; waiting would then
+	// spin.
 	if err := f.SetReadDeadline(time.Time{}); err != nil {
 		f.Close()
 		return parker{}, err
@@ -44,8 +44,8 @@ func newParker(fd int, name string) (parker, error) {
 // the clock passes until.
 func (p *parker) wait(until int64, try func() bool) error {
 	// A deadline that fires too early costs one spurious wake-up; one that is
-	// moved at every wait costs a timer operation each. So it only moves to
-	// come earlier.
+	// moved at every wait costs a timer operation each time. So it only moves
+	// to come earlier.
 	if until != Never && (p.armed == 0 || until < p.armed) {
 		d := time.Duration(until - sys.Nanotime())
 		if err := p.file.SetReadDeadline(time.Now().Add(max(d, 1))); err != nil {

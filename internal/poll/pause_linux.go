@@ -9,13 +9,13 @@ import (
 )
 
 // A pause lets all other goroutines run, also those whose sockets have become
-// ready. runtime.Gosched does not do that: the scheduler asks its poller only
-// when it finds nobody to run, and there is always the one who yields. Its
-// monitor asks every 10 ms, which is long for a handler that waits for a
+// ready. runtime.Gosched does not do that: the scheduler polls the network only
+// when it finds no goroutine to run, and there is always the one that yields.
+// Its monitor polls every 10 ms, which is long for a handler that waits for a
 // database.
 //
-// So the one who yields waits for the poller itself, on a descriptor that it
-// has made ready.
+// So the goroutine that yields itself waits for the poller, on a descriptor
+// that it has made ready.
 type pause struct {
 	fd     int
 	file   *os.File
@@ -41,14 +41,14 @@ func newPause() (*pause, error) {
 			return true
 		}
 		p.waited = true
-		// An edge, behind the reset of the runtime's own state by Read.
+		// An edge, after Read has reset the runtime's own state.
 		sys.EventfdSignal(p.fd)
 		return false
 	}
 	return p, nil
 }
 
-// yield returns when the others have had their turn.
+// yield returns when other goroutines have had their turn.
 func (p *pause) yield() {
 	p.waited = false
 	if p.raw.Read(p.try) != nil {

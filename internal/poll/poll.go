@@ -6,20 +6,20 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Key names a watched descriptor to its owner. It comes back in every event,
-// so that an event of a descriptor that has since been closed and reused can
-// be told from a fresh one. The all-ones key is the poller's own.
+// Key identifies a watched descriptor to its owner. It is part of every event,
+// so that an event of a descriptor that has since been closed and reused can be
+// distinguished from a fresh one. The all-ones key is the poller's own.
 type Key uint64
 
 const wakeKey = ^Key(0)
 
-// Ready says which operations on a descriptor are worth trying, as a set.
+// Ready is the set of operations on a descriptor that are worth trying.
 type Ready uint8
 
 const (
-	// Readable: Read will give bytes, an end of stream or an error.
+	// Readable: Read will return bytes, an end of stream or an error.
 	Readable Ready = 1 << iota
-	// Writable: Write will take bytes or give an error.
+	// Writable: Write will accept bytes or return an error.
 	Writable
 	// PeerClosed: the peer will send no more; unread bytes may precede the end.
 	PeerClosed
@@ -34,18 +34,18 @@ type Event struct {
 }
 
 // A Poller is the contract between a loop and the kernel. It is written as
-// operations so that a readiness system (epoll, kqueue) and a completion
-// system (io_uring) can both meet it:
+// operations so that a readiness system (epoll, kqueue) and a completion system
+// (io_uring) can both implement it:
 //
-//   - An operation (Accept, Read, Write) is tried at once and gives its result
-//     or EAGAIN. EAGAIN is a promise: one Event for that direction follows from
-//     Wait, after which the operation is tried again. A readiness system makes
-//     the system call in the operation; a completion system submits it at
-//     EAGAIN and hands out the finished result at the next try.
+//   - An operation (Accept, Read, Write) is tried immediately and returns its
+//     result or EAGAIN. EAGAIN is a promise: one Event for that direction
+//     follows from Wait, after which the operation is tried again. A readiness
+//     system makes the system call in the operation; a completion system
+//     submits it at EAGAIN and hands out the finished result at the next try.
 //   - A Read that fills less than its buffer has drained the descriptor, unless
-//     an event said PeerClosed: later bytes make a new Event. A Read that
-//     fills its buffer may have left some behind and no Event will say so.
-//   - Events may be spurious: the operation then gives EAGAIN again.
+//     an event reported PeerClosed: later bytes cause a new Event. A Read that
+//     fills its buffer may have left some unread, for which there is no Event.
+//   - Events may be spurious: the operation then returns EAGAIN again.
 //   - Add is called once in a descriptor's life; there is nothing to rearm.
 //
 // Wait and Share are called by the goroutine that drives the loop. Read, Write2, WriteMore,
@@ -54,18 +54,18 @@ type Event struct {
 type Poller interface {
 	// Add watches fd until it is closed or removed.
 	Add(fd int, key Key) error
-	// Remove stops watching fd; events already fetched may still name it.
+	// Remove stops watching fd; events already fetched may still refer to it.
 	Remove(fd int)
-	// Wait fills events and returns how many. It returns at once when some
-	// are ready or until is Now; else it waits until there are some, somebody
-	// calls Wake, or the clock of sys.Nanotime passes until. It may return 0
-	// early. Other goroutines get the processor at least every millisecond,
-	// and while it waits, but for waits that are expected to be short.
+	// Wait fills events and returns how many. It returns immediately if some
+	// are ready or until is Now; otherwise it waits until there are some, Wake
+	// is called, or the clock of sys.Nanotime passes until. It may return 0
+	// early. Other goroutines get the processor at least every millisecond, and
+	// while it waits, except for waits that are expected to be short.
 	Wait(events []Event, until int64) (int, error)
-	// Share says whether goroutines that the loop has started are at work.
-	// They want the processor more often then.
+	// Share sets whether goroutines that the loop has started are at work. They
+	// then need the processor more often.
 	Share(others bool)
-	// Wake makes a Wait that is under way, or the next one, return.
+	// Wake makes the current Wait, or the next one, return.
 	Wake()
 	// Close releases the poller. The descriptors it watched stay open.
 	Close() error
@@ -73,7 +73,7 @@ type Poller interface {
 	Accept(fd int) (nfd int, peer string, e sys.Errno)
 	Read(fd int, p []byte) (int, sys.Errno)
 	Write2(fd int, a, b []byte) (int, sys.Errno)
-	// WriteMore writes p, which other bytes follow at once.
+	// WriteMore writes p, which other bytes will follow immediately.
 	WriteMore(fd int, p []byte) (int, sys.Errno)
 	CloseFD(fd int)
 }
@@ -84,5 +84,5 @@ const (
 	Never int64 = 1<<63 - 1
 )
 
-// ErrUnsupported is what New returns where there is no poller.
+// ErrUnsupported is returned by New on systems without a poller.
 var ErrUnsupported = errors.New("poll: no poller on this system")

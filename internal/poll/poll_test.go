@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
-
-const patience = 30 * time.Second
 
 func open(t *testing.T) Poller {
 	t.Helper()
@@ -47,7 +46,7 @@ func pair(t *testing.T) (a, b int) {
 func until(t *testing.T, p Poller, key Key, want Ready) (got Ready) {
 	t.Helper()
 	events := make([]Event, 8)
-	for end := sys.Nanotime() + int64(patience); got&want != want; {
+	for end := sys.Nanotime() + int64(servertest.Patience); got&want != want; {
 		n, err := p.Wait(events, end)
 		if err != nil {
 			t.Fatal(err)
@@ -83,17 +82,17 @@ func TestEdges(t *testing.T) {
 	}
 	until(t, p, key, Writable)
 	quiet(t, p)
-	// What stays unread is told once.
+	// Unread bytes are reported once.
 	sys.Write(b, []byte("hello"))
 	until(t, p, key, Readable)
 	quiet(t, p)
-	// A read that fills its buffer may leave some behind, and nobody says so.
+	// A read that fills its buffer may leave some unread, and no event reports that.
 	buf := make([]byte, 2)
 	if n, e := p.Read(a, buf); n != 2 || e != 0 {
 		t.Fatalf("read %d, %v", n, e)
 	}
 	quiet(t, p)
-	// A short read has drained: bytes that come later are told.
+	// A short read has drained: bytes that arrive later are reported.
 	buf = make([]byte, 100)
 	if n, e := p.Read(a, buf); n != 3 || e != 0 {
 		t.Fatalf("read %d, %v", n, e)
@@ -132,7 +131,7 @@ func TestWriteEdge(t *testing.T) {
 			}
 		}
 		quiet(t, p)
-		// Room is told when it is made.
+		// Room is reported when it becomes free.
 		for got := 0; got < sent; {
 			n, e := sys.Read(b, big)
 			if e != 0 {
@@ -218,7 +217,7 @@ func TestWaitDeadline(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(servertest.Patience):
 		t.Fatal("a Wait whose time is over does not return")
 	}
 }
@@ -241,7 +240,7 @@ func TestWake(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(patience):
+		case <-time.After(servertest.Patience):
 			t.Fatalf("Wake %s Wait did not end it", when)
 		}
 	}
@@ -269,7 +268,7 @@ func TestWakeRace(t *testing.T) {
 		}
 	})
 	events := make([]Event, 8)
-	end := time.AfterFunc(patience, func() { panic("a Wake was lost") })
+	end := time.AfterFunc(servertest.Patience, func() { panic("a Wake was lost") })
 	defer end.Stop()
 	for range n {
 		asked <- true

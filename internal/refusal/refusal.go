@@ -7,19 +7,20 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// A Problem is what a refusal says, as RFC 9457 has it.
+// A Problem is the content of a refusal, as RFC 9457 defines it.
 type Problem struct {
 	Type   string `json:"type,omitempty"` // "": about:blank
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Violated are the names of the limits that a request was beyond
+	// Violated are the names of the limits that a request exceeded
 	// (draft-ietf-httpapi-ratelimit-headers-10 section 6).
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-// JSON is p as application/problem+json.
+// JSON returns p as application/problem+json.
 func (p *Problem) JSON() []byte {
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -28,17 +29,17 @@ func (p *Problem) JSON() []byte {
 	return append(b, '\n')
 }
 
-// A Hook makes the answers of what refuses inside of it.
+// A Hook makes the responses of middleware inside of it that refuses requests.
 type Hook struct {
 	key     string // of derived Responses
 	respond func(p *Problem, h http.Header) []byte
 }
 
-var hooks atomic.Int64 // to tell apart what each has derived
+var hooks atomic.Int64 // distinguishes what each has derived
 
-// NewHook makes a Hook. respond returns the body, and may change h, which is its
-// own, but for the fields that frame messages: those are the server's, and dropped.
-// It must be safe for concurrent use.
+// NewHook makes a Hook. respond returns the body, and may change h, its own copy,
+// except for the fields that frame messages: those belong to the server and are
+// dropped. It must be safe for concurrent use.
 func NewHook(respond func(p *Problem, h http.Header) []byte) *Hook {
 	return &Hook{"refusal " + strconv.FormatInt(hooks.Add(1), 10), func(p *Problem, h http.Header) []byte {
 		unframe(h) // the length is that of the other body
@@ -48,8 +49,8 @@ func NewHook(respond func(p *Problem, h http.Header) []byte) *Hook {
 	}}
 }
 
-// unframe takes out of h what package direct panics for: a hook is called while a
-// client is refused, who must not get at a mistake in it.
+// unframe removes from h what package direct panics on: a hook is called while a
+// client is refused, which must not be able to trigger a mistake in it.
 func unframe(h http.Header) {
 	for name := range h {
 		switch http.CanonicalHeaderKey(name) {
@@ -59,19 +60,19 @@ func unframe(h http.Header) {
 	}
 }
 
-// Body calls the hook for an answer that is made for one request.
+// Body calls the hook for a response to a single request.
 func (k *Hook) Body(p *Problem, h http.Header) []byte { return k.respond(p, h) }
 
-// of is refused as the hook answers it, made once.
+// of returns what the hook makes of refused, made once.
 func (k *Hook) of(refused *direct.Response) *direct.Response {
-	return refused.Derive(k.key, func(r *direct.Response) *direct.Response {
+	return (*direct.Response)(refused.Wire().Derive(k.key, func(r *wire.Response) *wire.Response {
 		h := r.Header()
 		body := k.respond(&Problem{Title: http.StatusText(r.Status()), Status: r.Status()}, h)
-		return direct.NewResponse(r.Status(), h, body)
-	})
+		return wire.NewResponse(r.Status(), h, body)
+	}))
 }
 
-// Around is the hook that w is inside of, nil if there is none.
+// Around returns the hook around w, nil if there is none.
 func Around(w http.ResponseWriter) *Hook {
 	for {
 		if h, ok := w.(interface{ RefusalHook() *Hook }); ok {
@@ -87,20 +88,20 @@ func Around(w http.ResponseWriter) *Hook {
 
 type hookKey struct{}
 
-// Set makes k the hook of x, and returns the one that was.
+// Set makes k the hook of x, and returns the previous one.
 func Set(x *direct.Exchange, k *Hook) (before *Hook) {
 	before = In(x)
-	x.SetValue(hookKey{}, k)
+	x.Wire().SetValue(hookKey{}, k)
 	return before
 }
 
-// In is the hook of x, nil if there is none.
+// In returns the hook of x, nil if there is none.
 func In(x *direct.Exchange) *Hook {
 	k, _ := x.Value(hookKey{}).(*Hook)
 	return k
 }
 
-// Plain answers r with refused, or what the hook around w makes of it.
+// Plain responds to r with refused, or what the hook around w makes of it.
 func Plain(w http.ResponseWriter, r *http.Request, refused *direct.Response) {
 	if k := Around(w); k != nil {
 		refused = k.of(refused)
@@ -111,7 +112,7 @@ func Plain(w http.ResponseWriter, r *http.Request, refused *direct.Response) {
 // Direct is Plain for an exchange.
 func Direct(x *direct.Exchange, refused *direct.Response) { x.Send(For(x, refused)) }
 
-// For is what Direct sends.
+// For returns what Direct sends.
 func For(x *direct.Exchange, refused *direct.Response) *direct.Response {
 	if k := In(x); k != nil {
 		return k.of(refused)

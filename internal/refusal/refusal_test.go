@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 func TestProblemJSON(t *testing.T) {
@@ -81,7 +82,7 @@ func TestSet(t *testing.T) {
 	respond := func(*Problem, http.Header) []byte { return nil }
 	one, two := NewHook(respond), NewHook(respond)
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET"})
+	x.Wire().Reset(wire.Request{Method: "GET"})
 	if got := In(&x); got != nil {
 		t.Errorf("a new exchange has %p", got)
 	}
@@ -99,7 +100,7 @@ func TestSet(t *testing.T) {
 		t.Error("there is a hook yet")
 	}
 	Set(&x, one)
-	x.Reset(direct.Request{Method: "GET"})
+	x.Wire().Reset(wire.Request{Method: "GET"})
 	if In(&x) != nil {
 		t.Error("the next request has the hook of the last")
 	}
@@ -117,12 +118,12 @@ func answers(t *testing.T, k *Hook, method string, refused *direct.Response) (st
 	Plain(w, httptest.NewRequest(method, "/", nil), refused)
 
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: method})
+	x.Wire().Reset(wire.Request{Method: method})
 	if k != nil {
 		Set(&x, k)
 	}
 	Direct(&x, refused)
-	a := x.Finish()
+	a := x.Wire().Finish()
 	fields := http.Header{}
 	for _, f := range a.Fields {
 		fields.Add(f.Name, f.Value)

@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// obey does what connections on loops are told by Commands.
+// obey does what Commands do on loops.
 func (c *Conn) obey(m conn.Command) {
 	switch m {
 	case conn.Kill:

@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// notedConn tells of each read deadline that is set.
+// notedConn records each read deadline that is set.
 type notedConn struct {
 	net.Conn
 	set chan time.Time
@@ -77,7 +77,7 @@ func TestReadDeadlineEarly(t *testing.T) {
 	}
 }
 
-// One that somebody else has set on the net.Conn ends the read.
+// One that other code has set on the net.Conn ends the read.
 func TestReadDeadlineOfOthers(t *testing.T) {
 	for _, stall := range []time.Duration{0, time.Hour} {
 		c, nc, _ := reading(t, stall)

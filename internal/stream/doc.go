@@ -1,7 +1,6 @@
-// Package stream is the other engine: connections driven by one goroutine each,
-// over any net.Conn, for listeners that are not sockets and for systems without a
-// poller. It offers the same conn.Link as internal/conn, so all sessions behave
-// the same on both.
+// Package stream drives connections with one goroutine each, over any net.Conn: for
+// listeners that are not sockets and for systems without a poller. It implements the
+// same conn.Link as internal/conn, so all sessions behave the same on both.
 package stream
 
 // It must not know HTTP, loops or descriptors. Only the root may import it.

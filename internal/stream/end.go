@@ -8,14 +8,14 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how a connection is ended, by others and by its owner.
+// This file ends a connection, for its owner and for others.
 
 // Drain ends the connection if it is idle, and lets it finish its request
-// otherwise. A request of which a part has come must be whole within DrainNew of
-// the first Drain, and so must a handshake.
+// otherwise. An incomplete request must be complete within DrainNew of the first
+// Drain, and so must a handshake.
 func (c *Conn) Drain() { c.drain(0) }
 
-// drain is Drain as if it had come some time ago, in nanoseconds.
+// drain is Drain as if called ago nanoseconds earlier.
 func (c *Conn) drain(ago int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Conn) drain(ago int64) {
 }
 
 // Spare reports whether the connection could give way to another, and since when,
-// as loop.Spare says.
+// like loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	return conn.SpareHead(c.waits, sys.Nanotime())
 }
 
-// GiveWay ends the connection soon if its Spare still says so.
+// GiveWay ends the connection soon if it is still spare.
 func (c *Conn) GiveWay() bool {
 	_, ok := c.Spare()
 	if ok {
@@ -65,7 +65,7 @@ func (c *Conn) CloseIdle() {
 	}
 }
 
-// Kill ends the connection at once; user code that runs on it sees its calls
+// Kill ends the connection immediately; calls of user code that runs on it
 // fail.
 func (c *Conn) Kill() {
 	c.mu.Lock()
@@ -96,7 +96,7 @@ func (c *Conn) isHijacked() bool {
 	return c.hijacked
 }
 
-// end closes as next says.
+// end closes the connection as next requests.
 func (c *Conn) end(next conn.Next) {
 	c.mu.Lock()
 	c.over, c.posts = true, nil

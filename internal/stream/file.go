@@ -11,11 +11,11 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how files and what comes from other sockets are sent.
+// This file sends files and data of other sockets.
 
-// sendPart sends up to n bytes of f, and waits for the peer at most once: then
-// the file may have been written to meanwhile. It is not left to ReadFrom of
-// package net, which would use and move the file's own offset.
+// sendPart sends up to n bytes of f, and waits for the peer at most once, since
+// the file may be written to meanwhile. It does not use ReadFrom of package
+// net, which would use and move the file's own offset.
 func (c *Conn) sendPart(f *os.File, offset, n int64) (sent int64, err error) {
 	raw, ok := c.rawConn()
 	if !ok || !sys.HaveSendfile {
@@ -67,7 +67,7 @@ func (c *Conn) copyPart(f *os.File, offset, n int64) (sent int64, err error) {
 			return sent, err
 		}
 		if err := c.write(b.Whole()[:m], nil); err != nil {
-			return sent + int64(m), err // what is lost of it is counted
+			return sent + int64(m), err // the lost part is counted
 		}
 		sent += int64(m)
 	}
@@ -92,8 +92,8 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 	return sent, true, nil
 }
 
-// rawConn is the connection's socket. Of other types, those that wrap a socket
-// too, the methods want to be called.
+// rawConn returns the connection's socket. For other types, including those
+// that wrap a socket, the methods must be called.
 func (c *Conn) rawConn() (syscall.RawConn, bool) {
 	if c.raw != nil {
 		return c.raw, true
@@ -121,8 +121,8 @@ func (c *Conn) CanRelay() bool {
 	return ok && !c.queue.shared
 }
 
-// SendRelay implements conn.Link. It is not left to the ReadFrom of package net,
-// which would wait for the source under the client's deadline.
+// SendRelay implements conn.Link. It does not use ReadFrom of package net, which
+// would wait for the source under the client's deadline.
 func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
 	raw, ok := c.rawConn()
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is Conn as a conn.Link.
+// This file implements conn.Link.
 
 // Buffered implements conn.Link.
 func (c *Conn) Buffered() []byte {
@@ -63,9 +63,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.receive(p)
 }
 
-// receive is a read of the user code's. A deadline that fires before its time, as
-// it was set for an earlier read, is set anew: to do so for each costs as much as
-// the rest of a read.
+// receive is a read of the user code. A deadline that fires too early, because it
+// was set for an earlier read, is set again: setting it for each read would cost
+// as much as the rest of a read.
 func (c *Conn) receive(p []byte) (n int, err error) {
 	var stall time.Time
 	now := time.Now()
@@ -86,8 +86,8 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 	}
 }
 
-// beginRead makes sure that a deadline is set which is no later than the user
-// code's, and stall.
+// beginRead ensures that a deadline is set that is no later than the user
+// code's, and than stall.
 func (c *Conn) beginRead(now, stall time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,22 +106,22 @@ func (c *Conn) tooEarly(now, stall time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	until := sooner(stall, c.readBy)
-	// One that is still to come was not it: somebody else has the net.Conn too.
+	// One that is still to come did not fire: other code has the net.Conn too.
 	return !c.armed.IsZero() && !c.armed.After(now) && (until.IsZero() || until.After(now))
 }
 
-// setReadDeadline sets that of nc. Its error, of a closed connection, is better
-// told by the read. mu is held.
+// setReadDeadline sets that of nc. Its error, of a closed connection, is left
+// to the read to return. mu is held.
 func (c *Conn) setReadDeadline(t time.Time) {
 	c.armed = t
 	c.nc.SetReadDeadline(t)
 }
 
 const (
-	// pieceSize bounds what counts as progress, so that a peer which takes a large
-	// answer slowly but steadily is not stalled. Less than that in the time of
-	// Limits.WriteStall is, but on a socket: a net.Conn does not tell how far it has
-	// come.
+	// pieceSize is the unit of progress, so that a peer that reads a large response
+	// slowly but steadily is not stalled. Less than that in the time of
+	// Limits.WriteStall is a stall, except on a socket: a net.Conn does not report
+	// partial progress.
 	pieceSize = 16 << 10
 	// checkSize is how much of a file is sent between two of its holder's checks.
 	checkSize = 1 << 20
@@ -165,8 +165,8 @@ func (c *Conn) write(a, b []byte) error {
 	}
 }
 
-// writeRaw is write to a socket: as much in a call as that takes, and whatever it
-// takes is progress.
+// writeRaw is write to a socket: as much per call as the socket accepts, any
+// amount of which is progress.
 func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
 	var e syscall.Errno
 	give := func(fd uintptr) bool {
@@ -227,7 +227,7 @@ func (c *Conn) send(w *conn.Write) error {
 }
 
 // limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
-// is sooner. restore puts that back.
+// is sooner. restore restores the latter.
 func (c *Conn) limitWrite(ns int64) (restore func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +239,7 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 	}
 }
 
-// abort closes the connection after an error that the owner has not met.
+// abort closes the connection after an error that the owner has not seen.
 func (c *Conn) abort() {
 	c.mu.Lock()
 	nc := c.nc
@@ -247,7 +247,7 @@ func (c *Conn) abort() {
 	nc.Close()
 }
 
-// writeError dresses err as those of the net.Conn's own Write are.
+// writeError wraps err like the errors of the net.Conn's own Write.
 func (c *Conn) writeError(err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
@@ -279,7 +279,7 @@ func (c *Conn) Now() int64 { return sys.Nanotime() }
 // Stalled implements conn.Link: Send has waited.
 func (c *Conn) Stalled() bool { return false }
 
-// SetPeer says what Peer gives. It is called before Run.
+// SetPeer sets what Peer returns. It is called before Run.
 func (c *Conn) SetPeer(peer string) { c.peer = peer }
 
 // Peer implements conn.Link.

@@ -7,36 +7,36 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// highWater bounds what is queued before Queue says that it is full, and Write
-// waits, in bytes. At half of it Session.Writable is called.
+// highWater bounds what is queued before Queue reports that it is full, and
+// Write waits, in bytes. At half of it Session.Writable is called.
 const highWater = 64 << 10
 
-// queue is what of a shared link is to be sent; a goroutine of its own sends it
-// while there is something. All that a shared link sends goes through it.
+// queue is what a shared link has to send; a goroutine of its own sends it
+// while it is not empty. Everything that a shared link sends goes through it.
 type queue struct {
 	c      *Conn
 	shared bool // immutable once others use it
 
 	mu      sync.Mutex
-	less    *sync.Cond // size has become less, or all is over
+	less    *sync.Cond // size has decreased, or the queue has ended
 	pending []piece
 	size    int  // bytes in memory that are not sent
-	full    bool // Session.Writable is owed
+	full    bool // Session.Writable must be called
 	sending chan struct{}
 	closed  bool
 	err     error
-	lost    int64     // given to the queue and not sent
-	dropped []dropped // to be told; not with mu held
+	lost    int64     // queued and not sent
+	dropped []dropped // to be notified; not with mu held
 }
 
-// piece is a copy of bytes, or what its holder has.
+// piece is a copy of bytes, or data of its holder.
 type piece struct {
 	p      []byte
 	w      conn.Write
-	follow conn.Follower // nothing is to be sent
+	follow conn.Follower // to be notified; nothing to send
 }
 
-// dropped is a piece that is not going to be sent, and Follower.Sent's lost.
+// dropped is a piece that will not be sent, and the argument of Follower.Sent.
 type dropped struct {
 	p    piece
 	lost int64
@@ -169,7 +169,7 @@ func (q *queue) low() bool {
 	return low
 }
 
-// sent notes that n bytes are not pending any more, of which some were lost by an
+// sent records that n bytes are no longer pending, of which some were lost by an
 // error, after which nothing is sent.
 func (q *queue) sent(n int, lost int64, err error) {
 	q.mu.Lock()
@@ -189,7 +189,7 @@ func (q *queue) sent(n int, lost int64, err error) {
 	}
 }
 
-// drop gives up all that is pending; the rest is unlock's. mu is held.
+// drop drops everything pending; unlock does the rest. mu is held.
 func (q *queue) drop() {
 	for _, p := range q.pending {
 		q.size -= len(p.p)
@@ -199,7 +199,7 @@ func (q *queue) drop() {
 	q.pending = nil
 }
 
-// unlock gives mu back, releases what was dropped, and tells those who follow it.
+// unlock unlocks mu, releases what was dropped, and notifies its Followers.
 func (q *queue) unlock() {
 	all := q.dropped
 	q.dropped = nil
@@ -223,7 +223,7 @@ func (c *Conn) Unsent() (waiting, lost int64) {
 		waiting += q.pending[i].bytes()
 	}
 	if q.sending != nil {
-		waiting++ // at least: something is under way
+		waiting++ // at least: something is being sent
 	}
 	return waiting, q.lost
 }
@@ -243,8 +243,8 @@ func (c *Conn) Follow(f conn.Follower) {
 	f.Sent(lost)
 }
 
-// close ends the queue, after all has been sent if flush says so, and returns the
-// error that it has met.
+// close ends the queue, with flush after everything has been sent, and returns
+// its error.
 func (q *queue) close(flush bool) error {
 	q.mu.Lock()
 	q.closed = true

@@ -8,14 +8,14 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// This file is user code on a connection: alone, on the connection's goroutine,
-// or beside others.
+// This file runs user code on a connection: alone, on the connection's
+// goroutine, or concurrently with others.
 
 // Enter implements conn.Link.
 func (c *Conn) Enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// PeerGone may have come before there was user code that it could reach.
+	// PeerGone may have been called before there was user code to notify.
 	c.serving, c.waits = !c.killed, 0
 	c.armed = longAgo // the server's hooks have had the net.Conn
 	return c.serving
@@ -44,7 +44,7 @@ func (c *Conn) Inline() bool { return false }
 // Yield implements conn.Link.
 func (c *Conn) Yield() {}
 
-// Waited implements conn.Link: package net does not tell.
+// Waited implements conn.Link: package net does not report it.
 func (c *Conn) Waited() bool { return true }
 
 // Start implements conn.Link.
@@ -71,14 +71,15 @@ func (c *Conn) Post(f func() conn.Next) {
 	}
 }
 
-// WatchPeer implements conn.Link: a goroutine reads, since only a read can tell
-// that the peer is gone. What it reads is kept for the next request.
+// WatchPeer implements conn.Link: a goroutine reads, since only a read can
+// detect that the peer has disconnected. What it reads is kept for the next
+// request.
 func (c *Conn) WatchPeer() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case !c.serving || c.watching || c.hijacked:
-	case c.peerErr != nil: // met during an earlier request of the same batch
+	case c.peerErr != nil: // found during an earlier request of the same batch
 		return true
 	default:
 		c.watching = true

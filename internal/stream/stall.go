@@ -6,13 +6,13 @@ import (
 )
 
 // stall ends a write that makes no progress for Limits.WriteStall. The
-// connection's own write deadline is left to the handler, and to whoever else
-// has the net.Conn: it is set only when the write has stalled.
+// connection's own write deadline is left to the handler, and to other code
+// that has the net.Conn: it is set only when the write has stalled.
 //
-// The timer is not stopped after a write, only looked at when it fires: writes
-// are many and stalls are rare.
+// The timer is not stopped after a write, only checked when it fires: writes
+// are frequent and stalls rare.
 type stall struct {
-	after time.Duration // immutable; 0 is never
+	after time.Duration // immutable; 0 means never
 	cut   func()        // immutable; ends the write
 
 	mu      sync.Mutex
@@ -23,7 +23,7 @@ type stall struct {
 	armed   bool
 }
 
-// progress begins a write, or says that one has made progress.
+// progress begins a write, or records that one has made progress.
 func (s *stall) progress() {
 	if s.after <= 0 {
 		return
@@ -42,7 +42,7 @@ func (s *stall) progress() {
 	}
 }
 
-// done says that the write has returned.
+// done records that the write has returned.
 func (s *stall) done() {
 	if s.after <= 0 {
 		return
@@ -65,12 +65,12 @@ func (s *stall) fired() {
 		return
 	}
 	s.cut()
-	// Again, should somebody move the deadline before the write has ended.
+	// Again, in case other code moves the deadline before the write has ended.
 	s.armed = true
 	s.timer.Reset(time.Second)
 }
 
-// end stops the timer for good: the connection is closed or somebody else's.
+// end stops the timer for good: the connection is closed or hijacked.
 func (s *stall) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,66 +15,66 @@ import (
 )
 
 const (
-	// readSize is the room for one read.
+	// readSize is the buffer for one read.
 	readSize = 4 << 10
 	// drainGrace is how long an idle connection is still read from when the
 	// server shuts down: a request that has arrived is not lost.
 	drainGrace = 5 * time.Millisecond
 )
 
-// longAgo is a deadline that ends a Read at once.
+// longAgo is a deadline that ends a Read immediately.
 var longAgo = time.Unix(1, 0)
 
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
 	base     net.Conn        // immutable; nc without a Layer
-	nc       net.Conn        // the owner's; changes with mu held
-	raw      syscall.RawConn // of nc, once it was asked for and is there; the writer's
+	nc       net.Conn        // used by the owner; changed with mu held
+	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
 	left     func(hijacked bool)
 	peer     string        // set before Run
 	in       *buf.Buf      // received, not consumed
-	deadline time.Time     // of SetDeadline; the owner's
-	drained  conn.Next     // what Drain has said; the owner's
-	slot     chan struct{} // a slot has been given; made by the first AcquireSlot
+	deadline time.Time     // of SetDeadline; used by the owner
+	drained  conn.Next     // the result of Drain; used by the owner
+	slot     chan struct{} // a slot has been acquired; made by the first AcquireSlot
 
-	eof  bool          // the session knows of the peer's end; the owner's
+	eof  bool          // the session knows of the peer's end; used by the owner
 	dead chan struct{} // closed by Kill
 	wake chan struct{} // ends a wait without a read; capacity 1
 
 	gone  sync.Once
 	queue queue
-	lost  int64 // given to Write or Send and not sent; the sender's
+	lost  int64 // passed to Write or Send and not sent; used by the sender
 
 	mu       sync.Mutex
 	cond     *sync.Cond
-	session  conn.Session       // set by Run; changes by the owner
+	session  conn.Session       // set by Run; changed by the owner
 	posts    []func() conn.Next // to be called by Run
 	reading  bool               // Run reads, and can be woken by a deadline
 	over     bool               // Run has ended
-	idle     bool               // Run waits for the peer with nothing at hand
-	waits    int64              // since when it has been idle, or had a part of a request, of sys.Nanotime; or 0
+	idle     bool               // Run waits for the peer with nothing Buffered
+	waits    int64              // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
 	asks     bool               // Drain is to be called
-	since    int64              // for it: of sys.Nanotime, 0 if there was none
+	since    int64              // its argument: of sys.Nanotime, 0 if there was none
 	lent     bool               // another protocol runs on it
 	serving  bool               // user code owns it
-	watching bool               // a goroutine reads for the sake of PeerGone
+	watching bool               // a goroutine reads to detect PeerGone
 	aborted  bool               // that read is being ended
 	hijacked bool
 	killed   bool
-	peerErr  error     // what the watch met; the next read gives it
+	peerErr  error     // found by the watch; the next read returns it
 	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
-	armed    time.Time // the read deadline that nc has, unless others have set one
+	armed    time.Time // nc's read deadline, unless other code has set one
 }
 
 var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc. Its Session is made for it and given to Run.
-// left is called once, when the connection is no longer the server's: at a
-// hijack, although the handler goes on, or when the owner calls Gone.
+// New makes a connection over nc. Its Session is passed to Run. left is called
+// once, when the connection no longer belongs to the server: at a hijack,
+// although the handler continues, or when the owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, left func(c *Conn, hijacked bool)) *Conn {
 	c := &Conn{base: nc, nc: nc, limits: limits, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.left = func(hijacked bool) {
@@ -90,7 +90,7 @@ func New(nc net.Conn, limits *conn.Limits, left func(c *Conn, hijacked bool)) *C
 	return c
 }
 
-// Gone says that the connection has ended. It may be called more than once.
+// Gone records that the connection has ended. It may be called more than once.
 func (c *Conn) Gone() { c.left(false) }
 
 // Run drives s until the connection ends or is hijacked.
@@ -109,11 +109,11 @@ func (c *Conn) Run(s conn.Session) {
 	next = c.drive()
 }
 
-// errPosted is that there is something else to do than to wait for the peer.
+// errPosted means that there is something to do other than wait for the peer.
 var errPosted = errors.New("stream: posted")
 
-// drive is the life of a connection; it returns how it ends. All methods of the
-// session are called here.
+// drive drives a connection and returns how it ends. All methods of the session
+// are called here.
 func (c *Conn) drive() conn.Next {
 	next := conn.More
 	for eof := false; ; {
@@ -166,7 +166,7 @@ func (c *Conn) pause() (next conn.Next, waited bool) {
 	return conn.Close, true
 }
 
-// deliver calls what was posted, and returns what comes next.
+// deliver calls the posted functions, and returns what is to happen next.
 func (c *Conn) deliver(next conn.Next) conn.Next {
 	for next < conn.Close {
 		c.mu.Lock()
@@ -186,9 +186,9 @@ func (c *Conn) deliver(next conn.Next) conn.Next {
 	return next
 }
 
-// askDrain asks the session what becomes of a connection that waits for its peer
-// after a Drain, each time anew. One that ends is read from once more: a request
-// that has arrived is not lost.
+// askDrain calls the session's Drain for a connection that waits for its peer,
+// each time anew. If it is to end, it is read from once more: a request that has
+// arrived is not lost.
 func (c *Conn) askDrain() {
 	c.mu.Lock()
 	since := c.since
@@ -199,9 +199,8 @@ func (c *Conn) askDrain() {
 	}
 }
 
-// expired is what to do when a read has been ended by its deadline: of SetDeadline,
-// of askDrain, one that Drain has set to be asked, or one of somebody else who has
-// the net.Conn.
+// expired handles the end of a read by its deadline: of SetDeadline, of askDrain,
+// one that Drain has set to be called, or one of other code that has the net.Conn.
 func (c *Conn) expired() conn.Next {
 	c.mu.Lock()
 	other := c.asks || len(c.posts) > 0
@@ -233,7 +232,7 @@ func (c *Conn) await() error {
 		until = sooner(until, time.Now().Add(drainGrace))
 	}
 	if c.asks {
-		until = longAgo // it has come since askDrain
+		until = longAgo // Drain was called after askDrain
 	}
 	if idle := c.in == nil; idle || c.waits == 0 {
 		c.idle, c.waits = idle, sys.Nanotime()
@@ -285,7 +284,7 @@ func (c *Conn) rouse() {
 	}
 }
 
-// readMore appends what one read gives to in.
+// readMore appends the result of one read to in.
 func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	b := c.in
 	if b == nil {
@@ -303,16 +302,16 @@ func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	return err
 }
 
-// Begin says that somebody has begun to serve the connection. It is called before
-// Run, and before a handshake.
+// Begin records that the connection is being served. It is called before Run, and
+// before a handshake.
 func (c *Conn) Begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits = sys.Nanotime()
 }
 
-// Lend says that another protocol runs on the connection instead of Run, and
-// ends it: Drain waits for that.
+// Lend records that another protocol runs on the connection instead of Run, and
+// will end it: Drain waits for that.
 func (c *Conn) Lend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,7 +327,7 @@ func after(d int64) time.Time {
 	return time.Now().Add(time.Duration(d))
 }
 
-// sooner is the earlier of two deadlines, of which zero is never.
+// sooner returns the earlier of two deadlines; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -343,7 +342,7 @@ func (c *Conn) SetDeadline(ns int64) {
 	}
 }
 
-// AcquireSlot implements conn.Link: it waits where a loop's would be queued.
+// AcquireSlot implements conn.Link: it blocks where a loop's would be queued.
 func (c *Conn) AcquireSlot(s *conn.Semaphore) conn.Admission {
 	if c.slot == nil {
 		c.slot = make(chan struct{}, 1)

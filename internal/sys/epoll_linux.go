@@ -64,9 +64,9 @@ func EpollPoll(ep int, events []EpollEvent) (int, Errno) {
 	}
 }
 
-// EpollWait fetches what is ready, waiting for it up to ms milliseconds, with -1
-// for ever. It goes through the scheduler, which takes the processor away from
-// a wait that lasts. 0 events may come early.
+// EpollWait fetches what is ready, and waits up to ms milliseconds, with -1
+// forever. It goes through the scheduler, which takes the processor from a long
+// wait. It may return 0 events early.
 func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
 	r, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
 	switch e {
@@ -79,7 +79,7 @@ func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
 }
 
 // EpollWaitKeeping is EpollWait without the scheduler: the processor is kept,
-// but that the runtime's monitor ends the wait by a signal after 10 ms.
+// except that the runtime's monitor ends the wait with a signal after 10 ms.
 func EpollWaitKeeping(ep int, events []EpollEvent, ms int) (int, Errno) {
 	r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
 	switch e {
@@ -91,7 +91,7 @@ func EpollWaitKeeping(ep int, events []EpollEvent, ms int) (int, Errno) {
 	return 0, e
 }
 
-// Key returns the number given to EpollAdd.
+// Key returns the number passed to EpollAdd.
 func (ev *EpollEvent) Key() uint64 {
 	return uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32
 }

@@ -6,24 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HaveBeneath tells whether OpenBeneath can work on this system. An old kernel
-// or a sandbox may refuse it still, with ENOSYS or EPERM.
+// HaveBeneath reports whether OpenBeneath can work on this system. An old
+// kernel or a sandbox may still reject it, with ENOSYS or EPERM.
 const HaveBeneath = true
 
-// What is opened beneath a folder: a file to be read, a folder to be listed, or
-// anything only to be looked at, which has no effect on devices.
+// What to open beneath a folder: a file to read, a folder to list, or anything
+// only to stat, which has no effect on devices.
 const (
 	OpenFile   = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
 	OpenFolder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_LARGEFILE
 	OpenPath   = unix.O_PATH
 )
 
-// racedTries is how often a lookup is made again that a rename has disturbed
-// (openat2(2), EAGAIN).
+// racedTries is how often a lookup is repeated that a concurrent rename has
+// disturbed (openat2(2), EAGAIN).
 const racedTries = 16
 
-// OpenBeneath opens name below the folder dir. Links are followed as long as
-// they stay below it; one that leads out is EXDEV. It may wait for the disk.
+// OpenBeneath opens name below the folder dir. Links are followed if they stay
+// below it; one that leads out is EXDEV. It may wait for the disk.
 func OpenBeneath(dir int, name string, flags int) (fd int, e Errno) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC),
@@ -44,7 +44,7 @@ func OpenBeneath(dir int, name string, flags int) (fd int, e Errno) {
 	}
 }
 
-// StatAt looks at name below the folder dir. Links are followed wherever they
+// StatAt stats name below the folder dir. Links are followed wherever they
 // lead, or not at all. It may wait for the disk.
 func StatAt(dir int, name string, follow bool, s *FileStat) Errno {
 	flags := unix.AT_SYMLINK_NOFOLLOW
@@ -65,7 +65,7 @@ func StatAt(dir int, name string, follow bool, s *FileStat) Errno {
 	}
 }
 
-// StatFd looks at an open file.
+// StatFd stats an open file.
 func StatFd(fd int, s *FileStat) Errno {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -98,7 +98,7 @@ func ReadFile(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
-// IsFolder and IsRegular tell what is there.
+// IsFolder and IsRegular report the type of the file.
 func (s *FileStat) IsFolder() bool  { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
 func (s *FileStat) IsRegular() bool { return s.Mode&unix.S_IFMT == unix.S_IFREG }
 func (s *FileStat) IsLink() bool    { return s.Mode&unix.S_IFMT == unix.S_IFLNK }

@@ -4,14 +4,15 @@ package sys
 
 import "syscall"
 
-// The race detector must know that what is done before a write is done before
-// what follows the read of it, as it knows of package syscall's calls: tests
-// have client and server in one process and rely on that order. The variable
-// by which syscall tells is its own, so these call syscall for the sake of it.
+// The race detector must know that what happens before a write happens before
+// what follows the corresponding read, as it knows of package syscall's calls:
+// tests have client and server in one process and rely on that order. The
+// variable that syscall uses for that is unexported, so these call syscall only
+// for that effect.
 
-// sends comes before whatever sends bytes.
+// sends is called before each call that sends bytes.
 func sends() { syscall.Write(-1, nil) }
 
-// received comes after whatever has received bytes, or their end, from fd.
-// Reading nothing always succeeds.
+// received is called after each call that has received bytes, or the end of the
+// stream, from fd. Reading nothing always succeeds.
 func received(fd int) { syscall.Read(fd, nil) }

@@ -7,36 +7,37 @@ import (
 
 // A Relay moves bytes from one socket to another through a pipe, by splice(2),
 // without a copy to user space. The zero value is ready; Close must follow.
-// It is for one goroutine at a time.
+// It is not safe for concurrent use.
 //
-// Take and Give alternate: what one Take has moved is given whole before the
-// next, so that the pipe is empty when Take says EAGAIN and it is the socket
-// that has nothing. A relay has a pipe only while it holds bytes or its source
-// gives some: while it waits for its source it costs no descriptor.
+// Take and Give alternate: everything that one Take has moved is given before
+// the next, so that the pipe is empty when Take returns EAGAIN, which thus
+// means that the socket has nothing. A relay has a pipe only while it holds
+// bytes or its source supplies some: while it waits for its source it costs no
+// descriptor.
 type Relay struct {
 	pipe   pipe
-	has    bool // pipe is one
+	has    bool // pipe is valid
 	held   int  // bytes in pipe
 	joined bool // counted in pipes.relays
 }
 
-// pipeSize is what the kernel is asked to let a pipe hold. What it counts are
-// segments, one for each 4 KiB of this: a stream that arrives in packets of
-// 1.4 KiB fills it with a third as many bytes. A quarter of it makes bodies of
-// that size cost four times as much (BenchmarkProxyStream).
+// pipeSize is the requested capacity of a pipe. The kernel counts segments, one
+// for each 4 KiB of this: a stream that arrives in packets of 1.4 KiB fills it
+// with a third as many bytes. A quarter of it makes bodies of that size cost
+// four times as much (BenchmarkProxyStream).
 const pipeSize = 1 << 20
 
 // idlePipes is how many empty pipes are kept for the next Take, and pipesIdle
-// how long when no relay is left that could want one.
+// how long if there is no relay left that could use one.
 const (
 	idlePipes = 16
 	pipesIdle = time.Second
 )
 
-// maxPipes bounds the pipes that are open at once. Those that stay full belong
-// to clients that take their bytes slowly, which copying serves as well. 32 are
-// half of what Linux lets a user have before it makes his pipes small
-// (pipe-user-pages-soft, pipe(7)), those of his other programs too.
+// maxPipes bounds the pipes that are open at once. Pipes that stay full belong
+// to clients that read slowly, for which copying works as well. 32 are half of
+// what Linux allows a user before it makes the user's pipes small
+// (pipe-user-pages-soft, pipe(7)), including those of other programs.
 var maxPipes = sync.OnceValue(func() int { return min(MaxFiles()/64, 32) })
 
 // pipes is shared by all relays.
@@ -45,15 +46,15 @@ var pipes struct {
 	relays   int // that have had a pipe and are not closed
 	open     int // with idle
 	idle     []pipe
-	sweeping bool // a sweep will come
+	sweeping bool // a sweep is scheduled
 }
 
-// Held is how many bytes have been taken and not given.
+// Held returns how many bytes have been taken and not given.
 func (r *Relay) Held() int { return r.held }
 
 // Take moves up to n bytes out of the socket src. n == 0 with e == 0 is the end
-// of the stream, NoPipe says that there is no pipe to be had now. It must not
-// be called while bytes are held.
+// of the stream, NoPipe means that no pipe is available now. It must not be
+// called while bytes are held.
 func (r *Relay) Take(src, n int) (int, Errno) {
 	if !r.open() {
 		return 0, NoPipe
@@ -67,7 +68,7 @@ func (r *Relay) Take(src, n int) (int, Errno) {
 	return n, 0
 }
 
-// Give moves what dst takes of the bytes that are held. It must not be called
+// Give moves as many of the held bytes as dst accepts. It must not be called
 // when there are none.
 func (r *Relay) Give(dst int) (int, Errno) {
 	n, e := r.pipe.give(dst, r.held)
@@ -92,7 +93,7 @@ func (r *Relay) Close() {
 }
 
 // sweepPipes closes the idle pipes, unless there is a relay again; the last
-// one to close calls for another sweep.
+// relay to close schedules another sweep.
 func sweepPipes() {
 	pipes.mu.Lock()
 	defer pipes.mu.Unlock()
@@ -107,7 +108,7 @@ func sweepPipes() {
 	pipes.idle = nil
 }
 
-// open sees to it that there is a pipe.
+// open ensures that there is a pipe.
 func (r *Relay) open() bool {
 	if r.has {
 		return true
@@ -129,8 +130,7 @@ func (r *Relay) open() bool {
 	return r.has
 }
 
-// drop gives the pipe up: for another relay if it is clean, that is without a
-// byte in it.
+// drop gives up the pipe: to another relay if it is clean, that is empty.
 func (r *Relay) drop(clean bool) {
 	if !r.has {
 		return
@@ -146,7 +146,7 @@ func (r *Relay) drop(clean bool) {
 	pipes.open--
 }
 
-// Pipes is how many pipes are in use and how many wait to be, for tests.
+// Pipes returns how many pipes are in use and how many are idle, for tests.
 func Pipes() (used, idle int) {
 	pipes.mu.Lock()
 	defer pipes.mu.Unlock()

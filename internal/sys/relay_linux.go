@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HaveSplice tells whether a Relay works on this system.
+// HaveSplice reports whether a Relay works on this system.
 const HaveSplice = true
 
 type pipe struct{ r, w int }
@@ -20,7 +20,7 @@ func newPipe() (pipe, bool) {
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return pipe{}, false
 	}
-	// When the kernel refuses, a smaller pipe costs more calls and no more.
+	// If the kernel refuses, a smaller pipe only costs more calls.
 	unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
 	return pipe{p[0], p[1]}, true
 }
@@ -42,14 +42,14 @@ func (p pipe) give(dst, n int) (int, Errno) {
 	sends()
 	n, e := splice(p.r, dst, n)
 	if e == 0 && n == 0 {
-		return 0, unix.EIO // the pipe is not empty: never seen, and never to be tried for ever
+		return 0, unix.EIO // the pipe is not empty: never observed, and must not loop forever
 	}
 	spliced.Add(int64(n))
 	return n, e
 }
 
 // splice goes through the scheduler: it may move a quarter of a megabyte, and
-// a source is a socket of the handler's, which may have made it blocking.
+// the source is a socket of the handler, which may have made it blocking.
 func splice(from, to, n int) (int, Errno) {
 	for {
 		r, _, e := syscall.Syscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
@@ -64,9 +64,10 @@ func splice(from, to, n int) (int, Errno) {
 
 var spliced atomic.Int64
 
-// Spliced is how many bytes have gone from pipes to sockets, for tests.
+// Spliced returns how many bytes have moved from pipes to sockets, for tests.
 func Spliced() int64 { return spliced.Load() }
 
 // CannotSplice reports whether a Take that failed with e did so because the
-// kernel does not splice from such a socket, so that reading is the way.
+// kernel does not splice from such a socket, so that the caller must read
+// instead.
 func CannotSplice(e Errno) bool { return CannotSendfile(e) }

@@ -5,7 +5,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // pair is two connected non-blocking sockets.
@@ -80,7 +81,7 @@ func TestRelayPipes(t *testing.T) {
 		used, idle := Pipes()
 		return used+idle == 0
 	}
-	eventually(t, "the pipes of other tests are closed", none)
+	servertest.Eventually(t, "the pipes of other tests are closed", none)
 	Write(source, []byte("lost"))
 	var r Relay
 	if n, e := r.Take(from, 4); n != 4 || e != 0 {
@@ -106,16 +107,7 @@ func TestRelayPipes(t *testing.T) {
 		}
 	}
 	r.Close() // again
-	eventually(t, "the idle pipe is closed", none)
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long until %s", what)
-		}
-	}
+	servertest.Eventually(t, "the idle pipe is closed", none)
 }
 
 func TestRelayBounds(t *testing.T) {
@@ -146,7 +138,7 @@ func TestRelayBounds(t *testing.T) {
 func TestRelayOutOfDescriptors(t *testing.T) {
 	source, from := pair(t)
 	to, _ := pair(t)
-	eventually(t, "no pipe is left", func() bool {
+	servertest.Eventually(t, "no pipe is left", func() bool {
 		used, idle := Pipes()
 		return used+idle == 0
 	})
@@ -176,7 +168,7 @@ func TestRelayOutOfDescriptors(t *testing.T) {
 	}
 }
 
-// What cannot be spliced from is told apart from a source's own errors.
+// A socket that cannot be spliced from is distinguished from a source's own errors.
 func TestRelayCannot(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	if err != nil {

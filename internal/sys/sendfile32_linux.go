@@ -4,6 +4,6 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// The other call's offset has 32 bits here: of a larger one it would look at
-// the lower half, and send something else.
+// The other call's offset has 32 bits here: it would use only the lower half of
+// a larger one, and send something else.
 const sysSendfile = unix.SYS_SENDFILE64

@@ -12,7 +12,7 @@ import (
 // as an error, on the hot path.
 type Errno = syscall.Errno
 
-// ErrUnsupported is returned where this system has no implementation.
+// ErrUnsupported is returned by functions that have no implementation on this system.
 var ErrUnsupported = errors.New("sys: not supported on this system")
 
 var epoch = time.Now()
@@ -24,10 +24,10 @@ func Nanotime() int64 { return int64(time.Since(epoch)) }
 // Epoch is when Nanotime was 0.
 func Epoch() time.Time { return epoch }
 
-// TemporaryAccept reports whether an accept that failed with e may be tried
-// again at once: the connection died in the queue, or a signal came.
-// Linux passes pending network errors of the new socket through accept
-// (accept(2), "Error handling").
+// TemporaryAccept reports whether an accept that failed with e may be retried
+// immediately: the connection died in the queue, or a signal arrived. Linux
+// passes pending network errors of the new socket through accept (accept(2),
+// "Error handling").
 func TemporaryAccept(e Errno) bool {
 	switch e {
 	case syscall.EINTR, syscall.ECONNABORTED, syscall.EPROTO,
@@ -38,11 +38,11 @@ func TemporaryAccept(e Errno) bool {
 	return false
 }
 
-// NoFiles reports whether e says that the process or the system has no descriptor
-// left.
+// NoFiles reports whether e means that the process or the system has no
+// descriptor left.
 func NoFiles(e Errno) bool { return e == syscall.EMFILE || e == syscall.ENFILE }
 
-// Again reports whether e says that the call would have blocked.
+// Again reports whether e means that the call would have blocked.
 func Again(e Errno) bool {
 	return e == syscall.EAGAIN || e == syscall.EWOULDBLOCK
 }

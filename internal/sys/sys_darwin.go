@@ -1,7 +1,7 @@
 package sys
 
-// Compiled and vetted, but nobody has been able to run it: chert is developed
-// on Linux. Reports from a Mac are welcome.
+// Untested: CI only compiles and vets it, since chert is developed on Linux.
+// Reports from a Mac are welcome.
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HavePoller tells whether this system has a poller that loops can use.
+// HavePoller reports whether this system has a poller that loops can use.
 const HavePoller = true
 
 func errnoOf(err error) Errno {
@@ -37,7 +37,7 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
-// Peek looks at one byte without taking it: n == 0 with e == 0 means that the
+// Peek reads one byte without consuming it: n == 0 with e == 0 means that the
 // peer has closed and nothing is left to read. It may be called by any
 // goroutine while fd is open.
 func Peek(fd int) (n int, e Errno) {
@@ -63,7 +63,7 @@ func Write(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
-// WriteMore is Write: this system has no way to say that more follows.
+// WriteMore is Write: this system has no flag for "more follows".
 func WriteMore(fd int, p []byte) (n int, e Errno) { return Write(fd, p) }
 
 // Write2 writes what it can of a followed by b.
@@ -77,7 +77,7 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 	}
 	m, e := Write(fd, b)
 	if e != 0 {
-		// What was written counts; the error comes back at the next call.
+		// What was written counts; the next call returns the error.
 		return n, 0
 	}
 	return n + m, 0
@@ -90,7 +90,7 @@ func Sendfile(dst, src int, offset int64, n int) (int, Errno) { return 0, unix.E
 
 func CannotSendfile(Errno) bool { return true }
 
-// Accept takes one connection from a listening socket; the new descriptor is
+// Accept accepts one connection on a listening socket; the new descriptor is
 // non-blocking and close-on-exec. peer is its address as net would print it.
 func Accept(fd int) (nfd int, peer string, e Errno) {
 	n, sa, err := unix.Accept(fd)
@@ -106,7 +106,7 @@ func Accept(fd int) (nfd int, peer string, e Errno) {
 	return n, peerString(sa), 0
 }
 
-// Queued is how many bytes a socket still holds that its peer has not taken.
+// Queued returns how many sent bytes a socket still holds because the peer has not accepted them.
 func Queued(fd int) int {
 	const soNwrite = 0x1024 // SO_NWRITE
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soNwrite)
@@ -119,20 +119,20 @@ func Queued(fd int) int {
 // Close releases fd.
 func Close(fd int) Errno { return errnoOf(unix.Close(fd)) }
 
-// CloseWrite sends FIN and keeps the reading side.
+// CloseWrite sends FIN and keeps the reading side open.
 func CloseWrite(fd int) { unix.Shutdown(fd, unix.SHUT_WR) }
 
 // CloseBoth ends both directions but keeps the descriptor, so that its owner's
-// calls fail instead of hitting a stranger's socket.
+// calls fail instead of using another connection's socket.
 func CloseBoth(fd int) { unix.Shutdown(fd, unix.SHUT_RDWR) }
 
 // SetReusePort lets several sockets listen on one address. Darwin does not
-// spread connections over them as Linux does; the last one gets most.
+// distribute connections over them as Linux does; the last one gets most.
 func SetReusePort(fd int) error {
 	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// TuneListener sets on a listening TCP socket what its connections inherit.
+// TuneListener sets the options of a listening TCP socket that its connections inherit.
 func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)

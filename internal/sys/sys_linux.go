@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HavePoller tells whether this system has a poller that loops can use.
+// HavePoller reports whether this system has a poller that loops can use.
 const HavePoller = true
 
 // Read reads from a non-blocking descriptor. n == 0 with e == 0 is the end of
@@ -26,7 +26,7 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
-// Peek looks at one byte without taking it: n == 0 with e == 0 means that the
+// Peek reads one byte without consuming it: n == 0 with e == 0 means that the
 // peer has closed and nothing is left to read. It may be called by any
 // goroutine while fd is open.
 func Peek(fd int) (n int, e Errno) {
@@ -40,12 +40,12 @@ func Peek(fd int) (n int, e Errno) {
 	return int(r), 0
 }
 
-// Write writes what it can of p. MSG_NOSIGNAL: a peer that is gone is an
-// error number, never a SIGPIPE.
+// Write writes what it can of p. MSG_NOSIGNAL: a disconnected peer is an error
+// number, never a SIGPIPE.
 func Write(fd int, p []byte) (n int, e Errno) { return send(fd, p, unix.MSG_NOSIGNAL) }
 
-// WriteMore is Write for bytes that others follow at once: the system may wait
-// for those to fill a packet.
+// WriteMore is Write for bytes that others follow immediately: the system may
+// wait for those to fill a packet.
 func WriteMore(fd int, p []byte) (n int, e Errno) {
 	return send(fd, p, unix.MSG_NOSIGNAL|unix.MSG_MORE)
 }
@@ -89,12 +89,12 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 	}
 }
 
-// HaveSendfile tells whether Sendfile works on this system.
+// HaveSendfile reports whether Sendfile works on this system.
 const HaveSendfile = true
 
 // Sendfile copies up to n bytes of src to dst inside the kernel: from the given
-// offset, or with -1 from src's own, which moves then. Where it may have to
-// wait for the disk it goes through the scheduler.
+// offset, or with -1 from src's own, which then moves. If it may have to wait
+// for the disk it goes through the scheduler.
 func Sendfile(dst, src int, offset int64, n int) (int, Errno) {
 	sends()
 	call := syscall.Syscall6
@@ -116,9 +116,9 @@ func Sendfile(dst, src int, offset int64, n int) (int, Errno) {
 	}
 }
 
-// longSend is how much may take longer than 20 us, in bytes. The scheduler's part
-// of such a call is to take the processor away and to give it back, which costs
-// more than two looks at what is cached.
+// longSend is the size, in bytes, from which a call may take longer than 20 us.
+// In such a call the scheduler takes the processor away and returns it, which
+// costs more than two checks of the page cache.
 const longSend = 256 << 10
 
 // cached reports whether a byte of a file can be read without waiting.
@@ -135,13 +135,13 @@ func cached(fd int, offset int64) bool {
 	}
 }
 
-// CannotSendfile reports whether e says that these two descriptors do not go
-// together with sendfile, so that copying is the way.
+// CannotSendfile reports whether e means that sendfile does not work with these
+// two descriptors, so that the caller must copy.
 func CannotSendfile(e Errno) bool {
 	return e == unix.EINVAL || e == unix.ENOSYS || e == unix.EOPNOTSUPP || e == unix.EPERM
 }
 
-// Accept takes one connection from a listening socket; the new descriptor is
+// Accept accepts one connection on a listening socket; the new descriptor is
 // non-blocking and close-on-exec. peer is its address as net would print it.
 func Accept(fd int) (nfd int, peer string, e Errno) {
 	var sa unix.RawSockaddrAny
@@ -154,7 +154,7 @@ func Accept(fd int) (nfd int, peer string, e Errno) {
 	return int(r), peerString(&sa), 0
 }
 
-// Queued is how many bytes a socket still holds that its peer has not taken.
+// Queued returns how many sent bytes a socket still holds because the peer has not accepted them.
 func Queued(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {
@@ -170,22 +170,23 @@ func Close(fd int) Errno {
 	return e
 }
 
-// CloseWrite sends FIN and keeps the reading side.
+// CloseWrite sends FIN and keeps the reading side open.
 func CloseWrite(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0) }
 
 // CloseBoth ends both directions but keeps the descriptor, so that its owner's
-// calls fail instead of hitting a stranger's socket.
+// calls fail instead of using another connection's socket.
 func CloseBoth(fd int) { syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_RDWR, 0) }
 
-// SetReusePort lets several sockets listen on one address; the kernel spreads
-// connections over them by a hash of the peer's address (socket(7)).
+// SetReusePort lets several sockets listen on one address; the kernel
+// distributes connections over them by a hash of the peer's address
+// (socket(7)).
 func SetReusePort(fd int) error {
 	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// TuneListener sets on a listening TCP socket what its connections inherit
-// (Linux copies these at accept): no Nagle delay, and keep-alive probes after
-// 15 s as package net sets them.
+// TuneListener sets the options of a listening TCP socket that its connections
+// inherit (Linux copies these at accept): no Nagle delay, and keep-alive probes
+// after 15 s as package net sets them.
 func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
@@ -204,7 +205,7 @@ func peerString(sa *unix.RawSockaddrAny) string {
 		p := (*unix.RawSockaddrInet6)(unsafe.Pointer(sa))
 		return string(appendIPPort(b[:0], p.Addr[:], zone(p.Scope_id), ntohs(p.Port)))
 	case unix.AF_UNIX:
-		// A client's socket has no name as a rule; net prints "@" then.
+		// A client's socket usually has no name; net prints "@" then.
 		return "@"
 	}
 	return ""

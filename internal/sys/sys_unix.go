@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is what is the same on every system with a poller.
+// This file is common to all systems with a poller.
 
 // SetReset makes the next Close send RST and drop what is unsent, for a peer
-// that does not take its data.
+// that does not read its data.
 func SetReset(fd int) {
 	unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 }
@@ -24,13 +24,13 @@ func Dup(fd int) (int, error) {
 	return n, os.NewSyscallError("fcntl", err)
 }
 
-// ReservePlace opens a descriptor that stands for nothing but its number; it
-// is given up when the process has run out of them.
+// ReservePlace opens a descriptor only to reserve its number; it is closed when
+// the process has run out of descriptors.
 func ReservePlace() (int, error) {
 	return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// LocalAddr asks the kernel for a socket's own address.
+// LocalAddr returns a socket's own address from the kernel.
 func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
 
 // Pending reports whether a connection waits to be accepted on a listening socket.
@@ -40,8 +40,8 @@ func Pending(fd int) bool {
 	return n > 0 || err != nil
 }
 
-// MaxFiles is the soft limit of open descriptors. The Go runtime has already
-// raised it to the hard one.
+// MaxFiles returns the soft limit of open descriptors. The Go runtime has
+// already raised it to the hard one.
 func MaxFiles() int {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {

@@ -1,12 +1,12 @@
 package timer
 
-// Node is one timer, meant to lie inside the struct it times. Its zero value
-// is unarmed. An armed node must not be copied or moved: its neighbours point
-// to it. 32 bytes on 64-bit systems.
+// Node is one timer, meant to be embedded in the struct it times. Its zero
+// value is unarmed. An armed node must not be copied or moved: its neighbours
+// point to it. 32 bytes on 64-bit systems.
 type Node struct {
 	next, prev *Node // a circular list; meaningless unless armed
 	when       int64
-	// Key is the owner's, to find what has expired. The wheel does not touch
+	// Key is for the owner, to find what has expired. The wheel does not use
 	// it.
 	Key  uint32
 	list uint16 // 1 + the index of the list it is in; 0 means unarmed
@@ -37,7 +37,7 @@ func (w *Wheel) link(n *Node, list int) {
 	h.prev = n
 }
 
-// unlink takes an armed node out of its list and disarms it.
+// unlink removes an armed node from its list and disarms it.
 func (w *Wheel) unlink(n *Node) {
 	list := int(n.list) - 1
 	if n.next == n {

@@ -7,8 +7,8 @@ import (
 
 // How the wheel works.
 //
-// Time is cut into ticks of 2^23 ns (8.4 ms). A tick number is read as digits
-// in base 64, and there is one level of 64 slots for each digit:
+// Time is divided into ticks of 2^23 ns (8.4 ms). A tick number is read as
+// digits in base 64, and there is one level of 64 slots for each digit:
 //
 //	level  a slot spans   the level spans
 //	0      8.4 ms         0.54 s
@@ -17,27 +17,27 @@ import (
 //	3      37 min         39 h
 //	4      39 h           104 days
 //
-// A timer lies at the level of the highest digit in which its tick differs
-// from the current one, in the slot that this digit names. Say that the
-// current tick is 2:10:63 (digits of levels 2, 1, 0). Then
+// A timer is stored at the level of the highest digit in which its tick differs
+// from the current one, in the slot of that digit. If the current tick is
+// 2:10:63 (digits of levels 2, 1, 0), then
 //
 //	2:11:01  differs first at level 1 -> level 1, slot 11 (though 2 ticks away)
 //	2:40:00  differs first at level 1 -> level 1, slot 40
 //	3:00:05  differs first at level 2 -> level 2, slot 3
 //
-// When the time reaches 2:11:00 it enters slot 11 of level 1, and what lies
-// there is placed anew: 2:11:01 now differs at level 0 only and goes to slot 1
-// there. This is the cascade. A timer moves at most once per level, so the
+// When the time reaches 2:11:00 it enters slot 11 of level 1, and the timers
+// there are placed again: 2:11:01 now differs at level 0 only and goes to slot
+// 1 there. This is the cascade. A timer moves at most once per level, so the
 // cost of a timer is bounded however long it runs.
 //
-// Two things follow from placing by digit rather than by distance. All timers
-// of a level come before all timers of the level above, and within a level all
-// occupied slots are ahead of the current digit: slots never wrap. So the
-// first occupied slot is the lowest bit of the first non-empty bitmap; a long
-// sleep costs no walk over empty slots, and Next needs no search.
+// Placing by digit rather than by distance has two consequences. All timers of
+// a level come before all timers of the level above, and within a level all
+// occupied slots are ahead of the current digit: slots never wrap. So the first
+// occupied slot is the lowest bit of the first non-empty bitmap; a long sleep
+// costs no walk over empty slots, and Next needs no search.
 //
 // A timer beyond the top level waits in the overflow list, which is placed
-// anew each time the top level begins again (every 104 days).
+// again each time the top level begins again (every 104 days).
 
 const (
 	// Tick is the resolution of the wheel in nanoseconds.
@@ -61,7 +61,7 @@ const (
 
 // Wheel holds the armed nodes of one owner. It is not safe for concurrent use.
 type Wheel struct {
-	now   int64          // the latest time Advance was told
+	now   int64          // the latest time passed to Advance
 	tick  int64          // all timers of this tick and earlier have left the wheel
 	armed int            // nodes in all lists
 	used  [levels]uint64 // bit s of used[l]: slot s of level l is not empty
@@ -77,10 +77,10 @@ func New(now int64) *Wheel {
 // Len returns how many nodes are armed.
 func (w *Wheel) Len() int { return w.armed }
 
-// Arm makes n fire at when, and forgets any earlier time it was armed for. A
+// Arm makes n fire at when, instead of any earlier time it was armed for. A
 // time that the last Advance had already reached fires at the next Advance,
-// never in the one that is running, so a node that re-arms itself for the past
-// cannot keep Advance from returning. A node may be armed on one wheel only.
+// never in the running one, so a node that re-arms itself for the past cannot
+// keep Advance from returning. A node may be armed on one wheel only.
 func (w *Wheel) Arm(n *Node, when int64) {
 	list := past
 	if when > w.now {
@@ -103,16 +103,16 @@ func (w *Wheel) Stop(n *Node) {
 	}
 }
 
-// Advance tells the wheel the time and fires what is due: every node armed for
-// the beginning of the current tick or earlier. So a node fires less than a
-// tick late and never early. Nodes of different ticks fire in order of time,
-// after those armed for the past; the order within a tick is open.
+// Advance sets the wheel's time and fires the nodes that are due: every node
+// armed for the beginning of the current tick or earlier. So a node fires less
+// than a tick late and never early. Nodes of different ticks fire in order of
+// time, after those armed for the past; the order within a tick is unspecified.
 //
 // A node is unarmed when fire is called with it. fire may arm and stop any
-// node, also those due in this same call; it must not call Advance. If it
-// panics, what was left fires at the next Advance.
+// node, including those due in this call; it must not call Advance. If it
+// panics, the remaining nodes fire at the next Advance.
 //
-// A time before the last one is taken for the last one.
+// A time before the last one is treated as the last one.
 func (w *Wheel) Advance(now int64, fire func(*Node)) {
 	w.now = max(w.now, now)
 	w.refile(past, firing)
@@ -160,9 +160,9 @@ func (w *Wheel) collect(target int64) {
 	w.tick = target
 }
 
-// refile empties a list and links its nodes into the list to, or where each
-// now belongs if to is negative. The list is cut loose first: a node of the
-// overflow list may well go back there.
+// refile empties a list and links its nodes into the list to, or where each now
+// belongs if to is negative. The list is detached first: a node of the overflow
+// list may go back there.
 func (w *Wheel) refile(from, to int) {
 	n := w.head[from]
 	if n == nil {
@@ -214,8 +214,8 @@ func (w *Wheel) place(tick int64) int {
 	return l*slots + int(tick>>(l*digitBits))&(slots-1)
 }
 
-// ceilTick returns the first tick that begins at when or later. Rounding up is
-// what keeps a timer from firing early.
+// ceilTick returns the first tick that begins at when or later. Rounding up
+// keeps a timer from firing early.
 func ceilTick(when int64) int64 {
 	t := when >> tickShift
 	if when&(Tick-1) != 0 {

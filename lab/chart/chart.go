@@ -46,7 +46,7 @@ type Lines struct {
 	Lines               []Line
 }
 
-// colours are told apart by people who do not see all of them: those of Okabe and Ito.
+// colours can be distinguished by colour-blind readers: those of Okabe and Ito.
 var colours = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},

@@ -1,4 +1,4 @@
-// Package chart draws figures as bars or lines, each into one SVG and one PNG file.
-//
-// It knows nothing of what the figures are. No other package of the lab imports the plotting library.
+// Package chart draws figures as bars or lines, as one SVG and one PNG file each.
 package chart
+
+// It does not know what the figures mean. No other package of the lab imports the plotting library.

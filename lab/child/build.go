@@ -16,8 +16,8 @@ func Build(ctx context.Context, binary, folder string) error {
 }
 
 // BuildAt compiles the Go program whose package is in dir. The same source makes the same program, byte for byte, in
-// whatever folder it is and whether or not it was committed: servers that differ in nothing else would otherwise differ
-// in the names of their files, and be laid out another way. It also lets Go's build cache serve a copy of the source.
+// any folder and whether or not it was committed: servers that differ in nothing else would otherwise differ in the
+// names of their files, and be laid out another way. It also lets Go's build cache serve a copy of the source.
 func BuildAt(ctx context.Context, binary, dir string) error {
 	_, err := Run(ctx, Command{Args: []string{"go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", binary, "."}})
 	return err
@@ -35,7 +35,7 @@ func Fetch(ctx context.Context, folder string) error {
 
 // Lab is the lab's folder.
 func Lab(ctx context.Context) (string, error) {
-	// Whatever folder of the lab this process runs in, it is in the lab's module.
+	// In every folder of the lab the process is in the lab's module.
 	module, err := Run(ctx, Command{Args: []string{"go", "list", "-m", "-f", "{{.Dir}}"}})
 	return strings.TrimSpace(module.Stdout), err
 }

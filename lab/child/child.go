@@ -60,7 +60,7 @@ func start(ctx context.Context, c Command, stdout *bytes.Buffer) (*Child, error)
 	unhook := context.AfterFunc(ctx, p.Stop)
 	go func() {
 		p.err = p.cmd.Wait()
-		killGroup(p.PID()) // whatever outlived its leader
+		killGroup(p.PID()) // processes that outlived the leader
 		unhook()
 		close(p.done)
 	}()
@@ -138,7 +138,7 @@ func (p *Child) Stop() {
 	p.stop.Do(func() {
 		select {
 		case <-p.done:
-			return // its number may already be somebody else's
+			return // its number may already have been reused
 		default:
 		}
 		terminateGroup(p.PID())

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// gone reports whether no process of the group runs any more. A zombie does not: its end is up to whoever inherited it.
+// gone reports whether no process of the group runs any more. A zombie does not count: its parent must reap it.
 func gone(t *testing.T, pgid int) bool {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

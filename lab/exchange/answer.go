@@ -26,9 +26,9 @@ func OK(contentType, body string) Answer {
 	return Answer{Status: http.StatusOK, Type: contentType, Length: int64(len(body)), Body: body}
 }
 
-// Fetch sends a request as the load sends it, as often at once, and returns the answer, which must be the same each
-// time. The server must leave the connection open, or close it if it was asked to: else the load measures something
-// other than it says.
+// Fetch sends a request as the load sends it, pipelined as often, and returns the response, which must be the same
+// each time. The server must leave the connection open, or close it if the request says so: otherwise the load
+// would measure something else.
 func Fetch(ctx context.Context, addr string, r Request) (Answer, error) {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "tcp", addr)

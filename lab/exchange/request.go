@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Request is what a server is asked. The zero value of a field leaves out what it stands for.
+// Request is a request to a server. A zero field is omitted.
 type Request struct {
 	Method   string
 	Path     string // with the query

@@ -1,2 +1,2 @@
-// Package handler is what the servers that take an http.Handler serve, written as one would for net/http.
+// Package handler contains the handlers of those servers under test that use http.Handler, written as for net/http.
 package handler

@@ -66,7 +66,7 @@ func (s *streams) copy(w io.Writer, r *http.Request) int64 {
 	return n
 }
 
-// give writes as many bytes as it is asked for, with a length if that is wanted.
+// give writes the requested number of bytes, with a Content-Length on request.
 func (s *streams) give(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	size, err := strconv.ParseInt(q.Get("bytes"), 10, 64)

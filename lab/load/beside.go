@@ -8,7 +8,8 @@ import (
 	"github.com/chert-http/chert/lab/exchange"
 )
 
-// Beside asks one server for something fast, first alone, then beside something slow.
+// Beside requests something fast from one server, first alone, then concurrently with something
+// slow.
 //
 // The fast requests are paced: were each sent as soon as the last was answered, their latency would be the length of
 // the queue they themselves make. The slow ones are sent as soon as the last was answered.
@@ -31,7 +32,7 @@ type BesideResult struct {
 	Slow   Timings // slow, second half
 	Errors int64   // requests that failed, and all that were then not sent
 	Fault  string  // the first error
-	// CPU is what the program that asked used; Child fills it in.
+	// CPU is the processor time of the client program; Child sets it.
 	CPU time.Duration `json:"-"`
 }
 

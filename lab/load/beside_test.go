@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// counts is a server that counts what it is asked.
+// counts is a server that counts requests.
 type counts struct {
 	fast, slow, turned, slowBeforeTurn atomic.Int64
 }

@@ -1,5 +1,5 @@
-// Package load makes requests: it drives wrk for throughput, paces requests of its own for latency, and holds idle
+// Package load generates requests: it runs wrk for throughput, paces requests of its own for latency, and holds idle
 // connections.
-//
-// It knows addresses, not servers, and measures nothing of the server's.
 package load
+
+// It knows addresses, not servers, and measures nothing on the server's side.

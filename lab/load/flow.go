@@ -47,8 +47,8 @@ func (f *flow) close() {
 	}
 }
 
-// start asks for a time on all connections and then tells how long the answers took. perSecond is spread evenly over
-// the connections and over time; 0 sends the next request when the last was answered.
+// start sends requests on all connections for some time and then returns how long the responses took. perSecond is
+// spread evenly over the connections and over time; 0 sends the next request when the last was answered.
 func (f *flow) start(ctx context.Context, perSecond float64, during time.Duration) chan Timings {
 	result := make(chan Timings, 1)
 	begin := time.Now()
@@ -75,8 +75,9 @@ func (f *flow) start(ctx context.Context, perSecond float64, during time.Duratio
 	return result
 }
 
-// keepAsking asks on one connection, at due and then every period. What was due while an answer was outstanding is left
-// out: the rate then falls behind, and shows it. inTime counts the answers before the end.
+// keepAsking sends requests on one connection, at due and then every period. Requests that were due while a response
+// was outstanding are omitted: the measured rate then falls below the nominal one. inTime counts the responses before
+// the end.
 func (f *flow) keepAsking(ctx context.Context, k int, due, end time.Time, period time.Duration) (took []time.Duration, inTime int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

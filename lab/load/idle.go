@@ -24,7 +24,8 @@ const workers = 16
 // which are taken or wait for reuse. All of 127.0.0.0/8 is local, so there is no lack of addresses. A variable for tests.
 var perSource = 20000
 
-// OpenIdle opens n connections to addr, and asks once on each, so that the server has made all it keeps for one.
+// OpenIdle opens n connections to addr, and sends one request on each, so that the server has allocated
+// everything that it keeps for one.
 func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
 	i := &Idle{request: exchange.Get("/").Text(addr), conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {

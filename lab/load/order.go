@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Order is a sequence of paths that wrk asks for, one after the other over all connections, and again from the start.
+// Order is a sequence of paths that wrk requests, one after the other over all connections, and again from the start.
 type Order struct {
 	paths, order string // files: a path on each line, and the number of a path on each line
 	n            int
@@ -35,8 +35,8 @@ func (o *Order) Len() int {
 	return o.n
 }
 
-// script makes all requests before the first is sent: wrk asks for each of them, on the core that has to keep up with the
-// server. from is the place of the first. One more is made before it, by which wrk sees whether the script is right.
+// script makes all requests before the first is sent: wrk calls it for each of them, on the core that has to keep up
+// with the server. from is the index of the first. One more is made before it, with which wrk checks the script.
 func (o *Order) script(from int) string {
 	return fmt.Sprintf(`local order, n, at = {}, 0, %d
 init = function()

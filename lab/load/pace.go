@@ -13,7 +13,7 @@ import (
 // PaceFolder is where the Go program is that runs a Beside, a Readers or a Stream.
 const PaceFolder = "cmd/pace"
 
-// inChild runs a plan in a process on a core of its own, and tells the processor time that took.
+// inChild runs a plan in a process on a core of its own, and returns the processor time it took.
 func inChild(ctx context.Context, binary string, core int, kind string, plan, res any) (time.Duration, error) {
 	text, err := json.Marshal(plan)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // Result is what wrk found.
 type Result struct {
 	Requests  int64   // answers read in full
-	PerSecond float64 // by wrk's own clock, which runs a little longer than asked for
-	Bytes     float64 // of answers, also of those not read in full; wrk tells three digits or more
+	PerSecond float64 // by wrk's own clock, which runs slightly longer than requested
+	Bytes     float64 // of answers, also of those not read in full; wrk prints three digits or more
 	Latency   Latency
 	Errors    Errors
 	CPU       time.Duration // what wrk itself used; not part of its output
@@ -37,7 +37,7 @@ func (e Errors) String() string {
 	return fmt.Sprintf("connect %d, read %d, write %d, timeout %d, status %d", e.Connect, e.Read, e.Write, e.Timeout, e.Status)
 }
 
-// The lines of wrk 4's output that are read. Lines that tell of errors are only printed when there were some.
+// The lines of wrk 4's output that are parsed. Lines about errors are only printed if there were any.
 var (
 	requestsLine = regexp.MustCompile(`(?m)^\s+(\d+) requests in \S+, ([0-9.]+)([KMGTP]?)B read$`)
 	perSecLine   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)

@@ -18,8 +18,8 @@ import (
 // large one slowly.
 type Readers struct {
 	Addr        string
-	Fast, Slow  string // paths; nobody comes to the end of the slow one
-	Connections int    // of the fast ones; each asks when its last answer is complete
+	Fast, Slow  string // paths; no client reaches the end of the slow one
+	Connections int    // of the fast ones; each sends a request when its last response is complete
 	Slows       int    // slow readers, each with a connection
 	Rate        int    // bytes a second that each of them reads
 	Seconds     float64
@@ -33,7 +33,7 @@ type ReadersResult struct {
 	SlowBytes, Wanted int64
 	Errors            int64  // connections that failed
 	Fault             string // the first error
-	// CPU is what the program that asked used; Child fills it in.
+	// CPU is the processor time of the client program; Child sets it.
 	CPU time.Duration `json:"-"`
 }
 
@@ -119,7 +119,7 @@ func gather(ctx context.Context, r Readers) (*crowd, error) {
 	return c, nil
 }
 
-// begin asks, and reads the head and a first bite.
+// begin sends the request, and reads the head and the first bytes.
 func (c *crowd) begin(k int, from *bufio.Reader, request string, bite int) error {
 	c.conns[k].SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(c.conns[k], request); err != nil {

@@ -55,7 +55,7 @@ func TestReaders(t *testing.T) {
 	if l.slow.Load() != 20 || res.SlowBytes == 0 || res.SlowBytes > most || res.Wanted < int64(20*16<<10)/2 {
 		t.Errorf("%+v, %d slow readers, at most %d bytes", res, l.slow.Load(), most)
 	}
-	s.Close() // returns when all answers have ended: nobody reads any more
+	s.Close() // returns when all responses have ended, since they are no longer read
 	if l.gone.Load() != 20 {
 		t.Errorf("%d slow answers have ended", l.gone.Load())
 	}

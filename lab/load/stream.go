@@ -14,7 +14,7 @@ import (
 	"github.com/chert-http/chert/lab/work"
 )
 
-// Stream sends requests with large bodies, or asks for large answers. Each connection sends the next one when the last
+// Stream sends requests with large bodies, or for large responses. Each connection sends the next one when the last
 // was answered, until the time is over; what has begun then is finished.
 type Stream struct {
 	Addr        string
@@ -22,7 +22,7 @@ type Stream struct {
 	Path        string
 	Send        int64 // bytes of the request's body; 0 for none
 	Chunked     bool  // it has no length
-	Receive     int64 // bytes of the answer's body; 0: whatever comes
+	Receive     int64 // bytes of the response's body; 0: any
 	Connections int
 	Seconds     float64
 }
@@ -33,7 +33,7 @@ type StreamResult struct {
 	Elapsed  time.Duration
 	Errors   int64  // connections that failed
 	Fault    string // the first error
-	// CPU is what the program that asked used; Child fills it in.
+	// CPU is the processor time of the client program; Child sets it.
 	CPU time.Duration `json:"-"`
 }
 

@@ -54,8 +54,8 @@ func (r Run) Wrk(ctx context.Context) (Result, error) {
 	return res, nil
 }
 
-// writeScript tells wrk what is not in its URL. wrk asks a function named request before every write; without one it
-// sends the same bytes again and again, which is why there is none but for pipelining.
+// writeScript defines for wrk what is not in its URL. wrk calls a function named request before every write; without
+// one it sends the same bytes again and again, which is why there is none but for pipelining.
 func (run Run) writeScript(dir string) (path string, err error) {
 	path = filepath.Join(dir, "request.lua")
 	if run.Order != nil {

@@ -74,7 +74,7 @@ func TestWrkSendsTheRequest(t *testing.T) {
 	}
 }
 
-// wrk asks for the paths of an order one after the other, from where it is told, and begins again.
+// wrk requests the paths of an order one after the other, from the given index, and begins again.
 func TestWrkKeepsOrder(t *testing.T) {
 	cores := mayRunWrk(t)
 	dir := t.TempDir()
@@ -117,8 +117,8 @@ func normal(requests string) string {
 	}
 }
 
-// answerAll answers every request on every connection, several only when all have come, and tells the first text.
-// A server of net/http would not do: it hides what was sent at once.
+// answerAll answers every request on every connection, several only when all have arrived, and returns the first
+// one's text. A server of net/http would hide which requests were sent at once.
 func answerAll(l net.Listener, depth int, got chan<- string) {
 	for {
 		c, err := l.Accept()

@@ -1,5 +1,5 @@
-// Package measure reads from Linux's /proc and clocks what a process tree costs: processor time, resident memory, and
-// the time the host took away (steal).
-//
-// It starts nothing and knows nothing of HTTP.
+// Package measure reads the cost of a process tree from Linux's /proc and clocks: processor time, resident memory, and
+// the time that the host took away (steal).
 package measure
+
+// It starts nothing and knows nothing of HTTP.

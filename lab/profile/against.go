@@ -26,8 +26,8 @@ func (c *common) revisions(ctx context.Context, dir string) ([]*rival.Revision, 
 	return all, nil
 }
 
-// withRevisions puts behind each of chert's servers those of other revisions, so that their turns follow each other:
-// whatever else the machine does then is much the same for both. A server that a revision does not have is left out.
+// withRevisions inserts after each of chert's servers those of other revisions, so that their turns follow each
+// other: other load on the machine is then similar for both. A server that a revision does not have is omitted.
 func withRevisions(ctx context.Context, dir string, specs []rival.Spec, revisions []*rival.Revision, log io.Writer) ([]rival.Spec, error) {
 	var all []rival.Spec
 	for _, spec := range specs {

@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/lab/rival"
 )
 
-// specsOf makes servers by name; what is behind an @ is their revision.
+// specsOf makes servers by name; what follows an @ is their revision.
 func specsOf(names string) []rival.Spec {
 	var specs []rival.Spec
 	for _, name := range strings.Fields(names) {
@@ -48,7 +48,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Who is compared with whom, as name, base and present.
+// Which servers are compared, as name, base and present.
 func TestEntrants(t *testing.T) {
 	tests := []struct {
 		held int
@@ -78,7 +78,7 @@ func or(name string) string {
 	return name
 }
 
-// What cannot be measured against is told before anything is built.
+// Invalid revisions are reported before anything is built.
 func TestAgainstMistakes(t *testing.T) {
 	chert := filepath.Join("..", "..")
 	same, err := filepath.Abs(chert)

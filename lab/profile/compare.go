@@ -17,7 +17,7 @@ import (
 // no turn have nothing to do.
 type Compare struct {
 	pace
-	Checks  []check // what must be answered, before and after; wrk asks for the first, unless there is an order
+	Checks  []check // what must be answered, before and after; wrk requests the first, unless there is an order
 	Order   *load.Order
 	Folder  string // what servers of files serve
 	ByBytes bool   // requests are counted by the bytes that came
@@ -59,7 +59,7 @@ func (r *runner) stop() {
 }
 
 // warmUp is the length in seconds of the turn each server has before the first round; wrk knows no less. With an order
-// it takes warmUpOrder for most files to have been asked for, and for caches to know which of them are popular.
+// it takes warmUpOrder for most files to have been requested, and for caches to know which of them are popular.
 const (
 	warmUp      = 1
 	warmUpOrder = 5
@@ -137,7 +137,7 @@ func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runne
 	return r, size, nil
 }
 
-// check asks for all that must be answered, and returns the length of the first answer.
+// check requests everything that must be answered, and returns the length of the first response.
 func (c *Compare) check(ctx context.Context, r *runner) (size int, err error) {
 	for i, check := range c.Checks {
 		answer, err := exchange.Fetch(ctx, r.Addr, check.request)
@@ -178,7 +178,7 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 		Connections: connections, Seconds: seconds, Core: c.Seats.load}
 	r.turns++
 	if c.ByBytes {
-		run.Patience = patience // 64 large answers at once are slow, and nobody has promised to send them evenly
+		run.Patience = patience // 64 large responses at once are slow, and no server promises to send them evenly
 	}
 	var res load.Result
 	spent, err := spend(r.Server, c.Seats, func() (used time.Duration, err error) {

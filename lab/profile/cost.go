@@ -18,7 +18,7 @@ type cost struct {
 func spend(s *rival.Server, seats seats, drive func() (time.Duration, error)) (_ cost, err error) {
 	defer func() {
 		if ended := s.Ended(); ended != nil {
-			err = ended // the cause; everyone else only saw that nobody was there
+			err = ended // the cause; the other errors are only consequences
 		}
 	}()
 	cores, err := measure.ReadCores(seats.all()...)

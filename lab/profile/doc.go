@@ -1,6 +1,8 @@
-// Package profile holds the measurements the lab can make, by name. Here the parts meet: rival starts the servers, load
-// asks them, measure takes their cost, report writes it down, chart draws it.
+// Package profile contains the measurements that the lab can make, by name.
 //
-// To add a measurement that puts servers under one load and compares their processor time, enter a scene in scenes. Any
+// To add a measurement that puts servers under one load and compares their processor time, add a scene to scenes. Any
 // other is a Profile in All.
 package profile
+
+// The parts meet here: rival starts the servers, load sends requests, measure reads their cost, report writes tables,
+// chart draws.

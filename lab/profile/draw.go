@@ -24,7 +24,7 @@ func plot(f report.File, dir string) error {
 	if len(f.Comparisons) > 1 {
 		lines := overConnections(f)
 		if len(lines.Lines) == 0 {
-			return errors.New("nobody answered anything: there are no lines to draw")
+			return errors.New("no server answered any request: there are no lines to draw")
 		}
 		if err := lines.Save(dir, f.Profile+"-lines"); err != nil {
 			return err

@@ -27,7 +27,7 @@ type duet struct {
 type slowWork struct {
 	what string // for the title
 	path string
-	turn string // if not empty, the path is fast until this one is asked for
+	turn string // if not empty, the path is fast until this one is requested
 	// busy: it keeps a core busy, so by default there are only as many as leave half of the cores free.
 	busy bool
 }

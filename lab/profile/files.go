@@ -9,10 +9,10 @@ import (
 	"github.com/chert-http/chert/lab/rival"
 )
 
-// folder is what is served and asked for where it is files that are compared.
+// folder is what is served and requested when files are compared.
 type folder struct {
 	files []files.File
-	count int // if there are no files yet: so many are made up, and asked for as a site's are, some more than others
+	count int // if there are no files yet: so many are generated, and requested like those of a site, some more often than others
 	// byBytes: what an answer costs is judged by the bytes that came. At the end of a turn every connection is in the
 	// midst of an answer, and of very large ones those are many against those that were read in full.
 	byBytes bool
@@ -70,13 +70,13 @@ func (f *folder) open(c *Compare, tmp string) (err error) {
 		if err != nil {
 			return err
 		}
-		// No type: tables of types differ, and for text some servers tell the encoding.
+		// No type: tables of types differ, and for text some servers add the charset.
 		c.Checks = append(c.Checks, check{exchange.Get(all[i].Name), exchange.OK("", content)})
 	}
 	return nil
 }
 
-// someOf picks some of the files that are asked for: popular ones are likely to be among them, more than once too.
+// someOf picks some of the requested files: popular ones are likely to be among them, even more than once.
 func someOf(order []int) []int {
 	const enough = 40
 	r := rand.New(rand.NewPCG(treeSeed, 3))

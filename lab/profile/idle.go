@@ -23,7 +23,7 @@ const (
 )
 
 func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
-	c := common{needs: rival.Code} // their memory and goroutines are asked for at /debug/stats
+	c := common{needs: rival.Code} // their memory and goroutines are read from /debug/stats
 	f := flag.NewFlagSet("idle", flag.ContinueOnError)
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")

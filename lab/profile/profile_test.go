@@ -209,7 +209,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// Names are unique, and every scene can be asked for as it is.
+// Names are unique, and every scene can be requested unchanged.
 func TestAll(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range All() {

@@ -165,7 +165,7 @@ func checkFast(ctx context.Context, s *rival.Server) error {
 	return nil
 }
 
-// watch looks at a server's memory now and then. What it returns ends that, and tells the most there was.
+// watch samples a server's memory. The function it returns ends that, and returns the maximum.
 func watch(ctx context.Context, s *rival.Server) (end func() int64) {
 	const pause = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(ctx)

@@ -75,7 +75,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	return c.finish(file, cmp.Faults, out)
 }
 
-// check looks at the numbers that flags have changed.
+// check validates the numbers that flags have changed.
 func (s scene) check() error {
 	if s.held < 0 {
 		return fmt.Errorf("%d idle connections: may not be less than 0", s.held)

@@ -353,7 +353,7 @@ func TestNeedsGo(t *testing.T) {
 	}
 }
 
-// Failed requests must be told loudly and fail the run, whichever kind they are.
+// Failed requests of any kind must be reported prominently and fail the run.
 func TestFaults(t *testing.T) {
 	need(t, "taskset")
 	tests := []struct{ output, want string }{

@@ -36,7 +36,7 @@ type streamKind struct {
 	plan load.Stream
 }
 
-// streamBase is who the others are compared with.
+// streamBase is the server that the others are compared with.
 const streamBase = "nethttp"
 
 func runStream(ctx context.Context, args []string, out, log io.Writer) error {
@@ -171,7 +171,7 @@ func (s *streaming) turn(ctx context.Context, server *rival.Server, kind streamK
 	return round, nil
 }
 
-// readsOf asks a server what its handlers have read so far.
+// readsOf returns what a server's handlers have read so far.
 func readsOf(ctx context.Context, s *rival.Server) (reads work.Reads, err error) {
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Addr+"/debug/reads", nil)
 	if err != nil {

@@ -1,2 +1,4 @@
-// Package report turns what was measured into tables and JSON. It is arithmetic and text only.
+// Package report formats measurements as tables and JSON.
 package report
+
+// It contains arithmetic and text only.

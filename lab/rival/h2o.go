@@ -46,7 +46,7 @@ const h2oFiles = `      "/":
 func h2o(p place) (child.Command, error) {
 	user := ""
 	if os.Getuid() == 0 {
-		user = "user: root\n" // else it becomes nobody, who may not read DIR
+		user = "user: root\n" // else it switches to the user nobody, which may not read DIR
 	}
 	host, port, err := net.SplitHostPort(p.addr)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // nginxConf: nothing logged, connections never closed for their number of requests or their idleness. All paths are in
-// the server's own folder, so that it also runs for users who may not write to nginx's. SITE is one of those below.
+// the server's own folder, so that it also runs for users without write access to nginx's. SITE is one of those below.
 const nginxConf = `USERworker_processes CORES;
 worker_rlimit_nofile OPEN;
 daemon off;
@@ -43,7 +43,7 @@ const nginxAnswers = `	default_type text/plain;
 	}
 `
 
-// nginxFiles: what is known of an open file is looked at again after a second, as chert does.
+// nginxFiles: the state of an open file is checked again after a second, as chert does.
 const nginxFiles = `	sendfile on;
 	tcp_nopush on;
 	tcp_nodelay on;

@@ -13,7 +13,7 @@ import (
 // Revision is chert's source of another time or place than the present one. Its servers are built from it as a whole,
 // with the handlers it has, and can be measured beside the present ones.
 type Revision struct {
-	Name   string // stands behind the @ in the names of its servers: an abbreviated commit, or the name of a folder
+	Name   string // follows the @ in the names of its servers: an abbreviated commit, or the name of a folder
 	source string // folder of the source
 }
 

@@ -27,7 +27,7 @@ func repository(t *testing.T) (dir, first, second string) {
 			t.Skip(err)
 		}
 	}
-	// Nobody's settings; and where this runs for a hook of git's, not the repository of that.
+	// No user's settings; and when this runs in a git hook, not that hook's repository.
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"} {

@@ -22,7 +22,7 @@ func TestOpenUnknown(t *testing.T) {
 	}
 }
 
-// A server that cannot start must tell why and leave nothing behind.
+// A server that cannot start must report why and leave nothing behind.
 func TestStartFailure(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -174,7 +174,7 @@ func started(t *testing.T, dir, name string, room Room) *Server {
 	return s
 }
 
-// checkSwitches asks for what is not measured but needed for it.
+// checkSwitches requests what is not measured but needed for it.
 func checkSwitches(t *testing.T, addr string) {
 	t.Helper()
 	for path, want := range map[string]int{"/nothing": 404, "/turn?to=rest": 400, "/turn?to=sleep": 200, "/turning": 200, "/debug/gc": 200} {

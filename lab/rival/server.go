@@ -26,13 +26,14 @@ const patience = 10 * time.Second
 // errorLog is the file in a server's folder that Ended shows the end of.
 const errorLog = "error.log"
 
-// spare is what a server needs besides the connections it is asked for: the lab's own, and those still closing.
+// spare is how many connections a server needs in addition to those requested: the lab's own, and those still
+// closing.
 const spare = 1000
 
 // Room is what a server may use.
 type Room struct {
 	Cores       []int // none: any
-	Connections int   // for servers that have to be told how many to expect
+	Connections int   // for servers that must be configured with the number
 	// Files is the folder to serve, if it is files that are wanted.
 	Files string
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/router"
 )
 
@@ -70,7 +71,7 @@ var contenders = []struct {
 		return func(r *http.Request) func() {
 			x := new(direct.Exchange)
 			target := []byte(r.RequestURI)
-			x.Reset(direct.Request{Method: r.Method, Target: target, Path: target, Host: []byte(r.Host)})
+			x.Wire().Reset(wire.Request{Method: r.Method, Target: target, Path: target, Host: []byte(r.Host)})
 			return func() {
 				if !m.ServeDirect(x) {
 					panic("not answered")
@@ -212,7 +213,7 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// All contenders find what they are asked for, and the values.
+// All routers find the requested route, and its values.
 func TestContenders(t *testing.T) {
 	all := routes()
 	if len(all) != 203 {

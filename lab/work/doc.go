@@ -1,5 +1,5 @@
-// Package work is what the handlers of the servers under test do, whatever the server: texts, values, sleep,
-// computing. The servers in cmd import it, and the profiles take the expected answers from it.
-//
-// It knows nothing of HTTP.
+// Package work does the work of the handlers under test, whatever the server: texts, values, sleeping and computing.
+// The servers in cmd import it, and the profiles take the expected responses from it.
 package work
+
+// It knows nothing of HTTP.

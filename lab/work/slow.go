@@ -30,7 +30,7 @@ func Compute() {
 	sink.Store(x)
 }
 
-// Turning is the work of a handler that is quick until it is told otherwise. The zero value is quick.
+// Turning is the work of a handler that is quick until it is switched. The zero value is quick.
 type Turning struct {
 	do atomic.Pointer[func()]
 }

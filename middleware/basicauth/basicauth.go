@@ -1,6 +1,7 @@
 package basicauth
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
@@ -21,64 +22,65 @@ import (
 // Options are the options of New.
 type Options struct {
 	// Users are bcrypt hashes by name, as Hash makes them. Without Lookup there
-	// must be one at least. It must not be changed any more.
+	// must be at least one. The map must not be changed afterwards.
 	Users map[string]string
-	// Lookup, if not nil, is asked instead, concurrently. It may wait.
+	// Lookup, if not nil, is called instead, concurrently. It may block.
 	Lookup func(name string) (hash string, ok bool)
-	// Realm is told to those who are refused; "": "restricted". Printable ASCII.
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
 	Realm string
 	// CacheSize is how many verified credentials are remembered, so that bcrypt,
-	// which takes some 50 ms on purpose, is not done for each request; 0: 1024,
+	// which takes some 50 ms on purpose, is not done for each request. Default 1024;
 	// negative: none.
 	CacheSize int
-	// CacheFor is how long; 0: 5 minutes. A password that Lookup does not know any
-	// more is good for so long.
+	// CacheFor is how long they are remembered. Default 5 minutes; negative: not at
+	// all. A password that Lookup does not know any more is good for so long.
 	CacheFor time.Duration
-	// Parallel is how many hashes are computed at a time; 0: half of GOMAXPROCS,
-	// at least one; negative: an error. They keep a core busy: without a limit,
-	// guessing would take the machine.
+	// Parallel is how many hashes are computed at a time. Default half of GOMAXPROCS,
+	// at least one; negative: no limit. Each keeps a core busy: without a limit,
+	// guessing takes the machine.
 	Parallel int
-	// Queue is how many requests may wait for that; beyond, they are answered
-	// 503; 0: 64, negative: none.
+	// Queue is how many requests may wait for that; beyond, they are answered 503.
+	// Default 64; negative: none.
 	Queue int
-	// Cost is what an unknown name costs if Lookup is used; 0: bcrypt.DefaultCost.
-	// It should be that of the hashes.
+	// Cost is what an unknown name costs if Lookup is used, and should be that of the
+	// hashes. Default bcrypt.DefaultCost; negative, like all that is not from
+	// bcrypt.MinCost to bcrypt.MaxCost, is an error: without a cost the time would
+	// tell which names exist.
 	Cost int
 }
 
-// Auth lets in who has a good name and password. All methods may be called
-// concurrently.
-type Auth struct {
+type auth struct {
 	o     Options
 	cache cache
-	slots chan struct{}
+	slots chan struct{} // of Parallel; nil without a limit
 	queue atomic.Int64
-	dummy []byte // a hash that an unknown name is compared with
+	dummy []byte // an unknown name is compared with this hash
 
 	missing, several, busy *direct.Response
 	compare                func(hash, password []byte) error // bcrypt's; for tests
 }
 
 const (
-	// maxPassword: bcrypt looks at no more. RFC 7617 has no limit.
+	// maxPassword: bcrypt ignores the rest. RFC 7617 has no limit.
 	maxPassword = 72
-	// maxField bounds what is decoded, in bytes.
+	// maxField is the longest value that is decoded, in bytes.
 	maxField = 1024
 )
 
-// howToHash is in errors about a hash that is none.
+// howToHash is in errors about hashes that are not valid.
 const howToHash = "make one with basicauth.Hash, or with: htpasswd -nB NAME"
 
-// Hash makes the hash of a password for Options.Users or Options.Lookup: bcrypt
-// with bcrypt.DefaultCost, which takes some 50 ms. It is an error if the password
-// is empty, is longer than 72 bytes, which is all that bcrypt looks at, or has
-// control characters, which no client could send (RFC 7617 section 2).
+// Hash hashes a password for Options.Users or Options.Lookup: bcrypt with
+// bcrypt.DefaultCost, which takes some 50 ms. It is an error if the password is
+// empty, is longer than 72 bytes, since bcrypt ignores the rest, or has control
+// characters, which no client could send (RFC 7617 section 2).
 func Hash(password string) (string, error) {
 	switch {
 	case password == "":
 		return "", errors.New("basicauth: Hash: the password is empty")
 	case len(password) > maxPassword:
-		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt looks at no more than %d", len(password), maxPassword)
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password), maxPassword)
 	case strings.ContainsFunc(password, isControl):
 		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}
@@ -91,20 +93,35 @@ func Hash(password string) (string, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// New makes an Auth. It is an error if there are neither Users nor Lookup, since
-// every request would be refused, if a hash is not bcrypt's, if a name has a
-// colon, which no client could send (RFC 7617 section 2), if Parallel is negative,
-// Cost above bcrypt.MaxCost, or Realm not printable ASCII.
-func New(o Options) (*Auth, error) {
-	if o.Parallel < 0 {
-		return nil, fmt.Errorf("basicauth: Parallel is %d, so that no password could be verified", o.Parallel)
+// New returns middleware that admits requests with a name and its password, which is
+// then middleware.UserOf. The others are answered 401, or 400 if they have several
+// credentials. How long that takes does not tell whether a name exists, if all hashes
+// have the same cost. All handlers that it wraps share what is remembered.
+//
+// On the direct way, credentials that are remembered are admitted; others are
+// verified on the plain way, since that takes long.
+//
+// New returns an error if there are neither Users nor Lookup, since every request would
+// be refused, if a hash is not bcrypt's, if a name has a colon, which no client could
+// send (RFC 7617 section 2), or if Cost or Realm cannot be used.
+func New(o *Options) (func(http.Handler) http.Handler, error) {
+	if o == nil {
+		o = &Options{}
 	}
+	a, err := newAuth(*o)
+	if err != nil {
+		return nil, err
+	}
+	return a.wrap, nil
+}
+
+func newAuth(o Options) (*auth, error) {
 	if len(o.Users) == 0 && o.Lookup == nil {
 		return nil, errors.New("basicauth: neither Users nor Lookup, so every request would be refused; " +
 			"set Options.Users to hashes by name: " + howToHash)
 	}
-	if o.Cost > bcrypt.MaxCost {
-		return nil, fmt.Errorf("basicauth: %w", bcrypt.InvalidCostError(o.Cost))
+	if o.Cost != 0 && (o.Cost < bcrypt.MinCost || o.Cost > bcrypt.MaxCost) {
+		return nil, fmt.Errorf("basicauth: Cost: %w", bcrypt.InvalidCostError(o.Cost))
 	}
 	orDefault := func(v *int, def int) {
 		if *v == 0 {
@@ -118,24 +135,24 @@ func New(o Options) (*Auth, error) {
 	if o.CacheFor == 0 {
 		o.CacheFor = 5 * time.Minute
 	}
-	if o.Realm == "" {
-		o.Realm = "restricted"
-	}
 	cost := o.Cost
 	if o.Lookup == nil {
 		cost = bcrypt.MinCost
 		for name, hash := range o.Users {
 			if strings.Contains(name, ":") {
-				return nil, fmt.Errorf("basicauth: the name %q could never be sent: a colon ends it", name)
+				return nil, fmt.Errorf("basicauth: Users: the name %q could never be sent: a colon ends it", name)
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
 			}
 			cost = max(cost, c)
 		}
 	}
-	a := &Auth{o: o, slots: make(chan struct{}, o.Parallel), compare: bcrypt.CompareHashAndPassword}
+	a := &auth{o: o, compare: bcrypt.CompareHashAndPassword}
+	if o.Parallel > 0 {
+		a.slots = make(chan struct{}, o.Parallel)
+	}
 	var err error
 	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
 		return nil, fmt.Errorf("basicauth: %w", err)
@@ -143,9 +160,9 @@ func New(o Options) (*Auth, error) {
 	a.cache.init(o.CacheSize, o.CacheFor)
 	realm, err := wrap.QuoteRealm(o.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("basicauth: %w", err)
+		return nil, fmt.Errorf("basicauth: Realm: %w", err)
 	}
-	// RFC 7617 section 2.1: charset says how names and passwords are coded.
+	// RFC 7617 section 2.1: charset is the encoding of names and passwords.
 	challenge := "Basic realm=" + realm + `, charset="UTF-8"`
 	a.missing = wrap.Refusal(http.StatusUnauthorized, challenge)
 	a.several = wrap.Refusal(http.StatusBadRequest, challenge)
@@ -154,70 +171,44 @@ func New(o Options) (*Auth, error) {
 	return a, nil
 }
 
-// Wrap is the middleware. Who is let in is middleware.User. The others are
-// answered 401, or 400 if there are several credentials. How long that takes does
-// not tell whether a name exists, if all hashes have the same cost.
-//
-// On the direct way, credentials that are remembered are let in; others are
-// verified on the plain way, since that takes long.
-func (a *Auth) Wrap(next http.Handler) http.Handler {
-	return wrap.Handler(next,
-		func(w http.ResponseWriter, r *http.Request) {
-			var refused *direct.Response
-			switch values := r.Header["Authorization"]; len(values) {
-			case 0:
-				refused = a.missing
-			case 1:
-				var name *string
-				if name, refused = a.check(r, values[0]); refused == nil {
-					wrap.Serve(next, w, r, wrap.WithUser(w, r, name))
-					return
-				}
-			default:
-				refused = a.several
-			}
-			refusal.Plain(w, r, refused)
-		},
-		func(x *direct.Exchange, next direct.Handler) bool {
-			value := x.Fields.Get("Authorization")
-			if value == nil {
-				refusal.Direct(x, a.missing)
-				return true
-			}
-			if direct.Count(x.Fields, "Authorization") > 1 {
-				refusal.Direct(x, a.several)
-				return true
-			}
-			var buf [maxField]byte
-			c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
-			if !ok {
-				refusal.Direct(x, a.missing)
-				return true
-			}
-			name := a.cache.find(a.cache.key(c))
-			if name == nil {
-				return false
-			}
-			wrap.SetUser(x, name)
-			return next.ServeDirect(x)
-		})
+// wrap is the middleware.
+func (a *auth) wrap(next http.Handler) http.Handler {
+	return filter.New(a.admit)(next)
 }
 
-// check verifies credentials. It gives the name, or how to refuse.
-func (a *Auth) check(r *http.Request, value string) (*string, *direct.Response) {
+func (a *auth) admit(r *filter.Call) filter.Outcome {
+	value, n := r.Fields().First("Authorization")
+	if n > 1 {
+		return r.Refuse(a.several)
+	}
 	var buf [maxField]byte
-	c, ok := parse(buf[:0], value)
+	c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
 	if !ok {
-		return nil, a.missing
+		return r.Refuse(a.missing)
 	}
 	key := a.cache.key(c)
 	if name := a.cache.find(key); name != nil {
-		return name, nil
+		r.SetUser(name)
+		return filter.Pass
 	}
-	if !a.enter(r) {
+	if r.Direct() {
+		return filter.Later // bcrypt takes long
+	}
+	name, refused := a.check(r.Context(), key, c)
+	if refused != nil {
+		return r.Refuse(refused)
+	}
+	r.SetUser(name)
+	return filter.Pass
+}
+
+// check verifies credentials that the cache does not have. It gives the name, or
+// how to refuse.
+func (a *auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
+	if !a.enter(ctx) {
 		return nil, a.busy
 	}
-	defer func() { <-a.slots }()
+	defer a.leave()
 	// Whoever was before us in the queue may have had the same.
 	if name := a.cache.find(key); name != nil {
 		return name, nil
@@ -230,7 +221,7 @@ func (a *Auth) check(r *http.Request, value string) (*string, *direct.Response) 
 }
 
 // verify takes the same time whether the name exists or not.
-func (a *Auth) verify(name string, password []byte) bool {
+func (a *auth) verify(name string, password []byte) bool {
 	hash, known := a.o.Users[name]
 	if a.o.Lookup != nil {
 		hash, known = a.o.Lookup(name)
@@ -239,17 +230,20 @@ func (a *Auth) verify(name string, password []byte) bool {
 	if !known {
 		against = a.dummy
 	}
-	// bcrypt would compare the first 72 bytes, and anything might follow.
+	// bcrypt would compare the first 72 bytes, and ignore the rest.
 	fits := len(password) <= maxPassword
 	err := a.compare(against, password[:min(len(password), maxPassword)])
 	if known && err != nil && !errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
-		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // no hash: Lookup's mistake
+		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // Lookup has returned an invalid hash
 	}
 	return known && fits && err == nil
 }
 
-// enter waits for a turn.
-func (a *Auth) enter(r *http.Request) bool {
+// enter waits for a turn, which leave gives back.
+func (a *auth) enter(ctx context.Context) bool {
+	if a.slots == nil {
+		return true
+	}
 	select {
 	case a.slots <- struct{}{}:
 		return true
@@ -263,8 +257,14 @@ func (a *Auth) enter(r *http.Request) bool {
 	select {
 	case a.slots <- struct{}{}:
 		return true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return false
+	}
+}
+
+func (a *auth) leave() {
+	if a.slots != nil {
+		<-a.slots
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/user"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -30,7 +31,7 @@ func basic(credentials string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
 }
 
-var who = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("user " + wrap.User(x)) })
+var who = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString("user " + user.Of(x)) })
 
 func ask(h http.Handler, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/", nil)
@@ -49,18 +50,18 @@ func directly(t *testing.T, h http.Handler, fields ...string) (status int, ok bo
 		f.Add("Authorization", v)
 	}
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(f)})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(f)})
 	ok = h.(direct.Handler).ServeDirect(&x)
-	return x.Finish().Status, ok
+	return x.Wire().Finish().Status, ok
 }
 
 func TestAuth(t *testing.T) {
 	long := strings.Repeat("x", 72)
-	a, err := New(Options{Users: map[string]string{"ann": hash(t, "secret"), "bob": hash(t, "a:b"), "long": hash(t, long), "": hash(t, "nameless"), "zoë": hash(t, "ö")}})
+	a, err := newAuth(Options{Users: map[string]string{"ann": hash(t, "secret"), "bob": hash(t, "a:b"), "long": hash(t, long), "": hash(t, "nameless"), "zoë": hash(t, "ö")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := a.Wrap(who)
+	h := a.wrap(who)
 	for _, tt := range []struct {
 		name   string
 		fields []string
@@ -109,7 +110,7 @@ func TestAuth(t *testing.T) {
 	if rec := ask(h, basic("ann:secret")); rec.Code != 200 {
 		t.Errorf("got %d", rec.Code)
 	}
-	if _, err := New(Options{Users: map[string]string{"ann": "secret"}}); err == nil {
+	if _, err := newAuth(Options{Users: map[string]string{"ann": "secret"}}); err == nil {
 		t.Error("a hash that is none is taken")
 	}
 }
@@ -117,7 +118,7 @@ func TestAuth(t *testing.T) {
 // bcrypt is done once for good credentials, each time for wrong ones, and for
 // unknown names with the same cost.
 func TestCache(t *testing.T) {
-	a, err := New(Options{Users: map[string]string{"ann": hash(t, "secret")}, CacheSize: 2, CacheFor: time.Minute})
+	a, err := newAuth(Options{Users: map[string]string{"ann": hash(t, "secret")}, CacheSize: 2, CacheFor: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestCache(t *testing.T) {
 		}
 		return bcrypt.CompareHashAndPassword(h, p)
 	}
-	h := a.Wrap(who)
+	h := a.wrap(who)
 	for _, tt := range []struct {
 		credentials string
 		after       time.Duration
@@ -159,11 +160,11 @@ func TestCache(t *testing.T) {
 	if n := len(a.cache.m); n != 1 {
 		t.Errorf("%d in the cache, and all but one are over", n)
 	}
-	off, err := New(Options{Users: a.o.Users, CacheSize: -1})
+	off, err := newAuth(Options{Users: a.o.Users, CacheSize: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ask(off.Wrap(who), basic("ann:secret")); len(off.cache.m) != 0 {
+	if ask(off.wrap(who), basic("ann:secret")); len(off.cache.m) != 0 {
 		t.Error("remembered")
 	}
 }
@@ -176,22 +177,25 @@ func TestOptionsRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Users: ann, Parallel: -1}, "Parallel is -1"},
-		{Options{Users: ann, Cost: bcrypt.MaxCost + 1}, "cost 32 is outside"},
-		{Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}, "cost 32 is outside"},
-		{Options{Users: map[string]string{"ann": "secret"}}, `hash of "ann"`},
+		{Options{Users: ann, Cost: -1}, "Cost: "},
+		{Options{Users: ann, Cost: bcrypt.MaxCost + 1}, "Cost: crypto/bcrypt: cost 32 is outside"},
+		{Options{Cost: bcrypt.MaxCost + 1, Lookup: func(string) (string, bool) { return "", false }}, "Cost: crypto/bcrypt: cost 32 is outside"},
+		{Options{Users: map[string]string{"ann": "secret"}}, `Users: the hash of "ann"`},
 		{Options{Users: map[string]string{"ann": "secret"}}, "basicauth.Hash"},
 		{Options{Users: map[string]string{"ann": "secret"}}, "htpasswd -nB"},
 		{Options{}, "neither Users nor Lookup"},
 		{Options{Users: map[string]string{}}, "neither Users nor Lookup"},
-		{Options{Users: map[string]string{"a:b": hash(t, "secret")}}, `the name "a:b" could never be sent`},
-		{Options{Users: ann, Realm: "a\r\nb"}, "is not printable ASCII"},
+		{Options{Users: map[string]string{"a:b": hash(t, "secret")}}, `Users: the name "a:b" could never be sent`},
+		{Options{Users: ann, Realm: "a\r\nb"}, "Realm: "},
 		{Options{Users: ann, Realm: "caf\u00e9"}, "is not printable ASCII"},
 	}
 	for _, tt := range tests {
-		if _, err := New(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if mw, err := New(&tt.o); mw != nil || err == nil || !strings.HasPrefix(err.Error(), "basicauth: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %q in it", err, tt.want)
 		}
+	}
+	if _, err := New(nil); err == nil || !strings.Contains(err.Error(), "neither Users nor Lookup") {
+		t.Errorf("no options: got %v", err)
 	}
 }
 
@@ -203,7 +207,7 @@ func TestHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	// htpasswd -nbB -C 4 ann sesame
-	a, err := New(Options{Users: map[string]string{"ann": made, "htpasswd": "$2y$04$96iqhk5.DeHKXFRcCHNCleEVwOpglFuHzhDqRXRNf6.t1waRFiHne"}})
+	a, err := newAuth(Options{Users: map[string]string{"ann": made, "htpasswd": "$2y$04$96iqhk5.DeHKXFRcCHNCleEVwOpglFuHzhDqRXRNf6.t1waRFiHne"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +215,7 @@ func TestHash(t *testing.T) {
 		credentials string
 		status      int
 	}{{"ann:sesame, öffne dich", 200}, {"ann:sesame", 401}, {"htpasswd:sesame", 200}, {"htpasswd:other", 401}} {
-		if rec := ask(a.Wrap(who), basic(tt.credentials)); rec.Code != tt.status {
+		if rec := ask(a.wrap(who), basic(tt.credentials)); rec.Code != tt.status {
 			t.Errorf("%s: got %d", tt.credentials, rec.Code)
 		}
 	}
@@ -229,8 +233,29 @@ func TestHash(t *testing.T) {
 
 // Guessing takes no more than its share.
 func TestParallel(t *testing.T) {
+	t.Run("no limit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, err := newAuth(Options{Lookup: func(name string) (string, bool) { return hashes[name], name == "ann" }, Cost: bcrypt.MinCost, Parallel: -1, Queue: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			enter := make(chan struct{})
+			a.compare = func(h, p []byte) error { <-enter; return bcrypt.ErrMismatchedHashAndPassword }
+			codes := make(chan int, 100)
+			for i := range cap(codes) {
+				go func() { codes <- ask(a.wrap(who), basic(fmt.Sprintf("eve:%d", i))).Code }()
+			}
+			synctest.Wait()
+			close(enter)
+			for range cap(codes) {
+				if c := <-codes; c != 401 {
+					t.Errorf("got %d", c)
+				}
+			}
+		})
+	})
 	synctest.Test(t, func(t *testing.T) {
-		a, err := New(Options{Lookup: func(name string) (string, bool) { return hashes[name], name == "ann" }, Cost: bcrypt.MinCost, Parallel: 2, Queue: 3})
+		a, err := newAuth(Options{Lookup: func(name string) (string, bool) { return hashes[name], name == "ann" }, Cost: bcrypt.MinCost, Parallel: 2, Queue: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +269,7 @@ func TestParallel(t *testing.T) {
 		}
 		codes := make(chan int, 20)
 		for i := range 7 {
-			go func() { codes <- ask(a.Wrap(who), basic(fmt.Sprintf("eve:%d", i))).Code }()
+			go func() { codes <- ask(a.wrap(who), basic(fmt.Sprintf("eve:%d", i))).Code }()
 		}
 		synctest.Wait()
 		if n := len(codes); n != 2 || <-codes != 503 || <-codes != 503 {
@@ -265,11 +290,11 @@ func TestParallel(t *testing.T) {
 var hashes = map[string]string{"ann": "not bcrypt"}
 
 func TestServers(t *testing.T) {
-	a, err := New(Options{Users: map[string]string{"ann": hash(t, "secret")}})
+	a, err := newAuth(Options{Users: map[string]string{"ann": hash(t, "secret")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := a.Wrap(who)
+	h := a.wrap(who)
 	std := httptest.NewServer(h)
 	defer std.Close()
 	ours := chertest.NewServer(h)
@@ -297,17 +322,17 @@ func TestServers(t *testing.T) {
 
 func BenchmarkCached(b *testing.B) {
 	h, _ := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
-	a, err := New(Options{Users: map[string]string{"ann": string(h)}})
+	a, err := newAuth(Options{Users: map[string]string{"ann": string(h)}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	d := a.Wrap(who)
+	d := a.wrap(who)
 	ask(d, basic("ann:secret"))
-	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {basic("ann:secret")}})}
+	r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {basic("ann:secret")}})}
 	var x direct.Exchange
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		d.(direct.Handler).ServeDirect(&x)
 	}
 }

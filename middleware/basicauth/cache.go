@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// cache has the credentials that were verified, by a hash that only this
-// process can make: neither memory nor the time a lookup takes tells a password.
-// Those that were wrong are not in it, so that guessing cannot fill it.
+// cache holds credentials that were verified, by a hash that only this process
+// can compute: neither memory nor the time of a lookup reveals a password.
+// Wrong credentials are not in it, so that guessing cannot fill it.
 type cache struct {
 	size   int
 	keep   time.Duration
@@ -32,15 +32,15 @@ func (c *cache) init(size int, keep time.Duration) {
 	rand.Read(c.secret[:])
 }
 
-// key is the keyed hash of credentials. The name has no colon, so no two are
-// the same bytes. The secret comes first and hashes stay here, so nothing can be
-// appended to one.
+// key is the keyed hash of credentials. A name has no colon, so the encoding is
+// unique. The secret comes first and hashes never leave the process, so
+// extending one is no attack.
 func (c *cache) key(cr credentials) cacheKey {
 	var buf [sha256.Size + maxField]byte
 	return sha256.Sum256(append(append(buf[:0], c.secret[:]...), cr.b...))
 }
 
-// find returns the name, nil if there is none.
+// find returns the name, nil if the credentials are not cached.
 func (c *cache) find(key cacheKey) *string {
 	c.mu.RLock()
 	k := c.m[key]
@@ -51,7 +51,7 @@ func (c *cache) find(key cacheKey) *string {
 	return &k.name
 }
 
-// add remembers credentials, and returns the name to keep.
+// add caches credentials, and returns the name to use.
 func (c *cache) add(key cacheKey, name string) *string {
 	k := &known{name, c.now().Add(c.keep)}
 	if c.size <= 0 {
@@ -66,7 +66,7 @@ func (c *cache) add(key cacheKey, name string) *string {
 	return &k.name
 }
 
-// shrink makes room: what is over goes, or else any.
+// shrink makes room: it removes entries that have expired, or else any.
 func (c *cache) shrink() {
 	now := c.now()
 	for key, k := range c.m {

@@ -1,11 +1,11 @@
-// Package basicauth is middleware for HTTP's Basic authentication (RFC 7617)
-// with passwords that are stored as bcrypt.
+// Package basicauth provides middleware for HTTP's Basic authentication (RFC
+// 7617) with passwords that are stored as bcrypt hashes.
 //
-//	auth, err := basicauth.New(basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
-//	h = auth.Wrap(h)
+//	auth, err := basicauth.New(&basicauth.Options{Users: map[string]string{"admin": "$2a$10$..."}})
+//	h = auth(h)
 //
 // [Hash] makes such a hash, and so does htpasswd -nB NAME.
-//
-// It is apart from package middleware because bcrypt is in golang.org/x/crypto.
-// It must not know servers. Anything may import it.
 package basicauth
+
+// The package is apart from package middleware because bcrypt is in
+// golang.org/x/crypto. It must not depend on servers. Any package may import it.

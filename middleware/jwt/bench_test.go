@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -40,20 +41,20 @@ func BenchmarkDirect(b *testing.B) {
 		}
 		for name, cache := range map[string]int{"verified": 0, "cached": 1024} {
 			b.Run(m.method.Alg()+"/"+name, func(b *testing.B) {
-				v, err := New(Options{Keys: []Key{{Algorithm: m.method.Alg(), Key: public}}, Issuer: "i", Audience: []string{"a"}, Cache: cache})
+				v, err := New(&Options{Keys: []Key{{Algorithm: m.method.Alg(), Key: public}}, Issuer: "i", Audience: []string{"a"}, CacheSize: cache})
 				if err != nil {
 					b.Fatal(err)
 				}
 				h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
-				r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
+				r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})}
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
 					var x direct.Exchange
 					for pb.Next() {
-						x.Reset(r)
+						x.Wire().Reset(r)
 						h.ServeDirect(&x)
-						if x.Finish().Status != 200 {
-							b.Error(x.Finish().Status)
+						if x.Wire().Finish().Status != 200 {
+							b.Error(x.Wire().Finish().Status)
 						}
 					}
 				})

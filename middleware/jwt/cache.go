@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A cache has verified tokens by their SHA-256, so that it is no store of
-// credentials. It is bounded by count and by bytes. What is found must still be
-// within its time, and verified with the keys that are good now: an answer from
-// the cache is the one that verifying would give.
+// A cache holds verified tokens by their SHA-256, so that it stores no
+// credentials. It is bounded by count and by bytes. A result must still be
+// within its time, and verified with the current keys: the cache returns what
+// verifying would.
 //
-// Each shard has two generations. What is used moves to the young one; when that
-// is full the old one is forgotten.
+// Each shard has two generations. A token that is used moves to the young one;
+// when that is full the old one is dropped.
 type cache struct{ shards []shard }
 
 type digest = [sha256.Size]byte
@@ -25,13 +25,13 @@ type shard struct {
 	maxCount, maxBytes int // of a generation
 }
 
-// newCache is nil for a count of 0.
+// newCache returns nil for a count of 0.
 func newCache(count, bytes int) *cache {
 	if count == 0 {
 		return nil
 	}
 	n := 1
-	if count >= 1024 { // with less one would be full long before the others
+	if count >= 1024 { // with less, one would be full long before the others
 		n = 16
 	}
 	c := &cache{make([]shard, n)}
@@ -46,7 +46,7 @@ func newCache(count, bytes int) *cache {
 
 func (c *cache) shard(d *digest) *shard { return &c.shards[int(d[0])%len(c.shards)] }
 
-// get is nil if there is none that is good at now, with the keys of set.
+// get returns nil if there is none that is valid at now, with the keys of set.
 func (c *cache) get(d *digest, set *published, now time.Time) *carried {
 	s := c.shard(d)
 	s.mu.Lock()
@@ -76,14 +76,14 @@ func (c *cache) put(d *digest, t *carried) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.old, *d)
-	if had := s.young[*d]; had != nil { // somebody verified it meanwhile
+	if had := s.young[*d]; had != nil { // another goroutine verified it meanwhile
 		delete(s.young, *d)
 		s.bytes -= had.size
 	}
 	s.add(d, t)
 }
 
-// add adds what is not there. mu is held.
+// add adds a token that is not there yet. mu is held.
 func (s *shard) add(d *digest, t *carried) {
 	if t.size > s.maxBytes {
 		return
@@ -97,7 +97,7 @@ func (s *shard) add(d *digest, t *carried) {
 	s.bytes += t.size
 }
 
-// sizeOf is about how many bytes a decoded claim takes.
+// sizeOf estimates the bytes that a decoded claim takes.
 func sizeOf(v any) int {
 	switch v := v.(type) {
 	case string:

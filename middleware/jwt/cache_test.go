@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 	"net/http"
 )
@@ -26,7 +27,7 @@ func TestCacheTime(t *testing.T) {
 	t.Parallel()
 	c := new(clock)
 	at := func(d time.Duration) int64 { return c.now().Add(d).Unix() }
-	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, Cache: 10, Now: c.now})
+	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, CacheSize: 10, Now: c.now})
 	token := signed("a", "exp", at(time.Minute))
 	eternal := signed("a")
 	check := func(what, token string, ok, cached bool) {
@@ -62,7 +63,7 @@ func TestCacheRotation(t *testing.T) {
 	t.Parallel()
 	c := new(clock)
 	is := newIssuer(t, setOf(jwkOf("a"), jwkOf("b")))
-	v := open(t, Options{JWKS: is.URL, Cache: 10, Now: c.now})
+	v := open(t, Options{JWKS: is.URL, CacheSize: 10, Now: c.now})
 	fetch := func() {
 		t.Helper()
 		c.advance(time.Minute)
@@ -96,7 +97,7 @@ func TestCacheRotation(t *testing.T) {
 // Only what was verified is remembered.
 func TestCacheRefused(t *testing.T) {
 	t.Parallel()
-	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, Cache: 10})
+	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, CacheSize: 10})
 	good := signed("a")
 	expect(t, v, "good", good, 200)
 	for _, token := range []string{signedAs("a", "b"), good[:len(good)-3] + "AAA", good + "=", good + ".", "x", signed("a", "exp", 1)} {
@@ -172,7 +173,7 @@ func TestSizeOf(t *testing.T) {
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	is := newIssuer(t, setOf(jwkOf("a"), jwkOf("b")))
-	v := open(t, Options{JWKS: is.URL, Cache: 4, Refresh: time.Millisecond, RefreshUnknown: time.Millisecond})
+	v := open(t, Options{JWKS: is.URL, CacheSize: 4, Refresh: time.Millisecond, RefreshUnknown: time.Millisecond})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -201,12 +202,12 @@ func TestCacheAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates on its own account")
 	}
-	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, Cache: 10})
+	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, CacheSize: 10})
 	h := v.Wrap(direct.HandlerFunc(func(*direct.Exchange) {})).(direct.Handler)
-	r := direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + signed("a")}})}
+	r := wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + signed("a")}})}
 	var x direct.Exchange
 	if n := testing.AllocsPerRun(100, func() {
-		x.Reset(r)
+		x.Wire().Reset(r)
 		h.ServeDirect(&x)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

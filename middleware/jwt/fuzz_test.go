@@ -19,7 +19,7 @@ func FuzzToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	o.Cache = 10
+	o.CacheSize = 10
 	cached, err := New(o)
 	if err != nil {
 		f.Fatal(err)
@@ -37,7 +37,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// Whatever an endpoint answers, what is taken of it can be verified with.
+// Whatever an endpoint sends, the keys that are accepted can verify signatures.
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{
 		setOf(jwkOf("a")), setOf(jwkOf("a", `,"d":"AAAA","x5c":["AAAA"],"key_ops":["verify"],"alg":"EdDSA"`)), `{"keys":null}`, `[]`, ``,

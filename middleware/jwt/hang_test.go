@@ -13,7 +13,7 @@ import (
 // endpoint is a JWKS endpoint without a network, which hangs on demand.
 type endpoint struct {
 	hangs   atomic.Bool
-	slow    atomic.Int64 // how long an answer takes
+	slow    atomic.Int64 // how long a response takes
 	fetches atomic.Int64
 	set     atomic.Value
 }
@@ -37,7 +37,7 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
 		e.set.Store(setOf(jwkOf("old")))
-		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true, Client: &http.Client{Transport: e}})
+		v, err := New(&Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true, Client: &http.Client{Transport: e}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 		took("the first that waits", "x", 401, patience)
 		took("the second", "y", 401, 0)
 		if got := askDirect(v, signed("y")); got != 401 {
-			t.Errorf("direct: got %d, which is not an answer at once", got)
+			t.Errorf("direct: got %d, which is no immediate response", got)
 		}
 		for range 10 { // beyond the fetch, and further ones
 			time.Sleep(7 * time.Second)
@@ -74,13 +74,13 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 	})
 }
 
-// One that is slow, but answers, is not asked again and again; when it is quick
-// again, that is found out without a token.
+// An endpoint that is slow but responds is not asked again and again; when it
+// is quick again, that is noticed without a token.
 func TestSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
 		e.set.Store(setOf(jwkOf("old")))
-		v, err := New(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
+		v, err := New(&Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
 			Client: &http.Client{Transport: e}, RefreshUnknown: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestSlowEndpoint(t *testing.T) {
 		// A token finds out that it is slow, and no regular fetch is near.
 		e.slow.Store(int64(patience + time.Second))
 		waits("slow", patience)
-		time.Sleep(2 * time.Second) // it has answered
+		time.Sleep(2 * time.Second) // it has responded
 		e.slow.Store(0)
 		time.Sleep(2 * time.Minute)
 		e.slow.Store(int64(time.Second))
@@ -113,6 +113,41 @@ func TestSlowEndpoint(t *testing.T) {
 		}
 		if got := ask(t.Context(), v, signed("old")); got != 200 {
 			t.Errorf("a known key: got %d", got)
+		}
+	})
+}
+
+// Negative: the set is fetched once, whatever time passes and whatever tokens come,
+// but again until that was a success.
+func TestRefreshNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(endpoint)
+		e.set.Store("no set")
+		v, err := New(quiet(Options{JWKS: "http://127.0.0.1/", AnyIssuer: true, AnyAudience: true, AllowEternal: true,
+			Client: &http.Client{Transport: e}, Refresh: -1, RefreshUnknown: -1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		time.Sleep(time.Hour)
+		if n := e.fetches.Load(); n < 60 || n > 200 {
+			t.Errorf("%d fetches in an hour without a set, want one every 30 s", n)
+		}
+		e.set.Store(setOf(jwkOf("old")))
+		time.Sleep(time.Minute)
+		before := e.fetches.Load()
+		e.set.Store(setOf(jwkOf("new")))
+		for range 10 {
+			time.Sleep(10 * 24 * time.Hour)
+			if got := ask(t.Context(), v, signed("old")); got != 200 {
+				t.Errorf("a token of the set: got %d", got)
+			}
+			if got := ask(t.Context(), v, signed("new")); got != 401 {
+				t.Errorf("a token with a key that was not in the set: got %d", got)
+			}
+		}
+		if n := e.fetches.Load() - before; n != 0 {
+			t.Errorf("%d fetches", n)
 		}
 	})
 }

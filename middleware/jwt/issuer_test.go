@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// A clock goes only when it is told to.
+// A clock advances only on request.
 type clock struct{ passed atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(1_800_000_000, c.passed.Load()) }
@@ -28,8 +29,8 @@ func (c *clock) advance(d time.Duration) { c.passed.Add(int64(d)) }
 type issuer struct {
 	*httptest.Server
 	asked atomic.Int64
-	// gate, if there is one, gets a channel for each request, which is answered
-	// when that is closed.
+	// gate, if there is one, receives a channel for each request, which is
+	// served when that is closed.
 	gate atomic.Pointer[chan chan struct{}]
 
 	mu     sync.Mutex
@@ -73,7 +74,7 @@ func (i *issuer) publish(status int, set string) {
 	i.status, i.set = status, set
 }
 
-// shut makes requests wait. What it returns gives the next of them.
+// shut makes requests wait. Its result has the next of them.
 func (i *issuer) shut() chan chan struct{} {
 	gate := make(chan chan struct{})
 	i.gate.Store(&gate)
@@ -127,9 +128,9 @@ func open(t *testing.T, o Options) *Verifier {
 	return v
 }
 
-var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(wrap.User(x)) })
+var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(user.Of(x)) })
 
-// ask gives the status of the plain way.
+// ask returns the status of the plain way.
 func ask(ctx context.Context, v *Verifier, token string) int {
 	r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -138,14 +139,14 @@ func ask(ctx context.Context, v *Verifier, token string) int {
 	return rec.Code
 }
 
-// askDirect gives the status of the direct way, 0 if that is declined.
+// askDirect returns the status of the direct way, 0 if that is declined.
 func askDirect(v *Verifier, token string) int {
 	var x direct.Exchange
-	x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})})
+	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})})
 	if !v.Wrap(names).(direct.Handler).ServeDirect(&x) {
 		return 0
 	}
-	return x.Finish().Status
+	return x.Wire().Finish().Status
 }
 
 func expect(t *testing.T, v *Verifier, what, token string, want int) {
@@ -155,8 +156,8 @@ func expect(t *testing.T, v *Verifier, what, token string, want int) {
 	}
 }
 
-// A waiter is a context that tells when somebody waits for its end: a request
-// that has joined a fetch.
+// A waiter is a context that notifies when a goroutine waits for its end: a
+// request that has joined a fetch.
 type waiter struct {
 	context.Context
 	once    sync.Once

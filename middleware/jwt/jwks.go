@@ -17,22 +17,22 @@ import (
 const (
 	// maxSet bounds a JWKS document, in bytes, unpacked.
 	maxSet = 1 << 20
-	// fetchTime is how long a fetch may take, all of it.
+	// fetchTime bounds a fetch as a whole.
 	fetchTime = 10 * time.Second
-	// patience is how long requests wait for a fetch, all of them, from its start.
+	// patience is how long requests wait for a fetch, counted from its start.
 	patience = 5 * time.Second
-	// firstRetry is when a fetch that failed is tried again; this doubles up to
+	// firstRetry is the delay after a fetch that failed; it doubles up to
 	// RefreshUnknown.
 	firstRetry = time.Second
 )
 
-// A keySet is the JWKS as it was last fetched. Whatever the endpoint answers, the
-// last good keys stay. There is never more than one fetch at a time; all who
-// need one wait for the same.
+// A keySet is the JWKS as it was last fetched. Whatever the endpoint returns,
+// the last valid keys stay. There is never more than one fetch at a time; all
+// requests that need one wait for the same.
 type keySet struct {
 	o      *Options
 	client *http.Client
-	shown  string // the address, without a password
+	shown  string // the address without its password
 	keys   atomic.Pointer[published]
 
 	patience time.Duration
@@ -44,17 +44,17 @@ type keySet struct {
 
 	mu     sync.Mutex // guards all below, and that nothing is added to running after Close
 	closed bool
-	// hangs: the last fetch took longer than patience, or the one under way has.
-	// Then requests do not wait for the next either, until one was quicker: an
-	// endpoint that hangs costs one patience and not one for each token.
+	// hangs: the last fetch took longer than patience, or the current one has.
+	// Then requests do not wait for the next either, until a fetch was quicker:
+	// an endpoint that hangs costs one patience and not one for each token.
 	hangs  bool
-	under  *fetch    // what is under way, or nil
+	under  *fetch    // in progress, or nil
 	caused time.Time // when the last fetch for a token began
 }
 
-// A fetch is done when done is closed; then err is valid: errHangs if it brought
-// the keys, but not within patience. When late is closed, no request waits for it
-// any more.
+// A fetch has ended when done is closed; then err is valid: errHangs if it
+// brought the keys, but not within patience. When late is closed, requests no
+// longer wait for it.
 type fetch struct {
 	done, late chan struct{}
 	err        error
@@ -69,8 +69,8 @@ func (f *fetch) isLate() bool {
 	}
 }
 
-// newKeySet fetches the set. That this fails is logged and no error: the
-// endpoint may come up later than we do.
+// newKeySet fetches the set. A failure is logged and not returned: the endpoint
+// may come up after this process.
 func newKeySet(o *Options) *keySet {
 	s := &keySet{o: o, shown: o.JWKS, patience: patience, hung: make(chan struct{}, 1)}
 	if u, err := url.Parse(o.JWKS); err == nil {
@@ -95,8 +95,8 @@ func (s *keySet) close() {
 }
 
 // errHangs makes keepFresh try again soon, as after any other error: while
-// requests do not wait, the first that has a new key must not be the one to find
-// out that the endpoint is well.
+// requests do not wait, the first with a new key must not be the one to find
+// out that the endpoint works again.
 var errHangs = errors.New("the endpoint hangs")
 
 // keepFresh fetches the set every Refresh, and sooner after an error.
@@ -107,13 +107,17 @@ func (s *keySet) keepFresh(err error) {
 		if err == nil {
 			retry = 0
 		} else {
-			retry = min(max(2*retry, firstRetry), s.o.RefreshUnknown)
+			longest := s.o.RefreshUnknown
+			if longest < 0 {
+				longest = defaultUnknown
+			}
+			retry = min(max(2*retry, firstRetry), longest)
 			wait = min(wait, retry)
 		}
 		timer := time.NewTimer(wait)
 		hung := s.hung
 		if retry > 0 {
-			hung = nil // it is tried again soon in any case
+			hung = nil // the next attempt is soon in any case
 		}
 		select {
 		case <-s.ctx.Done():
@@ -134,15 +138,19 @@ func (s *keySet) keepFresh(err error) {
 	}
 }
 
-// lately reports whether a token has caused a fetch in the last RefreshUnknown.
-// mu is held.
+// lately reports whether a token has caused a fetch in the last RefreshUnknown, so
+// that none may now. mu is held.
 func (s *keySet) lately(now time.Time) bool {
+	if s.o.RefreshUnknown < 0 {
+		return true
+	}
 	since := now.Sub(s.caused)
 	return !s.caused.IsZero() && since >= 0 && since < s.o.RefreshUnknown
 }
 
-// due reports whether refresh has anything to do: a fetch is under way that may
-// be waited for, or one may begin. If not, what the last one brought is in keys.
+// due reports whether refresh has anything to do: a fetch that may be waited
+// for is in progress, or one may begin. If not, the result of the last one is
+// in keys.
 func (s *keySet) due() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,10 +163,10 @@ func (s *keySet) due() bool {
 	return !s.lately(s.o.Now())
 }
 
-// start gives the fetch that is under way, or begins one. It is nil after close,
-// and if a token asks and one has done so lately. The fetch belongs to no
-// request: whoever sends unknown keys and hangs up does not keep new keys from
-// ever coming.
+// start returns the current fetch, or begins one. It returns nil after close,
+// and for a token if another has caused a fetch lately. The fetch belongs to no
+// request: a client that sends unknown keys and hangs up cannot keep new keys
+// from arriving.
 func (s *keySet) start(regular bool) *fetch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +192,7 @@ func (s *keySet) start(regular bool) *fetch {
 		if f.err != nil && s.ctx.Err() == nil {
 			said := "JWKS cannot be fetched; the last keys are used"
 			if s.keys.Load() == nil {
-				said = "JWKS cannot be fetched; it has never been, so tokens for its keys are answered 503"
+				said = "JWKS cannot be fetched; it has never been, so tokens for its keys get 503"
 			}
 			s.o.Logger.ErrorContext(s.ctx, said, "url", s.shown, "error", f.err)
 		}
@@ -197,12 +205,12 @@ func (s *keySet) start(regular bool) *fetch {
 	return f
 }
 
-// giveUp ends the waiting for f, which has taken too long.
+// giveUp ends the waiting for f, which took too long.
 func (s *keySet) giveUp(f *fetch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.under != f {
-		return // it has ended meanwhile, which ended has noted
+		return // it has ended meanwhile, as ended has recorded
 	}
 	s.setHangs(true)
 	if !f.isLate() {
@@ -210,7 +218,7 @@ func (s *keySet) giveUp(f *fetch) {
 	}
 }
 
-// ended notes that the fetch under way has, and whether it took too long.
+// ended records that the current fetch has ended, and whether it took too long.
 func (s *keySet) ended(hung bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +226,8 @@ func (s *keySet) ended(hung bool) {
 	s.setHangs(hung)
 }
 
-// setHangs keeps hangs and the signal for keepFresh together: as long as the one
-// is set, the other is there or keepFresh is about to try again. mu is held.
+// setHangs keeps hangs and the signal for keepFresh consistent: while one is
+// set, the other is there or keepFresh is about to try again. mu is held.
 func (s *keySet) setHangs(hangs bool) {
 	s.hangs = hangs
 	select {
@@ -231,8 +239,8 @@ func (s *keySet) setHangs(hangs bool) {
 	}
 }
 
-// refresh waits for a fetch, until patience has passed since its start and as
-// long as ctx lasts.
+// refresh waits for a fetch, until patience has passed since its start and at
+// most as long as ctx lasts.
 func (s *keySet) refresh(ctx context.Context) {
 	f := s.start(false)
 	if f == nil {
@@ -245,8 +253,8 @@ func (s *keySet) refresh(ctx context.Context) {
 	}
 }
 
-// fetch stores the set if it is usable. One that is equal to the last is not
-// stored: what was verified with that is still good.
+// fetch stores the set if it is usable. One that equals the last is not stored:
+// tokens verified with the last stay valid.
 func (s *keySet) fetch() error {
 	ctx, cancel := context.WithTimeout(s.ctx, fetchTime)
 	defer cancel()
@@ -291,8 +299,8 @@ func (s *keySet) get(ctx context.Context) ([]byte, error) {
 	return body, err
 }
 
-// mayBeSet reports whether a media type is JSON of any kind, or what servers of
-// files say when they do not know. A login page is neither.
+// mayBeSet reports whether a media type is JSON of any kind, or what file
+// servers send for unknown types. A login page is neither.
 func mayBeSet(contentType string) bool {
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -305,8 +313,8 @@ func mayBeSet(contentType string) bool {
 	return strings.HasSuffix(t, "+json")
 }
 
-// checkRedirect lets redirects go only where JWKS itself could have gone, and
-// from https to https alone.
+// checkRedirect follows redirects only to addresses that JWKS itself could
+// have, and from https only to https.
 func (o *Options) checkRedirect(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(r *http.Request, via []*http.Request) error {
 		if via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https" || !o.trusted(r.URL) {

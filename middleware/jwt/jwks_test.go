@@ -32,7 +32,7 @@ func TestRotationConcurrent(t *testing.T) {
 	}
 	close(await(t, gate, "the fetch"))
 	for range n {
-		if got := await(t, answers, "an answer"); got != 200 {
+		if got := await(t, answers, "a response"); got != 200 {
 			t.Errorf("got %d", got)
 		}
 	}
@@ -57,7 +57,7 @@ func TestUnknownIsNoAmplifier(t *testing.T) {
 			go func() { answers <- ask(t.Context(), v, signed(fmt.Sprint(round, i))) }()
 		}
 		for range cap(answers) {
-			if got := await(t, answers, "an answer"); got != 401 {
+			if got := await(t, answers, "a response"); got != 401 {
 				t.Errorf("got %d", got)
 			}
 		}
@@ -76,7 +76,8 @@ func TestUnknownIsNoAmplifier(t *testing.T) {
 	}
 }
 
-// Who has left does not wait; the fetch goes on, and what it brings stays.
+// A client that has left does not wait; the fetch continues, and its result
+// stays.
 func TestFetchOutlivesClient(t *testing.T) {
 	t.Parallel()
 	c := new(clock)
@@ -110,7 +111,7 @@ func TestPatience(t *testing.T) {
 	is := newIssuer(t, setOf(jwkOf("old")))
 	v := open(t, Options{JWKS: is.URL})
 	v.set.patience = time.Nanosecond
-	is.shut() // for ever
+	is.shut() // without end
 	expect(t, v, "the endpoint hangs", signed("new"), 401)
 	expect(t, v, "a known key", signed("old"), 200)
 }
@@ -151,19 +152,19 @@ func TestDownIsLogged(t *testing.T) {
 	var log bytes.Buffer // read after Close
 	is := newIssuer(t, "")
 	is.publish(503, "")
-	v, err := New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	v, err := New(&Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect(t, v, "before any set", signed("a"), 503)
 	v.Close()
-	if !strings.Contains(log.String(), "answered 503") || strings.Contains(log.String(), "last keys are used") {
+	if !strings.Contains(log.String(), "get 503") || strings.Contains(log.String(), "last keys are used") {
 		t.Errorf("before any set: %s", log.String())
 	}
 
 	log.Reset()
 	is.publish(200, setOf(jwkOf("a")))
-	v, err = New(Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	v, err = New(&Options{JWKS: is.URL, AnyIssuer: true, AnyAudience: true, AllowEternal: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestDownIsLogged(t *testing.T) {
 	expect(t, v, "a key of the last set", signed("a"), 200)
 	expect(t, v, "a key that is not in it", signed("b"), 401)
 	v.Close()
-	if !strings.Contains(log.String(), "the last keys are used") || strings.Contains(log.String(), "answered 503") {
+	if !strings.Contains(log.String(), "the last keys are used") || strings.Contains(log.String(), "get 503") {
 		t.Errorf("after one: %s", log.String())
 	}
 }
@@ -287,7 +288,7 @@ func TestSets(t *testing.T) {
 		{"the name twice", setOf(strings.Replace(jwkOf("b"), `"b"`, `"a"`, 1), a), 200},
 		{"too many", setOf(append(many, a)...), 401},
 		{"the same many times", setOf(strings.Split(strings.Repeat(a+" ", 50), " ")[:50]...), 200},
-		{"something behind it", setOf(a) + "x", 503},
+		{"something after it", setOf(a) + "x", 503},
 		{"a list", "[" + a + "]", 503},
 		{"a megabyte", setOf(a, strings.Repeat(" ", maxSet)+"{}"), 503},
 	} {
@@ -368,7 +369,7 @@ func TestPasswordNotLogged(t *testing.T) {
 		w.WriteHeader(500)
 	}))
 	defer s.Close()
-	v, err := New(Options{
+	v, err := New(&Options{
 		JWKS: strings.Replace(s.URL, "http://", "http://u:sesame@", 1), AnyIssuer: true, AnyAudience: true,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -379,7 +380,7 @@ func TestPasswordNotLogged(t *testing.T) {
 	if credentials.Load() != "sesame" || !strings.Contains(log.String(), "status 500") || strings.Contains(log.String(), "sesame") {
 		t.Errorf("%v, %s", credentials.Load(), log.String())
 	}
-	if _, err := New(Options{JWKS: "ftp://u:sesame@x/", AnyIssuer: true, AnyAudience: true}); err == nil || strings.Contains(err.Error(), "sesame") {
+	if _, err := New(&Options{JWKS: "ftp://u:sesame@x/", AnyIssuer: true, AnyAudience: true}); err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Error(err)
 	}
 }

@@ -1,60 +1,64 @@
 package jwt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"github.com/golang-jwt/jwt/v5"
 )
 
 // Claims are a token's, as encoding/json gives them. They must not be changed:
-// with Options.Cache other requests have them too.
+// with Options.CacheSize other requests have them too.
 type Claims = jwt.MapClaims
 
 type claimsKey struct{}
 
-// carried is what is left for handlers: a pointer, for the subject's sake. It is
-// immutable.
+// carried is what handlers get: a pointer, so that the subject needs no
+// allocation. It is immutable.
 type carried struct {
 	claims  Claims
 	subject string
 
-	// For the cache: when it is good, the set it was verified with, and about
-	// how many bytes it takes.
+	// For the cache: when it is valid, the set it was verified with, and
+	// roughly how many bytes it takes.
 	window window
 	set    *published
 	size   int
 }
 
-// ClaimsOf returns the claims of the token that a request was let in with: of
-// its context, or of an exchange. It is nil outside of a Verifier.
-func ClaimsOf(v interface{ Value(key any) any }) Claims {
+// ClaimsOf returns the claims of the token that a request was let in with, nil if
+// there is none. v is the context of a request, or a *direct.Exchange.
+func ClaimsOf(v filter.Values) Claims {
 	if c, ok := v.Value(claimsKey{}).(*carried); ok {
 		return c.claims
 	}
 	return nil
 }
 
-// A Verifier lets in requests with a good token. All methods may be called
-// concurrently.
+// A Verifier admits requests with a valid token. Its methods are safe for
+// concurrent use.
 type Verifier struct {
 	o      Options
 	parser *jwt.Parser
 	auth   *wrap.Auth
 	set    *keySet // nil without JWKS
-	cache  *cache  // nil without Cache
+	cache  *cache  // nil without CacheSize
 
 	unavailable *direct.Response
 }
 
 // New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and goes
-// on refreshing them until Close; that they cannot be fetched is logged.
-func New(o Options) (*Verifier, error) {
+// on refreshing them until Close; that they cannot be fetched is logged. It is an
+// error if the options are not complete, see Options, or if one cannot be used.
+func New(opt *Options) (*Verifier, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
@@ -72,9 +76,9 @@ func New(o Options) (*Verifier, error) {
 	}
 	auth, err := wrap.NewAuth(o.Realm)
 	if err != nil {
-		return nil, fmt.Errorf("jwt: %w", err)
+		return nil, fmt.Errorf("jwt: Realm: %w", err)
 	}
-	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.Cache, o.CacheBytes)}
+	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
 		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"},
 	}, []byte("Service Unavailable\n"))
@@ -84,8 +88,7 @@ func New(o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Close ends the refreshing, and a fetch that is under way. The keys stay as they
-// are.
+// Close ends the refreshing, and a fetch in progress. The keys stay.
 func (v *Verifier) Close() error {
 	if v.set != nil {
 		v.set.close()
@@ -94,58 +97,34 @@ func (v *Verifier) Close() error {
 }
 
 // Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
-// as middleware.User. Without a good token the answer is 401 with
+// as middleware.UserOf. Without a good token the answer is 401 with
 // WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
 // several; and 503 as long as no keys could be fetched. A token is looked for in
 // Authorization only: in the query it would stand in logs (RFC 6750 section 2.3).
 //
-// On the direct way a token is verified on the event loop: see Options.Cache for
+// On the direct way a token is verified on the event loop: see Options.CacheSize for
 // what that takes. One for which the set must be fetched goes to the plain way.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
-	return wrap.Handler(next,
-		func(w http.ResponseWriter, r *http.Request) {
-			token, refused := v.auth.Plain(r)
-			if refused == nil {
-				var c *carried
-				if c, refused = v.check(r.Context(), token, true); refused == nil {
-					inner := wrap.WithUser(w, r, &c.subject)
-					wrap.Serve(next, w, r, wrap.With(inner, claimsKey{}, c))
-					return
-				}
-			}
-			refusal.Plain(w, r, refused)
-		},
-		func(x *direct.Exchange, next direct.Handler) bool {
-			token, refused := v.auth.Direct(x)
-			if refused == nil {
-				var c *carried
-				c, refused = v.check(context.Background(), token, false)
-				if c == nil && refused == nil {
-					return false
-				}
-				if refused == nil {
-					wrap.SetUser(x, &c.subject)
-					x.SetValue(claimsKey{}, c)
-					return next.ServeDirect(x)
-				}
-			}
-			refusal.Direct(x, refused)
-			return true
-		})
+	return filter.New(v.admit)(next)
 }
 
-// check verifies a token. Without wait it gives nil and nil if it would have to.
-func (v *Verifier) check(ctx context.Context, token []byte, wait bool) (*carried, *direct.Response) {
-	c, err := v.verify(ctx, token, wait)
+func (v *Verifier) admit(r *filter.Call) filter.Outcome {
+	token, refused := v.auth.Token(r.Fields())
+	if refused != nil {
+		return r.Refuse(refused)
+	}
+	c, err := v.verify(r.Context(), token, !r.Direct())
 	switch {
 	case err == nil:
-		return c, nil
+		r.SetUser(&c.subject)
+		r.SetValue(claimsKey{}, c)
+		return filter.Pass
 	case errors.Is(err, errWait):
-		return nil, nil
+		return filter.Later
 	}
-	v.o.Logger.DebugContext(ctx, "token refused", "error", err)
+	v.o.Logger.DebugContext(r.Context(), "token refused", "error", err)
 	if errors.Is(err, errUnavailable) {
-		return nil, v.unavailable // it may be good
+		return r.Refuse(v.unavailable) // it may be valid
 	}
-	return nil, v.auth.Invalid
+	return r.Refuse(v.auth.Invalid)
 }

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware/internal/wrap"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/user"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -24,9 +25,9 @@ import (
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
 
-func quiet(o Options) Options {
+func quiet(o Options) *Options {
 	o.Logger = slog.New(slog.DiscardHandler)
-	return o
+	return &o
 }
 
 func TestOptions(t *testing.T) {
@@ -65,7 +66,9 @@ func TestOptions(t *testing.T) {
 		{"an issuer, and any", with(func(o *Options) { o.AnyIssuer = true }), false},
 		{"an audience, and any", with(func(o *Options) { o.AnyAudience = true }), false},
 		{"no algorithms", with(func(o *Options) { o.Algorithms = []string{} }), false},
-		{"a cache of less than nothing", with(func(o *Options) { o.Cache = -1 }), false},
+		{"none of all that may be none", with(func(o *Options) {
+			o.CacheSize, o.CacheBytes, o.Leeway, o.Refresh, o.RefreshUnknown = -1, -1, -1, -1, -1
+		}), true},
 		{"none", key("none", jwt.UnsafeAllowNoneSignatureType), false},
 		{"a string", key("HS256", string(secret)), false},
 		{"no key", key("HS256", nil), false},
@@ -80,9 +83,15 @@ func TestOptions(t *testing.T) {
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+		if err != nil && !strings.HasPrefix(err.Error(), "jwt: ") {
+			t.Errorf("%s: the error does not name the package: %v", tt.name, err)
+		}
 		if v != nil {
 			v.Close()
 		}
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("no options are taken")
 	}
 }
 
@@ -120,7 +129,7 @@ func TestWrap(t *testing.T) {
 	}
 	good := sign(jwt.MapClaims{"iss": "i", "aud": "a", "sub": "ann", "exp": now.Add(time.Minute).Unix(), "scope": "x"})
 	h := v.Wrap(direct.HandlerFunc(func(x *direct.Exchange) {
-		x.WriteString(wrap.User(x) + " " + ClaimsOf(x)["scope"].(string))
+		x.WriteString(user.Of(x) + " " + ClaimsOf(x)["scope"].(string))
 	}))
 	for _, tt := range []struct {
 		name   string
@@ -143,11 +152,11 @@ func TestWrap(t *testing.T) {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
 		var x direct.Exchange
-		x.Reset(direct.Request{Method: "GET", Fields: direct.FieldsOf(r.Header)})
+		x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(r.Header)})
 		if !h.(direct.Handler).ServeDirect(&x) {
 			t.Errorf("%s: declined", tt.name)
 		}
-		a := x.Finish()
+		a := x.Wire().Finish()
 		if rec.Code != tt.status || a.Status != tt.status || tt.status == 200 && (rec.Body.String() != "ann x" || string(a.Body) != "ann x") {
 			t.Errorf("%s: got %d %q, direct %d %q", tt.name, rec.Code, rec.Body, a.Status, a.Body)
 		}

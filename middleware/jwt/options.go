@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,8 +15,8 @@ import (
 	"time"
 )
 
-// A Key is a key that is known beforehand. It is good for one algorithm, so that
-// nobody can have a public key taken for a secret.
+// A Key is a fixed key. It is for one algorithm, so that a public key cannot be
+// used as a secret.
 type Key struct {
 	ID        string // "kid"; "": for tokens without one, too
 	Algorithm string // such as RS256
@@ -24,92 +25,99 @@ type Key struct {
 	Key any
 }
 
-// Options are the options of New. There must be keys, an issuer and an audience,
-// or it must be said that there is none.
+// Options are the options of New. Keys are required, and so are an issuer and
+// an audience, unless AnyIssuer or AnyAudience is set.
 type Options struct {
 	Keys []Key
 	// JWKS is the address of a JSON Web Key Set (RFC 7517): https, or http to
-	// this machine. So must be where it redirects to, and https is not left for
-	// http. At most 1 MiB and 64 keys of it are taken; keys that are not for
-	// verifying, or not understood, are left out. A token that names no key is tried
-	// with at most 8. If it is down the last good keys are used.
+	// this machine. The same holds for redirects, and https is not left for
+	// http. At most 1 MiB and 64 keys are accepted; keys that are not for
+	// verifying, or of an unknown kind, are skipped. A token that names no key
+	// is tried with at most 8. While the endpoint is down the last valid keys
+	// are used.
 	JWKS      string
-	AllowHTTP bool // http to others too: whoever is between can issue tokens
-	// Client asks for it; nil: one of its own. A fetch takes at most 10 s in any
-	// case.
+	AllowHTTP bool // http to other machines too: an attacker on the path can issue tokens
+	// Client fetches it; nil: one of the Verifier's own. A fetch takes at most
+	// 10 s in any case.
 	Client *http.Client
-	// Refresh is how often it is asked for; 0: 15 minutes. A key that was taken
-	// out of the set is good for so long, and as long as the endpoint is down. After
+	// Refresh is how often it is asked for. Default 15 minutes; negative: never once
+	// it was fetched, except for RefreshUnknown. A key that was taken out of the set
+	// is good for so long, and as long as the endpoint is down. After
 	// an error, or an answer that took 5 s or more, it is asked for again in 1 s,
 	// 2 s, and so on up to RefreshUnknown.
 	Refresh time.Duration
 	// RefreshUnknown is how often tokens that no known key has signed may cause
-	// that; 0: 30 s. All of them wait for the same fetch, until 5 s after its
+	// that. Default 30 s; negative: never. All of them wait for the same fetch, until 5 s after its
 	// start. After a fetch that took longer none waits, and such tokens are refused
 	// at once, until a fetch was quicker again. It is how long a key that was not
 	// announced may not be known.
 	RefreshUnknown time.Duration
-	// Algorithms are those that the keys of the set are used with; nil: RS, PS and
-	// ES with 256, 384 and 512, and EdDSA. None of HS: what is published is no
-	// secret. A key with "alg" is used with that only.
+	// Algorithms are those that the keys of the set are used with; nil: RS, PS
+	// and ES with 256, 384 and 512, and EdDSA. HS is not permitted, since
+	// published keys are no secrets. A key with "alg" is used with that only.
 	Algorithms []string
 
 	Issuer   string   // "iss" must be this
 	Audience []string // "aud" must have one of these
-	// AnyIssuer and AnyAudience leave that unchecked. A token that somebody was
-	// given for another service is good for this one then.
+	// AnyIssuer and AnyAudience skip these checks. A token issued for another
+	// service is then accepted by this one.
 	AnyIssuer, AnyAudience bool
-	// Type, if not "", is what "typ" must be, such as "at+jwt" (RFC 9068), so that
-	// tokens for something else (who somebody is, say) are not taken.
+	// Type, if not "", is the required "typ", such as "at+jwt" (RFC 9068), so
+	// that tokens for other purposes, such as ID tokens, are not accepted.
 	Type string
-	// Leeway is how wrong clocks may be; 0: 30 s, negative: none.
+	// Leeway is how wrong clocks may be. Default 30 s; negative: none.
 	Leeway time.Duration
-	// AllowEternal takes tokens without "exp".
+	// AllowEternal accepts tokens without "exp".
 	AllowEternal bool
 
-	// Cache is how many verified tokens are remembered, 0: none. They are kept by
+	// CacheSize is how many verified tokens are remembered. Default none, because all
+	// requests with a token then share its Claims; negative: none. They are kept by
 	// their SHA-256, and are good as long as they would be without: until "exp",
 	// and until the set changes. It spares an event loop some 50 to 100 us a request
-	// for RS256, ES256 and EdDSA. All requests with a token then share its Claims.
-	Cache int
-	// CacheBytes bounds what the cache takes, roughly; 0: 4 KiB for each of Cache.
+	// for RS256, ES256 and EdDSA.
+	CacheSize int
+	// CacheBytes bounds the memory that the cache takes, roughly. Default 4 KiB for
+	// each of CacheSize; negative: no limit.
 	CacheBytes int
 
-	Realm string // told to those who are refused; "": "api"
+	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
+	// "restricted".
+	Realm string
 	// Logger gets why tokens are refused, with level Debug, and what goes wrong
 	// with JWKS, with level Error; nil: slog.Default.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
 }
 
+// defaultUnknown is the default of RefreshUnknown.
+const defaultUnknown = 30 * time.Second
+
 var asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// complete fills in defaults and finds mistakes.
+// complete fills in defaults and reports mistakes.
 func (o *Options) complete() error {
 	switch {
 	case len(o.Keys) == 0 && o.JWKS == "":
 		return errors.New("neither Keys nor JWKS")
 	case o.Issuer == "" && !o.AnyIssuer:
-		return errors.New("no Issuer, and not AnyIssuer")
+		return errors.New("neither Issuer nor AnyIssuer")
 	case o.Issuer != "" && o.AnyIssuer:
-		return errors.New("an Issuer, and AnyIssuer")
+		return errors.New("both Issuer and AnyIssuer")
 	case len(o.Audience) == 0 && !o.AnyAudience:
-		return errors.New("no Audience, and not AnyAudience")
+		return errors.New("neither Audience nor AnyAudience")
 	case len(o.Audience) != 0 && o.AnyAudience:
-		return errors.New("an Audience, and AnyAudience")
+		return errors.New("both Audience and AnyAudience")
 	case o.Algorithms != nil && len(o.Algorithms) == 0:
-		return errors.New("no Algorithms; nil is for all")
-	case o.Cache < 0 || o.CacheBytes < 0 || o.Refresh < 0 || o.RefreshUnknown < 0:
-		return errors.New("a negative Cache, CacheBytes, Refresh or RefreshUnknown")
+		return errors.New("empty Algorithms; nil means all")
 	case slices.Contains(o.Audience, ""):
 		return errors.New("an empty Audience")
 	}
-	// What the caller does with his later must not change what is let in.
+	// Later changes by the caller must not change what is admitted.
 	o.Keys, o.Audience, o.Algorithms = slices.Clone(o.Keys), slices.Clone(o.Audience), slices.Clone(o.Algorithms)
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		if err := k.check(); err != nil {
-			return fmt.Errorf("key %d (%q): %w", i, k.ID, err)
+			return fmt.Errorf("key %d (%q) of Keys: %w", i, k.ID, err)
 		}
 		if secret, ok := k.Key.([]byte); ok {
 			k.Key = slices.Clone(secret)
@@ -120,15 +128,21 @@ func (o *Options) complete() error {
 	}
 	for _, a := range o.Algorithms {
 		if !slices.Contains(asymmetric, a) {
-			return fmt.Errorf("algorithm %q is none that a published key is for", a)
+			return fmt.Errorf("algorithm %q is not for published keys", a)
 		}
 	}
 	def(&o.Refresh, 15*time.Minute)
-	def(&o.RefreshUnknown, 30*time.Second)
+	def(&o.RefreshUnknown, defaultUnknown)
 	def(&o.Leeway, 30*time.Second)
 	o.Leeway = max(o.Leeway, 0)
-	def(&o.Realm, "api")
-	def(&o.CacheBytes, o.Cache*(4<<10))
+	if o.Refresh < 0 {
+		o.Refresh = math.MaxInt64
+	}
+	o.CacheSize = max(o.CacheSize, 0)
+	def(&o.CacheBytes, o.CacheSize*(4<<10))
+	if o.CacheBytes < 0 {
+		o.CacheBytes = math.MaxInt
+	}
 	def(&o.Client, &http.Client{})
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -160,14 +174,14 @@ func (o *Options) checkURL() error {
 	return nil
 }
 
-// trusted reports whether keys may come from there.
+// trusted reports whether keys may be fetched from u.
 func (o *Options) trusted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	return u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && (local || o.AllowHTTP))
 }
 
-// methods are the algorithms that tokens may have.
+// methods returns the algorithms that tokens may have.
 func (o *Options) methods() (all []string) {
 	if o.JWKS != "" {
 		all = slices.Clone(o.Algorithms)
@@ -200,8 +214,8 @@ func suits(key any, algorithm string) error {
 	var of []string
 	switch k := key.(type) {
 	case *rsa.PublicKey:
-		// RFC 7518 sections 3.3 and 3.5 want 2048 bits. Larger ones than crypto/tls
-		// takes would hold up an event loop.
+		// RFC 7518 sections 3.3 and 3.5 require 2048 bits. Keys larger than
+		// crypto/tls accepts would block an event loop.
 		if k == nil || k.N == nil || k.N.BitLen() < 2048 || k.N.BitLen() > 8192 {
 			return errors.New("an RSA key must have 2048 to 8192 bits")
 		}

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// maxKeys bounds the keys of a set, and maxTries those of them that one token
-	// is tried with: it may have no key's name, and verifying takes up to 1 ms.
+	// maxKeys bounds the keys of a set, and maxTries how many of them are tried
+	// with one token: it may name no key, and verifying takes up to 1 ms.
 	maxKeys  = 64
 	maxTries = 8
 )
 
-// published is what an answer of the endpoint had. It is immutable, and the same
-// pointer stands for the same keys.
+// published has the keys of one response of the endpoint. It is immutable, and
+// the same pointer stands for the same keys.
 type published struct{ keys []publishedKey }
 
 type publishedKey struct {
 	id  string // "kid"
-	alg string // what it is intended for (RFC 7517 section 4.4), or ""
+	alg string // the intended algorithm (RFC 7517 section 4.4), or ""
 	key crypto.PublicKey
 }
 
-var errNoKeys = errors.New("the set has no key that signatures can be verified with")
+var errNoKeys = errors.New("the set has no key that can verify signatures")
 
-// parseSet finds the keys that signatures can be verified with. RFC 7517 section
-// 5: those that are not understood, lack something or are out of range should be
-// ignored; they must not keep the others from being used.
+// parseSet returns the keys that can verify signatures. RFC 7517 section 5:
+// keys that are not understood, lack a member or are out of range should be
+// ignored; they must not prevent the use of the others.
 func parseSet(body []byte) (set *published, skipped []error, err error) {
 	var doc struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -63,15 +63,16 @@ func parseKey(raw json.RawMessage) (k publishedKey, err error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return k, err
 	}
-	// RFC 7517 sections 4.2 and 4.3: what the key is intended for.
+	// RFC 7517 sections 4.2 and 4.3: the intended use of the key.
 	if m.USE != "" && m.USE != jwkset.UseSig {
 		return k, fmt.Errorf("%q is for %q", m.KID, m.USE)
 	}
 	if m.KEYOPS != nil && !slices.Contains(m.KEYOPS, jwkset.KeyOpsVerify) {
 		return k, fmt.Errorf("%q is not for verifying", m.KID)
 	}
-	// Certificates are not looked at: the set is trusted for where it is from. Without
-	// Private a secret is an error, and of a private key the public part is taken.
+	// Certificates are ignored: the set is trusted because of its origin.
+	// Without Private a secret is an error, and of a private key the public
+	// part is used.
 	m.X5C, m.X5T, m.X5TS256, m.X5U = nil, "", "", ""
 	j, err := jwkset.NewJWKFromMarshal(m, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipKeyOps: true})
 	if err != nil {
@@ -91,8 +92,8 @@ func parseKey(raw json.RawMessage) (k publishedKey, err error) {
 	return k, err
 }
 
-// choose finds the keys that a token may be signed with. known: there is one of
-// that name, be it for this algorithm or not.
+// choose returns the keys that a token may be signed with. known reports
+// whether a key has that name, for this algorithm or not.
 func (p *published) choose(alg, kid string, named bool) (keys []crypto.PublicKey, known bool) {
 	for _, k := range p.keys {
 		if named && k.id != kid {

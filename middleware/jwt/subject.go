@@ -1,31 +1,34 @@
 package jwt
 
 import (
-	"net/http"
 	"strconv"
 
+	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// BySubject is a bucket for each subject ("sub") of verified tokens, one for each
+// BySubject has a bucket for each subject ("sub") of verified tokens, per
 // issuer: a subject is unique to its issuer only (RFC 7519 section 4.1.2). A
-// request without a verified token, or one without a subject, is charged to its
-// address; so it belongs inside of Wrap. Nothing of a token counts before it is
-// verified.
+// request without a verified token, or whose token has no subject, is charged
+// to its address; so the limit belongs inside of Wrap. Nothing of a token
+// counts before it is verified.
 //
-//	h = v.Wrap(middleware.RateLimit(&ratelimit.Options{
-//		Rules: []ratelimit.Rule{{Rate: rate, Key: jwt.BySubject()}},
-//	})(h))
+//	limit, err := ratelimit.New(&ratelimit.Options{
+//		Rules: []ratelimit.Rule{{Name: "subject", Rate: rate, Key: jwt.BySubject()}},
+//	})
+//	...
+//	h = v.Wrap(limit(h))
 //
-// What has a rule with it is not direct, as with ratelimit.ByFunc.
+// It works on both ways.
 func BySubject() ratelimit.Key {
-	return ratelimit.ByFunc(func(r *http.Request) string {
-		c, ok := r.Context().Value(claimsKey{}).(*carried)
+	return ratelimit.ByRequest(func(dst []byte, r *filter.Call) []byte {
+		c, ok := r.Value(claimsKey{}).(*carried)
 		if !ok || c.subject == "" {
-			return ""
+			return dst
 		}
 		issuer, _ := c.claims["iss"].(string)
-		// With the length no issuer can be another's beginning.
-		return strconv.Itoa(len(issuer)) + ":" + issuer + c.subject
+		// With its length no issuer can be a prefix of another.
+		dst = append(strconv.AppendInt(dst, int64(len(issuer)), 10), ':')
+		return append(append(dst, issuer...), c.subject...)
 	})
 }

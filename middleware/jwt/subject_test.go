@@ -12,13 +12,13 @@ import (
 
 func limited(t *testing.T, h http.Handler, n int64) http.Handler {
 	t.Helper()
-	l, err := ratelimit.Handler(h, &ratelimit.Options{
+	limit, err := ratelimit.New(&ratelimit.Options{
 		Rules: []ratelimit.Rule{{Name: "subject", Rate: ratelimit.Rate{Count: n, Per: time.Hour}, Key: BySubject()}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	return limit(h)
 }
 
 func TestBySubject(t *testing.T) {

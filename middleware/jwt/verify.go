@@ -12,20 +12,21 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// maxToken is the longest token that is looked at, in bytes.
+// maxToken is the length of the longest token that is parsed, in bytes.
 const maxToken = 16 << 10
 
 var (
-	// errWait: the key is not known, and finding out would take long.
+	// errWait: the key is not known, and a fetch would take long.
 	errWait = errors.New("the set must be fetched")
-	// errUnknown: a newer set may have the key. errUnavailable is one.
+	// errUnknown: a newer set may have the key. errUnavailable is such an
+	// error.
 	errUnknown     = errors.New("the key is not known")
 	errUnavailable = fmt.Errorf("%w: there are none yet", errUnknown)
 	errNoKey       = errors.New("no key is for the token")
 )
 
-// verify finds a token in the cache or verifies it. Only with wait may it have
-// the set fetched.
+// verify looks a token up in the cache or verifies it. It fetches the set only
+// if wait is true.
 func (v *Verifier) verify(ctx context.Context, token []byte, wait bool) (*carried, error) {
 	if len(token) > maxToken {
 		return nil, errors.New("the token is too long")
@@ -45,7 +46,7 @@ func (v *Verifier) verify(ctx context.Context, token []byte, wait bool) (*carrie
 	return c, err
 }
 
-// published is the last good set; nil: there is none.
+// published returns the last valid set, nil if there is none.
 func (v *Verifier) published() *published {
 	if v.set == nil {
 		return nil
@@ -64,7 +65,7 @@ func (v *Verifier) verifyNew(ctx context.Context, token []byte, set *published, 
 		}
 		v.set.refresh(ctx)
 	}
-	// Also if it was not due: somebody else's fetch may have ended since.
+	// Also if no fetch was due: another request's may have ended since.
 	if newer := v.published(); newer != set {
 		return v.parse(token, newer)
 	}
@@ -73,7 +74,7 @@ func (v *Verifier) verifyNew(ctx context.Context, token []byte, set *published, 
 
 // parse verifies a token with the fixed keys and those of set.
 func (v *Verifier) parse(token []byte, set *published) (*carried, error) {
-	asked := false // the set, or it would be if there was one
+	asked := false // the set is needed, or would be if there was one
 	t, err := v.parser.ParseWithClaims(string(token), jwt.MapClaims{}, func(t *jwt.Token) (any, error) {
 		if err := v.checkHead(t); err != nil {
 			return nil, err
@@ -82,7 +83,7 @@ func (v *Verifier) parse(token []byte, set *published) (*carried, error) {
 		return jwt.VerificationKeySet{Keys: keys}, err
 	})
 	if asked && errors.Is(err, jwt.ErrTokenSignatureInvalid) {
-		// The token may name no key, or one whose name was used again.
+		// The token may name no key, or one whose name was reused.
 		return nil, fmt.Errorf("%w: %w", errUnknown, err)
 	}
 	if err != nil {
@@ -101,14 +102,15 @@ func (v *Verifier) parse(token []byte, set *published) (*carried, error) {
 	return c, c.window.check(v.o.Now())
 }
 
-// checkHead looks at what golang-jwt does not.
+// checkHead checks what golang-jwt does not.
 func (v *Verifier) checkHead(t *jwt.Token) error {
-	// RFC 7515 section 4.1.11: if any of the listed extensions are not understood
-	// and supported, the JWS is invalid. None are.
+	// RFC 7515 section 4.1.11: if any of the listed extensions are not
+	// understood and supported, the JWS is invalid. We support none.
 	if _, ok := t.Header["crit"]; ok {
 		return errors.New("the token has critical extensions")
 	}
-	// RFC 7797 section 6 wants "crit" with it; section 7 forbids it in a JWT.
+	// RFC 7797 section 6 requires "crit" with it; section 7 forbids it in a
+	// JWT.
 	if b64, ok := t.Header["b64"]; ok && b64 != true {
 		return errors.New("the payload is not encoded")
 	}
@@ -124,7 +126,7 @@ func (v *Verifier) checkHead(t *jwt.Token) error {
 	return nil
 }
 
-// keys finds what to verify a token with. All of them are for its algorithm.
+// keys returns the keys to verify a token with, all for its algorithm.
 func (v *Verifier) keys(t *jwt.Token, set *published, asked *bool) (keys []jwt.VerificationKey, err error) {
 	alg := t.Method.Alg()
 	kid, named := t.Header["kid"].(string)
@@ -164,17 +166,17 @@ func (v *Verifier) keys(t *jwt.Token, set *published, asked *bool) (keys []jwt.V
 	return nil, errUnknown
 }
 
-// signedWith is asked if there are both keys without a name and a set.
+// signedWith is called if there are both keys without a name and a set.
 func signedWith(t *jwt.Token, keys []jwt.VerificationKey) bool {
 	signed := t.Raw[:strings.LastIndexByte(t.Raw, '.')]
 	return slices.ContainsFunc(keys, func(k jwt.VerificationKey) bool { return t.Method.Verify(signed, t.Signature, k) == nil })
 }
 
 // A window is when a token is good, with leeway: from from on, and before until.
-type window struct{ from, until time.Time } // until zero: for ever
+type window struct{ from, until time.Time } // until zero: no end
 
 var (
-	errEarly = errors.New("the token is not good yet")
+	errEarly = errors.New("the token is not valid yet")
 	errLate  = errors.New("the token has expired")
 )
 
@@ -188,8 +190,8 @@ func (w *window) check(now time.Time) error {
 	return nil
 }
 
-// windowOf is stricter than golang-jwt, which takes 0 for no date, and converts
-// what no date is.
+// windowOf is stricter than golang-jwt, which treats 0 as no date, and converts
+// values that are no dates.
 func windowOf(c Claims, leeway time.Duration) (w window, err error) {
 	for _, name := range [...]string{"nbf", "iat", "exp"} {
 		v, ok := c[name]

@@ -25,7 +25,7 @@ const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS,
 // with more parameters as in redis.ParseURL, ParseClusterURL, ParseFailoverURL.
 //
 // OpenURL turns off the logger of go-redis, for the whole process: it would log a
-// line for each connection that fails, which Report receives once a second.
+// line for each connection that fails, which Logger receives once a second.
 func OpenURL(rawURL string, o *Options) (*Store, error) {
 	opt, err := o.defaults()
 	if err != nil {

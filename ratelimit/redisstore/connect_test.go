@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -88,7 +89,7 @@ func TestSlowConnections(t *testing.T) {
 	const timeout = 200 * time.Millisecond
 	d := openSlowDoor(t, srv.Addr, 4*timeout)
 	s := open(t, "redis://"+d.Addr().String(), Options{
-		Timeout: timeout, Failure: Closed, Pause: 20 * time.Millisecond, Report: func(string) {},
+		Timeout: timeout, Failure: FailureClosed, Pause: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	l := limit(t, "l", "1000/s", s)
 	if dec, err := l.Allow(t.Context(), "k", 1); !dec.Failed || err == nil {
@@ -114,19 +115,19 @@ func TestSlowConnectionsForMany(t *testing.T) {
 	srv := server(t)
 	const timeout = 250 * time.Millisecond
 	d := openSlowDoor(t, srv.Addr, 2*timeout)
-	s := open(t, "redis://"+d.Addr().String(), Options{Timeout: timeout, Failure: Open, Pause: 20 * time.Millisecond, Report: func(string) {}})
+	s := open(t, "redis://"+d.Addr().String(), Options{Timeout: timeout, Failure: FailureOpen, Pause: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	ld := startLoad(limit(t, "l", "1/d", s), 8)
 	await(t, "200 decisions of Redis in a row", func() bool { return ld.inRow.Load() > 200 })
 	ld.end()
 }
 
-// A store that fails and is closed, while it makes connections too, leaves no
-// goroutine and no descriptor behind.
+// A store that fails and is closed, also while it makes connections, leaks no
+// goroutine and no descriptor.
 func TestCloseLeavesNothing(t *testing.T) {
 	// Not parallel: it counts what the process has.
 	srv := server(t)
 	round := func(url string) {
-		s, err := OpenURL(url, &Options{Timeout: 50 * time.Millisecond, Failures: 2, Pause: time.Millisecond, Report: func(string) {}})
+		s, err := OpenURL(url, &Options{Timeout: 50 * time.Millisecond, Failures: 2, Pause: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,5 +27,5 @@
 // takes over may lack the latest charges. Both admit more than the limit.
 package redisstore
 
-// The package imports ratelimit, go-redis and gobreaker, so that ratelimit need not.
-// It does not know HTTP. Any package may import it.
+// The package imports ratelimit, go-redis and gobreaker, so that ratelimit need
+// not. It must not depend on HTTP. Any package may import it.

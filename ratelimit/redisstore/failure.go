@@ -16,7 +16,7 @@ import (
 // fail decides by the failure policy, and reports why.
 func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	s.report(err)
-	if s.o.Failure == Local {
+	if s.o.Failure == FailureLocal {
 		stand := s.standIns(claims)
 		s.o.Memory.Take(context.Background(), stand)
 		for i := range claims {
@@ -28,7 +28,7 @@ func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	for i := range claims {
 		c := &claims[i]
 		c.Decision = ratelimit.Decision{Allowed: true, Failed: true, Limit: c.Limit.Rate().Burst, Remaining: c.Limit.Rate().Burst}
-		if s.o.Failure == Closed {
+		if s.o.Failure == FailureClosed {
 			c.Decision.Allowed, c.Decision.Remaining, c.Decision.RetryAfter = false, 0, s.o.Pause
 		}
 	}
@@ -54,12 +54,12 @@ func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
 
 var start = time.Now()
 
-// report reports err, at most once a second. While Redis is not asked it repeats the
-// error before.
+// report reports err, at most once a second. While Redis is not asked it
+// repeats the previous error.
 func (s *Store) report(err error) {
 	r := &s.reports
 	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {
-		why := s.explain(err).Error()
+		why := s.explain(err)
 		r.why.Store(&why)
 	}
 	why := r.why.Load()
@@ -67,11 +67,11 @@ func (s *Store) report(err error) {
 		return
 	}
 	r.down.Store(true)
-	s.o.Report("rate limits: " + *why + "; " + [...]string{
-		Local:  "each process limits by itself meanwhile",
-		Open:   "everything is admitted meanwhile",
-		Closed: "everything is refused meanwhile",
-	}[s.o.Failure])
+	s.o.Logger.Error([...]string{
+		FailureLocal:  "rate limits: Redis fails, each process limits by itself",
+		FailureOpen:   "rate limits: Redis fails, everything is admitted",
+		FailureClosed: "rate limits: Redis fails, everything is refused",
+	}[s.o.Failure], "error", *why)
 }
 
 // turn reports whether it is time for a line.
@@ -81,10 +81,10 @@ func (r *reports) turn() bool {
 	return (last == 0 || now-last >= int64(time.Second)) && r.last.CompareAndSwap(last, now)
 }
 
-// answered reports that Redis answers again, if an error was reported before.
+// answered reports that Redis responds again, if an error was reported before.
 func (s *Store) answered() {
 	if s.reports.down.Load() && s.reports.turn() && s.reports.down.CompareAndSwap(true, false) {
-		s.o.Report("rate limits: redis at " + s.where + " answers again")
+		s.o.Logger.Info("rate limits: Redis responds again", "redis", s.where)
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Store) explain(err error) error {
 	case has("WRONGPASS", "invalid password", "invalid username"):
 		return say("refuses the user or password")
 	case has("NOAUTH"):
-		return say("wants a password")
+		return say("requires a password")
 	case has("AUTH <password> called without any password"):
 		return say("has no password, but one was given")
 	case has("NOPERM"):
@@ -115,19 +115,22 @@ func (s *Store) explain(err error) error {
 	case has("MOVED ", "CROSSSLOT"):
 		return say("is a node of a cluster; want redis+cluster://")
 	case has("CLUSTERDOWN"):
-		return say("is a cluster that is not whole")
+		return say("is a cluster that is not complete")
 	case has("cluster support disabled"):
 		return say("is not a cluster; want redis://")
 	case has("not allowed after non deterministic"):
 		return say("is too old; want Redis 5 or later")
 	case has("LOADING "):
-		return say("is reading its data and does not answer yet")
+		return say("is reading its data and does not respond yet")
 	case has("MISCONF", "OOM "):
 		return say("cannot write: " + text)
 	case errors.As(err, &op) && op.Op == "dial" && !op.Timeout():
 		return say("cannot be reached: " + op.Err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
-		return say(fmt.Sprintf("does not answer within %v", s.o.Timeout))
+		if s.o.Timeout < 0 {
+			return say("does not respond in time")
+		}
+		return say(fmt.Sprintf("does not respond within %v", s.o.Timeout))
 	}
 	return say("failed: " + text)
 }

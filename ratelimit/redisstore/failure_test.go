@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -9,18 +11,20 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/testing/redistest"
+	"github.com/sony/gobreaker/v2"
 )
 
-// busy is what a decision may take longer than its Timeout where the machine is
-// so busy that who is woken does not run. It is less than the 5 s that the client
-// waits where no deadline tells it otherwise; TestDeadline looks at those.
+// busy is by how much a decision may exceed its Timeout on a busy machine,
+// where a goroutine that is woken does not run at once. It is less than the 5 s
+// that the client waits without a deadline; TestDeadline checks those.
 const busy = 2 * time.Second
 
-// Redis dies under load and comes back: each policy does what it says, nobody
-// waits longer than Timeout, and Redis is asked again by itself.
+// Redis dies under load and comes back: each policy decides as documented, no
+// request waits longer than Timeout, and Redis is asked again without a
+// restart.
 func TestRedisDies(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Failure{Local, Open, Closed} {
+	for _, policy := range []Failure{FailureLocal, FailureOpen, FailureClosed} {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
 			srv := server(t)
@@ -30,11 +34,11 @@ func TestRedisDies(t *testing.T) {
 			begin := time.Now()
 			s := open(t, srv.URL(), Options{
 				Timeout: timeout, Failure: policy, Instances: 4, Pause: 100 * time.Millisecond,
-				Report: func(line string) {
+				Logger: slog.New(says(func(line string) {
 					mu.Lock()
 					defer mu.Unlock()
 					lines = append(lines, line)
-				},
+				})),
 			})
 			l := limit(t, "l", "1/h burst 100", s)
 			ld := startLoad(l, 16)
@@ -52,7 +56,7 @@ func TestRedisDies(t *testing.T) {
 			ld.end()
 
 			failed, yes := ld.failed.Load(), ld.failedYes.Load()
-			want := map[Failure]int64{Open: failed, Closed: 0, Local: 25}[policy] // a share of 4
+			want := map[Failure]int64{FailureOpen: failed, FailureClosed: 0, FailureLocal: 25}[policy] // a share of 4
 			if yes != want {
 				t.Errorf("%d of %d were admitted without Redis, want %d", yes, failed, want)
 			}
@@ -72,23 +76,24 @@ func TestRedisDies(t *testing.T) {
 					t.Errorf("a line says %q", line)
 				}
 			}
-			// Not the times between them: who has the turn may be held up before it says its line.
+			// Not the times between them: the goroutine with the turn may be
+			// delayed before it reports its line.
 			if took := time.Since(begin); len(lines) > 1+int(took/time.Second) {
 				t.Errorf("%d lines in %v: %q", len(lines), took, lines)
 			}
-			if len(lines) == 0 || !strings.HasSuffix(lines[0], "meanwhile") {
+			if len(lines) == 0 || !strings.HasPrefix(lines[0], "ERROR rate limits: Redis fails, ") {
 				t.Errorf("said: %q", lines)
 			}
 		})
 	}
 }
 
-// Redis hangs: it takes what it is sent and does not answer.
+// Redis hangs: it accepts what it is sent and does not respond.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	srv := server(t, "--enable-debug-command", "yes")
 	const timeout = 100 * time.Millisecond
-	s := open(t, srv.URL(), Options{Timeout: timeout, Failure: Open, Pause: 50 * time.Millisecond, Report: func(string) {}})
+	s := open(t, srv.URL(), Options{Timeout: timeout, Failure: FailureOpen, Pause: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	ld := startLoad(limit(t, "l", "1/d", s), 16)
 	await(t, "answers", func() bool { return ld.inRow.Load() > 50 })
 	woke := make(chan error, 1)
@@ -106,8 +111,8 @@ func TestRedisHangs(t *testing.T) {
 	}
 }
 
-// A black hole: packets go and nothing comes. Here it is a listener whose queue
-// nobody looks at: connections are made, and no answer comes.
+// A black hole: packets are sent and none come back. Here it is a listener that
+// does not accept: connections are made, and no response comes.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -116,7 +121,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 	defer l.Close()
 	const timeout = 50 * time.Millisecond
-	s := open(t, "redis://"+l.Addr().String(), Options{Timeout: timeout, Failure: Closed, Report: func(string) {}})
+	s := open(t, "redis://"+l.Addr().String(), Options{Timeout: timeout, Failure: FailureClosed, Logger: slog.New(slog.DiscardHandler)})
 	lim := limit(t, "l", "1/s", s)
 	begin := time.Now()
 	d, err := lim.Allow(context.Background(), "k", 1)
@@ -124,7 +129,7 @@ func TestNobodyAnswers(t *testing.T) {
 	if d.Allowed || !d.Failed || d.RetryAfter <= 0 || err == nil || took > timeout+busy {
 		t.Errorf("%+v, %v after %v", d, err, took)
 	}
-	if err := s.explain(err); !strings.Contains(err.Error(), "does not answer within 50ms") {
+	if err := s.explain(err); !strings.Contains(err.Error(), "does not respond within 50ms") {
 		t.Errorf("explained as %q", err)
 	}
 }
@@ -157,17 +162,17 @@ func TestCheck(t *testing.T) {
 		{"without password", plain.URL(), ""},
 		{"wrong password", "redis://:guess@" + locked.Addr, "redis at " + locked.Addr + " refuses the user or password"},
 		{"wrong user", "redis://nobody:sesame@" + locked.Addr, "redis at " + locked.Addr + " refuses the user or password"},
-		{"no password", "redis://" + locked.Addr, "redis at " + locked.Addr + " wants a password"},
+		{"no password", "redis://" + locked.Addr, "redis at " + locked.Addr + " requires a password"},
 		{"read-only replica", replica.URL(), "redis at " + replica.Addr + " is a read-only replica; want its primary"},
 		{"no rights", "redis://reader:x@" + locked.Addr, "redis at " + locked.Addr + " does not let this user do that"},
-		{"nobody there", "redis://127.0.0.1:1", "redis at 127.0.0.1:1 cannot be reached: connect: connection refused"},
+		{"no server there", "redis://127.0.0.1:1", "redis at 127.0.0.1:1 cannot be reached: connect: connection refused"},
 		{"no such socket", "unix:///nonexistent/redis.sock", "redis at /nonexistent/redis.sock cannot be reached: connect: no such file or directory"},
 		{"no cluster", "redis+cluster://" + plain.Addr, "redis at " + plain.Addr + " is not a cluster; want redis://"},
-		{"not whole", node.URL(), "redis at " + node.Addr + " is a cluster that is not whole"},
+		{"not whole", node.URL(), "redis at " + node.Addr + " is a cluster that is not complete"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := open(t, tt.url, Options{Report: func(string) {}}).Check(t.Context())
+			err := open(t, tt.url, Options{Logger: slog.New(slog.DiscardHandler)}).Check(t.Context())
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -181,12 +186,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A primary that becomes a replica while we run is told of like at the start.
+// A primary that becomes a replica later is reported as at the start.
 func TestBecomesReplica(t *testing.T) {
 	t.Parallel()
 	srv, other := server(t), server(t)
 	lines := make(chan string, 100)
-	s := open(t, srv.URL(), Options{Report: func(line string) { lines <- line }})
+	s := open(t, srv.URL(), Options{Logger: slog.New(says(func(line string) { lines <- line }))})
 	l := limit(t, "l", "1/h burst 5", s)
 	l.Allow(t.Context(), "k", 1)
 	_, port, _ := strings.Cut(other.Addr, ":")
@@ -197,7 +202,7 @@ func TestBecomesReplica(t *testing.T) {
 	}
 	select {
 	case line := <-lines:
-		if want := "rate limits: redis at " + srv.Addr + " is a read-only replica; want its primary; each process limits by itself meanwhile"; line != want {
+		if want := "ERROR rate limits: Redis fails, each process limits by itself error=redis at " + srv.Addr + " is a read-only replica; want its primary"; line != want {
 			t.Errorf("said %q, want %q", line, want)
 		}
 	default:
@@ -234,7 +239,7 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
-// Behind sentinels there is no address to name but theirs.
+// With sentinels only their addresses can be named.
 func TestSentinelsAreNamed(t *testing.T) {
 	t.Parallel()
 	err := open(t, "redis+sentinel://:sesame@127.0.0.1:1/0?master_name=main", Options{}).Check(t.Context())
@@ -245,12 +250,53 @@ func TestSentinelsAreNamed(t *testing.T) {
 
 func TestParseFailure(t *testing.T) {
 	t.Parallel()
-	for _, f := range []Failure{Local, Open, Closed} {
+	for _, f := range []Failure{FailureLocal, FailureOpen, FailureClosed} {
 		if got, err := ParseFailure(f.String()); got != f || err != nil {
 			t.Errorf("%v: got %v, %v", f, got, err)
 		}
 	}
 	if _, err := ParseFailure("ajar"); err == nil || !strings.Contains(err.Error(), "want local, open or closed") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Negative: Redis is asked each time, however often it has failed.
+func TestNoPause(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{Failures: -1}, {Pause: -1}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close() // nothing listens there
+		o.Failure, o.Logger = FailureClosed, slog.New(slog.DiscardHandler)
+		lim := limit(t, "l", "1/s", open(t, "redis://"+l.Addr().String(), o))
+		for range 20 {
+			d, err := lim.Allow(t.Context(), "k", 1)
+			if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) || err == nil || d.Allowed || d.RetryAfter != time.Second {
+				t.Errorf("%d, %v: %+v, %v", o.Failures, o.Pause, d, err)
+			}
+		}
+	}
+}
+
+// Negative: a decision waits for as long as the client does.
+func TestNoTimeout(t *testing.T) {
+	t.Parallel()
+	srv := server(t, "--enable-debug-command", "yes")
+	lim := limit(t, "l", "1/h burst 2", open(t, srv.URL(), Options{Timeout: -1}))
+	slept := make(chan error, 1)
+	go func() { _, err := srv.Do("DEBUG", "SLEEP", "0.5"); slept <- err }() // beyond the default
+	for asleep := true; asleep; {
+		if d, err := lim.Allow(t.Context(), "k", 0); d.Failed || err != nil {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		select {
+		case err := <-slept:
+			if asleep = false; err != nil {
+				t.Error(err)
+			}
+		default:
+		}
 	}
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,15 +18,15 @@ import (
 // of machines.
 const slow = 20 * time.Second
 
-// open makes a Store that is closed at the end. Reports fail the test unless o
-// has a place for them.
+// open makes a Store that is closed at the end. Records fail the test unless o
+// has a Logger for them.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = slow
 	}
-	if o.Report == nil {
-		o.Report = func(line string) { t.Error(line) }
+	if o.Logger == nil {
+		o.Logger = slog.New(says(func(line string) { t.Error(line) }))
 	}
 	s, err := OpenURL(url, &o)
 	if err != nil {
@@ -33,6 +34,19 @@ func open(t testing.TB, url string, o Options) *Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// says is a slog.Handler that is called with each record as a line.
+type says func(line string)
+
+func (says) Enabled(context.Context, slog.Level) bool { return true }
+func (f says) WithAttrs([]slog.Attr) slog.Handler     { return f }
+func (f says) WithGroup(string) slog.Handler          { return f }
+func (f says) Handle(_ context.Context, r slog.Record) error {
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	f(line)
+	return nil
 }
 
 func limit(t testing.TB, name, rate string, s ratelimit.Store) *ratelimit.Limit {
@@ -77,9 +91,9 @@ type event struct {
 	allowed bool
 }
 
-// replay tells how many of the decisions the model would have admitted, moment
-// by moment. Redis decides one after the other; those of one microsecond are
-// alike, so that their order makes no difference.
+// replay returns how many of the decisions the model would have admitted,
+// moment by moment. Redis decides one after the other; those of one microsecond
+// are equal, so that their order makes no difference.
 func replay(l *ratelimit.Limit, events []event) error {
 	slices.SortFunc(events, func(a, b event) int { return int(a.at - b.at) })
 	m := newModel(l)

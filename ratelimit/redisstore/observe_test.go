@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -14,15 +15,15 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Observe is told what came of each call, who has decided, and how the breaker
-// stands.
+// Observe receives the result of each call, what has decided, and the state of
+// the breaker.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	var mu sync.Mutex
 	var events []Event
 	s := open(t, srv.URL(), Options{
-		Failure: Closed, Failures: 2, Pause: time.Hour, Report: func(string) {},
+		Failure: FailureClosed, Failures: 2, Pause: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Observe: func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -63,7 +64,7 @@ func TestObserve(t *testing.T) {
 		e := events[i]
 		asked := !errors.Is(e.Err, gobreaker.ErrOpenState)
 		if e.Claims != want.claims || e.Refund != want.refund || e.Allowed != want.allowed || (e.Err != nil) != want.failed ||
-			asked != want.asked || e.Breaker != want.breaker || e.Policy != Closed {
+			asked != want.asked || e.Breaker != want.breaker || e.Policy != FailureClosed {
 			t.Errorf("event %d: %+v, want %+v", i, e, want)
 		}
 		if (e.Time.IsZero()) != (want.failed || want.refund) || e.Took <= 0 {

@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"fmt"
-	"log"
+	"log/slog"
 	"time"
 
 	"github.com/chert-http/chert/ratelimit"
@@ -13,12 +13,12 @@ import (
 type Failure uint8
 
 const (
-	// Local limits within each process, to its share of the rate.
-	Local Failure = iota
-	// Open admits everything.
-	Open
-	// Closed refuses everything.
-	Closed
+	// FailureLocal limits within each process, to its share of the rate.
+	FailureLocal Failure = iota
+	// FailureOpen admits everything.
+	FailureOpen
+	// FailureClosed refuses everything.
+	FailureClosed
 )
 
 var failureNames = [...]string{"local", "open", "closed"}
@@ -42,26 +42,32 @@ type Options struct {
 	// without spaces and braces. Default "chert:rl:".
 	Prefix string
 	// Timeout limits the time of a whole decision: to wait for a connection, to
-	// dial one, and the round trip. Default 100 ms, at least 1 ms. A connection
-	// that takes longer to dial is made in the background, for up to 5 s.
+	// dial one, and the round trip. Default 100 ms, at least 1 ms; negative: no limit
+	// but the client's own, of at least 5 s. A connection that takes longer to dial is
+	// made in the background, for up to 5 s.
 	Timeout time.Duration
-	// Failure is the failure policy. Default Local.
+	// Failure is the failure policy. Default FailureLocal.
 	Failure Failure
-	// Instances is the number of processes that share the limits. With Local each
-	// admits 1/Instances of the rate. Default 1: each admits the whole rate while
-	// Redis is unavailable.
+	// Instances is the number of processes that share the limits. With FailureLocal
+	// each admits 1/Instances of the rate. Default 1: each admits the whole rate while
+	// Redis is unavailable. Negative is an error: there are no limits without a
+	// process.
 	Instances int
-	// Memory keeps the buckets for Local. Default: a new one.
+	// Memory keeps the buckets for FailureLocal. Default: a new one.
 	Memory *ratelimit.Memory
-	// After Failures failures in a row Redis is not asked for Pause, then once,
-	// and so on until it answers. Defaults: 5, and 1 s.
+	// Failures is after how many failures in a row Redis is not asked for Pause, then
+	// once, and so on until it answers. Default 5; negative: no limit, it is always
+	// asked.
 	Failures int
-	Pause    time.Duration
-	// Report receives errors of Redis, as one line and at most once a second, and
-	// a line when Redis answers again. It is called by the goroutine of a decision,
-	// concurrently, and should not block. Default: log.Print.
-	Report func(line string)
-	// Observe receives every decision, for metrics. It is called like Report.
+	// Pause is how long Redis is not asked after Failures. Default 1 s; negative:
+	// none, it is always asked.
+	Pause time.Duration
+	// Logger receives errors of Redis, at level Error and at most one a second, and
+	// that Redis responds again, at level Info. Its handler is called by the goroutine
+	// of a decision and should not block. Default slog.Default.
+	Logger *slog.Logger
+	// Observe receives every decision, for metrics. It is called by the goroutine of
+	// the decision, concurrently, and should not block.
 	Observe func(Event)
 }
 
@@ -101,14 +107,17 @@ func (o *Options) defaults() (Options, error) {
 	if d.Failures == 0 {
 		d.Failures = 5
 	}
-	if d.Pause == 0 {
-		d.Pause = time.Second
+	if d.Pause < 0 {
+		d.Failures = -1
+	}
+	if d.Pause <= 0 {
+		d.Pause = time.Second // also what FailureClosed tells clients to wait
 	}
 	if d.Memory == nil {
 		d.Memory = ratelimit.NewMemory(nil)
 	}
-	if d.Report == nil {
-		d.Report = func(line string) { log.Print(line) }
+	if d.Logger == nil {
+		d.Logger = slog.Default()
 	}
 	return d, d.check()
 }
@@ -120,14 +129,12 @@ func (o *Options) check() error {
 		}
 	}
 	switch {
-	case o.Timeout < time.Millisecond:
+	case o.Timeout > 0 && o.Timeout < time.Millisecond:
 		return fmt.Errorf("redisstore: Timeout %v: want 1 ms at least", o.Timeout)
 	case int(o.Failure) >= len(failureNames):
-		return fmt.Errorf("redisstore: there is no policy %d for failures", o.Failure)
+		return fmt.Errorf("redisstore: Failure: there is no policy %d", o.Failure)
 	case o.Instances < 1:
 		return fmt.Errorf("redisstore: Instances %d: want 1 at least", o.Instances)
-	case o.Failures < 1 || o.Pause < 0:
-		return fmt.Errorf("redisstore: Failures %d and Pause %v: want more", o.Failures, o.Pause)
 	}
 	return nil
 }

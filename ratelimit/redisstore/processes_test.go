@@ -46,7 +46,7 @@ func child(url, text string) error {
 	defer out.Flush()
 	var mu sync.Mutex
 	fails := error(nil)
-	s, err := OpenURL(url, &Options{Timeout: slow, Failure: Closed, Observe: func(e Event) {
+	s, err := OpenURL(url, &Options{Timeout: slow, Failure: FailureClosed, Observe: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Err != nil {

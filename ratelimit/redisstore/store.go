@@ -24,7 +24,7 @@ type Store struct {
 	split   bool // claims with different keys are a script each
 	o       Options
 	breaker *gobreaker.CircuitBreaker[[]int64]
-	shares  sync.Map // *ratelimit.Limit to its stand-in for Local
+	shares  sync.Map // *ratelimit.Limit to its stand-in for FailureLocal
 	reports reports
 
 	closing context.Context // ends with Close
@@ -55,8 +55,10 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.breaker = gobreaker.NewCircuitBreaker[[]int64](gobreaker.Settings{
-		Timeout:     opt.Pause,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= opt.Failures },
+		Timeout: opt.Pause,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return opt.Failures > 0 && int(c.ConsecutiveFailures) >= opt.Failures
+		},
 	})
 	return s, nil
 }
@@ -182,6 +184,9 @@ func (s *Store) takeGroup(ctx context.Context, claims []ratelimit.Claim) (at int
 // request disconnects: a client that starts and aborts requests would make
 // connections to Redis close and open again.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.o.Timeout < 0 {
+		return context.WithoutCancel(ctx), func() {}
+	}
 	return context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 }
 
@@ -268,7 +273,7 @@ func (s *Store) observe(e Event, start time.Time, err error) {
 
 func (s *Store) giveBack(ctx context.Context, claims []ratelimit.Claim) error {
 	if len(claims) > 0 && claims[0].Decision.Failed {
-		if s.o.Failure == Local {
+		if s.o.Failure == FailureLocal {
 			stand := s.standIns(claims)
 			return s.o.Memory.Refund(ctx, stand)
 		}
@@ -300,9 +305,9 @@ func allowed(claims []ratelimit.Claim) bool {
 	return true
 }
 
-// reports limits Report to a line a second.
+// reports limits what Logger gets to one record a second.
 type reports struct {
-	last atomic.Int64 // the time of the last line, in nanoseconds since start
-	down atomic.Bool  // the last line was an error
-	why  atomic.Pointer[string]
+	last atomic.Int64 // the time of the last record, in nanoseconds since start
+	down atomic.Bool  // the last record was an error
+	why  atomic.Pointer[error]
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Redis forgets scripts when it is restarted, or told to.
+// Redis forgets scripts when it is restarted, or on request.
 func TestScriptIsLoadedAgain(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -174,7 +175,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A value that is not ours costs nobody an answer.
+// A value that is not ours does not prevent a decision.
 func TestStrangeValue(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -193,8 +194,8 @@ func TestStrangeValue(t *testing.T) {
 	}
 }
 
-// A slot goes to another node, with what is owed in it: the client is told where,
-// while it moves and after.
+// A slot moves to another node, with its buckets: the client is redirected,
+// during the move and after.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Cluster(t, 3)
@@ -299,8 +300,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A sentinel knows where the primary is; when that dies, it makes the replica
-// one, and limits go on there without anybody's help.
+// A sentinel knows where the primary is; when that dies, it promotes the
+// replica, and limits continue there without intervention.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	primary := server(t)
@@ -311,12 +312,12 @@ func TestSentinel(t *testing.T) {
 	sentinel.Await(replica.Addr[len("127.0.0.1:"):], "SENTINEL", "REPLICAS", "main")
 	var down atomic.Bool
 	s := open(t, "redis+sentinel://"+sentinel.Addr+"/0?master_name=main", Options{
-		Timeout: 5 * time.Second, Pause: 100 * time.Millisecond, Failure: Closed,
-		Report: func(line string) {
+		Timeout: 5 * time.Second, Pause: 100 * time.Millisecond, Failure: FailureClosed,
+		Logger: slog.New(says(func(line string) {
 			if !down.Load() {
 				t.Error(line)
 			}
-		},
+		})),
 	})
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -361,7 +362,7 @@ func TestNew(t *testing.T) {
 	if s.Close(); client.Ping(t.Context()).Err() != nil {
 		t.Error("the caller's client is closed")
 	}
-	for _, o := range []Options{{Prefix: "a{"}, {Prefix: "a b"}, {Timeout: time.Microsecond}, {Failure: 3}, {Instances: -1}, {Failures: -1}, {Pause: -1}} {
+	for _, o := range []Options{{Prefix: "a{"}, {Prefix: "a b"}, {Timeout: time.Microsecond}, {Failure: 3}, {Instances: -1}} {
 		if s, err := New(client, &o); err == nil {
 			t.Errorf("%+v: got %v", o, s)
 		}

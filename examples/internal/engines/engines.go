@@ -14,8 +14,8 @@ import (
 	"github.com/chert-http/chert/chertest"
 )
 
-// Patience bounds every wait for something that must happen; nothing passes by
-// waiting it out.
+// Patience bounds every wait for something that must happen; no test passes by
+// reaching it.
 const Patience = 30 * time.Second
 
 // Engine is one of the servers.
@@ -24,8 +24,8 @@ type Engine struct{ name string }
 // NetHTTP is the engine that the others are compared with.
 var NetHTTP = Engine{"nethttp"}
 
-// The order is that of the subtests. Where chert has event loops, its default
-// is to use them.
+// In the order of the subtests. Where chert has event loops, its default is to
+// use them.
 var all = []Engine{{"loops"}, {"goroutines"}, NetHTTP}
 
 // Each runs f once on each engine.
@@ -42,7 +42,7 @@ type Server struct {
 	Addr string
 	// Client closes its idle connections when the server ends.
 	Client *http.Client
-	// Shutdown is chert.Server's, or http.Server's.
+	// Shutdown is that of chert.Server or http.Server.
 	Shutdown func(context.Context) error
 	close    func()
 }
@@ -51,7 +51,7 @@ type Server struct {
 // chert.Server and http.Server share, as far as the tests need them.
 type Option func(*Fields)
 
-// Fields is set on the server, whichever it is.
+// Fields are set on either server.
 type Fields struct {
 	WriteTimeout time.Duration
 	OnShutdown   func()
@@ -61,7 +61,7 @@ type Fields struct {
 // Start serves h until the test ends.
 func (e Engine) Start(t *testing.T, h http.Handler, options ...Option) *Server {
 	t.Helper()
-	// Panics are on purpose here; what they log is noise.
+	// Panics are intentional here; their log is noise.
 	f := Fields{ErrorLog: log.New(io.Discard, "", 0)}
 	for _, o := range options {
 		o(&f)
@@ -89,13 +89,13 @@ func (e Engine) Start(t *testing.T, h http.Handler, options ...Option) *Server {
 	return &Server{s.URL, s.Listener.Addr().String(), s.Client(), s.Config.Shutdown, s.Close}
 }
 
-// Close ends the server before the test does, waiting for what it serves.
+// Close ends the server before the test does, and waits for its requests.
 func (s *Server) Close() { s.close() }
 
-// WS is the address with the scheme of websockets.
+// WS returns the address with the scheme of WebSockets.
 func (s *Server) WS(path string) string { return "ws://" + s.Addr + path }
 
-// Do sends a request and reads the whole answer. A body may be nil.
+// Do sends a request and reads the whole response. A body may be nil.
 func (s *Server) Do(t *testing.T, method, path string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequest(method, s.URL+path, body)
@@ -128,7 +128,7 @@ func (s *Server) Expect(t *testing.T, method, path, body string, status int, wan
 	return res
 }
 
-// Dial connects for a test that speaks bytes.
+// Dial connects for a test that sends and reads raw bytes.
 func (s *Server) Dial(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr)

@@ -18,9 +18,9 @@ func reader(s string) io.Reader {
 }
 
 // Same sends each request, a head with an empty line and perhaps a body, to
-// every engine and fails where chert's answer is not net/http's: protocol,
-// status, fields, framing, body, trailer, and whether the connection is kept.
-// Values of the fields in varying are not compared.
+// every engine and fails where chert's response differs from net/http's:
+// protocol, status, fields, framing, body, trailer, and whether the connection
+// is kept. Values of the fields in varying are not compared.
 func Same(t *testing.T, handler func() http.Handler, varying []string, requests ...string) {
 	t.Helper()
 	varying = append(varying, "Date")
@@ -32,7 +32,7 @@ func Same(t *testing.T, handler func() http.Handler, varying []string, requests 
 		t.Run(e.name, func(t *testing.T) {
 			for i, got := range answers(t, e, handler(), varying, requests) {
 				if got != want[i] {
-					t.Errorf("to %q\n--- %s answers\n%s\n--- net/http answers\n%s", requests[i], e.name, got, want[i])
+					t.Errorf("to %q\n--- %s\n%s\n--- net/http\n%s", requests[i], e.name, got, want[i])
 				}
 			}
 		})
@@ -49,7 +49,7 @@ func answers(t *testing.T, e Engine, h http.Handler, varying, requests []string)
 	return all
 }
 
-// answer describes the answer to a request.
+// answer describes the response to a request.
 func (s *Server) answer(t *testing.T, request string, varying []string) string {
 	t.Helper()
 	c := s.Dial(t)

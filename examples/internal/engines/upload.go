@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// Random gives n bytes that look random and are the same for the same n.
+// Random returns n pseudo-random bytes, the same for the same n.
 func Random(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)}).Read(b)
 	return b
 }
 
-// Upload posts a form with a file of n bytes in the field "file", streamed, so
-// that it comes in chunks of no known length, or whole. It returns status and
-// body of the answer.
+// Upload posts a form with a file of n bytes in the field "file", streamed, in
+// chunks of no known length, or whole. It returns status and body of the
+// response.
 func (s *Server) Upload(t *testing.T, path, name string, n int, streamed bool) (int, string) {
 	t.Helper()
 	var form bytes.Buffer
@@ -38,7 +38,7 @@ func (s *Server) Upload(t *testing.T, path, name string, n int, streamed bool) (
 	return res.StatusCode, got
 }
 
-// Uploaded is what the examples answer to Upload.
+// Uploaded is the examples' response to Upload.
 func Uploaded(name string, n int) string {
 	return fmt.Sprintf("%s %d %x\n", name, n, sha256.Sum256(Random(n)))
 }

@@ -20,10 +20,10 @@ const maxFrame = 16 << 20
 type Client struct {
 	net.Conn
 	t *testing.T
-	r io.Reader // the connection behind what came with the handshake
+	r io.Reader // the connection after the bytes that came with the handshake
 
 	op   ws.OpCode // of the message that is being received
-	part []byte    // what there is of it
+	part []byte    // received so far
 }
 
 // Dial opens a WebSocket on a server's path.
@@ -44,8 +44,8 @@ func Dial(t *testing.T, s *engines.Server, path string) *Client {
 	return c
 }
 
-// DialEarly sends a frame in one write with the handshake, before it is
-// answered. RFC 6455 section 4.1 forbids clients to, and they do.
+// DialEarly sends a frame in one write with the handshake, before the response.
+// RFC 6455 section 4.1 forbids it, but clients do it.
 func DialEarly(t *testing.T, s *engines.Server, path string, early ws.Frame) *Client {
 	t.Helper()
 	nc := s.Dial(t)

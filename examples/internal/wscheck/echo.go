@@ -67,7 +67,7 @@ func Echo(t *testing.T, s *engines.Server, path string) {
 	})
 }
 
-// echoed sends a message and reads it back meanwhile: a server may answer the
+// echoed sends a message and reads it back concurrently: a server may echo the
 // beginning before it has read the end.
 func (c *Client) echoed(op ws.OpCode, payload string) {
 	c.t.Helper()
@@ -79,7 +79,7 @@ func (c *Client) echoed(op ws.OpCode, payload string) {
 	}
 }
 
-// Early checks that a message sent before the handshake was answered is
+// Early checks that a message sent before the response to the handshake is
 // echoed.
 func Early(t *testing.T, s *engines.Server, path string) {
 	for name, n := range map[string]int{"small": 5, "beyond the reader's buffer": 20000} {

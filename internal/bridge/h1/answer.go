@@ -10,13 +10,13 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 )
 
-// This file is an answer's body and end, and what is sent of it when. The head
-// and small bodies gather in the wire buffer.
+// This file writes a response's body and its end, and decides when to send. The
+// head and small bodies are gathered in the wire buffer.
 
-// wireSize is how much is gathered before it is written.
+// wireSize is how many bytes are gathered before they are written.
 const wireSize = 4 << 10
 
-// writing is an answer under way and its buffers. It is pooled.
+// writing is a response in progress and its buffers. It is pooled.
 type writing struct {
 	progress
 	wireBuf  [wireSize]byte
@@ -25,8 +25,8 @@ type writing struct {
 
 type progress struct {
 	bridge.Progress
-	// out is a head, then what is gathered before it is written: in wireBuf,
-	// but a head that is larger moves away.
+	// out is a head, then the bytes gathered before they are written: in
+	// wireBuf, unless a head is larger.
 	out      []byte
 	head     head // what is in out between Head and Complete
 	chunking bool
@@ -60,7 +60,7 @@ func (x *exchange) Interim(status int, h http.Header) error {
 		return nil
 	}
 	if status == http.StatusContinue && h == nil {
-		// What is gathered is a 101, which comes after (RFC 9110 section 7.8).
+		// The gathered bytes are a 101, which must follow the 100 (RFC 9110 section 7.8).
 		return x.s.Link.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"), nil)
 	}
 	w.out = http1.AppendStatusLine(w.out, 1, status)
@@ -87,10 +87,10 @@ func (x *exchange) Data(p []byte) error {
 	return err
 }
 
-// gather keeps p, or writes it with what was gathered when it is large.
+// gather keeps p or, if p is large, writes it together with what was gathered.
 func (x *exchange) gather(p []byte) error {
 	w := x.writing
-	// Two bytes of room stay for the CRLF of a chunk.
+	// Leave two bytes for the CRLF of a chunk.
 	if len(w.out)+len(p) <= wireSize-2 {
 		w.out = append(w.out, p...)
 		return nil
@@ -151,8 +151,8 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 	case x.Res.CloseAfter.Load():
 		return conn.Close
 	case !x.IsHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written:
-		// RFC 9112 section 8: the client counts on Content-Length; only the
-		// end of the connection can tell it that less came.
+		// RFC 9112 section 8: the client relies on Content-Length; only closing
+		// the connection tells it that the body is incomplete.
 		return conn.Close
 	}
 	return conn.More

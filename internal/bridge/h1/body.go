@@ -59,16 +59,18 @@ func (x *exchange) ReadBody(p []byte) (int, error) {
 }
 
 const (
-	// inPlace is the least room that chunks are read into as they are on the wire,
-	// to be decoded there. Into less they go through the Link's own buffer.
+	// inPlace is the smallest buffer that chunks are read into as they are on the
+	// wire, to be decoded in place. For smaller ones they go through the Link's
+	// own buffer.
 	inPlace = 4 << 10
-	// overread is the most that is read beyond the chunk at hand: it bounds what
-	// is given back to the Link when the body ends.
+	// overread is the most that is read beyond the current chunk: it bounds what
+	// is returned to the Link when the body ends.
 	overread = 64 << 10
 )
 
-// readChunked fills p as far as that needs no waiting, and says with the last
-// data that the end has come, if it has: many readers never ask again.
+// readChunked fills p as far as possible without waiting, and returns io.EOF
+// together with the last data if the end has arrived: many readers do not call
+// Read again.
 func (x *exchange) readChunked(b *body, p []byte) (n int, err error) {
 	l := x.s.Link
 	for !b.inTail {
@@ -109,7 +111,7 @@ func (x *exchange) readChunked(b *body, p []byte) (n int, err error) {
 	return n, io.EOF
 }
 
-// cutShort makes an end of stream inside a body an error.
+// cutShort turns an end of stream inside a body into an error.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -118,7 +120,7 @@ func cutShort(err error) error {
 }
 
 // readTrailer reads the section after the last chunk into Req.Trailer. If it has
-// not come and may not be waited for, done is false without an error.
+// not arrived and wait is false, done is false without an error.
 func (x *exchange) readTrailer(wait bool) (done bool, err error) {
 	l := x.s.Link
 	var p http1.Progress

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -13,10 +14,10 @@ import (
 func TestDirectTime(t *testing.T) {
 	t.Parallel()
 	var got time.Duration
-	run, link := exchangeOf(direct.HandlerFunc(func(x *direct.Exchange) { got = x.Now() }), wrkGET)
-	before := direct.Clock()
+	run, link := exchangeOf(direct.HandlerFunc(func(x *direct.Exchange) { got = x.Wire().Now() }), wrkGET)
+	before := wire.Clock()
 	link.now = sys.Nanotime()
-	after := direct.Clock()
+	after := wire.Clock()
 	run()
 	if got < before || got > after {
 		t.Errorf("got %v, not between %v and %v", got, before, after)
@@ -34,8 +35,8 @@ func TestDirectFirst(t *testing.T) {
 			name, want string
 			n          int
 		}{{"Accept", "a", 2}, {"aCCEPT", "a", 2}, {"x-own", "1", 2}, {"X-Empty", "", 1}, {"Host", "", 0}, {"Cookie", "", 0}} {
-			v, n := direct.First(x.Fields, tt.name)
-			if string(v) != tt.want || n != tt.n || (v == nil) != (n == 0) || direct.Count(x.Fields, tt.name) != n {
+			v, n := x.Wire().Fields().First(tt.name)
+			if string(v) != tt.want || n != tt.n || (v == nil) != (n == 0) {
 				t.Errorf("%s: got %q, %d", tt.name, v, n)
 			}
 		}

@@ -9,30 +9,31 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is the direct way: a request that is answered from the buffer it
-// was read into, inside the call that owns the buffer, and an answer that is
-// sent in one piece.
+// This file is the direct way: the request stays in the buffer it was read
+// into, within the call that owns the buffer, and the response is sent in one
+// piece.
 
-// request is a request head and what the direct way makes of it. It is taken
-// when a head is parsed and goes back at once, or when the direct answer has been
-// sent.
+// request is a request head and the direct way's state for it. It is taken from a
+// pool when a head is parsed and returned at once, or when the direct answer has
+// been sent.
 type request struct {
 	head    http1.Request
-	raw     []byte // head and body, the Link's; valid until serveDirect returns
+	raw     []byte // head and body, owned by the Link; valid until serveDirect returns
 	body    int    // how much of raw is body
 	handler direct.Handler
-	x       direct.Exchange
+	x       wire.Exchange
 	s       *Session // of the answer that is being sent
 	out     []byte
 	file    direct.File               // that is being sent
 	w       conn.Write                // the answer, for Send
-	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
+	all     iter.Seq2[[]byte, []byte] // each, as a value allocated once
 }
 
 var requests = sync.Pool{New: func() any {
@@ -41,21 +42,21 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// clockAtZero is direct.Clock when sys.Nanotime was 0.
-var clockAtZero = direct.ClockAt(sys.Epoch())
+// clockAtZero is wire.Clock when sys.Nanotime was 0.
+var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (
-	// keepOut is the largest buffer for an answer that is kept.
+	// keepOut is the largest response buffer that is kept for reuse.
 	keepOut = 16 << 10
-	// joinBody is the largest body that is copied behind its head.
+	// joinBody is the largest body that is copied after its head.
 	joinBody = 4 << 10
 )
 
-// free gives r back. Nothing of the request may be used any more.
+// free returns r to the pool. No part of the request may be used afterwards.
 func (r *request) free() {
 	if r.handler != nil {
 		r.raw, r.handler, r.s, r.w.B, r.w.File = nil, nil, nil, nil, nil
-		r.x.Reset(direct.Request{})
+		r.x.Reset(wire.Request{})
 		if cap(r.out) > keepOut {
 			r.out = nil
 		}
@@ -66,9 +67,9 @@ func (r *request) free() {
 // takeDirect reports whether the request that begins b, with a head of n bytes,
 // goes the direct way.
 //
-// That needs a body that has come whole, and a head that asks for nothing else
-// than an answer: the rest is left to the plain way, and so is Pragma, of which
-// buildHeader makes another field.
+// That requires a body that has arrived completely, and a head without Upgrade,
+// Expect and the like. All others are left to the plain way, and so is Pragma,
+// which buildHeader turns into another field.
 func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	dh, ok := s.UserHandler().(direct.Handler)
 	h := &r.head
@@ -82,7 +83,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	r.body = int(body)
 	r.raw = b[:n+r.body]
 	target := h.Target.Bytes(b)
-	req := direct.Request{
+	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
 	}
@@ -96,7 +97,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 
 // placeDirect decides whether a request may go the direct way: on a loop, whether
 // its handler may run there. A direct handler promises to be quick, so it needs
-// no proof, until it has been late.
+// no proof until it has once been late.
 func (s *Session) placeDirect(method string, target []byte) bool {
 	if !s.is(onLoops) || s.Placement == bridge.Inline {
 		return true
@@ -104,16 +105,16 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
 }
 
-// late notes that the handler has held a loop for too long.
+// late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method, stringOf(r.x.Target), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
 
 // splitTarget sets Path and RawQuery. It reports false for a target that
-// net/url does not take, so that there is one place which refuses those.
-func splitTarget(r *direct.Request) bool {
+// net/url does not accept, so that only the plain way refuses those.
+func splitTarget(r *wire.Request) bool {
 	t := r.Target
 	for i, b := range t {
 		if b == '?' {
@@ -142,7 +143,7 @@ func (r *request) has(id http1.FieldID) bool {
 	return false
 }
 
-// Get implements direct.Fields.
+// Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
 	id := http1.LookupField(bytesOf(name))
 	for i := range r.head.Fields {
@@ -157,13 +158,7 @@ func (r *request) Get(name string) []byte {
 	return nil
 }
 
-// Count is for direct.Count.
-func (r *request) Count(name string) int {
-	_, n := r.First(name)
-	return n
-}
-
-// First is for direct.First.
+// First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
 	id := http1.LookupField(bytesOf(name))
 	for i := range r.head.Fields {
@@ -179,7 +174,7 @@ func (r *request) First(name string) (value []byte, n int) {
 	return value, n
 }
 
-// All implements direct.Fields.
+// All implements wire.Fields.
 func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
 
 func (r *request) each(yield func(name, value []byte) bool) {
@@ -191,14 +186,14 @@ func (r *request) each(yield func(name, value []byte) bool) {
 	}
 }
 
-// serveDirect answers r, or has the plain way answer it.
+// serveDirect answers r, or passes it to the plain way.
 func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	now := int64(0)
 	if s.is(onLoops) && s.Link.OnLoop() {
-		// The loop's, which is at hand: when it found the request, or the one
-		// before it, readable.
+		// The loop's time, which needs no call: when it found the request, or
+		// the one before it, readable.
 		now = s.Link.Now()
-		r.x.Time = clockAtZero + time.Duration(now)
+		r.x.SetTime(clockAtZero + time.Duration(now))
 	}
 	if busy {
 		r.handler = bridge.Busy
@@ -248,17 +243,17 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.Follow(&o)
 			r.x.Drop()
 			s.release()
-			s.Link.Abandon() // s.direct stays: until here Late may look at it
+			s.Link.Abandon() // s.direct stays: until here Late may read it
 		}
 	}()
-	answered = r.handler.ServeDirect(&r.x)
+	answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	returned = true
 	return answered, conn.More
 }
 
-// serveAfterAll gives a request the plain way that ServeDirect has left.
+// serveAfterAll serves a request the plain way after ServeDirect has declined it.
 func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
-	route := r.x.Pattern
+	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])
 	r.free()
@@ -271,8 +266,8 @@ func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
 	return s.start(x, route, busy)
 }
 
-// sendDirect sends the answer that the handler of r has made. more says that
-// another request is at hand.
+// sendDirect sends the answer that the handler of r has made. more means that
+// another request has arrived.
 func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) {
 	next, r.s = conn.Close, s
 	defer r.recover() // of a panic in the file's Done
@@ -311,7 +306,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
 	o := bridge.OutcomeOf(&a)
-	if err := s.Link.Send(w); err != nil { // r may be another's from here on
+	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
 		then = bridge.Failure(err)
 	}
 	if o.Watched() {
@@ -320,8 +315,8 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	return then
 }
 
-// follow tells the watcher of a direct answer what becomes of it. What that calls
-// is user code.
+// follow notifies the watcher of a direct answer of its delivery. The watcher is
+// user code.
 func (s *Session) follow(o *bridge.Outcome) {
 	returned := false
 	if s.Link.Enter() {
@@ -371,12 +366,12 @@ func (r *request) recover() {
 	}
 }
 
-// encodeAnswer is the status line and the fields as HTTP/1.1 writes them.
-func encodeAnswer(status int, fields []direct.Field) []byte {
+// encodeAnswer returns the status line and the fields in HTTP/1.1 form.
+func encodeAnswer(status int, fields []wire.Field) []byte {
 	return appendAnswer(nil, status, fields)
 }
 
-func appendAnswer(b []byte, status int, fields []direct.Field) []byte {
+func appendAnswer(b []byte, status int, fields []wire.Field) []byte {
 	b = http1.AppendStatusLine(b, 1, status)
 	for i := range fields {
 		b = http1.AppendField(b, fields[i].Name, fields[i].Value)
@@ -384,8 +379,8 @@ func appendAnswer(b []byte, status int, fields []direct.Field) []byte {
 	return b
 }
 
-// stringOf views b without a copy, for those who do not keep it.
+// stringOf views b without a copy; the caller must not keep it.
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf views s without a copy; what looks at it must not write.
+// bytesOf views s without a copy; the caller must not write to it.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

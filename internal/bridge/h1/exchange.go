@@ -12,21 +12,21 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 )
 
-// exchange is one request and its answer as HTTP/1 has them: one allocation, not
-// reused but with Server.ReuseRequests. It is the bridge.Message of its Exchange.
+// exchange is one request and its response in HTTP/1: one allocation, not reused
+// except with Server.ReuseRequests. It is the bridge.Message of its Exchange.
 type exchange struct {
 	bridge.Exchange
 	s *Session
-	// writing is nil before anything of the answer was written, and after it.
+	// writing is nil before the first byte of the response is written, and after the last.
 	writing   *writing
 	body      *body // nil when there is none
 	block     *block
 	minor     uint8
 	keepAlive bool // the request allows it
-	more      bool // another request was at hand when this one was parsed
+	more      bool // another request had arrived when this one was parsed
 }
 
-// block is an exchange and what else of it is kept with ReuseRequests.
+// block is an exchange and its other memory that is kept with ReuseRequests.
 type block struct {
 	x         exchange
 	head      []byte // what the request's strings are parts of
@@ -47,9 +47,9 @@ const (
 	keepFields = 64
 )
 
-// free keeps the block, unless somebody may still hold on to it: who has asked
-// for the context's end may be told of it later, and a Read of a body that the
-// client waits with looks at the response.
+// free keeps the block for reuse, unless other code may still refer to it: a
+// caller of the context's Done or Err may be notified later, and Read of a body
+// for which the client expects 100 (Continue) uses the response.
 func (x *exchange) free() {
 	b := x.block
 	if b == nil || x.Watched() || x.Expects() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
@@ -63,7 +63,7 @@ func (x *exchange) free() {
 	blocks.Put(b)
 }
 
-// newExchange makes the request of a parsed head. It copies head once; all
+// newExchange makes the exchange of a parsed head. It copies head once; all
 // strings of the request are parts of that copy.
 func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) {
 	var x *exchange
@@ -88,7 +88,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		return nil, err
 	}
 	if r.Host = x.URL.Host; r.Host == "" && h.HasHost {
-		// RFC 9112 section 3.2.2: the host of an absolute target wins.
+		// RFC 9112 section 3.2.2: the host of an absolute target takes precedence.
 		r.Host = str[h.Host.Start:h.Host.End]
 	}
 	r.Close = !h.KeepAlive
@@ -99,19 +99,20 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 	}
 	x.initBody(h)
 	if h.Preface {
-		// As net/http gives it to handlers that take the connection over
-		// (x/net/http2/h2c); one that does not must not keep it.
+		// As in net/http, for handlers that take over the connection
+		// (x/net/http2/h2c); otherwise the connection is closed after the
+		// response.
 		r.ProtoMajor, r.ProtoMinor, r.Proto = 2, 0, "HTTP/2.0"
 		r.ContentLength, r.Close = -1, true
 	}
 	return x, nil
 }
 
-// buildHeader fills r.Header: all fields but those that net/http moves
+// buildHeader fills r.Header: all fields except those that net/http moves
 // elsewhere (Host, and with chunked coding Transfer-Encoding and Trailer).
 //
-// The values are one array, a slice of it for each field. Go makes a map of up
-// to eight entries in two allocations, a larger one in four.
+// The values are one array, with a slice of it for each field. Go allocates a
+// map of up to eight entries in two pieces, a larger one in four.
 func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 	r := &x.Req
 	var values []string

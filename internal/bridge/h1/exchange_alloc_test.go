@@ -45,15 +45,15 @@ func TestExchangeAllocations(t *testing.T) {
 		{"direct, browser", ready, browserGET, nil, 0},
 		{"direct, health", direct.Health(func() error { return nil }), browserGET, nil, 0},
 		{"direct, written", direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain")
-			x.Write(x.Fields.Get("User-Agent"))
+			x.SetHeader("Content-Type", "text/plain")
+			x.Write(x.RequestHeader("User-Agent"))
 		}), browserGET, nil, 0},
 		{"direct, a file", direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain")
+			x.SetHeader("Content-Type", "text/plain")
 			x.SendFile(file)
 		}), browserGET, nil, 0},
 		{"direct, stalled", direct.HandlerFunc(func(x *direct.Exchange) {
-			x.SetField("Content-Type", "text/plain")
+			x.SetHeader("Content-Type", "text/plain")
 			x.SendFile(file)
 		}), browserGET, []func(*Config){func(cfg *Config) { cfg.WriteTimeout = time.Hour }}, 0},
 	} {

@@ -12,19 +12,19 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is an answer's head.
+// This file writes a response's head.
 
 // head describes the status line and the handler's fields that WriteHeader has
-// put in the wire buffer. Encoding them at once is the snapshot that WriteHeader
-// promises, without a copy of the map. The fields that the server may still take
-// back are noted with their places.
+// put in the wire buffer. Encoding them immediately is the snapshot that
+// WriteHeader promises, without a copy of the map. The fields that the server
+// may still remove are noted with their positions.
 type head struct {
 	connection, encoding, length, contentType noted
 	hasDate, coded, trailers                  bool
 	upgrading, upgrade                        bool // Connection has "upgrade"; Upgrade is there
 }
 
-// noted is a field that Complete inspects and may take back.
+// noted is a field that Complete inspects and may remove.
 type noted struct {
 	value      string // the first one
 	start, end int    // of its lines in out; empty when the handler did not set it
@@ -66,8 +66,8 @@ func (x *exchange) Head(status int, h http.Header) {
 	}
 }
 
-// note remembers what Complete must know of the field k, whose lines begin at
-// start. It reports false for a length that is none.
+// note records what Complete must know of the field k, whose lines begin at
+// start. It reports false for an invalid Content-Length.
 func (x *exchange) note(k string, vv []string, start int) bool {
 	w := x.writing
 	h := &w.head
@@ -111,14 +111,14 @@ func (x *exchange) note(k string, vv []string, start int) bool {
 	if len(vv) > 0 {
 		f.value = vv[0]
 	} else {
-		// A key without values means that none is wanted: no length, no sniffing,
-		// as with net/http.
+		// A key without values suppresses the field: no length, no sniffing, as
+		// with net/http.
 		f.cut = f != &h.encoding
 	}
 	return true
 }
 
-// declareTrailers notes the trailers that the head announces.
+// declareTrailers records the trailers that the head announces.
 func (w *writing) declareTrailers(vv []string) {
 	w.head.trailers = w.head.trailers || len(vv) > 0
 	for _, v := range vv {
@@ -138,7 +138,7 @@ func (w *writing) takeBack() {
 		return
 	}
 	fields := [...]*noted{&h.connection, &h.encoding, &h.length, &h.contentType}
-	// From the last to the first, so that the places of the others stay right.
+	// From the last to the first, so that the positions of the others stay valid.
 	slices.SortFunc(fields[:], func(a, b *noted) int { return b.start - a.start })
 	for _, f := range fields {
 		if cut(f) {
@@ -157,9 +157,10 @@ func (x *exchange) Complete(p []byte) error {
 		add.now = x.now()
 	}
 	keepAlives := x.s.KeepAlives()
-	// A handler that is done without a length and without trailers has shown
-	// all of its body: p. Not for HEAD without bytes, where nobody knows what
-	// GET would give, nor where no length may be (RFC 9110 section 8.6).
+	// A handler that has returned without a length and without trailers has
+	// written all of its body: p. Not for HEAD without bytes, where the length
+	// of GET's body is unknown, nor where no length is allowed (RFC 9110
+	// section 8.6).
 	if x.Res.Done && !h.trailers && h.encoding.value == "" && bridge.BodyAllowed(w.Status) && !h.length.set() && !h.length.cut && (!x.IsHEAD || len(p) > 0) {
 		w.Length = int64(len(p))
 		add.length = w.Length
@@ -183,7 +184,7 @@ func (x *exchange) Complete(p []byte) error {
 	return nil
 }
 
-// now is the time for the Date field: the loop's, if the handler still has it.
+// now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (x *exchange) now() int64 {
 	if x.Now != 0 && x.s.Link.Inline() {
 		return x.Now
@@ -227,8 +228,8 @@ func (x *exchange) decideType(add *extra, p []byte) {
 	h := &x.writing.head
 	switch {
 	case x.writing.Status == http.StatusNotModified:
-		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to
-		// choose is left out.
+		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to select
+		// is omitted.
 		h.contentType.cut, h.length.cut, h.encoding.cut = true, true, true
 	case !bridge.BodyAllowed(x.writing.Status):
 		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
@@ -253,8 +254,8 @@ func (x *exchange) decideFraming(add *extra) {
 	case x.IsHEAD || !bridge.BodyAllowed(w.Status) || hasLength:
 		h.encoding.cut = true
 	case x.minor == 0 || te == "identity":
-		// No chunks in HTTP/1.0, and none wanted with identity: the end of the
-		// connection ends the body.
+		// No chunks in HTTP/1.0, nor with identity: the end of the connection
+		// ends the body.
 		x.Res.CloseAfter.Store(true)
 		h.encoding.cut = true
 	default:

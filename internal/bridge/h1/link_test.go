@@ -39,7 +39,7 @@ type fakeLink struct {
 	most int64 // of an answer in one go, if not 0: the rest waits for resume
 	held conn.Holder
 	left int64
-	// follow are told when nothing is left.
+	// follow are notified when nothing is left.
 	follow []conn.Follower
 	off    bool // it is not on a loop after all
 }

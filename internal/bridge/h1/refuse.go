@@ -16,8 +16,8 @@ var (
 	errTimeout   = &http1.Error{Status: http.StatusRequestTimeout, Reason: "the request's head did not come in time"}
 )
 
-// refuse answers what is not a request that can be served. The connection
-// cannot go on: nobody knows where the next request would begin.
+// refuse answers a request that cannot be served. The connection cannot
+// continue: where the next request would begin is unknown.
 func (s *Session) refuse(err error) conn.Next {
 	e, ok := err.(*http1.Error)
 	if !ok {
@@ -34,7 +34,7 @@ func refusal(e *http1.Error) []byte {
 	status := e.Status
 	text := strconv.Itoa(status) + " " + http.StatusText(status) + ": " + e.Reason
 	if status == http.StatusNotImplemented {
-		text = "Unsupported transfer encoding" // programs look for this one
+		text = "Unsupported transfer encoding" // programs test for this text
 	}
 	b := http1.AppendStatusLine(nil, 1, status)
 	b = bridge.AppendDate(b, sys.Nanotime())

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
@@ -16,23 +16,27 @@ import (
 )
 
 // Config is what the sessions of a server have in common. It is immutable once
-// there is one.
+// a session exists.
 type Config struct {
 	bridge.Config
 	Head http1.Limits
-	// The times of a connection, in nanoseconds; 0 is no limit. HeadTime is from a
-	// request's first byte, or the accept, to the end of its head, IdleTime between
-	// requests.
+	// The timeouts of a connection, in nanoseconds; 0 means none. HeadTime is from
+	// a request's first byte, or the accept, to the end of its head, IdleTime
+	// between requests.
 	HeadTime, IdleTime int64
 	// Slice bounds how long pipelined requests of one connection are served on a
 	// loop in one go, in nanoseconds.
 	Slice int64
-	// Preface, if not nil, makes the session of a client that begins with HTTP/2's
-	// preface (RFC 9113 section 3.3). Only: HTTP/1 is not spoken, and the connection is
-	// closed.
-	Preface func(of *bridge.Client) conn.Session
-	Only    bool
-	// Layer, if not nil, makes what stands between socket and session.
+	// Second, if not nil, makes the HTTP/2 session that takes over from of, on the
+	// same Link. state is what TLS has negotiated, nil in plain text. Preface: it is
+	// for clients that begin with HTTP/2's preface in plain text (RFC 9113 section
+	// 3.3). Only: HTTP/1 is not supported, and such connections are closed.
+	Second        func(of *bridge.Client, state *tls.ConnectionState) conn.Session
+	Preface, Only bool
+	// Handshake, if not nil, makes the session that comes before s on a loop and
+	// switches to s, after a Start. deadline is the Link's first one.
+	Handshake func(l conn.Link, s *Session, now int64) (first conn.Session, deadline int64)
+	// Layer, if not nil, makes the layer between socket and session.
 	Layer func() conn.Layer
 }
 
@@ -40,33 +44,32 @@ type Config struct {
 // in one go.
 const batch = 64
 
-// DefaultSlice is Config.Slice as a rule.
+// DefaultSlice is the default of Config.Slice.
 const DefaultSlice = int64(200 * time.Microsecond)
 
-// Session speaks HTTP/1 on one connection.
+// Session implements HTTP/1 on one connection.
 type Session struct {
 	bridge.Client
 	cfg *Config // immutable
-	// cur is the exchange that user code has or is about to have.
+	// cur is the exchange that user code is running or about to run.
 	cur      atomic.Pointer[exchange]
-	direct   *request // that a direct handler has
+	direct   *request // that a direct handler is serving
 	progress http1.Progress
 	memo     place.Memo
-	peer     direct.Peer
+	peer     wire.Peer
 	facts    atomic.Uint32
 	begun    bool // there has been a request
 	partial  bool // a head has begun and its time is running
-	sending  bool // an answer that the peer has not yet taken
+	sending  bool // a response that the peer has not yet accepted
 	waiting  bool // for a slot
 }
 
-// What is known of a session; bits of Session.facts, so that an idle connection is
-// no larger than it must be.
+// Bits of Session.facts, packed to keep idle connections small.
 const (
 	onLoops  uint32 = 1 << iota // its link is on a loop; immutable
-	draining                    // Drain has set the deadline; the owner's
+	draining                    // Drain has set the deadline; used by the owner only
 	slot                        // it has a slot
-	broken                      // a function of the caller's has panicked after its handler
+	broken                      // user code has panicked after its handler
 )
 
 func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
@@ -88,7 +91,11 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	if cfg.HeadTime > 0 {
 		first = l.Now() + cfg.HeadTime
 	}
-	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), s, &cfg.Shared, first); err != nil {
+	session := conn.Session(s)
+	if cfg.Handshake != nil {
+		session, first = cfg.Handshake(&c.link, s, l.Now())
+	}
+	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), session, &cfg.Shared, first); err != nil {
 		return nil, err
 	}
 	if cfg.Layer != nil {
@@ -98,7 +105,7 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	return &c.link, nil
 }
 
-// New makes the session of a link that is driven some other way. Its Start is
+// New makes the session of a link that is driven otherwise. Start must be
 // called before the first byte of HTTP.
 func (cfg *Config) New(l conn.Link) *Session {
 	s := new(Session)
@@ -107,8 +114,8 @@ func (cfg *Config) New(l conn.Link) *Session {
 	return s
 }
 
-// Start says what TLS has negotiated, if there is TLS, and that the time of the
-// first request begins.
+// Start sets what TLS has negotiated, if there is TLS, and starts the timeout
+// of the first request.
 func (s *Session) Start(state *tls.ConnectionState) {
 	if s.SetTLS(state); s.cfg.Layer != nil {
 		s.Link.SetLayer(s.cfg.Layer())
@@ -118,7 +125,7 @@ func (s *Session) Start(state *tls.ConnectionState) {
 
 func (s *Session) init(cfg *Config, l conn.Link, peer string) {
 	s.cfg, s.Config, s.Link = cfg, &cfg.Config, l
-	s.peer = direct.PeerOf(peer)
+	s.peer = wire.PeerOf(peer)
 }
 
 // Data implements conn.Session.
@@ -132,7 +139,7 @@ func (s *Session) Data(eof bool) conn.Next {
 		case len(s.Link.Buffered()) == 0:
 			continue
 		case s.Link.Stalled():
-			return conn.Requeue // else a client that only sends would fill the queue
+			return conn.Requeue // otherwise a client that only sends would fill the queue
 		case !s.Link.OnLoop():
 			continue
 		}
@@ -146,7 +153,7 @@ func (s *Session) Data(eof bool) conn.Next {
 	}
 }
 
-// request serves the request at hand, if its head has come whole.
+// request serves the next request, if its head has arrived completely.
 func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.sending { // it has been sent
 		if next := s.settle(conn.More); next != conn.More {
@@ -158,12 +165,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		if eof {
 			return conn.Close, false
 		}
-		if s.partial = false; s.begun { // that for the first counts from the accept
+		if s.partial = false; s.begun { // that of the first counts from the accept
 			s.limit(s.cfg.IdleTime)
 		}
 		return conn.More, false
 	}
-	if !s.begun && !s.waiting && (s.cfg.Preface != nil || s.cfg.Only) {
+	if !s.begun && !s.waiting && (s.cfg.Preface || s.cfg.Only) {
 		if next, is := s.preface(b, eof); is {
 			return next, false
 		}
@@ -214,17 +221,17 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 // preface is HTTP/2's (RFC 9113 section 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// preface looks whether b, which the client has begun with, is HTTP/2's preface or may
-// become that, and says what comes next then.
+// preface reports whether b, which the client has begun with, is HTTP/2's preface or may
+// become it, and then what is to happen next.
 func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 	switch n := min(len(b), len(preface)); {
-	case s.cfg.Preface == nil || string(b[:n]) != preface[:n]:
+	case !s.cfg.Preface || string(b[:n]) != preface[:n]:
 		if s.cfg.Only {
 			return conn.Close, true
 		}
 		return conn.More, false
 	case n == len(preface):
-		s.Link.Switch(s.cfg.Preface(&s.Client))
+		s.Link.Switch(s.cfg.Second(&s.Client, nil))
 		return conn.Requeue, true
 	case eof:
 		return conn.Close, true
@@ -273,8 +280,8 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 	return s.settle(next)
 }
 
-// settle ends an exchange whose answer says next, or puts that off until the peer
-// has taken the answer.
+// settle ends an exchange with next, or postpones that until the peer has
+// accepted the response.
 func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
@@ -307,7 +314,7 @@ func (s *Session) acquire() conn.Admission {
 	return a
 }
 
-// release gives the slot back, and reports whether there was one.
+// release returns the slot, and reports whether there was one.
 func (s *Session) release() bool {
 	if s.Slots == nil || s.facts.And(^slot)&slot == 0 {
 		return false
@@ -330,7 +337,7 @@ func (s *Session) awaitHead() {
 	}
 }
 
-// limit begins a wait for the peer, of d at most if that is not 0.
+// limit starts a wait for the peer, of at most d if that is not 0.
 func (s *Session) limit(d int64) {
 	now := s.Link.Now()
 	if s.Waits = uint32(now >> sinceUnit); d > 0 {
@@ -348,8 +355,8 @@ func (s *Session) Expired() conn.Next {
 	return s.refuse(errTimeout)
 }
 
-// Drain implements conn.Session. A request of which a part has come, or whose
-// connection has only been made, has DrainNew to come whole.
+// Drain implements conn.Session. An incomplete request, or the first of a new
+// connection, has DrainNew to arrive completely.
 func (s *Session) Drain(since int64) conn.Next {
 	switch {
 	case s.begun && len(s.Link.Buffered()) == 0:

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
@@ -23,7 +24,7 @@ type request struct {
 	fields  http2.Fields
 	t       target
 	handler direct.Handler
-	x       direct.Exchange
+	x       wire.Exchange
 	st      *stream
 	place   conn.Here
 	block   []byte
@@ -45,7 +46,7 @@ const keepFields = 16 << 10
 // free gives r back. Nothing of the request may be used any more.
 func (r *request) free() {
 	if r.handler != nil {
-		r.x.Reset(direct.Request{})
+		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
 		r.t, r.place, r.file = target{}, conn.Here{}, direct.File{}
 	}
@@ -53,12 +54,12 @@ func (r *request) free() {
 	requests.Put(r)
 }
 
-type peerSlot = direct.Peer
+type peerSlot = wire.Peer
 
-func directPeer(peer string) peerSlot { return direct.PeerOf(peer) }
+func directPeer(peer string) peerSlot { return wire.PeerOf(peer) }
 
-// clockAtZero is direct.Clock when sys.Nanotime was 0.
-var clockAtZero = direct.ClockAt(sys.Epoch())
+// clockAtZero is wire.Clock when sys.Nanotime was 0.
+var clockAtZero = wire.ClockAt(sys.Epoch())
 
 // takesDirect reports whether a request goes the direct way: that needs one without a
 // body, which asks for nothing else than an answer. With MaxHandlers the plain way
@@ -73,7 +74,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 			return false
 		}
 	}
-	req := direct.Request{
+	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: s.Link.Peer(), Peer: &s.peerSlot, Fields: r,
 	}
@@ -101,14 +102,14 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 
 // late notes that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method, stringOf(r.x.Target), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
 
 // splitTarget sets Path and RawQuery. It reports false for a target that net/url does
 // not take.
-func splitTarget(r *direct.Request) bool {
+func splitTarget(r *wire.Request) bool {
 	t := r.Target
 	for i, b := range t {
 		if b == '?' {
@@ -155,7 +156,7 @@ func (r *request) Run() {
 		s.finishing++
 		s.mu.Unlock()
 	}()
-	r.answered = r.handler.ServeDirect(&r.x)
+	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
 }
 
@@ -189,7 +190,7 @@ func (r *request) end() (kept bool) {
 	s.finishing--
 	closed := st.closed
 	s.mu.Unlock()
-	route := r.x.Pattern
+	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
 	r.free()
 	if err != nil || closed {
@@ -320,19 +321,13 @@ func (s *Session) guard(f func()) {
 	f()
 }
 
-// Get implements direct.Fields.
+// Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
 	v, _ := r.First(name)
 	return v
 }
 
-// Count is for direct.Count.
-func (r *request) Count(name string) int {
-	_, n := r.First(name)
-	return n
-}
-
-// First is for direct.First.
+// First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
 	id := http2.LookupFold(name)
 	if id != 0 && id <= http2.IDStatus {
@@ -351,7 +346,7 @@ func (r *request) First(name string) (value []byte, n int) {
 	return value, n
 }
 
-// All implements direct.Fields.
+// All implements wire.Fields.
 func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
 
 func (r *request) each(yield func(name, value []byte) bool) {

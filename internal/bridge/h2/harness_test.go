@@ -32,12 +32,12 @@ import (
 
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 
-// kinds are the ways to serve: both engines in plain text, TLS, and net/http's server,
-// the oracle.
+// kinds are the ways to serve: both engines in plain text and over TLS, and net/http's
+// server, the oracle.
 var kinds = func() []string {
-	all := []string{"goroutines", "tls", "oracle"}
+	all := []string{"goroutines", "tlsgo", "oracle"}
 	if sys.HavePoller {
-		all = append(all, "loops", "pooled", "inline")
+		all = append(all, "loops", "pooled", "inline", "tls")
 	}
 	return all
 }()
@@ -57,6 +57,8 @@ type running struct {
 	server
 	log *logBuffer
 }
+
+func (r *running) overTLS() bool { return strings.HasPrefix(r.kind, "tls") }
 
 type logBuffer struct {
 	mu sync.Mutex
@@ -79,7 +81,7 @@ func (l *logBuffer) String() string {
 func each(t *testing.T, without string, f func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range kinds {
-		if strings.Contains(without, kind) {
+		if strings.Contains(without, strings.TrimSuffix(kind, "go")) {
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -101,11 +103,13 @@ func serve(t *testing.T, kind string, s *chert.Server) *running {
 		s.Protocols.SetUnencryptedHTTP2(true)
 	}
 	switch kind {
-	case "goroutines":
+	case "goroutines", "tlsgo":
 		s.Engine = chert.EngineGoroutines
+	case "tls":
+		s.Engine = chert.EngineLoops
 	case "loops", "pooled", "inline":
 		s.Engine = chert.EngineLoops
-		s.Placement = map[string]chert.Placement{"loops": chert.Adaptive, "pooled": chert.Pooled, "inline": chert.Inline}[kind]
+		s.Placement = map[string]chert.Placement{"loops": chert.PlacementAdaptive, "pooled": chert.PlacementPooled, "inline": chert.PlacementInline}[kind]
 	}
 	r.server = s
 	if kind == "oracle" {
@@ -120,7 +124,7 @@ func serve(t *testing.T, kind string, s *chert.Server) *running {
 	}
 	r.addr = l.Addr().String()
 	ended := make(chan error, 1)
-	if kind == "tls" {
+	if r.overTLS() {
 		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate()}}
 		go func() { ended <- s.ServeTLS(l, "", "") }()
 	} else {
@@ -158,14 +162,14 @@ var certificate = sync.OnceValue(func() tls.Certificate {
 // client is net/http's, over HTTP/2.
 func (r *running) client() *http.Client {
 	tr := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true}
-	tr.Protocols.SetUnencryptedHTTP2(r.kind != "tls")
-	tr.Protocols.SetHTTP2(r.kind == "tls")
+	tr.Protocols.SetUnencryptedHTTP2(!r.overTLS())
+	tr.Protocols.SetHTTP2(r.overTLS())
 	r.t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: servertest.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func (r *running) url(path string) string {
-	if r.kind == "tls" {
+	if r.overTLS() {
 		return "https://" + r.addr + path
 	}
 	return "http://" + r.addr + path
@@ -188,7 +192,7 @@ func (r *running) dial() net.Conn {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.kind == "tls" {
+	if r.overTLS() {
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	}
 	nc.SetDeadline(time.Now().Add(servertest.Patience))

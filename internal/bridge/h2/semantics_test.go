@@ -238,7 +238,7 @@ func TestRequest(t *testing.T) {
 			if err := w.(http.Pusher).Push("/x", nil); err != http.ErrNotSupported {
 				t.Errorf("Push: %v", err)
 			}
-			if (r.TLS != nil) != (kind == "tls") || kind == "tls" && r.TLS.NegotiatedProtocol != "h2" {
+			if (r.TLS != nil) != strings.HasPrefix(kind, "tls") || r.TLS != nil && r.TLS.NegotiatedProtocol != "h2" {
 				t.Errorf("TLS is %+v", r.TLS)
 			}
 			w.WriteHeader(http.StatusSwitchingProtocols)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -381,22 +382,22 @@ func TestStress(t *testing.T) {
 	})
 }
 
-type watched struct{ got chan direct.Delivery }
+type watched struct{ got chan wire.Delivery }
 
 func (w watched) Keep()                  {}
-func (w watched) Sent(d direct.Delivery) { w.got <- d }
+func (w watched) Sent(d wire.Delivery) { w.got <- d }
 
 // Direct handlers answer as they do over HTTP/1.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("0123456789", 30_000)
-	got := make(chan direct.Delivery, 10)
+	got := make(chan wire.Delivery, 10)
 	h := direct.HandlerFunc(func(x *direct.Exchange) {
-		switch string(x.Path) {
+		switch string(x.Path()) {
 		case "/fields":
-			fmt.Fprintf(x, "%s %s %s %s %q %q %q", x.Method, x.Target, x.RawQuery, x.Host, x.Fields.Get("X-A"), x.Fields.Get("user-agent"), x.Fields.Get("Host"))
+			fmt.Fprintf(x, "%s %s %s %s %q %q %q", x.Method(), x.Wire().Target(), x.RawQuery(), x.Host(), x.Wire().Fields().Get("X-A"), x.Wire().Fields().Get("user-agent"), x.Wire().Fields().Get("Host"))
 			n := 0
-			for name := range x.Fields.All() {
+			for name := range x.Wire().Fields().All() {
 				if name[0] != ':' {
 					n++
 				}
@@ -409,11 +410,11 @@ func TestDirect(t *testing.T) {
 		case "/panic":
 			panic(http.ErrAbortHandler)
 		case "/watched":
-			x.Watch(watched{got})
+			x.Wire().Watch(watched{got})
 			x.WriteString("watched")
 		case "/field":
-			x.SetField("X-B", "c")
-			x.SetField("Content-Type", "x/y")
+			x.SetHeader("X-B", "c")
+			x.SetHeader("Content-Type", "x/y")
 		}
 	})
 	each(t, "oracle", func(t *testing.T, kind string) {
@@ -470,10 +471,10 @@ func TestWatch(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			each(t, "oracle", func(t *testing.T, kind string) {
-				got := make(chan direct.Delivery, 10)
+				got := make(chan wire.Delivery, 10)
 				large := strings.Repeat("x", 200_000)
 				var h http.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
-					direct.Watch(w, watched{got})
+					wire.Watch(w, watched{got})
 					switch r.URL.Path {
 					case "/panic":
 						panic(http.ErrAbortHandler)
@@ -484,8 +485,8 @@ func TestWatch(t *testing.T) {
 				})
 				if way == "direct" {
 					h = direct.HandlerFunc(func(x *direct.Exchange) {
-						x.Watch(watched{got})
-						switch string(x.Path) {
+						x.Wire().Watch(watched{got})
+						switch string(x.Path()) {
 						case "/panic":
 							panic(http.ErrAbortHandler)
 						case "/large":

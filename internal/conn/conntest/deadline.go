@@ -248,8 +248,7 @@ func testWriteDeadlines(x *suite) {
 	}
 }
 
-// testStalls: Limits bound what a silent peer makes wait, by whatever it was
-// begun.
+// testStalls: Limits bound every wait for a silent peer, however it was begun.
 func testStalls(x *suite) {
 	stall := conn.Limits{ReadStall: int64(moment), WriteStall: int64(moment)}
 	for _, tt := range []struct {

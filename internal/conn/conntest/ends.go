@@ -27,12 +27,12 @@ type state struct {
 	name string
 	// line is what the session does for each line but "next".
 	line func(e *ending, s *script) conn.Next
-	// begin has the link come into the state.
+	// begin brings the link into the state.
 	begin func(e *ending)
 	// fails: user code waits for the peer, and sees its end.
 	user, fails bool
-	// all is what the peer gets from a link that is drained in the state, or nil
-	// for whatever comes.
+	// all is what the peer gets from a link that is drained in the state; nil
+	// accepts anything.
 	all func() string
 }
 
@@ -144,31 +144,31 @@ type way struct {
 	name string
 	can  func(*client) bool
 	do   func(e *ending)
-	// told: user code that has the link hears of it by PeerGone; dead: so do its
-	// calls.
-	told, dead bool
-	drain      bool
+	// notified: user code that has the link is notified by PeerGone; dead: its calls
+	// fail.
+	notified, dead bool
+	drain          bool
 }
 
 var ways = []way{
-	{name: "kill", do: func(e *ending) { e.c.command(conn.Kill) }, told: true, dead: true},
-	{name: "kill twice", do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }, told: true, dead: true},
+	{name: "kill", do: func(e *ending) { e.c.command(conn.Kill) }, notified: true, dead: true},
+	{name: "kill twice", do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }, notified: true, dead: true},
 	{name: "drain", do: func(e *ending) { e.c.command(conn.Drain) }, drain: true},
-	{name: "drain and kill", do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }, told: true, dead: true},
-	{name: "close", do: func(e *ending) { e.c.Close() }, told: true, dead: true},
-	{name: "vanish", do: func(e *ending) { e.c.vanish() }, told: true, dead: true},
-	{name: "reset", can: (*client).canReset, do: func(e *ending) { e.c.reset() }, told: true, dead: true},
-	{name: "FIN", can: (*client).canHalfClose, do: func(e *ending) { e.c.CloseWrite() }, told: true},
+	{name: "drain and kill", do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }, notified: true, dead: true},
+	{name: "close", do: func(e *ending) { e.c.Close() }, notified: true, dead: true},
+	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
+	{name: "reset", can: (*client).canReset, do: func(e *ending) { e.c.reset() }, notified: true, dead: true},
+	{name: "FIN", can: (*client).canHalfClose, do: func(e *ending) { e.c.CloseWrite() }, notified: true},
 }
 
-// testEnds: each way in each state ends the link, once, with its user code told,
-// and leaves nothing behind.
+// testEnds: each way in each state ends the link, once, with its user code
+// notified, and leaks nothing.
 func testEnds(x *suite) {
 	for _, st := range states {
 		for _, w := range ways {
 			x.Run(st.name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
-				(&suite{T: t, opener: x.opener, layer: x.layer}).testEnd(st, w)
+				(&suite{T: t, opener: x.opener, sides: x.sides}).testEnd(st, w)
 			})
 		}
 	}
@@ -201,7 +201,7 @@ func (x *suite) testEnd(st state, w way) {
 	}
 	st.begin(e)
 	w.do(e)
-	if st.user && !st.fails && w.told {
+	if st.user && !st.fails && w.notified {
 		servertest.Await(x.T, e.gone, "PeerGone")
 	}
 	close(e.leave)

@@ -7,8 +7,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// testQueueRefuses: a run that does not care whether the queue is full makes it no
-// larger, and what Queue has not taken is not sent.
+// testQueueRefuses: a run that ignores that the queue is full does not make it
+// larger, and what Queue has not accepted is not sent.
 func testQueueRefuses(x *suite) {
 	const piece = 7000
 	taken := make(chan int, 1)
@@ -57,19 +57,23 @@ func testRelease(x *suite) {
 		file := patternFile(x.T)
 		var queued atomic.Int32
 		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		sent := make(chan int32, 1)
+		s.line = func(s *script, line string) (next conn.Next) {
 			s.Share()
-			for range 3 {
+			n := int32(0)
+			for next == conn.More && n < 3 {
 				use := func() {
 					s.Stalled()
 					s.Queue([]byte("released\n"))
 					queued.Add(1)
 				}
+				n++
 				if s.Send(&conn.Write{A: pattern()[:some], File: file, Len: some, Holder: &holder{t: x.T, use: use}}) != nil {
-					return conn.Close
+					next = conn.Close // the kill may come first
 				}
 			}
-			return conn.More
+			sent <- n
+			return next
 		}
 		c := x.open(Options{Small: true}, s)
 		c.Send("go\n")
@@ -79,7 +83,8 @@ func testRelease(x *suite) {
 		} else {
 			go c.rest()
 		}
-		servertest.Eventually(x.T, "all are released", func() bool { return queued.Load() == 3 })
+		n := servertest.Await(x.T, sent, "the last Send")
+		servertest.Eventually(x.T, "all are released", func() bool { return queued.Load() == n })
 		c.Close()
 	}
 }
@@ -95,7 +100,7 @@ func testTruncated(x *suite) {
 	}}
 	c := x.open(Options{Small: true}, s)
 	half, ok := c.raw.(interface{ CloseWrite() error })
-	if !x.layer || !ok {
+	if x.sides == nil || !ok {
 		return // nothing is cut short there
 	}
 	c.Send("go\n")
@@ -107,8 +112,8 @@ func testTruncated(x *suite) {
 	c.Ended()
 }
 
-// testCloseIdle: an idle link ends, one that user code has goes on and may end
-// later.
+// testCloseIdle: an idle link ends, one that user code has continues and may
+// end later.
 func testCloseIdle(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		entered, leave := make(chan bool), make(chan bool)

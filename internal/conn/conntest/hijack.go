@@ -10,8 +10,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// testHijack: a hijacked connection has the bytes that were not consumed, comes
-// after all that was sent, and is the link's no more.
+// testHijack: a hijacked connection has the bytes that were not consumed,
+// follows everything that was sent, and no longer belongs to the link.
 func testHijack(x *suite) {
 	for _, how := range []string{"user", "pool", "user, queued", "pool, queued"} {
 		for _, parts := range [][]string{{"a\nhijack\nrest"}, {"hijack\n", "rest"}, {"hijack\nre", "st"}} {
@@ -86,8 +86,8 @@ func (x *suite) hijack(how string, parts []string) {
 	c.Ended()
 }
 
-// testHijackRuns: runs that go on find a closed link, and touch the connection no
-// more.
+// testHijackRuns: runs that continue find a closed link, and no longer use the
+// connection.
 func testHijackRuns(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		const n = 4

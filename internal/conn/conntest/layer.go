@@ -83,6 +83,10 @@ func (l *Layer) Seal(dst, p []byte) []byte {
 	return dst
 }
 
+// Pending and Idle implement conn.Layer.
+func (l *Layer) Pending() bool { return false }
+func (l *Layer) Idle()         {}
+
 // Close implements conn.Layer.
 func (l *Layer) Close(dst []byte) []byte { return append(dst, 0, 0) }
 

@@ -180,7 +180,7 @@ func testRunsHalfClose(x *suite) {
 	s.onEOF = func(s *script) conn.Next {
 		eof = true
 		if ends++; ends > 100 {
-			x.Error("told of the end again and again")
+			x.Error("notified of the end repeatedly")
 			return conn.Close
 		}
 		if running > 0 {
@@ -263,7 +263,7 @@ func testPost(x *suite) {
 		if n := servertest.Await(x.T, counted, "the last posted"); n != posters*each {
 			x.Errorf("%d were called", n)
 		}
-		// Bytes at hand, of which nothing tells the session but Requeue.
+		// Buffered bytes, for which Data is called only because of Requeue.
 		c.Send("pause\nlater\n")
 		c.Want("pause\n")
 		s.post(func() conn.Next { return s.send("posted\n") })

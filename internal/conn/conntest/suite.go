@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// Options are what a test wants of a link.
+// Options are the properties of a link that a test needs.
 type Options struct {
 	// Limits that are 0 do not matter.
 	conn.Limits
@@ -24,38 +24,45 @@ type Options struct {
 	Deadline int64
 }
 
-// A Session is a conn.Session that is to have its Link.
+// A Session is a conn.Session that receives its Link.
 type Session interface {
 	conn.Session
 	// On is called before the first byte is read.
 	On(conn.Link)
 }
 
-// Peer is the other end of a link, and what its server may do.
+// Peer is the other end of a link, and the commands of its server.
 type Peer struct {
 	net.Conn
-	// Command has the link obey. It returns when that is noted.
+	// Command sends the link a command. It returns when that has been recorded.
 	Command func(conn.Command)
 }
 
 // An Opener drives s on one end of a connection, until the connection ends.
 type Opener func(t testing.TB, o Options, s Session) Peer
 
+// Sides makes both ends of a layer: a server's, and what a client speaks through
+// over its connection. The client's CloseWrite ends its side for good.
+type Sides func(testing.TB) (server conn.Layer, client func(net.Conn) net.Conn)
+
 // Test checks that the links of open keep the contract, each test in plain text
 // and with a Layer.
 func Test(t *testing.T, open Opener) {
-	for _, l := range []struct {
-		name  string
-		layer bool
-	}{{"plain", false}, {"layer", true}} {
-		t.Run(l.name, func(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { TestThrough(t, open, nil) })
+	t.Run("layer", func(t *testing.T) {
+		TestThrough(t, open, func(testing.TB) (conn.Layer, func(net.Conn) net.Conn) {
+			return NewLayer(), func(nc net.Conn) net.Conn { return NewLayer().Over(nc, nil) }
+		})
+	})
+}
+
+// TestThrough is Test with layers of the given kind, or without one.
+func TestThrough(t *testing.T, open Opener, sides Sides) {
+	t.Parallel()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			for _, test := range tests {
-				t.Run(test.name, func(t *testing.T) {
-					t.Parallel()
-					test.f(&suite{T: t, opener: open, layer: l.layer})
-				})
-			}
+			test.f(&suite{T: t, opener: open, sides: sides})
 		})
 	}
 }
@@ -108,7 +115,7 @@ var tests = []struct {
 type suite struct {
 	*testing.T
 	opener Opener
-	layer  bool
+	sides  Sides // nil for plain text
 }
 
 // client is the peer of a link.
@@ -132,8 +139,9 @@ func (x *suite) open(o Options, s *script) *client {
 			*l = hour
 		}
 	}
-	if x.layer && o.Layer == nil {
-		o.Layer = NewLayer()
+	var through func(net.Conn) net.Conn
+	if x.sides != nil {
+		o.Layer, through = x.sides(x.T)
 	}
 	s.init(x.T)
 	p := x.opener(x.T, o, s)
@@ -141,8 +149,8 @@ func (x *suite) open(o Options, s *script) *client {
 	if _, ok := nc.(interface{ CloseWrite() error }); !ok {
 		nc = newPostConn(nc)
 	}
-	if x.layer {
-		nc = NewLayer().Over(nc, nil)
+	if through != nil {
+		nc = through(nc)
 	}
 	x.Cleanup(func() {
 		p.Close()
@@ -207,7 +215,7 @@ func (c *client) reset() {
 	c.raw.Close()
 }
 
-// vanish closes the peer's socket without a word of the layer.
+// vanish closes the peer's socket without closing the layer.
 func (c *client) vanish() { c.raw.Close() }
 
 // slowly reads n bytes in pieces of odd sizes.

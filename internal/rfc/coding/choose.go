@@ -9,20 +9,20 @@ import (
 // ows is optional whitespace (RFC 9110 section 5.6.3).
 const ows = " \t"
 
-// qUnset is the quality of what Accept-Encoding does not mention.
+// qUnset is the quality of codings that Accept-Encoding does not mention.
 const qUnset = -1
 
-// Choose picks, from offered and Identity, the coding that the client likes
-// best: by quality value, ties by their order in prefer. What prefer lacks
-// comes behind it in the order of the constants, and Identity last.
+// Choose selects, from offered and Identity, the coding that the client
+// prefers: by quality value, ties by their order in prefer. Codings not in
+// prefer follow in the order of the constants, and Identity last.
 //
 // accept is the value of Accept-Encoding, nil if there is none. Without one any
-// coding would be acceptable (RFC 9110 section 12.5.3), but a client that says
-// nothing mostly knows none, so it gets Identity. ok is false, and c Identity,
-// if nothing is acceptable, as of "identity;q=0".
+// coding would be acceptable (RFC 9110 section 12.5.3), but a client that does
+// not send the field mostly supports none, so it gets Identity. ok is false,
+// and c Identity, if nothing is acceptable, as with "identity;q=0".
 //
-// A malformed element is ignored. Of a coding that is mentioned twice, as gzip
-// is by "x-gzip", the highest quality counts.
+// A malformed element is ignored. If a coding is mentioned twice, as gzip is by
+// "x-gzip", the highest quality counts.
 func Choose(accept []byte, offered Set, prefer []Coding) (c Coding, ok bool) {
 	if len(accept) == 0 {
 		return Identity, true
@@ -30,7 +30,7 @@ func Choose(accept []byte, offered Set, prefer []Coding) (c Coding, ok bool) {
 	quality := qualities(accept)
 	best := 0
 	better := func(next Coding) {
-		// Strictly better only, so that of equals the first asked about wins.
+		// Strictly better only, so that the first of equals wins.
 		if q := quality[next]; q > best {
 			c, best = next, q
 		}
@@ -50,8 +50,8 @@ func Choose(accept []byte, offered Set, prefer []Coding) (c Coding, ok bool) {
 	return c, best > 0
 }
 
-// qualities reads the field: the quality of each coding, in millionths. A client
-// can only say thousandths, so there is room below the least that it can say.
+// qualities parses the field into the quality of each coding, in millionths. A
+// client can only send thousandths, so there is room below the least of them.
 func qualities(accept []byte) (quality [codings]int) {
 	for i := range quality {
 		quality[i] = qUnset
@@ -82,7 +82,7 @@ func qualities(accept []byte) (quality [codings]int) {
 			quality[c] = star
 		case c == int(Identity):
 			// Acceptable unless excluded by "identity;q=0" or "*;q=0", but any
-			// coding that the client asks for, however faintly, is liked more.
+			// coding that the client lists, with any weight, is preferred.
 			quality[c] = 1
 		default:
 			quality[c] = 0
@@ -91,7 +91,7 @@ func qualities(accept []byte) (quality [codings]int) {
 	return quality
 }
 
-// lookup finds a coding by its token, in any case (RFC 9110 section 8.4.1).
+// lookup returns the coding of a token, in any case (RFC 9110 section 8.4.1).
 func lookup(name []byte) (Coding, bool) {
 	switch {
 	case field.EqualFold(name, "gzip"), field.EqualFold(name, "x-gzip"): // section 8.4.1.3
@@ -106,8 +106,8 @@ func lookup(name []byte) (Coding, bool) {
 	return 0, false
 }
 
-// parseWeight reads what follows the semicolon of an element, if there is one, in
-// millionths (RFC 9110 section 12.4.2):
+// parseWeight parses what follows the semicolon of an element, if there is one,
+// in millionths (RFC 9110 section 12.4.2):
 //
 //	weight = OWS ";" OWS "q=" qvalue
 //	qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )

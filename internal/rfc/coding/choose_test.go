@@ -116,7 +116,7 @@ func TestChooseAllocations(t *testing.T) {
 
 var elementGrammar = regexp.MustCompile(`^[ \t]*([^ \t;,](?:[^;,]*[^ \t;,])?)[ \t]*(?:;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?[ \t]*$`)
 
-// model is Choose as the RFC tells it, with no care for cost.
+// model is Choose as the RFC describes it, without regard to cost.
 func model(accept string, offered Set, prefer []Coding) (Coding, bool) {
 	if accept == "" {
 		return Identity, true

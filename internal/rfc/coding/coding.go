@@ -20,7 +20,7 @@ var (
 	suffixes = [codings]string{"", ".gz", ".br", ".zst"}
 )
 
-// Token is the value of Content-Encoding, "" for Identity.
+// Token returns the value of Content-Encoding, "" for Identity.
 func (c Coding) Token() string {
 	if c >= codings {
 		return ""
@@ -28,8 +28,8 @@ func (c Coding) Token() string {
 	return tokens[c]
 }
 
-// Suffix is what the name of a file in this coding ends in, with the dot; ""
-// for Identity.
+// Suffix returns the suffix of files in this coding, with the dot; "" for
+// Identity.
 func (c Coding) Suffix() string {
 	if c >= codings {
 		return ""
@@ -54,7 +54,7 @@ type Set uint8
 // Has reports whether c is in s.
 func (s Set) Has(c Coding) bool { return c < codings && s&(1<<c) != 0 }
 
-// With is s and c. What is no coding is left out.
+// With returns s with c added. Invalid codings are ignored.
 func (s Set) With(c Coding) Set {
 	if c >= codings {
 		return s

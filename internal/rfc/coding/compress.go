@@ -4,11 +4,11 @@ import "github.com/klauspost/compress/zstd"
 
 // Compress appends src in coding c to dst and returns the extended slice, which
 // may have capacity to spare. It is for results that are kept: it takes 5 to 15 ms
-// for a MiB of text, and of content made to be slow at worst some 130 ms for a MiB
-// and 30 ms for each of more; up to 14 MiB of memory while it runs. In one version
-// of a program the same src becomes the same bytes, whatever was compressed
-// before. The error is nil for the codings there are. It may be called
-// concurrently.
+// for a MiB of text, and for content made to be slow at worst about 130 ms for a
+// MiB and 30 ms for each MiB beyond that; up to 14 MiB of memory while it runs.
+// Within one version of a program the same src gives the same bytes, whatever was
+// compressed before. The error is nil for all defined codings. Safe for concurrent
+// use.
 func Compress(dst, src []byte, c Coding) ([]byte, error) {
 	switch {
 	case c == Identity:
@@ -29,8 +29,8 @@ func Compress(dst, src []byte, c Coding) ([]byte, error) {
 // compress appends src to dst in enc's coding.
 func compress(enc encoder, dst, src []byte) ([]byte, error) {
 	if z, ok := enc.(*zstd.Encoder); ok {
-		// Not through a writer: so the frame says how long the content is, and a
-		// decoder need not take a whole window for a short one.
+		// Not through a writer: so the frame contains the length of the content,
+		// and a decoder need not allocate a whole window for a short one.
 		return z.EncodeAll(src, dst), nil
 	}
 	out := sink{dst}

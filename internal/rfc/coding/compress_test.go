@@ -191,7 +191,7 @@ func TestWriter(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c != Identity && out.Len() == 0 {
-					t.Error("no content must be told from no answer")
+					t.Error("empty content must differ from a missing response")
 				}
 				if back, err := decode(out.Bytes(), c); err != nil || !bytes.Equal(back, in.Bytes()) {
 					t.Errorf("decodes to %d bytes, %v; want %d", len(back), err, in.Len())
@@ -330,8 +330,8 @@ func TestWriterClosed(t *testing.T) {
 	}
 }
 
-// TestAbandoned: encoders hold no goroutines, so none is left behind by a
-// Writer that nobody closes. Not parallel: it counts.
+// TestAbandoned: encoders hold no goroutines, so a Writer that is not closed
+// leaks none. Not parallel: it counts.
 func TestAbandoned(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, c := range coders {
@@ -374,10 +374,10 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestAgain: the same content becomes the same bytes, whatever an encoder did
-// before, and whatever the first was that it did. Entity tags are made of these
-// bytes, and must not change with every eviction, nor from one server to the next.
-// The encoders are not the pools', so that each run has the same history.
+// TestAgain: the same content gives the same bytes, whatever an encoder did
+// before, including its first content. Entity tags are made of these bytes, and
+// must not change with every eviction, nor from one server to the next. The
+// encoders are not the pools', so that each run has the same history.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	contents := map[effort][][]byte{

@@ -2,12 +2,12 @@ package coding
 
 import "strings"
 
-// maxType is the longest media type looked at, in bytes.
+// maxType is the longest media type considered, in bytes.
 const maxType = 80
 
 // Compressible reports whether content of a media type, with or without
 // parameters and in any case, is worth compressing: text in the widest sense,
-// and the few binary formats that are not compressed themselves. It does not
+// and the few binary formats that are not already compressed. It does not
 // allocate.
 func Compressible(mediaType string) bool {
 	if i := strings.IndexByte(mediaType, ';'); i >= 0 {
@@ -26,7 +26,7 @@ func Compressible(mediaType string) bool {
 		buf[i] = c
 	}
 	lower := buf[:len(mediaType)]
-	// Conversions for comparing and for looking up do not allocate.
+	// Conversions for comparison and lookup do not allocate.
 	if len(lower) > len("text/") && string(lower[:len("text/")]) == "text/" {
 		return true
 	}
@@ -42,7 +42,7 @@ func Compressible(mediaType string) bool {
 	return compressible[string(lower)]
 }
 
-// compressible has the types that their names do not tell of. Never changed.
+// compressible has the types that cannot be recognized by their names. Immutable.
 var compressible = set(`
 	application/json application/json5 application/jsonl application/x-ndjson application/json-seq application/ndjson
 	application/javascript application/x-javascript application/ecmascript

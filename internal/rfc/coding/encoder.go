@@ -17,8 +17,8 @@ type encoder interface {
 	Reset(w io.Writer)
 }
 
-// Effort is chosen for what the result is for. Measured through these makers on
-// one quiet core (a busy one took up to three times as long): the size of the
+// Effort depends on the use of the result. Measured through these makers on one
+// quiet core (a busy one took up to three times as long): the size of the
 // result and the time for a MiB of scripts, styles and pages (jQuery UI, React,
 // GitHub, the Rust documentation; 2.2 MiB in all); the time for a MiB of the
 // slowest of eight contents made to be slow (two letters at random, DNA, digits
@@ -31,11 +31,11 @@ type encoder interface {
 //	      br 4, 4 MiB       14.3 %   10 ms     30 ms   12 MiB
 //	      zstd better       14.2 %    4 ms     20 ms   14 MiB
 //
-// Encoders of effort live are as many as answers are being sent, also to clients
-// that do not read, so theirs are chosen for memory first. Measured with 1 MiB of
-// hexadecimal noise written to each; the size of the result for pages of 30 kB
-// (the source of net/http) and for 1 MiB of JSON; the time for a MiB of that
-// source, on a core shared with others:
+// There are as many encoders of effort live as responses being sent, also to
+// clients that do not read, so their parameters are chosen for memory first.
+// Measured with 1 MiB of hexadecimal noise written to each; the size of the
+// result for pages of 30 kB (the source of net/http) and for 1 MiB of JSON; the
+// time for a MiB of that source, on a core shared with others:
 //
 //	live  gzip 6            29.5 %  16.7 %   10 ms   1.03 MiB
 //	      br 3, 64 KiB      30.5 %  16.7 %   18 ms   0.68 MiB
@@ -45,14 +45,14 @@ type encoder interface {
 // larger table then, for a result of 31.9 and 16.2 %. zstd default takes 2.3 MiB
 // for 31.1 and 16.9 %. No level of gzip takes less than 0.8 MiB.
 //
-// What is next better costs too much: gzip 9 takes seconds for a MiB of two
+// The next better levels cost too much: gzip 9 takes seconds for a MiB of two
 // letters, zstd best takes 37 MiB of memory and some ten times as long at worst,
 // br 7 gains a hundredth for a third of the time more.
 type effort uint8
 
 const (
 	keep effort = iota // kept and sent often; less than keepMax bytes
-	bulk               // kept, and so large that the worst case must be near the usual one
+	bulk               // kept, and so large that the worst case must be close to the usual one
 	live               // made while it is sent, by many requests at the same time
 
 	efforts
@@ -60,8 +60,8 @@ const (
 
 // keepMax bounds what effort keep is spent on, in bytes: at worst some 130 ms. It
 // is also where brotli changes the kind of its table, which an encoder chooses by
-// the first content it sees and keeps through Reset: an encoder that served both
-// sides of it would make other bytes of the same content than a new one.
+// its first content and keeps through Reset: an encoder used on both sides of it
+// would produce different bytes from the same content than a new one.
 const keepMax = 1 << 20
 
 // maxWindow is the largest window that a decoder of content coding zstd must
@@ -102,11 +102,11 @@ func newZstd(level zstd.EncoderLevel, window int) maker {
 		e, err := zstd.NewWriter(nil,
 			zstd.WithEncoderLevel(level),
 			// The window is set whatever the level, because that of the better
-			// ones is beyond what browsers take.
+			// ones exceeds what browsers support.
 			zstd.WithWindowSize(window),
 			zstd.WithLowerEncoderMem(true),
 			zstd.WithEncoderConcurrency(1), // no goroutines
-			zstd.WithZeroFrames(true),      // no content is a frame too, else it could not be told from a broken answer
+			zstd.WithZeroFrames(true),      // empty content is a frame too, to distinguish it from a truncated response
 		)
 		if err != nil {
 			panic(err) // the options are the table's
@@ -115,8 +115,8 @@ func newZstd(level zstd.EncoderLevel, window int) maker {
 	}
 }
 
-// pools keep encoders that are not at work. What they keep goes with the second
-// garbage collection that finds it idle.
+// pools keep encoders that are not at work. The second garbage collection that
+// finds an encoder idle frees it.
 var pools [codings][efforts]sync.Pool
 
 func take(c Coding, e effort) encoder {
@@ -126,7 +126,7 @@ func take(c Coding, e effort) encoder {
 	return makers[c][e]()
 }
 
-// give puts enc back. It must not hold on to what it wrote to.
+// give returns enc to its pool. It must not retain what it wrote to.
 func give(c Coding, e effort, enc encoder) {
 	enc.Reset(nil)
 	pools[c][e].Put(enc)

@@ -8,9 +8,9 @@ import (
 // ErrClosed is the error of a Writer that is used after Close.
 var ErrClosed = errors.New("coding: writer is closed")
 
-// A Writer compresses what is written to it while it goes by. Its methods must
-// not be called concurrently. One that is not closed, because its answer was cut
-// short, may be left to the garbage collector: it holds no goroutine.
+// A Writer compresses a stream. It is not safe for concurrent use. A Writer that
+// is not closed, because its response was cut short, may be left to the garbage
+// collector: it holds no goroutine.
 type Writer struct {
 	w   io.Writer
 	c   Coding
@@ -19,8 +19,8 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer of coding c to w. It writes nothing until it is
-// written to, flushed or closed. c must be one of the constants, else every
-// method returns an error. An encoder takes 0.7 to 1.1 MiB until Close.
+// written to, flushed or closed. c must be one of the constants, otherwise
+// every method returns an error. An encoder takes 0.7 to 1.1 MiB until Close.
 func NewWriter(w io.Writer, c Coding) *Writer {
 	z := &Writer{w: w, c: c}
 	switch {
@@ -33,7 +33,7 @@ func NewWriter(w io.Writer, c Coding) *Writer {
 	return z
 }
 
-// Write implements io.Writer. Little of p comes out before Flush or Close.
+// Write implements io.Writer. Most of p is buffered until Flush or Close.
 func (z *Writer) Write(p []byte) (n int, err error) {
 	switch {
 	case z.err != nil:
@@ -47,8 +47,8 @@ func (z *Writer) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Flush writes out so much that a reader can decode all that was written until
-// now. It costs a few bytes each time. It does not flush what it writes to.
+// Flush writes enough that a reader can decode everything written so far. It
+// costs a few bytes each time. It does not flush the underlying writer.
 func (z *Writer) Flush() error {
 	if z.err == nil && z.enc != nil {
 		z.err = z.enc.Flush()
@@ -56,8 +56,9 @@ func (z *Writer) Flush() error {
 	return z.err
 }
 
-// Close writes the end of the coded content, also if there is none: it is not
-// empty then. It does not close what it writes to. A second Close does nothing.
+// Close writes the end of the coded content, even of empty content, whose coded
+// form is not empty. It does not close the underlying writer. A second Close
+// does nothing.
 func (z *Writer) Close() error {
 	if z.err == ErrClosed {
 		return nil

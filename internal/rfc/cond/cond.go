@@ -5,14 +5,14 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// A Result is what is to be done with a request.
+// A Result is the outcome of a request's preconditions.
 type Result uint8
 
 const (
-	Proceed     Result = iota // answer as if there were no condition
+	Proceed     Result = iota // respond as if there were no condition
 	NotModified               // answer 304
 	Failed                    // answer 412
 )
@@ -29,15 +29,15 @@ const (
 // Check evaluates the preconditions of a request for something that exists, in
 // the order of RFC 9110 section 13.2.2. etag is its entity tag, quoted, strong or
 // with W/ before it, "" if there is none; modified, of which whole seconds
-// count, is when it last changed, zero if unknown. The caller has found out that
-// the answer without conditions would be 2xx (section 13.2.1).
+// count, is when it last changed, zero if unknown. The caller has determined that
+// the response without conditions would be 2xx (section 13.2.1).
 //
-// Several lines of If-Match and If-None-Match are one list; several of a date
-// are no date and ignored. So is an empty field, as net/http does.
+// Several lines of If-Match and If-None-Match are one list; several lines of a
+// date are ignored, and so is an empty field, as in net/http.
 //
-// Check does not allocate, but f.All may; that is asked only if there is a
-// condition and one line of it does not settle it.
-func Check(method string, f direct.Fields, etag string, modified time.Time) Result {
+// Check does not allocate, but f.All may; it is called only if there is a
+// condition that its first line does not decide.
+func Check(method string, f wire.Fields, etag string, modified time.Time) Result {
 	switch method {
 	case http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		// Section 13.2.1: a server MUST ignore conditions where the method does
@@ -70,10 +70,10 @@ func Check(method string, f direct.Fields, etag string, modified time.Time) Resu
 	return Proceed
 }
 
-// Named reports whether If-None-Match has etag letter by letter, so that a client
-// which knows a strong tag is told from one that knows the weak tag beside it.
-// "*" names none.
-func Named(f direct.Fields, etag string) bool {
+// Named reports whether If-None-Match has etag byte for byte, to distinguish a
+// client that has a strong tag from one that has the corresponding weak tag. "*"
+// names none.
+func Named(f wire.Fields, etag string) bool {
 	_, named := tags(f, ifNoneMatch, etag, exact)
 	if !named {
 		return false
@@ -82,14 +82,15 @@ func Named(f direct.Fields, etag string) bool {
 	return !any
 }
 
-// RangeApplies evaluates If-Range (RFC 9110 section 13.1.5): whether Range is to
-// be heeded. It is true if there is no If-Range. etag and modified are as for
-// Check. What is malformed, or there twice, is false: the whole is always right.
+// RangeApplies evaluates If-Range (RFC 9110 section 13.1.5): whether Range
+// applies. It is true if there is no If-Range. etag and modified are as for
+// Check. It is false for a malformed or repeated field: the whole content is
+// always correct.
 //
-// A date is a weaker promise than a tag: of a file that changed twice in the
-// second of modified, it cannot tell which one the client has. Where that
-// matters, pass a zero modified for files that changed only just now.
-func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
+// A date is a weaker validator than a tag: if a file changed twice in the
+// second of modified, the date does not identify the client's version. Where
+// that matters, pass a zero modified for files that changed only just now.
+func RangeApplies(f wire.Fields, etag string, modified time.Time) bool {
 	if f.Get(ifRange) == nil {
 		return true
 	}
@@ -108,10 +109,11 @@ func RangeApplies(f direct.Fields, etag string, modified time.Time) bool {
 	return ok && t == modified.Unix()
 }
 
-// date is the one date of the named field, in Unix seconds. ok is false if it is
-// to be ignored: for want of a field or of a modification date, because it is
-// malformed or because there are several (sections 13.1.3 and 13.1.4).
-func date(f direct.Fields, name string, modified time.Time) (t int64, ok bool) {
+// date returns the date of the named field, in Unix seconds. ok is false if it
+// is to be ignored: because the field or the modification date is missing,
+// because it is malformed or because there are several (sections 13.1.3 and
+// 13.1.4).
+func date(f wire.Fields, name string, modified time.Time) (t int64, ok bool) {
 	if modified.IsZero() || f.Get(name) == nil {
 		return 0, false
 	}
@@ -130,7 +132,7 @@ func parseDate(b []byte) (t int64, ok bool) {
 	if len(b) == 0 || len(b) > maxDate {
 		return 0, false
 	}
-	// A view instead of a copy: ParseTime keeps nothing of it, its errors neither.
+	// A view instead of a copy: neither ParseTime nor its errors retain it.
 	at, err := http.ParseTime(unsafe.String(&b[0], len(b)))
 	return at.Unix(), err == nil
 }

@@ -1,9 +1,11 @@
 package cond
 
-import "github.com/chert-http/chert/direct"
+import (
+	"github.com/chert-http/chert/direct/wire"
+)
 
-// A comparison is one of the two of RFC 9110 section 8.8.3.2. tag is what the
-// client sent, etag what is there, "" if nothing.
+// A comparison is one of the two of RFC 9110 section 8.8.3.2. tag is the
+// client's, etag the current one, "" if there is none.
 type comparison func(tag []byte, etag string) bool
 
 // strong: equal, and neither is weak.
@@ -30,13 +32,13 @@ func none([]byte, string) bool { return false }
 
 // tags reports whether there is a field of that name, other than an empty one,
 // and whether one of its members matches.
-func tags(f direct.Fields, name, etag string, equal comparison) (present, matched bool) {
+func tags(f wire.Fields, name, etag string, equal comparison) (present, matched bool) {
 	first := f.Get(name)
 	if first == nil {
 		return false, false
 	}
-	// The usual way to a 304: the first line says it. If it does not, others may,
-	// since several lines are one list (RFC 9110 section 5.3).
+	// The usual way to a 304: the first line matches. If not, others may, since
+	// several lines are one list (RFC 9110 section 5.3).
 	if list(first, etag, equal) {
 		return true, true
 	}
@@ -47,8 +49,8 @@ func tags(f direct.Fields, name, etag string, equal comparison) (present, matche
 //
 //	If-None-Match = "*" / #entity-tag
 //
-// It takes the same as net/http: a comma may be left out, "*" may stand among
-// tags, and what is malformed ends the list.
+// It accepts the same as net/http: a comma may be missing, "*" may appear among
+// tags, and a malformed member ends the list.
 func list(b []byte, etag string, equal comparison) bool {
 	for len(b) > 0 {
 		switch b[0] {
@@ -71,7 +73,7 @@ func list(b []byte, etag string, equal comparison) bool {
 	return false
 }
 
-// scan takes an entity tag, with its quotes and its W/, off the front of b. tag
+// scan cuts an entity tag, with its quotes and its W/, from the front of b. tag
 // is nil if there is none.
 //
 //	entity-tag = [ %s"W/" ] opaque-tag

@@ -1,6 +1,6 @@
-// Package field reads what many header fields have in common (RFC 9110 section
-// 5): names without regard to case, lists, several lines that are one list.
-//
-// It knows direct.Fields and no field in particular. Packages static and
-// middleware and the parts of RFC 9110 below them import it.
+// Package field parses what many header fields have in common (RFC 9110 section
+// 5): case-insensitive names, lists, and lists spread over several lines.
 package field
+
+// It knows wire.Fields and no field in particular. Packages static and
+// middleware and the parts of RFC 9110 below them import it.

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// EqualFold reports whether a is b but for the case of ASCII letters. Others,
-// such as the Kelvin sign, are no letters here.
+// EqualFold reports whether a equals b except for the case of ASCII letters.
+// Others, such as the Kelvin sign, do not count as letters.
 func EqualFold[A, B []byte | string](a A, b B) bool {
 	if len(a) != len(b) {
 		return false
@@ -22,19 +22,20 @@ func EqualFold[A, B []byte | string](a A, b B) bool {
 	return true
 }
 
-// Joined is the value of the named field, nil if there is none. Several lines
-// are one list (RFC 9110 section 5.3), so this is for fields that are lists. It
-// allocates only if there are several. One line is the server's buffer.
-func Joined(f direct.Fields, name string) []byte {
-	first := f.Get(name)
-	if first == nil || direct.Count(f, name) < 2 {
+// Joined returns the value of the named field, nil if there is none. Several
+// lines are one list (RFC 9110 section 5.3), so this is for fields that are
+// lists. It allocates only if there are several lines; a single one is a slice
+// of the server's buffer.
+func Joined(f wire.Fields, name string) []byte {
+	first, n := f.First(name)
+	if n < 2 {
 		return first
 	}
 	return joinAll(f, name)
 }
 
-// joinAll is apart because its closure makes what it changes move to the heap.
-func joinAll(f direct.Fields, name string) []byte {
+// joinAll is separate because its closure moves the variables it changes to the heap.
+func joinAll(f wire.Fields, name string) []byte {
 	var all [][]byte
 	for have, value := range f.All() {
 		if EqualFold(have, name) {
@@ -44,8 +45,8 @@ func joinAll(f direct.Fields, name string) []byte {
 	return bytes.Join(all, []byte(","))
 }
 
-// HasToken reports whether list, of tokens with commas between them, has token,
-// in any case.
+// HasToken reports whether list, of comma-separated tokens, contains token, in
+// any case.
 func HasToken(list, token string) bool {
 	for part := range strings.SplitSeq(list, ",") {
 		if EqualFold(strings.Trim(part, " \t"), token) {

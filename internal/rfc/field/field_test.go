@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Each pair of bytes is compared as net/http's own rule for tokens has it.
@@ -53,6 +53,15 @@ func (f bare) Get(name string) []byte {
 	return nil
 }
 
+func (f bare) First(name string) (value []byte, n int) {
+	for _, l := range f {
+		if strings.EqualFold(string(l[0]), name) {
+			n++
+		}
+	}
+	return f.Get(name), n
+}
+
 func (f bare) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for _, l := range f {
@@ -66,7 +75,7 @@ func (f bare) All() iter.Seq2[[]byte, []byte] {
 func TestJoined(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		f    direct.Fields
+		f    wire.Fields
 		want string // "-" is none
 	}{
 		{bare{}, "-"},
@@ -74,7 +83,7 @@ func TestJoined(t *testing.T) {
 		{bare{{"accept-encoding", "br"}}, "br"},
 		{bare{{"Accept-Encoding", "br"}, {"Accept", "x"}, {"ACCEPT-ENCODING", "gzip;q=0.5, zstd"}}, "br,gzip;q=0.5, zstd"},
 		{bare{{"Accept-Encoding", ""}, {"Accept-Encoding", "gzip"}}, ",gzip"},
-		{direct.FieldsOf(http.Header{"Accept-Encoding": {"a", "b", "c"}}), "a,b,c"},
+		{wire.FieldsOf(http.Header{"Accept-Encoding": {"a", "b", "c"}}), "a,b,c"},
 	} {
 		got := Joined(tt.f, "Accept-Encoding")
 		if string(got) != tt.want && (tt.want != "-" || got != nil) {

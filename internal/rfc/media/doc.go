@@ -1,8 +1,9 @@
-// Package media tells the media type of a file from its name.
+// Package media returns the media type of a file by its name.
 //
-// It has a table of its own, so that what the web is made of is the same on
-// every machine, and asks package mime, whose answers depend on the system's
-// files, only for the rest. It must not look at content, and knows neither
-// files nor HTTP messages. It imports std only. static and middleware may
-// import it.
+// It has a table of its own, so that the usual files of the web have the same
+// type on every machine. For all other extensions it asks package mime, whose
+// answers depend on the system's files.
 package media
+
+// It must not inspect content, and knows neither files nor HTTP messages. It
+// imports std only. static and middleware may import it.

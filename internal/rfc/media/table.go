@@ -32,8 +32,8 @@ var types = map[string]string{
 	"har":         "application/har+json",
 	"gltf":        "model/gltf+json",
 
-	// XML without charset: a parameter would overrule what the document says of
-	// itself (RFC 7303 section 3).
+	// XML without charset: a parameter would override the document's own
+	// declaration (RFC 7303 section 3).
 	"rng":    "application/xml",
 	"xml":    "application/xml",
 	"xsd":    "application/xml",
@@ -76,9 +76,9 @@ var types = map[string]string{
 	"srt":      "application/x-subrip",
 	"rtf":      "application/rtf",
 
-	// Sources and settings are for reading, so that browsers show them instead of
-	// saving them. Not .ts: a segment of video is loaded by players, which look
-	// at the type; TypeScript is not loaded by anybody.
+	// Source code and configuration are text, so that browsers show them instead
+	// of saving them. Not .ts: players load video segments by that name and check
+	// the type, but no browser loads TypeScript.
 	"adoc":         text,
 	"asc":          text,
 	"asciidoc":     text,
@@ -228,7 +228,7 @@ var types = map[string]string{
 	"ttc":   "font/collection",
 	"eot":   "application/vnd.ms-fontobject",
 
-	// Sound and film, and the lists that streaming is made of.
+	// Audio and video, and playlists of streams.
 	"mp2":  "audio/mpeg",
 	"mp3":  "audio/mpeg",
 	"mpga": "audio/mpeg",

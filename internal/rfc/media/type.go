@@ -3,14 +3,14 @@ package media
 import "mime"
 
 // maxExt is the longest extension of the table, without its dot, in bytes.
-// TestTable holds the table to it.
+// TestTable checks it.
 const maxExt = 12
 
-// Type returns the media type for the extension of name, with charset=utf-8 if
-// it is one of text (but XML says its charset itself, and JSON has none), and
-// "" if the extension is not known. name may be a path with slashes; the case
-// of its letters does not matter. It may be called concurrently, and does not
-// allocate for a type of the own table.
+// Type returns the media type for the extension of name, with charset=utf-8 for
+// text (except XML, which declares its charset itself, and JSON, which has
+// none), and "" if the extension is unknown. name may be a path with slashes,
+// in any case. Type is safe for concurrent use, and does not allocate for types
+// of this package's table.
 func Type(name string) string {
 	ext := extension(name)
 	if ext == "" {
@@ -33,8 +33,8 @@ func Type(name string) string {
 	return mime.TypeByExtension(ext)
 }
 
-// extension is what begins with the last dot of the last segment of name, or
-// "" if there is none or nothing behind it.
+// extension returns the part from the last dot of the last segment of name, or
+// "" if there is none or nothing after it.
 func extension(name string) string {
 	for i := len(name) - 1; i >= 0 && name[i] != '/'; i-- {
 		if name[i] == '.' {

@@ -1,5 +1,6 @@
-// Package percent is percent-encoding (RFC 3986 section 2.1). What stands for
-// itself differs by where it is to stand, so each caller has its own Set.
-//
-// It imports nothing of the module. static, listing and cmd/chert import it.
+// Package percent implements percent-encoding (RFC 3986 section 2.1). Which
+// characters need no encoding depends on the part of the URL, so each caller
+// defines its own Set.
 package percent
+
+// It imports nothing of the module. static, listing and cmd/chert import it.

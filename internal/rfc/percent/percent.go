@@ -1,9 +1,9 @@
 package percent
 
-// A Set is bytes that stand for themselves. Never changed once it is made.
+// A Set is the bytes that are not encoded. Immutable.
 type Set [256]bool
 
-// Of is the letters and digits of ASCII, and others.
+// Of returns the letters and digits of ASCII, and others.
 func Of(others string) *Set {
 	s := new(Set)
 	for c := range s {
@@ -15,7 +15,7 @@ func Of(others string) *Set {
 	return s
 }
 
-// But is every byte that can be seen (0x21 to 0x7e) but others.
+// But returns all visible bytes (0x21 to 0x7e) except others.
 func But(others string) *Set {
 	s := new(Set)
 	for c := '!'; c <= '~'; c++ {
@@ -27,7 +27,7 @@ func But(others string) *Set {
 	return s
 }
 
-// Append appends text to b, with all bytes encoded that keep does not have.
+// Append appends text to b, with all bytes encoded that are not in keep.
 func Append[T []byte | string](b []byte, text T, keep *Set) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := range len(text) {

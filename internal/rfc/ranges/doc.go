@@ -1,7 +1,7 @@
-// Package ranges is range requests: the Range field read against a length, and
-// the frame of multipart/byteranges around the parts (RFC 9110 section 14).
-//
-// It takes bytes and returns values. It must not know files, requests or
-// answers, nor whether a range is to be heeded: that is for internal/rfc/cond. It
-// imports std only. static may import it.
+// Package ranges implements range requests: it parses the Range field against a
+// length, and frames the parts of multipart/byteranges (RFC 9110 section 14).
 package ranges
+
+// It takes bytes and returns values. It must not know files, requests or
+// responses, nor whether Range applies to a request: internal/rfc/cond decides
+// that. It imports std only. static may import it.

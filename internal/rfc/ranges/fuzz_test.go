@@ -35,7 +35,7 @@ func model(value string, size int64) ([]Range, Outcome) {
 		if count++; count > maxRanges {
 			return nil, Whole
 		}
-		// The first byte and the one behind the last, cut to the content.
+		// The first byte and the one after the last, cut to the content.
 		end := big.NewInt(size)
 		var from, to *big.Int
 		if m[1] == "" {

@@ -2,43 +2,42 @@ package ranges
 
 import "math"
 
-// A Range is a part of a content: Length bytes, at least one, from the offset
-// Start on. It lies within the content that it was made for.
+// A Range is a part of content: Length bytes, at least one, from the offset
+// Start. It lies within the content that it was made for.
 type Range struct{ Start, Length int64 }
 
-// An Outcome is what a Range field asks for.
+// An Outcome is how to respond to a Range field.
 type Outcome uint8
 
 const (
-	Whole         Outcome = iota // no range that is heeded: send all, 200
+	Whole         Outcome = iota // no applicable range: send all, 200
 	Parts                        // send the ranges, 206
 	Unsatisfiable                // no range lies within: 416
 )
 
 const (
-	// maxRanges is how many ranges one field may ask for. PDF readers and media
-	// players ask for some ten at most.
+	// maxRanges is how many ranges one field may have. PDF readers and media
+	// players request about ten at most.
 	maxRanges = 64
-	// maxValue is the longest field looked at, in bytes: maxRanges of the
+	// maxValue is the longest field that is parsed, in bytes: maxRanges of the
 	// largest numbers, with white space.
 	maxValue = 4 << 10
 )
 
-// Parse reads the value of a Range field for a content of size bytes and appends
-// its ranges to dst. Those that cannot be satisfied are left out, those that
-// overlap or touch are made one (RFC 9110 section 15.3.7.2), at the place of
-// the first; else they are in the order asked for (same section). Ranges that
-// were in dst before stay as they are. It does not allocate if dst has room.
+// Parse parses the value of a Range field for content of size bytes and appends
+// its ranges to dst. Unsatisfiable ranges are omitted, those that overlap or
+// touch are merged (RFC 9110 section 15.3.7.2), at the position of the first;
+// otherwise they keep the requested order (same section). Ranges already in dst
+// are unchanged. It does not allocate if dst has room.
 //
 // The outcome is Whole, and dst as it was, for everything that a server may
 // ignore: no value, a unit other than bytes, a malformed value, empty or unknown
-// (negative) size, and what section 14.2 tells to look out for: more than 64
-// ranges, or together more bytes than there are, counted before they are made
-// one.
+// (negative) size, and what section 14.2 warns of: more than 64 ranges, or more
+// bytes in total than the content has, counted before merging.
 func Parse(dst []Range, value []byte, size int64) ([]Range, Outcome) {
 	set, ok := cutUnit(value)
-	// Of an empty content there is no range; 200 instead of 416 is for clients
-	// that put a Range on everything to bound an answer's length.
+	// Empty content has no ranges; 200 instead of 416 is for clients that send
+	// Range with every request to bound the response.
 	if !ok || size <= 0 || len(value) > maxValue {
 		return dst, Whole
 	}
@@ -68,7 +67,7 @@ func Parse(dst []Range, value []byte, size int64) ([]Range, Outcome) {
 	return dst, Whole
 }
 
-// cutUnit takes "bytes=", in any case (section 14.1), off the front.
+// cutUnit cuts "bytes=", in any case (section 14.1), from the front.
 func cutUnit(b []byte) (rest []byte, ok bool) {
 	const unit = "bytes="
 	if len(b) < len(unit) {
@@ -86,7 +85,7 @@ func cutUnit(b []byte) (rest []byte, ok bool) {
 	return b[len(unit):], true
 }
 
-// cutElement takes an element off the front of a list, without white space.
+// cutElement cuts an element from the front of a list, without white space.
 func cutElement(b []byte) (element, rest []byte) {
 	element = b
 	for i, c := range b {
@@ -121,7 +120,7 @@ func parseSpec(b []byte, size int64) (r Range, valid bool) {
 	case len(b) > 0:
 		return r, false
 	case !hasFirst:
-		// If there is less than the suffix, all of it is the suffix.
+		// If the content is shorter than the suffix, the range is all of it.
 		n := min(last, size)
 		return Range{size - n, n}, hasLast
 	case hasLast && last < first:
@@ -135,9 +134,9 @@ func parseSpec(b []byte, size int64) (r Range, valid bool) {
 	return Range{first, last - first + 1}, true
 }
 
-// number takes digits off the front of b. A number that is too large becomes the
-// largest there is, which is beyond any content (section 14.1.1: recipients
-// MUST anticipate large numbers).
+// number cuts digits from the front of b. A number that is too large becomes the
+// largest int64, which is beyond any content (section 14.1.1: recipients MUST
+// anticipate large numbers).
 func number(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
@@ -151,14 +150,14 @@ func number(b []byte) (n int64, rest []byte, ok bool) {
 	return n, b[i:], i > 0
 }
 
-// insert adds r to dst[base:], whose ranges neither overlap nor touch, and keeps
-// it so. The first of those that become one keeps its place.
+// insert adds r to dst[base:], whose ranges neither overlap nor touch, and
+// preserves that. Merged ranges take the position of the first.
 func insert(dst []Range, base int, r Range) []Range {
 	place := -1
 	kept := base
 	for _, have := range dst[base:] {
-		// Those that r does not touch now it may touch later, when it has grown:
-		// but what it grows by touches none of the others.
+		// When r grows it may touch ranges that it does not touch now; but the
+		// range that it grows by touches none of the others.
 		if have.Start <= r.Start+r.Length && r.Start <= have.Start+have.Length {
 			end := max(have.Start+have.Length, r.Start+r.Length)
 			r.Start = min(have.Start, r.Start)

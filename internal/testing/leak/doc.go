@@ -1,6 +1,6 @@
-// Package leak finds what tests have left behind in their process: goroutines of
-// this module, and descriptors.
-//
-// It knows nothing of what it looks for but the module's path. Tests alone
-// import it, from TestMain.
+// Package leak finds goroutines of this module and descriptors that tests have
+// leaked.
 package leak
+
+// It depends only on the module's path, not on the code under test. Only tests
+// import it, from TestMain.

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// module is a part of every frame of its functions.
+// module is part of every frame of the module's functions.
 const module = "github.com/chert-http/chert"
 
-// A Check looks for more than Main does by itself: it describes what is left,
-// or says "". It is asked again and again.
+// A Check looks for further leaks: it describes them, or returns "". It is
+// called repeatedly.
 type Check func() string
 
-// Main runs the tests and exits, with 1 if they leave something behind. What is
-// open before, and the goroutine of TestMain, are not.
+// Main runs the tests and exits, with 1 if they leak something. Descriptors
+// that were open before, and the goroutine of TestMain, do not count.
 //
 // The runtime's poller opens descriptors at its first use and keeps them: warm,
 // if not nil, uses it.
@@ -36,7 +36,7 @@ func Main(m *testing.M, warm func(), checks ...Check) {
 	os.Exit(code)
 }
 
-// wait gives time to what ends by itself, and describes what does not.
+// wait waits for goroutines and descriptors to end, and describes those that do not.
 func wait(files []string, checks []Check) (left string) {
 	for deadline := time.Now().Add(15 * time.Second); ; {
 		left = now(files, checks)
@@ -62,8 +62,8 @@ func now(files []string, checks []Check) string {
 	return ""
 }
 
-// goroutines are the stacks of those that run code of the module, but for the
-// one that asks.
+// goroutines returns the stacks of the goroutines that run code of the module,
+// except the caller's.
 func goroutines() (left []string) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -75,7 +75,8 @@ func goroutines() (left []string) {
 	return left
 }
 
-// OpenFiles lists the process's descriptors; nothing where there is no /proc.
+// OpenFiles lists the process's descriptors. It returns none on systems without
+// /proc.
 func OpenFiles() (open []string) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

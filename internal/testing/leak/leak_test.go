@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is left behind is found, and what has ended is not.
+// Leaks are found, and goroutines and files that have ended are not reported.
 func TestNow(t *testing.T) {
 	files := OpenFiles()
 	if left := now(files, nil); left != "" {

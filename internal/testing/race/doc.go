@@ -1,6 +1,6 @@
-// Package race tells tests whether the race detector is on, which allocates and
-// makes all slower: what counts allocations is skipped under it, and what only
-// takes time is done less often.
-//
-// Tests alone import it.
+// Package race reports whether the race detector is on. The detector allocates and
+// slows everything down: tests that count allocations are skipped under it, and
+// tests that only take long do fewer rounds.
 package race
+
+// Only tests import it.

@@ -12,7 +12,7 @@ import (
 // slots of a cluster.
 const slots = 16384
 
-// Cluster starts n servers that are a cluster, without replicas.
+// Cluster starts a cluster of n servers without replicas.
 func Cluster(t testing.TB, n int) []*Server {
 	t.Helper()
 	var all []*Server
@@ -34,8 +34,8 @@ func Cluster(t testing.TB, n int) []*Server {
 	return all
 }
 
-// Sentinel starts a sentinel that watches master, under the name "main". It
-// alone decides that a master is gone.
+// Sentinel starts a sentinel that watches master, under the name "main". Its
+// vote alone declares a master down.
 func Sentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	Need(t)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to do what it is told.
+// patience is how long a server may take for a command.
 const patience = 60 * time.Second
 
 // Server is a redis-server of a test, on a port of 127.0.0.1. Its methods belong
@@ -32,8 +32,8 @@ type Server struct {
 	out  output
 }
 
-// Start starts a server that keeps nothing on disk. args are more of redis-
-// server's, as in "--requirepass", "secret".
+// Start starts a server that stores nothing on disk. args are additional
+// arguments, such as "--requirepass", "secret".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	Need(t)
@@ -43,7 +43,7 @@ func Start(t testing.TB, args ...string) *Server {
 			s.auth = args[i+1]
 		}
 	}
-	// Somebody else may take the port between our look and its start.
+	// Another process may take the port between FreePort and the start.
 	for try := 0; ; try++ {
 		s.Addr = net.JoinHostPort("127.0.0.1", FreePort(t))
 		err := s.begin()
@@ -58,7 +58,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Need skips a test where there is no redis-server.
+// Need skips a test if there is no redis-server.
 func Need(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -69,7 +69,7 @@ func Need(t testing.TB) {
 	}
 }
 
-// FreePort is a port that nobody listens on now.
+// FreePort returns a port that no process listens on now.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func FreePort(t testing.TB) string {
 	return port
 }
 
-// URL is that of database 0.
+// URL returns the URL of database 0.
 func (s *Server) URL() string {
 	if s.auth != "" {
 		return "redis://:" + s.auth + "@" + s.Addr + "/0"
@@ -93,7 +93,7 @@ func (s *Server) begin() error {
 	_, port, _ := net.SplitHostPort(s.Addr)
 	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.dir}
 	if len(s.args) > 0 && !strings.HasPrefix(s.args[0], "-") {
-		args = nil // a file of configuration
+		args = nil // in a configuration file
 	}
 	s.cmd = exec.Command("redis-server", append(s.args[:len(s.args):len(s.args)], args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
@@ -118,7 +118,7 @@ func (s *Server) begin() error {
 	}
 }
 
-// Kill ends the server at once.
+// Kill kills the server.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
@@ -139,8 +139,7 @@ func (s *Server) alive() bool {
 	return true
 }
 
-// Restart starts a server that was killed, on the same port and with nothing in
-// it.
+// Restart starts a server that was killed, on the same port and empty.
 func (s *Server) Restart() {
 	s.t.Helper()
 	if err := s.begin(); err != nil {
@@ -148,7 +147,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Do sends a command on a connection of its own. Arrays are joined by lines.
+// Do sends a command on a new connection. It joins arrays by newlines.
 func (s *Server) Do(args ...string) (string, error) {
 	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {
@@ -175,7 +174,7 @@ func (s *Server) Must(args ...string) string {
 	return reply
 }
 
-// Await polls a command until its reply has want in it.
+// Await repeats a command until its reply contains want.
 func (s *Server) Await(want string, args ...string) {
 	s.t.Helper()
 	reply, err := "", error(nil)
@@ -229,7 +228,7 @@ func read(r *bufio.Reader) (string, error) {
 	return line[1:], nil
 }
 
-// output gathers what a server writes.
+// output collects what a server writes.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -1,6 +1,9 @@
-// Package servertest has what tests of the server and of its connections share:
-// waiting with a bound, sockets in pairs, a client that speaks lines, and the
-// search for what a package's tests leave behind.
-//
-// It knows no protocol and no connection of the server. Tests alone import it.
+// Package servertest contains what tests of the server and of its connections share:
+// waiting with a bound, sockets in pairs and in memory, a client that speaks
+// bytes, requests as bytes, certificates, child processes, and the detection of
+// leaks.
 package servertest
+
+// It depends on no server and no connection of one: packages below the server
+// import it in their tests too. Package engines starts servers. Only tests
+// import it.

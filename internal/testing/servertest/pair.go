@@ -2,10 +2,11 @@ package servertest
 
 import (
 	"net"
+	"syscall"
 	"testing"
 )
 
-// TCPConns is two connected TCP connections.
+// TCPConns returns two connected TCP connections.
 func TCPConns(t testing.TB) (a, b *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,16 +25,39 @@ func TCPConns(t testing.TB) (a, b *net.TCPConn) {
 	return s.(*net.TCPConn), nc.(*net.TCPConn)
 }
 
-// UseTCP opens what the runtime keeps open once there has been a connection.
+// ListenTCP opens a port of the loopback.
+func ListenTCP(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ListenSmall is ListenTCP with small send buffers of the accepted connections,
+// so that writes are partial.
+func ListenSmall(t testing.TB, size int) net.Listener {
+	t.Helper()
+	lc := net.ListenConfig{Control: SetBuffer(syscall.SO_SNDBUF, size)}
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// UseTCP opens the descriptors that the runtime keeps after the first
+// connection.
 func UseTCP() {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
 		l.Close()
 	}
 }
 
-// Small makes the buffer small that nc reads from, and returns how large the one
-// should be that its peer writes to. With TCP they have to hold some segments, which
-// are large on a host by itself: else each waits for a timer.
+// Small makes the receive buffer of nc small, and returns a suitable size for
+// its peer's send buffer. With TCP both must hold several segments, which are
+// large on the loopback: otherwise each waits for a timer.
 func Small(nc net.Conn) (peer int) {
 	switch nc := nc.(type) {
 	case *net.TCPConn:

@@ -31,7 +31,7 @@ type root struct {
 
 // ServeDirect implements direct.Handler.
 func (h root) ServeDirect(x *direct.Exchange) bool {
-	if x.Method != http.MethodGet || string(x.Path) != "/" {
+	if x.Method() != http.MethodGet || string(x.Path()) != "/" {
 		return false
 	}
 	x.Send(h.hello)

@@ -1,5 +1,5 @@
 // Command chertfilesplain is chertfiles with a plain handler around package static's, as any middleware would be: chert
-// then does not know that it could be asked directly.
+// then cannot use its direct.Handler.
 package main
 
 import (

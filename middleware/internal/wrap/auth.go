@@ -6,18 +6,23 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// Auth is what is common to bearer tokens of all kinds: where they are, and how
-// a request without a good one is answered (RFC 6750 section 3).
+// Auth implements what bearer tokens of all kinds have in common: where they
+// are found, and the response to a request without a valid one (RFC 6750
+// section 3).
 type Auth struct {
 	Missing *direct.Response // 401, without an error code: nothing was tried
 	Invalid *direct.Response // 401, invalid_token
 	Several *direct.Response // 400, invalid_request
-	// Known: tokens are only compared with some that have the syntax, so it is
-	// not looked at.
+	// Known skips the check of the syntax, for tokens that are compared only
+	// with known ones, whose syntax is valid.
 	Known bool
 }
+
+// DefaultRealm is the realm of all middleware that has none of its own.
+const DefaultRealm = "restricted"
 
 // NewAuth makes the answers. It is an error if realm is not printable ASCII.
 func NewAuth(realm string) (*Auth, error) {
@@ -33,18 +38,21 @@ func NewAuth(realm string) (*Auth, error) {
 	}, nil
 }
 
-// QuoteRealm is realm as a quoted-string (RFC 9110 section 5.6.4). It is an
-// error if realm is not printable ASCII.
+// QuoteRealm is realm, by default DefaultRealm, as a quoted-string (RFC 9110 section
+// 5.6.4). It is an error if realm is not printable ASCII.
 func QuoteRealm(realm string) (string, error) {
+	if realm == "" {
+		realm = DefaultRealm
+	}
 	for i := 0; i < len(realm); i++ {
 		if realm[i] < ' ' || realm[i] >= 0x7f {
-			return "", fmt.Errorf("the realm %q is not printable ASCII", realm)
+			return "", fmt.Errorf("%q is not printable ASCII", realm)
 		}
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil
 }
 
-// Refusal is an answer with a challenge.
+// Refusal is a response with a challenge.
 func Refusal(status int, challenge string) *direct.Response {
 	return direct.NewResponse(status, http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},
@@ -54,27 +62,17 @@ func Refusal(status int, challenge string) *direct.Response {
 	}, []byte(http.StatusText(status)+"\n"))
 }
 
-// Plain finds the token of a request, or how to refuse it.
-func (a *Auth) Plain(r *http.Request) (token []byte, refused *direct.Response) {
-	switch values := r.Header["Authorization"]; len(values) {
-	case 0:
-		return nil, a.Missing
-	case 1:
-		return a.parse([]byte(values[0]))
-	}
-	return nil, a.Several
-}
-
-// Direct is Plain for an exchange. token is the server's.
-func (a *Auth) Direct(x *direct.Exchange) (token []byte, refused *direct.Response) {
-	value, n := direct.First(x.Fields, "Authorization")
+// Token returns the token of a request, a view of the server's buffer, or the
+// refusal.
+func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
+	value, n := f.First("Authorization")
 	switch n {
 	case 0:
 		return nil, a.Missing
 	case 1:
 		return a.parse(value)
 	}
-	// The first would count for one program and the last for another.
+	// One program would use the first and another the last.
 	return nil, a.Several
 }
 
@@ -94,7 +92,7 @@ func equalFold(b []byte, lower string) bool {
 //
 //	credentials = "Bearer" 1*SP b64token
 //
-// Another scheme is as good as none.
+// Another scheme is treated as none.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
 	const scheme = "bearer"
 	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != "Bearer" && !equalFold(b[:len(scheme)], scheme) {

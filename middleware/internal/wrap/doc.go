@@ -1,7 +1,7 @@
-// Package wrap is what all middleware shares: the one response writer that
-// stands around another, the handler that answers both ways, and the values
-// that middleware leaves for handlers.
-//
-// It knows http.ResponseWriter and direct; it must not know what any middleware
-// does. The packages of middleware import it, and nothing else can.
+// Package wrap provides what middleware that changes responses shares: a
+// response writer that wraps another, a handler for both ways, and the parsing
+// and refusal of bearer tokens.
 package wrap
+
+// The package uses http.ResponseWriter and direct only; it must not depend on any
+// middleware. The packages of middleware import it.

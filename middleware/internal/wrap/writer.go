@@ -10,52 +10,54 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// ErrDone is what a Writer returns to goroutines that use it after its handler has
-// returned.
+// ErrDone is what a Writer returns to goroutines that use it after its handler
+// has returned.
 var ErrDone = errors.New("middleware: response used after its handler returned")
 
-// A Hook is told what a handler does to its answer and decides what comes of
-// it. It passes on to Writer.Next. Its methods are called one at a time, whatever
-// goroutine writes, not after Hijack but for End, and not after that.
+// A Hook receives what a handler writes and decides what is sent, by
+// Writer.Next. Its methods are called one at a time, even if several goroutines
+// write. After Hijack only End is called, and nothing after End.
 type Hook interface {
-	// WriteHeader has a final status, once, before any Write.
+	// WriteHeader receives a final status, once, before any Write.
 	WriteHeader(status int)
-	// Write has the body, in pieces.
+	// Write receives the body, in pieces.
 	Write(p []byte) (int, error)
-	// Flush must pass on all that is held.
+	// Flush must pass on everything that is buffered.
 	Flush() error
-	// ReadFrom reports false if the body is to come by Write instead.
-	// Otherwise it may go to Next as it is: all that is held has been passed on.
-	// n is the length of what comes, -1 if unknown.
+	// ReadFrom reports false if the body must come by Write instead. Otherwise
+	// it may go to Next directly: everything buffered has been passed on. n is
+	// the length of what comes, -1 if unknown.
 	ReadFrom(n int64) bool
-	// End completes the answer when the handler has returned. After a panic,
-	// returned is false: nothing more is to be sent. What is pooled goes back now.
+	// End completes the response when the handler has returned. After a panic,
+	// returned is false: nothing more may be sent. Pooled objects are released
+	// now.
 	End(returned bool)
 }
 
-// A Writer stands around another response writer. It passes on Flush, Hijack,
-// ReadFrom, WriteString, direct.FileSender, CloseNotify and, by Unwrap, all that
+// A Writer wraps another response writer. It passes on Flush, Hijack, ReadFrom,
+// WriteString, wire.FileSender, CloseNotify and, by Unwrap, everything that
 // http.ResponseController can do.
 //
-// Hijack, Flush and CloseNotify are there also if the other writer has none;
-// Hijack and FlushError then give http.ErrNotSupported. It is not a
-// direct.FileSender unless the other is, since the next best way to send a file
-// depends on that; so give handlers what Init returns.
+// Hijack, Flush and CloseNotify exist also if the other writer does not have
+// them; Hijack and FlushError then return http.ErrNotSupported. It is a
+// wire.FileSender only if the other is, since the next best way to send a file
+// depends on that; so handlers must be given the result of Init.
 //
-// It is one handler's and is not used again for another request: a goroutine that
-// kept it must not reach another client's answer. A goroutine that outlives the
-// handler may use it at any time: with a hook it gets ErrDone after End, without
-// one it reaches Next, which has its own rules for that.
+// It serves one handler and is not reused for another request: a goroutine that
+// retains it must not reach another client's response. A goroutine that
+// outlives the handler may use it at any time: with a hook it gets ErrDone
+// after End, without one it reaches Next, which has rules of its own.
 type Writer struct {
 	next http.ResponseWriter
-	hook Hook // nil: all goes to next
+	hook Hook // nil: everything goes to next
 	file fileWriter
 	user atomic.Pointer[string]
 
-	// Without a hook, status and bytes of body, in one word: a request then costs
-	// one atomic operation more, not two.
+	// Without a hook, status and bytes of body in one word: a request then
+	// costs one more atomic operation, not two.
 	state atomic.Uint64
 
 	mu       sync.Mutex // held while the hook is called; not used without one
@@ -63,33 +65,34 @@ type Writer struct {
 	began    bool // with a hook: there is a final status; under mu
 	done     bool // with a hook: End was called; under mu
 
-	// Claimable is for Claim: the status is known before anything is passed on,
-	// and Written is not. Set before Init.
+	// Claimable enables Claim: the status is recorded before anything is passed
+	// on, and Written is not counted. Set before Init.
 	Claimable bool
 }
 
-// A state is a final status, 0 before there is one, above the bytes written.
+// A state has the final status, 0 before there is one, above the count of bytes
+// written.
 const (
 	statusShift = 54
-	claimed     = 1<<10 - 1 // the status that Claim leaves, so that no other begins
+	claimed     = 1<<10 - 1 // the status that Claim sets, so that no other response begins
 )
 
-// fileWriter is a Writer around a direct.FileSender.
+// fileWriter is a Writer that wraps a wire.FileSender.
 type fileWriter struct{ *Writer }
 
-// Init makes w stand around next and returns what a handler is to be given. It
-// does not allocate. hook may be nil.
+// Init makes w wrap next and returns the writer to give to the handler. It does
+// not allocate. hook may be nil.
 func (w *Writer) Init(next http.ResponseWriter, hook Hook) http.ResponseWriter {
 	w.next, w.hook = next, hook
-	if _, ok := next.(direct.FileSender); ok {
+	if _, ok := next.(wire.FileSender); ok {
 		w.file.Writer = w
 		return w.file
 	}
 	return w
 }
 
-// End tells the hook that the handler has returned, or has panicked, and makes
-// all later calls fail. It waits for one that is under way.
+// End notifies the hook that the handler has returned or panicked, and makes
+// all later calls fail. It waits for a call in progress.
 func (w *Writer) End(returned bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,31 +102,33 @@ func (w *Writer) End(returned bool) {
 	}
 }
 
-// Claim reports whether no answer has begun. None will then by w, which is for
-// answering instead of it by Next. w must be Claimable and have no hook.
+// Claim reports whether no response has begun. Afterwards w begins none, and
+// the caller may respond by Next. w must be Claimable and have no hook.
 func (w *Writer) Claim() bool { return w.state.CompareAndSwap(0, claimed<<statusShift) }
 
-// Next is the writer that w stands around.
+// Next returns the wrapped writer.
 func (w *Writer) Next() http.ResponseWriter { return w.next }
 
-// Status is that of the final answer, 0 before there is one. w has no hook.
+// Status returns that of the final response, 0 before there is one. w must have
+// no hook.
 func (w *Writer) Status() int { return int(w.state.Load() >> statusShift) }
 
-// Written is how many bytes of body the handler has written; for HEAD too,
-// where none is sent. w has no hook.
+// Written returns how many bytes of body the handler has written; for HEAD too,
+// where none are sent. w must have no hook.
 func (w *Writer) Written() int64 { return int64(w.state.Load() & (1<<statusShift - 1)) }
 
-// Hijacked reports whether the connection is the handler's.
+// Hijacked reports whether the handler has taken over the connection.
 func (w *Writer) Hijacked() bool { return w.hijacked.Load() }
 
-// NoteUser is for WithUser. What has a hook, or is for Claim, is no log.
+// NoteUser is called by filter.Call.SetUser. Writers with a hook, or for Claim,
+// are no logs.
 func (w *Writer) NoteUser(name *string) {
 	if w.hook == nil && !w.Claimable {
 		w.user.Store(name)
 	}
 }
 
-// User is what was noted.
+// User returns the name given to NoteUser.
 func (w *Writer) User() string {
 	if name := w.user.Load(); name != nil {
 		return *name
@@ -139,9 +144,9 @@ func (w *Writer) Header() http.Header { return w.next.Header() }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	// RFC 9110 section 15.2: 1xx is not final, but for 101, after which the
-	// protocol is another. What is no status, or comes twice, is next's to
-	// complain of.
+	// RFC 9110 section 15.2: 1xx is not final, except for 101, after which the
+	// protocol is another. Invalid and repeated statuses are left for next to
+	// report.
 	final := (status == http.StatusSwitchingProtocols || status >= 200) && status <= 999 && !w.Hijacked()
 	if w.hook != nil {
 		w.mu.Lock()
@@ -164,7 +169,7 @@ func (w *Writer) WriteHeader(status int) {
 	}
 }
 
-// enter comes before what goes to next, if there is no hook.
+// enter precedes what goes to next, if there is no hook.
 func (w *Writer) enter() error {
 	if w.Claimable {
 		if w.Status() == 0 && !w.Hijacked() {
@@ -177,7 +182,7 @@ func (w *Writer) enter() error {
 	return nil
 }
 
-// count comes after n bytes of body have gone to next, if there is no hook.
+// count follows n bytes of body that went to next, if there is no hook.
 func (w *Writer) count(n int64) {
 	if w.Claimable || w.Hijacked() {
 		return
@@ -188,7 +193,7 @@ func (w *Writer) count(n int64) {
 	w.state.Add(uint64(n))
 }
 
-// begin comes before what is the hook's, or next's after Hijack. mu is held.
+// begin precedes calls of the hook, or of next after Hijack. mu is held.
 func (w *Writer) begin() (hooked bool, err error) {
 	if w.done {
 		return false, ErrDone
@@ -242,7 +247,7 @@ func (w *Writer) WriteString(s string) (n int, err error) {
 	return n, err
 }
 
-// through reports whether n bytes, -1 if unknown, may go to next as they are.
+// through reports whether n bytes, -1 if unknown, may go to next directly.
 // There is a hook.
 func (w *Writer) through(n int64) (bool, error) {
 	w.mu.Lock()
@@ -266,8 +271,8 @@ func (w *Writer) ReadFrom(src io.Reader) (n int64, err error) {
 		return io.Copy(writeOnly{w}, src)
 	}
 	if !ok || w.Status() == claimed {
-		// Write counts, and begins when the source has given something: it may
-		// fail before.
+		// Write counts, and begins when the source has returned something: it
+		// may fail before.
 		return io.Copy(writeOnly{w}, src)
 	}
 	n, err = to.ReadFrom(src)
@@ -278,7 +283,7 @@ func (w *Writer) ReadFrom(src io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// lengthOf is what io.CopyN and http.ServeContent say of their length.
+// lengthOf returns the length that io.CopyN and http.ServeContent state.
 func lengthOf(src io.Reader) int64 {
 	if l, ok := src.(*io.LimitedReader); ok {
 		return l.N
@@ -332,7 +337,7 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (w *Writer) CloseNotify() <-chan bool { return CloseNotify(w.next) }
 
-// CloseNotify is what w knows of its client's end: nothing, if it is no
+// CloseNotify returns w's channel, or one that is never written to if w is no
 // http.CloseNotifier.
 func CloseNotify(w http.ResponseWriter) <-chan bool {
 	//lint:ignore SA1019 frameworks still use it
@@ -342,7 +347,7 @@ func CloseNotify(w http.ResponseWriter) <-chan bool {
 	return make(chan bool)
 }
 
-// SendFile implements direct.FileSender.
+// SendFile implements wire.FileSender.
 func (w fileWriter) SendFile(f direct.File) error {
 	if w.hook != nil {
 		through, err := w.through(f.Len)
@@ -352,21 +357,21 @@ func (w fileWriter) SendFile(f direct.File) error {
 		if !through {
 			return f.CopyTo(w.Writer)
 		}
-		return w.next.(direct.FileSender).SendFile(f)
+		return w.next.(wire.FileSender).SendFile(f)
 	}
 	if err := w.enter(); err != nil {
 		return err
 	}
 	w.count(0)
-	err := w.next.(direct.FileSender).SendFile(f)
+	err := w.next.(wire.FileSender).SendFile(f)
 	if err == nil {
 		w.count(f.Len)
 	}
 	return err
 }
 
-// Innermost is the writer that no other is inside of: the server's. Package
-// net/http finds out there what it cannot ask others.
+// Innermost returns the writer that wraps no other: the server's. Package
+// net/http finds by type assertion there what it cannot ask others.
 func Innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })

@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/user"
 )
 
-// noting is a hook that notes what it is told.
+// noting is a hook that records its calls.
 type noting struct {
 	Writer
 	log     []string
@@ -90,20 +93,23 @@ func (sender) SendFile(direct.File) error { return nil }
 func TestInit(t *testing.T) {
 	var a, b Writer
 	h := b.Init(a.Init(sender{httptest.NewRecorder()}, nil), nil)
-	s, ok := h.(direct.FileSender)
+	s, ok := h.(wire.FileSender)
 	if !ok || s.SendFile(direct.File{Len: 7}) != nil || a.Written() != 7 || b.Written() != 7 {
 		t.Errorf("%v, %d, %d", ok, a.Written(), b.Written())
 	}
 	name := "ann"
-	r := WithUser(h, httptest.NewRequest("GET", "/", nil), &name)
-	if a.User() != "ann" || b.User() != "ann" || User(r.Context()) != "ann" {
-		t.Errorf("%q, %q, %q", a.User(), b.User(), User(r.Context()))
+	var call filter.Call
+	call.Wire().View(h, httptest.NewRequest("GET", "/", nil))
+	call.SetUser(&name)
+	_, r := call.Plain()
+	if a.User() != "ann" || b.User() != "ann" || user.Of(r.Context()) != "ann" {
+		t.Errorf("%q, %q, %q", a.User(), b.User(), user.Of(r.Context()))
 	}
 	if n := testing.AllocsPerRun(100, func() { b.Init(sender{}, nil) }); n > 1 {
 		t.Errorf("%v allocations", n)
 	}
 	var c Writer
-	if _, ok := c.Init(httptest.NewRecorder(), nil).(direct.FileSender); ok {
+	if _, ok := c.Init(httptest.NewRecorder(), nil).(wire.FileSender); ok {
 		t.Error("a FileSender around none")
 	}
 }
@@ -144,7 +150,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Claim and the first answer exclude each other.
+// Claim and the first write exclude each other.
 func TestClaim(t *testing.T) {
 	for name, f := range map[string]func(w http.ResponseWriter) error{
 		"status": func(w http.ResponseWriter) error { w.WriteHeader(200); return ErrDone },

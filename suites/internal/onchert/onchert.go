@@ -87,8 +87,8 @@ func ListenAndServeTLS(addr, certFile, keyFile string, h http.Handler) error {
 	return s.ListenAndServeTLS(certFile, keyFile)
 }
 
-// Engine is the engine of this run. Whoever asks is about to make a server, so
-// it notes the test.
+// Engine returns the engine of this run. A caller is about to create a server,
+// so it records the test.
 func Engine() chert.Engine {
 	note()
 	if os.Getenv(EngineVar) == "goroutines" {
@@ -100,8 +100,8 @@ func Engine() chert.Engine {
 // noted has the tests that are in the file already.
 var noted sync.Map
 
-// note writes a line "package test" for the test that called, as far as the
-// stack tells: a goroutine that a test has started bears the test's name too.
+// note writes a line "package test" for the calling test, as found on the
+// stack: a goroutine that a test has started also has the test's name there.
 func note() {
 	file := os.Getenv(NotesVar)
 	if file == "" {

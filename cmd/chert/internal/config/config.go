@@ -17,12 +17,12 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Config is what a file says.
+// Config is the content of a file.
 type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
-	MaxConns        *int           // nil if the file has none; so is the other
+	MaxConns        *int           // nil if the file has none, as below
 	MaxConnsPerAddr *int           // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
@@ -41,30 +41,31 @@ type Site struct {
 type Redirect struct {
 	Hosts []vhost.Pattern
 	// To is an absolute URL of http or https. {host} in it stands for the
-	// request's host without the port, {uri} for its path and query, with the
-	// slash it begins with.
+	// request's host without the port, {uri} for its path and query, including
+	// the initial slash.
 	To     string
 	Status int
 }
 
-// Checks are what only the command can judge. None may be nil.
+// Checks are functions for what only the command can check. None may be nil.
 type Checks struct {
-	// An address to listen on, beside those before it; only its form.
+	// An address to listen on, after those before it; checks only its form.
 	Listen func(before []string, s string) error
 	Log    func(string) error // a format of the log of requests
 	Folder func(string) error // a folder to serve
-	// The form of a store of limits, and what is done when it fails.
+	// The form of the store of limits, and its failure policy.
 	RateStore, RateFailure func(string) error
 }
 
-// MaxConns is the most that Config.MaxConns may be.
+// MaxConns is the largest value of Config.MaxConns.
 const MaxConns = 1 << 30
 
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20
 
-// Load reads the file and checks all that can be without serving it. The error
-// is Problems. Relative paths in the file begin at its folder.
+// Load reads the file and checks everything that can be checked without serving
+// it. The error is Problems. Relative paths in the file are relative to its
+// folder.
 func Load(file string, checks Checks) (*Config, error) {
 	d := &doc{file: file}
 	var cfg *Config
@@ -99,7 +100,8 @@ func read(file string) ([]byte, error) {
 	return data, nil
 }
 
-// plain is an error of package os without the path, which is named already.
+// plain returns an error of package os without the path, which the message has
+// already.
 func plain(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
@@ -107,7 +109,7 @@ func plain(err error) error {
 	return err
 }
 
-// Windows' editors begin a file with these.
+// Editors on Windows begin files with these.
 var (
 	utf8BOM  = []byte("\xef\xbb\xbf")
 	utf16BOM = [][]byte{[]byte("\xff\xfe"), []byte("\xfe\xff")}
@@ -118,7 +120,7 @@ func (d *doc) load(data []byte, checks Checks) *Config {
 		d.errorf(Position{}, "this is UTF-16; save it as UTF-8")
 		return nil
 	}
-	data = bytes.TrimPrefix(data, utf8BOM) // UTF-8 has but one order of bytes to mark
+	data = bytes.TrimPrefix(data, utf8BOM) // UTF-8 has only one byte order to mark
 	var m map[string]any
 	if err := toml.Unmarshal(data, &m); err != nil {
 		var at Position
@@ -132,7 +134,7 @@ func (d *doc) load(data []byte, checks Checks) *Config {
 	return l.config(&table{doc: d, name: "the file", m: m, spot: positions(data)})
 }
 
-// loader makes a Config of tables.
+// loader makes a Config from tables.
 type loader struct {
 	*doc
 	dir    string // of the file
@@ -201,7 +203,7 @@ func (l *loader) listen(all []item, key Position) (listen []string) {
 	return listen
 }
 
-// path makes a relative path begin at the file's folder.
+// path makes a relative path relative to the file's folder.
 func (l *loader) path(p string) string {
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
@@ -258,9 +260,9 @@ func (l *loader) redirect(t *table) Redirect {
 	return r
 }
 
-// checkTarget checks the URL of a redirect, with something in place of what the
-// request is to fill in. {uri} must not come into the authority: it is the
-// client's, and could name any host there.
+// checkTarget checks the URL of a redirect, with placeholders replaced by
+// examples. {uri} must not be part of the authority: clients choose it, and
+// could name any host there.
 func checkTarget(to string) error {
 	const host, uri = "host.example", "/uri"
 	if strings.ContainsAny(strings.NewReplacer("{host}", "", "{uri}", "").Replace(to), "{}") {
@@ -271,10 +273,10 @@ func checkTarget(to string) error {
 		return errors.New("this is no URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New(`want a whole URL, as in "https://example.com{uri}"`)
+		return errors.New(`want an absolute URL, as in "https://example.com{uri}"`)
 	}
 	if u.User != nil {
-		return errors.New("a name or password does not belong there")
+		return errors.New("a user name or password is not permitted")
 	}
 	for _, c := range []byte(to) {
 		if c <= ' ' || c >= 0x7f {

@@ -24,7 +24,7 @@ var checks = Checks{
 			return errors.New("no address")
 		}
 		if slices.Contains(before, s) {
-			return errors.New("it is there already")
+			return errors.New("it is given already")
 		}
 		return nil
 	},
@@ -152,7 +152,8 @@ status = 308
 	}
 }
 
-// What the file leaves open the command decides, and one site has what static gives.
+// The command decides what the file leaves open, and a site has static's
+// defaults.
 func TestLoadLittle(t *testing.T) {
 	t.Parallel()
 	_, cfg, err := load(t, "[[site]]\nhosts = '*'\nroot = 'www'\n")
@@ -198,7 +199,7 @@ func TestProblems(t *testing.T) {
 		{"syntax", "listen = \n", "1:10: unexpected character"},
 		{"UTF-16", "\xff\xfel\x00", "this is UTF-16; save it as UTF-8"},
 		{"UTF-16, the other way", "\xfe\xff\x00l", "this is UTF-16; save it as UTF-8"},
-		{"behind a byte order mark", "\xef\xbb\xbflisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
+		{"after a byte order mark", "\xef\xbb\xbflisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
 		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
 		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
@@ -218,7 +219,7 @@ func TestProblems(t *testing.T) {
 		{"listen's type", "listen = 80\n" + good, "1:10: listen wants a string or a list of strings, not a number"},
 		{"listen's item", "listen = [':80',\n  81]\n" + good, "2:3: listen wants a list of strings, not a number"},
 		{"listen's form", "listen = [':80', # here\n  'x']\n" + good, `2:3: listen: "x": no address`},
-		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80": it is there already`},
+		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80": it is given already`},
 		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
 		{"log", "log = 'xml'\n" + good, "1:7: log: want another"},
 		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
@@ -254,17 +255,17 @@ func TestProblems(t *testing.T) {
 		{"headers' type", good + "[[site.rules]]\nheaders = 'a: b'\n", "5:11: headers wants a table, not a string"},
 		{"header's type", good + "[[site.rules]]\nheaders = { A = 1 }\n", "5:17: A wants a string, not a number"},
 		{"redirect to nowhere", "[[redirect]]\nhosts = '*'\n", `1:3: [[redirect]] goes nowhere; want to = "https://example.com{uri}"`},
-		{"relative", "[[redirect]]\nhosts = '*'\nto = '/x'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
-		{"no http", "[[redirect]]\nhosts = '*'\nto = 'ftp://x/'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
-		{"uri as host", "[[redirect]]\nhosts = '*'\nto = 'https://{uri}'\n", `3:6: to: want a whole URL, as in "https://example.com{uri}"`},
+		{"relative", "[[redirect]]\nhosts = '*'\nto = '/x'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
+		{"no http", "[[redirect]]\nhosts = '*'\nto = 'ftp://x/'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
+		{"uri as host", "[[redirect]]\nhosts = '*'\nto = 'https://{uri}'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
 		{"uri in the middle", "[[redirect]]\nhosts = '*'\nto = 'https://x{uri}.html'\n", "3:6: to: {uri} holds the query, so nothing can follow it"},
 		{"uri in a query", "[[redirect]]\nhosts = '*'\nto = 'https://x/?{uri}'\n", "3:6: to: {uri} holds the path, so it cannot come into a query or fragment"},
 		{"other braces in the host", "[[redirect]]\nhosts = '*'\nto = 'https://{hots}{uri}'\n", "3:6: to: only {host} and {uri} can be filled in"},
 		{"other braces", "[[redirect]]\nhosts = '*'\nto = 'https://x/{path}'\n", "3:6: to: only {host} and {uri} can be filled in"},
 		{"spaces", "[[redirect]]\nhosts = '*'\nto = 'https://x/a b'\n", "3:6: to: spaces, control characters and what is not ASCII must be percent-encoded"},
-		{"a password", "[[redirect]]\nhosts = '*'\nto = 'https://a:b@x/'\n", "3:6: to: a name or password does not belong there"},
+		{"a password", "[[redirect]]\nhosts = '*'\nto = 'https://a:b@x/'\n", "3:6: to: a user name or password is not permitted"},
 		{"status", "[[redirect]]\nhosts = '*'\nto = 'https://x/'\nstatus = 200\n", "4:10: status wants 301 or 308 (for good), 302 or 307 (for now), or 303"},
-		{"proxies", "trusted_proxies = ['10.0.0.1', '0.0.0.0/0']\n" + good, `1:32: trusted_proxies: "0.0.0.0/0": that is everybody`},
+		{"proxies", "trusted_proxies = ['10.0.0.1', '0.0.0.0/0']\n" + good, `1:32: trusted_proxies: "0.0.0.0/0": that is every address`},
 		{"proxy's name", "trusted_proxies = 'proxy'\n" + good, `1:19: trusted_proxies: "proxy": want an address, a prefix such as "10.0.0.0/8", or "unix"`},
 		{"rate", "[rate_limit]\nlimit = '100/fortnight'\n" + good, `2:9: limit: rate "100/fortnight": there is no unit "fortnight"; want s, m, h or d`},
 		{"one rate of two", "[rate_limit]\nlimit = ['1/s', 'x']\n" + good, `2:17: limit: rate "x": want a rate such as "100/s"`},

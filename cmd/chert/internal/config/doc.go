@@ -1,15 +1,15 @@
-// Package config reads chert's configuration file: TOML that names the sites
-// of a server, by host. docs/config.md describes the format.
+// Package config reads chert's configuration file: TOML that describes the
+// sites of a server, by host. docs/config.md describes the format.
 //
-// [Load] finds all that is wrong in one go and says where: syntax, unknown
-// keys, types, values, hosts that two sites claim, folders that are not there.
-// What it returns can be served.
-//
-// Values are go-toml's. The positions come from its package unstable, which
-// promises no compatibility: positions.go is all that knows it, and go.mod pins
-// the version.
-//
-// The package must not serve, listen, or know signals and flags. What only the
-// command can judge, such as an address to listen on, it is given a function
-// for. Only cmd/chert may import it.
+// [Load] reports all mistakes at once, with their positions: syntax, unknown
+// keys, types, values, hosts that two sites claim, folders that do not exist.
+// The Config that it returns can be served.
 package config
+
+// Values are decoded by go-toml. Their positions come from its package unstable,
+// which promises no compatibility: only positions.go uses it, and go.mod pins the
+// version.
+//
+// The package must not serve, listen, or depend on signals and flags. Functions of
+// the command check what only the command can, such as an address to listen on.
+// Only cmd/chert may import the package.

@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// instead is what to use for words that others have for a flag or a key, and
-// chert does not; "" where it is no help.
+// instead is the replacement for a flag or a key of other servers that chert
+// does not have; "" where there is none.
 type instead struct{ flag, key string }
 
-// insteadOf has the words with "_" for "-".
+// insteadOf is by name, with "_" for "-".
 var insteadOf = map[string]instead{
 	"tls": noTLS, "tls_cert": noTLS, "tls_key": noTLS, "cert": noTLS, "certificate": noTLS, "https": noTLS, "ssl": noTLS, "acme": noTLS,
 	"port": onPort, "p": {flag: onPort.flag},
@@ -17,7 +17,7 @@ var insteadOf = map[string]instead{
 
 var (
 	noTLS = instead{withoutTLS, withoutTLS}
-	// Of the port alone: the keys that others have for the address are for a site.
+	// For the port alone: other servers have the address's keys in a site.
 	onPort = instead{"use --listen :8080, or --listen 8080 for this machine only", `want listen = ":8080"`}
 	onHost = instead{flag: "use --listen HOST:PORT"}
 	folder = instead{flag: `the folder has no flag, as in "chert serve DIR"`}
@@ -25,13 +25,13 @@ var (
 
 const withoutTLS = "chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)"
 
-// InsteadOfFlag says what to use for a flag that others have and chert does not,
-// "" if it has nothing to say.
+// InsteadOfFlag suggests a replacement for a flag of other servers that chert
+// does not have, "" if there is none.
 func InsteadOfFlag(name string) string {
 	return insteadOf[strings.ReplaceAll(name, "-", "_")].flag
 }
 
-// insteadOfKey is that for a key, as the end of a message.
+// insteadOfKey does so for a key, as the end of a message.
 func insteadOfKey(name string) string {
 	hint := insteadOf[strings.ReplaceAll(name, "-", "_")].key
 	if hint != "" {

@@ -13,20 +13,20 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// options are how files are served, and where it is said: what may be wrong
-// for one folder only is known when the folder is.
+// options are how files are served, and where in the file each is set: some
+// mistakes depend on the folder, and are found when that is known.
 type options struct {
 	static.Options
 	spaAt, notFoundAt Position
 	cacheSet, openSet bool
 }
 
-// options reads what [defaults] and [[site]] have in common. What t does not
-// say is as in base; its rules come behind base's.
+// options reads the keys that [defaults] and [[site]] have in common. Keys that
+// t does not have are as in base; its rules come after base's.
 func (l *loader) options(t *table, base options) options {
 	o := base
 	if all, ok := t.list("index"); ok {
-		o.Index = make([]string, 0, len(all)) // not nil: none is not the default
+		o.Index = make([]string, 0, len(all)) // not nil: an empty list is not the default
 		for _, it := range all {
 			if !IsName(it.text) {
 				l.errorf(it.at, "index wants names of files, not %q", it.text)
@@ -73,7 +73,7 @@ const MaxOpenFiles = 1 << 20
 // IsName reports whether s can be the name of a file in a folder.
 func IsName(s string) bool { return fs.ValidPath(s) && s != "." && !strings.ContainsAny(s, "/\\\x00") }
 
-// CacheBytes is static's form of a size for which 0 means none.
+// CacheBytes converts a size for which 0 means none to static's form.
 func CacheBytes(n int64) int64 {
 	if n == 0 {
 		return -1
@@ -92,8 +92,8 @@ func (l *loader) positive(t *table, key string, to *int64) {
 	}
 }
 
-// inside checks the path of a file in the folder. "" is none, which a site can
-// say where the defaults name one.
+// inside checks the path of a file in the folder. "" is none; a site can use it
+// to override the defaults.
 func (l *loader) inside(key, s string, at Position) string {
 	name := strings.TrimPrefix(s, "/")
 	if name != "" && !fs.ValidPath(name) {
@@ -102,7 +102,7 @@ func (l *loader) inside(key, s string, at Position) string {
 	return name
 }
 
-// rules reads one table of them. match may be a list; without it the rule is
+// rules reads one table of rules. match may be a list; without it the rule is
 // for all files.
 func (l *loader) rules(t *table) (all []static.Rule) {
 	match, ok := t.list("match")
@@ -143,8 +143,8 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 // MatchAll is the pattern of a rule for all files.
 const MatchAll = "**"
 
-// CheckRule asks package static whether it takes a rule. The error does not say
-// whose rule it is: that stands before it.
+// CheckRule reports whether package static accepts a rule. The caller prefixes
+// the error with the rule's place.
 func CheckRule(r static.Rule) error {
 	h, err := static.NewFS(noFiles{}, &static.Options{Rules: []static.Rule{r}, CacheBytes: -1})
 	if err != nil {
@@ -161,7 +161,7 @@ func (noFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// All sites without limits of their own share these, in equal parts.
+// Sites without limits of their own share these, in equal parts.
 const (
 	sharedCache = 256 << 20
 	mostCache   = 64 << 20
@@ -169,7 +169,7 @@ const (
 	sharedOpen  = 4096
 )
 
-// openShare is how many descriptors each of so many sites may keep.
+// openShare returns how many descriptors each of so many sites may keep.
 func openShare(sites int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/sites) }
 
 func (l *loader) site(t *table, base options, sites int) Site {
@@ -213,8 +213,8 @@ func (l *loader) mustHave(dir, key, name string, at Position) {
 	}
 }
 
-// CheckFile reports whether dir has a regular file of that name, which is a
-// slash-separated path. Links that lead out of dir lead nowhere.
+// CheckFile reports whether dir has a regular file of that name, a
+// slash-separated path. Links that lead out of dir are not followed.
 func CheckFile(dir, name string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

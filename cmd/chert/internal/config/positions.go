@@ -7,14 +7,14 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// spot is where a value stands, with those of what it holds.
+// spot is the position of a value, and of the values that it contains.
 type spot struct {
 	key, value Position
 	keys       map[string]*spot // of a table
 	items      []*spot          // of an array, or of an array of tables
 }
 
-// child is the spot of a key; it makes one that is not there.
+// child returns the spot of a key; it makes one if there is none.
 func (s *spot) child(key string) *spot {
 	c := s.keys[key]
 	if c == nil {
@@ -27,7 +27,8 @@ func (s *spot) child(key string) *spot {
 	return c
 }
 
-// table is where the keys of a table go: for an array of tables, the last.
+// table returns the table that keys belong to: for an array of tables, the
+// last.
 func (s *spot) table() *spot {
 	if n := len(s.items); n > 0 {
 		return s.items[n-1]
@@ -38,10 +39,10 @@ func (s *spot) table() *spot {
 // finder is a pass over a document.
 type finder struct {
 	unstable.Parser
-	lines []int // offsets at which they begin
+	lines []int // offsets at which lines begin
 }
 
-// positions finds where everything stands. data must be a valid document.
+// positions returns the positions of everything. data must be a valid document.
 func positions(data []byte) *spot {
 	f := finder{lines: []int{0}}
 	for i := 0; ; {
@@ -56,7 +57,7 @@ func positions(data []byte) *spot {
 	root := new(spot)
 	at := root
 	for f.NextExpression() {
-		e := f.Expression() // and all below it: valid until the next one
+		e := f.Expression() // and everything below it: valid until the next one
 		switch e.Kind {
 		case unstable.Table:
 			at = f.descend(root, e.Key()).table()
@@ -72,7 +73,7 @@ func positions(data []byte) *spot {
 	return root
 }
 
-// descend goes from a table along a dotted key, and returns where it leads.
+// descend follows a dotted key from a table, and returns where it leads.
 func (f *finder) descend(s *spot, key unstable.Iterator) *spot {
 	for key.Next() {
 		s = s.table().child(string(key.Node().Data))
@@ -89,8 +90,8 @@ func (f *finder) keyValue(s *spot, e *unstable.Node) {
 	f.value(s, e.Value())
 }
 
-// value notes where a value stands. An array or an inline table stands where
-// its key does: the parser does not say where it begins.
+// value records the position of a value. An array or an inline table has that
+// of its key: the parser does not report where it begins.
 func (f *finder) value(s *spot, v *unstable.Node) {
 	switch v.Kind {
 	case unstable.Array:
@@ -113,8 +114,8 @@ func (f *finder) value(s *spot, v *unstable.Node) {
 	}
 }
 
-// position is Parser.Shape, which counts the lines from the beginning each
-// time.
+// position does what Parser.Shape does, without counting the lines from the
+// beginning each time.
 func (f *finder) position(n *unstable.Node) Position {
 	offset := int(n.Raw.Offset)
 	line, found := slices.BinarySearch(f.lines, offset)

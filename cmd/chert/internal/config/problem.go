@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A Problem is one thing that is wrong in a file.
+// A Problem is one mistake in a file.
 type Problem struct {
-	File    string // as Load was given it
+	File    string // as passed to Load
 	At      Position
 	Message string
 }
 
-// A Position is a place in a file. Both count from 1, Column in bytes; zero is
-// the file as a whole.
+// A Position is a position in a file. Both numbers count from 1, Column in
+// bytes; zero is the file as a whole.
 type Position struct{ Line, Column int }
 
-// Error is "FILE:LINE:COLUMN: message", a single line.
+// Error returns "FILE:LINE:COLUMN: message", a single line.
 func (p Problem) Error() string {
 	if p.At.Line == 0 {
 		return fmt.Sprintf("%s: %s", p.File, p.Message)
@@ -29,13 +29,13 @@ func (p Problem) Error() string {
 // Problems are all that Load found, in the order of the file.
 type Problems []Problem
 
-// InText reports whether any is of a place in the file, and not of the file as a
-// whole.
+// InText reports whether any has a position in the file, and is not about the
+// file as a whole.
 func (ps Problems) InText() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.At != Position{} })
 }
 
-// Error is a line for each.
+// Error returns a line for each.
 func (ps Problems) Error() string {
 	all := make([]string, len(ps))
 	for i, p := range ps {

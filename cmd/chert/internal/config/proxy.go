@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Proxies are the peers that are believed when they say in X-Forwarded-For whom
-// they ask for. The zero value believes nobody.
+// Proxies are the peers whose X-Forwarded-For is trusted. The zero value trusts
+// no peer.
 type Proxies struct {
 	Prefixes []netip.Prefix
 	Unix     bool // peers on unix sockets
@@ -32,7 +32,7 @@ func (p *Proxies) Add(s string) error {
 	case prefix.Addr().Is4In6():
 		return errors.New("write an IPv4 address without the ::ffff: before it")
 	case prefix.Bits() == 0:
-		return errors.New("that is everybody, and clients would be whoever they say they are; name the proxies")
+		return errors.New("that is every address, so any client could forge its own; name the proxies")
 	}
 	if prefix = prefix.Masked(); !slices.Contains(p.Prefixes, prefix) {
 		p.Prefixes = append(p.Prefixes, prefix)
@@ -40,7 +40,7 @@ func (p *Proxies) Add(s string) error {
 	return nil
 }
 
-// String is a list of what Add takes.
+// String returns a list of what Add accepts.
 func (p *Proxies) String() string {
 	var all []string
 	for _, prefix := range p.Prefixes {

@@ -10,9 +10,9 @@ import (
 type RateLimit struct {
 	Rates     []ratelimit.Rate // all of them must admit
 	Store     string           // URL of a shared store; "": the memory of the process
-	Failure   string           // what is done while the store is away, as Checks.Failure has it; "": the default
+	Failure   string           // the failure policy, as in Checks.RateFailure; "": the default
 	Timeout   time.Duration    // for the store; 0: the default
-	Instances int              // that share the store; 0: 1
+	Instances int              // the number that share the store; 0: 1
 }
 
 func (l *loader) rateLimit(t *table) (r RateLimit) {

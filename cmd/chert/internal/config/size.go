@@ -21,7 +21,7 @@ var units = map[string]float64{
 	"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
 }
 
-// ParseSize reads a number of bytes: "64MiB", "1.5 GB", "512k", "4096".
+// ParseSize parses a number of bytes: "64MiB", "1.5 GB", "512k", "4096".
 func ParseSize(s string) (int64, error) {
 	i := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if i < 0 {
@@ -35,7 +35,8 @@ func ParseSize(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// ShowSize is the short form of a number of bytes: "64MiB", "1.5GiB", "17B".
+// ShowSize returns the short form of a number of bytes: "64MiB", "1.5GiB",
+// "17B".
 func ShowSize(n int64) string {
 	if n < 1<<10 {
 		return strconv.FormatInt(n, 10) + "B"

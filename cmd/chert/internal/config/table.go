@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// doc gathers what is wrong in one file.
+// doc collects the mistakes in one file.
 type doc struct {
 	file     string
 	problems Problems
@@ -18,9 +18,8 @@ func (d *doc) errorf(at Position, format string, args ...any) {
 	d.problems = append(d.problems, Problem{File: d.file, At: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// A table is read key by key. A key that nobody has asked for is unknown; done
-// says so. What has the wrong type is reported and read as if it were not
-// there.
+// A table is read key by key. A key that was never requested is unknown; done
+// reports it. A value of the wrong type is reported and treated as missing.
 type table struct {
 	doc   *doc
 	name  string // as in the file: "[[site]]"
@@ -29,7 +28,7 @@ type table struct {
 	asked []string
 }
 
-// get returns a value, nil if the key is not there, and where it stands.
+// get returns a value and its position, nil if the key is missing.
 func (t *table) get(key string) (any, *spot) {
 	t.asked = append(t.asked, key)
 	v, ok := t.m[key]
@@ -39,7 +38,7 @@ func (t *table) get(key string) (any, *spot) {
 	return v, t.spot.child(key)
 }
 
-// done reports the keys that nobody has asked for.
+// done reports the keys that were never requested.
 func (t *table) done() {
 	for _, key := range slices.Sorted(maps.Keys(t.m)) {
 		if slices.Contains(t.asked, key) {
@@ -193,7 +192,7 @@ func (t *table) count(key string, least, most int64) *int {
 	return &i
 }
 
-// table returns the table of a key, nil if there is none.
+// table returns the table of a key, nil if it is missing.
 func (t *table) table(key string) *table {
 	v, spot := t.get(key)
 	if v == nil {
@@ -229,7 +228,8 @@ func (t *table) tables(key, name string) (all []*table) {
 	return all
 }
 
-// nearest is the known word that a mistyped one may mean, "" if none is near.
+// nearest returns the known word that a mistyped one may mean, "" if none is
+// near.
 func nearest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
@@ -241,7 +241,8 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many letters must be changed, added or removed (Levenshtein).
+// distance returns how many letters must be changed, added or removed
+// (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -15,36 +15,36 @@ import (
 	"github.com/chert-http/chert/middleware"
 )
 
-// echo answers with the body. It is called text or JSON whatever the client calls it: a page of another site can make
-// a browser post, and what comes back must not be a page of this one.
+// echo responds with the request's body. Its type is text or JSON, whatever the client sent: a page of another site
+// can make a browser post, and the response must not become a page of this one.
 func echo(x *direct.Exchange) {
 	kind := "text/plain; charset=utf-8"
-	if string(x.Fields.Get("Content-Type")) == "application/json" {
+	if string(x.RequestHeader("Content-Type")) == "application/json" {
 		kind = "application/json"
 	}
-	x.SetField("Content-Type", kind)
-	x.Write(x.Body)
+	x.SetHeader("Content-Type", kind)
+	x.Write(x.Body())
 }
 
 // maxUser is the last id that there is.
 const maxUser = 1000
 
-// user answers who a user is.
+// user responds with a user's data.
 func user(x *direct.Exchange) {
 	id, err := strconv.ParseUint(string(x.PathValue("id")), 10, 16)
 	if err != nil || id < 1 || id > maxUser {
 		x.SetStatus(http.StatusNotFound)
-		x.SetField("Content-Type", "text/plain; charset=utf-8")
+		x.SetHeader("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(x, "there are users 1 to %d\n", maxUser)
 		return
 	}
-	x.SetField("Content-Type", "application/json")
-	x.SetField("Cache-Control", "private, no-store")
-	b, _ := json.Marshal(map[string]any{"id": id, "name": fmt.Sprintf("User %d", id), "asked_by": middleware.User(x)})
+	x.SetHeader("Content-Type", "application/json")
+	x.SetHeader("Cache-Control", "private, no-store")
+	b, _ := json.Marshal(map[string]any{"id": id, "name": fmt.Sprintf("User %d", id), "asked_by": middleware.UserOf(x)})
 	x.Write(append(b, '\n'))
 }
 
-// receive counts a body as it comes. It is the client that says how fast; nothing is kept.
+// receive counts a body as it arrives, at the client's speed; nothing is stored.
 func receive(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, r.Body)
@@ -59,11 +59,11 @@ func receive(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"bytes": n, "sha256": fmt.Sprintf("%x", sum.Sum(nil))})
 }
 
-// query is a handler that blocks, as one that asks a database does.
+// query is a handler that blocks, like one that queries a database.
 func query(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	if err := wait(r.Context(), queryTime); err != nil {
-		return // nobody is there to be answered, or Timeout has
+		return // the client has left, or Timeout has responded
 	}
 	type row struct {
 		ID   int    `json:"id"`

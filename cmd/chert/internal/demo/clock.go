@@ -10,10 +10,10 @@ import (
 	"github.com/chert-http/chert"
 )
 
-// clocks are the streams of Server-Sent Events that run.
+// clocks counts the streams of Server-Sent Events that are open.
 type clocks struct{ running atomic.Int64 }
 
-// serve sends the time once a second, as often as ?n= says or until the client leaves or the server stops.
+// serve sends the time once a second, ?n= times or until the client leaves or the server stops.
 func (c *clocks) serve(w http.ResponseWriter, r *http.Request) {
 	left := -1 // no end
 	if n := r.URL.Query().Get("n"); n != "" {
@@ -25,7 +25,7 @@ func (c *clocks) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	if r.Method == http.MethodHead { // whose client would not see an end
+	if r.Method == http.MethodHead { // its client would not see an end
 		return
 	}
 	c.running.Add(1)

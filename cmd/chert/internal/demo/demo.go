@@ -3,7 +3,7 @@ package demo
 import (
 	"embed"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -14,20 +14,20 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// Options are what the command decides.
+// Options are set by the command.
 type Options struct {
 	// Log is the outermost middleware, nil for none.
 	Log func(http.Handler) http.Handler
-	// Errors gets what goes wrong inside.
-	Errors *log.Logger
+	// Logger gets what goes wrong inside.
+	Logger *slog.Logger
 	// At is where the server is, for clients that have not said what they call it.
 	At At
 }
 
-// Demo is the service. It is safe for any number of requests at the same time.
+// Demo is the service. It is safe for concurrent use.
 type Demo struct {
 	Handler http.Handler
-	Files   *static.Handler // those below /files/; Close closes it
+	Files   *static.Handler // of /files/; Close closes it
 
 	options Options
 	keys    *keys
@@ -37,10 +37,10 @@ type Demo struct {
 
 // Limits of the service.
 const (
-	uploadLimit = 10 << 20        // bytes; more is answered 413
-	maxClocks   = 1024            // that run at the same time
-	maxQueries  = 1024            // the same of /db
-	queryLimit  = 2 * time.Second // what /db has before 504
+	uploadLimit = 10 << 20        // bytes; 413 beyond that
+	maxClocks   = 1024            // at the same time
+	maxQueries  = 1024            // at the same time
+	queryLimit  = 2 * time.Second // until /db responds with 504
 	queryTime   = 50 * time.Millisecond
 )
 
@@ -58,7 +58,7 @@ func New(o Options) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, ErrorLog: o.Errors}); err != nil {
+	if d.Files, err = static.NewFS(files, &static.Options{Listing: true, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	if err := d.page.init(); err != nil {
@@ -70,16 +70,16 @@ func New(o Options) (*Demo, error) {
 	return d, nil
 }
 
-// Close gives back what the service holds, once its server has stopped.
+// Close releases the service's resources, once its server has stopped.
 func (d *Demo) Close() error {
 	d.keys.close()
 	return d.Files.Close()
 }
 
-// Bearer is the token that is good as long as the service runs.
+// Bearer returns the token that is valid as long as the service runs.
 func (d *Demo) Bearer() string { return d.keys.bearer }
 
-// JWT issues a token that is good for a day.
+// JWT issues a token that is valid for a day.
 func (d *Demo) JWT() (string, error) { return d.keys.issue(time.Now()) }
 
 func (d *Demo) routes() (http.Handler, error) {
@@ -96,33 +96,34 @@ func (d *Demo) routes() (http.Handler, error) {
 	// Files have compressed forms of their own, with strong entity tags.
 	r.Mount("/files", d.Files)
 
-	g := r.With(middleware.Compress(nil))
+	g := r.With(middleware.Must(middleware.Compress(nil)))
 	g.HandleFunc("GET /{$}", d.start)
 	g.Handle("GET /ping", ping)
 	g.HandleDirect("POST /echo", echo)
 	g.HandleFunc("POST /token", d.token)
 	g.With(d.keys.require).HandleDirect("GET /users/{id}", user)
-	g.With(middleware.InFlight(maxClocks, nil)).HandleFunc("GET /clock", d.clocks.serve)
-	upload := g.With(middleware.BodyLimit(uploadLimit))
+	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxClocks})).HandleFunc("GET /clock", d.clocks.serve)
+	upload := g.With(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: uploadLimit}))
 	upload.HandleFunc("POST /upload", receive)
 	upload.HandleFunc("PUT /upload", receive)
-	g.With(middleware.InFlight(maxQueries, nil), middleware.Timeout(queryLimit)).HandleFunc("GET /db", query)
+	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxQueries}), middleware.Timeout(&middleware.TimeoutOptions{Limit: queryLimit})).HandleFunc("GET /db", query)
 	g.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("the demo's own") })
 
-	limited, err := ratelimit.Handler(unhurried, &ratelimit.Options{
+	limit, err := ratelimit.New(&ratelimit.Options{
 		Rules: []ratelimit.Rule{{Name: "demo", Rate: ratelimit.Rate{Count: limitedRate, Per: time.Minute}}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.Handle("GET /limited", limited)
+	g.With(limit).Handle("GET /limited", unhurried)
 	return r, nil
 }
 
-// limitedRate is how often an address may ask for /limited, in a minute.
+// limitedRate is how many requests for /limited an address may send in a
+// minute.
 const limitedRate = 5
 
-func (d *Demo) panicked(v any, _ []byte) { d.options.Errors.Printf("a handler panicked: %v", v) }
+func (d *Demo) panicked(v any, _ []byte) { d.options.Logger.Error("a handler panicked", "panic", v) }
 
 var plainText = http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
 

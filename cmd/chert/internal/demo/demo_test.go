@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +22,7 @@ const patience = 60 * time.Second
 
 func newDemo(t *testing.T) *Demo {
 	t.Helper()
-	d, err := New(Options{Errors: log.New(io.Discard, "", 0), At: At{Host: "fallback:1"}})
+	d, err := New(Options{Logger: slog.New(slog.DiscardHandler), At: At{Host: "fallback:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestClockEndsWhenTheClientLeaves(t *testing.T) {
 	})
 }
 
-// Nothing of the body is sent, so whoever answers has not waited for it.
+// No byte of the body is sent, so the response cannot have waited for it.
 func TestLargeUploadIsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for name, expect := range map[string]string{"announced": "", "expecting 100": "Expect: 100-continue\r\n"} {

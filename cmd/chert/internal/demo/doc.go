@@ -1,9 +1,11 @@
-// Package demo is what "chert demo" serves: a small service that shows the
-// router, the middleware, limits, streams and files, and the curl lines to try
-// it with.
+// Package demo implements what "chert demo" serves: a small service that shows
+// the router, the middleware, limits, streams and files, and the curl commands
+// to try it with.
 //
-// [New] makes the service, [Lines] the lines. Nothing it keeps is worth
-// anything: uploads are counted and dropped, and its tokens, made anew at each
-// start, are printed on its start page. It must not know flags, signals or
-// listeners. Only cmd/chert may import it.
+// [New] makes the service, [Commands] the commands. Uploads are counted and
+// discarded, and the tokens, which are new at each start, are shown on the start
+// page: they provide no security.
 package demo
+
+// The package must not depend on flags, signals or listeners. Only cmd/chert may
+// import it.

@@ -13,7 +13,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// keys are who is let in. They are random and die with the process.
+// keys are the accepted credentials. They are random and are lost with the
+// process.
 type keys struct {
 	bearer   string
 	secret   []byte // of the signatures of JWTs
@@ -27,9 +28,9 @@ const (
 
 func newKeys() (*keys, error) {
 	k := &keys{bearer: rand.Text(), secret: make([]byte, 32)}
-	rand.Read(k.secret) // which never fails
+	rand.Read(k.secret) // it never fails
 	var err error
-	k.verifier, err = chertjwt.New(chertjwt.Options{
+	k.verifier, err = chertjwt.New(&chertjwt.Options{
 		Keys:   []chertjwt.Key{{Algorithm: "HS256", Key: k.secret}},
 		Issuer: issuer, Audience: []string{issuer},
 		Realm: "demo", Logger: slog.New(slog.DiscardHandler),
@@ -47,18 +48,19 @@ func (k *keys) issue(now time.Time) (string, error) {
 	}).SignedString(k.secret)
 }
 
-// require is middleware that lets in who has either kind of token.
+// require is middleware that admits requests with either kind of token.
 func (k *keys) require(next http.Handler) http.Handler {
-	fixed := middleware.Bearer(middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer}, Realm: "demo"})
+	fixed := middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer}, Realm: "demo"}))
 	return either{fixed(next).(direct.Handler), k.verifier.Wrap(next).(direct.Handler)}
 }
 
-// either asks the one that the token is for. Only a JWT has a dot in it.
+// either passes a request to the handler for its kind of token. Only a JWT has
+// a dot in it.
 type either struct{ bearer, jwt direct.Handler }
 
 // ServeDirect implements direct.Handler.
 func (e either) ServeDirect(x *direct.Exchange) bool {
-	return e.of(string(x.Fields.Get("Authorization"))).ServeDirect(x)
+	return e.of(string(x.RequestHeader("Authorization"))).ServeDirect(x)
 }
 
 // ServeHTTP implements http.Handler.
@@ -73,7 +75,7 @@ func (e either) of(authorization string) direct.Handler {
 	return e.bearer
 }
 
-// token issues one to everybody who asks: it is a demonstration.
+// token issues a token to every client: it is a demonstration.
 func (d *Demo) token(w http.ResponseWriter, _ *http.Request) {
 	t, err := d.JWT()
 	if err != nil {

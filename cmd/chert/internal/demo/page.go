@@ -34,19 +34,20 @@ func (p *page) init() error {
 		return err
 	}
 	p.css, p.js = template.CSS(css), template.JS(js)
-	// The page asks nobody but this server, and runs nothing but its own script.
+	// The page contacts this server only, and runs only its own script.
 	p.policy = "default-src 'none'; style-src " + hash(css) + "; script-src " + hash(js) +
 		"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return nil
 }
 
-// hash is how a Content-Security-Policy names what an element holds.
+// hash returns the source expression of a Content-Security-Policy for the
+// content of an element.
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// start shows the lines, with new tokens.
+// start shows the commands, with new tokens.
 func (d *Demo) start(w http.ResponseWriter, r *http.Request) {
 	jwt, err := d.JWT()
 	if err != nil {
@@ -56,18 +57,19 @@ func (d *Demo) start(w http.ResponseWriter, r *http.Request) {
 	at := d.options.At.orOf(r)
 	var b bytes.Buffer
 	err = d.page.html.Execute(&b, map[string]any{
-		"CSS": d.page.css, "JS": d.page.js, "Lines": Lines(at, Tokens{d.Bearer(), jwt}),
+		"CSS": d.page.css, "JS": d.page.js, "Commands": Commands(at, Tokens{d.Bearer(), jwt}),
 		"Limit": uploadLimit >> 20,
 	})
 	if err != nil {
-		d.options.Errors.Printf("the start page: %v", err)
+		d.options.Logger.Error("no start page", "error", err)
 		http.Error(w, "no page", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(b.Len()))
-	// There are tokens in it: it is neither kept nor, lest its length tell of them, compressed.
+	// It contains tokens: it is neither cached nor compressed, since its length
+	// would leak them.
 	h.Set("Cache-Control", "no-store, no-transform")
 	h.Set("Content-Security-Policy", d.page.policy)
 	w.Write(b.Bytes())

@@ -1,6 +1,7 @@
-// Package vhost finds what belongs to the host that a request names.
+// Package vhost selects a value by the host of a request.
 //
-// A [Table] is filled once, with patterns, and then only read. It knows names
-// and addresses, not what they stand for: it must not know sites, handlers or
-// configuration files. Only cmd/chert and its packages may import it.
+// A [Table] is filled with patterns first, and then only read.
 package vhost
+
+// The package handles names and addresses only: it must not depend on sites,
+// handlers or configuration files. Only cmd/chert and its packages may import it.

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// maxName is the longest name that the DNS can hold, in bytes, without the
-// dot at its end (RFC 1035 section 2.3.4). Longer hosts are nobody's, and are
-// not looked at: finding the pattern of a host takes a step for each label.
+// maxName is the length of the longest name in the DNS, in bytes, without the
+// final dot (RFC 1035 section 2.3.4). Longer hosts match nothing and are not
+// searched: finding the pattern of a host takes a step for each label.
 const maxName = 253
 
 // A Pattern is the canonical form of one of these:
@@ -17,11 +17,11 @@ const maxName = 253
 //	example.com      this host alone
 //	*.example.com    all hosts below example.com, at any depth, but not itself
 //	192.0.2.1, ::1   an address; IPv6 with or without brackets
-//	*                every host that no other pattern is for
+//	*                every host that no other pattern matches
 type Pattern string
 
-// Parse checks a pattern. Letters' case, a dot at the end, and the ways to
-// write an IPv6 address make no difference.
+// Parse parses a pattern. The case of letters, a final dot, and the notation of
+// an IPv6 address make no difference.
 func Parse(s string) (Pattern, error) {
 	const portHint = "leave the port out; a site is served on all addresses of listen"
 	switch {
@@ -83,15 +83,15 @@ func checkName(name string) error {
 	return nil
 }
 
-// A Table maps patterns to what they stand for. After the last Add it may be
-// read by any number of goroutines.
+// A Table maps patterns to values. After the last Add it is safe for concurrent
+// use.
 type Table[T any] struct {
 	exact map[string]T
 	below map[string]T // *.KEY
 	other *T           // *
 }
 
-// Add reports false, and changes nothing, if p is there already.
+// Add reports false, and changes nothing, if p is already there.
 func (t *Table[T]) Add(p Pattern, v T) bool {
 	if p == "*" {
 		if t.other != nil {
@@ -114,10 +114,10 @@ func (t *Table[T]) Add(p Pattern, v T) bool {
 	return true
 }
 
-// Find returns what the host is for: its own, else that of the longest pattern
-// it is below, else that of "*". host is as in the field Host or as the
-// authority of a request: a port is left out of account. Find allocates
-// nothing, but for an IPv6 address that is not in its shortest form.
+// Find returns the value for a host: its own, else that of the longest pattern
+// that it is below, else that of "*". host is as in the field Host or as the
+// authority of a request: a port is ignored. Find allocates nothing, except for
+// an IPv6 address that is not in its shortest form.
 func Find[T any, H string | []byte](t *Table[T], host H) (v T, ok bool) {
 	var buf [maxName]byte
 	name, addr := canonical(&buf, host)
@@ -145,8 +145,8 @@ func Find[T any, H string | []byte](t *Table[T], host H) (v T, ok bool) {
 	return v, false
 }
 
-// Name is the canonical form of a host, without its port, "" for one that is
-// malformed or has none. An IPv6 address has no brackets.
+// Name returns the canonical form of a host, without its port, "" if it is
+// malformed or empty. An IPv6 address has no brackets.
 func Name[H string | []byte](host H) string {
 	var buf [maxName]byte
 	name, addr := canonical(&buf, host)
@@ -156,7 +156,7 @@ func Name[H string | []byte](host H) string {
 	return string(name)
 }
 
-// shortest is the canonical form of an IPv6 address, "" if it is none.
+// shortest returns the canonical form of an IPv6 address, "" if it is none.
 func shortest(addr string) string {
 	a, err := netip.ParseAddr(addr)
 	if err != nil {
@@ -165,12 +165,12 @@ func shortest(addr string) string {
 	return a.String()
 }
 
-// canonical brings a host into the form of patterns, but for an address in
-// brackets, which may not be in its shortest form, and may be none. name is
-// empty for what is malformed. It is in buf.
+// canonical converts a host to the form of patterns, except for an address in
+// brackets, which may not be in its shortest form, or no address at all. name
+// is empty if host is malformed. It is a slice of buf.
 //
-// RFC 9110 section 4.2.3: the host is compared without regard to case. The dot
-// at its end makes it the same name in the DNS (RFC 1034 section 3.1).
+// RFC 9110 section 4.2.3: the host is compared without regard to case. With a
+// final dot it is the same name in the DNS (RFC 1034 section 3.1).
 func canonical[H string | []byte](buf *[maxName]byte, host H) (name []byte, addr bool) {
 	if len(host) > 0 && host[0] == '[' {
 		return literal(buf, host), true
@@ -211,7 +211,7 @@ func literal[H string | []byte](buf *[maxName]byte, host H) []byte {
 		case c == ':':
 			colon = true
 		case c == '.', '0' <= c && c <= '9', 'a' <= c && c <= 'f':
-		default: // a zone among others
+		default: // including zones
 			return nil
 		}
 		buf[i-1] = c
@@ -243,7 +243,7 @@ func portOrEnd[H string | []byte](host H, i int) bool {
 	return true
 }
 
-// Get returns what p was added with, the zero value if it was not.
+// Get returns the value of p, the zero value if there is none.
 func (t *Table[T]) Get(p Pattern) (v T) {
 	if p == "*" {
 		if t.other != nil {

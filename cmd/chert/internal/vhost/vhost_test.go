@@ -86,7 +86,7 @@ func TestFind(t *testing.T) {
 		{"[2001:DB8::0:1]:1", "2001:db8::1"},
 		{"[::ffff:192.0.2.1]", "::ffff:192.0.2.1"},
 		{"192.0.2.1:80", "192.0.2.1"},
-		// Nobody's:
+		// No pattern:
 		{"", ""},
 		{".", ""},
 		{":80", ""},
@@ -172,7 +172,7 @@ func TestFindLong(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("it takes for ever")
+		t.Fatal("it takes too long")
 	}
 }
 

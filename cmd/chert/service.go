@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert"
+)
+
+// service is what "chert serve" and "chert demo" share: listeners that are served until a signal arrives. It belongs
+// to one goroutine.
+type service struct {
+	srv      *chert.Server
+	stdout   io.Writer
+	errs     *log.Logger
+	timeout  time.Duration // of a drain
+	reload   func()        // at SIGHUP
+	bindings []*binding
+	failed   chan error
+}
+
+// binding is a listener that is served or will be.
+type binding struct {
+	listener
+	at     endpoint
+	closed atomic.Bool // by a reload: it has not failed
+}
+
+// bind opens every endpoint or none, and reuses those that are open already. After an error everything is as before.
+func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
+	var opened []*binding
+	for _, e := range all {
+		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.same(e) })
+		if i >= 0 && !slices.Contains(bindings, s.bindings[i]) {
+			bindings = append(bindings, s.bindings[i])
+			continue
+		}
+		l, err := listen(s.srv.Listen, e)
+		if err != nil {
+			unbind(opened)
+			if i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.port() != "" && b.at.port() == e.port() }); i >= 0 {
+				err = fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, s.bindings[i].at)
+			}
+			return nil, err
+		}
+		b := &binding{listener: l, at: e}
+		opened, bindings = append(opened, b), append(bindings, b)
+	}
+	if err := changeAccess(bindings, all); err != nil {
+		unbind(opened)
+		return nil, err
+	}
+	return bindings, nil
+}
+
+// changeAccess sets the access of the sockets among bindings to that of all, their endpoints. If that fails for one,
+// all keep what they had.
+func changeAccess(bindings []*binding, all []endpoint) error {
+	for i, b := range bindings {
+		if b.file == nil || b.at.access == all[i].access {
+			continue
+		}
+		err := b.file.apply(all[i].access)
+		if err == nil {
+			continue
+		}
+		for _, b := range bindings[:i] {
+			if b.file != nil {
+				err = errors.Join(err, b.file.apply(b.at.access))
+			}
+		}
+		return err
+	}
+	for i, b := range bindings {
+		b.at.access = all[i].access
+	}
+	return nil
+}
+
+func unbind(bindings []*binding) {
+	for _, b := range bindings {
+		b.closed.Store(true)
+		b.close()
+	}
+}
+
+func listeners(bindings []*binding) (ls []listener) {
+	for _, b := range bindings {
+		ls = append(ls, b.listener)
+	}
+	return ls
+}
+
+// begin serves a binding for the first time.
+func (s *service) begin(b *binding) {
+	go func() {
+		if err := s.srv.Serve(b.Listener); !b.closed.Load() {
+			select {
+			case s.failed <- err:
+			default: // another has failed before
+			}
+		}
+	}()
+}
+
+// serveUntil serves until a listener fails or a signal stops the server.
+func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
+	s.failed = make(chan error, 1)
+	for _, b := range s.bindings {
+		s.begin(b)
+	}
+	for {
+		select {
+		case err := <-s.failed:
+			s.srv.Close()
+			return fmt.Errorf("the server failed: %w", err)
+		case <-hangup:
+			s.reload()
+		case sig := <-stop:
+			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; a second signal stops at once\n",
+				sig, s.timeout)
+			return drain(s.srv, stop, s.timeout)
+		}
+	}
+}
+
+// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
+func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- srv.Shutdown(ctx) }()
+	select {
+	case err := <-done:
+		if err == nil {
+			return nil
+		}
+		srv.Close()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
+		}
+		return fmt.Errorf("cannot stop cleanly: %w", err)
+	case sig := <-stop:
+		srv.Close()
+		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
+	}
+}
+
+func showAll(ls []listener) string {
+	var urls []string
+	for _, l := range ls {
+		urls = append(urls, showURL(l.Addr()))
+	}
+	return strings.Join(urls, " and ")
+}

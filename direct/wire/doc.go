@@ -1,0 +1,26 @@
+// Package wire gives servers, routers and middleware their side of a direct
+// exchange. Handlers use package direct and do not need it.
+//
+// A *direct.Exchange and the *wire.Exchange that its method Wire returns are
+// the same exchange, and convert to each other at no cost:
+//
+//	func (l *log) ServeDirect(x *direct.Exchange) bool {
+//		w := x.Wire()
+//		defer func() { l.line(w.Method(), w.Target(), w.Status(), w.Size()) }()
+//		return l.next.ServeDirect(x)
+//	}
+//
+// A server makes an Exchange ready with Reset, calls the handler, sends what
+// Finish returns, and notifies the [Watcher] of the [Answer], if there is one,
+// of its delivery. A router sets the pattern, the path values and, below a
+// prefix, the path. Middleware keeps header fields and values for any response,
+// and may inspect and change the response after its handler. Most middleware is
+// easier to write with package filter, which also serves net/http.
+//
+// A ServeDirect that returns false may leave behind what it has kept, the pattern
+// and the path values: the plain way does the same again, and a server may
+// distinguish routes by the pattern. It resets the path and the client's address.
+//
+// The package also has the types for what servers report to logs and counters:
+// [Delivery], [Refusal] and [Peer].
+package wire

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"iter"
+	"net/http"
+	"os"
+	"time"
+	"unsafe"
+)
+
+// A Request is what a server has read. Its slices are the server's buffers:
+// they must not be changed, and are not valid after the handler has returned.
+type Request struct {
+	Method   string
+	Target   []byte // as received (RFC 9112 section 3.2)
+	Path     []byte // percent-decoded; "*" and "" as in net/http
+	RawQuery []byte // without the question mark
+	Host     []byte
+	Body     []byte // whole, at most direct.MaxBody
+	// RemoteAddr is the address of the client, as in http.Request. Peer is the same,
+	// parsed; nil if the server does not parse it.
+	RemoteAddr string
+	Peer       *Peer
+	Fields     Fields
+	// Time is when the server began to handle the request, by Clock; 0 if it is
+	// not set. See Exchange.Now.
+	Time time.Duration
+}
+
+// Fields gives access to a request's header fields. The slices belong to the
+// server.
+type Fields interface {
+	// Get returns the first value of the named field, nil if there is none.
+	// Names are case-insensitive. Host is not among the fields.
+	Get(name string) []byte
+	// First returns what Get does, and the number of lines of the field.
+	First(name string) (value []byte, n int)
+	// All iterates over all fields, in no particular order. Names are as the
+	// client wrote them or in canonical form.
+	All() iter.Seq2[[]byte, []byte]
+}
+
+// A Field is one header field of a response; its name is in canonical form.
+type Field struct{ Name, Value string }
+
+// An Exchange is a direct.Exchange with everything that servers, routers and
+// middleware need of it. One goroutine uses it, until the handler returns.
+type Exchange struct {
+	req     Request
+	pattern string
+
+	values []pathValue
+	plain  *http.Request // the request on the plain way, else nil
+	w      http.ResponseWriter
+	status int
+	fields []Field
+	body   []byte
+	ready  *Response
+	file   File
+	digits [20]byte // of Content-Length
+	outer  outer    // added by middleware
+	server remote   // the address before SetRemoteAddr
+	moved  bool     // SetRemoteAddr was called
+	// watcher is notified of the delivery; it may be nil.
+	watcher Watcher
+}
+
+// A pathValue is the value of one wildcard of the pattern.
+type pathValue struct {
+	name  string
+	value []byte
+}
+
+// Method returns the request's method.
+func (x *Exchange) Method() string { return x.req.Method }
+
+// Target returns the request target as it was received.
+func (x *Exchange) Target() []byte { return x.req.Target }
+
+// Path returns the percent-decoded path, without the prefix of a router's mount.
+func (x *Exchange) Path() []byte { return x.req.Path }
+
+// SetPath sets the path. For routers.
+func (x *Exchange) SetPath(path []byte) { x.req.Path = path }
+
+// RawQuery returns the query without the question mark.
+func (x *Exchange) RawQuery() []byte { return x.req.RawQuery }
+
+// Host returns the host that the request is for.
+func (x *Exchange) Host() []byte { return x.req.Host }
+
+// Body returns the request's body.
+func (x *Exchange) Body() []byte { return x.req.Body }
+
+// Fields returns the request's header fields.
+func (x *Exchange) Fields() Fields { return x.req.Fields }
+
+// RemoteAddr returns the address of the client.
+func (x *Exchange) RemoteAddr() string { return x.req.RemoteAddr }
+
+// PeerIP returns the IP address in RemoteAddr as package netip formats it, without
+// a zone. It is "" unless the server has parsed RemoteAddr.
+func (x *Exchange) PeerIP() string {
+	if x.req.Peer == nil {
+		return ""
+	}
+	return x.req.Peer.IP
+}
+
+// SetRemoteAddr sets the address of the client. For middleware.
+func (x *Exchange) SetRemoteAddr(addr string) {
+	if !x.moved {
+		x.server, x.moved = remote{x.req.RemoteAddr, x.req.Peer}, true
+	}
+	x.req.RemoteAddr, x.req.Peer = addr, nil
+}
+
+// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the plain
+// way, where middleware decides again.
+func (x *Exchange) ResetRemoteAddr() {
+	if x.moved {
+		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer
+		x.server, x.moved = remote{}, false
+	}
+}
+
+// A remote is the client's address as the server has set it.
+type remote struct {
+	addr string
+	peer *Peer
+}
+
+// Time returns when the server began to handle the request, by Clock, or 0 if
+// it is not set. See Now.
+func (x *Exchange) Time() time.Duration { return x.req.Time }
+
+// SetTime sets Time. For middleware that needs the time before a call of Now.
+func (x *Exchange) SetTime(t time.Duration) { x.req.Time = t }
+
+// Pattern returns the pattern of the route that a router has chosen, as in
+// http.Request; "" without a router.
+func (x *Exchange) Pattern() string { return x.pattern }
+
+// SetPattern sets the pattern. For routers.
+func (x *Exchange) SetPattern(pattern string) { x.pattern = pattern }
+
+// PathValue does what direct.Exchange's does.
+func (x *Exchange) PathValue(name string) []byte {
+	for i := range x.values {
+		if x.values[i].name == name {
+			return x.values[i].value
+		}
+	}
+	if x.plain != nil {
+		if v := x.plain.PathValue(name); v != "" {
+			return bytesOf(v)
+		}
+	}
+	return nil
+}
+
+// SetPathValue makes PathValue return value for name. For routers; x retains
+// both until the exchange ends.
+func (x *Exchange) SetPathValue(name string, value []byte) {
+	for i := range x.values {
+		if x.values[i].name == name {
+			x.values[i].value = value
+			return
+		}
+	}
+	x.values = append(x.values, pathValue{name, value})
+}
+
+// A File is a part of a regular file that is to be sent. Responses may share a
+// File and send it concurrently: its own offset is neither used nor moved.
+type File struct {
+	File        *os.File
+	Offset, Len int64
+	// Check, if not nil, is called before the server continues with File: on an
+	// event loop after each time it had to wait for the client, elsewhere at
+	// least once for each MiB. An error ends the connection, for a file that
+	// has changed since the response began.
+	Check func() error
+	// Done, if not nil, is called once, when the server no longer needs File.
+	// File must stay open until then. Done must not block.
+	Done func()
+}
+
+// bytesOf returns a view of s, which must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,261 @@
+package wire
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// This file is for middleware: fields and values that belong to an exchange
+// whatever its handler responds, and a response that can be changed when the
+// handler has returned.
+
+// outer is what middleware has added to an exchange.
+type outer struct {
+	kept   []Field
+	values []value
+}
+
+type value struct{ key, value any }
+
+// KeepHeader adds a field to any response, also to a Response given to Send,
+// like a field set in http.ResponseWriter's Header before the handler runs. A
+// field of that name that the handler sets, or that the Response has, replaces
+// it; Vary and Set-Cookie of a Response are added. For middleware; it panics
+// where SetHeader does.
+func (x *Exchange) KeepHeader(name, value string) {
+	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
+}
+
+// HasKept reports whether KeepHeader has added fields.
+func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
+
+// Keep is KeepHeader with a name that is checked already, which saves time.
+func (x *Exchange) Keep(name Name, value string) {
+	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
+}
+
+// A Name is a field name that may be set, in canonical form.
+type Name struct{ canonical string }
+
+// NewName makes a Name. It panics where SetHeader does.
+func NewName(name string) Name { return Name{fieldName(name)} }
+
+// String returns the name.
+func (n Name) String() string { return n.canonical }
+
+// DelKept removes the fields that KeepHeader has added under a name.
+func (x *Exchange) DelKept(name Name) {
+	if len(x.outer.kept) > 0 {
+		x.outer.kept = slices.DeleteFunc(x.outer.kept, func(f Field) bool { return f.Name == name.canonical })
+	}
+}
+
+// SetValue makes Value return value for key, which must be comparable and
+// should be of a type of its own, as with context.WithValue.
+func (x *Exchange) SetValue(key, val any) {
+	x.outer.values = append(x.outer.values, value{key, val})
+}
+
+// Value returns what was last set for key. On servers without the direct way it
+// falls back to the request's context. It is nil if there is none.
+func (x *Exchange) Value(key any) any {
+	for i := len(x.outer.values) - 1; i >= 0; i-- {
+		if x.outer.values[i].key == key {
+			return x.outer.values[i].value
+		}
+	}
+	if x.plain != nil {
+		return x.plain.Context().Value(key)
+	}
+	return nil
+}
+
+// DelHeader removes a field from the response. It is no error if there is none.
+// It does not change a Response given to Send; see Ready.
+func (x *Exchange) DelHeader(name string) { x.remove(http.CanonicalHeaderKey(name)) }
+
+func (x *Exchange) remove(name string) {
+	is := func(f Field) bool { return f.Name == name }
+	x.fields = slices.DeleteFunc(x.fields, is)
+	if len(x.outer.kept) > 0 {
+		x.outer.kept = slices.DeleteFunc(x.outer.kept, is)
+	}
+}
+
+// Ready returns the Response that was given to Send, nil if none was.
+func (x *Exchange) Ready() *Response { return x.ready }
+
+// AnswerBody returns the response's body as it is now, nil if that is a file.
+// It must not be changed, and is valid until the next write.
+func (x *Exchange) AnswerBody() []byte {
+	switch {
+	case x.ready != nil:
+		return x.ready.body
+	case x.file.File != nil:
+		return nil
+	}
+	return x.body
+}
+
+// HasFile reports whether the body is a part of a file.
+func (x *Exchange) HasFile() bool {
+	if x.ready != nil {
+		return x.ready.ofFile
+	}
+	return x.file.File != nil
+}
+
+// Discard discards the response, so that ServeDirect can still report false.
+// Kept fields and values stay.
+func (x *Exchange) Discard() {
+	x.release()
+	clear(x.fields)
+	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
+}
+
+// SetAnswerBody sets the body to a copy of p, instead of what it was.
+func (x *Exchange) SetAnswerBody(p []byte) {
+	x.release()
+	x.body = append(x.body[:0], p...)
+}
+
+// sources returns the fields of the response, the handler's before those kept
+// by middleware.
+func (x *Exchange) sources() [2][]Field {
+	if x.ready != nil {
+		return [2][]Field{x.ready.fields, x.outer.kept}
+	}
+	return [2][]Field{x.fields, x.outer.kept}
+}
+
+// AnswerFields iterates over the fields of the response as they are now.
+func (x *Exchange) AnswerFields(yield func(f Field) bool) {
+	for _, fields := range x.sources() {
+		for _, f := range fields {
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// isList reports whether a field of a Response is added to a kept one instead
+// of replacing it.
+func isList(name string) bool { return name == "Vary" || name == "Set-Cookie" }
+
+// addKept adds the kept fields to those of a Response.
+func (x *Exchange) addKept(a *Answer) {
+	if len(x.outer.kept) == 0 {
+		return
+	}
+	clear(x.fields)
+	x.fields = x.fields[:0]
+	for _, f := range x.outer.kept {
+		has := func(g Field) bool { return g.Name == f.Name }
+		if a.Status == http.StatusNotModified && f.Name == "Content-Type" {
+			continue // as complete has it
+		}
+		if isList(f.Name) || !slices.ContainsFunc(a.Fields, has) {
+			x.fields = append(x.fields, f)
+			a.HasDate = a.HasDate || isDate(f)
+		}
+	}
+	x.fields = append(x.fields, a.Fields...)
+	sortFields(x.fields)
+	a.Fields, a.Ready = x.fields, nil
+}
+
+// mergeKept inserts the kept fields before the handler's.
+func (x *Exchange) mergeKept() {
+	n := len(x.outer.kept)
+	if n == 0 {
+		return
+	}
+	x.fields = append(x.fields, x.outer.kept...)
+	copy(x.fields[n:], x.fields[:len(x.fields)-n])
+	copy(x.fields, x.outer.kept)
+}
+
+func sortFields(fields []Field) {
+	slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// takeOver turns the fields that a plain response already has into kept ones,
+// so that a handler replaces and adds to them as on the direct way.
+func (x *Exchange) takeOver(h http.Header) {
+	for name, values := range h {
+		if !settable(name) {
+			continue
+		}
+		for _, v := range values {
+			x.outer.kept = append(x.outer.kept, Field{name, v})
+		}
+	}
+}
+
+// giveBack deletes the fields from h that takeOver has taken.
+func (x *Exchange) giveBack(h http.Header) {
+	for name, values := range h {
+		// A name without values is kept: net/http then leaves the field out.
+		if len(values) > 0 && settable(name) {
+			delete(h, name)
+		}
+	}
+}
+
+// settable reports whether name, as it is spelled, may be given to SetHeader.
+func settable(name string) bool {
+	switch name {
+	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
+		return false
+	}
+	return canonical(name)
+}
+
+// derived are the Responses derived from one, by key.
+type derived struct {
+	mu sync.RWMutex
+	m  map[string]*Response
+}
+
+// maxDerived bounds the cache of one Response: a program may make its
+// middleware again with each reload, while the Responses of packages stay.
+const maxDerived = 256
+
+// Derive returns the result of make for r and key, such as r compressed or r
+// with another field. Results, also nil, are cached as long as r is in use,
+// unless there are very many. make may be called concurrently; the first result
+// is kept.
+func (r *Response) Derive(key string, make func(r *Response) *Response) *Response {
+	r.derived.mu.RLock()
+	d, ok := r.derived.m[key]
+	r.derived.mu.RUnlock()
+	if ok {
+		return d
+	}
+	made := make(r)
+	r.derived.mu.Lock()
+	defer r.derived.mu.Unlock()
+	if d, ok := r.derived.m[key]; ok {
+		return d
+	}
+	if r.derived.m == nil || len(r.derived.m) >= maxDerived {
+		r.derived.m = map[string]*Response{}
+	}
+	r.derived.m[key] = made
+	return made
+}
+
+// Header returns a copy of r's fields.
+func (r *Response) Header() http.Header {
+	h := http.Header{}
+	for _, f := range r.fields {
+		h[f.Name] = append(h[f.Name], f.Value)
+	}
+	return h
+}
+
+// Body returns r's body, which must not be changed.
+func (r *Response) Body() []byte { return r.body }

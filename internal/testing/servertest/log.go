@@ -1,0 +1,36 @@
+package servertest
+
+import (
+	"io"
+	"log"
+	"strings"
+	"sync"
+)
+
+// Log is a destination of an ErrorLog that tests may read concurrently.
+type Log struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Reset discards what was logged.
+func (l *Log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+// NewLogger writes bare lines to w.
+func NewLogger(w io.Writer) *log.Logger { return log.New(w, "", 0) }

@@ -1,0 +1,246 @@
+package tlsio
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bound bounds the handshakes of a server: how many compute at a time, so that
+// they leave the processors to others, and how many have a goroutine, computing or
+// waiting for the client's next message. The zero value has the defaults. Safe for
+// concurrent use.
+//
+// Those that have not begun wait without a goroutine. The newest begins first:
+// when more come than can be served, the oldest are those whose clients have given
+// up, and in order everybody would wait for as long as the handshake may take.
+//
+// One that has begun and waits for its client has no slot. If there is no place for
+// another, the one that has waited for its client longest is ended: clients that
+// stop in the middle of a handshake keep nobody out.
+type Bound struct {
+	// Slots are how many compute; default two for each processor. Places are how
+	// many have begun; default 512 for each processor.
+	Slots, Places int
+
+	mu       sync.Mutex
+	running  []*Handshake            // have a slot
+	begun    map[*Handshake]struct{} // have a place
+	fresh    list                    // have neither; oldest first
+	back     list                    // have a place, want a slot; oldest first
+	parked   list                    // have a place, wait for their clients; oldest first
+	leaving  int                     // of begun, are being ended
+	watching bool                    // a timer runs for those that keep a slot
+	by       time.Time               // all must be done; zero for never
+}
+
+// holdSlot is how long a handshake may keep others waiting by what it does: longer
+// than any computation takes. Functions of the tls.Config may ask elsewhere for a
+// certificate.
+const holdSlot = 20 * time.Millisecond
+
+// longAgo is a deadline that ends a read.
+var longAgo = time.Unix(1, 0)
+
+func (b *Bound) init() {
+	if b.begun != nil {
+		return
+	}
+	b.begun = make(map[*Handshake]struct{})
+	n := runtime.GOMAXPROCS(0)
+	if b.Slots <= 0 {
+		b.Slots = 2 * n
+	}
+	if b.Places <= 0 {
+		b.Places = 512 * n
+	}
+}
+
+// enter takes a slot and a place for h, or has h wait for them: then its Link is
+// posted h.granted.
+func (b *Bound) enter(h *Handshake) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.init()
+	b.fresh.push(h)
+	h.state = waits
+	b.next(h)
+	return h.state == begins
+}
+
+// next gives out what is free. here is told by its state, others by mail.
+func (b *Bound) next(here *Handshake) {
+	for len(b.running) < b.Slots {
+		h := b.back.first
+		if h != nil {
+			b.back.remove(h)
+			b.run(h)
+			h.turn <- struct{}{}
+			continue
+		}
+		if h = b.fresh.last; h == nil {
+			return
+		}
+		if len(b.begun) >= b.Places {
+			b.makePlace()
+			return
+		}
+		b.fresh.remove(h)
+		b.begun[h] = struct{}{}
+		h.state = begins
+		b.run(h)
+		if h != here {
+			h.link.Post(h.granted)
+		}
+	}
+	if !b.watching && (b.back.first != nil || b.fresh.first != nil) {
+		b.watching = true
+		time.AfterFunc(holdSlot, b.watch)
+	}
+}
+
+// makePlace ends those that have waited for their clients longest.
+func (b *Bound) makePlace() {
+	for h := b.parked.first; h != nil && b.leaving < min(b.Slots, b.fresh.n); h = b.parked.first {
+		b.parked.remove(h)
+		b.leaving++
+		h.crowded = true
+		h.link.SetReadDeadline(longAgo)
+	}
+}
+
+// run gives h a slot.
+func (b *Bound) run(h *Handshake) {
+	b.running = append(b.running, h)
+	h.since = time.Now()
+}
+
+// watch takes their slots from those that have had them for long.
+func (b *Bound) watch() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watching = false
+	now := time.Now()
+	b.running = slices.DeleteFunc(b.running, func(h *Handshake) bool { return now.Sub(h.since) >= holdSlot })
+	b.next(nil)
+}
+
+// free takes h's slot, if it has one.
+func (b *Bound) free(h *Handshake) {
+	if i := slices.Index(b.running, h); i >= 0 {
+		b.running = slices.Delete(b.running, i, i+1)
+	}
+}
+
+// start comes on the goroutine of h: its deadline holds from now on.
+func (b *Bound) start(h *Handshake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.state = runs
+	h.by = sooner(h.by, b.by)
+	h.link.SetReadDeadline(h.by)
+	h.link.SetWriteDeadline(h.by)
+}
+
+// park gives h's slot to others while f waits for the client. Its error says that h
+// has to end.
+func (b *Bound) park(h *Handshake, f func() error) error {
+	b.mu.Lock()
+	b.free(h)
+	b.parked.push(h)
+	b.next(nil)
+	b.mu.Unlock()
+	err := f()
+	b.mu.Lock()
+	if h.crowded {
+		b.mu.Unlock()
+		return errCrowded
+	}
+	b.parked.remove(h)
+	if len(b.running) < b.Slots {
+		b.run(h)
+		b.mu.Unlock()
+		return err
+	}
+	if h.turn == nil {
+		h.turn = make(chan struct{}, 1)
+	}
+	b.back.push(h)
+	b.next(nil)
+	b.mu.Unlock()
+	<-h.turn
+	return err
+}
+
+// leave ends what enter began, whatever has come of it. It may be called again.
+func (b *Bound) leave(h *Handshake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch h.state {
+	case waits:
+		b.fresh.remove(h)
+	case begins, runs:
+		delete(b.begun, h)
+		b.free(h)
+		if h.crowded {
+			b.leaving--
+		}
+	}
+	h.state = over
+	b.next(nil)
+}
+
+// Drain has the handshakes that have begun end by then. The zero time is never.
+func (b *Bound) Drain(by time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by = by
+	for h := range b.begun {
+		if h.state == runs && !h.crowded {
+			h.by = sooner(h.by, by)
+			h.link.SetReadDeadline(h.by)
+			h.link.SetWriteDeadline(h.by)
+		}
+	}
+}
+
+// sooner is the earlier of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// list is a list of handshakes; each is in one at most.
+type list struct {
+	first, last *Handshake
+	n           int
+}
+
+func (l *list) push(h *Handshake) {
+	l.n++
+	h.before, h.after = l.last, nil
+	if l.last != nil {
+		l.last.after = h
+	} else {
+		l.first = h
+	}
+	l.last = h
+}
+
+func (l *list) remove(h *Handshake) {
+	l.n--
+	if h.before != nil {
+		h.before.after = h.after
+	} else {
+		l.first = h.after
+	}
+	if h.after != nil {
+		h.after.before = h.before
+	} else {
+		l.last = h.before
+	}
+	h.before, h.after = nil, nil
+}

@@ -1,0 +1,305 @@
+package tlsio
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// Config is what the handshakes of a listener have in common. It is immutable.
+type Config struct {
+	// TLS is the same for all connections: session tickets are sealed with keys
+	// that it makes and changes.
+	TLS *tls.Config
+	// Timeout is from the accept; 0 is none.
+	Timeout time.Duration
+	Bound   *Bound
+	// Failed is told why a handshake failed, and gives what a client is answered
+	// in plain text that has sent plain HTTP.
+	Failed func(peer string, err error) (answer []byte)
+	// Second, if not nil, makes the session that takes over from u when ALPN has
+	// chosen "h2", on the same Link.
+	Second func(u Upper, state *tls.ConnectionState) conn.Session
+	// Other serves what ALPN has chosen instead of Upper, and reports whether it
+	// has: on the goroutine that calls it, for as long as it likes. Take gives
+	// it the connection; without that it is closed.
+	Other func(u Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool
+}
+
+// Upper is the session after the handshake.
+type Upper interface {
+	conn.Session
+	// HandshakeContext is what functions of the tls.Config get.
+	HandshakeContext() context.Context
+	// Start says what has been negotiated.
+	Start(state *tls.ConnectionState)
+	// Panicked is told that a function of the tls.Config has panicked.
+	Panicked(e any)
+}
+
+// ErrPlain is that a client has sent an HTTP request without TLS.
+var ErrPlain = errors.New("client sent an HTTP request to an HTTPS server")
+
+var (
+	errCrowded = errors.New("too many handshakes wait for their clients")
+	errTooMuch = errors.New("too many bytes before the handshake")
+)
+
+// Handshake is the session of a connection until TLS is negotiated.
+type Handshake struct {
+	cfg      *Config
+	link     conn.Link
+	upper    Upper
+	accepted int64 // of sys.Nanotime
+	hello    hello
+	ended    bool // a failure was told
+	other    bool // another protocol has the connection
+
+	// Of Bound, guarded by its lock; state is read by the Link's owner too, which
+	// alone makes it waits or over while it waits.
+	state         handshakeState
+	crowded       bool // it has to end
+	by            time.Time
+	since         time.Time // it has had its slot
+	turn          chan struct{}
+	before, after *Handshake
+}
+
+type handshakeState uint8
+
+const (
+	reads  handshakeState = iota // the ClientHello
+	waits                        // for Bound
+	begins                       // has a slot and a place, and no goroutine yet
+	runs
+	over
+)
+
+// Handshake begins a connection. The Link's deadline is to be Deadline's.
+func (cfg *Config) Handshake(l conn.Link, u Upper, now int64) *Handshake {
+	return &Handshake{cfg: cfg, link: l, upper: u, accepted: now}
+}
+
+// Deadline is when a handshake that began at now must be done, of sys.Nanotime; 0
+// is never.
+func (cfg *Config) Deadline(now int64) int64 {
+	if cfg.Timeout <= 0 {
+		return 0
+	}
+	return now + int64(cfg.Timeout)
+}
+
+// Data implements conn.Session.
+func (h *Handshake) Data(eof bool) conn.Next {
+	b := h.link.Buffered()
+	if h.awaited() {
+		switch {
+		case eof:
+			return h.fail(io.EOF)
+		case len(b) > maxFlight:
+			return h.fail(errTooMuch)
+		}
+		return conn.More
+	}
+	switch v := h.hello.scan(b); {
+	case v == complete:
+		if !h.cfg.Bound.enter(h) {
+			return conn.More
+		}
+		return h.begin()
+	case v == hopeless && len(b) > maxFlight:
+		return h.fail(errTooMuch)
+	case v == hopeless || eof:
+		return h.refuse(b)
+	}
+	return conn.More
+}
+
+func (h *Handshake) awaited() bool {
+	b := h.cfg.Bound
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return h.state == waits || h.state == begins
+}
+
+// granted is posted when h has got what it waited for.
+func (h *Handshake) granted() conn.Next {
+	if h.ended {
+		return conn.Close
+	}
+	return h.begin()
+}
+
+func (h *Handshake) begin() conn.Next {
+	if h.link.Go() {
+		return conn.Elsewhere
+	}
+	return h.Serve()
+}
+
+// refuse ends a handshake that is over before it needs a goroutine: crypto/tls says
+// why, and what the client gets.
+func (h *Handshake) refuse(b []byte) conn.Next {
+	m := &memory{in: b, end: io.EOF}
+	m.link = h.link
+	err := tls.Server(m, h.cfg.TLS).Handshake()
+	if len(m.out) > 0 {
+		h.link.Send(&conn.Write{A: m.out})
+	}
+	return h.fail(err)
+}
+
+// fail ends the connection.
+func (h *Handshake) fail(err error) conn.Next {
+	h.ended = true
+	h.cfg.Bound.leave(h)
+	if answer := h.cfg.Failed(h.link.Peer(), Cause(err)); len(answer) > 0 {
+		h.link.Send(&conn.Write{A: answer})
+		return conn.Linger
+	}
+	return conn.Close
+}
+
+// Cause is why a handshake has failed with err.
+func Cause(err error) error {
+	if re, ok := errors.AsType[tls.RecordHeaderError](err); ok && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
+		return ErrPlain
+	}
+	return err
+}
+
+// looksLikeHTTP is net/http's.
+func looksLikeHTTP(hdr [headerSize]byte) bool {
+	switch string(hdr[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		return true
+	}
+	return false
+}
+
+// Serve implements conn.Session: it shakes hands.
+func (h *Handshake) Serve() (next conn.Next) {
+	if !h.link.Enter() {
+		h.cfg.Bound.leave(h)
+		return conn.Close
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		e := recover()
+		h.ended = true
+		h.cfg.Bound.leave(h)
+		switch {
+		case h.other:
+			next = conn.Detached
+		case e == nil:
+			h.link.Abandon() // runtime.Goexit
+		default:
+			if next = conn.Close; e != http.ErrAbortHandler {
+				h.upper.Panicked(e)
+			}
+			h.link.Leave()
+		}
+	}()
+	next = h.shake()
+	returned = true
+	return next
+}
+
+func (h *Handshake) shake() conn.Next {
+	if d := h.cfg.Deadline(h.accepted); d != 0 {
+		h.by = time.Now().Add(time.Duration(d - sys.Nanotime()))
+	}
+	h.cfg.Bound.start(h)
+	w := &wire{link: h.link, shake: h}
+	w.tc = tls.Server(w, h.cfg.TLS)
+	err := w.tc.HandshakeContext(h.upper.HandshakeContext())
+	h.cfg.Bound.leave(h)
+	if err != nil {
+		next := h.fail(err)
+		h.link.Leave()
+		return next
+	}
+	state := w.tc.ConnectionState()
+	p := state.NegotiatedProtocol
+	second := p == "h2" && h.cfg.Second != nil
+	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
+		return h.another(w, &state)
+	}
+	if err := h.link.SetLayer(w.asLayer()); err != nil {
+		h.link.Leave()
+		return conn.Close
+	}
+	h.link.Leave()
+	if second {
+		h.link.Switch(h.cfg.Second(h.upper, &state))
+		return conn.Requeue
+	}
+	h.upper.Start(&state)
+	h.link.Switch(h.upper)
+	return conn.Requeue
+}
+
+// another gives the connection to what ALPN has chosen.
+func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
+	taken := h.cfg.Other(h.upper, w.tc, state, func() error {
+		nc, rest, err := h.link.Hijack()
+		if err != nil {
+			return err
+		}
+		w.over(nc, rest)
+		h.other = true
+		return nil
+	})
+	if taken && h.other {
+		return conn.Detached
+	}
+	h.ended = true
+	w.tc.CloseWrite()
+	h.link.Leave()
+	return conn.Close
+}
+
+// fill waits for more of the handshake, without the slot.
+func (h *Handshake) fill() error { return h.cfg.Bound.park(h, h.link.Fill) }
+
+// Expired implements conn.Session.
+func (h *Handshake) Expired() conn.Next {
+	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
+	return h.fail(&net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
+}
+
+// Drain implements conn.Session: a client has DrainNew to send its ClientHello.
+func (h *Handshake) Drain(since int64) conn.Next {
+	by := since + int64(conn.DrainNew)
+	if d := h.cfg.Deadline(h.accepted); d != 0 {
+		by = min(by, d)
+	}
+	h.link.SetDeadline(by)
+	return conn.More
+}
+
+// Since implements conn.Session.
+func (h *Handshake) Since(int64) int64 { return h.accepted }
+
+// Closed implements conn.Session.
+func (h *Handshake) Closed(hijacked bool) {
+	h.cfg.Bound.leave(h)
+	h.upper.Closed(hijacked)
+}
+
+// Writable, Late and PeerGone implement conn.Session; user code of its kind has no
+// use for them.
+func (h *Handshake) Writable() conn.Next { return conn.More }
+func (h *Handshake) Late(time.Duration)  {}
+func (h *Handshake) PeerGone(bool)       {}

@@ -1,0 +1,117 @@
+package tlsio
+
+import "encoding/binary"
+
+// The record layer, RFC 8446 section 5.1.
+const (
+	headerSize      = 5
+	maxPlain        = 1 << 14
+	maxCipher       = maxPlain + 2048 // of TLS 1.2, which is more than 1.3 allows
+	recordAlert     = 21
+	recordHandshake = 22
+)
+
+const (
+	// maxHello is the longest message that crypto/tls accepts here.
+	maxHello = 65536
+	// maxFlight bounds what is kept of a client's first flight: a ClientHello in
+	// records of one byte each takes six times its size.
+	maxFlight = 128 << 10
+	// maxWarnings is how many records crypto/tls ignores in a row.
+	maxWarnings = 16
+)
+
+// verdict is what is known of a client's first bytes.
+type verdict uint8
+
+const (
+	incomplete verdict = iota // crypto/tls would wait for more
+	complete                  // the whole ClientHello is there
+	hopeless                  // crypto/tls would refuse without waiting
+)
+
+// hello looks for the end of a ClientHello. Each call of scan gets all bytes so
+// far and goes on where the last one has ended.
+type hello struct {
+	at       int // where the next record begins
+	warnings int // in a row
+	have     int // bytes of the message
+	head     [4]byte
+}
+
+// scan judges as crypto/tls would. RFC 8446 section 4: a message begins with its
+// type and a length of three bytes; section 5.1: it may span records.
+func (h *hello) scan(b []byte) verdict {
+	for {
+		r := b[h.at:]
+		if len(r) < headerSize {
+			return h.unfinished(b)
+		}
+		kind, version := r[0], binary.BigEndian.Uint16(r[1:])
+		n := int(binary.BigEndian.Uint16(r[3:]))
+		if kind != recordAlert && kind != recordHandshake || version >= 0x1000 || n > maxCipher {
+			return hopeless
+		}
+		if len(r) < headerSize+n {
+			return h.unfinished(b)
+		}
+		h.at += headerSize + n
+		if v := h.record(kind, r[headerSize:headerSize+n]); v != incomplete {
+			return v
+		}
+	}
+}
+
+func (h *hello) unfinished(b []byte) verdict {
+	if len(b) > maxFlight {
+		return hopeless
+	}
+	return incomplete
+}
+
+// record takes the content of one record.
+func (h *hello) record(kind byte, p []byte) verdict {
+	const warning, closeNotify = 1, 0
+	if kind == recordAlert {
+		if h.warnings++; len(p) != 2 || p[0] != warning || p[1] == closeNotify || h.warnings > maxWarnings {
+			return hopeless
+		}
+		return incomplete
+	}
+	if len(p) == 0 || len(p) > maxPlain {
+		return hopeless
+	}
+	h.warnings = 0
+	if h.have < len(h.head) {
+		copy(h.head[h.have:], p)
+	}
+	if h.have += len(p); h.have < len(h.head) {
+		return incomplete
+	}
+	size := int(binary.BigEndian.Uint32(h.head[:]) & 0xffffff)
+	switch {
+	case size > maxHello:
+		return hopeless
+	case h.have < len(h.head)+size:
+		return incomplete
+	case h.head[0] != 1: // client_hello
+		return hopeless
+	}
+	return complete
+}
+
+// whole is the size of the record that b begins with: 0 if it is not all there.
+// Of one that is too long for any version the header is enough.
+func whole(b []byte) int {
+	if len(b) < headerSize {
+		return 0
+	}
+	n := int(binary.BigEndian.Uint16(b[3:]))
+	if n > maxCipher {
+		return headerSize
+	}
+	if len(b) < headerSize+n {
+		return 0
+	}
+	return headerSize + n
+}

@@ -1,0 +1,126 @@
+package middleware
+
+import (
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct/wire"
+)
+
+// This file holds what is logged of a request, from the handler's return until
+// its response has been sent.
+
+// An entry has what every line contains. Its strings may be views of buffers.
+type entry struct {
+	remote, user, method, target, proto string
+	// ip is the address in remote as netip formats it, if that is known.
+	ip string
+
+	status  int
+	size    int64
+	latency time.Duration
+	views   bool
+	aborted bool
+}
+
+// more has what only some lines contain.
+type more struct{ host, referer, agent, id, pattern string }
+
+// A record is a line that is to be written when its response has been sent. It
+// is pooled.
+type record struct {
+	l     *AccessLog
+	start time.Duration
+	kept  bool // the strings are in buf, and nothing may block
+	e     entry
+	m     more
+	buf   []byte
+}
+
+var records = sync.Pool{New: func() any { return new(record) }}
+
+// keepRecord is the largest buffer that a pooled record keeps, in bytes.
+const keepRecord = 4 << 10
+
+func (l *AccessLog) newRecord(start time.Duration) *record {
+	rec := records.Get().(*record)
+	rec.l, rec.start = l, start
+	return rec
+}
+
+// trim clears what is not to be logged.
+func (rec *record) trim() {
+	if !rec.l.o.Query {
+		rec.e.target = beforeQuery(rec.e.target)
+		if rec.m.referer != "" {
+			rec.m.referer = beforeQuery(rec.m.referer)
+		}
+	}
+}
+
+// Keep implements wire.Watcher. It copies what will be logged.
+func (rec *record) Keep() {
+	e, m := &rec.e, &rec.m
+	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id, &m.pattern}
+	n := 0
+	for _, s := range all {
+		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that escape cuts it
+		n += len(*s)
+	}
+	b := slices.Grow(rec.buf[:0], n)
+	for _, s := range all {
+		at := len(b)
+		b = append(b, *s...)
+		*s = view(b[at:])
+	}
+	rec.buf, rec.kept, e.views = b, true, true
+}
+
+// Sent implements wire.Watcher.
+func (rec *record) Sent(d wire.Delivery) {
+	l, e := rec.l, &rec.e
+	e.size, e.aborted = d.Body, !d.Complete
+	if e.status = d.Status; e.status == 0 {
+		e.status = 500 // the handler panicked
+	}
+	if l.timed {
+		e.latency = l.mono() - rec.start
+	}
+	l.write(rec)
+	rec.kept = false // the next user sets the rest
+	if cap(rec.buf) > keepRecord {
+		rec.buf = nil
+	}
+	records.Put(rec)
+}
+
+// view returns b as a string without a copy, for a caller that does not retain
+// it.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (l *AccessLog) write(rec *record) {
+	e, m := &rec.e, &rec.m
+	if !l.clf {
+		l.record(rec)
+		return
+	}
+	b := l.lines.begin(rec.kept)
+	if l.vhost {
+		b = l.appendVhost(b, m.host)
+	}
+	b = l.appendLine(b, e, m, rec.start)
+	l.lines.end(b, rec.kept)
+}
+
+// admit waits until the buffers have room, on behalf of lines that may not wait
+// when they are written: each response makes one at most.
+func (l *AccessLog) admit() {
+	if l.lines.Full() {
+		l.lines.admit()
+	}
+	if l.later.full.Load() {
+		l.later.admit()
+	}
+}

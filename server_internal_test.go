@@ -1,0 +1,69 @@
+package chert
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The server that a request's context shows has every field of ours.
+func TestContextServerHasAllFields(t *testing.T) {
+	t.Parallel()
+	s := new(Server)
+	v, typ := reflect.ValueOf(s).Elem(), reflect.TypeFor[http.Server]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		switch p := v.FieldByName(f.Name); f.Type.Kind() {
+		case reflect.String:
+			p.SetString("text")
+		case reflect.Bool:
+			p.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			p.SetInt(int64(i + 1))
+		case reflect.Pointer:
+			p.Set(reflect.New(f.Type.Elem()))
+		case reflect.Map:
+			p.Set(reflect.MakeMap(f.Type))
+		case reflect.Func:
+			p.Set(reflect.MakeFunc(f.Type, func([]reflect.Value) []reflect.Value { panic("not called") }))
+		case reflect.Interface:
+			p.Set(reflect.ValueOf(http.NewServeMux()))
+		default:
+			t.Fatalf("%s is a %v", f.Name, f.Type)
+		}
+	}
+	got := reflect.ValueOf(s.httpServer()).Elem()
+	for i := range typ.NumField() {
+		if f := typ.Field(i); f.IsExported() {
+			a, b := v.FieldByName(f.Name), got.Field(i)
+			if f.Type.Kind() == reflect.Func || f.Type.Kind() == reflect.Map {
+				if a.Pointer() != b.Pointer() {
+					t.Errorf("%s is another", f.Name)
+				}
+			} else if a.Interface() != b.Interface() {
+				t.Errorf("%s is %v, want %v", f.Name, b, a)
+			}
+		}
+	}
+}
+
+// The least of the server's times that is set bounds the handshake, as with
+// net/http.
+func TestHandshakeTimeout(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[time.Duration]*Server{
+		10 * time.Second: {},
+		time.Second:      {ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second},
+		2 * time.Second:  {WriteTimeout: 2 * time.Second, ReadTimeout: time.Minute},
+		3 * time.Second:  {ReadTimeout: 3 * time.Second, ReadHeaderTimeout: -1, WriteTimeout: -1},
+		time.Minute:      {ReadTimeout: time.Minute},
+	} {
+		if got := s.handshakeTimeout(); got != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package behave
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testhook"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// What a client does that does not shake hands as it should, and what is logged.
+func TestTLSRefuses(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	hello := func(t *testing.T) string {
+		a, b := net.Pipe()
+		defer a.Close()
+		go tls.Client(b, clientConfig(roots)).Handshake()
+		p := make([]byte, 4096)
+		n, _ := a.Read(p)
+		return string(p[:n])
+	}
+	shake := func(change func(*tls.Config)) func(*testing.T, *servertest.Client) {
+		return func(t *testing.T, c *servertest.Client) {
+			cfg := clientConfig(roots)
+			change(cfg)
+			tc := tls.Client(c.Conn, cfg)
+			if tc.Handshake() == nil { // of TLS 1.3 the client's side is done
+				tc.Read(make([]byte, 1))
+			}
+			tc.Close()
+		}
+	}
+	says := func(s string) func(*testing.T, *servertest.Client) {
+		return func(t *testing.T, c *servertest.Client) {
+			c.Send(s)
+			c.CloseWrite()
+			c.UpToEnd()
+		}
+	}
+	ports := regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	for name, do := range map[string]func(*testing.T, *servertest.Client){
+		"an end":            says(""),
+		"a part":            says("\x16\x03\x01"),
+		"garbage":           says(strings.Repeat("garbage", 10)),
+		"SSL 2":             says("\x80\x2e\x01\x00\x02\x00\x15"),
+		"a fatal alert":     says("\x15\x03\x01\x00\x02\x02\x28"),
+		"too long a record": says("\x16\x03\x01\xff\xff\x01"),
+		"half a hello": func(t *testing.T, c *servertest.Client) {
+			s := hello(t)
+			says(s[:len(s)/2])(t, c)
+		},
+		"a whole hello": func(t *testing.T, c *servertest.Client) { says(hello(t))(t, c) },
+		"garbage then":  func(t *testing.T, c *servertest.Client) { says(hello(t)+"\x16\x03\x03\x00\x01x")(t, c) },
+		"a hello of nonsense": func(t *testing.T, c *servertest.Client) {
+			says("\x16\x03\x01\x00\x06\x01\x00\x00\x02xx")(t, c)
+		},
+		"plain HTTP":     says(servertest.GET),
+		"an old version": shake(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
+		"nothing in common": shake(func(c *tls.Config) {
+			c.MaxVersion, c.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}
+		}),
+		"an unknown protocol": shake(func(c *tls.Config) { c.NextProtos = []string{"spdy"} }),
+		"no trust":            shake(func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }),
+		"no trust, TLS 1.2":   shake(func(c *tls.Config) { c.RootCAs, c.MaxVersion = x509.NewCertPool(), tls.VersionTLS12 }),
+		"no certificate":      shake(func(c *tls.Config) { c.ServerName = "certificate.example.com"; c.InsecureSkipVerify = true }),
+		"no certificate, 1.2": shake(func(c *tls.Config) {
+			c.ServerName = "certificate.example.com"
+			c.InsecureSkipVerify = true
+			c.MaxVersion = tls.VersionTLS12
+		}),
+		"a function that fails":  shake(func(c *tls.Config) { c.ServerName = "fails.example.com" }),
+		"a function that panics": shake(func(c *tls.Config) { c.ServerName = "panics.example.com" }),
+		"a function that aborts": shake(func(c *tls.Config) { c.ServerName = "aborts.example.com" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			logs := make(map[chert.Engine]string)
+			for _, e := range []chert.Engine{chert.EngineAuto, chert.EngineGoroutines, engines.NetHTTP} {
+				states := make(chan http.ConnState, 10)
+				s := &chert.Server{Engine: e, ConnState: func(_ net.Conn, st http.ConnState) { states <- st }}
+				s.TLSConfig = &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+					if h.Context().Value(http.ServerContextKey) == nil && e != engines.NetHTTP || h.Context().Value(http.LocalAddrContextKey) == nil {
+						t.Error("the context has no server")
+					}
+					switch h.ServerName {
+					case "certificate.example.com":
+						return &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert}, nil
+					case "fails.example.com":
+						return nil, errors.New("no such name")
+					case "panics.example.com":
+						panic("no such name")
+					case "aborts.example.com":
+						panic(http.ErrAbortHandler)
+					}
+					return nil, nil
+				}}
+				ts := engines.StartTLS(t, s, servertest.ListenTCP(t), cert)
+				do(t, ts.Dial())
+				if got := servertest.Await(t, states, "ConnState"); got != http.StateNew {
+					t.Errorf("the first state is %v", got)
+				}
+				if got := servertest.Await(t, states, "ConnState"); got != http.StateClosed {
+					t.Errorf("then %v", got)
+				}
+				log, _, _ := strings.Cut(ports.ReplaceAllString(ts.Log.String(), "address"), "\ngoroutine ")
+				mu.Lock()
+				logs[e] = log
+				mu.Unlock()
+			}
+			want := logs[engines.NetHTTP]
+			if want == "" && name != "a function that aborts" {
+				t.Error("net/http has logged nothing")
+			}
+			if logs[chert.EngineAuto] != want || logs[chert.EngineGoroutines] != want {
+				t.Errorf("loops      %q\ngoroutines %q\nnet/http   %q", logs[chert.EngineAuto], logs[chert.EngineGoroutines], want)
+			}
+		})
+	}
+}
+
+// A client that stops in whatever message is given up in time, and leaves nothing
+// behind; so does one that resets or ends there.
+func TestTLSStops(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, ReadHeaderTimeout: 300 * time.Millisecond}, servertest.ListenTCP(t), cert)
+		var all sync.WaitGroup
+		for _, v := range tlsVersions {
+			for _, after := range []int{0, 1, 5, 6, 100, 250, 300, 400, 1000, 1500, 1600, 1700} {
+				for _, how := range []string{"stops", "resets", "ends"} {
+					all.Go(func() {
+						c := ts.Dial()
+						cfg := clientConfig(roots)
+						cfg.MaxVersion = v
+						tc := tls.Client(&stopping{Conn: c.Conn, left: after, how: how}, cfg)
+						tc.Handshake()
+						io.Copy(io.Discard, c.Conn)
+						c.Close()
+					})
+				}
+			}
+		}
+		all.Wait()
+	})
+}
+
+// stopping writes so many bytes and then no more.
+type stopping struct {
+	net.Conn
+	left int
+	how  string
+}
+
+func (c *stopping) Write(p []byte) (int, error) {
+	if n := min(c.left, len(p)); n > 0 {
+		c.left -= n
+		if _, err := c.Conn.Write(p[:n]); err != nil || n == len(p) {
+			return n, err
+		}
+	}
+	switch c.how {
+	case "resets":
+		c.Conn.(*net.TCPConn).SetLinger(0)
+		c.Conn.Close()
+	case "ends":
+		c.Conn.(*net.TCPConn).CloseWrite()
+	}
+	return len(p), nil // as if it were on its way
+}
+
+// Handshakes that do not go on keep nobody out, and are bounded.
+func TestTLSMany(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	const places = 8
+	blocked, held := make(chan bool), make(chan bool, 4)
+	s := &chert.Server{ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if h.ServerName == "blocked.example.com" {
+			held <- true
+			<-blocked
+		}
+		return &cert, nil
+	}}, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hi") })}
+	testhook.Of(s).Handshakes(2, places)
+	ts := engines.StartTLS(t, s, servertest.ListenTCP(t), tls.Certificate{}) // the function is asked for all names
+	innocent := func() {
+		t.Helper()
+		if _, got := dialTLS(ts, clientConfig(roots)).Get("/"); got != "hi" {
+			t.Errorf("got %q", got)
+		}
+	}
+	all := 300
+	if testing.Short() {
+		all = 100
+	}
+	for i := range all {
+		c := ts.Dial()
+		tc := tls.Client(&stopping{Conn: c.Conn, left: []int{0, 100, 1 << 10, 1 << 20}[i%4]}, clientConfig(roots))
+		go tc.Handshake()
+		if i%50 == 0 {
+			innocent()
+		}
+	}
+	innocent()
+	// Functions that wait for others hold places, but nobody up.
+	for range 4 {
+		cfg := clientConfig(roots)
+		cfg.ServerName = "blocked.example.com"
+		go tls.Client(ts.Dial().Conn, cfg).Handshake()
+		servertest.Await(t, held, "the function")
+		innocent()
+	}
+	close(blocked)
+	innocent()
+}
+
+// Close ends connections in whatever state, and the functions' contexts.
+func TestTLSClose(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		states := make(chan http.ConnState, 100)
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, ConnState: func(_ net.Conn, st http.ConnState) { states <- st }}, servertest.ListenTCP(t), cert)
+		const all = 12
+		for i := range all {
+			c := ts.Dial()
+			go tls.Client(&stopping{Conn: c.Conn, left: []int{0, 100, 1 << 10, 1 << 20}[i%4]}, clientConfig(roots)).Handshake()
+		}
+		for range all {
+			servertest.Await(t, states, "the connections")
+		}
+		ts.Close()
+		for range all {
+			if st := servertest.Await(t, states, "their end"); st != http.StateClosed {
+				t.Errorf("then %v", st)
+			}
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package faults
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// Idle connections on loops hold no goroutine and no buffer.
+func TestFaultsIdleConnsAreSmall(t *testing.T) {
+	const n = 500
+	fs := engines.StartCounting(t, &chert.Server{Engine: chert.EngineLoops, Handler: faultOK})
+	if buf.Live() != 0 {
+		t.Fatalf("%d buffers are taken before the test", buf.Live())
+	}
+	before := runtime.NumGoroutine()
+	conns := make([]*servertest.Client, n)
+	for round := range 2 {
+		for i := range conns {
+			if round == 0 {
+				conns[i] = fs.Dial()
+				conns[i].SetDeadline(time.Now().Add(4 * servertest.Patience)) // workers take time to end
+			}
+			conns[i].Send(servertest.GET)
+		}
+		for _, c := range conns {
+			c.Status(200)
+		}
+		servertest.Eventually(t, "no buffer is held", func() bool { return buf.Live() == 0 })
+		// Workers stay a while, as many as handlers have run at once.
+		servertest.Eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine()-before < 50 })
+	}
+	if open := fs.Opened.Load() - fs.Closed.Load(); open != n {
+		t.Errorf("%d connections are open, want %d", open, n)
+	}
+	// A partial head takes a buffer, and releases it.
+	for _, c := range conns[:50] {
+		c.Send("GET / HT")
+	}
+	servertest.Eventually(t, "the partial heads are held", func() bool { return buf.Live() == 50 })
+	for _, c := range conns[:25] {
+		c.Close()
+	}
+	for _, c := range conns[25:50] {
+		c.Send("TP/1.1\r\nHost: h\r\n\r\n")
+		c.Status(200)
+	}
+	servertest.Eventually(t, "no buffer is held", func() bool { return buf.Live() == 0 })
+}

@@ -1,0 +1,195 @@
+package chert
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/h1"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tlsio"
+)
+
+// ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
+func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
+	if s.stopping.Load() {
+		return ErrServerClosed
+	}
+	addr := s.Addr
+	if addr == "" {
+		addr = ":https"
+	}
+	l, err := s.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return s.ServeTLS(l, certFile, keyFile)
+}
+
+// ServeTLS is Serve with TLS on the connections of l. The files may be empty if
+// TLSConfig has certificates. ALPN offers HTTP/2 and HTTP/1.1, if Protocols permits
+// them, and the protocols in TLSNextProto and TLSConfig.NextProtos. Connections on
+// event loops have a goroutine during the handshake, and none afterwards.
+//
+// Serve on a listener of tls.NewListener serves TLS too, with a goroutine for
+// each connection.
+func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
+	cfg := &tls.Config{}
+	if s.TLSConfig != nil {
+		cfg = s.TLSConfig.Clone()
+	}
+	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
+	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return err
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
+}
+
+// nextProtos returns the protocols that ALPN offers: those in want, and the versions
+// of HTTP that the server supports. A version that it does not support is not offered
+// even if want has it.
+func (s *Server) nextProtos(want []string) []string {
+	p := s.protocols()
+	out := slices.Clone(want)
+	for _, v := range []struct {
+		name string
+		on   bool
+	}{{"h2", p.HTTP2()}, {"http/1.1", p.HTTP1()}} {
+		switch i := slices.Index(out, v.name); {
+		case v.on && i < 0:
+			out = append(out, v.name)
+		case !v.on && i >= 0:
+			out = slices.DeleteFunc(out, func(name string) bool { return name == v.name })
+		}
+	}
+	return out
+}
+
+// defaultHandshakeTimeout bounds a TLS handshake if the server's timeouts do not.
+const defaultHandshakeTimeout = 10 * time.Second
+
+// handshakeTimeout returns the shortest of the timeouts that could end a first
+// request, as net/http does, which has none if they are not set.
+func (s *Server) handshakeTimeout() time.Duration {
+	d := time.Duration(0)
+	for _, t := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout} {
+		if t > 0 && (d == 0 || t < d) {
+			d = t
+		}
+	}
+	if d == 0 {
+		d = defaultHandshakeTimeout
+	}
+	return d
+}
+
+// handshakes returns an h1.Config.Handshake for TLS with cfg.
+func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.Session, int64) (conn.Session, int64) {
+	t := &tlsio.Config{
+		TLS:     cfg,
+		Timeout: s.handshakeTimeout(),
+		Bound:   &s.shaking,
+		Failed:  s.handshakeFailed,
+		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
+			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
+		},
+	}
+	protos := s.protocols()
+	if _, own := s.TLSNextProto["h2"]; protos.HTTP2() && !own {
+		t.Second = func(u tlsio.Upper, state *tls.ConnectionState) conn.Session {
+			return c.Second(&u.(*h1.Session).Client, state)
+		}
+	}
+	return func(l conn.Link, h *h1.Session, now int64) (conn.Session, int64) {
+		return t.Handshake(l, h, now), t.Deadline(now)
+	}
+}
+
+// handshakeFailed logs err, and returns the response for a client that speaks
+// HTTP without TLS.
+func (s *Server) handshakeFailed(peer string, err error) (answer []byte) {
+	s.logf("http: TLS handshake error from %s: %v", peer, err)
+	if err == tlsio.ErrPlain {
+		s.refused(peer, http.StatusBadRequest, err.Error(), nil)
+		answer = plainRefusal()
+	}
+	return answer
+}
+
+// plainRefusal returns net/http's response to a client that speaks HTTP without
+// TLS.
+func plainRefusal() []byte {
+	const text = "Client sent an HTTP request to an HTTPS server.\n"
+	b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
+	return fmt.Appendf(b, "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", len(text), text)
+}
+
+// nextProto serves a connection of a loop by TLSNextProto, and reports whether that
+// has an entry for it. From then on the connection is on a goroutine.
+func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionState, limits *conn.Limits, take func() error) bool {
+	next := s.TLSNextProto[state.NegotiatedProtocol]
+	if next == nil {
+		return false
+	}
+	nc := &takenConn{Conn: tc}
+	c := stream.New(nc, limits, func(c *stream.Conn, _ bool) { s.untrack(c) })
+	c.Lend()
+	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other
+	defer c.Gone()
+	if err := take(); err != nil {
+		return false
+	}
+	defer func() { // also after runtime.Goexit
+		tc.Close()
+		h.Closed(false)
+	}()
+	nc.take()
+	h.NextProto(tc, next)
+	return true
+}
+
+// takenConn is a connection that moves from a loop to TLSNextProto. Until it has
+// moved, its loop closes it.
+type takenConn struct {
+	*tls.Conn
+	mu            sync.Mutex
+	taken, closed bool
+}
+
+func (c *takenConn) take() {
+	c.mu.Lock()
+	c.taken = true
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		c.Conn.Close()
+	}
+}
+
+// Close implements net.Conn.
+func (c *takenConn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	taken := c.taken
+	c.mu.Unlock()
+	if !taken {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// SetReadDeadline implements net.Conn: there is none, as another protocol is
+// spoken.
+func (c *takenConn) SetReadDeadline(time.Time) error { return nil }
