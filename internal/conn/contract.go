@@ -39,9 +39,9 @@ type Session interface {
 	// Since returns when the Session's current wait for the peer began, to about
 	// a millisecond; now is the current time. Both are times of sys.Nanotime. It
 	// is called only during such a wait, which is for the beginning of a request
-	// if nothing is Buffered, otherwise for the rest of one. On a shared Link a
-	// negative value means that the Session does not wait: Runs are in progress, or
-	// responses.
+	// if nothing is Buffered, otherwise for the rest of one. On a shared Link it is
+	// safe for concurrent use, and a negative value means that the Session does not
+	// wait: Runs are in progress, or responses.
 	Since(now int64) int64
 	// Late is called when user code under Enter was found to have held a loop for
 	// at least held. If the code has just cost the loop its driver, it is called

@@ -55,7 +55,12 @@ func (c *Conn) GiveWay() bool {
 		c.closeNow() // the peer has disconnected
 		return true
 	}
-	next := c.session.Expired()
+	next := Close
+	if q := c.queue.Load(); q != nil && q.shared {
+		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
+	} else {
+		next = c.session.Expired()
+	}
 	if c.in != nil {
 		c.Discard(len(c.in.B))
 	}

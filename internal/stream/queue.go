@@ -15,7 +15,7 @@ const highWater = 64 << 10
 // while it is not empty. Everything that a shared link sends goes through it.
 type queue struct {
 	c      *Conn
-	shared bool // immutable once others use it
+	shared bool // immutable once others use it; set with c.mu held
 
 	mu      sync.Mutex
 	less    *sync.Cond // size has decreased, or the queue has ended
@@ -52,7 +52,11 @@ func (p *piece) release() {
 }
 
 // Share implements conn.Link.
-func (c *Conn) Share() { c.queue.shared = true }
+func (c *Conn) Share() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue.shared = true
+}
 
 // Queue implements conn.Link.
 func (c *Conn) Queue(p []byte) (full bool, err error) {

@@ -373,7 +373,7 @@ func TestNeverSends(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
 		errs := make(chan error, 100)
-		s := serve(t, kind, &chert.Server{ReadStallTimeout: 50 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		s := serve(t, kind, &chert.Server{ReadStallTimeout: time.Second, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
 			errs <- err
 		})})
