@@ -69,11 +69,6 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	if !ok || !end || s.Slots != nil || t.expect || t.trailer || t.crumbs > 1 || len(t.path) == 0 || t.path[0] != '/' {
 		return false
 	}
-	for i := range r.fields.List {
-		if f := &r.fields.List[i]; f.ID == 0 && string(r.fields.Get(f.Name)) == "pragma" {
-			return false
-		}
-	}
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: s.Link.Peer(), Peer: &s.peerSlot, Fields: r,

@@ -178,7 +178,8 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, errMalformed
 	}
 	s.touch()
-	st := &stream{s: s, id: h.Stream, length: t.length, remoteClosed: end}
+	st := pooled.Get().(*stream)
+	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
 	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
 	st.client.Stream(&s.Client, &st.link)
@@ -232,8 +233,19 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 	f := &scratch.fields
 	st.Init(&st.client, st, false)
 	st.Shared = true
+	st.made = true
 	canonicalNames(f)
-	str := string(f.Bytes)
+	var str string
+	if st.s.ReuseRequests {
+		if st.parts == nil {
+			st.parts = &parts{header: make(http.Header), resHeader: make(http.Header)}
+		}
+		str = st.parts.text(f.Bytes)
+		st.Res.SetHeaderMap(st.parts.resHeader)
+	} else {
+		st.parts = nil
+		str = string(f.Bytes)
+	}
 	part := func(at http2.Span) string { return str[at.Start:at.End] }
 	r := &st.Req
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
@@ -284,8 +296,12 @@ func canonicalNames(f *http2.Fields) {
 
 func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 	r := &st.Req
-	r.Header = make(http.Header, max(len(f.List)-4, 0))
 	var values []string
+	if p := st.parts; p != nil {
+		r.Header, values = p.header, p.values[:0]
+	} else {
+		r.Header = make(http.Header, max(len(f.List)-4, 0))
+	}
 	for i := range f.List {
 		h := &f.List[i]
 		key := h.ID.Canonical()
@@ -311,9 +327,14 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		if values == nil {
 			values = make([]string, 0, len(f.List)-i)
 		}
+		// After a reused array that was too small, append moves: the earlier fields
+		// keep the old one.
 		n := len(values)
 		values = append(values, value)
 		r.Header[key] = values[n : n+1 : n+1]
+	}
+	if p := st.parts; p != nil {
+		p.values = values
 	}
 	if t.crumbs > 1 {
 		// RFC 9113 section 8.2.3: joined once.

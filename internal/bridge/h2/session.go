@@ -438,7 +438,8 @@ var (
 	errUseless = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many frames that do nothing"}
 )
 
-// drop forgets a stream that is closed, unless its handler still runs. mu is held.
+// drop forgets a stream that is closed, unless its handler still runs. It may be
+// another stream afterwards, unless it was killed. mu is held.
 func (s *Session) drop(st *stream) {
 	if !st.closed || !st.done && st.started {
 		return
@@ -458,6 +459,9 @@ func (s *Session) drop(st *stream) {
 		// What was not sent is not known; more than nothing.
 		st.follower = nil
 		s.freed = append(s.freed, func() { f.Sent(1) })
+	}
+	if st.reusable() {
+		st.recycle()
 	}
 }
 

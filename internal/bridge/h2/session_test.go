@@ -384,7 +384,7 @@ func TestStress(t *testing.T) {
 
 type watched struct{ got chan wire.Delivery }
 
-func (w watched) Keep()                  {}
+func (w watched) Keep()                {}
 func (w watched) Sent(d wire.Delivery) { w.got <- d }
 
 // Direct handlers answer as they do over HTTP/1.

@@ -16,7 +16,8 @@ import (
 )
 
 // stream is one request and its answer: the conn.Run of its handler, and the
-// bridge.Message of its exchange. It is one allocation.
+// bridge.Message of its exchange. It is one allocation, which may be reused; see
+// reuse.go.
 type stream struct {
 	bridge.Exchange
 	client  bridge.Client // its Link is link
@@ -36,6 +37,8 @@ type stream struct {
 	direct   *request    // that a direct handler is to have
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
+	made     bool        // makeRequest was called
+	parts    *parts      // nil without ReuseRequests
 
 	// What follows is guarded by s.mu.
 	slot       slotState
@@ -114,8 +117,9 @@ func (st *stream) Run() {
 
 // Done implements conn.Run.
 func (st *stream) Done() conn.Next {
+	s := st.s
 	st.finish()
-	return st.s.settle(conn.More)
+	return s.settle(conn.More)
 }
 
 // finish ends the stream on the server's side, after the handler has returned.
