@@ -40,13 +40,18 @@ func (s *Session) Drain(since int64) conn.Next {
 }
 
 func (s *Session) startDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beginDrain()
+}
+
+// beginDrain is startDrain with mu held.
+func (s *Session) beginDrain() {
 	if s.drain.on || s.closing {
 		return
 	}
 	s.drain.on = true
 	s.drain.by = s.Link.Now() + drainTime
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.room(64)
 	var b [8]byte
 	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")

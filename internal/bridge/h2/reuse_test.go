@@ -57,7 +57,7 @@ func TestReuse(t *testing.T) {
 							c.headers(id, true, with(path(get, p), fmt.Sprint("x-a: a", id))...)
 						}
 						c.send()
-						if a := c.read(id); a.body != want || a.field("x-path") != p {
+						if a := c.read(id); a.body != want || a.field("x-path") != p || a.goaway != "" {
 							t.Errorf("got %+v, want %q", a, want)
 							return
 						}

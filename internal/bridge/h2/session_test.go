@@ -172,7 +172,7 @@ func TestConnectionClose(t *testing.T) {
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{IdleTimeout: 30 * time.Millisecond, ReadHeaderTimeout: 30 * time.Millisecond, Handler: hf(hello)})
+		s := serve(t, kind, &chert.Server{IdleTimeout: time.Second, ReadHeaderTimeout: time.Second, Handler: hf(hello)})
 		c := s.raw()
 		if a := c.get(1, "/"); a.outcome() != "200" {
 			t.Errorf("%+v", a)
@@ -192,7 +192,7 @@ func TestIdle(t *testing.T) {
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{HTTP2: &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 50 * time.Millisecond}, Handler: hf(hello)})
+		s := serve(t, kind, &chert.Server{HTTP2: &http.HTTP2Config{SendPingTimeout: 50 * time.Millisecond, PingTimeout: 2 * time.Second}, Handler: hf(hello)})
 		c := s.raw()
 		for range 3 {
 			for {

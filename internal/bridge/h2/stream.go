@@ -128,11 +128,12 @@ func (st *stream) finish() {
 	if s.loops {
 		st.Learn(&st.link)
 	}
-	if st.leave {
-		s.startDrain()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// What answers a request that the client has reset does not concern the others.
+	if st.leave && st.err == nil {
+		s.beginDrain()
+	}
 	s.finishing--
 	st.done, st.noBody = true, true
 	st.dropBody()
