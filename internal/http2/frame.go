@@ -19,6 +19,8 @@ const (
 	FrameGoAway
 	FrameWindowUpdate
 	FrameContinuation
+	// FramePriorityUpdate is of RFC 9218 section 7.1.
+	FramePriorityUpdate FrameType = 0x10
 )
 
 // Flags of frames. Which frames have which is in RFC 9113 section 6.

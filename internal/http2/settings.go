@@ -30,6 +30,7 @@ type Setting struct {
 type Settings struct {
 	InitialWindow uint32
 	MaxFrame      uint32
+	NoPriorities  bool // it does not use the priorities of RFC 7540
 }
 
 // DefaultSettings are those of a client that has said nothing.
@@ -38,6 +39,7 @@ var DefaultSettings = Settings{InitialWindow: 65535, MaxFrame: MinFrameSize}
 var (
 	errSettingPush   = &ConnError{ProtocolError, "SETTINGS_ENABLE_PUSH is neither 0 nor 1"}
 	errSettingWindow = &ConnError{FlowControlError, "SETTINGS_INITIAL_WINDOW_SIZE is too large"}
+	errSettingNoPrio = &ConnError{ProtocolError, "SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1"}
 	errSettingFrame  = &ConnError{ProtocolError, "SETTINGS_MAX_FRAME_SIZE is out of its range"}
 )
 
@@ -50,6 +52,11 @@ func (s *Settings) Apply(p []byte) error {
 			if v > 1 {
 				return errSettingPush
 			}
+		case SettingNoPriorities:
+			if v > 1 {
+				return errSettingNoPrio
+			}
+			s.NoPriorities = v == 1
 		case SettingInitialWindowSize:
 			if v > math.MaxInt32 {
 				return errSettingWindow

@@ -116,7 +116,8 @@ func (s *Session) hello() {
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Value: uint32(cfg.MaxStreams)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Value: cfg.StreamWindow},
 		http2.Setting{ID: http2.SettingMaxFrameSize, Value: cfg.FrameSize},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Value: uint32(cfg.List.Bytes)})
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Value: uint32(cfg.List.Bytes)},
+		http2.Setting{ID: http2.SettingNoPriorities, Value: 1})
 	if more := cfg.ConnWindow - http2.DefaultSettings.InitialWindow; more > 0 {
 		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, more)
 	}

@@ -127,7 +127,7 @@ const leastProgress = 4 << 10
 
 func (s *Session) markPending() {
 	for _, st := range s.pending {
-		st.mark = st.sent
+		st.mark, st.markAll = st.sent, s.sentAll
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *Session) expirePending(now int64) {
 	s.mu.Lock()
 	var late []*stream
 	for _, st := range s.pending {
-		if st.sent-st.mark < leastProgress {
+		if st.stuck(st.mark, st.markAll) {
 			late = append(late, st)
 		}
 	}

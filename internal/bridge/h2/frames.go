@@ -50,6 +50,8 @@ func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
 		return nil, s.onSettings(h, p)
 	case http2.FramePing:
 		s.onPing(h, p)
+	case http2.FramePriorityUpdate:
+		return nil, s.onPriority(h, p)
 	case http2.FrameGoAway:
 		s.leaving = true
 	}
@@ -72,6 +74,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	if err := s.peer.Apply(p); err != nil {
 		return err
 	}
+	s.order.known = s.order.known || s.peer.NoPriorities
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
@@ -80,7 +83,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 				return errConnWindow
 			}
 		}
-		s.wakeAll()
+		s.wakeNext()
 	}
 	s.room(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)
@@ -115,7 +118,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		if !s.sendWindow.Add(int64(n)) {
 			return errConnWindow
 		}
-		s.wakeAll()
+		s.wakeNext()
 		return nil
 	}
 	st := s.streams[h.Stream]
@@ -125,7 +128,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 	if !st.sendWindow.Add(int64(n)) {
 		return errWindow
 	}
-	st.wake()
+	s.wakeNext()
 	return nil
 }
 

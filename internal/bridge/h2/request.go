@@ -33,6 +33,7 @@ type target struct {
 	length                                int64 // -1 for none
 	crumbs, cookieSize                    int
 	trailer, expect                       bool
+	priority                              []byte
 }
 
 // parse judges f and takes out what is not an ordinary field.
@@ -93,6 +94,8 @@ func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
 			return string(v) == "trailers" // RFC 9113 section 8.2.2
 		case "trailer":
 			t.trailer = true
+		case "priority":
+			t.priority = v
 		}
 	}
 	return true
@@ -186,6 +189,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	s.mu.Lock()
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
+	st.priority = s.priorityOf(st.id, t.priority)
 	s.streams[st.id] = st
 	s.mu.Unlock()
 	if s.takesDirect(r, &t, end) {

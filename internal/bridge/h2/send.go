@@ -78,8 +78,12 @@ func (s *Session) flush() {
 		}
 		// Unless Writable has been called since.
 		if s.full = full && seen == s.writables; !s.full {
-			s.wakeAll()
+			s.wakeNext()
 		}
+	}
+	if s.starved && !s.full {
+		s.starved = false
+		s.pumpSoon()
 	}
 }
 
@@ -106,7 +110,7 @@ func (s *Session) allow(st *stream, n int) int {
 	if s.out != nil && len(s.out.B) >= maxOut {
 		s.flush()
 	}
-	if s.full || s.out != nil && len(s.out.B) >= maxOut {
+	if s.full || s.out != nil && len(s.out.B) >= maxOut || s.behind(st) {
 		return 0
 	}
 	return max(0, min(n, maxData, int(s.sendWindow), int(st.sendWindow)))
@@ -127,6 +131,9 @@ func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte
 	s.sendWindow -= http2.Window(n)
 	st.sendWindow -= http2.Window(n)
 	st.sent += int64(n)
+	s.sentAll += int64(n)
+	s.order.turn++
+	st.turn = s.order.turn
 	s.useful++
 	return a[k:], b[n-k:]
 }
@@ -160,6 +167,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.wakeNext()
 	if err := st.sendable(); err != nil {
 		if tail != nil {
 			tail.Release()
@@ -170,7 +178,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 		st.headOut = true
 		s.putBlock(st, head, end && tail == nil && len(a)+len(b) == 0)
 	}
-	stall, since := int64(0), st.sent
+	stall, since, all := int64(0), st.sent, s.sentAll
 	for len(a)+len(b) > 0 {
 		left := len(a) + len(b)
 		if n := s.allow(st, left); n > 0 {
@@ -181,10 +189,10 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 			st.keepRest(a, b)
 			break
 		}
-		if stall == 0 || st.sent-since >= leastProgress {
-			stall, since = stallBy(s.Shared.Limits.WriteStall), st.sent
+		if stall == 0 || !st.stuck(since, all) {
+			stall, since, all = stallBy(s.Shared.Limits.WriteStall), st.sent, s.sentAll
 		}
-		if err := st.waitSend(stall); err != nil {
+		if err := st.waitSend(stall); err != nil && (err != os.ErrDeadlineExceeded || st.stuck(since, all) || st.sendable() != nil) {
 			return err
 		}
 	}
@@ -204,11 +212,11 @@ func (st *stream) waitSend(stall int64) error {
 	if s.allow(st, 1) > 0 {
 		return nil // while flush was sending
 	}
-	s.waiting++
-	st.waiting++
+	s.wanting = append(s.wanting, st)
+	s.wakeNext() // it may be behind one that nobody has woken
 	err := st.wait(st.writeBy, stall)
-	st.waiting--
-	s.waiting--
+	i := slices.Index(s.wanting, st)
+	s.wanting = slices.Delete(s.wanting, i, i+1)
 	if e := st.sendable(); e != nil {
 		err = e
 	}
@@ -246,32 +254,41 @@ func (st *stream) followed() {
 	}
 }
 
-// pump sends what it can of the answers whose handlers have returned, a frame of each
-// in turn. It is the owner's; mu is held.
+// pump sends what it can of the answers whose handlers have returned. It is the
+// owner's; mu is held.
 func (s *Session) pump() {
-	for again := true; again; {
-		again = false
-		for i := 0; i < len(s.pending); i++ {
-			st := s.pending[i]
-			n := s.allow(st, len(st.rest))
-			if n == 0 {
-				continue
-			}
-			again = true
-			st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
-			if len(st.rest) > 0 {
-				continue
-			}
-			if st.tail != nil {
-				s.putBlock(st, st.tail.B, true)
-			}
-			s.pending = slices.Delete(s.pending, i, i+1)
-			i--
-			st.dropRest()
-			st.followed()
-			s.closeIfSent(st)
-			s.drop(st)
+	for {
+		st := s.best(s.pending)
+		if st == nil {
+			return
 		}
+		n := s.allow(st, len(st.rest))
+		if n == 0 {
+			if w := s.best(s.wanting); w != nil && s.before(w, st) {
+				w.wake()
+			}
+			s.starved = s.sending
+			return
+		}
+		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
+		if len(st.rest) > 0 {
+			continue
+		}
+		if st.tail != nil {
+			s.putBlock(st, st.tail.B, true)
+		}
+		s.unpend(st)
+		st.dropRest()
+		st.followed()
+		s.closeIfSent(st)
+		s.drop(st)
+	}
+}
+
+// unpend takes st out of pending. mu is held.
+func (s *Session) unpend(st *stream) {
+	if i := slices.Index(s.pending, st); i >= 0 {
+		s.pending = slices.Delete(s.pending, i, i+1)
 	}
 }
 
@@ -293,14 +310,10 @@ func (st *stream) dropRest() {
 // wake has those go on who wait for the stream. mu is held.
 func (st *stream) wake() { st.cond.Broadcast() }
 
-// wakeAll has all go on who wait for windows or room. mu is held.
+// wakeAll has all go on who wait for windows or room, since there is an end of that.
+// mu is held.
 func (s *Session) wakeAll() {
-	if s.waiting == 0 && s.over == nil {
-		return
-	}
 	for _, st := range s.streams {
-		if st.waiting > 0 || s.over != nil {
-			st.cond.Broadcast()
-		}
+		st.cond.Broadcast()
 	}
 }

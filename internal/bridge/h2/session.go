@@ -68,7 +68,11 @@ type Session struct {
 	writables             uint32
 	useful                int32           // DATA frames that were sent, and not counted by spendUseless
 	finishing             int             // Runs that have run, and wait for their Done
-	waiting               int             // goroutines that wait for windows or room
+	order                 order           // of what is sent
+	sentAll               int64           // DATA of all streams
+	wanting               []*stream       // that goroutines wait for, to send
+	starved               bool            // pump had no room while another goroutine was in Link.Queue
+	pumping               bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
 	pending               []*stream       // whose handlers have returned, with more to send
@@ -279,7 +283,7 @@ func (s *Session) Writable() conn.Next {
 	s.full = false
 	s.writables++
 	s.pump()
-	s.wakeAll()
+	s.wakeNext()
 	s.flush()
 	s.setDeadline()
 	return conn.More
@@ -450,9 +454,7 @@ func (s *Session) drop(st *stream) {
 	st.deferred = false
 	delete(s.streams, st.id)
 	s.remember(st.id, st.byUs)
-	if i := slices.Index(s.pending, st); i >= 0 {
-		s.pending = slices.Delete(s.pending, i, i+1)
-	}
+	s.unpend(st)
 	st.dropRest()
 	st.dropBody()
 	if f := st.follower; f != nil {

@@ -43,11 +43,13 @@ type stream struct {
 	// What follows is guarded by s.mu.
 	slot       slotState
 	cond       sync.Cond // windows, room, body, deadlines, the end
-	waiting    int       // goroutines that wait for windows or room
+	priority   http2.Priority
+	turn       uint64 // of order; when it has sent last
 	sendWindow http2.Window
 	inflow     http2.Inflow
 	received   int64 // of the body
 	sent, mark int64 // of the answer; what it was when Expired looked last
+	markAll    int64 // the same of Session.sentAll
 	body       queue
 	rest       []byte   // of the answer, when the handler has returned
 	restBuf    *buf.Buf // whose bytes they are; nil for others'
