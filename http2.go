@@ -46,6 +46,7 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 		FrameSize:    uint32(inRange(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),
 		ConnWindow:   uint32(inRange(of.MaxReceiveBufferPerConnection, 65535, math.MaxInt32, h2.DefaultConnWindow)),
 		StreamWindow: uint32(inRange(of.MaxReceiveBufferPerStream, 1, math.MaxInt32, h2.DefaultStreamWindow)),
+		MaxWindow:    h2.DefaultMaxWindow,
 		HeadTime:     cfg.HeadTime,
 		IdleTime:     cfg.IdleTime,
 		PingAfter:    int64(max(of.SendPingTimeout, 0)),
@@ -53,6 +54,9 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 		AnyCipher:    of.PermitProhibitedCipherSuites,
 		CountError:   of.CountError,
 		Slice:        h2.DefaultSlice,
+	}
+	if of.MaxReceiveBufferPerConnection != 0 || of.MaxReceiveBufferPerStream != 0 {
+		c.MaxWindow = 0 // they stay what they were set to
 	}
 	return c
 }

@@ -120,7 +120,7 @@ type Inflow struct {
 // to give back now: 0 while that is little, and what is left is enough to go on.
 func (f *Inflow) Refund(n uint32) uint32 {
 	f.Unsent += n
-	const least = 4 << 10
+	const least = 32 << 10
 	if f.Unsent == 0 || f.Unsent < least && int64(f.Unsent) < int64(f.Avail) {
 		return 0
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	// ConnWindow and StreamWindow are how much of bodies is taken before handlers
 	// read it, of all and of each.
 	ConnWindow, StreamWindow uint32
+	// MaxWindow is how large both may become where the delay of the link needs that.
+	MaxWindow uint32
 	// The times of a connection, in nanoseconds; 0 is no limit. HeadTime is what a
 	// client has for its preface and for each header block, IdleTime for the next
 	// request when none is under way. After PingAfter without a frame a PING is sent,
@@ -47,6 +49,7 @@ const (
 	DefaultFrameSize    = http2.MinFrameSize
 	DefaultConnWindow   = 1 << 20
 	DefaultStreamWindow = 1 << 20
+	DefaultMaxWindow    = 4 << 20
 	DefaultPingTime     = int64(15 * time.Second)
 	DefaultSlice        = int64(200 * time.Microsecond)
 )

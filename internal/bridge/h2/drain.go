@@ -23,8 +23,9 @@ const drainTime = int64(time.Second)
 
 // The data of our PINGs.
 const (
-	pingAlive = 0x63686572742e6c76
-	pingDrain = 0x63686572742e6472
+	pingAlive  = 0x63686572742e6c76
+	pingDrain  = 0x63686572742e6472
+	pingWindow = 0x63686572742e7764
 )
 
 // Drain implements conn.Session.

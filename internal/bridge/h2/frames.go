@@ -94,6 +94,7 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 	if h.Has(http2.FlagAck) {
 		s.pinged = 0
 		s.drainAnswered(p)
+		s.sampled(p)
 		return
 	}
 	s.mu.Lock()

@@ -188,7 +188,8 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	st.client.Stream(&s.Client, &st.link)
 	s.mu.Lock()
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
-	st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
+	st.window = s.cfg.StreamWindow
+	st.inflow.Avail = http2.Window(st.window)
 	st.priority = s.priorityOf(st.id, t.priority)
 	s.streams[st.id] = st
 	s.mu.Unlock()

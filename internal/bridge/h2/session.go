@@ -60,6 +60,7 @@ type Session struct {
 	streams    map[uint32]*stream // that are not closed, or whose handlers run
 	sendWindow http2.Window
 	inflow     http2.Inflow
+	growth     growth
 	out        *buf.Buf // frames that are ready; nil if there are none
 	// inData: the owner is at it, and sends what is ready in the end. sending: a
 	// goroutine is in Link.Queue. full: the Link has no room; writables tells when it

@@ -47,9 +47,10 @@ type stream struct {
 	turn       uint64 // of order; when it has sent last
 	sendWindow http2.Window
 	inflow     http2.Inflow
-	received   int64 // of the body
-	sent, mark int64 // of the answer; what it was when Expired looked last
-	markAll    int64 // the same of Session.sentAll
+	window     uint32 // of inflow
+	received   int64  // of the body
+	sent, mark int64  // of the answer; what it was when Expired looked last
+	markAll    int64  // the same of Session.sentAll
 	body       queue
 	rest       []byte   // of the answer, when the handler has returned
 	restBuf    *buf.Buf // whose bytes they are; nil for others'
@@ -388,7 +389,8 @@ func (s *Session) refund(st *stream, n uint32) {
 	if st == nil || st.closed || st.remoteClosed {
 		return
 	}
-	if back := st.inflow.Refund(n); back > 0 {
+	s.sample(n)
+	if back := st.inflow.Refund(n + s.grown(st)); back > 0 {
 		s.room(16)
 		s.out.B = http2.AppendWindowUpdate(s.out.B, st.id, back)
 	}
