@@ -235,7 +235,7 @@ func (x *exchange) decideType(add *extra, p []byte) {
 		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
 		h.length.cut, h.encoding.cut = true, true
 	case !h.coded && !h.contentType.set() && !h.contentType.cut && h.encoding.value == "" && len(p) > 0:
-		add.contentType = http.DetectContentType(p)
+		add.contentType = bridge.ContentType(p)
 	}
 }
 

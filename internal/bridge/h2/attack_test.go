@@ -79,6 +79,7 @@ func TestFloods(t *testing.T) {
 		{"SETTINGS with ACK", func(c *raw, _ uint32) { c.fr.WriteSettingsAck() }},
 		{"SETTINGS that change windows", func(c *raw, i uint32) { c.fr.WriteSettings(http2.Setting{ID: 4, Val: i}) }},
 		{"PRIORITY", func(c *raw, i uint32) { c.fr.WritePriority(2*i+3, http2.PriorityParam{}) }},
+		{"PRIORITY_UPDATE", func(c *raw, i uint32) { c.update(2*i+1, "u=0") }},
 		{"WINDOW_UPDATE", func(c *raw, _ uint32) { c.fr.WriteWindowUpdate(0, 1) }},
 		{"empty DATA", func(c *raw, _ uint32) { c.fr.WriteData(1, false, nil) }},
 		{"padding alone", func(c *raw, _ uint32) { c.fr.WriteRawFrame(0, 8, 1, []byte{0}) }},

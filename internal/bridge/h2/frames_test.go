@@ -184,9 +184,9 @@ func TestPreface(t *testing.T) {
 			{both, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK"},
 			{both, "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "HTTP/1.1 "},
 			{both, "PRI / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK"},
-			{both, http2.ClientPreface + "\x00\x00\x00\x06\x00\x00\x00\x00\x00", "\x00\x00\x1e\x04"},
+			{both, http2.ClientPreface + "\x00\x00\x00\x06\x00\x00\x00\x00\x00", "\x00\x00\x24\x04"},
 			{alone, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", ""},
-			{alone, http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00", "\x00\x00\x1e\x04"},
+			{alone, http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00", "\x00\x00\x24\x04"},
 		} {
 			nc := tt.s.dial()
 			for i := range len(tt.send) {

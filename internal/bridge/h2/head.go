@@ -179,7 +179,7 @@ func (st *stream) Complete(p []byte) error {
 		w.block = http2.AppendInt(w.block, http2.IDContentLength, w.Length)
 	}
 	if !w.hasType && !w.coded && allowed && len(p) > 0 {
-		if t := http.DetectContentType(p); t == plainText {
+		if t := bridge.ContentType(p); t == plainText {
 			w.block = append(w.block, plainBlock...)
 		} else {
 			w.block = http2.AppendKnown(w.block, http2.IDContentType, t)
