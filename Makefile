@@ -67,10 +67,14 @@ fuzz:
 	done
 
 # What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
-# placement are not for TLS: there the first requests of a connection may run on the goroutine of the handshake.
+# faults that are left out look at the socket: resets, descriptors, refusals before TLS, and what the relay of the layer
+# takes itself.
+LAYER_TESTS = ^Test(Diff|Answers|KeepAlive|Expect|Placement)
+NOT_TLS = IdleConnsAreSmall|PlacementShutdown|MaxConns|OutOfDescriptors|WriteStall|LargeBuffers|HijackedConnsCount
 layer-test:
-	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|Placement|FaultsSmuggling|FaultsHead|FaultsByteAtATime)' ./test/netdiff ./test/behave ./test/faults
-	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '^Test(Diff|Answers|KeepAlive|Expect|FaultsSmuggling|FaultsHead)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)|^TestFaults(Smuggling|Head|ByteAtATime)' ./test/netdiff ./test/behave ./test/faults
+	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)' ./test/netdiff ./test/behave
+	CHERT_LAYER=tls $(GO) test -count=1 -short -timeout $(TIMEOUT) -skip '$(NOT_TLS)' ./test/faults
 
 lab-test:
 	$(GO) -C lab test -timeout $(TIMEOUT) ./...

@@ -117,7 +117,7 @@ func (x *Exchange) JSON(v any) error {
 		return err
 	}
 	x.SetHeader("Content-Type", "application/json")
-	x.Wire().SetAnswerBody(append(b, '\n'))
+	x.Wire().SetResponseBody(append(b, '\n'))
 	return nil
 }
 

@@ -150,18 +150,18 @@ func (c *Call) Refuse(r *direct.Response) Outcome {
 	} else {
 		refusal.Direct((*direct.Exchange)(c), r)
 	}
-	return Answered
+	return Responded
 }
 
-// Answer responds with what serve makes of the request, instead of calling the
+// Respond responds with what serve makes of the request, instead of calling the
 // handler. On the plain way the exchange does not have the request's body.
-func (c *Call) Answer(serve func(x *direct.Exchange)) Outcome {
+func (c *Call) Respond(serve func(x *direct.Exchange)) Outcome {
 	if w, r := c.Plain(); w != nil {
 		direct.Respond(w, r, serve)
 	} else {
 		serve((*direct.Exchange)(c))
 	}
-	return Answered
+	return Responded
 }
 
 // SetUser notes the name of the authenticated client, for middleware.UserOf and the

@@ -21,6 +21,6 @@
 // its own on the plain way and is no filter.
 //
 // On the direct way the filter runs on an event loop and must not block. A
-// filter that has to wait, for a database or a slow hash, returns [Later] if
+// filter that has to wait, for a database or a slow hash, returns [OnPlain] if
 // [Call.Direct] is true, and decides when it is called again.
 package filter

@@ -44,11 +44,11 @@ func ExampleNew() {
 }
 
 // A decision that has to wait is made on the plain way.
-func ExampleLater() {
+func ExampleOnPlain() {
 	known := func(c *filter.Call) bool { return c.HasHeader("X-Key") } // asks a database
 	h := filter.New(func(c *filter.Call) filter.Outcome {
 		if c.Direct() {
-			return filter.Later
+			return filter.OnPlain
 		}
 		if !known(c) {
 			return c.Refuse(direct.NewResponse(http.StatusUnauthorized, nil, []byte("who is there?\n")))

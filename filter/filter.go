@@ -16,14 +16,14 @@ const (
 	_ Outcome = iota
 	// Pass passes the request to the handler.
 	Pass
-	// Later leaves the request to the plain way, where the filter is called
+	// OnPlain leaves the request to the plain way, where the filter is called
 	// again and may block. It is only for calls that are Direct; the filter
 	// panics otherwise.
-	Later
-	// Answered means that the filter has responded. It is what Call.Refuse and
-	// Call.Answer return; a filter that writes to the response writer of
+	OnPlain
+	// Responded means that the filter has responded. It is what Call.Refuse and
+	// Call.Respond return; a filter that writes to the response writer of
 	// Call.Plain returns it too.
-	Answered
+	Responded
 )
 
 // New makes middleware from a function that decides before the handler runs.
@@ -52,7 +52,7 @@ type decider struct {
 	next http.Handler
 }
 
-const undecided = "filter: a filter neither passed nor answered a call that was not Direct"
+const undecided = "filter: a filter neither passed nor responded to a call that was not Direct"
 
 var calls = sync.Pool{New: func() any { return new(Call) }}
 
@@ -63,7 +63,7 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// c is not pooled again after a panic: the code that panicked may still
 	// hold it.
 	for _, decide := range h.all {
-		if o := decide(c); o == Answered {
+		if o := decide(c); o == Responded {
 			c.free()
 			return
 		} else if o != Pass {
@@ -98,7 +98,7 @@ func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 	for _, decide := range h.all {
 		switch decide((*Call)(x)) {
 		case Pass:
-		case Answered:
+		case Responded:
 			return true
 		default:
 			x.Wire().ResetRemoteAddr()
@@ -115,15 +115,15 @@ func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 // Next is the handler inside a filter of Around.
 type Next struct{ h *around }
 
-// Serve serves the call, and returns Answered, or Later if the handler leaves
+// Serve serves the call, and returns Responded, or OnPlain if the handler leaves
 // it to the plain way.
 func (n Next) Serve(c *Call) Outcome {
 	if !c.Direct() {
 		n.h.servePlain(c)
 	} else if !n.h.direct.ServeDirect((*direct.Exchange)(c)) {
-		return Later
+		return OnPlain
 	}
-	return Answered
+	return Responded
 }
 
 // Around makes middleware from a function that also runs after the handler: it
@@ -138,7 +138,7 @@ func (n Next) Serve(c *Call) Outcome {
 // serve calls next.Serve at most once. It may return Pass without calling it,
 // which is cheaper if there is nothing to do afterwards. It must be safe for
 // concurrent use. For a request that next leaves to the plain way it is called
-// again. The response cannot be changed after next has answered: on the plain way it
+// again. The response cannot be changed after next has responded: on the plain way it
 // may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
@@ -177,7 +177,7 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o == Pass {
 		o = Next{h}.Serve(c)
 	}
-	if o != Answered {
+	if o != Responded {
 		panic(undecided)
 	}
 	returned = true
@@ -192,8 +192,8 @@ func (h directAround) ServeDirect(x *direct.Exchange) bool {
 	if o == Pass {
 		o = Next{h.around}.Serve((*Call)(x))
 	}
-	if o != Answered {
+	if o != Responded {
 		x.Wire().ResetRemoteAddr()
 	}
-	return o == Answered
+	return o == Responded
 }

@@ -91,14 +91,14 @@ func TestBothWays(t *testing.T) {
 		}, "403 map[" + text + " X-Kept:[1] X-Refused:[1]] no\n"},
 		{"answer", func(c *filter.Call) filter.Outcome {
 			c.AddHeader("Vary", "A")
-			return c.Answer(func(x *direct.Exchange) {
+			return c.Respond(func(x *direct.Exchange) {
 				x.AddHeader("Vary", "B")
 				x.SetStatus(202)
 				x.WriteString("here")
 			})
 		}, "202 map[" + text + " Vary:[A B]] here"},
 		{"what it sees", func(c *filter.Call) filter.Outcome {
-			return c.Answer(func(x *direct.Exchange) {
+			return c.Respond(func(x *direct.Exchange) {
 				first, n := c.Fields().First("x-a")
 				fmt.Fprintf(x, "%s %s %s %s %s %d %v %s %d", c.Method(), c.Path(), c.RawQuery(), c.Host(), first, n, c.HasHeader("X-B"), c.RequestHeader("X-A"), c.BodyLength())
 			})
@@ -143,7 +143,7 @@ func TestLater(t *testing.T) {
 	later := func(c *filter.Call) filter.Outcome {
 		c.SetRemoteAddr("198.51.100.7:0")
 		if c.Direct() {
-			return filter.Later
+			return filter.OnPlain
 		}
 		return filter.Pass
 	}
@@ -204,7 +204,7 @@ func (plainOnly) ServeDirect(*direct.Exchange) bool { return false }
 // A filter that does not decide on the plain way fails closed.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
-	for _, o := range []filter.Outcome{0, filter.Later, 77} {
+	for _, o := range []filter.Outcome{0, filter.OnPlain, 77} {
 		for _, h := range []http.Handler{
 			filter.New(func(*filter.Call) filter.Outcome { return o })(hello),
 			filter.Around(func(*filter.Call, filter.Next) filter.Outcome { return o })(hello),

@@ -191,20 +191,21 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 	defer func() {
 		rec := l.newRecord(start)
 		e, m := &rec.e, &rec.m
-		e.remote, e.user, e.method, e.target, e.proto = r.RemoteAddr, seen.User(), r.Method, r.RequestURI, r.Proto
-		if e.target == "" && r.URL != nil { // a request that was not read by a server
-			e.target = r.URL.RequestURI()
+		target := r.RequestURI
+		if target == "" && r.URL != nil { // a request that was not read by a server
+			target = r.URL.RequestURI()
 		}
+		e.remote, e.user, e.method, e.target, e.proto = r.RemoteAddr, seen.User(), r.Method, l.shown(target), r.Proto
 		e.ip, e.views = "", false
 		if !l.short {
 			m.host, m.pattern = r.Host, ""
-			m.referer, m.agent = first(r.Header["Referer"]), first(r.Header["User-Agent"])
+			m.referer, m.agent = l.shown(first(r.Header["Referer"])), first(r.Header["User-Agent"])
 			m.id = first(w.Header()[requestIDField])
 		}
 		if !l.clf {
 			m.pattern = r.Pattern
 		}
-		if rec.trim(); seen.Hijacked() || !wire.Watch(w, rec) {
+		if seen.Hijacked() || !wire.Watch(w, rec) {
 			rec.Sent(delivered(&seen, r, panicked))
 		}
 	}()
@@ -258,11 +259,11 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), view(x.Target()), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view(x.Target())), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host()), view(x.Fields().Get("Referer")), view(x.Fields().Get("User-Agent"))
+		m.host, m.referer, m.agent = view(x.Host()), l.shown(view(x.Fields().Get("Referer"))), view(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetHeader(requestIDField)
@@ -271,6 +272,5 @@ func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 			m.pattern = x.Pattern()
 		}
 	}
-	rec.trim()
 	return rec
 }

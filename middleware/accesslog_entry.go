@@ -23,6 +23,8 @@ type entry struct {
 	latency time.Duration
 	views   bool
 	aborted bool
+
+	line string // if not "", it is logged instead of method, target and proto, as it is
 }
 
 // more has what only some lines contain.
@@ -48,16 +50,6 @@ func (l *AccessLog) newRecord(start time.Duration) *record {
 	rec := records.Get().(*record)
 	rec.l, rec.start = l, start
 	return rec
-}
-
-// trim clears what is not to be logged.
-func (rec *record) trim() {
-	if !rec.l.o.Query {
-		rec.e.target = beforeQuery(rec.e.target)
-		if rec.m.referer != "" {
-			rec.m.referer = beforeQuery(rec.m.referer)
-		}
-	}
 }
 
 // Keep implements wire.Watcher. It copies what will be logged.
@@ -88,7 +80,11 @@ func (rec *record) Sent(d wire.Delivery) {
 	if l.timed {
 		e.latency = l.mono() - rec.start
 	}
-	l.write(rec)
+	if l.clf {
+		l.writeLine(e, &rec.m, rec.start, rec.kept)
+	} else {
+		l.record(rec)
+	}
 	rec.kept = false // the next user sets the rest
 	if cap(rec.buf) > keepRecord {
 		rec.buf = nil
@@ -100,18 +96,13 @@ func (rec *record) Sent(d wire.Delivery) {
 // it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func (l *AccessLog) write(rec *record) {
-	e, m := &rec.e, &rec.m
-	if !l.clf {
-		l.record(rec)
-		return
-	}
-	b := l.lines.begin(rec.kept)
+// writeLine writes a line in a format of Apache; at is when the request arrived.
+func (l *AccessLog) writeLine(e *entry, m *more, at time.Duration, noWait bool) {
+	b := l.lines.begin(noWait)
 	if l.vhost {
 		b = l.appendVhost(b, m.host)
 	}
-	b = l.appendLine(b, e, m, rec.start)
-	l.lines.end(b, rec.kept)
+	l.lines.end(l.appendLine(b, e, m, at), noWait)
 }
 
 // admit waits until the buffers have room, on behalf of lines that may not wait

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// escapeOne is what a byte of s becomes.
+// escapeOne returns the escaped form of one byte.
 func escapeOne(c, least byte) string {
 	if c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c < least {
 		return fmt.Sprintf(`\x%02X`, c)
@@ -14,8 +14,8 @@ func escapeOne(c, least byte) string {
 	return string(rune(c))
 }
 
-// Every byte at every place of strings of all lengths, with room for words to be
-// copied: beside bytes that a carry or a borrow comes from.
+// Every byte value at every position, in strings of all lengths around a word's,
+// beside bytes that cause a carry or a borrow.
 func TestEscapeEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, least := range []byte{' ', '!'} {

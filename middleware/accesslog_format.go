@@ -2,9 +2,11 @@ package middleware
 
 import (
 	"encoding/binary"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // This file formats lines as Apache does.
@@ -48,18 +50,29 @@ func (s *stamp) append(b []byte, at time.Duration, clock func() time.Duration) [
 //
 // except for vhost, which appendVhost appends.
 func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []byte {
-	if e.ip != "" {
-		b = append(b, e.ip...)
-	} else {
-		b = appendToken(b, hostOf(e.remote))
+	host := e.ip
+	if host == "" {
+		host = hostOf(e.remote)
 	}
+	b = appendToken(b, host)
 	b = append(b, " - "...)
 	b = append(appendToken(b, e.user), ' ')
 	b = append(l.stamp.append(b, at, l.mono), ` "`...)
-	b = append(appendEscaped(b, e.method), ' ')
-	b = append(appendEscaped(b, e.target), ' ')
-	b = append(append(b, e.proto...), `" `...) // the server's own
-	b = append(b, '0'+byte(e.status/100%10), '0'+byte(e.status/10%10), '0'+byte(e.status%10), ' ')
+	switch {
+	case e.line != "":
+		b = append(append(b, e.line...), `" `...)
+	case e.method == http.MethodGet && e.proto == "HTTP/1.1": // as constants, which takes less time
+		b = append(appendEscaped(append(b, "GET "...), e.target), ` HTTP/1.1" `...)
+	default:
+		b = append(appendEscaped(b, e.method), ' ')
+		b = append(appendEscaped(b, e.target), ' ')
+		b = append(append(b, e.proto...), `" `...) // the server's own
+	}
+	if status := uint32(e.status); status != 0 {
+		b = append(b, '0'+byte(status/100%10), '0'+byte(status/10%10), '0'+byte(status%10), ' ')
+	} else {
+		b = append(b, "- "...)
+	}
 	if e.size > 0 {
 		b = strconv.AppendInt(b, e.size, 10)
 	} else {
@@ -125,13 +138,31 @@ var unsafeByte = func() (t [256]bool) {
 }()
 
 // escape appends s up to maxLogged bytes, with unsafe bytes and those less than
-// least as \xHH.
+// least as \xHH. It copies eight bytes at a time up to the first of those.
 func escape(b []byte, s string, least byte) []byte {
-	if len(s) <= maxLogged && isSafe(s, least) {
-		return append(b, s...)
+	n := len(b)
+	p, to := unsafe.Slice(unsafe.StringData(s), len(s)), b[n:cap(b)]
+	i := 0
+	if len(p) <= min(maxLogged, len(to)) {
+		to = to[:len(p)]
+		limit := uint64(least) * ones
+		for ; i <= len(p)-8; i += 8 {
+			w := binary.LittleEndian.Uint64(p[i:])
+			if unsafe8(w, limit) != 0 {
+				break
+			}
+			binary.LittleEndian.PutUint64(to[i:], w)
+		}
+		for ; i < len(p) && !unsafeByte[p[i]] && p[i] >= least; i++ {
+			to[i] = p[i]
+		}
+		if i == len(p) {
+			return b[:n+i]
+		}
 	}
-	for i := range min(len(s), maxLogged) {
-		if c := s[i]; unsafeByte[c] || c < least {
+	b = b[:n+i]
+	for _, c := range p[i:min(len(p), maxLogged)] {
+		if unsafeByte[c] || c < least {
 			const hex = "0123456789ABCDEF"
 			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
 		} else {
@@ -142,26 +173,6 @@ func escape(b []byte, s string, least byte) []byte {
 		b = append(b, "..."...)
 	}
 	return b
-}
-
-// isSafe reports whether escape would change nothing. It tests eight bytes at a
-// time; the last eight may overlap those before.
-func isSafe(s string, least byte) bool {
-	p, limit := []byte(s), uint64(least)*ones
-	if len(p) < 8 {
-		for _, c := range p {
-			if unsafeByte[c] || c < least {
-				return false
-			}
-		}
-		return true
-	}
-	for i := 0; i < len(p)-8; i += 8 {
-		if unsafe8(binary.LittleEndian.Uint64(p[i:]), limit) != 0 {
-			return false
-		}
-	}
-	return unsafe8(binary.LittleEndian.Uint64(p[len(p)-8:]), limit) == 0
 }
 
 const ones, tops = 0x0101010101010101, 0x8080808080808080
@@ -177,10 +188,7 @@ func unsafe8(w, limit uint64) uint64 {
 
 // hostOf returns an address without its port.
 func hostOf(addr string) string {
-	i := len(addr) - 1
-	for i >= 0 && addr[i] != ':' {
-		i--
-	}
+	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {
 		return addr
 	}
@@ -194,10 +202,12 @@ func hostOf(addr string) string {
 	return host
 }
 
-// beforeQuery returns a target or an address without its query.
-func beforeQuery(s string) string {
-	if i := strings.IndexByte(s, '?'); i >= 0 {
-		return s[:i]
+// shown returns the part of a target or an address that is logged.
+func (l *AccessLog) shown(s string) string {
+	if !l.o.Query {
+		if i := strings.IndexByte(s, '?'); i >= 0 {
+			return s[:i]
+		}
 	}
 	return s
 }

@@ -23,38 +23,14 @@ func (l *AccessLog) Refused(r wire.Refusal) {
 		l.refusedRecord(&r)
 		return
 	}
-	b := l.lines.begin(false)
-	if l.vhost {
-		b = l.appendVhost(b, "")
-	}
-	b = appendToken(b, hostOf(r.RemoteAddr))
-	b = append(b, " - - "...)
-	b = l.stamp.append(b, l.mono(), l.mono)
-	b = append(b, ` "`...)
+	line := r.Line // escaped by the server
 	switch {
 	case r.Omitted > 0:
-		b = append(strconv.AppendInt(b, r.Omitted, 10), " more were refused"...)
-	case r.Line == "":
-		b = append(b, '-')
-	default:
-		b = append(b, r.Line...) // escaped by the server
+		line = strconv.FormatInt(r.Omitted, 10) + " more were refused"
+	case line == "":
+		line = "-"
 	}
-	b = append(b, `" `...)
-	if r.Status > 0 {
-		b = append(strconv.AppendInt(b, int64(r.Status), 10), " -"...)
-	} else {
-		b = append(b, "- -"...)
-	}
-	if l.o.Format != LogCommon {
-		b = append(b, ` "-" "-"`...)
-	}
-	if l.o.Latency {
-		b = append(b, " 0"...)
-	}
-	if l.o.RequestID {
-		b = append(b, " -"...)
-	}
-	l.lines.end(append(b, '\n'), false)
+	l.writeLine(&entry{remote: r.RemoteAddr, line: line, status: r.Status}, &more{}, l.mono(), false)
 }
 
 func (l *AccessLog) refusedRecord(r *wire.Refusal) {

@@ -110,8 +110,8 @@ func TestAccessLogCut(t *testing.T) {
 	}
 }
 
-// Requests that come at once are logged in their order, by both ways, with their
-// own words, whatever the log writes to, and all of them before Shutdown returns.
+// Pipelined requests are logged in order, on both ways and for any output, each
+// with its own values, and all of them before Shutdown returns.
 func TestAccessLogPipelined(t *testing.T) {
 	const n = 300
 	for name, o := range map[string]AccessLogOptions{
@@ -156,8 +156,8 @@ func TestAccessLogPipelined(t *testing.T) {
 	}
 }
 
-// The bytes are those that were sent, whatever other middleware has made of the
-// handler's.
+// The bytes are those that were sent, also if other middleware has changed the
+// handler's body.
 func TestAccessLogOutside(t *testing.T) {
 	for _, inside := range []bool{false, true} {
 		var out locked

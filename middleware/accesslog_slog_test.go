@@ -30,8 +30,8 @@ func (routed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "hello")
 }
 
-// Text and JSON have the pattern, the host and the id of a request, whatever of
-// this package is between the log and the router.
+// LogText and LogJSON have the pattern, the host and the id of a request, with any
+// middleware of this package between the log and the router.
 func TestAccessLogPattern(t *testing.T) {
 	t.Parallel()
 	id := RequestID(&RequestIDOptions{New: func() string { return "id-7" }})
@@ -118,7 +118,7 @@ func TestAccessLogPrintable(t *testing.T) {
 	}
 }
 
-// Escapes are those of strconv.Quote's choice, whatever the text.
+// The characters that are escaped are those that strconv.Quote escapes.
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\u009b\U000e0041\xff")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -136,7 +136,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// Only terminals are written through to.
+// Lines are written at once only to terminals.
 func TestIsTerminal(t *testing.T) {
 	t.Parallel()
 	for _, w := range []io.Writer{new(bytes.Buffer), openDevNull(t), io.Discard} {

@@ -23,7 +23,7 @@ import (
 
 var moment = time.Date(2026, 11, 21, 4, 5, 6, 5e8, time.FixedZone("", 3600))
 
-// newTestLog has a clock that stands, but for latency: 1500 us each time.
+// newTestLog returns a log with a fixed wall clock and a latency of 1500 us.
 func newTestLog(o AccessLogOptions) *AccessLog {
 	l := NewAccessLog(&o)
 	l.stamp.now = func() time.Time { return moment }
@@ -93,7 +93,7 @@ func TestAccessLogLines(t *testing.T) {
 	}
 }
 
-// at is r with another Host.
+// at returns r with another Host.
 func at(r *http.Request, host string) *http.Request { r.Host = host; return r }
 
 func TestAccessLogHost(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAccessLogDeclined(t *testing.T) {
 	}
 }
 
-// The user's name comes from inside, also through other writers.
+// The user's name is set inside of the log, also through other writers.
 func TestAccessLogUser(t *testing.T) {
 	for _, way := range []string{"plain", "direct"} {
 		var out bytes.Buffer
@@ -234,7 +234,7 @@ func (l *locked) Len() int                    { l.mu.Lock(); defer l.mu.Unlock()
 func (l *locked) Reset()                      { l.mu.Lock(); defer l.mu.Unlock(); l.b.Reset() }
 func (l *locked) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
-// Many at once, through buffers far too small and at once: no line is lost or
+// Many concurrent requests, with tiny buffers and unbuffered: no line is lost or
 // mixed with another.
 func TestAccessLogConcurrently(t *testing.T) {
 	t.Parallel()

@@ -55,8 +55,8 @@ func TestStamp(t *testing.T) {
 	at(w.mono)
 }
 
-// The time of a line is when the request came, and latency begins then, on both
-// ways: also if that was long ago, or the server knows it better.
+// The time of a line is when the request arrived, and latency begins then, on both
+// ways: also if that was long ago, or the server has set the time.
 func TestAccessLogTime(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"plain", "direct", "direct, of the server"} {

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -83,9 +84,25 @@ type bearer struct {
 func (b *bearer) find(token []byte) *string {
 	hash := maphash.Bytes(b.seed, token)
 	for i := range b.holders {
-		if h := &b.holders[i]; h.hash == hash && subtle.ConstantTimeCompare(h.token, token) == 1 {
+		if h := &b.holders[i]; h.hash == hash && equal(h.token, token) {
 			return h.name
 		}
 	}
 	return nil
+}
+
+// equal is subtle.ConstantTimeCompare, many bytes at a time.
+func equal(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	var differ uint64
+	for len(a) > 0 {
+		var d [32]byte
+		n := subtle.XORBytes(d[:], a[:min(len(a), len(d))], b)
+		differ |= binary.NativeEndian.Uint64(d[0:]) | binary.NativeEndian.Uint64(d[8:]) |
+			binary.NativeEndian.Uint64(d[16:]) | binary.NativeEndian.Uint64(d[24:])
+		a, b = a[n:], b[n:]
+	}
+	return differ == 0
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-var tooLarge = statusText(http.StatusRequestEntityTooLarge)
+var tooLarge = wrap.Refusal(http.StatusRequestEntityTooLarge)
 
 // BodyLimitOptions are the options of BodyLimit.
 type BodyLimitOptions struct {
@@ -21,12 +21,12 @@ type BodyLimitOptions struct {
 	MaxSize int64
 }
 
-// BodyLimit lets requests have a body of at most MaxSize bytes. One that says that
-// it has more is answered 413 before its handler. Another is cut off there: the
-// handler's Read gives an *http.MaxBytesError, and the connection ends with the
-// answer, which is the handler's to choose. One that does not read its body
-// answers as if there were no limit, as with http.MaxBytesHandler: of a body whose
-// length is not told, nobody has counted more.
+// BodyLimit limits the bodies of requests to MaxSize bytes. A request whose
+// Content-Length is more gets 413, and its handler is not called. A longer body
+// without Content-Length is cut off: the handler's Read returns an
+// *http.MaxBytesError, the handler chooses the response, and the connection ends
+// with it. For a handler that does not read such a body there is no limit, as with
+// http.MaxBytesHandler: its length is not known.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {

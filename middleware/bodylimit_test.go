@@ -37,7 +37,7 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// A body of unknown length is cut, also inside of other writers.
+// A body of unknown length is cut off, also inside of other writers.
 func TestBodyLimitChunked(t *testing.T) {
 	h := Chain(hf(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -63,7 +63,7 @@ func TestBodyLimitChunked(t *testing.T) {
 	})
 }
 
-// So is one to a direct handler that comes by the plain way.
+// So is the body of a request to a direct handler on the plain way.
 func TestBodyLimitDirectHandler(t *testing.T) {
 	h := BodyLimit(&BodyLimitOptions{MaxSize: 1000})(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body())) }))
 	servers(t, h, func(t *testing.T, url string, c *http.Client) {

@@ -3,12 +3,21 @@ package middleware
 import (
 	"net/http"
 
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/user"
 )
 
-// Chain wraps h in middleware; the first is the outermost.
+// Chain wraps h in middleware; the first is the outermost. What a middleware does
+// holds for all inside of it, and the responses of one that refuses are seen only
+// by those outside. So the usual order is: RealIP (the others use the client's
+// address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, CORS
+// (preflights carry no credentials), ratelimit, InFlight, Timeout, credentials,
+// BodyLimit, Compress, ETag.
+//
+// The response writers that handlers receive pass on Flush, Hijack, ReadFrom,
+// sendfile and, by Unwrap, all of http.ResponseController. A goroutine that
+// writes after its handler has returned gets an error and cannot damage another
+// response.
 func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.Handler {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		h = middleware[i](h)
@@ -46,17 +55,4 @@ func options[T any](o *T) (t T) {
 		t = *o
 	}
 	return t
-}
-
-// statusText is a fixed response with the status as text.
-func statusText(status int, fields ...string) *direct.Response {
-	h := http.Header{
-		"Content-Type":           {"text/plain; charset=utf-8"},
-		"X-Content-Type-Options": {"nosniff"},
-		"Cache-Control":          {"no-store"},
-	}
-	for i := 0; i < len(fields); i += 2 {
-		h.Add(fields[i], fields[i+1])
-	}
-	return direct.NewResponse(status, h, []byte(http.StatusText(status)+"\n"))
 }

@@ -18,8 +18,8 @@ func (reused) Write(p []byte) (int, error)         { return len(p), nil }
 func (reused) WriteString(s string) (int, error)   { return len(s), nil }
 func (reused) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
 
-// A request that a plain chain lets through, without a server: what the
-// middleware costs alone.
+// BenchmarkPlainChain measures a request that a plain chain admits, without a
+// server: the middleware alone.
 func BenchmarkPlainChain(b *testing.B) {
 	l := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: discard{}})
 	defer l.Close()

@@ -21,19 +21,19 @@ type CompressOptions struct {
 	// results about a tenth longer, shorter for JSON. The client's quality
 	// values take precedence.
 	Codings []string
-	// MinSize is the smallest answer that is compressed, in bytes. Default 1024;
-	// negative: no limit. An answer that is flushed before it has come so far is
+	// MinSize is the smallest response that is compressed, in bytes. Default 1024;
+	// negative: no limit. A response that is flushed before it has come so far is
 	// compressed all the same: it streams.
 	MinSize int
 	// Types reports whether a media type, which may have parameters, is to be
 	// compressed; nil: text in the widest sense.
 	Types func(mediaType string) bool
-	// MaxEncoders is how many answers may be compressed at the same time, in all
-	// handlers that one Compress is put around. Default 128; negative: no limit.
-	// Answers beyond it are sent uncompressed, with Vary. An encoder takes about
+	// MaxEncoders is how many responses may be compressed at the same time, in all
+	// handlers that one Compress wraps. Default 128; negative: no limit.
+	// Responses beyond it are sent uncompressed, with Vary. An encoder takes about
 	// 1.1 MiB of memory for gzip and 0.7 MiB for br and zstd, from the first byte
 	// until the handler returns: as long as a stream of events lasts, and as long
-	// as a client reads its answer slowly or not at all.
+	// as a client reads its response slowly or not at all.
 	MaxEncoders int
 }
 
@@ -86,7 +86,7 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // in each response.
 //
 // On the direct way a direct.Response is compressed once and kept with it.
-// Answers written by a handler are compressed each time, and are not on the
+// Responses written by a handler are compressed each time, and are not on the
 // direct way if they are files.
 //
 // It is an error if one of Codings is not known.

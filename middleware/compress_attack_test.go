@@ -15,12 +15,12 @@ import (
 	"github.com/chert-http/chert/chertest"
 )
 
-// attackReaders is how many clients of TestCompressAttack ask and do not read.
+// attackReaders is the number of clients of TestCompressAttack that do not read.
 const attackReaders = 200
 
-// The cost of clients that ask for a compressed response and do not read it. It
-// measures and asserts nothing of the figure, so it runs only if CHERT_ATTACK
-// is set:
+// TestCompressAttack measures the cost of clients that request a compressed
+// response and do not read it. It does not assert a figure, so it runs only if
+// CHERT_ATTACK is set:
 //
 //	CHERT_ATTACK=1 go test -run CompressAttack -v ./middleware
 func TestCompressAttack(t *testing.T) {
@@ -77,7 +77,7 @@ func attackCompress(t *testing.T, name string) {
 	t.Logf("%s: %d readers that do not read: heap %d MiB more, %d KiB each", name, attackReaders, (last-before)>>20, (last-before)>>10/attackReaders)
 }
 
-// heapInUse is what is in use when garbage has been collected, in bytes.
+// heapInUse returns the bytes in use after a garbage collection.
 func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC() // what pools keep goes with the second

@@ -22,7 +22,7 @@ func (e exchangeHeader) Del(name string)        { e.x.DelHeader(name) }
 
 // Values expects a canonical name.
 func (e exchangeHeader) Values(name string) (values []string) {
-	for f := range e.x.AnswerFields {
+	for f := range e.x.ResponseFields {
 		if f.Name == name {
 			values = append(values, f.Value)
 		}
@@ -55,7 +55,7 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 		}
 		return true
 	case x.GetHeader("Content-Type") == "":
-		x.SetHeader("Content-Type", http.DetectContentType(x.AnswerBody()))
+		x.SetHeader("Content-Type", http.DetectContentType(x.ResponseBody()))
 	}
 	if !c.types(x.GetHeader("Content-Type")) {
 		return true
@@ -66,6 +66,8 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 	}
 	return true
 }
+
+var etagName = wire.NewName("Etag")
 
 var coded = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -79,12 +81,12 @@ func (c *compress) code(x *wire.Exchange, chosen coding.Coding) {
 	defer coded.Put(b)
 	b.Reset()
 	w := coding.NewWriter(b, chosen)
-	w.Write(x.AnswerBody())
+	w.Write(x.ResponseBody())
 	if w.Close() != nil { // a buffer does not fail
 		return
 	}
 	mark(exchangeHeader{x}, chosen)
-	x.SetAnswerBody(b.Bytes())
+	x.SetResponseBody(b.Bytes())
 }
 
 // sendDerived sends the response derived of r. Kept fields are not part of it,
@@ -111,7 +113,7 @@ func (c *compress) sendDerived(x *wire.Exchange, r *wire.Response, chosen coding
 	}
 	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) { // d's own is weak
 		x.DelHeader("Etag")
-		x.KeepHeader("Etag", "W/"+tag)
+		x.Keep(etagName, "W/"+tag)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestCompressHEAD(t *testing.T) {
 	}
 }
 
-// Events arrive when they are flushed, and the stream ends well.
+// Events arrive when they are flushed, and the stream ends correctly.
 func TestCompressStream(t *testing.T) {
 	next := make(chan struct{})
 	h := Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +226,7 @@ func TestCompressStream(t *testing.T) {
 	})
 }
 
-// What is cut by a panic does not look whole.
+// A response that a panic cuts off does not look complete.
 func TestCompressPanic(t *testing.T) {
 	h := Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, page)
@@ -302,7 +302,7 @@ func (f handlerOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	direct.Respond(w, r, f)
 }
 
-// http.ServeContent, whole and in part, is right in all cases.
+// http.ServeContent, with and without ranges, is right in all cases.
 func TestCompressServeContent(t *testing.T) {
 	h := hf(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "a.txt", moment, bytes.NewReader([]byte(page)))

@@ -42,7 +42,7 @@ type cors struct {
 	below       []struct{ scheme, host string }
 	credentials bool
 	vary        string
-	expose      []wire.Field // of ordinary answers
+	expose      []wire.Field // of ordinary responses
 	preflight   []wire.Field
 }
 
@@ -57,7 +57,7 @@ const (
 // all the same, so CORS does not protect against forged requests.
 // http.CrossOriginProtection does.
 //
-// Vary says what answers depend on. It is an error if "*" stands beside Credentials,
+// Vary says what responses depend on. It is an error if "*" stands beside Credentials,
 // or if one of Origins is no origin.
 func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
 	c, err := newCORS(options(o))
@@ -73,7 +73,7 @@ func (c *cors) decide(r *filter.Call) filter.Outcome {
 	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
 		// Fetch standard, "CORS-preflight request".
 		c.mark(r, preflightVary, ok, origin, c.preflight)
-		return r.Answer(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
+		return r.Respond(func(x *direct.Exchange) { x.SetStatus(http.StatusNoContent) })
 	}
 	c.mark(r, c.vary, ok, origin, c.expose)
 	return filter.Pass

@@ -18,7 +18,7 @@ import (
 
 // ETagOptions are the options of ETag.
 type ETagOptions struct {
-	// MaxSize is the largest answer that is looked at, in bytes, all of which is
+	// MaxSize is the largest response that is looked at, in bytes, all of which is
 	// held until the handler returns. Default 64 KiB; negative: no limit.
 	MaxSize int
 }
@@ -88,7 +88,7 @@ func modified(h header) time.Time {
 	return time.Time{}
 }
 
-var preconditionFailed = statusText(http.StatusPreconditionFailed)
+var preconditionFailed = wrap.Refusal(http.StatusPreconditionFailed)
 
 // tagging is a response on the plain way, buffered until it is complete.
 type tagging struct {
@@ -190,7 +190,7 @@ func tagDirect(x *wire.Exchange, limit int) {
 			return wire.NewResponse(r.Status(), h, r.Body())
 		}))
 	} else {
-		x.SetHeader("Etag", tagOf(x.AnswerBody()))
+		x.SetHeader("Etag", tagOf(x.ResponseBody()))
 	}
 	switch cond.Check(x.Method(), x.Fields(), x.GetHeader("Etag"), modified(h)) {
 	case cond.NotModified:
@@ -205,7 +205,7 @@ func tagDirect(x *wire.Exchange, limit int) {
 			return
 		}
 		x.SetStatus(http.StatusNotModified)
-		x.SetAnswerBody(nil)
+		x.SetResponseBody(nil)
 	case cond.Failed:
 		instead(x, refusal.For((*direct.Exchange)(x), preconditionFailed).Wire())
 	}

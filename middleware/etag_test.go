@@ -124,7 +124,7 @@ func TestETagNotModified(t *testing.T) {
 	}
 }
 
-// Inside of Compress, the tag goes there and comes back.
+// Inside of Compress the client gets a weak tag and may send it back.
 func TestETagCompress(t *testing.T) {
 	for name, h := range map[string]http.Handler{
 		"written": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain"); x.WriteString(page) }),

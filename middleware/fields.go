@@ -1,13 +1,6 @@
 package middleware
 
-import (
-	"net/http"
-
-	"github.com/chert-http/chert/internal/rfc/field"
-)
-
-// foldEqual reports whether b equals s, ignoring case.
-func foldEqual[T []byte | string](b T, s string) bool { return field.EqualFold(b, s) }
+import "net/http"
 
 // plainHeader is an http.Header for names in canonical form. The methods of
 // http.Header check every letter of a name in every call.

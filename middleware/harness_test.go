@@ -13,7 +13,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// request makes a request; the fields come in pairs.
+// request makes a request; fields are pairs of name and value.
 func request(method, target, body string, fields ...string) *http.Request {
 	var r io.Reader
 	if body != "" {
@@ -26,7 +26,7 @@ func request(method, target, body string, fields ...string) *http.Request {
 	return req
 }
 
-// An answer is the result of a request. Header is canonical.
+// An answer is the response to a request. Header is canonical.
 type answer struct {
 	Status int
 	Header http.Header
@@ -40,7 +40,7 @@ func plain(h http.Handler, r *http.Request) answer {
 	return answer{rec.Code, rec.Header(), rec.Body.String()}
 }
 
-// exchange is r as an exchange.
+// exchange returns r as an exchange.
 func exchange(x *direct.Exchange, r *http.Request) {
 	var body []byte
 	if r.Body != nil {
@@ -90,7 +90,7 @@ var hello = direct.HandlerFunc(func(x *direct.Exchange) {
 
 type hf = http.HandlerFunc
 
-// plainHello is not.
+// plainHello is the same as a plain handler.
 var plainHello = hf(func(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	io.WriteString(w, "hello")
@@ -137,7 +137,7 @@ func refused(t *testing.T, mw func(http.Handler) http.Handler, err error, prefix
 	}
 }
 
-// panics reports whether f does.
+// panics reports whether f panics.
 func panics(f func()) (did bool) {
 	defer func() { did = recover() != nil }()
 	f()

@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// held is a handler that stays until it is let go.
+// held is a handler that does not return until it is released.
 type held struct{ entered, leave chan struct{} }
 
 func newHeld() held { return held{make(chan struct{}), make(chan struct{})} }

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
-// Fields that describe the response that is not sent are removed, whatever has
-// set them; the rest stays: on both ways, written or ready.
+// Fields that describe the response that is not sent are removed, whether the
+// handler or middleware has set them, and others stay: on both ways, for written
+// and for prepared responses.
 func TestInstead(t *testing.T) {
 	fields := http.Header{
 		"Cache-Control": {"public"}, "Content-Encoding": {"br"}, "Content-Language": {"en"}, "Content-Type": {"text/css"}, "Expires": {"0"},
@@ -105,7 +107,7 @@ func (k keeps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (k keeps) ServeDirect(x *direct.Exchange) bool {
 	for _, name := range slices.Sorted(maps.Keys(k.h)) {
 		for _, v := range k.h[name] {
-			x.Wire().KeepHeader(name, v)
+			x.Wire().Keep(wire.NewName(name), v)
 		}
 	}
 	d, ok := k.next.(direct.Handler)
@@ -143,8 +145,8 @@ func TestCompressKept(t *testing.T) {
 	}
 }
 
-// The 304 has the tag that the 200 had, coded or not, and whatever the client
-// accepts by now.
+// The 304 has the tag that the 200 had, coded or not, also if the client accepts
+// other codings by now.
 func TestCompressNotModified(t *testing.T) {
 	const own = `"own"`
 	// resource evaluates conditions by itself, as static does.

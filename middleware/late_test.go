@@ -34,8 +34,8 @@ var lateCalls = []struct {
 }
 
 // Middleware that buffers, pools or changes the response returns an error to
-// goroutines that outlive their handler, whatever the outer writer would
-// return.
+// goroutines that outlive their handler, also if the outer writer would accept the
+// call.
 func TestLateCalls(t *testing.T) {
 	for _, mw := range []string{"compress", "etag", "timeout"} {
 		for _, how := range []string{"returned", "panicked", "wrote nothing"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// everything is all of this package, each by itself and in a chain.
+// everything has all middleware of this package, each by itself and in a chain.
 func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 	l := NewAccessLog(&AccessLogOptions{Output: io.Discard})
 	t.Cleanup(func() { l.Close() })
@@ -42,7 +42,7 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 	return m
 }
 
-// get asks with a token, and without having compression undone.
+// get sends a token, and does not decompress the response.
 func get(t *testing.T, c *http.Client, url string, fields ...string) (*http.Response, string, error) {
 	t.Helper()
 	req, err := http.NewRequest("GET", url, nil)
@@ -63,7 +63,7 @@ func get(t *testing.T, c *http.Client, url string, fields ...string) (*http.Resp
 	return res, string(b), err
 }
 
-// What a server's response writer can do, one inside of middleware can.
+// A response writer inside of middleware can do what the server's can.
 func TestPassing(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	content := strings.Repeat("0123456789", 10_000)
@@ -231,8 +231,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// A writer that can do nothing is not made to look as if it could, where that
-// would be believed.
+// A writer without optional methods does not get those that callers rely on.
 func TestPassingNothing(t *testing.T) {
 	for name, mw := range everything(t) {
 		if name == "bearer" || name == "all" {

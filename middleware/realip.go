@@ -7,8 +7,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // RealIPOptions are the options of RealIP.
@@ -33,11 +35,11 @@ type RealIPOptions struct {
 // address as proxies report it, with port 0 if they do not report one. It
 // belongs outside of all middleware that uses the address.
 //
-// Each proxy adds the address it was asked from at the end. So the list is read
-// from its end, all lines of the field together, as long as who has added an
-// entry is trusted: the first address that is not is the client's. An entry that
-// is no address, "unknown" and obfuscated ones of RFC 7239 section 6.3 too, ends
-// that: the last good one counts.
+// Each proxy appends the address of its peer. So the list, of all lines of the
+// field together, is read from its end, as long as the proxy that has added an
+// entry is trusted: the first address that is not trusted is the client's. An entry
+// that is no address, such as "unknown" and the obfuscated ones of RFC 7239 section
+// 6.3, ends the search, and the last address before it counts.
 //
 // It is an error if one of Trusted is not valid, or covers IPv4 and IPv6.
 func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
@@ -77,19 +79,14 @@ func (o *RealIPOptions) trustsPeer(addr string) bool {
 }
 
 func (o *RealIPOptions) trusts(a netip.Addr) bool {
-	for _, p := range o.Trusted {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-func (o *RealIPOptions) walk(c *filter.Call, field string) {
+func (o *RealIPOptions) walk(c *filter.Call, name string) {
 	var some [8]string
 	lines := some[:0]
-	for name, value := range c.Fields().All() {
-		if foldEqual(name, field) {
+	for n, value := range c.Fields().All() {
+		if field.EqualFold(n, name) {
 			lines = append(lines, view(value))
 		}
 	}
@@ -111,16 +108,9 @@ type walk struct {
 // line visits the entries of one line and reports whether to continue.
 func (w *walk) line(s string) bool {
 	for end := len(s); end >= 0; {
-		start := 0
+		start := strings.LastIndexByte(s[:end], ',') + 1
 		if w.o.Forwarded {
 			start = elementStart(s[:end])
-		} else {
-			for i := end - 1; i >= 0; i-- {
-				if s[i] == ',' {
-					start = i + 1
-					break
-				}
-			}
 		}
 		if !w.entry(trim(s[start:end])) {
 			return false
@@ -225,7 +215,7 @@ func forParameter(s string) (node string, ok bool) {
 		}
 		s = s[min(len(pair)+1, len(s)):]
 		pair = trim(pair)
-		if len(pair) < 4 || !foldEqual(pair[:4], "for=") {
+		if len(pair) < 4 || !field.EqualFold(pair[:4], "for=") {
 			continue
 		}
 		if ok { // RFC 7239 section 4: each parameter MUST NOT occur more than once
@@ -239,12 +229,4 @@ func forParameter(s string) (node string, ok bool) {
 	return node, ok
 }
 
-func trim(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trim(s string) string { return strings.Trim(s, " \t") }

@@ -121,7 +121,7 @@ func TestRealIP(t *testing.T) {
 	}
 }
 
-// Whatever a client writes before, the last entry is the proxy's.
+// The last entry is the proxy's, whatever the client has sent.
 func FuzzRealIP(f *testing.F) {
 	for _, tt := range realIPTests {
 		f.Add(strings.Join(tt.lines, ","))
@@ -145,8 +145,8 @@ func FuzzRealIP(f *testing.F) {
 	})
 }
 
-// The access log is outside, and has the client's address from RealIP inside all the
-// same, whatever middleware between the two makes a copy of the request.
+// An access log outside of RealIP has the client's address too, also if middleware
+// between the two copies the request.
 func TestRealIPInsideOfLog(t *testing.T) {
 	realIP := Must(RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}))
 	for name, between := range map[string][]func(http.Handler) http.Handler{

@@ -26,7 +26,7 @@ type RecoverOptions struct {
 	Handle func(v any, stack []byte)
 }
 
-var internalError = statusText(http.StatusInternalServerError)
+var internalError = wrap.Refusal(http.StatusInternalServerError)
 
 // Recover responds with 500 to a request whose handler panics. The cause is
 // logged, not sent. If the response has begun, its connection is closed, so
@@ -173,7 +173,7 @@ func instead(x *wire.Exchange, r *wire.Response) {
 	forget(exchangeHeader{x})
 	x.SetStatus(r.Status())
 	put(x, r.Header())
-	x.SetAnswerBody(r.Body())
+	x.SetResponseBody(r.Body())
 }
 
 // put sets fields as Response.ServeHTTP does: Vary and Set-Cookie are added.

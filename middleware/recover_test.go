@@ -99,8 +99,8 @@ func TestRecoverPlain(t *testing.T) {
 	})
 }
 
-// The stack that is logged is the handler's part of it: the server's frames and
-// the runtime's say nothing of the fault.
+// The logged stack is the handler's part: without the frames of the server and the
+// runtime.
 func TestRecoverStack(t *testing.T) {
 	var missing *http.Request
 	for _, tt := range []struct {

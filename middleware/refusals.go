@@ -38,7 +38,7 @@ type Refusal struct {
 //	h = middleware.Chain(mux, access.Wrap, middleware.Refusals(nil), middleware.Recover(nil), auth)
 //
 // respond sets Content-Type and returns the body. It is called once for each kind
-// of refusal and its answer is cached, so it cannot depend on the request; for
+// of refusal and its response is cached, so it cannot depend on the request; for
 // ratelimit, whose Retry-After differs, it is called each time. It must be safe for
 // concurrent use.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/chert-http/chert/middleware/jwt"
 )
 
-// The packages below refuse by the hook too.
+// jwt and basicauth use the hook for their refusals too.
 func TestRefusalsBelow(t *testing.T) {
 	t.Parallel()
 	auth, err := basicauth.New(&basicauth.Options{Lookup: func(string) (string, bool) { return "", false }})

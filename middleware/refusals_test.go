@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// again is r with a body that was not read.
+// again returns r with a body that was not read.
 func again(r *http.Request) *http.Request {
 	c := r.Clone(r.Context())
 	if r.ContentLength > 0 {
@@ -134,7 +134,7 @@ func TestRefusalsOutside(t *testing.T) {
 	})
 }
 
-// 503 and 504, which come of waiting.
+// 503 and 504, which are sent after waiting.
 func TestRefusalsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := newHeld()
@@ -164,7 +164,7 @@ func TestRefusalsBusy(t *testing.T) {
 
 type heldDirect struct{ held }
 
-// Requests that are let in cost no allocation on the direct way.
+// Requests that are admitted cost no allocation on the direct way.
 func TestRefusalsAllocations(t *testing.T) {
 	h := Refusals(nil)(hello).(direct.Handler)
 	x, r := benchmarkRequest()
@@ -204,8 +204,8 @@ func ExampleRefusals() {
 	// {"title":"Unauthorized","status":401}
 }
 
-// A hook that panics when the time is over must not end the process: its panic is
-// the handler's.
+// A hook that panics when the time is over must not end the process: the panic is
+// raised on the handler's goroutine.
 func TestRefusalsThatPanicInTimeout(t *testing.T) {
 	t.Parallel()
 	called := make(chan struct{}, 1)

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
 	"unsafe"
@@ -76,10 +77,7 @@ func (o *RequestIDOptions) make() *requestID {
 	// next.
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
-	const hex = "0123456789abcdef"
-	for i, b := range raw {
-		id.bytes[2*i], id.bytes[2*i+1] = hex[b>>4], hex[b&15]
-	}
+	hex.Encode(id.bytes[:], raw[:])
 	id.id = unsafe.String(&id.bytes[0], len(id.bytes)) // never changed again
 	return id
 }

@@ -22,8 +22,9 @@ type SecurityOptions struct {
 	ContentSecurityPolicy string
 	PermissionsPolicy     string // left out by default
 	// HSTS is for how long browsers are to use TLS only (RFC 6797). Default none,
-	// and so is negative: the field is left out. Set it if all of the host is served over TLS and will be: it cannot be
-	// taken back before. Browsers ignore it without TLS.
+	// and so is negative: the field is left out. Set it if all of the host is
+	// served over TLS and will be for that long: it cannot be taken back before.
+	// Browsers ignore it without TLS.
 	HSTS           time.Duration
 	HSTSSubdomains bool // for all hosts below too
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-var gatewayTimeout = statusText(http.StatusGatewayTimeout)
+var gatewayTimeout = wrap.Refusal(http.StatusGatewayTimeout)
 
 // TimeoutOptions are the options of Timeout.
 type TimeoutOptions struct {

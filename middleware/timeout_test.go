@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The handler that writes nothing: 504 comes at once, and nothing after it.
+// If the handler has written nothing, 504 is sent at once, and nothing after it.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late error
@@ -45,8 +45,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A context is done a moment before what is to happen then is started. Who hijacks
-// in that moment does not get a connection that has a 504, or is to have one.
+// A context is done shortly before its AfterFunc starts. A handler that calls Hijack
+// between the two does not get a connection on which a 504 was, or will be, sent.
 func TestTimeoutHijackAtDeadline(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
@@ -120,7 +120,7 @@ func TestTimeoutInTime(t *testing.T) {
 	}
 }
 
-// dial sends bytes and reads all that comes until the other side closes.
+// dial sends bytes and reads until the server closes the connection.
 func dial(t *testing.T, url, request string) (net.Conn, func() string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -138,8 +138,8 @@ func dial(t *testing.T, url, request string) (net.Conn, func() string) {
 	}
 }
 
-// On servers: the 504 is whole before the handler returns, and what the handler
-// waits for ends.
+// On servers: the 504 is complete before the handler returns, and reads and writes
+// that the handler waits for end.
 func TestTimeoutServers(t *testing.T) {
 	leave := make(chan struct{})
 	bodies := make(chan error, 1)
@@ -205,7 +205,7 @@ func TestTimeoutServers(t *testing.T) {
 	})
 }
 
-// The tests above fail if a handler stays; this one, if a goroutine does.
+// The tests above fail if a handler does not return; this one, if a goroutine leaks.
 func TestTimeoutLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if one is left
 		h := Timeout(&TimeoutOptions{Limit: time.Hour})(hello)

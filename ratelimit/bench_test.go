@@ -25,7 +25,7 @@ func mustLimit(t testing.TB, rate string, s Store) *Limit {
 	return l
 }
 
-// One key: on more cores (-cpu 1,2) all of them hammer it.
+// One key, used by all cores (-cpu 1,2).
 func BenchmarkOneKey(b *testing.B) {
 	for _, bb := range []struct{ name, rate string }{
 		{"admitted", "10000000/s burst 70000000000"}, // every decision writes
@@ -44,7 +44,7 @@ func BenchmarkOneKey(b *testing.B) {
 	}
 }
 
-// A million keys, each there already.
+// A million existing keys.
 func BenchmarkManyKeys(b *testing.B) {
 	l := mustLimit(b, "1000/h", NewMemory(nil))
 	keys := make([]string, 1<<20)
@@ -62,7 +62,7 @@ func BenchmarkManyKeys(b *testing.B) {
 	})
 }
 
-// Keys that are new each time.
+// A new key each time.
 func BenchmarkNewKeys(b *testing.B) {
 	l := mustLimit(b, "100/s", NewMemory(nil))
 	ctx := b.Context()

@@ -17,9 +17,7 @@
 // is for use without HTTP: jobs, logins, messages of a WebSocket.
 //
 // No race admits a token too many. Where a request has several limits, all must
-// admit it, and none is charged if one does not. (Memory charges them one after the
-// other: if a concurrent request takes the last token of one, the others get theirs
-// back, and for some hundred nanoseconds other requests may be refused for them.)
+// admit it, and none is charged if one does not.
 package ratelimit
 
 // The package imports std, direct, filter and internal packages. It must not

@@ -21,8 +21,8 @@ import (
 )
 
 // crowd sends requests to addr on connections of its own, concurrently, and
-// counts the responses by status. It does not use net/http's client, of which a
-// hundred would be most of the work.
+// counts the responses by status. It does not use net/http's client, which would
+// take most of the time.
 func crowd(t *testing.T, addr string, requests, connections int) (counts map[int]int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -73,7 +73,7 @@ func ask(addr string, left *atomic.Int64) (counts map[int]int, err error) {
 	return counts, nil
 }
 
-// mistakes fails the test with what is written to it.
+// mistakes fails the test with the text that is written to it.
 type mistakes struct{ t *testing.T }
 
 func (m mistakes) Write(line []byte) (int, error) {

@@ -69,7 +69,7 @@ func (h *handler) refuse(r *filter.Call, c *charge) filter.Outcome {
 		hook = refusal.In((*direct.Exchange)(r))
 	}
 	defer c.done()
-	return r.Answer(func(x *direct.Exchange) { h.writeRefusal(x, c, hook) })
+	return r.Respond(func(x *direct.Exchange) { h.writeRefusal(x, c, hook) })
 }
 
 // writeRefusal makes the response. hook may be nil.

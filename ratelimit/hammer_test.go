@@ -13,9 +13,9 @@ import (
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
-// This file is many goroutines at one Memory. What the tests share, too.
+// This file tests many goroutines on one Memory, and has helpers of other tests.
 
-// fewer is how many are enough with the race detector, which makes all slow.
+// fewer returns a smaller number with the race detector, which is slow.
 func fewer(n int) int {
 	if testing.Short() || race.Enabled {
 		return n / 20
@@ -48,8 +48,8 @@ func hammer(n int, ask func(i int) bool) int64 {
 	return got.Load()
 }
 
-// The clock stands still, then moves while they ask: what is admitted is what
-// the bucket held and what came, to one token.
+// The clock stands still, then moves during the requests: as many tokens are taken
+// as the bucket held and as were added, to one token.
 func TestHammerOneKey(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -72,7 +72,7 @@ func TestHammerOneKey(t *testing.T) {
 	}
 }
 
-// The same with the clock of the system, which runs while they ask.
+// The same with the system's clock.
 func TestHammerRealClock(t *testing.T) {
 	t.Parallel()
 	store := NewMemory(nil)
@@ -84,8 +84,8 @@ func TestHammerRealClock(t *testing.T) {
 	}
 }
 
-// A million keys, each asked for by several goroutines at a time, while the
-// tables are made anew again and again.
+// A million keys, each used by several goroutines at a time, while the tables are
+// rebuilt repeatedly.
 func TestHammerManyKeys(t *testing.T) {
 	t.Parallel()
 	keys := fewer(1_000_000)
@@ -109,8 +109,8 @@ func TestHammerManyKeys(t *testing.T) {
 	}
 }
 
-// Keys come, are forgotten when their buckets are full, and come again; their
-// entries go from one to the other under the askers' hands.
+// Keys are added, are forgotten when their buckets are full, and are added again;
+// entries change their keys while they are charged.
 func TestHammerTurnover(t *testing.T) {
 	t.Parallel()
 	const keys, rounds = 2000, 10

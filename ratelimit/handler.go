@@ -188,7 +188,7 @@ func (h *handler) serve(r *filter.Call, next filter.Next) filter.Outcome {
 		return filter.Pass
 	}
 	o := next.Serve(r)
-	if o == filter.Later && len(c.claims) > 0 {
+	if o == filter.OnPlain && len(c.claims) > 0 {
 		h.store.Refund(context.Background(), c.claims)
 	}
 	c.done()

@@ -24,7 +24,7 @@ var hello = direct.HandlerFunc(func(x *direct.Exchange) {
 	x.WriteString("hello")
 })
 
-// get makes a request; the fields come in pairs.
+// get makes a request; fields are pairs of name and value.
 func get(remote string, fields ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/a?b", nil)
 	r.RemoteAddr = remote
@@ -131,7 +131,7 @@ func TestHandler(t *testing.T) {
 	})
 }
 
-// Handlers that send a Response made beforehand have the fields too.
+// Prepared Responses get the fields too.
 func TestHandlerOfResponse(t *testing.T) {
 	t.Parallel()
 	o := func() *Options { return &Options{Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 3}}}} }
@@ -252,7 +252,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// around is New around next.
+// around wraps next with New.
 func around(next http.Handler, o *Options) (http.Handler, error) {
 	limit, err := New(o)
 	if err != nil {
@@ -306,7 +306,7 @@ func TestHandlerErrors(t *testing.T) {
 
 func nil2(*http.Request) string { return "" }
 
-// maybe is direct for every other request.
+// maybe declines every other request on the direct way.
 type maybe struct{ n atomic.Int64 }
 
 func (m *maybe) ServeDirect(x *direct.Exchange) bool {
@@ -319,7 +319,7 @@ func (m *maybe) ServeDirect(x *direct.Exchange) bool {
 
 func (m *maybe) ServeHTTP(w http.ResponseWriter, r *http.Request) { hello.ServeHTTP(w, r) }
 
-// What is left to the plain way is charged once.
+// A request that is left to the plain way is charged once.
 func TestDeclinedIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -473,7 +473,7 @@ func request(r *http.Request) wire.Request {
 	}
 }
 
-// All that one New is put around shares its buckets, and stays direct.
+// Handlers that one middleware wraps share its buckets, and stay direct.
 func TestNewShared(t *testing.T) {
 	t.Parallel()
 	limit := Must(New(&Options{

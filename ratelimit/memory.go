@@ -21,6 +21,10 @@ import (
 // Full buckets are forgotten, which loses nothing. So only keys that were used
 // within their limit's window take memory: 16 bytes each, and up to 32 with the
 // free slots between them.
+//
+// Several limits of a request are charged one after the other: if a concurrent
+// request takes the last token of one, the others get theirs back, and for some
+// hundred nanoseconds other requests may be refused for them.
 type Memory struct {
 	clock   func() time.Duration
 	directs bool // clock is wire.Clock

@@ -18,7 +18,7 @@ type clock struct{ ns atomic.Int64 }
 func (c *clock) now() time.Duration      { return time.Duration(c.ns.Load()) }
 func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// model is a token bucket as the books have it, in exact numbers: tokens are
+// model is a textbook token bucket in exact numbers: tokens are
 // counted in units of an interval's nanoseconds.
 type model struct {
 	interval, window int64
@@ -138,7 +138,7 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// A refund returns only what has not come back by itself.
+// A refund returns only tokens that time has not returned.
 func TestRefundIsNotGivenTwice(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -224,8 +224,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A limit has its part of the table also when another's keys have filled it, and
-// the other has its own then still.
+// A limit has its share of keys also when another limit's keys have used all, and
+// the other keeps its own share.
 func TestFullOfAnotherLimit(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -274,8 +274,8 @@ func TestFullOfAnotherLimit(t *testing.T) {
 	}
 }
 
-// Under a flood of keys that take over each other's buckets no key gets more
-// than came into all buckets together.
+// Under a flood of keys that take over each other's buckets no key gets more tokens
+// than all buckets together received.
 func TestHammerFull(t *testing.T) {
 	t.Parallel()
 	var c clock

@@ -75,7 +75,7 @@ func (h *handler) serveOne(r *filter.Call, next filter.Next) filter.Outcome {
 			x.Keep(policyName, h.policy)
 			x.Keep(limitName, line)
 		}
-		if o = next.Serve(r); o == filter.Answered {
+		if o = next.Serve(r); o == filter.Responded {
 			return o
 		}
 	}

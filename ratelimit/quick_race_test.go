@@ -18,7 +18,7 @@ func quickMemory(c *clock, keys int) *Memory {
 	return m
 }
 
-// quickly is what serveOne does for a request that came some time ago.
+// quickly does what serveOne does for a request that arrived some time ago.
 func quickly(m *Memory, l *Limit, key string, came time.Duration) (d Decision, at int64) {
 	if ahead, at, ok := m.admit(l, hashString(l, key), came); ok {
 		return Decision{Allowed: true, Remaining: (l.window - ahead) / l.interval}, at
@@ -26,8 +26,8 @@ func quickly(m *Memory, l *Limit, key string, came time.Duration) (d Decision, a
 	return m.take(l, hashString(l, key), 1)
 }
 
-// The quick way, with old times, beside the general one, refunds and peeks: no token
-// is lost or made.
+// The quick way, with old times, concurrently with the general one, refunds and
+// peeks: no token is lost or added.
 func TestHammerQuickWithAll(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -70,8 +70,8 @@ func TestHammerQuickWithAll(t *testing.T) {
 	}
 }
 
-// Few buckets, which change hands all the time, and a clock that moves while
-// requests of some time ago are admitted: no key gets more than came.
+// Few buckets, which change keys all the time, and a clock that moves while earlier
+// requests are admitted: no key gets more tokens than were added.
 func TestHammerQuickTurnover(t *testing.T) {
 	t.Parallel()
 	const keys, old = 2000, 5 * time.Second
@@ -118,7 +118,7 @@ func TestHammerQuickFull(t *testing.T) {
 	}
 }
 
-// Loops of which each has its own old time, by the real clock.
+// Loops with different old times, by the real clock.
 func TestHammerQuickRealClock(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// What ipv4 takes is as netip would have it, and what it does not take costs a
-// little time and nothing else.
+// ipv4 accepts only what netip accepts, with the same address, and every IPv4 address
+// that is formatted as netip does.
 func TestIPv4(t *testing.T) {
 	t.Parallel()
 	all := []string{
@@ -68,8 +68,8 @@ func quickHandler(t *testing.T, next http.Handler, m *Memory, rate string) http.
 	return h
 }
 
-// Requests that the server has seen before others, and that come to be decided
-// after them, are admitted if there are tokens, and never too many.
+// Requests that arrived before others and are decided after them are admitted if
+// there are tokens, and never too many.
 func TestQuickCameEarlier(t *testing.T) {
 	t.Parallel()
 	h := quickHandler(t, direct.NewResponse(200, nil, nil), NewMemory(nil), "3/d")
@@ -127,7 +127,7 @@ type leaves struct{ http.Handler }
 
 func (leaves) ServeDirect(*direct.Exchange) bool { return false }
 
-// A request that is left to the plain way has its token back.
+// A request that is left to the plain way gets its token back.
 func TestQuickGivesBack(t *testing.T) {
 	t.Parallel()
 	h := quickHandler(t, leaves{http.NotFoundHandler()}, NewMemory(nil), "1/d")

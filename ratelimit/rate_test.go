@@ -149,8 +149,7 @@ func TestNewLimit(t *testing.T) {
 	}
 }
 
-// The ends of what rates can be: nothing overflows, and a bucket holds what it
-// says.
+// Extreme rates: nothing overflows, and a bucket holds Burst tokens.
 func TestExtremes(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Rate{

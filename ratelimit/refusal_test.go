@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
-// refuser is a direct handler of which the next request will be refused.
+// refuser returns a direct handler that will refuse the next request.
 func refuser(t *testing.T) direct.Handler {
 	t.Helper()
 	h, err := around(hello, &Options{Rules: []Rule{
@@ -72,8 +72,7 @@ func TestRefusalOrder(t *testing.T) {
 	}
 }
 
-// A refusal is what an attacker gets most: it should cost no more than a
-// response.
+// Attackers cause refusals most: one should cost no more than another response.
 func TestRefusalAllocates(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

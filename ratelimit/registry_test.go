@@ -23,7 +23,7 @@ func (m *Memory) limits() int {
 	return len(m.tables)
 }
 
-// registerAnother makes the registry drop what it can.
+// registerAnother makes the registry drop unused tables.
 func registerAnother(t testing.TB, m *Memory) {
 	t.Helper()
 	m.mu.Lock()
@@ -172,7 +172,7 @@ func TestTableWithDebtsIsNotRetired(t *testing.T) {
 	}
 }
 
-// A program that makes up names is bounded; limits that are in use stay.
+// Memory is bounded for a program that makes up names; limits that are in use stay.
 func TestManyIdleLimits(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -210,8 +210,7 @@ func TestManyIdleLimits(t *testing.T) {
 }
 
 // Limits are made again all the time, by the same names, while they are charged,
-// their tables are full now and again, and are dropped: each has the buckets of
-// the one before.
+// and their tables are sometimes dropped: each has the buckets of the one before.
 func TestHammerRegistry(t *testing.T) {
 	t.Parallel()
 	var c clock

@@ -2,31 +2,12 @@
 // ServeMux: "GET /users/{id}", "/files/{path...}", "/{$}", "example.com/".
 // Syntax, precedence, redirects, r.PathValue and r.Pattern are those of
 // ServeMux; the package adds groups, middleware, mounted handlers, named
-// routes, and answers to OPTIONS.
+// routes, and responses to OPTIONS.
 //
 // A [Router] is an ordinary http.Handler on any server. On chert it is a
 // direct.Handler too: a route whose handler is a direct.Handler is called
 // without an *http.Request, and its lookup does not allocate. Such a handler
 // reads path values from its [direct.Exchange].
-//
-// # Cost
-//
-// A lookup goes through a radix tree of the path's bytes, one for each method,
-// and does not allocate. For a plain http.Handler, r.SetPathValue makes a map
-// if the pattern has wildcards: two allocations, and several times the lookup's
-// time. Paths with a percent sign are decoded segment by segment first and take
-// longer; they are always served as an http.Handler.
-//
-// # Placement
-//
-// chert tracks for each route whether its handler is quick: the pattern that
-// ServeDirect sets in the exchange identifies the route.
-//
-// # HEAD
-//
-// A route for GET also matches HEAD. A handler that streams until its client
-// disconnects, such as one that sends events, should set its fields and return
-// when r.Method is HEAD: what it writes is discarded.
 //
 // # Differences from ServeMux
 //
@@ -34,7 +15,7 @@
 //     a wildcard in other routers, and as a literal it would hardly ever match.
 //     "/%3Aid" and "/%2A" are patterns of the literal segments ":id" and "*".
 //   - The method "*" is rejected, and so is "get", which is not "GET".
-//   - OPTIONS is answered 204 with Allow, and Allow names it.
+//   - The response to OPTIONS is 204 with Allow, and Allow names it.
 //   - A pattern with an unclean path ("/a//b") is rejected even without a method:
 //     it could only match CONNECT. In one for CONNECT an empty segment matches
 //     an empty segment, not any.

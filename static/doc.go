@@ -42,7 +42,7 @@ package static
 //
 //	path.go                a request's path becomes a clean name, or a redirect
 //	source*.go, tree*.go   where files come from; the others know neither folders nor descriptors
-//	entry.go, cache.go     one version of a file and its answers; which of them are kept
+//	entry.go, cache.go     one version of a file and its responses; which of them are kept
 //	load.go, fresh.go      how an entry is made, and how long it is valid
 //	answer.go, variant.go, partial.go, folder.go, errors.go
 //	                       the one decision, for http.Handler and direct.Handler; send.go sends it as an http.Handler

@@ -21,7 +21,7 @@ const youth = 100 * time.Millisecond
 
 // A file that was written to within the last settling may be being written in
 // place: up to settlingMax, in bytes, it is read whole, as a small one is, so
-// that an answer is of one version.
+// that a response is of one version.
 const (
 	settling    = 2 * time.Second
 	settlingMax = 1 << 20

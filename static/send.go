@@ -18,7 +18,7 @@ type plain struct {
 	http.ResponseWriter
 	h     *Handler
 	entry *entry // whose file is sent; nil if it is another
-	// stream, if not nil, writes the body instead of the File in the answer;
+	// stream, if not nil, writes the body instead of the File in the response;
 	// file, if not nil, is what it reads.
 	stream func(w http.ResponseWriter) error
 	file   file

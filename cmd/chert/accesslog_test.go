@@ -98,7 +98,7 @@ func parseVhost(line string) (requestLine, error) {
 	return r, err
 }
 
-// Every format has the same values for the same requests, as far as it has a place for them.
+// All formats have the same values for the same requests, where they have the field.
 func TestLogFormats(t *testing.T) {
 	needSignals(t)
 	parsers := map[string]func(string) (requestLine, error){
@@ -172,7 +172,7 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// Errors do not look like requests to what reads the formats of web servers, nor do they break those of slog.
+// Programs that parse the formats of web servers do not take errors for requests, and those of slog stay valid.
 func TestLogFormatsOfErrors(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[logFormat]string{
@@ -188,7 +188,7 @@ func TestLogFormatsOfErrors(t *testing.T) {
 	}
 }
 
-// What a record says besides its message is on the same line, whatever is in it.
+// Attributes of a record are on the line of its message, whatever they contain.
 func TestErrorsForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

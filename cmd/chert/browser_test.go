@@ -32,7 +32,7 @@ func TestBrowserCommands(t *testing.T) {
 	}
 }
 
-// script makes a command that does what lines say.
+// script makes a command that runs lines.
 func script(t *testing.T, lines string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -69,7 +69,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A browser that cannot be opened is worth a note.
+// If no browser can be opened, chert says so and serves.
 func TestOpenFails(t *testing.T) {
 	needSignals(t)
 	t.Parallel()

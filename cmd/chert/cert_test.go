@@ -25,7 +25,7 @@ func madeCert(t *testing.T, dir string, args ...string) (stdout string) {
 	return stdout
 }
 
-// contents is every file of a folder by name.
+// contents returns all files of a folder by name.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -50,7 +50,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// curl, which knows nothing of crypto/tls, accepts a server and is accepted by it with what was made.
+// The certificates work with curl, an implementation other than crypto/tls, on both sides.
 func TestCertCurl(t *testing.T) {
 	t.Parallel()
 	needCurl(t)
@@ -98,7 +98,7 @@ func TestCertCurl(t *testing.T) {
 	}
 }
 
-// An authority is used again, a certificate is replaced with --force only, and an error leaves all as it was.
+// An authority is reused, a certificate is replaced only with --force, and an error changes nothing.
 func TestCertFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

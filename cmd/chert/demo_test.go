@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// needCurl skips without what the lines are made for.
+// needCurl skips the test without curl and a shell.
 func needCurl(t *testing.T) {
 	t.Helper()
 	for name, pkg := range map[string]string{"sh": "dash", "curl": "curl"} {
@@ -78,7 +78,7 @@ func pageCommands(t *testing.T, page string) (lines []demo.Command) {
 
 var statusPattern = regexp.MustCompile(`(?m)^HTTP/1\.1 (\d{3}) `)
 
-// tell is the field that a response with the status must have.
+// tell has the field that a response with the status must have.
 var tell = map[int]string{
 	http.StatusUnauthorized: "Www-Authenticate: Bearer", http.StatusMethodNotAllowed: "Allow: GET, HEAD, OPTIONS",
 	http.StatusTooManyRequests: "Retry-After: ",
@@ -146,7 +146,7 @@ func TestDemoLines(t *testing.T) {
 	}
 }
 
-// Of a unix socket the lines are others.
+// For a unix socket the commands are different.
 func TestDemoOnSocket(t *testing.T) {
 	t.Parallel()
 	needCurl(t)
@@ -181,7 +181,7 @@ func TestDemoHelp(t *testing.T) {
 	}
 }
 
-// No token of one start is good at another.
+// Tokens of one start are not accepted after another.
 func TestDemoTokens(t *testing.T) {
 	t.Parallel()
 	tokens := regexp.MustCompile(`Bearer ([\w.-]{20,})`)

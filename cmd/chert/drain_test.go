@@ -24,7 +24,7 @@ import (
 // before the client has read some of it.
 const bigSize = 32 << 20
 
-// until polls for what nothing announces.
+// until polls until the condition holds.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); runtime.Gosched() {
@@ -143,7 +143,7 @@ func TestShutdownTimeout(t *testing.T) {
 	}
 }
 
-// A keep-alive connection without a request is nothing to wait for.
+// Shutdown does not wait for a keep-alive connection without a request.
 func TestIdleConnectionDoesNotHold(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestIgnoredInterruptStaysIgnored(t *testing.T) {
 	p.waitFor(exitOK)
 }
 
-// A listener that breaks is a failure, and takes the others with it.
+// A listener that fails ends the server with an error, and the other listeners too.
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
 	s := &service{srv: &chert.Server{Handler: http.NotFoundHandler()}}

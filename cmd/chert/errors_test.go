@@ -115,7 +115,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// What flags say of a wrong value is in chert's words, not those of the packages that read it.
+// Errors of flags are chert's, not those of the packages that parse the value.
 func TestFlagWords(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {
@@ -130,7 +130,7 @@ func TestFlagWords(t *testing.T) {
 	}
 }
 
-// A hint is for flags that chert does not have.
+// There are hints only for flags that chert does not have.
 func TestInstead(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// besides are the flags that go with --config: they stand above the file or have nothing to do with it. What it has
+// besides are the flags that go with --config: they override the file or do not concern it. Those that the file has
 // keys for by site cannot.
 var besides = map[string]bool{
 	"listen": true, "config": true, "open": true, "log": true, "quiet": true, "shutdown-timeout": true, "rate-limit": true,

@@ -66,7 +66,7 @@ func askPlain(h http.Handler, r *http.Request) {
 	w.watcher.Sent(d)
 }
 
-// A request must not be slowed by what counts it.
+// Counting and logging a request does not allocate.
 func TestFrontAllocates(t *testing.T) {
 	page := direct.NewResponse(200, nil, []byte("page"))
 	s := &sites{}
@@ -206,8 +206,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// While the log's reader is stuck, no request is answered on the direct way, memory does not grow, and no line is
-// lost.
+// While the log's reader is stuck, no request is served on the direct way, memory does not grow, and no line is lost.
 func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
@@ -290,7 +289,7 @@ func TestReplaceUnderLoad(t *testing.T) {
 	}
 }
 
-// What was replaced is forgotten, and what its cache did is not.
+// A replaced generation is forgotten, but the counts of its cache are kept.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	f := &front{}

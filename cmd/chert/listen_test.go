@@ -30,7 +30,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// A port says nothing about the network, so only this machine reaches it.
+// A port without a host listens on this machine only.
 func TestBarePort(t *testing.T) {
 	t.Parallel()
 	e, err := parseEndpoint("9000")

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// patience ends what hangs. No test waits for it otherwise.
+// patience is when a test that hangs is ended. No other test waits for it.
 const patience = 60 * time.Second
 
 var binDir string
@@ -65,7 +65,7 @@ type proc struct {
 	urls   []string // from the start-up line
 }
 
-// output gathers what a process writes. It may be read meanwhile.
+// output collects what a process writes. It is safe for concurrent use.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
-// forwarded asks for a page through so many lines of X-Forwarded-For.
+// forwarded requests a page with these lines of X-Forwarded-For.
 func forwarded(t *testing.T, c *http.Client, url string, lines ...string) int {
 	t.Helper()
 	req, err := http.NewRequest("GET", url+"f", nil)
@@ -108,7 +108,7 @@ func TestUntrustedProxies(t *testing.T) {
 	}
 }
 
-// A proxy on a unix socket has no address to be named by.
+// A proxy on a unix socket has no address to configure.
 func TestTrustedUnixProxy(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")

@@ -172,8 +172,8 @@ func TestProcessesShareRateLimit(t *testing.T) {
 	}
 }
 
-// Redis dies under a running server: each policy does what it says, stderr says
-// it, and when Redis is back it decides again.
+// Redis stops under a running server: each policy does what is documented, stderr
+// reports it, and when Redis is back it decides again.
 func TestRateStoreDies(t *testing.T) {
 	t.Parallel()
 	for policy, status := range map[string]int{"open": 200, "closed": 503, "local": 429} {

@@ -41,7 +41,7 @@ func (p *proc) reload() {
 	}
 }
 
-// refuse makes the server read a configuration that is wrong, and waits until it has said so.
+// refuse makes the server read an invalid configuration, and waits until it has reported that.
 func (p *proc) refuse() (said string) {
 	p.t.Helper()
 	before := p.stderr.Len()
@@ -110,7 +110,7 @@ func keepAlive(t *testing.T, base string, stop *atomic.Bool, check func(status i
 	}
 }
 
-// Fifty times another configuration: no request fails, no connection is lost, and nothing leaks.
+// After fifty reloads no request has failed, no connection is lost, and nothing leaks.
 func TestReloadUnderLoad(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// descriptors counts what the process has open; it is 0 where that cannot be known.
+// descriptors counts the open descriptors of the process; 0 where that cannot be known.
 func descriptors(t *testing.T, p *proc) int {
 	t.Helper()
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
@@ -303,7 +303,7 @@ func TestReloadFolder(t *testing.T) {
 	}
 }
 
-// What the command line says stands above the file.
+// The command line overrides the file.
 func TestConfigBelowFlags(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
@@ -347,8 +347,8 @@ func TestReloadLog(t *testing.T) {
 	}
 }
 
-// Releases are exchanged by renaming, also the folder in which chert was started: a reload takes what is at the path
-// then, neither the old folder under its new name nor nothing.
+// Releases are exchanged by renaming, also the folder in which chert was started: a reload uses the folder that has the
+// path then, not the old one under its new name.
 func TestReloadOfRenamedFolder(t *testing.T) {
 	needSignals(t)
 	for _, how := range []string{"folder", "config"} {

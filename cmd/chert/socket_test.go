@@ -25,8 +25,8 @@ func TestSocketInUse(t *testing.T) {
 	}
 }
 
-// A socket is not taken from ourselves either, when it is named in two ways. Named
-// twice in one way it is a mistake that the flag finds.
+// chert does not take over its own socket either, if it is given under two names. If
+// it is given twice under one, the flag reports the mistake.
 func TestSocketTwice(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)

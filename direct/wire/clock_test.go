@@ -41,7 +41,7 @@ func TestResetForgets(t *testing.T) {
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))
 	x.SetHeader("A", "b")
-	x.KeepHeader("C", "d")
+	x.Keep(NewName("C"), "d")
 	x.SetValue("k", "v")
 	x.WriteString("body")
 	for v, i := reflect.ValueOf(x), 0; i < v.NumField(); i++ {

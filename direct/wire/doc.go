@@ -11,16 +11,12 @@
 //	}
 //
 // A server makes an Exchange ready with Reset, calls the handler, sends what
-// Finish returns, and notifies the [Watcher] of the [Answer], if there is one,
-// of its delivery. A router sets the pattern, the path values and, below a
-// prefix, the path. Middleware keeps header fields and values for any response,
-// and may inspect and change the response after its handler. Most middleware is
-// easier to write with package filter, which also serves net/http.
+// Finish returns, and notifies the [Watcher] of its delivery. A router sets the
+// pattern, the path values and, below a prefix, the path. Middleware keeps header
+// fields and values for any response, and may change the response after its
+// handler; package filter is an easier way to write most of it.
 //
-// A ServeDirect that returns false may leave behind what it has kept, the pattern
-// and the path values: the plain way does the same again, and a server may
-// distinguish routes by the pattern. It resets the path and the client's address.
-//
-// The package also has the types for what servers report to logs and counters:
-// [Delivery], [Refusal] and [Peer].
+// A ServeDirect that returns false resets the path and the client's address. What
+// it has kept, the pattern and the path values may stay: the plain way does the
+// same again, and a server may distinguish routes by the pattern.
 package wire

@@ -19,22 +19,16 @@ type outer struct {
 
 type value struct{ key, value any }
 
-// KeepHeader adds a field to any response, also to a Response given to Send,
-// like a field set in http.ResponseWriter's Header before the handler runs. A
-// field of that name that the handler sets, or that the Response has, replaces
-// it; Vary and Set-Cookie of a Response are added. For middleware; it panics
-// where SetHeader does.
-func (x *Exchange) KeepHeader(name, value string) {
-	x.outer.kept = append(x.outer.kept, Field{fieldName(name), value})
-}
-
-// HasKept reports whether KeepHeader has added fields.
-func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
-
-// Keep is KeepHeader with a name that is checked already, which saves time.
+// Keep adds a field to any response, also to a Response given to Send, like a
+// field set in http.ResponseWriter's Header before the handler runs. A field of
+// that name that the handler sets, or that the Response has, replaces it; Vary and
+// Set-Cookie of a Response are added. For middleware.
 func (x *Exchange) Keep(name Name, value string) {
 	x.outer.kept = append(x.outer.kept, Field{name.canonical, value})
 }
+
+// HasKept reports whether Keep has added fields.
+func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
 
 // A Name is a field name that may be set, in canonical form.
 type Name struct{ canonical string }
@@ -45,7 +39,7 @@ func NewName(name string) Name { return Name{fieldName(name)} }
 // String returns the name.
 func (n Name) String() string { return n.canonical }
 
-// DelKept removes the fields that KeepHeader has added under a name.
+// DelKept removes the fields that Keep has added under a name.
 func (x *Exchange) DelKept(name Name) {
 	if len(x.outer.kept) > 0 {
 		x.outer.kept = slices.DeleteFunc(x.outer.kept, func(f Field) bool { return f.Name == name.canonical })
@@ -87,9 +81,9 @@ func (x *Exchange) remove(name string) {
 // Ready returns the Response that was given to Send, nil if none was.
 func (x *Exchange) Ready() *Response { return x.ready }
 
-// AnswerBody returns the response's body as it is now, nil if that is a file.
+// ResponseBody returns the response's body as it is now, nil if that is a file.
 // It must not be changed, and is valid until the next write.
-func (x *Exchange) AnswerBody() []byte {
+func (x *Exchange) ResponseBody() []byte {
 	switch {
 	case x.ready != nil:
 		return x.ready.body
@@ -115,8 +109,8 @@ func (x *Exchange) Discard() {
 	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
 }
 
-// SetAnswerBody sets the body to a copy of p, instead of what it was.
-func (x *Exchange) SetAnswerBody(p []byte) {
+// SetResponseBody sets the body to a copy of p, instead of what it was.
+func (x *Exchange) SetResponseBody(p []byte) {
 	x.release()
 	x.body = append(x.body[:0], p...)
 }
@@ -130,8 +124,8 @@ func (x *Exchange) sources() [2][]Field {
 	return [2][]Field{x.fields, x.outer.kept}
 }
 
-// AnswerFields iterates over the fields of the response as they are now.
-func (x *Exchange) AnswerFields(yield func(f Field) bool) {
+// ResponseFields iterates over the fields of the response as they are now.
+func (x *Exchange) ResponseFields(yield func(f Field) bool) {
 	for _, fields := range x.sources() {
 		for _, f := range fields {
 			if !yield(f) {

@@ -18,9 +18,9 @@ var odd = "x-odd"
 func TestKeptFields(t *testing.T) {
 	sent := NewResponse(200, http.Header{"X-Own": {"response"}, "Vary": {"Accept"}}, []byte("sent"))
 	keep := func(x *Exchange) {
-		x.KeepHeader("x-kept", "kept")
-		x.KeepHeader("X-Own", "kept")
-		x.KeepHeader("Vary", "Origin")
+		x.Keep(NewName("x-kept"), "kept")
+		x.Keep(NewName("X-Own"), "kept")
+		x.Keep(NewName("Vary"), "Origin")
 	}
 	for _, tt := range []struct {
 		name   string
@@ -77,7 +77,7 @@ func TestKeptFields(t *testing.T) {
 
 func TestKeptDate(t *testing.T) {
 	sent := NewResponse(200, nil, nil)
-	if a := answer("GET", func(x *Exchange) { x.KeepHeader("Date", "now"); x.Send(sent) }); !a.HasDate {
+	if a := answer("GET", func(x *Exchange) { x.Keep(NewName("Date"), "now"); x.Send(sent) }); !a.HasDate {
 		t.Error("the date is not seen")
 	}
 }
@@ -93,7 +93,7 @@ func TestValues(t *testing.T) {
 	if x.Value(key{}) != "2" {
 		t.Errorf("got %v", x.Value(key{}))
 	}
-	x.KeepHeader("A", "1")
+	x.Keep(NewName("A"), "1")
 	x.Reset(Request{})
 	if x.Value(key{}) != nil || x.GetHeader("A") != "" {
 		t.Error("left behind")
@@ -111,16 +111,16 @@ func TestContent(t *testing.T) {
 	sent := NewResponse(201, http.Header{"A": {"1"}}, []byte("sent"))
 	a := answer("GET", func(x *Exchange) {
 		x.WriteString("body")
-		if string(x.AnswerBody()) != "body" || x.Ready() != nil || x.HasFile() {
+		if string(x.ResponseBody()) != "body" || x.Ready() != nil || x.HasFile() {
 			t.Error("body is not seen")
 		}
-		x.SetAnswerBody([]byte("other"))
-		if string(x.AnswerBody()) != "other" {
+		x.SetResponseBody([]byte("other"))
+		if string(x.ResponseBody()) != "other" {
 			t.Error("body is not changed")
 		}
-		x.KeepHeader("B", "2")
+		x.Keep(NewName("B"), "2")
 		x.Send(sent)
-		for f := range x.AnswerFields {
+		for f := range x.ResponseFields {
 			if f.Name == "A" && f.Value != "1" || f.Name == "B" && f.Value != "2" {
 				t.Errorf("got %v", f)
 			}
@@ -128,7 +128,7 @@ func TestContent(t *testing.T) {
 				break
 			}
 		}
-		if string(x.AnswerBody()) != "sent" || x.Ready() != sent || x.GetHeader("A") != "1" {
+		if string(x.ResponseBody()) != "sent" || x.Ready() != sent || x.GetHeader("A") != "1" {
 			t.Error("the Response is not seen")
 		}
 	})
@@ -174,7 +174,7 @@ func TestKeptAllocations(t *testing.T) {
 	var x Exchange
 	if n := testing.AllocsPerRun(100, func() {
 		x.Reset(Request{Method: "GET"})
-		x.KeepHeader("X-Kept", "kept")
+		x.Keep(NewName("X-Kept"), "kept")
 		x.SetValue(key{}, sent)
 		x.Send(sent)
 		x.Finish()

@@ -25,9 +25,10 @@ type Conn struct {
 	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
 	acquired bool // the slot that phase waiting waits for has been given
-	// off and borrowed belong to the owner. off: it does not drive the loop;
-	// borrowed: in is its driver's scratch buffer.
-	off, borrowed bool
+	// off, borrowed and switched belong to the owner. off: it does not drive the
+	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
+	// a new session's first one.
+	off, borrowed, switched bool
 
 	loop    *loop.Loop // immutable
 	shared  *Shared    // immutable

@@ -215,7 +215,8 @@ type Link interface {
 	// Detached.
 	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
-	// receives the bytes that were not consumed.
+	// receives the bytes that were not consumed; on a Link of a loop, its first
+	// call of Data is on the loop.
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
 	// Buffered go through it first. What was sent before does not go through it:
@@ -280,7 +281,7 @@ type Follower interface {
 type Layer interface {
 	// Open appends the plaintext of the complete records at the start of src to
 	// dst, which has room for len(src) bytes, and returns how many bytes of src it
-	// has used. io.EOF means that the peer will send no more; any error is final.
+	// has used, which it may have changed. io.EOF means that the peer will send no more; any error is final.
 	Open(dst, src []byte) (out []byte, n int, err error)
 	// Pending reports whether Open has left something for the peer that the next
 	// Seal or Close appends first: an answer of the layer's own, an alert.

@@ -128,6 +128,10 @@ func (c *Conn) takeBack(next Next) {
 		c.leave(s&hijacked != 0)
 		return
 	}
+	if c.switched {
+		c.switched = false
+		c.forgetWaits()
+	}
 	goOn := c.act(next)
 	if goOn && c.draining {
 		c.ready |= poll.Readable // once more, to make sure that nothing has arrived

@@ -148,7 +148,8 @@ func (c *Conn) own(next Next) {
 			}
 			eof = n == 0
 		case Requeue:
-			if c.Stalled() {
+			// A new session begins on the loop, where its user code may run too.
+			if c.Stalled() || c.switched {
 				c.handBack(Requeue)
 				return
 			}
@@ -320,6 +321,7 @@ func (c *Conn) Switch(s Session) {
 	c.shared.switching.Lock()
 	defer c.shared.switching.Unlock()
 	c.session = s
+	c.switched = c.off
 }
 
 // sessionOf returns the session to a goroutine that is not the owner.

@@ -39,6 +39,15 @@ func (c *Conn) theWaits() *waits {
 	return w
 }
 
+// forgetWaits drops the waits of the session before this one: the next may never
+// need any. Only the loop may call it, while it owns the connection.
+func (c *Conn) forgetWaits() {
+	w := c.waits.Load()
+	if w != nil && len(w.posted) == 0 && w.read.deadline.Load() == 0 && w.write.deadline.Load() == 0 {
+		c.waits.Store(nil)
+	}
+}
+
 func (w *waits) side(wait uint32) *side {
 	if wait == waitRead {
 		return &w.read

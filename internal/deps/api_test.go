@@ -22,8 +22,8 @@ var notPublic = []string{"cmd", "suites", "test"}
 var otherwise = map[string]string{
 	".: Server.ErrorLog": "a field of http.Server",
 	"filter: Pass":       "decisions; the zero Outcome is a mistake, not a default",
-	"filter: Later":      "as Pass",
-	"filter: Answered":   "as Pass",
+	"filter: OnPlain":    "as Pass",
+	"filter: Responded":  "as Pass",
 }
 
 func TestPublicAPI(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 // waiting for the client's next message. The zero value has the defaults. Safe for
 // concurrent use.
 //
-// Those that have not begun wait without a goroutine. The newest begins first:
-// when more come than can be served, the oldest are those whose clients have given
-// up, and in order everybody would wait for as long as the handshake may take.
+// Handshakes that have not begun wait without a goroutine. The newest begins first:
+// in an overload the oldest are those whose clients have given up, and if they began
+// in order, each would wait for as long as a handshake may take.
 //
-// One that has begun and waits for its client has no slot. If there is no place for
-// another, the one that has waited for its client longest is ended: clients that
-// stop in the middle of a handshake keep nobody out.
+// A handshake that has begun and waits for its client has no slot. If there is no
+// place for another, the one that has waited for its client longest is ended, so
+// that clients that stop in the middle of a handshake do not lock others out.
 type Bound struct {
 	// Slots are how many compute; default two for each processor. Places are how
 	// many have begun; default 512 for each processor.
@@ -35,9 +35,9 @@ type Bound struct {
 	by       time.Time               // all must be done; zero for never
 }
 
-// holdSlot is how long a handshake may keep others waiting by what it does: longer
-// than any computation takes. Functions of the tls.Config may ask elsewhere for a
-// certificate.
+// holdSlot is how long a handshake may keep its slot while it does not wait for its
+// client. It is longer than any computation takes; but functions of the tls.Config
+// may request a certificate from another server.
 const holdSlot = 20 * time.Millisecond
 
 // longAgo is a deadline that ends a read.
@@ -203,6 +203,13 @@ func (b *Bound) Drain(by time.Time) {
 			h.link.SetWriteDeadline(h.by)
 		}
 	}
+}
+
+// late reports whether h's time has passed.
+func (b *Bound) late(h *Handshake) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !h.by.IsZero() && !time.Now().Before(h.by)
 }
 
 // sooner is the earlier of two times, of which zero is never.

@@ -15,11 +15,11 @@ package tlsio
 //
 // # Afterwards
 //
-// The *tls.Conn is not asked to wait any more. It is the Layer: it gets whole
-// records out of memory and puts what it makes into memory (layer.go). What it
-// keeps for an idle connection is given up where that is safe (inside.go). A hijacker
-// gets the same *tls.Conn, over a socket.
+// The *tls.Conn never waits any more. It is the Layer: it reads complete records
+// from memory and writes to memory (layer.go). A record is decrypted in the buffer
+// that it was received into, so that an idle connection keeps no input buffer
+// (inside.go). A hijacker gets the same *tls.Conn, over a socket.
 //
-// What this relies on of crypto/tls: a Read goes on after a temporary error;
-// os.ErrDeadlineExceeded is one. An error of Write is for good, so writes to memory
-// never fail. A Read may write: answers to a KeyUpdate, alerts.
+// What this relies on in crypto/tls: a Read can be repeated after a temporary error,
+// such as os.ErrDeadlineExceeded. An error of Write is permanent, so writes to memory
+// never fail. A Read may write: responses to a KeyUpdate, alerts.

@@ -14,38 +14,45 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Config is what the handshakes of a listener have in common. It is immutable.
+// Config is shared by the handshakes of a listener. It is immutable.
 type Config struct {
-	// TLS is the same for all connections: session tickets are sealed with keys
-	// that it makes and changes.
+	// TLS is the same for all connections, since it generates and rotates the keys
+	// of session tickets.
 	TLS *tls.Config
 	// Timeout is from the accept; 0 is none.
 	Timeout time.Duration
 	Bound   *Bound
-	// Failed is told why a handshake failed, and gives what a client is answered
-	// in plain text that has sent plain HTTP.
+	// Failed is called with the reason why a handshake failed. It returns the
+	// response, in plain text, for a client that has sent plain HTTP.
 	Failed func(peer string, err error) (answer []byte)
+<<<<<<< HEAD
 	// Second, if not nil, makes the session that takes over from u when ALPN has
 	// chosen "h2", on the same Link.
 	Second func(u Upper, state *tls.ConnectionState) conn.Session
 	// Other serves what ALPN has chosen instead of Upper, and reports whether it
 	// has: on the goroutine that calls it, for as long as it likes. Take gives
 	// it the connection; without that it is closed.
+=======
+	// Other serves a protocol that ALPN has chosen instead of Upper, on the
+	// goroutine that calls it, and returns when the connection has ended. It
+	// reports false if it does not serve that protocol. It must call take before
+	// it uses the connection; if it does not, the connection is closed.
+>>>>>>> tlsio
 	Other func(u Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool
 }
 
 // Upper is the session after the handshake.
 type Upper interface {
 	conn.Session
-	// HandshakeContext is what functions of the tls.Config get.
+	// HandshakeContext returns the context for functions of the tls.Config.
 	HandshakeContext() context.Context
-	// Start says what has been negotiated.
+	// Start is called after the handshake with what it has negotiated.
 	Start(state *tls.ConnectionState)
-	// Panicked is told that a function of the tls.Config has panicked.
+	// Panicked is called when a function of the tls.Config has panicked.
 	Panicked(e any)
 }
 
-// ErrPlain is that a client has sent an HTTP request without TLS.
+// ErrPlain means that a client has sent an HTTP request without TLS.
 var ErrPlain = errors.New("client sent an HTTP request to an HTTPS server")
 
 var (
@@ -60,7 +67,7 @@ type Handshake struct {
 	upper    Upper
 	accepted int64 // of sys.Nanotime
 	hello    hello
-	ended    bool // a failure was told
+	ended    bool // a failure was reported
 	other    bool // another protocol has the connection
 
 	// Of Bound, guarded by its lock; state is read by the Link's owner too, which
@@ -145,8 +152,8 @@ func (h *Handshake) begin() conn.Next {
 	return h.Serve()
 }
 
-// refuse ends a handshake that is over before it needs a goroutine: crypto/tls says
-// why, and what the client gets.
+// refuse ends a handshake that fails before it needs a goroutine: crypto/tls returns
+// the reason, and produces the alert.
 func (h *Handshake) refuse(b []byte) conn.Next {
 	m := &memory{in: b, end: io.EOF}
 	m.link = h.link
@@ -185,7 +192,7 @@ func looksLikeHTTP(hdr [headerSize]byte) bool {
 	return false
 }
 
-// Serve implements conn.Session: it shakes hands.
+// Serve implements conn.Session: it runs the handshake.
 func (h *Handshake) Serve() (next conn.Next) {
 	if !h.link.Enter() {
 		h.cfg.Bound.leave(h)
@@ -250,7 +257,7 @@ func (h *Handshake) shake() conn.Next {
 	return conn.Requeue
 }
 
-// another gives the connection to what ALPN has chosen.
+// another passes the connection to the protocol that ALPN has chosen.
 func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	taken := h.cfg.Other(h.upper, w.tc, state, func() error {
 		nc, rest, err := h.link.Hijack()
@@ -270,8 +277,16 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	return conn.Close
 }
 
-// fill waits for more of the handshake, without the slot.
-func (h *Handshake) fill() error { return h.cfg.Bound.park(h, h.link.Fill) }
+// fill waits for more of the handshake, without the slot. The Link's own limit for a
+// wait is that of a request's body, and does not apply: h.by does.
+func (h *Handshake) fill() error {
+	for {
+		err := h.cfg.Bound.park(h, h.link.Fill)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || h.cfg.Bound.late(h) {
+			return err
+		}
+	}
+}
 
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
@@ -298,8 +313,8 @@ func (h *Handshake) Closed(hijacked bool) {
 	h.upper.Closed(hijacked)
 }
 
-// Writable, Late and PeerGone implement conn.Session; user code of its kind has no
-// use for them.
+// Writable, Late and PeerGone implement conn.Session; a handshake does not need
+// them.
 func (h *Handshake) Writable() conn.Next { return conn.More }
 func (h *Handshake) Late(time.Duration)  {}
 func (h *Handshake) PeerGone(bool)       {}

@@ -8,20 +8,27 @@ import (
 	"unsafe"
 )
 
-// This file is what is done to a *tls.Conn from outside that crypto/tls has no
-// function for. Fields are found by name and type; if one is another than it was,
-// nothing is done.
+// This file changes fields of a *tls.Conn for which crypto/tls has no function. They
+// are found by name and type when the program starts; if one is missing or of another
+// type, nothing is changed.
 //
-// It gives up buffers that crypto/tls never shrinks: of a record of 16 KiB it keeps
-// 18 KiB for good (golang/go#43563), of a ClientHello with post-quantum keys 3 KiB.
-// They are replaced by empty ones. Their memory is the garbage collector's, so
-// nothing goes wrong if something still points into it.
+// lend makes the record that is to be opened the input buffer of a tls.Conn. The
+// record is then decrypted in place. Otherwise crypto/tls copies it to a buffer that
+// it allocates and never shrinks: 18 KiB after a record of 16 KiB (golang/go#43563),
+// 2 KiB after a ClientHello with post-quantum keys. The memory is used for all
+// connections of a loop, so nothing in the tls.Conn may point into it afterwards: a
+// test searches the tls.Conn, and inPlace names the versions of Go that it was run
+// with.
 //
-// And it makes NetConn of a hijacked connection the connection itself: users ask
-// for a *net.TCPConn there.
+// giveUp drops the buffers that are left from a handshake, or used where nothing is
+// lent. They are garbage-collected, so it is safe if something still points into
+// them.
+//
+// put makes NetConn of a hijacked connection return the socket's net.Conn, where
+// users expect a *net.TCPConn.
 
-// keepInput is what may stay of a buffer that was read into: room for a small
-// request, so that it need not be made for each.
+// keepInput is what may stay of a buffer that was read into where nothing is lent:
+// room for a small request, so that it need not be made for each.
 const keepInput = 2 << 10
 
 // fields are where a tls.Conn has what this needs.
@@ -59,17 +66,40 @@ func put(tc *tls.Conn, nc net.Conn, raw []byte) bool {
 	return true
 }
 
-// giveUp drops the buffers of tc that are empty. No Read may run meanwhile.
-func giveUp(tc *tls.Conn) {
-	f := &inside
-	if !f.found {
+// lend makes record, which tc may change, all that is left to be read by tc, and
+// reports whether it has. No Read may run meanwhile.
+func lend(tc *tls.Conn, record []byte) bool {
+	raw, input, _ := buffers(tc)
+	if raw.Len() > 0 || input.Len() > 0 {
+		return false
+	}
+	*raw = *bytes.NewBuffer(record[:len(record):len(record)])
+	return true
+}
+
+// takeBack ends what lend began, and returns how many bytes tc has not read.
+func takeBack(tc *tls.Conn) (left int) {
+	raw, input, _ := buffers(tc)
+	left = raw.Len() + input.Len()
+	*raw, *input = bytes.Buffer{}, bytes.Reader{}
+	return left
+}
+
+// buffers are those of tc: what has come, a part of that which is decrypted, and
+// messages that are not complete.
+func buffers(tc *tls.Conn) (rawInput *bytes.Buffer, input *bytes.Reader, hand *bytes.Buffer) {
+	p, f := unsafe.Pointer(tc), &inside
+	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)), (*bytes.Buffer)(unsafe.Add(p, f.hand))
+}
+
+// giveUp drops the buffers of tc that are empty, but for an input buffer of up to
+// keep bytes. No Read may run meanwhile.
+func giveUp(tc *tls.Conn, keep int) {
+	if !inside.found {
 		return
 	}
-	p := unsafe.Pointer(tc)
-	raw := (*bytes.Buffer)(unsafe.Add(p, f.rawInput))
-	input := (*bytes.Reader)(unsafe.Add(p, f.input))
-	hand := (*bytes.Buffer)(unsafe.Add(p, f.hand))
-	if raw.Len() == 0 && input.Len() == 0 && raw.Cap() > keepInput {
+	raw, input, hand := buffers(tc)
+	if raw.Len() == 0 && input.Len() == 0 && raw.Cap() > keep {
 		*raw = bytes.Buffer{}
 		*input = bytes.Reader{} // it is a part of raw
 	}

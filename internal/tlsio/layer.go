@@ -9,8 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// layer is a *tls.Conn that has shaken hands, and what is below it, as a
-// conn.Layer.
+// layer is a *tls.Conn after its handshake, and what is below it, as a conn.Layer.
 type layer wire
 
 var _ conn.Layer = (*layer)(nil)
@@ -18,42 +17,77 @@ var _ conn.Layer = (*layer)(nil)
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() conn.Layer {
 	w.mu.Lock()
-	w.mode, w.shake = inMemory, nil
+	w.mode, w.shake, w.lends = inMemory, nil, inPlace && inside.found
 	w.mu.Unlock()
 	l := (*layer)(w)
-	l.Idle() // of the handshake nothing is kept
+	giveUp(w.tc, 0)
 	return l
 }
 
-var errRecord = errors.New("tlsio: a record was not read to its end")
+var (
+	errRecord = errors.New("tlsio: a record was not read to its end")
+	errOwed   = errors.New("tlsio: the peer asks for more than it takes")
+)
+
+// maxOwed bounds what crypto/tls has for the peer by itself and what has not been
+// sealed yet, in bytes. A peer that sends requests for a KeyUpdate between its data
+// gets an answer to each (RFC 8446 section 4.6.3); one that does not read them would
+// have them kept for as long as a handler reads the data.
+const maxOwed = 16 << 10
 
 // Open implements conn.Layer. crypto/tls is asked for the content of a record when
 // that is all there, and gets nothing beyond it: so it keeps nothing of one
-// record when it reads the next, one Read is enough for each, and none ends for
-// want of bytes but those that have no content.
+// record when it reads the next, one Read is enough for each, and only those of
+// records without content find no bytes.
 func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 	for {
 		size := whole(src[n:])
 		if size == 0 {
 			return dst, n, nil
 		}
-		l.in = src[n : n+size]
+		record := src[n : n+size]
+		long := overlong(record) // its header may be changed
 		n += size
 		dst = slices.Grow(dst, size)
-		m, err := l.tc.Read(dst[len(dst):cap(dst)])
+		m, left, err := l.read(dst[len(dst):cap(dst)], record)
 		dst = dst[:len(dst)+m]
-		left := len(l.in)
-		if l.in = nil; err != nil && err != os.ErrDeadlineExceeded {
+		if err != nil && err != os.ErrDeadlineExceeded {
 			return dst, n, err
 		}
-		if left > 0 || size == headerSize && err != nil && overlong(src[n-size:]) {
+		if left > 0 || size == headerSize && err != nil && long {
 			return dst, n, errRecord
+		}
+		if l.owes() > maxOwed {
+			return dst, n, errOwed
 		}
 	}
 }
 
+// read is tc's, for one record, of which left bytes were not read.
+func (l *layer) read(p, record []byte) (n, left int, err error) {
+	if l.lends && lend(l.tc, record) {
+		n, err = l.tc.Read(p)
+		return n, takeBack(l.tc), err
+	}
+	l.in = record
+	n, err = l.tc.Read(p)
+	left = len(l.in)
+	l.in = nil
+	return n, left, err
+}
+
 // overlong reports whether b is the header of a record that is too long.
 func overlong(b []byte) bool { return int(b[3])<<8|int(b[4]) > maxCipher }
+
+// owes is how much crypto/tls has for the peer, outside of a Seal.
+func (l *layer) owes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sealing {
+		return 0
+	}
+	return len(l.out)
+}
 
 // Pending implements conn.Layer.
 func (l *layer) Pending() bool {
@@ -66,13 +100,12 @@ func (l *layer) Pending() bool {
 func (l *layer) Seal(dst, p []byte) []byte {
 	l.begin(dst)
 	if len(p) > 0 {
-		l.tc.Write(p) // it cannot fail, but after a Close, when nothing is sent
+		l.tc.Write(p) // fails only after a Close, when nothing is sent
 	}
 	return l.end()
 }
 
-// begin makes dst what is written to. What Open writes meanwhile comes there too,
-// in its order.
+// begin makes dst the memory that is written to, also by a concurrent Open.
 func (l *layer) begin(dst []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +127,7 @@ func (l *layer) Close(dst []byte) []byte {
 }
 
 // Idle implements conn.Layer.
-func (l *layer) Idle() { giveUp(l.tc) }
+func (l *layer) Idle() { giveUp(l.tc, keepInput) }
 
 // Conn implements conn.Layer: it is the *tls.Conn itself.
 func (l *layer) Conn(nc net.Conn, raw []byte) net.Conn {

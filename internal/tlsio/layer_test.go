@@ -34,7 +34,12 @@ func feed(t testing.TB, l conn.Layer, src []byte, n int) (got string, err error)
 		var out []byte
 		var used int
 		out, used, err = l.Open(nil, raw)
-		got, raw = got+string(out), raw[used:]
+		got += string(out)
+		notInside(t, l, raw)
+		for i := range raw[:used] {
+			raw[i] = 0xee // the memory is used for others
+		}
+		raw = raw[used:]
 	}
 	if err == nil && len(raw) > 0 {
 		t.Errorf("%d bytes were left", len(raw))
@@ -42,11 +47,18 @@ func feed(t testing.TB, l conn.Layer, src []byte, n int) (got string, err error)
 	return got, err
 }
 
+// ways are records and what copies them instead of lending them.
+var ways = []func(testing.TB) (conn.Layer, *keys, *keys){records, func(t testing.TB) (conn.Layer, *keys, *keys) {
+	l, client, server := records(t)
+	(*wire)(l.(*layer)).lends = false
+	return l, client, server
+}}
+
 // What the client seals is opened, however its bytes come.
 func TestLayerOpens(t *testing.T) {
 	t.Parallel()
-	for _, pieces := range []int{1, 2, 4, 5, 6, 7, 1000, 1 << 20} {
-		l, client, server := records(t)
+	for i, pieces := range []int{1, 1, 2, 2, 4, 4, 5, 5, 6, 6, 7, 7, 1000, 1000, 1 << 20, 1 << 20} {
+		l, client, server := ways[i%2](t)
 		var all []byte
 		want := ""
 		for _, p := range []string{"a", "", "bc", strings.Repeat("large", 3276), strings.Repeat("x", maxPlain), "d"} {
@@ -156,8 +168,8 @@ func TestLayerRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for _, pieces := range []int{1, 1 << 20} {
-				l, client, server := records(t)
+			for i, pieces := range []int{1, 1, 1 << 20, 1 << 20} {
+				l, client, server := ways[i%2](t)
 				got, err := feed(t, l, tt.make(client), pieces)
 				if got != tt.got || err == nil || err == io.EOF {
 					t.Errorf("got %q, %v", got, err)
@@ -181,6 +193,31 @@ func TestLayerRefuses(t *testing.T) {
 	}
 }
 
+// Answers that the peer does not take are bounded; they do not add up if it does.
+func TestLayerOwes(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []bool{true, false} {
+		l, client, server := records(t)
+		var err error
+		for i := 0; i < 2000 && err == nil; i++ {
+			rec := client.seal(kindHandshake, askedUpdate)
+			client.update()
+			rec = append(rec, client.seal(kindData, "x")...)
+			_, _, err = l.Open(nil, rec)
+			if takes {
+				server.open(l.Seal(nil, nil))
+				server.update()
+			}
+		}
+		if takes && err != nil || !takes && err != errOwed {
+			t.Errorf("taken: %v: %v", takes, err)
+		}
+		if n := len((*wire)(l.(*layer)).out); n > maxOwed+100 {
+			t.Errorf("%d bytes are kept", n)
+		}
+	}
+}
+
 // Seal beside Open: records come out in the order of their numbers.
 func TestLayerBeside(t *testing.T) {
 	t.Parallel()
@@ -192,8 +229,8 @@ func TestLayerBeside(t *testing.T) {
 			rec := client.seal(kindHandshake, askedUpdate)
 			client.update()
 			rec = append(rec, client.seal(kindData, "x")...)
-			if _, err := feed(t, l, rec, len(rec)); err != nil {
-				t.Error(err)
+			if _, n, err := l.Open(nil, rec); n != len(rec) || err != nil {
+				t.Error(n, err)
 			}
 		}
 	})
@@ -279,14 +316,55 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Nothing stays of records that are lent.
+func TestIdleLent(t *testing.T) {
+	t.Parallel()
+	l, client, _ := records(t)
+	w := (*wire)(l.(*layer))
+	if !w.lends {
+		t.Skip("nothing is lent with this version of Go")
+	}
+	for _, p := range []string{"", "small", strings.Repeat("x", maxPlain)} {
+		if got, err := feed(t, l, client.seal(kindData, p), 1<<20); got != p || err != nil {
+			t.Fatal(len(got), err)
+		}
+		raw, _, hand := buffers(w.tc)
+		if n, m := raw.Cap(), hand.Cap(); n > 0 || m > 0 {
+			t.Errorf("%d and %d bytes are kept", n, m)
+		}
+	}
+}
+
+// A record that is lent is opened without an allocation.
+func TestOpenAllocates(t *testing.T) {
+	l, client, _ := records(t)
+	if !(*wire)(l.(*layer)).lends {
+		t.Skip("nothing is lent with this version of Go")
+	}
+	const runs = 100
+	var all [runs + 1][]byte
+	for i := range all {
+		all[i] = client.seal(kindData, "a small request")
+	}
+	dst, i := make([]byte, 0, 1<<10), 0
+	if n := testing.AllocsPerRun(runs, func() {
+		if out, _, err := l.Open(dst, all[i]); err != nil || len(out) == 0 {
+			t.Fatal(len(out), err)
+		}
+		i++
+	}); n > 0 {
+		t.Errorf("%v allocations for each record", n)
+	}
+}
+
 // Nothing large stays, whatever has come; and nothing is lost that has not been
 // read.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	l, client, _ := records(t)
+	l, client, _ := ways[1](t)
 	v := reflect.ValueOf((*wire)(l.(*layer)).tc).Elem()
 	size := func(field string) int { return v.FieldByName(field).FieldByName("buf").Cap() }
-	if n, m := size("rawInput"), size("hand"); n > keepInput || m > 0 {
+	if n, m := size("rawInput"), size("hand"); n > 0 || m > 0 {
 		t.Errorf("after the handshake: %d and %d bytes", n, m)
 	}
 	large := strings.Repeat("x", maxPlain)

@@ -12,8 +12,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 )
 
-// wire is what a *tls.Conn reads from and writes to: a Link while it shakes hands,
-// then memory, and a net.Conn once somebody has taken the connection over.
+// wire is what a *tls.Conn reads from and writes to: a Link during the handshake,
+// then memory, and a net.Conn after the connection was hijacked.
 type wire struct {
 	tc    *tls.Conn
 	link  conn.Link
@@ -24,6 +24,7 @@ type wire struct {
 	mu      sync.Mutex
 	mode    mode
 	sealing bool
+	lends   bool     // records to tc, instead of having it copy them; immutable once inMemory
 	out     []byte   // written to memory
 	nc      net.Conn // with overConn
 	raw     []byte   // to be read before nc
@@ -48,7 +49,7 @@ func (w *wire) over(nc net.Conn, raw []byte) {
 	}
 }
 
-// where is what is below now; nc is nil but with overConn.
+// where returns what is below now; nc is nil except with overConn.
 func (w *wire) where() (mode, net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +80,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 }
 
-// readLink gives nothing beyond the record at hand: what follows the handshake is
-// the Layer's.
+// readLink returns nothing beyond the current record: what follows the handshake is
+// for the Layer.
 func (w *wire) readLink(p []byte) (int, error) {
 	for w.left == 0 {
 		b := w.link.Buffered()
@@ -89,7 +90,7 @@ func (w *wire) readLink(p []byte) (int, error) {
 			break
 		}
 		if err := w.shake.fill(); err != nil {
-			n := copy(p, b) // the error comes again
+			n := copy(p, b) // the next fill returns the error again
 			w.link.Discard(n)
 			if n > 0 {
 				err = nil
@@ -158,8 +159,8 @@ func (w *wire) RemoteAddr() net.Addr {
 	return w.link.RemoteAddr()
 }
 
-// SetDeadline implements net.Conn. But for a net.Conn's, deadlines are the
-// server's affair: crypto/tls sets some when it closes.
+// SetDeadline implements net.Conn. It has no effect unless w is over a net.Conn:
+// crypto/tls sets deadlines when it closes, and the server has its own.
 func (w *wire) SetDeadline(t time.Time) error {
 	return w.deadline(func(nc net.Conn) error { return nc.SetDeadline(t) })
 }

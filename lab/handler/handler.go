@@ -3,6 +3,7 @@ package handler
 import (
 	"io"
 	"net/http"
+	"runtime/pprof"
 	"strconv"
 
 	"github.com/chert-http/chert/lab/work"
@@ -31,6 +32,7 @@ func New() http.Handler {
 	mux.HandleFunc("POST /upload", upload)
 	mux.HandleFunc("GET /debug/stats", encoded(work.ProcessJSON))
 	mux.HandleFunc("GET /debug/gc", func(http.ResponseWriter, *http.Request) { work.Collect() })
+	mux.HandleFunc("GET /debug/heap", func(w http.ResponseWriter, _ *http.Request) { pprof.WriteHeapProfile(w) })
 	return mux
 }
 

@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -25,8 +26,8 @@ const workers = 16
 var perSource = 20000
 
 // OpenIdle opens n connections to addr, and sends one request on each, so that the server has allocated
-// everything that it keeps for one.
-func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
+// everything that it keeps for one. With cfg they speak TLS.
+func OpenIdle(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	i := &Idle{request: exchange.Get("/").Text(addr), conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
@@ -38,7 +39,9 @@ func OpenIdle(ctx context.Context, addr string, n int) (*Idle, error) {
 		if err != nil {
 			return err
 		}
-		i.conns[k] = c
+		if i.conns[k] = c; cfg != nil {
+			i.conns[k] = tls.Client(c, cfg)
+		}
 		return i.ask(k, r)
 	})
 	if err != nil {
@@ -63,6 +66,9 @@ func (i *Idle) Close() {
 	for _, c := range i.conns {
 		if c == nil {
 			continue
+		}
+		if tc, ok := c.(*tls.Conn); ok {
+			c = tc.NetConn()
 		}
 		c.(*net.TCPConn).SetLinger(0)
 		c.Close()

@@ -21,7 +21,7 @@ func TestIdleSources(t *testing.T) {
 		mu.Unlock()
 	}))
 	defer s.Close()
-	idle, err := OpenIdle(t.Context(), s.Listener.Addr().String(), 25)
+	idle, err := OpenIdle(t.Context(), s.Listener.Addr().String(), 25, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestIdle(t *testing.T) {
 	defer s.Close()
 
 	const n = 50
-	idle, err := OpenIdle(t.Context(), s.Listener.Addr().String(), n)
+	idle, err := OpenIdle(t.Context(), s.Listener.Addr().String(), n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestIdle(t *testing.T) {
 func TestIdleRefusesErrors(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
-	if _, err := OpenIdle(t.Context(), s.Listener.Addr().String(), 3); err == nil {
+	if _, err := OpenIdle(t.Context(), s.Listener.Addr().String(), 3, nil); err == nil {
 		t.Error("no error although every answer is a 404")
 	}
 }

@@ -127,7 +127,7 @@ func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runne
 	size, err := c.check(ctx, r)
 	if err == nil && e.idle > 0 {
 		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.name)
-		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle)
+		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle, nil)
 	}
 	if err != nil {
 		r.stop()

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	f := flag.NewFlagSet("idle", flag.ContinueOnError)
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
+	secure := f.Bool("tls", false, "with TLS: of chert and nethttp")
+	heap := f.String("heap", "", "also write a profile of each server's heap to this `file`, with the server's name after it; GODEBUG=memprofilerate=1 makes it exact")
 	if err := parse(f, args); err != nil {
 		return err
 	}
@@ -54,8 +57,11 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
+	if *secure {
+		table.Title += ", TLS 1.3"
+	}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.server, n, log)
+		held, err := hold(ctx, spec, seats.server, n, *secure, *heap, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -76,7 +82,7 @@ func clamp(n, servers, limit int) (int, string) {
 }
 
 // hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Writer) (report.Held, error) {
+func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool, heap string, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -90,7 +96,15 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	if err := answer.Differs(exchange.OK("text/plain", work.Hello)); err != nil {
 		return held, err
 	}
-	warm, err := load.OpenIdle(ctx, s.Addr, min(n, warmConnections))
+	addr, cfg := s.Addr, (*tls.Config)(nil)
+	if secure {
+		b, err := get(ctx, s, "/debug/tls")
+		if err != nil {
+			return held, err
+		}
+		addr, cfg = string(b), &tls.Config{InsecureSkipVerify: true}
+	}
+	warm, err := load.OpenIdle(ctx, addr, min(n, warmConnections), cfg)
 	if err != nil {
 		return held, err
 	}
@@ -98,7 +112,7 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	if held.Before, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	idle, err := load.OpenIdle(ctx, s.Addr, n)
+	idle, err := load.OpenIdle(ctx, addr, n, cfg)
 	if err != nil {
 		return held, err
 	}
@@ -111,6 +125,15 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, log io.Write
 	}
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
+	}
+	if heap != "" {
+		b, err := get(ctx, s, "/debug/heap")
+		if err != nil {
+			return held, err
+		}
+		if err := os.WriteFile(heap+"."+spec.Name, b, 0o600); err != nil {
+			return held, err
+		}
 	}
 	// A server that has dropped some of the connections would look small.
 	if err := idle.Ask(ctx); err != nil {

@@ -16,5 +16,7 @@
 //	GET /debug/give?bytes=N      N bytes in writes of 32 KiB; with &length preceded by Content-Length
 //	GET /debug/reads              how often these two have read from bodies, and how much
 //	GET /debug/stats              goroutines and memory, as JSON
+//	GET /debug/tls                where the same is served with TLS, by some
 //	GET /debug/gc                 collects garbage and returns free memory to the system
+//	GET /debug/heap               a profile of the heap, for go tool pprof
 package serve

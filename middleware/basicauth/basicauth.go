@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -34,28 +33,27 @@ type Options struct {
 	// negative: none.
 	CacheSize int
 	// CacheFor is how long they are remembered. Default 5 minutes; negative: not at
-	// all. A password that Lookup does not know any more is good for so long.
+	// all. A password that Lookup no longer knows is accepted for that long.
 	CacheFor time.Duration
 	// Parallel is how many hashes are computed at a time. Default half of GOMAXPROCS,
-	// at least one; negative: no limit. Each keeps a core busy: without a limit,
-	// guessing takes the machine.
+	// at least one; negative: no limit. Each keeps a core busy: without a limit, a
+	// client that guesses passwords can use all of them.
 	Parallel int
-	// Queue is how many requests may wait for that; beyond, they are answered 503.
+	// Queue is how many requests may wait for that; others get 503.
 	// Default 64; negative: none.
 	Queue int
 	// Cost is what an unknown name costs if Lookup is used, and should be that of the
 	// hashes. Default bcrypt.DefaultCost; negative, like all that is not from
 	// bcrypt.MinCost to bcrypt.MaxCost, is an error: without a cost the time would
-	// tell which names exist.
+	// reveal which names exist.
 	Cost int
 }
 
 type auth struct {
 	o     Options
 	cache cache
-	slots chan struct{} // of Parallel; nil without a limit
-	queue atomic.Int64
-	dummy []byte // an unknown name is compared with this hash
+	slots *wrap.Slots // of Parallel; nil without a limit
+	dummy []byte      // an unknown name is compared with this hash
 
 	missing, several, busy *direct.Response
 	compare                func(hash, password []byte) error // bcrypt's; for tests
@@ -93,10 +91,10 @@ func Hash(password string) (string, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// New returns middleware that admits requests with a name and its password, which is
-// then middleware.UserOf. The others are answered 401, or 400 if they have several
-// credentials. How long that takes does not tell whether a name exists, if all hashes
-// have the same cost. All handlers that it wraps share what is remembered.
+// New returns middleware that admits requests with a name and its password;
+// middleware.UserOf then returns the name. Others get 401, or 400 if they have
+// several credentials. The time that takes does not reveal whether a name exists, if
+// all hashes have the same cost. All handlers that it wraps share the cache.
 //
 // On the direct way, credentials that are remembered are admitted; others are
 // verified on the plain way, since that takes long.
@@ -151,7 +149,7 @@ func newAuth(o Options) (*auth, error) {
 	}
 	a := &auth{o: o, compare: bcrypt.CompareHashAndPassword}
 	if o.Parallel > 0 {
-		a.slots = make(chan struct{}, o.Parallel)
+		a.slots = wrap.NewSlots(o.Parallel, o.Queue, 0)
 	}
 	var err error
 	if a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), cost); err != nil {
@@ -164,10 +162,9 @@ func newAuth(o Options) (*auth, error) {
 	}
 	// RFC 7617 section 2.1: charset is the encoding of names and passwords.
 	challenge := "Basic realm=" + realm + `, charset="UTF-8"`
-	a.missing = wrap.Refusal(http.StatusUnauthorized, challenge)
-	a.several = wrap.Refusal(http.StatusBadRequest, challenge)
-	a.busy = direct.NewResponse(http.StatusServiceUnavailable,
-		http.Header{"Retry-After": {"1"}, "Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-store"}}, []byte("Service Unavailable\n"))
+	a.missing = wrap.Refusal(http.StatusUnauthorized, "Www-Authenticate", challenge)
+	a.several = wrap.Refusal(http.StatusBadRequest, "Www-Authenticate", challenge)
+	a.busy = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", "1")
 	return a, nil
 }
 
@@ -192,7 +189,7 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 		return filter.Pass
 	}
 	if r.Direct() {
-		return filter.Later // bcrypt takes long
+		return filter.OnPlain // bcrypt takes long
 	}
 	name, refused := a.check(r.Context(), key, c)
 	if refused != nil {
@@ -202,14 +199,16 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 	return filter.Pass
 }
 
-// check verifies credentials that the cache does not have. It gives the name, or
-// how to refuse.
+// check verifies credentials that the cache does not have. It returns the name or
+// the refusal.
 func (a *auth) check(ctx context.Context, key cacheKey, c credentials) (*string, *direct.Response) {
-	if !a.enter(ctx) {
-		return nil, a.busy
+	if a.slots != nil {
+		if !a.slots.Enter(ctx) {
+			return nil, a.busy
+		}
+		defer a.slots.Leave()
 	}
-	defer a.leave()
-	// Whoever was before us in the queue may have had the same.
+	// A request that was earlier in the queue may have had the same.
 	if name := a.cache.find(key); name != nil {
 		return name, nil
 	}
@@ -237,35 +236,6 @@ func (a *auth) verify(name string, password []byte) bool {
 		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // Lookup has returned an invalid hash
 	}
 	return known && fits && err == nil
-}
-
-// enter waits for a turn, which leave gives back.
-func (a *auth) enter(ctx context.Context) bool {
-	if a.slots == nil {
-		return true
-	}
-	select {
-	case a.slots <- struct{}{}:
-		return true
-	default:
-	}
-	if a.queue.Add(1) > int64(a.o.Queue) {
-		a.queue.Add(-1)
-		return false
-	}
-	defer a.queue.Add(-1)
-	select {
-	case a.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (a *auth) leave() {
-	if a.slots != nil {
-		<-a.slots
-	}
 }
 
 // credentials are "name:password".

@@ -169,8 +169,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// What could never work is an error of New, not found out by the first request,
-// and not a panic.
+// For options that could never work New returns an error: it does not panic, nor
+// leave the error to the first request.
 func TestOptionsRefused(t *testing.T) {
 	ann := map[string]string{"ann": hash(t, "secret")}
 	tests := []struct {
@@ -199,7 +199,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// Hash and htpasswd make what New takes.
+// New accepts the hashes of Hash and htpasswd.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	made, err := Hash("sesame, öffne dich")
@@ -231,7 +231,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// Guessing takes no more than its share.
+// Guessing passwords uses no more than its share of the processors.
 func TestParallel(t *testing.T) {
 	t.Run("no limit", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestCacheTime(t *testing.T) {
 	check("iat", issued, false, false)
 }
 
-// What a key has signed that was taken out of the set is not good, cached or
-// not. A set that is fetched again and is the same changes nothing.
+// Tokens of a key that was removed from the set are refused, cached or not. A set
+// that is fetched again unchanged has no effect.
 func TestCacheRotation(t *testing.T) {
 	t.Parallel()
 	c := new(clock)
@@ -94,7 +94,7 @@ func TestCacheRotation(t *testing.T) {
 	expect(t, v, "another key of that name", signed("b"), 401)
 }
 
-// Only what was verified is remembered.
+// Only verified tokens are cached.
 func TestCacheRefused(t *testing.T) {
 	t.Parallel()
 	v := open(t, Options{Keys: []Key{{Algorithm: "EdDSA", Key: keyOf("a").Public()}}, CacheSize: 10})
@@ -145,7 +145,7 @@ func TestCacheBounds(t *testing.T) {
 	}
 }
 
-// What is asked for again and again stays.
+// Tokens that are used often stay.
 func TestCacheKeepsUsed(t *testing.T) {
 	t.Parallel()
 	c := newCache(100, 1<<20)
@@ -197,7 +197,7 @@ func TestRaces(t *testing.T) {
 	all.Wait()
 }
 
-// From the cache nothing is allocated on the direct way.
+// A cached token costs no allocation on the direct way.
 func TestCacheAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates on its own account")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Nothing that was not signed is let in, and the ways and the cache agree.
+// Nothing unsigned is admitted, and both ways and the cache agree.
 func FuzzToken(f *testing.F) {
 	good := signed("a")
 	head, rest, _ := strings.Cut(good, ".")
@@ -37,7 +37,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// Whatever an endpoint sends, the keys that are accepted can verify signatures.
+// Keys that are accepted can verify signatures, whatever the endpoint sends.
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{
 		setOf(jwkOf("a")), setOf(jwkOf("a", `,"d":"AAAA","x5c":["AAAA"],"key_ops":["verify"],"alg":"EdDSA"`)), `{"keys":null}`, `[]`, ``,

@@ -31,8 +31,8 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// An endpoint that hangs costs the tokens with unknown keys one wait, and not one
-// each, however long it hangs; when it is well again, they wait as before.
+// An endpoint that hangs delays tokens with unknown keys once in all, not once for
+// each, however long it hangs; when it works again, they wait as before.
 func TestHangCostsPatienceOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
@@ -74,8 +74,8 @@ func TestHangCostsPatienceOnce(t *testing.T) {
 	})
 }
 
-// An endpoint that is slow but responds is not asked again and again; when it
-// is quick again, that is noticed without a token.
+// A slow endpoint that responds is not asked repeatedly; when it is quick again,
+// that is noticed without a token.
 func TestSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)
@@ -117,8 +117,8 @@ func TestSlowEndpoint(t *testing.T) {
 	})
 }
 
-// Negative: the set is fetched once, whatever time passes and whatever tokens come,
-// but again until that was a success.
+// Negative: the set is fetched until that succeeds once, and never again, whatever
+// time passes and tokens arrive.
 func TestRefreshNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(endpoint)

@@ -81,7 +81,7 @@ func (i *issuer) shut() chan chan struct{} {
 	return gate
 }
 
-// keyOf is the private key of that name, always the same.
+// keyOf returns the private key of that name, always the same.
 func keyOf(kid string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte(fmt.Sprintf("%32s", kid)))
 }
@@ -93,10 +93,10 @@ func jwkOf(kid string, more ...string) string {
 
 func setOf(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
 
-// signed is a token with the key of that name; claims come in pairs.
+// signed returns a token signed with the key of that name; claims are pairs.
 func signed(kid string, claims ...any) string { return signedAs(kid, kid, claims...) }
 
-// signedAs names another key, or none.
+// signedAs is signed with another key ID, or none.
 func signedAs(kid, key string, claims ...any) string {
 	c := jwt.MapClaims{"sub": "ann"}
 	for i := 0; i < len(claims); i += 2 {
@@ -113,7 +113,7 @@ func signedAs(kid, key string, claims ...any) string {
 	return s
 }
 
-// open is a Verifier for the tokens of signed.
+// open returns a Verifier for the tokens of signed.
 func open(t *testing.T, o Options) *Verifier {
 	t.Helper()
 	o.AnyIssuer, o.AnyAudience, o.AllowEternal = true, true, true
@@ -173,7 +173,7 @@ func (w *waiter) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// Value hides that there is a context below, which others would ask instead.
+// Value hides the parent context, which package context would use instead.
 func (w *waiter) Value(any) any { return nil }
 
 const hang = 30 * time.Second

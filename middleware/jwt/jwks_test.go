@@ -136,7 +136,7 @@ func TestClose(t *testing.T) {
 	v.Close()
 }
 
-// After an error the set is asked for again soon, without any token.
+// After an error the set is fetched again soon, without any token.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	is := newIssuer(t, "")
@@ -146,7 +146,7 @@ func TestRetry(t *testing.T) {
 	eventually(t, "the keys are there", func() bool { return askDirect(v, signed("a")) == 200 })
 }
 
-// What is logged when the endpoint is down says what becomes of requests.
+// The log says what happens to requests while the endpoint is down.
 func TestDownIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer // read after Close
@@ -252,7 +252,7 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// A key that is of no use does not keep the others from being used.
+// An unusable key does not prevent the use of the others.
 func TestSets(t *testing.T) {
 	t.Parallel()
 	a, many := jwkOf("a"), make([]string, 100)
@@ -316,7 +316,7 @@ func TestRotationWithoutNewName(t *testing.T) {
 	}
 }
 
-// A token that names no key is not tried with any number of them.
+// A token that names no key is tried with a bounded number of them.
 func TestTries(t *testing.T) {
 	t.Parallel()
 	keys := make([]string, 20)
@@ -358,7 +358,7 @@ func TestFixedAndSet(t *testing.T) {
 	expect(t, v, "a new key", signed("new"), 200)
 }
 
-// What the endpoint's address says of its password is not logged.
+// The password in the endpoint's address is not logged.
 func TestPasswordNotLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer // read after Close

@@ -97,10 +97,10 @@ func (v *Verifier) Close() error {
 }
 
 // Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
-// as middleware.UserOf. Without a good token the answer is 401 with
+// as middleware.UserOf. Without a valid token the response is 401 with
 // WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
 // several; and 503 as long as no keys could be fetched. A token is looked for in
-// Authorization only: in the query it would stand in logs (RFC 6750 section 2.3).
+// Authorization only: in the query it would appear in logs (RFC 6750 section 2.3).
 //
 // On the direct way a token is verified on the event loop: see Options.CacheSize for
 // what that takes. One for which the set must be fetched goes to the plain way.
@@ -120,7 +120,7 @@ func (v *Verifier) admit(r *filter.Call) filter.Outcome {
 		r.SetValue(claimsKey{}, c)
 		return filter.Pass
 	case errors.Is(err, errWait):
-		return filter.Later
+		return filter.OnPlain
 	}
 	v.o.Logger.DebugContext(r.Context(), "token refused", "error", err)
 	if errors.Is(err, errUnavailable) {

@@ -95,7 +95,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What becomes of the caller's options later changes nothing.
+// Changes of the caller's options after New have no effect.
 func TestOptionsCopied(t *testing.T) {
 	key := slices.Clone(secret)
 	o := quiet(Options{Keys: []Key{{Algorithm: "HS256", Key: key}}, AnyIssuer: true, Audience: []string{"a"}, AllowEternal: true})

@@ -40,17 +40,17 @@ type Options struct {
 	// Client fetches it; nil: one of the Verifier's own. A fetch takes at most
 	// 10 s in any case.
 	Client *http.Client
-	// Refresh is how often it is asked for. Default 15 minutes; negative: never once
-	// it was fetched, except for RefreshUnknown. A key that was taken out of the set
-	// is good for so long, and as long as the endpoint is down. After
-	// an error, or an answer that took 5 s or more, it is asked for again in 1 s,
-	// 2 s, and so on up to RefreshUnknown.
+	// Refresh is the time between fetches. Default 15 minutes; negative: never once
+	// it was fetched, except for RefreshUnknown. A key that was removed from the set
+	// is accepted for that long, and as long as the endpoint is down. After an error,
+	// or a response that took 5 s or more, it is fetched again after 1 s, 2 s, and so
+	// on up to RefreshUnknown.
 	Refresh time.Duration
-	// RefreshUnknown is how often tokens that no known key has signed may cause
-	// that. Default 30 s; negative: never. All of them wait for the same fetch, until 5 s after its
-	// start. After a fetch that took longer none waits, and such tokens are refused
-	// at once, until a fetch was quicker again. It is how long a key that was not
-	// announced may not be known.
+	// RefreshUnknown is the least time between fetches that are caused by tokens
+	// which no known key has signed. Default 30 s; negative: they cause none. All
+	// such requests wait for the same fetch, until 5 s after its start. After a fetch
+	// that took longer none waits, and such tokens are refused at once, until a fetch
+	// was quicker again. A key that was not announced may be unknown for that long.
 	RefreshUnknown time.Duration
 	// Algorithms are those that the keys of the set are used with; nil: RS, PS
 	// and ES with 256, 384 and 512, and EdDSA. HS is not permitted, since

@@ -134,7 +134,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// A client that goes away does not cost a connection to Redis.
+// A client that disconnects does not cost a connection to Redis.
 func TestCanceledRequest(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

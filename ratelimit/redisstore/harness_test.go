@@ -14,8 +14,7 @@ import (
 	"github.com/chert-http/chert/ratelimit"
 )
 
-// slow is a Timeout that only a Redis that is not there exceeds, on the busiest
-// of machines.
+// slow is a Timeout that only a missing Redis exceeds, also on a busy machine.
 const slow = 20 * time.Second
 
 // open makes a Store that is closed at the end. Records fail the test unless o
@@ -62,7 +61,7 @@ func limit(t testing.TB, name, rate string, s ratelimit.Store) *ratelimit.Limit 
 	return l
 }
 
-// model is a bucket as the books have it, in nanoseconds of Redis's clock.
+// model is a textbook bucket, in nanoseconds of Redis's clock.
 type model struct{ interval, window, level, last int64 }
 
 func newModel(l *ratelimit.Limit) *model {
@@ -117,7 +116,7 @@ func replay(l *ratelimit.Limit, events []event) error {
 	return nil
 }
 
-// load is some goroutines that ask for one key until they are stopped.
+// load is a number of goroutines that take tokens of one key until they are stopped.
 type load struct {
 	stop      chan struct{}
 	all       sync.WaitGroup
@@ -172,7 +171,7 @@ func (ld *load) end() {
 	ld.all.Wait()
 }
 
-// await polls for what must come.
+// await polls until the condition holds.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {

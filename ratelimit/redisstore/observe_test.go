@@ -77,7 +77,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// deadlines is a hook of the client: it notes when what it is asked must end.
+// deadlines is a hook of the client that records the deadlines of commands.
 type deadlines struct {
 	mu  sync.Mutex
 	all []time.Time // of scripts
@@ -103,8 +103,8 @@ func (d *deadlines) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// All that a decision asks ends within its Timeout, however many scripts that
-// are, and whatever deadline the caller has.
+// All scripts of a decision end within its Timeout, however many they are, and
+// whatever deadline the caller has.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -175,7 +175,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A value that is not ours does not prevent a decision.
+// A foreign value under the key does not prevent a decision.
 func TestStrangeValue(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -337,7 +337,7 @@ func TestSentinel(t *testing.T) {
 	})
 }
 
-// New takes any client, if that keeps deadlines.
+// New accepts any client that observes deadlines.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -40,7 +40,7 @@ func filtered(h http.Handler, log *middleware.AccessLog) http.Handler {
 				c.SetValue(filterKey{}, string(v))
 			}
 			if c.HasHeader("X-Answer") {
-				return c.Answer(func(x *direct.Exchange) {
+				return c.Respond(func(x *direct.Exchange) {
 					x.SetStatus(299)
 					x.WriteString("answered " + x.RemoteAddr())
 				})

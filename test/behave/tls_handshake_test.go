@@ -66,6 +66,20 @@ func TestTLSRefuses(t *testing.T) {
 		"a hello of nonsense": func(t *testing.T, c *servertest.Client) {
 			says("\x16\x03\x01\x00\x06\x01\x00\x00\x02xx")(t, c)
 		},
+		"a huge hello":         says("\x16\x03\x01\x00\x04\x01\xff\xff\xff"),
+		"a large hello's half": says(strings.Repeat("\x16\x03\x01\x10\x00\x01\x00\xff\xf0"+strings.Repeat("x", 0x1000-4), 2)),
+		"a hello of nonsense, large": says(func() string {
+			b := "\x01\x00\xff\xf0" + strings.Repeat("x", 0xfff0)
+			all := ""
+			for len(b) > 0 {
+				n := min(len(b), 1<<14)
+				all += "\x16\x03\x01" + string([]byte{byte(n >> 8), byte(n)}) + b[:n]
+				b = b[n:]
+			}
+			return all
+		}()),
+		"empty records":  says(strings.Repeat("\x16\x03\x01\x00\x00", 100)),
+		"warnings":       says(strings.Repeat("\x15\x03\x01\x00\x02\x01\x5a", 100)),
 		"plain HTTP":     says(servertest.GET),
 		"an old version": shake(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
 		"nothing in common": shake(func(c *tls.Config) {
@@ -180,6 +194,22 @@ func (c *stopping) Write(p []byte) (int, error) {
 		c.Conn.(*net.TCPConn).CloseWrite()
 	}
 	return len(p), nil // as if it were on its way
+}
+
+// How long a request's body may pause does not limit the handshake.
+func TestTLSPauses(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.StartTLS(t, &chert.Server{
+			Engine: e, ReadStallTimeout: time.Nanosecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hi") }),
+		}, servertest.ListenTCP(t), cert)
+		for range 10 {
+			if _, got := dialTLS(ts, clientConfig(roots)).Get("/"); got != "hi" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
 }
 
 // Handshakes that do not go on keep nobody out, and are bounded.

@@ -97,7 +97,7 @@ func TestTLSOpenSSL(t *testing.T) {
 	t.Parallel()
 	needProgram(t, "openssl", "openssl")
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
-		ts, _ := programServer(t, e)
+		ts, file := programServer(t, e)
 		const get = "GET / HTTP/1.1\nHost: h\n\n"
 		for _, tt := range []struct {
 			name, version string
@@ -105,11 +105,18 @@ func TestTLSOpenSSL(t *testing.T) {
 			answers       int
 		}{
 			{"TLS 1.3", "-tls1_3", []string{get, get}, 2},
+			{"a certificate", "-tls1_3", []string{get}, 1},
+			{"a certificate, TLS 1.2", "-tls1_2", []string{get}, 1},
 			{"TLS 1.2", "-tls1_2", []string{get, get}, 2},
 			{"KeyUpdate", "-tls1_3", []string{get, "K\n", get, "k\n", get}, 3},
 			{"renegotiation", "-tls1_2", []string{get, "R\n"}, 1},
 		} {
 			cmd := exec.Command("openssl", "s_client", "-connect", ts.ListenAddr, "-servername", "example.com", "-crlf", tt.version)
+			count := " 0"
+			if strings.HasPrefix(tt.name, "a certificate") {
+				cmd.Args = append(cmd.Args, "-cert", file, "-key", file)
+				count = " 1"
+			}
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -126,7 +133,7 @@ func TestTLSOpenSSL(t *testing.T) {
 			for _, line := range tt.in {
 				put(in, line)
 				if line == get {
-					if r.until(" certificates, 0 bytes: ") {
+					if r.until(count + " certificates, 0 bytes: ") {
 						got++
 					}
 				} else if r.until(map[string]string{"K\n": "KEYUPDATE", "k\n": "KEYUPDATE", "R\n": "RENEGOTIATING"}[line]); line == "R\n" {

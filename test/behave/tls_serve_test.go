@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,50 @@ func TestTLSServes(t *testing.T) {
 			t.Errorf("log is %q", log)
 		}
 	})
+}
+
+// A ClientHello may span records (RFC 8446 section 5.1), of a byte each too.
+func TestTLSTinyRecords(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	alikeOthers(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hi") })}, servertest.ListenTCP(t), cert)
+		for name, v := range tlsVersions {
+			for _, size := range []int{1, 3, 4, 5, 100} {
+				cfg := clientConfig(roots)
+				cfg.MaxVersion = v
+				tc := tls.Client(&splitting{Conn: ts.Dial().Conn, size: size}, cfg)
+				if err := tc.Handshake(); err != nil {
+					t.Fatalf("TLS %s, records of %d bytes: %v", name, size, err)
+				}
+				if _, got := servertest.Wrap(t, tc).Get("/"); got != "hi" {
+					t.Errorf("got %q", got)
+				}
+			}
+		}
+	})
+}
+
+// splitting cuts its first record into smaller ones.
+type splitting struct {
+	net.Conn
+	size int
+	done bool
+}
+
+func (c *splitting) Write(p []byte) (int, error) {
+	if c.done {
+		return c.Conn.Write(p)
+	}
+	c.done = true
+	var all []byte
+	for part := range slices.Chunk(p[5:], c.size) {
+		all = append(append(all, p[0], p[1], p[2], 0, byte(len(part))), part...)
+	}
+	if _, err := c.Conn.Write(all); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // On loops an idle connection has no goroutine, and each loop accepts by itself.
@@ -375,4 +420,57 @@ func TestTLSKeyLog(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Requests that arrive together with the end of the handshake run where all others
+// do: the client's last flight and its first request are one write.
+func TestTLSPlacement(t *testing.T) {
+	loopsOnly(t)
+	cert, roots := servertest.Certificate(t)
+	for name, v := range tlsVersions {
+		for placement, want := range map[chert.Placement]string{chert.PlacementInline: "inline", chert.PlacementPooled: "pooled"} {
+			p := new(placed)
+			p.Server = engines.StartTLS(t, &chert.Server{Engine: chert.EngineLoops, Placement: placement, Handler: p}, servertest.ListenTCP(t), cert)
+			for range 20 {
+				cfg := clientConfig(roots)
+				cfg.MaxVersion = v
+				joined := &joining{Conn: p.Dial().Conn}
+				tc := tls.Client(joined, cfg)
+				if v == tls.VersionTLS13 {
+					joined.hold = 2 // writes after the ClientHello: Finished, the request
+				}
+				if err := tc.Handshake(); err != nil {
+					t.Fatal(err)
+				}
+				c := servertest.Wrap(t, tc)
+				if got := where(c, "/"); got != want {
+					t.Fatalf("TLS %s: the first request ran %s, want %s", name, got, want)
+				}
+				if got := where(c, "/"); got != want {
+					t.Fatalf("TLS %s: the second request ran %s, want %s", name, got, want)
+				}
+				c.Close()
+			}
+		}
+	}
+}
+
+// joining writes the first one as it comes, and the next hold ones together.
+type joining struct {
+	net.Conn
+	hold, writes int
+	held         []byte
+}
+
+func (c *joining) Write(p []byte) (int, error) {
+	c.writes++
+	if c.writes == 1 || c.writes > 1+c.hold {
+		return c.Conn.Write(p)
+	}
+	if c.held = append(c.held, p...); c.writes == 1+c.hold {
+		if _, err := c.Conn.Write(c.held); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
 }

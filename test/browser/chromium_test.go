@@ -34,9 +34,9 @@ type tab struct {
 
 // openTab starts Chromium. It ends with the test, which then fails if the page
 // has logged anything, or if a request failed or went to another origin.
-func openTab(t *testing.T, origin string) *tab {
+func openTab(t *testing.T, origin string, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
-	tab := startTab(t, origin)
+	tab := startTab(t, origin, more...)
 	t.Cleanup(func() {
 		// Events come in order, so all earlier ones have arrived with this
 		// reply.
@@ -49,7 +49,7 @@ func openTab(t *testing.T, origin string) *tab {
 }
 
 // startTab is openTab for tests that check the faults themselves.
-func startTab(t *testing.T, origin string) *tab {
+func startTab(t *testing.T, origin string, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -66,7 +66,7 @@ func startTab(t *testing.T, origin string) *tab {
 		chromedp.Flag("lang", "en"),
 		chromedp.WSURLReadTimeout(patience),
 	)
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(stop)
 	ctx, _ := chromedp.NewContext(alloc) // closed by Cancel
 	t.Cleanup(func() {

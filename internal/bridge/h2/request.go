@@ -191,6 +191,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
 	st.priority = s.priorityOf(st.id, t.priority)
+	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams[st.id] = st
 	s.mu.Unlock()
 	if s.takesDirect(r, &t, end) {

@@ -110,7 +110,7 @@ func (s *Session) allow(st *stream, n int) int {
 	if s.out != nil && len(s.out.B) >= maxOut {
 		s.flush()
 	}
-	if s.full || s.out != nil && len(s.out.B) >= maxOut || s.behind(st) {
+	if s.full || st.closed || s.out != nil && len(s.out.B) >= maxOut || s.behind(st) {
 		return 0
 	}
 	return max(0, min(n, maxData, int(s.sendWindow), int(st.sendWindow)))
@@ -206,11 +206,11 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 func (st *stream) waitSend(stall int64) error {
 	s := st.s
 	s.flush()
-	if err := st.sendable(); err != nil {
-		return err
-	}
 	if s.allow(st, 1) > 0 {
 		return nil // while flush was sending
+	}
+	if err := st.sendable(); err != nil { // after allow, which may give up mu, too
+		return err
 	}
 	s.wanting = append(s.wanting, st)
 	s.wakeNext() // it may be behind one that nobody has woken

@@ -404,7 +404,7 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for stall := int64(0); ; {
+	for flushed, stall := false, int64(0); ; {
 		n := st.body.read(p)
 		if n > 0 && !st.remoteClosed {
 			s.refund(st, uint32(n))
@@ -422,9 +422,10 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 		case st.err != nil:
 			return 0, st.err
 		}
-		if stall == 0 {
-			stall = stallBy(s.Shared.Limits.ReadStall)
+		if !flushed {
+			flushed, stall = true, stallBy(s.Shared.Limits.ReadStall)
 			s.flush() // what the client may wait for
+			continue  // more may have come meanwhile
 		}
 		if err := st.wait(st.readBy, stall); err != nil {
 			return 0, err

@@ -43,25 +43,28 @@ var notTLS = map[string]string{
 	"TestDiffCancel/a_base_context_that_is_done":               "it ends the handshake, with net/http too",
 	"TestDiffCancel/a_base_context_with_a_deadline":            "it ends the handshake, with net/http too",
 	"TestDiffOptions/the_connection_that_ConnContext_is_shown": "it is a *tls.Conn",
-	"TestDiffRequestLine/nothing_but_an_end":                   "the relay begins TLS with the first byte",
 }
 
 // throughLayer puts a layer between s, which listens on l, and its clients, and
-// returns the address that they are to use, and the function that serves.
-func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func() error) {
-	addr, serve := l.Addr().String(), func() error { return s.Serve(l) }
+// returns the address that they are to use, and the function that serves. stop is to
+// be called before s is closed: a connection that is accepted for it afterwards could
+// reach another test's server, which has got its port.
+func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (address string, serve func() error, stop func()) {
+	addr, serve, stop := l.Addr().String(), func() error { return s.Serve(l) }, func() {}
 	if _, ok := unlayered[t.Name()]; ok || !Layered || l.Addr().Network() != "tcp" {
-		return addr, serve
+		return addr, serve, stop
 	}
 	if _, ok := notTLS[t.Name()]; ok && Sealed {
-		return addr, serve
+		return addr, serve, stop
 	}
 	seal := func(server net.Conn) net.Conn { return conntest.NewLayer().Over(server, nil) }
 	if Sealed {
 		cert, _ := servertest.Certificate(t)
 		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 		serve = func() error { return s.ServeTLS(l, "", "") }
-		seal = func(server net.Conn) net.Conn { return tls.Client(server, &tls.Config{InsecureSkipVerify: true}) }
+		seal = func(server net.Conn) net.Conn {
+			return sealedConn{tls.Client(server, &tls.Config{InsecureSkipVerify: true})}
+		}
 	} else {
 		testhook.Of(s).Layer(func() conn.Layer { return conntest.NewLayer() })
 	}
@@ -69,8 +72,13 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { front.Close() })
+	stopped := make(chan bool)
+	stop = func() {
+		front.Close()
+		<-stopped
+	}
 	go func() {
+		defer close(stopped)
 		for {
 			client, err := front.Accept()
 			if err != nil {
@@ -92,7 +100,17 @@ func throughLayer(t testing.TB, s *chert.Server, l net.Listener) (string, func()
 			}()
 		}
 	}()
-	return front.Addr().String(), serve
+	return front.Addr().String(), serve, stop
+}
+
+// sealedConn can end before anything was written: the handshake comes first then.
+type sealedConn struct{ *tls.Conn }
+
+func (c sealedConn) CloseWrite() error {
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	return c.Conn.CloseWrite()
 }
 
 // relay copies src to dst and then ends dst as src has ended. raw is dst's

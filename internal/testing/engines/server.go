@@ -99,10 +99,11 @@ func StartOn(t testing.TB, s *chert.Server, l net.Listener) *Server {
 		})
 		return ts
 	}
-	addr, serve := throughLayer(t, s, l)
+	addr, serve, stop := throughLayer(t, s, l)
 	ts.ListenAddr = addr
 	go func() { ts.Served <- serve() }()
 	t.Cleanup(func() {
+		stop()
 		s.Close()
 		select {
 		case err := <-ts.Served:
@@ -127,7 +128,7 @@ func ended(t testing.TB, s Control) {
 }
 
 // StartTLS serves s on l with ServeTLS and cert.
-func StartTLS(t *testing.T, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
+func StartTLS(t testing.TB, s *chert.Server, l net.Listener, cert tls.Certificate) *Server {
 	t.Helper()
 	if s.TLSConfig == nil {
 		s.TLSConfig = new(tls.Config)

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"crypto/tls"
+
 	"github.com/chert-http/chert"
 
 	"github.com/chert-http/chert/lab/handler"
@@ -10,7 +12,8 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: handler.New()}
+		s := &chert.Server{Addr: addr, MaxConns: -1, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}}
+		s.Handler = serve.TLS(handler.New(), s.Listen, s.ServeTLS)
 		return s.ListenAndServe()
 	})
 }

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"net"
 	"net/http"
 
 	"github.com/chert-http/chert/lab/handler"
@@ -10,7 +12,9 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &http.Server{Addr: addr, Handler: handler.New()}
+		s := &http.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}}
+		s.TLSConfig.NextProtos = []string{"http/1.1"}
+		s.Handler = serve.TLS(handler.New(), net.Listen, s.ServeTLS)
 		return s.ListenAndServe()
 	})
 }

@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,7 +25,7 @@ type Auth struct {
 // DefaultRealm is the realm of all middleware that has none of its own.
 const DefaultRealm = "restricted"
 
-// NewAuth makes the answers. It is an error if realm is not printable ASCII.
+// NewAuth makes the responses. It is an error if realm is not printable ASCII.
 func NewAuth(realm string) (*Auth, error) {
 	quoted, err := QuoteRealm(realm)
 	if err != nil {
@@ -32,9 +33,9 @@ func NewAuth(realm string) (*Auth, error) {
 	}
 	challenge := "Bearer realm=" + quoted
 	return &Auth{
-		Missing: Refusal(http.StatusUnauthorized, challenge),
-		Invalid: Refusal(http.StatusUnauthorized, challenge+`, error="invalid_token"`),
-		Several: Refusal(http.StatusBadRequest, challenge+`, error="invalid_request"`),
+		Missing: Refusal(http.StatusUnauthorized, "Www-Authenticate", challenge),
+		Invalid: Refusal(http.StatusUnauthorized, "Www-Authenticate", challenge+`, error="invalid_token"`),
+		Several: Refusal(http.StatusBadRequest, "Www-Authenticate", challenge+`, error="invalid_request"`),
 	}, nil
 }
 
@@ -52,14 +53,17 @@ func QuoteRealm(realm string) (string, error) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`, nil
 }
 
-// Refusal is a response with a challenge.
-func Refusal(status int, challenge string) *direct.Response {
-	return direct.NewResponse(status, http.Header{
+// Refusal returns a response with the status as text; fields are names and values.
+func Refusal(status int, fields ...string) *direct.Response {
+	h := http.Header{
 		"Content-Type":           {"text/plain; charset=utf-8"},
 		"X-Content-Type-Options": {"nosniff"},
 		"Cache-Control":          {"no-store"},
-		"Www-Authenticate":       {challenge},
-	}, []byte(http.StatusText(status)+"\n"))
+	}
+	for i := 0; i < len(fields); i += 2 {
+		h.Add(fields[i], fields[i+1])
+	}
+	return direct.NewResponse(status, h, []byte(http.StatusText(status)+"\n"))
 }
 
 // Token returns the token of a request, a view of the server's buffer, or the
@@ -76,30 +80,18 @@ func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
 	return nil, a.Several
 }
 
-func equalFold(b []byte, lower string) bool {
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // parse reads
 //
 //	credentials = "Bearer" 1*SP b64token
 //
-// Another scheme is treated as none.
+// Another scheme is treated as none. EqualFold knows no other letters for those of
+// "Bearer" than ASCII's.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
-	const scheme = "bearer"
-	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != "Bearer" && !equalFold(b[:len(scheme)], scheme) {
+	const scheme = "Bearer"
+	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != scheme && !bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
 		return nil, a.Missing
 	}
-	for b = b[len(scheme):]; len(b) > 0 && b[0] == ' '; b = b[1:] {
-	}
+	b = bytes.TrimLeft(b[len(scheme):], " ")
 	if !a.Known && !TokenSyntax(b) {
 		return nil, a.Invalid
 	}
