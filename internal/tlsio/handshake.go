@@ -25,19 +25,13 @@ type Config struct {
 	// Failed is called with the reason why a handshake failed. It returns the
 	// response, in plain text, for a client that has sent plain HTTP.
 	Failed func(peer string, err error) (answer []byte)
-<<<<<<< HEAD
 	// Second, if not nil, makes the session that takes over from u when ALPN has
 	// chosen "h2", on the same Link.
 	Second func(u Upper, state *tls.ConnectionState) conn.Session
-	// Other serves what ALPN has chosen instead of Upper, and reports whether it
-	// has: on the goroutine that calls it, for as long as it likes. Take gives
-	// it the connection; without that it is closed.
-=======
 	// Other serves a protocol that ALPN has chosen instead of Upper, on the
 	// goroutine that calls it, and returns when the connection has ended. It
 	// reports false if it does not serve that protocol. It must call take before
 	// it uses the connection; if it does not, the connection is closed.
->>>>>>> tlsio
 	Other func(u Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool
 }
 
