@@ -183,6 +183,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(unhex("000001 00 09 00000003 00"))
 	f.Add(unhex("000006 01 2d 00000003 00 0000000010"))
 	f.Add(unhex("000004 08 00 00000000 00000000"))
+	f.Add(unhex("000006 04 00 00000000 0004ff303030"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < HeaderLen {
 			return
@@ -208,6 +209,11 @@ func FuzzFrame(f *testing.F) {
 			}
 		case err != nil && errors.As(xerr, &xs):
 		case err != nil && xerr != nil && h.Has(FlagPadded):
+		case h.Type == FrameSettings && xerr != nil:
+			// x/net's Framer judges some of the values.
+			if s := DefaultSettings; s.Apply(b[HeaderLen:]) == nil {
+				t.Errorf("%v, x/net: %v", h, xerr)
+			}
 		default:
 			t.Errorf("%v: %v, x/net: %v", h, err, xerr)
 		}
@@ -229,4 +235,22 @@ func judge(h Header, p []byte) error {
 		return err
 	}
 	return nil
+}
+
+// FuzzPriority: whatever a client writes, an urgency is one.
+func FuzzPriority(f *testing.F) {
+	for v, want := range map[string]Priority{
+		"": {3, false}, "u=0": {0, false}, "u=7, i": {7, true}, "i;a=1 ,u=2": {2, true}, "i=?0": {3, false}, "i=?1,u=8": {3, true},
+		"u": {3, false}, "u=10": {3, false}, "U=1": {3, false}, "\tu=1": {1, false}, "x=\"u=1\"": {3, false},
+	} {
+		if got := ParsePriority([]byte(v)); got != want {
+			f.Errorf("%q is %v, want %v", v, got, want)
+		}
+		f.Add([]byte(v))
+	}
+	f.Fuzz(func(t *testing.T, v []byte) {
+		if p := ParsePriority(v); p.Urgency > 7 {
+			t.Errorf("%q is %v", v, p)
+		}
+	})
 }
