@@ -48,7 +48,7 @@ var goSuite = &goTests{
 			new: "\tcase http2UnencryptedMode:\n"},
 		{file: "net/http/clientserver_test.go",
 			old: "\tcase http2Mode:\n\t\tExportHttp2ConfigureServer(cst.ts.Config, nil)",
-			new: "\tcase http2Mode:\n"},
+			new: "\tcase http2Mode:\n\t\tcst.ts.EnableHTTP2 = true"},
 		{file: "net/http/serve_test.go",
 			old: "cst.ts.Config.ExportAllConnsByState()",
 			new: "map[ConnState]int{StateActive: 1}"},
