@@ -388,7 +388,7 @@ func (st *stream) initBody(t *target) {
 		return
 	}
 	st.Req.ContentLength = t.length
-	st.SetBody(&st.content, false, true, t.expect)
+	st.SetBody(&st.content, true, true, t.expect) // as with net/http, a read that has timed out is not tried again
 }
 
 // onTrailers is a header block on a stream that has begun.
