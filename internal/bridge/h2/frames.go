@@ -68,7 +68,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	if !s.settled {
 		s.settled, s.headBy = true, 0
 	}
-	before := s.peer.InitialWindow
+	before, table := s.peer.InitialWindow, s.peer.LeastTable
 	if err := s.peer.Apply(p); err != nil {
 		return err
 	}
@@ -81,6 +81,9 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 			}
 		}
 		s.wakeAll()
+	}
+	if s.peer.LeastTable < table && !s.tableGone {
+		s.tableGone, s.tableDue = true, true
 	}
 	s.room(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)
