@@ -2,6 +2,11 @@ package http2
 
 import "strconv"
 
+// NoTable, at the start of a header block, is an update of the table's size to 0. One
+// is due in the first block after a client has made the table smaller (RFC 9113 section
+// 4.3.1): the encoder uses no table, but the client's decoder does not know.
+const NoTable byte = 0x20
+
 // statusIndex are the indices of the static table for whole status fields.
 func statusIndex(status int) byte {
 	switch status {

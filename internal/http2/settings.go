@@ -31,10 +31,12 @@ type Settings struct {
 	InitialWindow uint32
 	MaxFrame      uint32
 	NoPriorities  bool // it does not use the priorities of RFC 7540
+	// LeastTable is the smallest table of HPACK that it has allowed so far.
+	LeastTable uint32
 }
 
 // DefaultSettings are those of a client that has said nothing.
-var DefaultSettings = Settings{InitialWindow: 65535, MaxFrame: MinFrameSize}
+var DefaultSettings = Settings{InitialWindow: 65535, MaxFrame: MinFrameSize, LeastTable: DefaultTableSize}
 
 var (
 	errSettingPush   = &ConnError{ProtocolError, "SETTINGS_ENABLE_PUSH is neither 0 nor 1"}
@@ -48,6 +50,8 @@ func (s *Settings) Apply(p []byte) error {
 	for ; len(p) >= 6; p = p[6:] {
 		v := binary.BigEndian.Uint32(p[2:])
 		switch SettingID(binary.BigEndian.Uint16(p)) {
+		case SettingHeaderTableSize:
+			s.LeastTable = min(s.LeastTable, v)
 		case SettingEnablePush:
 			if v > 1 {
 				return errSettingPush

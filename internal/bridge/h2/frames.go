@@ -70,7 +70,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	if !s.settled {
 		s.settled, s.headBy = true, 0
 	}
-	before := s.peer.InitialWindow
+	before, table := s.peer.InitialWindow, s.peer.LeastTable
 	if err := s.peer.Apply(p); err != nil {
 		return err
 	}
@@ -84,6 +84,9 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 			}
 		}
 		s.wakeNext()
+	}
+	if s.peer.LeastTable < table && !s.tableGone {
+		s.tableGone, s.tableDue = true, true
 	}
 	s.room(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)

@@ -221,3 +221,54 @@ func FuzzConnection(f *testing.F) {
 		}
 	})
 }
+
+// A client that makes HPACK's table smaller is told, in the next header block, that the
+// server's is small enough (RFC 9113 section 4.3.1): some decoders refuse a block without.
+func TestTableSizeUpdate(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		for _, tt := range []struct {
+			name     string
+			settings []http2.Setting
+			want     []int64 // what the first two blocks begin with; -1 for no update
+		}{
+			{"none", nil, []int64{-1, -1}},
+			{"larger", []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: 8192}}, []int64{-1, -1}},
+			{"smaller", []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: 100}}, []int64{0, -1}},
+			{"none at all", []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: 0}}, []int64{0, -1}},
+			{"smaller, and back", []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: 0}, {ID: http2.SettingHeaderTableSize, Val: 4096}}, []int64{0, -1}},
+		} {
+			c := serve(t, kind, &chert.Server{Handler: hf(hello)}).raw(tt.settings...)
+			for i, want := range tt.want {
+				id := uint32(2*i + 1)
+				c.headers(id, true, path(get, "/")...)
+				c.send()
+				if got := c.tableUpdate(id); got != want {
+					t.Errorf("%s: block %d begins with an update to %d, want %d", tt.name, i, got, want)
+				}
+			}
+		}
+	})
+}
+
+// tableUpdate reads up to the end of a stream, and returns the size that its first header
+// block gives the table, -1 if it does not.
+func (c *raw) tableUpdate(id uint32) int64 {
+	c.t.Helper()
+	size := int64(-2)
+	for {
+		f := c.next()
+		if f == nil {
+			c.t.Fatal("the connection has ended")
+		}
+		if h, ok := f.(*http2.HeadersFrame); ok && h.StreamID == id && size == -2 {
+			size = -1
+			if b := h.HeaderBlockFragment(); b[0]&0xe0 == 0x20 {
+				size = int64(b[0] & 0x1f) // none here needs more bits
+			}
+		}
+		if f.Header().StreamID == id && f.Header().Flags.Has(http2.FlagDataEndStream) {
+			return size
+		}
+	}
+}

@@ -140,6 +140,10 @@ func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte
 
 // putBlock appends a header block. mu is held.
 func (s *Session) putBlock(st *stream, block []byte, end bool) {
+	if s.tableDue {
+		s.tableDue = false
+		block = append([]byte{http2.NoTable}, block...)
+	}
 	s.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
 	s.out.B = http2.AppendBlock(s.out.B, st.id, block, maxData, end)
 	st.localClosed = st.localClosed || end

@@ -62,6 +62,9 @@ type Session struct {
 	inflow     http2.Inflow
 	growth     growth
 	out        *buf.Buf // frames that are ready; nil if there are none
+	// tableGone: the client has made HPACK's table smaller. tableDue: it has not been
+	// told that ours is gone; see http2.NoTable.
+	tableGone, tableDue bool
 	// inData: the owner is at it, and sends what is ready in the end. sending: a
 	// goroutine is in Link.Queue. full: the Link has no room; writables tells when it
 	// had.
