@@ -20,7 +20,7 @@ import (
 )
 
 // protocols are those that ALPN offers.
-var protocols = []string{"http/1.1"}
+var protocols = []string{"h2", "http/1.1"}
 
 // tlsSites has the TLS of a generation, by host. Its table is immutable; what is in
 // it is replaced when files change. It is nil without TLS.

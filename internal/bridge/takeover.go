@@ -129,8 +129,8 @@ func (t *taken) Drain(int64) conn.Next {
 	}
 }
 
-// Since implements conn.Session.
-func (t *taken) Since(now int64) int64 { return now }
+// Since implements conn.Session. A connection that was taken over does not give way.
+func (t *taken) Since(int64) int64 { return -1 }
 
 // PeerGone implements conn.Session.
 func (t *taken) PeerGone(bool) { t.s.PeerGone() }

@@ -1,0 +1,447 @@
+package h2
+
+import (
+	"bytes"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file makes requests of header blocks (RFC 9113 section 8.3).
+
+var (
+	errMalformed = &http2.StreamError{Code: http2.ProtocolError, Reason: "malformed request"}
+	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
+	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
+	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
+	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
+	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
+)
+
+// target is what the pseudo-fields and the fields that concern the request as a whole
+// say.
+type target struct {
+	method, scheme, authority, path, host []byte
+	at                                    struct{ method, authority, path, host http2.Span }
+	seen                                  uint8 // pseudo-fields, by their NameID
+	hasHost                               bool
+	length                                int64 // -1 for none
+	crumbs, cookieSize                    int
+	trailer, expect                       bool
+	priority                              []byte
+}
+
+// parse judges f and takes out what is not an ordinary field.
+func (t *target) parse(f *http2.Fields) bool {
+	t.length = -1
+	regular := false
+	for i := range f.List {
+		h := &f.List[i]
+		v := f.Get(h.Value)
+		if h.ID != 0 && h.ID <= http2.IDStatus {
+			// RFC 9113 section 8.3: before all others, and each once.
+			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == http2.IDStatus {
+				return false
+			}
+			t.seen |= 1 << (h.ID - 1)
+			switch h.ID {
+			case http2.IDMethod:
+				t.method, t.at.method = v, h.Value
+			case http2.IDScheme:
+				t.scheme = v
+			case http2.IDAuthority:
+				t.authority, t.at.authority = v, h.Value
+			case http2.IDPath:
+				t.path, t.at.path = v, h.Value
+			}
+			continue
+		}
+		regular = true
+		if !t.field(f, h, v) {
+			return false
+		}
+	}
+	return t.valid()
+}
+
+// field looks at an ordinary field.
+func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
+	switch h.ID {
+	case http2.IDHost:
+		if t.hasHost {
+			return false
+		}
+		t.host, t.at.host, t.hasHost = v, h.Value, true
+	case http2.IDContentLength:
+		n, ok := parseLength(v)
+		if !ok || t.length >= 0 {
+			return false
+		}
+		t.length = n
+	case http2.IDCookie:
+		t.crumbs++
+		t.cookieSize += len(v) + 2
+	case http2.IDExpect:
+		t.expect = t.expect || bytes.EqualFold(v, []byte("100-continue"))
+	case 0:
+		switch name := f.Get(h.Name); string(name) {
+		case "te":
+			return string(v) == "trailers" // RFC 9113 section 8.2.2
+		case "trailer":
+			t.trailer = true
+		case "priority":
+			t.priority = v
+		}
+	}
+	return true
+}
+
+func parseLength(v []byte) (n int64, ok bool) {
+	if len(v) == 0 || len(v) > 18 {
+		return 0, false
+	}
+	for _, c := range v {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
+func (t *target) valid() bool {
+	if !http2.ValidName(stringOf(t.method)) {
+		return false
+	}
+	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
+	if t.hasHost && (len(t.host) == 0 || !plainHost(t.host)) || len(t.authority) > 0 && !plainHost(t.authority) {
+		return false
+	}
+	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
+		return false // which of the two others would go by nobody knows
+	}
+	if string(t.method) == http.MethodConnect {
+		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
+	}
+	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
+		return false
+	}
+	if t.path[0] != '/' && !(string(t.path) == "*" && string(t.method) == http.MethodOptions) {
+		return false
+	}
+	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
+}
+
+// hostBytes are those of RFC 3986 section 3.2 without userinfo.
+var hostBytes = func() (t [256]bool) {
+	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=:[]") {
+		t[b] = true
+	}
+	for b := 0x80; b < 0x100; b++ {
+		t[b] = true // net/http takes them, too
+	}
+	return t
+}()
+
+func plainHost(p []byte) bool {
+	for _, b := range p {
+		if !hostBytes[b] {
+			return false
+		}
+	}
+	return true
+}
+
+// onRequest begins a stream. It returns it if its handler is to be begun now.
+func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
+	end := h.Has(http2.FlagEndStream)
+	s.mu.Lock()
+	full := len(s.streams) >= s.cfg.MaxStreams
+	s.mu.Unlock()
+	if full || s.drain.last {
+		r.free()
+		return nil, errRefused
+	}
+	s.useless.refund(usefulWorth)
+	if r.fields.TooLarge {
+		r.free()
+		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
+		return nil, nil
+	}
+	var t target
+	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
+		r.free()
+		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
+		return nil, errMalformed
+	}
+	s.touch()
+	st := pooled.Get().(*stream)
+	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
+	st.link = link{s.Link, st}
+	st.cond.L = &s.mu
+	st.client.Stream(&s.Client, &st.link)
+	s.mu.Lock()
+	st.sendWindow = http2.Window(s.peer.InitialWindow)
+	st.window = s.cfg.StreamWindow
+	st.inflow.Avail = http2.Window(st.window)
+	st.priority = s.priorityOf(st.id, t.priority)
+	st.turn = s.order.turn // or new streams would hold up the others
+	s.streams[st.id] = st
+	s.mu.Unlock()
+	if s.takesDirect(r, &t, end) {
+		r.st, st.direct = st, r
+		return st, nil
+	}
+	err := st.makeRequest(r, &t)
+	if r.free(); err != nil {
+		return nil, err
+	}
+	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && s.Link.OnLoop() {
+		st.deferred = true
+		s.deferred = append(s.deferred, st)
+		return nil, nil
+	}
+	return st, nil
+}
+
+// answer refuses a request without a handler.
+func (s *Session) answer(id uint32, status int, end bool) {
+	s.Refuse(status, "the request's fields are too large", nil)
+	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	block := appendDate(http2.AppendStatus(nil, status))
+	block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
+	block = http2.AppendInt(block, http2.IDContentLength, int64(len(text)))
+	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.allow(st, len(text)) == len(text) {
+		s.putBlock(st, block, false)
+		s.putData(st, []byte(text), nil, len(text), true)
+	} else {
+		s.putBlock(st, block, true)
+	}
+	if !end {
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, id, http2.NoError)
+	}
+	s.remember(id, !end)
+}
+
+// makeRequest makes the exchange of a request that is not for the direct way. All its
+// strings are parts of one.
+func (st *stream) makeRequest(scratch *request, t *target) error {
+	f := &scratch.fields
+	st.Init(&st.client, st, false)
+	st.Shared = true
+	st.made = true
+	canonicalNames(f)
+	var str string
+	if st.s.ReuseRequests {
+		if st.parts == nil {
+			st.parts = &parts{header: make(http.Header), resHeader: make(http.Header)}
+		}
+		str = st.parts.text(f.Bytes)
+		st.Res.SetHeaderMap(st.parts.resHeader)
+	} else {
+		st.parts = nil
+		str = string(f.Bytes)
+	}
+	part := func(at http2.Span) string { return str[at.Start:at.End] }
+	r := &st.Req
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+	r.Method = bridge.MethodOf(part(t.at.method))
+	st.IsHEAD = r.Method == http.MethodHead
+	if r.Host = part(t.at.authority); r.Host == "" {
+		r.Host = part(t.at.host)
+	}
+	r.URL = &st.URL
+	if r.Method == http.MethodConnect {
+		r.RequestURI = r.Host
+		st.URL.Host = r.Host
+	} else {
+		r.RequestURI = part(t.at.path)
+		if !bridge.PlainTarget(r.URL, r.RequestURI) {
+			u, err := url.ParseRequestURI(r.RequestURI)
+			if err != nil {
+				return errMalformed
+			}
+			*r.URL = *u
+		}
+	}
+	if string(t.scheme) != "https" {
+		r.TLS = nil
+	}
+	st.buildHeader(f, str, t)
+	st.initBody(t)
+	return nil
+}
+
+// canonicalNames writes the names that are not in the static table as net/http has
+// them.
+func canonicalNames(f *http2.Fields) {
+	for i := range f.List {
+		if f.List[i].ID != 0 {
+			continue
+		}
+		upper := true
+		name := f.Get(f.List[i].Name)
+		for j, c := range name {
+			if upper && 'a' <= c && c <= 'z' {
+				name[j] = c - ('a' - 'A')
+			}
+			upper = c == '-'
+		}
+	}
+}
+
+func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
+	r := &st.Req
+	var values []string
+	if p := st.parts; p != nil {
+		r.Header, values = p.header, p.values[:0]
+	} else {
+		r.Header = make(http.Header, max(len(f.List)-4, 0))
+	}
+	for i := range f.List {
+		h := &f.List[i]
+		key := h.ID.Canonical()
+		switch h.ID {
+		case 0:
+			key = str[h.Name.Start:h.Name.End]
+		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
+			continue
+		case http2.IDCookie:
+			if t.crumbs > 1 {
+				continue
+			}
+		case http2.IDExpect:
+			if t.expect {
+				continue
+			}
+		}
+		value := str[h.Value.Start:h.Value.End]
+		if have, ok := r.Header[key]; ok {
+			r.Header[key] = append(have, value)
+			continue
+		}
+		if values == nil {
+			values = make([]string, 0, len(f.List)-i)
+		}
+		// After a reused array that was too small, append moves: the earlier fields
+		// keep the old one.
+		n := len(values)
+		values = append(values, value)
+		r.Header[key] = values[n : n+1 : n+1]
+	}
+	if p := st.parts; p != nil {
+		p.values = values
+	}
+	if t.crumbs > 1 {
+		// RFC 9113 section 8.2.3: joined once.
+		var b strings.Builder
+		b.Grow(t.cookieSize)
+		for i := range f.List {
+			if h := &f.List[i]; h.ID == http2.IDCookie {
+				if b.Len() > 0 {
+					b.WriteString("; ")
+				}
+				b.WriteString(str[h.Value.Start:h.Value.End])
+			}
+		}
+		r.Header["Cookie"] = []string{b.String()}
+	}
+	if t.trailer {
+		st.announceTrailers()
+	}
+}
+
+// announceTrailers makes keys of Request.Trailer of the Trailer field, as net/http
+// does.
+func (st *stream) announceTrailers() {
+	r := &st.Req
+	for _, v := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(v, ",") {
+			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
+			switch name {
+			case "", "Transfer-Encoding", "Trailer", "Content-Length":
+				continue
+			}
+			if r.Trailer == nil {
+				r.Trailer = make(http.Header)
+			}
+			r.Trailer[name] = nil
+		}
+	}
+	delete(r.Header, "Trailer")
+}
+
+// initBody sets the request's body.
+func (st *stream) initBody(t *target) {
+	if st.remoteClosed {
+		st.SetBody(nil, false, false, false)
+		return
+	}
+	st.Req.ContentLength = t.length
+	st.SetBody(&st.content, true, true, t.expect) // as with net/http, a read that has timed out is not tried again
+}
+
+// onTrailers is a header block on a stream that has begun.
+func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stream, error) {
+	if st == nil {
+		byUs, known := s.wasClosed(h.Stream)
+		switch {
+		case byUs && !f.Pseudo():
+			s.spendUseless()
+			return nil, nil // the client has not heard of it yet
+		case known:
+			return nil, errAfterEnd
+		}
+		return nil, errReused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case st.closed && st.byUs && !f.Pseudo():
+		return nil, nil
+	case st.closed:
+		return nil, errAfterEnd
+	case st.remoteClosed:
+		return nil, errHalfClosed
+	case !h.Has(http2.FlagEndStream):
+		return nil, errNotEnded
+	case f.Malformed || f.TooLarge:
+		return nil, errMalformed
+	case st.length >= 0 && st.received != st.length:
+		return nil, errLength
+	}
+	var trailer http.Header
+	canonicalNames(f)
+	for i := range f.List {
+		h := &f.List[i]
+		name := h.ID.Canonical()
+		if h.ID == 0 {
+			name = string(f.Get(h.Name))
+		}
+		if !bridge.TrailerAllowed(name) { // pseudo-fields have no name
+			return nil, errTrailer
+		}
+		if trailer == nil {
+			trailer = make(http.Header)
+		}
+		trailer[name] = append(trailer[name], string(f.Get(h.Value)))
+	}
+	st.trailer = trailer
+	st.remoteClosed = true
+	st.wake()
+	if st.deferred {
+		st.deferred = false
+		return st, nil
+	}
+	return nil, nil
+}

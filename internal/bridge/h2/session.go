@@ -1,0 +1,488 @@
+package h2
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// Session speaks HTTP/2 on one connection. Its fields are the owner's, but for those
+// after mu.
+type Session struct {
+	bridge.Client
+	cfg *Config // immutable
+	dec http2.Decoder
+	// block is a header block of which more is to come, cont whose it is.
+	block []byte
+	cont  continuation
+	// lastID is the newest stream that the client has begun, closed the streams that
+	// have ended last.
+	lastID   uint32
+	closed   [16]closedStream
+	closedAt int
+	resets   budget
+	useless  budget
+	memo     place.Memo
+	peerSlot peerSlot // for direct handlers
+	peer     http2.Settings
+	begun    bool // the preface has come
+	settled  bool // and SETTINGS after it
+	acked    bool // and it has acknowledged ours
+	loops    bool // the Link is on a loop
+	leaving  bool // the client has sent GOAWAY
+	active   bool // as ConnState has been told
+	// deferred are requests whose handlers are likely to be quick, once their bodies
+	// have come.
+	deferred []*stream
+	drain    drain
+	// Times of sys.Nanotime: since when no request has been under way, when a frame
+	// has come, and by when what is begun must have come; 0 for none.
+	since, heard, headBy int64
+	pinged               int64 // when, if no answer has come
+	stalledAt            int64 // since when the answers in pending have had no window
+
+	// here is the stream whose handler runs on the loop, for Late.
+	here atomic.Pointer[stream]
+
+	mu         sync.Mutex
+	streams    map[uint32]*stream // that are not closed, or whose handlers run
+	sendWindow http2.Window
+	inflow     http2.Inflow
+	growth     growth
+	out        *buf.Buf // frames that are ready; nil if there are none
+	// tableGone: the client has made HPACK's table smaller. tableDue: it has not been
+	// told that ours is gone; see http2.NoTable.
+	tableGone, tableDue bool
+	// inData: the owner is at it, and sends what is ready in the end. sending: a
+	// goroutine is in Link.Queue. full: the Link has no room; writables tells when it
+	// had.
+	inData, sending, full bool
+	writables             uint32
+	useful                int32           // DATA frames that were sent, and not counted by spendUseless
+	finishing             int             // Runs that have run, and wait for their Done
+	order                 order           // of what is sent
+	sentAll               int64           // DATA of all streams
+	wanting               []*stream       // that goroutines wait for, to send
+	starved               bool            // pump had no room while another goroutine was in Link.Queue
+	pumping               bool            // settle was posted
+	followers             []conn.Follower // of answers whose end is in out
+	freed                 []func()        // to be called by the owner without mu
+	pending               []*stream       // whose handlers have returned, with more to send
+	over                  error           // nothing is sent any more
+	closing               bool            // nor read: GOAWAY with an error was
+	gone                  bool            // Closed was called: nothing must be kept
+}
+
+// continuation is a header block under way.
+type continuation struct {
+	h      http2.Header // of the HEADERS frame; zero if there is none
+	frames int
+	err    error // of the HEADERS frame
+}
+
+// closedStream is a stream that has ended; byUs says that the client may not know.
+type closedStream struct {
+	id   uint32
+	byUs bool
+}
+
+var (
+	errPreface    = &http2.ConnError{Code: http2.ProtocolError, Reason: "no preface"}
+	errNoSettings = &http2.ConnError{Code: http2.ProtocolError, Reason: "the first frame is not SETTINGS"}
+	errClosed     = errors.New("http2: the connection has ended")
+)
+
+// Data implements conn.Session.
+func (s *Session) Data(eof bool) conn.Next {
+	s.loops = s.loops || s.Link.OnLoop()
+	s.mu.Lock()
+	s.inData = true
+	s.mu.Unlock()
+	next := s.read(eof)
+	if next == conn.Lost {
+		return next
+	}
+	return s.afterData(next)
+}
+
+// read handles the frames that have come.
+func (s *Session) read(eof bool) conn.Next {
+	began, runs := int64(0), 0
+	for frames := 1; !s.closing; frames++ {
+		b := s.Link.Buffered()
+		if !s.begun {
+			if len(b) < len(http2.Preface) && bytes.HasPrefix([]byte(http2.Preface), b) {
+				break
+			}
+			if !bytes.HasPrefix(b, []byte(http2.Preface)) {
+				s.fail(errPreface)
+				break
+			}
+			s.begun = true
+			s.Link.Discard(len(http2.Preface))
+			continue
+		}
+		if len(b) < http2.HeaderLen {
+			break
+		}
+		h := http2.ParseHeader(b)
+		if err := s.checkFrame(h); err != nil {
+			s.fail(err)
+			break
+		}
+		n := http2.HeaderLen + int(h.Length)
+		if len(b) < n {
+			break
+		}
+		st, err := s.frame(h, b[http2.HeaderLen:n])
+		s.Link.Discard(n)
+		if err != nil {
+			s.refuse(h.Stream, err)
+		}
+		if st != nil {
+			if runs++; !s.begin(st) {
+				return conn.Lost
+			}
+		}
+		if frames%16 == 0 && s.choked() {
+			return conn.Pause
+		}
+		if runs%16 == 15 {
+			now := sys.Nanotime()
+			if began == 0 {
+				began = now
+			} else if now-began >= s.cfg.Slice && s.Link.OnLoop() {
+				return conn.Requeue
+			}
+		}
+	}
+	if s.closing {
+		s.Link.Discard(len(s.Link.Buffered()))
+		return conn.Linger
+	}
+	if eof {
+		return conn.Close
+	}
+	return conn.More
+}
+
+// checkFrame judges a frame by its header and by what has come before it.
+func (s *Session) checkFrame(h http2.Header) error {
+	if err := h.Check(s.cfg.FrameSize); err != nil {
+		return err
+	}
+	if !s.settled && (h.Type != http2.FrameSettings || h.Has(http2.FlagAck)) {
+		return errNoSettings
+	}
+	if open := s.cont.h.Stream; open != 0 && (h.Type != http2.FrameContinuation || h.Stream != open) {
+		return errInterleaved
+	}
+	return nil
+}
+
+// afterData ends Data: it begins the requests that have waited for their bodies, and
+// sends what is ready.
+func (s *Session) afterData(next conn.Next) conn.Next {
+	for _, st := range s.deferred {
+		if st.deferred {
+			st.deferred = false
+			s.admit(st, false)
+		}
+	}
+	clear(s.deferred)
+	s.deferred = s.deferred[:0]
+	return s.settle(next)
+}
+
+// settle sends what is ready, and says what comes next. It is the owner's, outside of
+// Data.
+func (s *Session) settle(next conn.Next) conn.Next {
+	next, idle := s.sum(next)
+	if idle {
+		s.SetState(http.StateIdle)
+	}
+	s.free()
+	return next
+}
+
+// free calls what was left to the owner.
+func (s *Session) free() {
+	s.mu.Lock()
+	all := s.freed
+	s.freed = nil
+	s.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+}
+
+// sum is settle without the server's hook. It reports whether the last request has
+// ended.
+func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
+	next = wanted
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inData = false
+	s.pump()
+	if s.finishing == 0 || next >= conn.Close {
+		s.flush()
+	}
+	defer func() {
+		if next >= conn.Close {
+			s.sendLast()
+		}
+	}()
+	switch {
+	case next >= conn.Close:
+	case s.closing:
+		next = conn.Linger
+	case s.over != nil || s.ended():
+		next = conn.Close
+	case s.choke():
+		next = conn.Pause
+	}
+	if idle = len(s.streams) == 0 && s.active; idle {
+		s.active = false
+		s.since = s.Link.Now()
+	}
+	s.setDeadline()
+	return next, idle
+}
+
+// choked reports whether more is to be sent than the client takes, so that no more is
+// read.
+func (s *Session) choked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.choke()
+}
+
+func (s *Session) choke() bool {
+	if s.out == nil || len(s.out.B) < maxOut {
+		return false
+	}
+	s.flush()
+	return s.full && s.out != nil && len(s.out.B) >= maxOut
+}
+
+// Serve implements conn.Session; the Link is never handed to Go.
+func (s *Session) Serve() conn.Next { return conn.More }
+
+// Writable implements conn.Session.
+func (s *Session) Writable() conn.Next {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = false
+	s.writables++
+	s.pump()
+	s.wakeNext()
+	s.flush()
+	s.setDeadline()
+	return conn.More
+}
+
+// Since implements conn.Session.
+func (s *Session) Since(now int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) > 0 {
+		return -1
+	}
+	return min(s.since, now)
+}
+
+// Late implements conn.Session.
+func (s *Session) Late(held time.Duration) {
+	if st := s.here.Load(); st != nil {
+		st.late(held)
+	}
+}
+
+// PeerGone implements conn.Session: nothing runs that has the Link to itself, but
+// stream.Conn.Kill calls it.
+func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
+
+// Closed implements conn.Session.
+func (s *Session) Closed(hijacked bool) {
+	s.cancelAll(errClosed)
+	s.mu.Lock()
+	s.gone = true
+	if s.out != nil {
+		s.out.Release()
+		s.out = nil
+	}
+	for _, st := range slices.Clone(s.pending) {
+		s.drop(st)
+	}
+	all := s.followers
+	s.followers = nil
+	s.mu.Unlock()
+	for _, f := range all {
+		s.Link.Follow(f)
+	}
+	s.free()
+	s.SetState(http.StateClosed)
+}
+
+// cancelAll ends all streams, since the connection has ended.
+func (s *Session) cancelAll(err error) {
+	s.mu.Lock()
+	if s.over == nil {
+		s.over = err
+	}
+	var all []*stream
+	for _, st := range s.streams {
+		st.kill(err)
+		all = append(all, st)
+	}
+	s.mu.Unlock()
+	for _, st := range all {
+		st.gone()
+	}
+}
+
+// fail ends the connection because of err (RFC 9113 section 5.4.1).
+func (s *Session) fail(err error) {
+	e, ok := err.(*http2.ConnError)
+	if !ok {
+		e = &http2.ConnError{Code: http2.CompressionError, Reason: err.Error()}
+	}
+	if s.closing {
+		return
+	}
+	s.closing = true
+	s.count("conn_", e.Code)
+	s.Refuse(http.StatusBadRequest, e.Error(), nil)
+	s.mu.Lock()
+	s.room(64 + len(e.Reason))
+	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, e.Code, e.Reason)
+	s.flush()
+	s.mu.Unlock()
+	s.cancelAll(e)
+}
+
+// count tells Config.CountError.
+func (s *Session) count(kind string, code http2.ErrCode) {
+	if f := s.cfg.CountError; f != nil {
+		f(kind + strings.ReplaceAll(strings.ToLower(code.String()), " ", "_"))
+	}
+}
+
+// refuse answers an error of a frame.
+func (s *Session) refuse(id uint32, err error) {
+	e, ok := err.(*http2.StreamError)
+	if !ok {
+		s.fail(err)
+		return
+	}
+	s.reset(id, e.Code, e)
+}
+
+// reset ends a stream because of what the client has sent.
+func (s *Session) reset(id uint32, code http2.ErrCode, err error) {
+	if !s.spendReset() {
+		return
+	}
+	s.count("stream_", code)
+	s.mu.Lock()
+	st := s.streams[id]
+	s.room(16)
+	s.out.B = http2.AppendRST(s.out.B, id, code)
+	if st != nil {
+		st.kill(err)
+		s.drop(st)
+	} else {
+		s.remember(id, true)
+	}
+	s.mu.Unlock()
+	if st != nil {
+		st.gone()
+	}
+}
+
+// spendReset charges a stream that ends early.
+func (s *Session) spendReset() bool {
+	if s.closing {
+		return false
+	}
+	if !s.resets.spend(sys.Nanotime) {
+		s.fail(errResets)
+		return false
+	}
+	return true
+}
+
+// spendUseless charges a frame that does nothing.
+func (s *Session) spendUseless() {
+	s.mu.Lock()
+	ok := s.takeUseless()
+	s.mu.Unlock()
+	if !ok {
+		s.fail(errUseless)
+	}
+}
+
+// takeUseless is spendUseless with mu held, for who fails by itself.
+func (s *Session) takeUseless() bool {
+	s.useless.refund(usefulWorth * min(s.useful, idleBudget))
+	s.useful = 0
+	return s.useless.spend(sys.Nanotime)
+}
+
+var (
+	errResets  = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many streams are reset"}
+	errUseless = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many frames that do nothing"}
+)
+
+// drop forgets a stream that is closed, unless its handler still runs. It may be
+// another stream afterwards, unless it was killed. mu is held.
+func (s *Session) drop(st *stream) {
+	if !st.closed || !st.done && st.started {
+		return
+	}
+	if _, ok := s.streams[st.id]; !ok {
+		return
+	}
+	st.deferred = false
+	delete(s.streams, st.id)
+	s.remember(st.id, st.byUs)
+	s.unpend(st)
+	st.dropRest()
+	st.dropBody()
+	if f := st.follower; f != nil {
+		// What was not sent is not known; more than nothing.
+		st.follower = nil
+		s.freed = append(s.freed, func() { f.Sent(1) })
+	}
+	if st.reusable() {
+		st.recycle()
+	}
+}
+
+// remember notes that a stream is closed.
+func (s *Session) remember(id uint32, byUs bool) {
+	s.closed[s.closedAt%len(s.closed)] = closedStream{id, byUs}
+	s.closedAt++
+}
+
+// wasClosed tells whether the stream is one of those that have ended last, and how.
+func (s *Session) wasClosed(id uint32) (byUs, known bool) {
+	for i := range s.closed {
+		if s.closed[i].id == id && id != 0 {
+			return s.closed[i].byUs, true
+		}
+	}
+	return false, false
+}
