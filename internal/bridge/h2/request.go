@@ -132,7 +132,9 @@ func (t *target) valid() bool {
 	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
 		return false
 	}
-	if t.path[0] != '/' && !(string(t.path) == "*" && string(t.method) == http.MethodOptions) {
+	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
+	// refuse, as ServeMux does.
+	if t.path[0] != '/' && string(t.path) != "*" {
 		return false
 	}
 	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
