@@ -190,6 +190,9 @@ func (r *request) end() (kept bool) {
 	r.free()
 	if err != nil || closed {
 		st.started = false
+		if !closed {
+			s.malformed(st.id)
+		}
 		s.reset(st.id, http2.ProtocolError, errMalformed)
 		return true
 	}

@@ -132,7 +132,9 @@ func (t *target) valid() bool {
 	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
 		return false
 	}
-	if t.path[0] != '/' && !(string(t.path) == "*" && string(t.method) == http.MethodOptions) {
+	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
+	// refuse, as ServeMux does.
+	if t.path[0] != '/' && string(t.path) != "*" {
 		return false
 	}
 	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
@@ -178,7 +180,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
 		r.free()
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
-		return nil, errMalformed
+		return nil, s.malformed(h.Stream)
 	}
 	s.touch()
 	st := pooled.Get().(*stream)
@@ -200,7 +202,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	}
 	err := st.makeRequest(r, &t)
 	if r.free(); err != nil {
-		return nil, err
+		return nil, s.malformed(st.id)
 	}
 	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && s.Link.OnLoop() {
 		st.deferred = true
@@ -208,6 +210,18 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	return st, nil
+}
+
+// malformed answers 400 before the stream is reset, as RFC 9113 section 8.1.1 permits.
+// For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
+// connection after connection.
+func (s *Session) malformed(id uint32) error {
+	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest))
+	block = http2.AppendInt(block, http2.IDContentLength, 0)
+	s.mu.Lock()
+	s.putBlock(&stream{id: id}, block, false)
+	s.mu.Unlock()
+	return errMalformed
 }
 
 // answer refuses a request without a handler.
