@@ -188,7 +188,13 @@ func (r *request) end() (kept bool) {
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
 	r.free()
-	if err != nil || closed {
+	switch {
+	case closed: // by a reset of the client's, which is not answered
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+		return true
+	case err != nil:
 		st.started = false
 		s.reset(st.id, http2.ProtocolError, errMalformed)
 		return true

@@ -294,7 +294,7 @@ func (w *writing) tail(h http.Header) *buf.Buf {
 		all[name] = append(all[name], vv...)
 	}
 	for k, vv := range h {
-		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && http2.ValidName(name) {
+		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
 			add(name, vv)
 		}
 	}

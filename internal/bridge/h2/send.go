@@ -59,6 +59,12 @@ func (s *Session) flush() {
 		switch {
 		case s.gone:
 			b.Release()
+			follow, s.followers = s.followers, nil
+			s.mu.Unlock()
+			for _, f := range follow {
+				s.Link.Follow(f)
+			}
+			s.mu.Lock()
 			return
 		case err == conn.ErrFull:
 			if s.out != nil {
@@ -202,6 +208,8 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 	}
 	if end {
 		st.end(tail)
+	} else if s.out != nil && !s.inData {
+		s.settleSoon() // the handler may be long
 	}
 	return nil
 }

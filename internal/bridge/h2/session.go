@@ -76,7 +76,7 @@ type Session struct {
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
 	starved               bool            // pump had no room while another goroutine was in Link.Queue
-	pumping               bool            // settle was posted
+	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
 	pending               []*stream       // whose handlers have returned, with more to send
@@ -248,8 +248,10 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	case next >= conn.Close:
 	case s.closing:
 		next = conn.Linger
-	case s.over != nil || s.ended():
+	case s.over != nil:
 		next = conn.Close
+	case s.ended():
+		next = conn.Linger // the client may still open windows
 	case s.choke():
 		next = conn.Pause
 	}
@@ -283,13 +285,13 @@ func (s *Session) Serve() conn.Next { return conn.More }
 // Writable implements conn.Session.
 func (s *Session) Writable() conn.Next {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.full = false
 	s.writables++
-	s.pump()
 	s.wakeNext()
-	s.flush()
-	s.setDeadline()
+	s.mu.Unlock()
+	if next := s.settle(conn.More); next >= conn.Close {
+		return next
+	}
 	return conn.More
 }
 
@@ -325,6 +327,9 @@ func (s *Session) Closed(hijacked bool) {
 	}
 	for _, st := range slices.Clone(s.pending) {
 		s.drop(st)
+	}
+	for _, st := range s.streams {
+		s.lose(st) // those whose Done will not be called
 	}
 	all := s.followers
 	s.followers = nil
@@ -461,13 +466,18 @@ func (s *Session) drop(st *stream) {
 	s.unpend(st)
 	st.dropRest()
 	st.dropBody()
+	s.lose(st)
+	if st.reusable() {
+		st.recycle()
+	}
+}
+
+// lose has the one that follows an answer told that it will not be sent. mu is held.
+func (s *Session) lose(st *stream) {
 	if f := st.follower; f != nil {
 		// What was not sent is not known; more than nothing.
 		st.follower = nil
 		s.freed = append(s.freed, func() { f.Sent(1) })
-	}
-	if st.reusable() {
-		st.recycle()
 	}
 }
 
