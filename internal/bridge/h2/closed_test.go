@@ -34,7 +34,7 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	t.Parallel()
 	s, st := sessionOf(nil)
 	before, after := new(follower), new(follower)
-	st.rest = []byte("kept")
+	st.keepRest([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
 	st.link.Follow(before)
 	s.Closed(false)

@@ -328,8 +328,9 @@ func (s *Session) Closed(hijacked bool) {
 	for _, st := range slices.Clone(s.pending) {
 		s.drop(st)
 	}
-	for _, st := range s.streams {
-		s.lose(st) // those whose Done will not be called
+	for _, st := range s.streams { // those whose Done will not be called
+		st.dropRest()
+		s.lose(st)
 	}
 	all := s.followers
 	s.followers = nil
