@@ -62,7 +62,9 @@ func (st *stream) Interim(status int, h http.Header) error {
 	block := http2.AppendStatus(make([]byte, 0, 64), status)
 	var few [16]string
 	for _, k := range sortedKeys(few[:0], h) {
-		if k != "Content-Length" {
+		switch k {
+		case "Content-Length", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		default:
 			block = appendAll(block, k, h[k])
 		}
 	}

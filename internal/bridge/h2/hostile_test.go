@@ -227,3 +227,44 @@ func TestTooLargeFlood(t *testing.T) {
 		return a.outcome()
 	})
 }
+
+// Connection-specific fields are in no block of a response (RFC 9113 section 8.2.2).
+func TestNoConnectionFields(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			for _, k := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+				w.Header().Set(k, "x")
+			}
+			w.Header().Set("Link", "</a>")
+			w.WriteHeader(http.StatusEarlyHints)
+			hello(w, r)
+		})})
+		c := s.raw()
+		c.headers(1, true, get...)
+		c.send()
+		blocks := 0
+		for blocks < 2 {
+			f := c.next()
+			if f == nil {
+				t.Fatal("closed")
+			}
+			h, ok := f.(*http2.HeadersFrame)
+			if !ok {
+				continue
+			}
+			blocks++
+			link := false
+			for _, f := range must(c.dec.DecodeFull(h.HeaderBlockFragment())) {
+				link = link || f.Name == "link"
+				switch f.Name {
+				case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+					t.Errorf("block %d has %v", blocks, f)
+				}
+			}
+			if !link {
+				t.Errorf("block %d: Link is missing", blocks)
+			}
+		}
+	})
+}

@@ -251,7 +251,9 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	case s.over != nil:
 		next = conn.Close
 	case s.ended():
-		next = conn.Linger // the client may still open windows
+		if next = conn.Close; s.active || s.Link.Now()-s.since < int64(conn.LingerFor) {
+			next = conn.Linger // the client may still open windows for the last response
+		}
 	case s.choke():
 		next = conn.Pause
 	}
