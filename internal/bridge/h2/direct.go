@@ -196,7 +196,7 @@ func (r *request) end() (kept bool) {
 		return true
 	case err != nil:
 		st.started = false
-		s.reset(st.id, http2.ProtocolError, errMalformed)
+		s.resetStream(st.id, http2.ProtocolError, errMalformed)
 		return true
 	}
 	if s.loops {

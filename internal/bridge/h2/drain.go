@@ -200,7 +200,7 @@ func (s *Session) expirePending(now int64) {
 	}
 	s.mu.Unlock()
 	for _, st := range late {
-		s.reset(st.id, http2.Cancel, errStall)
+		s.resetStream(st.id, http2.Cancel, errStall)
 	}
 }
 

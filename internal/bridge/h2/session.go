@@ -28,21 +28,23 @@ type Session struct {
 	block []byte
 	cont  continuation
 	// lastID is the newest stream that the client has begun, closed the streams that
-	// have ended last.
-	lastID   uint32
-	closed   [16]closedStream
-	closedAt int
-	resets   budget
-	useless  budget
-	memo     place.Memo
-	peerSlot peerSlot // for direct handlers
-	peer     http2.Settings
-	begun    bool // the preface has come
-	settled  bool // and SETTINGS after it
-	acked    bool // and it has acknowledged ours
-	loops    bool // the Link is on a loop
-	leaving  bool // the client has sent GOAWAY
-	active   bool // as ConnState has been told
+	// have ended last, reset those that we have reset last: as many as may be open, since
+	// frames of each may be on their way.
+	lastID            uint32
+	closed            [16]uint32
+	reset             []uint32
+	closedAt, resetAt int
+	resets            budget
+	useless           budget
+	memo              place.Memo
+	peerSlot          peerSlot // for direct handlers
+	peer              http2.Settings
+	begun             bool // the preface has come
+	settled           bool // and SETTINGS after it
+	acked             bool // and it has acknowledged ours
+	loops             bool // the Link is on a loop
+	leaving           bool // the client has sent GOAWAY
+	active            bool // as ConnState has been told
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
@@ -90,12 +92,6 @@ type continuation struct {
 	h      http2.Header // of the HEADERS frame; zero if there is none
 	frames int
 	err    error // of the HEADERS frame
-}
-
-// closedStream is a stream that has ended; byUs says that the client may not know.
-type closedStream struct {
-	id   uint32
-	byUs bool
 }
 
 var (
@@ -395,11 +391,11 @@ func (s *Session) refuse(id uint32, err error) {
 		s.fail(err)
 		return
 	}
-	s.reset(id, e.Code, e)
+	s.resetStream(id, e.Code, e)
 }
 
-// reset ends a stream because of what the client has sent.
-func (s *Session) reset(id uint32, code http2.ErrCode, err error) {
+// resetStream ends a stream because of what the client has sent.
+func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	if !s.spendReset() {
 		return
 	}
@@ -484,18 +480,22 @@ func (s *Session) lose(st *stream) {
 	}
 }
 
-// remember notes that a stream is closed.
+// remember notes that a stream is closed, byUs if the client may not know.
 func (s *Session) remember(id uint32, byUs bool) {
-	s.closed[s.closedAt%len(s.closed)] = closedStream{id, byUs}
-	s.closedAt++
+	if !byUs {
+		s.closed[s.closedAt%len(s.closed)] = id
+		s.closedAt++
+		return
+	}
+	if s.reset == nil {
+		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000))
+	}
+	s.reset[s.resetAt%len(s.reset)] = id
+	s.resetAt++
 }
 
 // wasClosed tells whether the stream is one of those that have ended last, and how.
 func (s *Session) wasClosed(id uint32) (byUs, known bool) {
-	for i := range s.closed {
-		if s.closed[i].id == id && id != 0 {
-			return s.closed[i].byUs, true
-		}
-	}
-	return false, false
+	byUs = slices.Contains(s.reset, id)
+	return byUs, byUs || slices.Contains(s.closed[:], id)
 }
