@@ -235,8 +235,15 @@ func (st *stream) Data(p []byte) error {
 	err := st.commit(w.take(), have, p, false, nil)
 	if err != nil {
 		w.lost += int64(len(p)) // or a part of it
+		return err
 	}
-	return err
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out != nil && !s.inData {
+		s.settleSoon() // the handler may go on for long
+	}
+	return nil
 }
 
 // Flush implements bridge.Message.

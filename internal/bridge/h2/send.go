@@ -210,8 +210,6 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	}
 	if end {
 		st.end(tail)
-	} else if s.out != nil && !s.inData {
-		s.settleSoon() // the handler may be long
 	}
 	return nil
 }
