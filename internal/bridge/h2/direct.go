@@ -188,12 +188,16 @@ func (r *request) end() (kept bool) {
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
 	r.free()
-	if err != nil || closed {
+	switch {
+	case closed: // by a reset of the client's, which is not answered
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+		return true
+	case err != nil:
 		st.started = false
-		if !closed {
-			s.malformed(st.id)
-		}
-		s.reset(st.id, http2.ProtocolError, errMalformed)
+		s.malformed(st.id)
+		s.resetStream(st.id, http2.ProtocolError, errMalformed)
 		return true
 	}
 	if s.loops {

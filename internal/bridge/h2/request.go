@@ -170,9 +170,12 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		r.free()
 		return nil, errRefused
 	}
-	s.useless.refund(usefulWorth)
 	if r.fields.TooLarge {
 		r.free()
+		s.spendUseless()
+		if s.closing {
+			return nil, nil
+		}
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
 		return nil, nil
 	}
@@ -182,6 +185,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
 	}
+	s.useless.refund(usefulWorth)
 	s.touch()
 	st := pooled.Get().(*stream)
 	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
