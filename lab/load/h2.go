@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 )
 
 // transportH2 makes requests over one connection to each server, with HTTP/2 where the server has it.
@@ -31,4 +32,26 @@ func askH2(ctx context.Context, t *http.Transport, url string) error {
 		return fmt.Errorf("status %d over %s", resp.StatusCode, resp.Proto)
 	}
 	return nil
+}
+
+// postH2 makes a POST whose answer is a number.
+func postH2(ctx context.Context, t *http.Transport, url string, body io.Reader, size int64) (int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return 0, err
+	}
+	req.ContentLength = size
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+		return 0, fmt.Errorf("status %d over %s: %s", resp.StatusCode, resp.Proto, text)
+	}
+	return strconv.ParseInt(string(text), 10, 64)
 }
