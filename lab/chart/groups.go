@@ -48,10 +48,16 @@ func (g Groups) draw(t theme) (*plot.Plot, vg.Length, error) {
 		p.Legend.Add(kind.Name, swatch{t.colour(i)})
 	}
 	p.NominalX(g.Names...)
-	p.X.Min, p.X.Max = -0.5, float64(len(g.Names))-0.5
+	group := max(longest, groupBar*len(g.Kinds)+24)
+	legend := 0 // beside the bars, not over them
+	for _, kind := range g.Kinds {
+		legend = max(legend, 7*len(kind.Name)+40)
+	}
+	p.X.Min = -0.5
+	p.X.Max = float64(len(g.Names)) - 0.5 + float64(legend)/float64(group)
 	p.Y.Min = 0
-	p.Y.Max *= 1.08 / (1 - 0.042*float64(len(g.Kinds))) // room for the legend
-	width := vg.Points(float64(120 + len(g.Names)*max(longest, groupBar*len(g.Kinds)+24)))
+	p.Y.Max *= 1.1 // room for the highest figure
+	width := vg.Points(float64(100 + len(g.Names)*group + legend))
 	return p, max(width, titleWidth(g.Title)), nil
 }
 
@@ -87,7 +93,7 @@ func (s Stacks) draw(t theme) (*plot.Plot, vg.Length, error) {
 		for k, v := range part.Values {
 			row := len(s.Names) - 1 - k // the first name is at the top
 			values[row] = v
-			if v > 0.045*longest { // or its figure would not fit
+			if v > 0.06*longest { // or its figure would not fit
 				labels.XYs = append(labels.XYs, plotter.XY{X: bottom[row] + v/2, Y: float64(row)})
 				labels.Labels = append(labels.Labels, short(v))
 			}

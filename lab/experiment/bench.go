@@ -104,6 +104,9 @@ func entrants(specs []rival.Spec) []profile.Entrant {
 	return all
 }
 
+// errFiles means that so many connections cannot be opened here.
+var errFiles = errors.New("too few open files")
+
 // contest is servers that are driven by wrk in turn.
 type contest struct {
 	check       profile.Check // what is requested, unless an entrant has another
@@ -111,7 +114,7 @@ type contest struct {
 	rounds      int
 	folder      string // what servers of files serve
 	cores       []int  // of the servers; nil: that of the bench
-	seconds     int    // of a turn; 0: one
+	idle        int    // connections that each server holds besides
 }
 
 // contest measures servers in turn, within the same rounds. All of them are checked before and after. Series are in the
@@ -121,14 +124,18 @@ func (b *Bench) contest(ctx context.Context, r *Result, c contest, all []profile
 	if c.cores != nil {
 		seats.Server = c.cores
 	}
-	limit, err := load.RaiseFiles(c.connections + spareFiles)
-	if err == nil && limit < c.connections+spareFiles {
-		err = fmt.Errorf("%d connections: the limit of open files is %d", c.connections, limit)
+	files := c.connections + len(all)*c.idle + spareFiles
+	limit, err := load.RaiseFiles(files)
+	if err == nil && limit < files {
+		err = fmt.Errorf("%w: %d files are needed, and the limit is %d", errFiles, files, limit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: max(1, c.seconds)}, Folder: c.folder, Seats: seats, Log: b.Log,
+	for i := range all {
+		all[i].Idle = c.idle
+	}
+	cmp := profile.Compare{Checks: []profile.Check{c.check}, Pace: profile.Pace{Rounds: c.rounds, Seconds: 1}, Folder: c.folder, Seats: seats, Log: b.Log,
 		Cold: b.Scale.Short}
 	series, err := cmp.Run(ctx, all, c.connections)
 	r.Faults = append(r.Faults, cmp.Faults...)

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// point is one measurement: the connections, the bytes of an answer, and what a request cost.
+// point is one measurement: the connections that ask, all that are open, the bytes of an answer, and what a request cost.
 type point struct {
-	connections, bytes int
-	cost               float64 // microseconds
+	active, open, bytes int
+	cost                float64 // microseconds
 }
 
 // model is the cost of a request on one core:
 //
-//	fixed + wait/connections + connected*connections + byte*bytes
+//	fixed + wait/active + connected*open + byte*bytes
 //
 // The second part is what it costs to sleep and wake up, which requests that are there at the same time share; the third
 // is what caches lose when there are more connections.
@@ -21,8 +21,8 @@ type model struct {
 	fixed, wait, connected, byte float64
 }
 
-func (m model) cost(connections, bytes float64) float64 {
-	return m.fixed + m.wait/connections + m.connected*connections + m.byte*bytes
+func (m model) cost(active, open, bytes float64) float64 {
+	return m.fixed + m.wait/active + m.connected*open + m.byte*bytes
 }
 
 // fit finds the model with the least squares of relative residuals: a percent counts the same for cheap and for
@@ -31,7 +31,7 @@ func fit(points []point) (model, error) {
 	const n = 4
 	var a [n][n + 1]float64 // normal equations
 	for _, p := range points {
-		x := [n]float64{1, 1 / float64(p.connections), float64(p.connections), float64(p.bytes)}
+		x := [n]float64{1, 1 / float64(p.active), float64(p.open), float64(p.bytes)}
 		for i := range n {
 			for j := range n {
 				a[i][j] += x[i] * x[j] / (p.cost * p.cost)

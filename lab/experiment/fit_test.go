@@ -10,10 +10,10 @@ func TestFit(t *testing.T) {
 	want := model{fixed: 4, wait: 16, connected: 0.0002, byte: 0.0001}
 	var points []point
 	for _, n := range []int{1, 4, 16, 64, 256, 4096, 16000} {
-		points = append(points, point{n, 130, want.cost(float64(n), 130)})
+		points = append(points, point{n, n, 130, want.cost(float64(n), float64(n), 130)})
 	}
 	for _, bytes := range []int{1 << 10, 100 << 10, 1 << 20} {
-		points = append(points, point{64, bytes, want.cost(64, float64(bytes))})
+		points = append(points, point{64, 64, bytes, want.cost(64, 64, float64(bytes))})
 	}
 	got, err := fit(points)
 	if err != nil {

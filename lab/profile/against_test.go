@@ -61,8 +61,8 @@ func TestEntrants(t *testing.T) {
 		var got []string
 		for _, e := range entrants(specsOf("chert chert@a"), tt.held) {
 			got = append(got, strings.Join([]string{e.Name, or(e.base), or(e.present)}, " "))
-			if (e.idle > 0) != strings.Contains(e.Name, "+") {
-				t.Errorf("%s holds %d", e.Name, e.idle)
+			if (e.Idle > 0) != strings.Contains(e.Name, "+") {
+				t.Errorf("%s holds %d", e.Name, e.Idle)
 			}
 		}
 		if !slices.Equal(got, tt.want) {

@@ -41,7 +41,7 @@ type Entrant struct {
 	// Check is what this one must answer and is measured with; nil: the Checks of the Compare.
 	Check *Check
 	base  string // the entrant it is compared with; empty for the usual way
-	idle  int    // connections it holds besides
+	Idle  int    // connections it holds besides
 	// present is the entrant of the present source, if this one is of another revision.
 	present string
 }
@@ -126,15 +126,15 @@ func (c *Compare) Run(ctx context.Context, entrants []Entrant, connections int) 
 
 // start starts a server, checks its answer and returns how long that is.
 func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runner, int, error) {
-	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.idle, Files: c.Folder, TLS: c.Streams > 0})
+	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder, TLS: c.Streams > 0})
 	if err != nil {
 		return nil, 0, err
 	}
 	r := &runner{Entrant: e, Server: s}
 	size, err := c.check(ctx, r)
-	if err == nil && e.idle > 0 {
+	if err == nil && e.Idle > 0 {
 		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.Name)
-		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle, nil)
+		r.idle, err = load.OpenIdle(ctx, s.Addr, e.Idle, nil)
 	}
 	if err != nil {
 		r.stop()

@@ -148,7 +148,7 @@ func entrants(specs []rival.Spec, held int) []Entrant {
 // with one that holds as many.
 func holding(spec rival.Spec, held int) Entrant {
 	named := func(server string) string { return fmt.Sprintf("%s+%d", server, held) }
-	e := Entrant{Spec: spec, Name: named(spec.Name), base: spec.Name, idle: held}
+	e := Entrant{Spec: spec, Name: named(spec.Name), base: spec.Name, Idle: held}
 	if spec.Present != "" {
 		e.present = named(spec.Present)
 	}
