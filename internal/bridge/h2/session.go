@@ -256,6 +256,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	}
 	if idle = len(s.streams) == 0 && s.active; idle {
 		s.active = false
+		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
 	}
 	s.setDeadline()
