@@ -10,6 +10,10 @@ import (
 // debian names the package that holds a program, where the two names differ.
 var debian = map[string]string{
 	"taskset": "util-linux",
+	"ab":      "apache2-utils",
+	"h2load":  "nghttp2-client",
+	"perf":    "linux-perf",
+	"initdb":  "postgresql",
 }
 
 // Missing is the error of a program that is not installed.

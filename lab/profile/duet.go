@@ -21,6 +21,7 @@ import (
 type duet struct {
 	name, about string
 	slow        []slowWork // a table for each
+	streams     bool       // of one connection, over TLS and HTTP/2
 }
 
 // slowWork is what the other requests ask for.
@@ -34,9 +35,10 @@ type slowWork struct {
 
 func duets() []duet {
 	return []duet{
-		{"fastslow", "fast requests beside a handler that sleeps 20 ms: their latency alone and beside", []slowWork{{"sleep", "/sleep", "", false}}},
-		{"fastcompute", "fast requests beside a handler that computes for 20 ms", []slowWork{{"compute", "/compute", "", true}}},
-		{"fastturns", "fast requests beside a handler that is fast too until it turns to sleeping, or computing", []slowWork{
+		{name: "fastslow", about: "fast requests beside a handler that sleeps 20 ms: their latency alone and beside", slow: []slowWork{{"sleep", "/sleep", "", false}}},
+		{name: "h2slowstreams", about: "HTTP/2: the same as streams of one connection", slow: []slowWork{{"sleep", "/sleep", "", false}}, streams: true},
+		{name: "fastcompute", about: "fast requests beside a handler that computes for 20 ms", slow: []slowWork{{"compute", "/compute", "", true}}},
+		{name: "fastturns", about: "fast requests beside a handler that is fast too until it turns to sleeping, or computing", slow: []slowWork{
 			{"turn to sleep", "/turning", "/turn?to=sleep", false}, {"turn to compute", "/turning", "/turn?to=compute", true}}},
 	}
 }
@@ -44,7 +46,10 @@ func duets() []duet {
 // run is the Run of a duet's Profile.
 func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Code}
-	var p pace
+	if d.streams {
+		c.needs |= rival.H2
+	}
+	var p Pace
 	f := flag.NewFlagSet(d.name, flag.ContinueOnError)
 	c.register(f, everyone)
 	p.register(f)
@@ -73,18 +78,22 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := recital{pace: p, seats: seats, binary: filepath.Join(dir, "pace"), log: log}
+	r := recital{Pace: p, seats: seats, binary: filepath.Join(dir, "pace"), log: log}
 	if err := child.Build(ctx, r.binary, load.PaceFolder); err != nil {
 		return err
 	}
 	var file report.File
 	for _, slow := range d.slow {
-		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.seconds)}
+		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.Seconds), Streams: d.streams}
 		if slow.turn != "" {
 			plan.SlowBefore = plan.PerSecond
 		}
-		title := fmt.Sprintf("%s, %s: %d connections with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
-			d.name, slow.what, *connections, *rate, plan.Slows, p.rounds, p.seconds, seats.describe("load"))
+		kind := "connections"
+		if d.streams {
+			kind = "streams of one connection"
+		}
+		title := fmt.Sprintf("%s, %s: %d %s with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
+			d.name, slow.what, *connections, kind, *rate, plan.Slows, p.Rounds, p.Seconds, seats.Describe("load"))
 		table, err := r.table(ctx, specs, plan)
 		if err != nil {
 			return err
@@ -110,8 +119,8 @@ func (s slowWork) connections(wanted, fast, cores int) int {
 
 // recital takes the rounds of a duet.
 type recital struct {
-	pace
-	seats  seats
+	Pace
+	seats  Seats
 	binary string // of load.PaceFolder
 	log    io.Writer
 	faults []string
@@ -122,8 +131,8 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 	for _, spec := range specs {
 		table.Series = append(table.Series, report.BesideSeries{Server: spec.Name})
 	}
-	fmt.Fprintf(r.log, "%d servers, %d rounds of 2 x %d s, about %v\n", len(specs), r.rounds, r.seconds,
-		time.Duration(len(specs)*r.rounds*2*r.seconds)*time.Second)
+	fmt.Fprintf(r.log, "%d servers, %d rounds of 2 x %d s, about %v\n", len(specs), r.Rounds, r.Seconds,
+		time.Duration(len(specs)*r.Rounds*2*r.Seconds)*time.Second)
 	err := r.inTurn(len(specs), func(i int, name string) error {
 		got, err := r.turn(ctx, specs[i], plan, name)
 		if err != nil {
@@ -138,7 +147,7 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 // turn measures one server, in a process of its own each time: none must know from earlier which handler is slow.
 func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, name string) (report.BesideRound, error) {
 	var round report.BesideRound
-	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.server, Connections: plan.Connections + plan.Slows})
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.Server, Connections: plan.Connections + plan.Slows, TLS: plan.Streams})
 	if err != nil {
 		return round, err
 	}
@@ -146,10 +155,12 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 	if err := both(ctx, s, plan); err != nil {
 		return round, err
 	}
-	plan.Addr = s.Addr
+	if plan.Addr = s.Addr; plan.Streams {
+		plan.Addr = s.TLS
+	}
 	var res load.BesideResult
-	spent, err := spend(s, r.seats, func() (used time.Duration, err error) {
-		res, err = plan.Child(ctx, r.binary, r.seats.load)
+	spent, err := Spend(s, r.seats, func() (used time.Duration, err error) {
+		res, err = plan.Child(ctx, r.binary, r.seats.Load)
 		return res.CPU, err
 	})
 	if err != nil {
@@ -171,7 +182,11 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 // both checks the answers to the two kinds of requests.
 func both(ctx context.Context, s *rival.Server, plan load.Beside) error {
 	for _, path := range []string{plan.Fast, plan.Slow} {
-		answer, err := exchange.Fetch(ctx, s.Addr, exchange.Get(path))
+		fetch, addr := exchange.Fetch, s.Addr
+		if plan.Streams {
+			fetch, addr = exchange.FetchH2, s.TLS
+		}
+		answer, err := fetch(ctx, addr, exchange.Get(path))
 		if err == nil {
 			err = answer.Differs(exchange.OK("text/plain", work.Hello))
 		}
@@ -182,12 +197,12 @@ func both(ctx context.Context, s *rival.Server, plan load.Beside) error {
 	return nil
 }
 
-func besideRoundOf(res load.BesideResult, spent cost) report.BesideRound {
+func besideRoundOf(res load.BesideResult, spent Cost) report.BesideRound {
 	return report.BesideRound{
 		AloneP50: millis(res.Alone.P50), AloneP99: millis(res.Alone.P99),
 		BesideP50: millis(res.Beside.P50), BesideP99: millis(res.Beside.P99), BesideMax: millis(res.Beside.Max),
 		FastBefore: res.Alone.PerSecond, Fast: res.Beside.PerSecond, Slow: res.Slow.PerSecond,
-		Errors: res.Errors, Steal: spent.steal, Others: spent.others,
+		Errors: res.Errors, Steal: spent.Steal, Others: spent.Others,
 	}
 }
 

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,12 +30,16 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
 	secure := f.Bool("tls", false, "with TLS: of chert and nethttp")
+	h2 := f.Bool("h2", false, "with --tls: over HTTP/2")
 	heap := f.String("heap", "", "also write a profile of each server's heap to this `file`, with the server's name after it; GODEBUG=memprofilerate=1 makes it exact")
 	if err := parse(f, args); err != nil {
 		return err
 	}
 	if *connections < 1 {
 		return fmt.Errorf("%d connections: may not be less than 1", *connections)
+	}
+	if *h2 && !*secure {
+		return errors.New("--h2 needs --tls")
 	}
 	if err := installed("taskset"); err != nil {
 		return err
@@ -60,8 +65,13 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if *secure {
 		table.Title += ", TLS 1.3"
 	}
+	open := load.OpenIdle
+	if *h2 {
+		table.Title += ", HTTP/2"
+		open = load.OpenIdleH2
+	}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.server, n, *secure, *heap, log)
+		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: open, TLS: *secure, Heap: *heap}, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -81,8 +91,18 @@ func clamp(n, servers, limit int) (int, string) {
 	return most, fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)", limit, most, n)
 }
 
-// hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool, heap string, log io.Writer) (report.Held, error) {
+// Opener opens connections that are to be idle, such as load.OpenIdle.
+type Opener func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error)
+
+// Holding says how connections are held.
+type Holding struct {
+	Open Opener
+	TLS  bool   // on the server's port for it
+	Heap string // a file for the server's heap profile; empty for none
+}
+
+// Hold measures n connections of one server in a process of its own.
+func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, how Holding, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -97,14 +117,14 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 		return held, err
 	}
 	addr, cfg := s.Addr, (*tls.Config)(nil)
-	if secure {
+	if how.TLS {
 		b, err := get(ctx, s, "/debug/tls")
 		if err != nil {
 			return held, err
 		}
 		addr, cfg = string(b), &tls.Config{InsecureSkipVerify: true}
 	}
-	warm, err := load.OpenIdle(ctx, addr, min(n, warmConnections), cfg)
+	warm, err := how.Open(ctx, addr, min(n, warmConnections), cfg)
 	if err != nil {
 		return held, err
 	}
@@ -112,7 +132,7 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 	if held.Before, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	idle, err := load.OpenIdle(ctx, addr, n, cfg)
+	idle, err := how.Open(ctx, addr, n, cfg)
 	if err != nil {
 		return held, err
 	}
@@ -126,12 +146,12 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	if heap != "" {
+	if how.Heap != "" {
 		b, err := get(ctx, s, "/debug/heap")
 		if err != nil {
 			return held, err
 		}
-		if err := os.WriteFile(heap+"."+spec.Name, b, 0o600); err != nil {
+		if err := os.WriteFile(how.Heap+"."+spec.Name, b, 0o600); err != nil {
 			return held, err
 		}
 	}

@@ -3,6 +3,7 @@ package rival
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ type Spec struct {
 	Does    Trade
 	// Chert says that it is built from chert's source, of which there are other revisions.
 	Chert bool
+	// Closes says that it closes every connection after one answer, whatever the client wants.
+	Closes bool
 	// Present is the name of the same server of the present source, if this one is of another revision.
 	Present string
 	// source is the folder of the program's package, below the lab's; empty for an installed one.
@@ -40,6 +43,8 @@ const (
 	Files
 	// Streams: large bodies in both directions, which package handler has.
 	Streams
+	// H2: HTTP/2 over TLS, at the server's second address.
+	H2
 )
 
 // Has reports whether t includes all of wanted.
@@ -53,21 +58,22 @@ type place struct {
 	cores       int    // how many it has
 	connections int    // how many it must be able to hold
 	files       string // folder to serve; empty for the usual answers
+	tls         string // to listen on with TLS, too; empty for none
 }
 
 // specs is the table of all known servers.
 var specs = []Spec{
-	chertServer("chert", Answers|Code|Streams),
-	chertServer("chertgoroutines", Streams),
-	chertServer("chertdirect", Answers|Code),
-	goServer("nethttp", Answers|Code|Streams),
+	chertServer("chert", Answers|Code|Streams|H2),
+	chertServer("chertgoroutines", Streams|H2),
+	chertServer("chertdirect", Answers|Code|H2),
+	goServer("nethttp", Answers|Code|Streams|H2),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
-	chertServer("chertfiles", Files),
-	chertServer("chertfilesplain", Files),
-	goServer("nethttpfiles", Files),
-	{Name: "nginx", Program: "nginx", Does: Answers | Files, command: nginx},
-	{Name: "h2o", Program: "h2o", Does: Answers | Files, command: h2o},
+	chertServer("chertfiles", Files|H2),
+	chertServer("chertfilesplain", Files|H2),
+	goServer("nethttpfiles", Files|H2),
+	{Name: "nginx", Program: "nginx", Does: Answers | Files | H2, command: nginx},
+	{Name: "h2o", Program: "h2o", Does: Answers | Files | H2, command: h2o},
 	{Name: "caddy", Does: Files, source: "caddy", command: caddy},
 }
 
@@ -87,7 +93,7 @@ func Default(ctx context.Context, server string, wanted Trade) (names, skipped [
 		if s.Name == server || !s.Does.Has(wanted) {
 			continue
 		}
-		if err := s.available(ctx); err != nil {
+		if err := s.Available(ctx); err != nil {
 			skipped = append(skipped, fmt.Sprintf("without %s: %v", s.Name, err))
 			continue
 		}
@@ -113,28 +119,42 @@ func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec.binary = filepath.Join(dir, spec.Name)
+		found = append(found, spec)
+	}
+	return Ready(ctx, dir, found)
+}
+
+// Ready makes servers ready to start: it builds in dir those that are built from source. Several of one folder are one
+// program, which is built once for each dir.
+func Ready(ctx context.Context, dir string, specs []Spec) ([]Spec, error) {
+	ready := slices.Clone(specs)
+	for i, spec := range ready {
 		if spec.Program != "" {
 			if _, err := child.Find(spec.Program); err != nil {
 				return nil, err
 			}
 		}
-		found = append(found, spec)
+		if spec.source != "" {
+			ready[i].binary = filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(spec.source, cmd+"/"), "/", "-"))
+		}
 	}
-	for _, spec := range found {
+	for _, spec := range ready {
 		if spec.source == "" {
+			continue
+		}
+		if _, err := os.Stat(spec.binary); err == nil {
 			continue
 		}
 		if err := child.Build(ctx, spec.binary, spec.source); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return ready, nil
 }
 
-// available is nil if the server's program is there, or what it is built from; the error of an installed one names the
+// Available is nil if the server's program is there, or what it is built from; the error of an installed one names the
 // package it comes in.
-func (s Spec) available(ctx context.Context) error {
+func (s Spec) Available(ctx context.Context) error {
 	if s.Program != "" {
 		_, err := child.Find(s.Program)
 		return err

@@ -147,9 +147,7 @@ func (r *request) Run() {
 				s.LogPanic(s.Link, e)
 			}
 		}
-		s.mu.Lock()
-		s.finishing++
-		s.mu.Unlock()
+		s.finishing.Add(1)
 	}()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
@@ -182,7 +180,7 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	s.finishing--
+	s.finishing.Add(-1)
 	closed := st.closed
 	s.mu.Unlock()
 	route := r.x.Pattern()
@@ -222,7 +220,7 @@ func (r *request) send() {
 	if a.File.File != nil {
 		r.file = a.File
 		s.mu.Lock()
-		s.finishing--
+		s.finishing.Add(-1)
 		s.mu.Unlock()
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
@@ -278,9 +276,7 @@ func (f *sendFile) Run() {
 			st.s.LogPanic(st.s.Link, e)
 			f.sent = false
 		}
-		st.s.mu.Lock()
-		st.s.finishing++
-		st.s.mu.Unlock()
+		st.s.finishing.Add(1)
 	}()
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
 		f.sent = st.commit(nil, nil, nil, true, nil) == nil

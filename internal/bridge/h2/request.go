@@ -187,7 +187,8 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	}
 	s.useless.refund(usefulWorth)
 	s.touch()
-	st := pooled.Get().(*stream)
+	direct := s.takesDirect(r, &t, end)
+	st := s.newStream(direct)
 	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
 	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
@@ -200,7 +201,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams[st.id] = st
 	s.mu.Unlock()
-	if s.takesDirect(r, &t, end) {
+	if direct {
 		r.st, st.direct = st, r
 		return st, nil
 	}

@@ -55,6 +55,8 @@ type Session struct {
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
 
+	finishing atomic.Int32 // Runs that have run, and wait for their Done
+
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
 
@@ -73,7 +75,6 @@ type Session struct {
 	inData, sending, full bool
 	writables             uint32
 	useful                int32           // DATA frames that were sent, and not counted by spendUseless
-	finishing             int             // Runs that have run, and wait for their Done
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
@@ -232,7 +233,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	defer s.mu.Unlock()
 	s.inData = false
 	s.pump()
-	if s.finishing == 0 || next >= conn.Close {
+	if s.finishing.Load() == 0 || next >= conn.Close {
 		s.flush()
 	}
 	defer func() {
@@ -255,6 +256,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	}
 	if idle = len(s.streams) == 0 && s.active; idle {
 		s.active = false
+		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
 	}
 	s.setDeadline()

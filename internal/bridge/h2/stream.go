@@ -110,11 +110,7 @@ func (st *stream) forget() {
 func (st *stream) Run() {
 	s := st.s
 	st.next = conn.Close // if the handler ends its goroutine
-	defer func() {
-		s.mu.Lock()
-		s.finishing++
-		s.mu.Unlock()
-	}()
+	defer s.finishing.Add(1)
 	st.next = st.Serve(st.refused)
 }
 
@@ -137,7 +133,7 @@ func (st *stream) finish() {
 	if st.leave && st.err == nil {
 		s.beginDrain()
 	}
-	s.finishing--
+	s.finishing.Add(-1)
 	st.done, st.noBody = true, true
 	st.dropBody()
 	switch {
