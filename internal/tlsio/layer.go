@@ -100,7 +100,7 @@ func (l *layer) Pending() bool {
 func (l *layer) Seal(dst, p []byte) []byte {
 	l.begin(dst)
 	if len(p) > 0 {
-		l.tc.Write(p) // fails only after a Close, when nothing is sent
+		l.tc.Write(p) // after a Close or an alert nothing is written
 	}
 	return l.end()
 }
