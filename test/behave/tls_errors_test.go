@@ -3,6 +3,7 @@ package behave
 import (
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -50,5 +51,35 @@ func TestTLSWriteAfterError(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Functions of the tls.Config may close the connection, then and later.
+func TestTLSClosedByFunction(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	alikeOthers(t, func(t *testing.T, e chert.Engine) {
+		conns := make(chan net.Conn, 1)
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, TLSConfig: &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			if h.ServerName == "closes.example.com" {
+				h.Conn.Close()
+			} else {
+				conns <- h.Conn
+			}
+			return nil, nil
+		}}}, servertest.ListenTCP(t), cert)
+		cfg := clientConfig(roots)
+		cfg.ServerName = "closes.example.com"
+		tc := tls.Client(ts.Dial().Conn, cfg)
+		put(tc, servertest.GET) // with TLS 1.3 the client's side of the handshake may succeed
+		if n, err := tc.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Error("it was served")
+		}
+		c := dialTLS(ts, clientConfig(roots))
+		c.Get("/")
+		if err := servertest.Await(t, conns, "the function").Close(); err != nil {
+			t.Error(err)
+		}
+		c.UpToEnd()
 	})
 }
