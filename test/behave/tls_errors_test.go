@@ -2,11 +2,13 @@ package behave
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
@@ -82,4 +84,24 @@ func TestTLSClosedByFunction(t *testing.T) {
 		}
 		c.UpToEnd()
 	})
+}
+
+// What is logged of a handshake that does not end in time.
+func TestTLSTimeoutLog(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	for _, sent := range []string{"", "\x16\x03\x01"} {
+		alikeOthers(t, func(t *testing.T, e chert.Engine) {
+			ts := engines.StartTLS(t, &chert.Server{Engine: e, ReadHeaderTimeout: 50 * time.Millisecond}, servertest.ListenTCP(t), cert)
+			c := ts.Dial()
+			c.Send(sent)
+			c.UpToEnd()
+			peer := c.LocalAddr().String()
+			want := fmt.Sprintf("http: TLS handshake error from %s: read tcp %s->%s: i/o timeout\n", peer, ts.ListenAddr, peer)
+			servertest.Eventually(t, "it is logged", func() bool { return ts.Log.String() != "" })
+			if got := ts.Log.String(); got != want {
+				t.Errorf("log is %q, want %q", got, want)
+			}
+		})
+	}
 }
