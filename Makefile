@@ -14,9 +14,9 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod cmd/chert/internal/acme/acmetest/go.mod))
 
-.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test browser-test suites cross bench bench-idle ci
+.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test acme-test browser-test suites cross bench bench-idle ci
 
 all: build vet test
 
@@ -78,6 +78,10 @@ layer-test:
 
 lab-test:
 	$(GO) -C lab test -timeout $(TIMEOUT) ./...
+
+# Certificates by ACME, against pebble in the tests' own process: nothing leaves the machine.
+acme-test:
+	$(GO) -C cmd/chert/internal/acme/acmetest test -timeout $(TIMEOUT) ./...
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi

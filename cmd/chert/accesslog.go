@@ -67,10 +67,15 @@ func newLog(stderr io.Writer) *middleware.LineWriter {
 
 // access returns a log of requests to w, nil for none.
 func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
+	return f.accessAt(w, 80)
+}
+
+// accessAt is access for a server whose clients leave out this port.
+func (f logFormat) accessAt(w *middleware.LineWriter, port uint16) *middleware.AccessLog {
 	if f == logOff {
 		return nil
 	}
-	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
+	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w, Port: port})
 }
 
 // errors is what the server reports its errors through. They have the format of the access log if that has one for

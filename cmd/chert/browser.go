@@ -13,7 +13,7 @@ import (
 // it.
 func openBrowser(ls []listener, note func(error)) {
 	for _, l := range ls {
-		if url := showURL(l.Addr()); strings.HasPrefix(url, "http:") {
+		if url := l.url(); strings.HasPrefix(url, "http") && !l.upgrade {
 			if err := startBrowser(url, note); err != nil {
 				note(err)
 			}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
+	"github.com/chert-http/chert/cmd/chert/internal/certs"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
@@ -19,8 +21,16 @@ var configChecks = config.Checks{
 		}
 		return all.Set(s)
 	},
-	Log:         func(s string) error { return new(logFormat).Set(s) },
-	Folder:      checkFolder,
+	Log:    func(s string) error { return new(logFormat).Set(s) },
+	Folder: checkFolder,
+	Certificate: func(cert, key string) error {
+		_, err := certs.Load(cert, key, time.Now())
+		return err
+	},
+	ClientCA: func(file string) error {
+		_, err := certs.LoadPool(file)
+		return err
+	},
 	RateStore:   checkStore,
 	RateFailure: checkFailure,
 }
@@ -61,7 +71,10 @@ func check(file string, stdout, stderr io.Writer) error {
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
 		var all *sites
-		if all, err = buildSites(cfg, slog.New(slog.DiscardHandler)); err == nil {
+		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
+			all, err = buildSites(cfg, slog.New(slog.DiscardHandler))
+		}
+		if err == nil {
 			all.close()
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
 			return nil

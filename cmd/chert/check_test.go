@@ -74,6 +74,9 @@ func TestExampleConfig(t *testing.T) {
 			write(t, filepath.Join(root, name), name)
 		}
 	}
+	ca := newCA(t)
+	ca.server(filepath.Join(dir, "tls"), "example.com", "example.com")
+	write(t, filepath.Join(dir, "tls", "clients.pem"), string(ca.pair.Cert))
 	write(t, file, string(text))
 	if code, stdout, stderr := inProcess(t, "check", file); code != exitOK || !strings.HasPrefix(stdout, file+": ok, ") {
 		t.Errorf("%d %s%s", code, stdout, stderr)

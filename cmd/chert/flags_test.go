@@ -36,9 +36,15 @@ func TestBesideConfig(t *testing.T) {
 		}
 		arg := "--" + f.Name
 		if f.NoOptDefVal == "" {
-			arg += "=" + map[string]string{"rule": "X-A: 1", "size": "1", "number": "1"}[f.Value.Type()]
+			arg += "=" + map[string]string{"rule": "X-A: 1", "size": "1", "number": "1", "folder": "x", "name": "a.example", "URL": "https://x", "version": "1.3", "duration": "1h"}[f.Value.Type()]
 			if f.Value.Type() == "file" {
 				arg += "x"
+			}
+			switch f.Name {
+			case "http-redirect":
+				arg += ":80"
+			case "tls-email":
+				arg += "a@b.example"
 			}
 			if f.Name == "cache-control" {
 				arg = "--cache-control=no-cache"

@@ -20,6 +20,9 @@ type endpoint struct {
 	address string // host:port, or the socket's path
 	bare    bool   // the port alone was given
 	access  access // to the socket's file
+	tls     bool
+	// upgrade: plain HTTP is redirected to TLS.
+	upgrade bool
 }
 
 func (e endpoint) String() string {
@@ -31,6 +34,11 @@ func (e endpoint) String() string {
 
 // same reports whether both are the same address, which cannot be opened twice.
 func (e endpoint) same(o endpoint) bool { return e.network == o.network && e.address == o.address }
+
+// serves reports whether a listener on o is one on e.
+func (e endpoint) serves(o endpoint) bool {
+	return e.same(o) && e.tls == o.tls && e.upgrade == o.upgrade
+}
 
 // port returns the port of a TCP endpoint, "" if the system chooses it.
 func (e endpoint) port() string {
@@ -127,7 +135,17 @@ type openFunc func(network, address string) (net.Listener, error)
 // an unknown one.
 type listener struct {
 	net.Listener
-	file *socketFile // nil if it has none
+	file         *socketFile // nil if it has none
+	tls, upgrade bool        // as of its endpoint
+}
+
+// url is showURL of the listener.
+func (l listener) url() string {
+	url := showURL(l.Addr())
+	if rest, ok := strings.CutPrefix(url, "http:"); ok && l.tls {
+		return "https:" + rest
+	}
+	return url
 }
 
 // close may be called more than once, and after the server has closed the Listener.
@@ -138,19 +156,26 @@ func (l listener) close() {
 	}
 }
 
-func listen(open openFunc, e endpoint) (listener, error) {
+func listen(open openFunc, e endpoint) (l listener, err error) {
 	if e.network == "unix" {
-		return listenUnix(open, e)
+		l, err = listenUnix(open, e)
+	} else if l.Listener, err = open(e.network, e.address); err != nil {
+		err = explainTCP(e, err)
 	}
-	l, err := open(e.network, e.address)
 	if err != nil {
-		return listener{}, explainTCP(e, err)
+		return listener{}, err
 	}
-	return listener{Listener: l}, nil
+	l.tls, l.upgrade = e.tls, e.upgrade
+	return l, nil
 }
 
 // explainTCP turns a system error into a line that suggests a remedy.
 func explainTCP(e endpoint, err error) error {
+	if e.upgrade {
+		plain := e
+		plain.upgrade = false
+		return errors.New(strings.ReplaceAll(explainTCP(plain, err).Error(), "--listen", "--http-redirect"))
+	}
 	host, port, _ := net.SplitHostPort(e.address)
 	n, _ := strconv.Atoi(port)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
@@ -202,7 +227,7 @@ func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 	var urls []string
 	for _, l := range ls {
 		tcp, ok := l.Addr().(*net.TCPAddr)
-		if !ok || len(tcp.IP) != 0 && !tcp.IP.IsUnspecified() {
+		if !ok || len(tcp.IP) != 0 && !tcp.IP.IsUnspecified() || l.upgrade {
 			continue
 		}
 		addrs, err := interfaces()
@@ -210,7 +235,8 @@ func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 			continue // it is only a convenience
 		}
 		for _, ip := range reachable(addrs) {
-			urls = append(urls, showURL(&net.TCPAddr{IP: ip, Port: tcp.Port}))
+			at := listener{Listener: address{&net.TCPAddr{IP: ip, Port: tcp.Port}}, tls: l.tls}
+			urls = append(urls, at.url())
 		}
 	}
 	if urls == nil {
@@ -218,6 +244,13 @@ func networkLine(ls []listener, interfaces func() ([]net.Addr, error)) string {
 	}
 	return "\nchert: in the network: " + strings.Join(urls, " and ")
 }
+
+// address is a listener of which only the address is known.
+type address struct{ addr net.Addr }
+
+func (address) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (address) Close() error              { return nil }
+func (l address) Addr() net.Addr          { return l.addr }
 
 // mostShown is how many addresses of a machine are listed. One that runs containers has many.
 const mostShown = 4

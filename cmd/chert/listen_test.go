@@ -85,7 +85,7 @@ func TestNetworkLine(t *testing.T) {
 		}
 	}
 	at := func(ip string) listener {
-		return listener{Listener: fakeListener{&net.TCPAddr{IP: net.ParseIP(ip), Port: 8080}}}
+		return listener{Listener: address{&net.TCPAddr{IP: net.ParseIP(ip), Port: 8080}}}
 	}
 	both := network("127.0.0.1/8", "::1/128", "192.168.1.5/24", "fe80::1/64", "2001:db8::5/64", "10.1.2.3/8")
 	for _, tt := range []struct {
@@ -99,7 +99,7 @@ func TestNetworkLine(t *testing.T) {
 		{"IPv6 alone", []listener{at("::")}, network("::1/128", "2001:db8::5/64"), "\nchert: in the network: http://[2001:db8::5]:8080/"},
 		{"this machine only", []listener{at("127.0.0.1"), at("::1")}, both, ""},
 		{"an address", []listener{at("192.168.1.5")}, both, ""}, // the start line has it
-		{"a socket", []listener{{Listener: fakeListener{&net.UnixAddr{Name: "s", Net: "unix"}}}}, both, ""},
+		{"a socket", []listener{{Listener: address{&net.UnixAddr{Name: "s", Net: "unix"}}}}, both, ""},
 		{"no network", []listener{at("::")}, network("127.0.0.1/8"), ""},
 		{"unknown", []listener{at("::")}, network("no address"), ""},
 		{"many", []listener{at("::")}, network("10.0.0.1/8", "10.0.0.2/8", "10.0.0.3/8", "10.0.0.4/8", "10.0.0.5/8"),

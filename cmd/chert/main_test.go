@@ -132,7 +132,7 @@ func start(t *testing.T, args ...string) *proc {
 	return p
 }
 
-var urlPattern = regexp.MustCompile(`(http://|unix:)[^ \n]+`)
+var urlPattern = regexp.MustCompile(`(https?://|unix:)[^ ,\n]+`)
 
 func (p *proc) begin() {
 	p.t.Helper()

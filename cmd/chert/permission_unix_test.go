@@ -83,3 +83,17 @@ func TestSocketPermission(t *testing.T) {
 	unprivileged(t, `chert: no permission to create the socket "`+sock+`"; choose a folder you may write to`,
 		"serve", "/", "--listen", "unix:"+sock)
 }
+
+func TestKeyPermission(t *testing.T) {
+	t.Parallel()
+	ca, dir := newCA(t), shortDir(t)
+	cert, key := ca.server(dir, "a", "a.example")
+	if err := os.Chmod(key, 0); err != nil {
+		t.Fatal(err)
+	}
+	www := shortDir(t)
+	unprivileged(t, "chert: no permission to read "+quote(key)+"; run chert as the user it belongs to, or let that user's group read it",
+		"serve", www, "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	unprivileged(t, "chert: no permission to write "+quote(filepath.Join(www, ".state", "self"))+"; choose a folder you may write to with --tls-storage",
+		"serve", www, "--listen", "127.0.0.1:0", "--tls-self", "--tls-storage", filepath.Join(www, ".state"))
+}

@@ -15,6 +15,7 @@ type serveOptions struct {
 	dir     string
 	config  string // if "", dir is served
 	files   fileFlags
+	tls     tlsFlags
 	rates   rateFlags
 	conns   connFlags
 	proxies proxiesFlag
@@ -24,7 +25,7 @@ type serveOptions struct {
 // check checks the flags together. args are the remaining arguments.
 func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	o.given = cmd.Flags().Changed
-	files := o.files.seen(o.given)
+	files := append(o.files.seen(o.given), o.tls.seen(o.given)...)
 	if err := o.runFlags.check(o.given); err != nil {
 		return err
 	}
@@ -49,8 +50,29 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.config != "" {
 		return nil // the file may have what these flags require
 	}
+	if err := o.tls.check(o.given); err != nil {
+		return err
+	}
+	if err := o.checkUpgrade(); err != nil {
+		return err
+	}
 	_, err := o.rates.over(config.RateLimit{}, o.given)
 	return err
+}
+
+// checkUpgrade checks that --http-redirect is another address than those of --listen.
+func (o *serveOptions) checkUpgrade() error {
+	if o.tls.redirect.text == "" {
+		return nil
+	}
+	all, _ := o.addresses()
+	one, _ := parseEndpoint(o.tls.redirect.text)
+	for _, other := range all {
+		if err := one.clash(other); err != nil {
+			return fmt.Errorf("--http-redirect %s: %w", one, err)
+		}
+	}
+	return nil
 }
 
 const serveLong = `Serve the files of a folder, the current one if none is given, or the sites of
@@ -60,6 +82,10 @@ Only this machine can reach the server unless --listen or $PORT opens it:
 --listen :8080 opens it to the network. A unix socket takes a mode and a group:
 unix:/run/chert.sock?mode=0660&group=www-data. Links that lead out of the folder
 are not followed. Names that begin with a dot are hidden.
+
+With --tls-cert, --tls-self or --tls-auto every address speaks TLS. Certificates
+are loaded again when their files change. --tls-auto accepts the terms of the
+authority, by default Let's Encrypt.
 
 SIGHUP opens the folder again, or reads the configuration file again: no
 connection is dropped, and a file with mistakes changes nothing. "chert check
@@ -75,7 +101,9 @@ const serveExample = `  chert serve --open                     the current folde
   chert serve --header '*.html=Cache-Control: no-cache' --not-found 404.html
   chert serve /srv/www --listen :8080 --rate-limit 100/s --rate-store redis://127.0.0.1:6379/0
   chert serve /srv/www --listen 'unix:/run/chert.sock?mode=0660&group=www-data' --log json
-  chert serve --config /etc/chert.toml   many sites`
+  chert serve --config /etc/chert.toml   many sites
+  chert serve --tls-self --listen 8443   with TLS, for development
+  chert serve /srv/www --listen :443 --http-redirect :80 --tls-auto example.com`
 
 func newServeCmd() *cobra.Command {
 	o := serveOptions{runFlags: runFlags{log: logOff}}
@@ -119,6 +147,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	o.runFlags.add(cmd)
 	f.StringVarP(&o.config, "config", "c", "", "serve the sites of this `file` instead of a folder")
 	mustComplete(cmd, "config", cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	o.tls.add(cmd)
 	o.files.add(cmd)
 	o.rates.add(cmd)
 	o.conns.add(cmd)
@@ -128,5 +157,10 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 
 // startLine is printed on stdout, for people and for scripts that use port 0.
 func startLine(up *setup, ls []listener) string {
-	return "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
+	line := "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
+	if up.tls != nil && up.tls.trust != "" {
+		line += "\nchert: the certificate is signed by an authority of chert's own; clients must trust " + quote(up.tls.trust) +
+			", as in curl --cacert; chert cert --help says how browsers do"
+	}
+	return line
 }

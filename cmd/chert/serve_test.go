@@ -187,27 +187,20 @@ func TestStartLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	up := &setup{what: showFolder("."), listen: []endpoint{defaultListen}}
-	l := listener{Listener: fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}}}
+	l := listener{Listener: address{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}}}
 	want := "chert: serving " + quote(wd) + " at http://127.0.0.1:8080/" +
 		" (this machine only; --listen :8080 opens it to the network)"
 	if got := startLine(up, []listener{l}); got != want {
 		t.Errorf("default:\ngot  %s\nwant %s", got, want)
 	}
 	up.chosen = true
-	all := listener{Listener: fakeListener{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}}
+	all := listener{Listener: address{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}}
 	want = "chert: serving " + quote(wd) + " at http://localhost:8080/ and http://127.0.0.1:8080/"
 	// The second line has the addresses of this machine.
 	if got, _, _ := strings.Cut(startLine(up, []listener{all, l}), "\n"); got != want {
 		t.Errorf("two:\ngot  %s\nwant %s", got, want)
 	}
 }
-
-// fakeListener has an address and nothing else.
-type fakeListener struct{ addr net.Addr }
-
-func (fakeListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
-func (fakeListener) Close() error              { return nil }
-func (l fakeListener) Addr() net.Addr          { return l.addr }
 
 // A quiet server says nothing at all, so its readiness shows only in its socket.
 func TestQuiet(t *testing.T) {

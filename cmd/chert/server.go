@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/cmd/chert/internal/acme"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
@@ -25,13 +28,18 @@ type server struct {
 	service
 	o      *serveOptions
 	stderr io.Writer
-	log    *middleware.LineWriter              // to stderr
-	logs   map[logFormat]*middleware.AccessLog // to log; generations share them
+	log    *middleware.LineWriter          // to stderr
+	logs   map[logAt]*middleware.AccessLog // to log; generations share them
 	errsTo errorOutput
 	logger *slog.Logger // to errsTo, as errs
 	front  front
-	memory *ratelimit.Memory // of limits, as long as the server runs
-	conns  connLimits        // from the start
+	memory *ratelimit.Memory        // of limits, as long as the server runs
+	conns  connLimits               // from the start
+	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
+	// upgrade is the handler of s.plain.
+	upgrade atomic.Pointer[http.Handler]
+	acme    *acme.Manager // from the first configuration that needs it
+	acmeFor acme.Options  // of acme
 }
 
 // setup is what a reload replaces.
@@ -43,6 +51,9 @@ type setup struct {
 	format  logFormat
 	timeout time.Duration
 	conns   connLimits
+	tls     *tlsSites              // nil for plain HTTP
+	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
+	access  *middleware.AccessLog
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -50,7 +61,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logFormat]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
@@ -73,6 +84,12 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.use(first)
+	defer func() {
+		s.tls.Load().close()
+		if s.acme != nil {
+			s.acme.Close()
+		}
+	}()
 	s.conns = first.conns
 	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
@@ -80,10 +97,16 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.PlacementPooled
 	}
+	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.Load().config(hello) }}
+	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.upgrade.Load()).ServeHTTP(w, r) }),
+		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: max(1, s.conns.all/8), MaxConnsPerAddr: max(1, s.conns.perAddr/8)}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
+	if err := s.manage(first, s.bindings); err != nil {
+		return err
+	}
 
 	start := time.Now()
 	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings)))
@@ -105,20 +128,24 @@ func (s *server) load() (*setup, error) {
 	up := &setup{format: o.log, timeout: o.shutdownTimeout}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
+		cfg := o.tls.config()
+		cfg.Sites[0].Root, cfg.Sites[0].Options.Dotfiles = o.dir, o.files.dotfiles
+		if err := s.secure(up, cfg); err != nil {
+			return nil, err
+		}
 		h, err := o.openFolder(s.logger)
 		if err != nil {
 			return nil, err
 		}
 		up.what = showFolder(o.dir)
-		return up, s.generate(up, &config.Config{}, h, h)
+		if !cfg.Sites[0].TLS.Auto {
+			up.hosts = nil
+		}
+		return up, s.generate(up, cfg, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
 		return nil, err
-	}
-	all, err := buildSites(cfg, s.logger)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	if len(o.listen) == 0 && cfg.Listen != nil {
 		var listen endpoints
@@ -128,6 +155,13 @@ func (s *server) load() (*setup, error) {
 			}
 		}
 		up.listen, up.chosen = listen, true
+	}
+	if err := s.secure(up, cfg); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
+	}
+	all, err := buildSites(cfg, s.logger)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	if cfg.Log != "" && !o.given("log") && !o.quiet {
 		up.format = logFormat(cfg.Log)
@@ -150,6 +184,9 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 		proxies = s.o.proxies.Proxies
 	}
 	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
+	if up.tls.guarded() {
+		h = guard{up.tls, h}
+	}
 	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
 	var store io.Closer
 	if err == nil {
@@ -161,20 +198,43 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 		}
 		return err
 	}
-	access, ok := s.logs[up.format]
-	if !ok {
-		access = up.format.access(s.log)
-		s.logs[up.format] = access
-	}
+	access := s.access(logAt{up.format, up.tls != nil})
+	up.access = s.access(logAt{up.format, false}) // of plain HTTP
 	up.gen = newGeneration(behind(h, proxies), access, files...)
 	up.gen.limits = store
 	return nil
+}
+
+// logAt selects a log of requests.
+type logAt struct {
+	format logFormat
+	tls    bool // for its port
+}
+
+func (s *server) access(at logAt) *middleware.AccessLog {
+	access, ok := s.logs[at]
+	if !ok {
+		port := uint16(80)
+		if at.tls {
+			port = 443
+		}
+		access = at.format.accessAt(s.log, port)
+		s.logs[at] = access
+	}
+	return access
 }
 
 // use makes up the current setup for requests.
 func (s *server) use(up *setup) {
 	s.errsTo.set(up.format, s.log, s.stderr)
 	s.timeout = up.timeout
+	old := s.tls.Swap(up.tls)
+	old.close()
+	if up.tls != nil {
+		up.tls.watch(
+			func(what string) { s.logger.Info("loaded " + what + " again, as it has changed") },
+			func(err error) { s.errs.Printf("%v; the certificate from before stays in use", err) })
+	}
 	s.front.replace(up.gen)
 }
 
@@ -183,7 +243,13 @@ func (s *server) reloadAll() {
 	up, err := s.load()
 	var bindings []*binding
 	if err == nil {
-		if bindings, err = s.bind(up.listen); err != nil {
+		bindings, err = s.bind(up.listen)
+		if err == nil {
+			if err = s.manage(up, bindings); err != nil {
+				unbind(slices.DeleteFunc(bindings, func(b *binding) bool { return slices.Contains(s.bindings, b) }))
+			}
+		}
+		if err != nil {
 			up.gen.close()
 		}
 	}

@@ -19,6 +19,7 @@ import (
 // to one goroutine.
 type service struct {
 	srv      *chert.Server
+	plain    *chert.Server // of listeners that redirect to TLS; nil if there can be none
 	stdout   io.Writer
 	errs     *log.Logger
 	timeout  time.Duration // of a drain
@@ -38,7 +39,7 @@ type binding struct {
 func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 	var opened []*binding
 	for _, e := range all {
-		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.same(e) })
+		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.serves(e) })
 		if i >= 0 && !slices.Contains(bindings, s.bindings[i]) {
 			bindings = append(bindings, s.bindings[i])
 			continue
@@ -102,13 +103,23 @@ func listeners(bindings []*binding) (ls []listener) {
 // begin serves a binding for the first time.
 func (s *service) begin(b *binding) {
 	go func() {
-		if err := s.srv.Serve(b.Listener); !b.closed.Load() {
+		if err := s.serveOn(b); !b.closed.Load() {
 			select {
 			case s.failed <- err:
 			default: // another has failed before
 			}
 		}
 	}()
+}
+
+func (s *service) serveOn(b *binding) error {
+	switch {
+	case b.at.upgrade:
+		return s.plain.Serve(b.Listener)
+	case b.at.tls:
+		return s.srv.ServeTLS(b.Listener, "", "")
+	}
+	return s.srv.Serve(b.Listener)
 }
 
 // serveUntil serves until a listener fails or a signal stops the server.
@@ -127,16 +138,21 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 		case sig := <-stop:
 			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; a second signal stops at once\n",
 				sig, s.timeout)
-			return drain(s.srv, stop, s.timeout)
+			return s.drain(stop)
 		}
 	}
 }
 
 // drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
-func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) error {
+func (s *service) drain(stop <-chan os.Signal) error {
+	srv, timeout := s.srv, s.timeout
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	done := make(chan error, 1)
+	if s.plain != nil {
+		defer s.plain.Close()
+		go s.plain.Shutdown(ctx) // what it answers takes no time
+	}
 	go func() { done <- srv.Shutdown(ctx) }()
 	select {
 	case err := <-done:
@@ -156,8 +172,13 @@ func drain(srv *chert.Server, stop <-chan os.Signal, timeout time.Duration) erro
 
 func showAll(ls []listener) string {
 	var urls []string
+	var upgrades string
 	for _, l := range ls {
-		urls = append(urls, showURL(l.Addr()))
+		if l.upgrade {
+			upgrades = ", redirected from " + l.url()
+			continue
+		}
+		urls = append(urls, l.url())
 	}
-	return strings.Join(urls, " and ")
+	return strings.Join(urls, " and ") + upgrades
 }

@@ -50,10 +50,10 @@ func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 			return nil, err
 		}
 		s.files = append(s.files, h)
-		s.add(site.Hosts, h)
+		s.add(site.Hosts, withHSTS(h, hstsValue(site.TLS)))
 	}
 	for _, r := range cfg.Redirects {
-		s.add(r.Hosts, &redirect{to: r.To, status: r.Status})
+		s.add(r.Hosts, withHSTS(&redirect{to: r.To, status: r.Status}, hstsValue(r.TLS)))
 	}
 	return s, nil
 }

@@ -26,6 +26,8 @@ type Config struct {
 	MaxConnsPerAddr *int           // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
+	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
+	ACME            ACME
 	Sites           []Site
 	Redirects       []Redirect
 }
@@ -35,6 +37,7 @@ type Site struct {
 	Hosts   []vhost.Pattern
 	Root    string
 	Options static.Options
+	TLS     TLS
 }
 
 // Redirect sends all requests for its hosts elsewhere.
@@ -45,6 +48,7 @@ type Redirect struct {
 	// the initial slash.
 	To     string
 	Status int
+	TLS    TLS
 }
 
 // Checks are functions for what only the command can check. None may be nil.
@@ -53,6 +57,9 @@ type Checks struct {
 	Listen func(before []string, s string) error
 	Log    func(string) error // a format of the log of requests
 	Folder func(string) error // a folder to serve
+	// The files of a certificate and its key, and of the authorities of clients.
+	Certificate func(cert, key string) error
+	ClientCA    func(file string) error
 	// The form of the store of limits, and its failure policy.
 	RateStore, RateFailure func(string) error
 }
@@ -163,18 +170,30 @@ func (l *loader) config(t *table) *Config {
 	if limit := t.table("rate_limit"); limit != nil {
 		cfg.RateLimit = l.rateLimit(limit)
 	}
-	base := options{}
+	l.tls(t, cfg)
+	base, baseTLS := options{}, TLS{}
 	if defaults := t.table("defaults"); defaults != nil {
+		baseTLS = l.tlsOptions(defaults, TLS{})
 		base = l.options(defaults, options{})
 		defaults.done()
 	}
 	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
+	var at []Position
 	for _, s := range sites {
-		cfg.Sites = append(cfg.Sites, l.site(s, base, len(sites)))
+		tls := l.tlsOptions(s, baseTLS)
+		site := l.site(s, base, len(sites))
+		site.TLS = tls
+		l.autoNames(s, tls, site.Hosts)
+		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
 	}
 	for _, r := range redirects {
-		cfg.Redirects = append(cfg.Redirects, l.redirect(r))
+		tls := l.tlsOptions(r, baseTLS)
+		redirect := l.redirect(r)
+		redirect.TLS = tls
+		l.autoNames(r, tls, redirect.Hosts)
+		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
+	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {
 		l.errorf(Position{}, "no site; want at least one [[site]] or [[redirect]]")

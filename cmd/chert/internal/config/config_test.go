@@ -40,6 +40,17 @@ var checks = Checks{
 		}
 		return nil
 	},
+	Certificate: func(cert, key string) error { return checkFile(cert, key) },
+	ClientCA:    func(file string) error { return checkFile(file) },
+}
+
+func checkFile(all ...string) error {
+	for _, file := range all {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("there is no file %q", filepath.Base(file))
+		}
+	}
+	return nil
 }
 
 // ofRates are those of [rate_limit].
@@ -203,10 +214,10 @@ func TestProblems(t *testing.T) {
 		{"key twice", "log = 'off'\nlog = 'off'\n", "2:1: "},
 		{"no site", "log = 'off'\n", "no site; want at least one [[site]] or [[redirect]]"},
 		{"unknown key", "lisen = ':80'\n" + good, `1:1: unknown key "lisen" in the file; did you mean "listen"?`},
-		{"TLS", "tls = true\n" + good, `1:1: unknown key "tls" in the file; chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)`},
-		{"in a site's table", good + "[site.tls]\ncert = 'x'\n", `4:7: unknown key "tls" in [[site]]; chert serve has no TLS yet`},
-		{"with a dash, as the flag of others", "tls-cert = 'x'\n" + good, `1:1: unknown key "tls-cert" in the file; chert serve has no TLS yet`},
-		{"another word", "https = true\n" + good, `1:1: unknown key "https" in the file; chert serve has no TLS yet`},
+		{"TLS", "tls = true\n" + good, `1:1: unknown key "tls" in the file; want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them`},
+		{"in a site's table", good + "[site.tls]\ncert = 'x'\n", `4:7: unknown key "tls" in [[site]]; want tls_cert with tls_key`},
+		{"with a dash, as the flag", "http-redirect = 'x'\n" + good, `1:1: unknown key "http-redirect" in the file; did you mean "http_redirect"?`},
+		{"another word", "https = true\n" + good, `1:1: unknown key "https" in the file; want tls_cert with tls_key`},
 		{"a port", "port = 80\n" + good, `1:1: unknown key "port" in the file; want listen = ":8080"`},
 		{"unknown and far", "lights = true\n" + good, `1:1: unknown key "lights" in the file`},
 		{"in a site", good + "no_found = 'x'\n", `4:1: unknown key "no_found" in [[site]]; did you mean "not_found"?`},
@@ -369,7 +380,7 @@ func FuzzLoad(f *testing.F) {
 	for _, s := range []string{good, "a.b = {c=[1,{d=2}]}\n[a.e]\n", "[[site]]\n[site.rules]\n", "site=[{rules=[{headers={a='b'}}]}]", "[[a]]\n[[a.b]]\n[a.b.c]\nd=1\n[[a]]\n"} {
 		f.Add(s)
 	}
-	nothing := Checks{Listen: func([]string, string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }}
+	nothing := Checks{Listen: func([]string, string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }, Certificate: checks.Certificate, ClientCA: checks.ClientCA}
 	nothing = ofRates(nothing)
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -384,4 +395,93 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestLoadTLS(t *testing.T) {
+	t.Parallel()
+	dir, cfg, err := load(t, `
+listen = ":443"
+http_redirect = ":80"
+tls_storage = "state"
+tls_email = "a@example.com"
+tls_staging = true
+[defaults]
+tls_cert = "img/x"
+tls_key = "img/x"
+client_ca = "img/x"
+tls_min = "1.3"
+hsts = "365d"
+hsts_subdomains = true
+[[site]]
+hosts = "a.example"
+root = "www"
+[[site]]
+hosts = "b.example"
+root = "www"
+tls_auto = true
+client_ca = ""
+hsts = ""
+hsts_subdomains = false
+[[site]]
+hosts = "*"
+root = "www"
+tls_self = true
+[[redirect]]
+hosts = "c.example"
+to = "https://a.example"
+hsts = "1h"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, year := filepath.Join(dir, "img", "x"), 365*24*time.Hour
+	want := []TLS{
+		{Cert: file, Key: file, ClientCA: file, Min: "1.3", HSTS: year, HSTSSubdomains: true},
+		{Auto: true, Min: "1.3"},
+		{Self: true, ClientCA: file, Min: "1.3", HSTS: year, HSTSSubdomains: true},
+		{Cert: file, Key: file, ClientCA: file, Min: "1.3", HSTS: time.Hour, HSTSSubdomains: true},
+	}
+	got := []TLS{cfg.Sites[0].TLS, cfg.Sites[1].TLS, cfg.Sites[2].TLS, cfg.Redirects[0].TLS}
+	if !slices.Equal(got, want) {
+		t.Errorf("\ngot  %+v\nwant %+v", got, want)
+	}
+	if a := (ACME{Storage: filepath.Join(dir, "state"), Email: "a@example.com", Staging: true}); cfg.ACME != a || cfg.HTTPRedirect != ":80" {
+		t.Errorf("%+v %q", cfg.ACME, cfg.HTTPRedirect)
+	}
+}
+
+func TestTLSProblems(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = 'a.example'\nroot = 'www'\n"
+	const pair = "tls_cert = 'img/x'\ntls_key = 'img/x'\n"
+	for _, tt := range []struct{ text, want string }{
+		{site + "tls_cert = 'img/x'\n", "1:3: tls_cert and tls_key go together in [[site]]"},
+		{site + "tls_cert = ''\ntls_key = ''\n", "4:12: tls_cert and tls_key want the names of files"},
+		{site + pair + "tls_self = true\n", "1:3: [[site]] has several of tls_cert, tls_self and tls_auto; want one"},
+		{site + "tls_cert = 'no'\ntls_key = 'img/x'\n", `5:11: there is no file "no"`},
+		{site + pair + "client_ca = 'no'\n", `6:13: client_ca: there is no file "no"`},
+		{site + pair + "tls_min = '1.1'\n", "6:11: tls_min: want 1.2 or 1.3"},
+		{site + pair + "hsts = '1y'\n", "6:8: hsts: want a time such as 365d or 24h, of ten years at most"},
+		{site + pair + "hsts = '0s'\n", "6:8: hsts: want a time"},
+		{site + pair + "hsts_subdomains = true\n", "1:3: hsts_subdomains needs hsts"},
+		{site + "hsts = '1h'\n", "1:3: client_ca, tls_min and hsts need a certificate"},
+		{site + pair + "[[site]]\nhosts = '*'\nroot = 'www'\n", "6:3: it has no certificate, and another site has"},
+		{site + pair + "[[redirect]]\nhosts = '*'\nto = 'https://x.example'\n", "6:3: it has no certificate, and another site has"},
+		{"[[site]]\nhosts = '*'\nroot = 'www'\ntls_auto = true\n", `2:1: tls_auto: "*": authorities give certificates for it only through the DNS`},
+		{"[[site]]\nhosts = '192.0.2.1'\nroot = 'www'\ntls_auto = true\n", `2:1: tls_auto: "192.0.2.1" is an address; want a name`},
+		{"[[site]]\nhosts = '[::1]'\nroot = 'www'\ntls_auto = true\n", `2:1: tls_auto: "::1" is an address; want a name`},
+		{"[[site]]\nhosts = 'localhost'\nroot = 'www'\ntls_auto = true\n", `2:1: tls_auto: "localhost" is no public name`},
+		{"http_redirect = ':80'\n" + site, "1:1: http_redirect needs a site with a certificate"},
+		{"listen = ':80'\nhttp_redirect = ':80'\n" + site + pair, "2:17: http_redirect: it is given already"},
+		{"tls_email = 'a@example.com'\n" + site + pair, "1:1: tls_email is for tls_auto, which no site has"},
+		{"tls_email = 'admin'\n" + site + "tls_auto = true\n", "1:13: tls_email: want an address such as admin@example.com"},
+		{"tls_ca = 'http://ca.example'\n" + site + "tls_auto = true\n", "1:10: tls_ca: want the https URL of an ACME directory"},
+		{"tls_ca = 'https://ca.example'\ntls_staging = true\n" + site + "tls_auto = true\n", "2:1: tls_staging and tls_ca contradict each other"},
+	} {
+		_, _, err := load(t, tt.text)
+		ps, _ := errors.AsType[Problems](err)
+		if len(ps) != 1 || !strings.Contains(ps[0].Error(), "c.toml:"+tt.want) {
+			t.Errorf("%q:\ngot  %v\nwant %s", tt.text, err, tt.want)
+		}
+	}
 }

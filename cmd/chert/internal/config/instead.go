@@ -8,7 +8,7 @@ type instead struct{ flag, key string }
 
 // insteadOf is by name, with "_" for "-".
 var insteadOf = map[string]instead{
-	"tls": noTLS, "tls_cert": noTLS, "tls_key": noTLS, "cert": noTLS, "certificate": noTLS, "https": noTLS, "ssl": noTLS, "acme": noTLS,
+	"tls": onTLS, "cert": onTLS, "certificate": onTLS, "https": onTLS, "ssl": onTLS, "acme": onTLS,
 	"port": onPort, "p": {flag: onPort.flag},
 	"host": onHost, "bind": onHost, "address": onHost, "addr": onHost,
 	"root": folder, "dir": folder, "directory": folder, "d": folder,
@@ -16,14 +16,15 @@ var insteadOf = map[string]instead{
 }
 
 var (
-	noTLS = instead{withoutTLS, withoutTLS}
+	onTLS = instead{
+		"chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
+		"want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
+	}
 	// For the port alone: other servers have the address's keys in a site.
 	onPort = instead{"use --listen :8080, or --listen 8080 for this machine only", `want listen = ":8080"`}
 	onHost = instead{flag: "use --listen HOST:PORT"}
 	folder = instead{flag: `the folder has no flag, as in "chert serve DIR"`}
 )
-
-const withoutTLS = "chert serve has no TLS yet: put a proxy that has it in front (docs/proxy.md)"
 
 // InsteadOfFlag suggests a replacement for a flag of other servers that chert
 // does not have, "" if there is none.

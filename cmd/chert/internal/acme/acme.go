@@ -1,0 +1,182 @@
+package acme
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+)
+
+// ALPN is the protocol of TLS-ALPN-01 challenges.
+const ALPN = "acme-tls/1"
+
+// Options configure a Manager.
+type Options struct {
+	Storage string // folder of accounts, keys and certificates
+	Email   string // for notices of the authority; "" for none
+	CA      string // URL of the directory; "": Let's Encrypt
+	Staging bool   // Let's Encrypt's authority for tries, instead of CA
+	// Roots are trusted for the connection to CA; nil: those of the system.
+	Roots *x509.CertPool
+	// Where the server receives challenges of TLS-ALPN-01 and of HTTP-01, which is not
+	// used if HTTPPort is 0. Host may be empty, for all addresses.
+	Host              string
+	TLSPort, HTTPPort int
+	// How often certificates are checked, and how much of their lifetime is left when
+	// they are renewed. 0: certmagic's defaults, ten minutes and a third.
+	Check       time.Duration
+	RenewalRest float64
+	Logger      *slog.Logger
+}
+
+// A Manager has the certificates of a set of names. It is safe for concurrent use.
+type Manager struct {
+	cfg    *certmagic.Config
+	cache  *certmagic.Cache
+	issuer *certmagic.ACMEIssuer
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	names map[string]context.CancelFunc // ends attempts
+}
+
+// New prepares the folder; it does not use the network.
+func New(o Options) (*Manager, error) {
+	if err := prepare(o.Storage); err != nil {
+		return nil, err
+	}
+	logger := zap.New(&core{o.Logger})
+	m := &Manager{names: make(map[string]context.CancelFunc)}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.cache = certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return m.cfg, nil },
+		RenewCheckInterval: o.Check,
+		Logger:             logger,
+	})
+	m.cfg = certmagic.New(m.cache, certmagic.Config{
+		Storage:            &certmagic.FileStorage{Path: o.Storage},
+		RenewalWindowRatio: o.RenewalRest,
+		OnEvent: func(_ context.Context, event string, data map[string]any) error {
+			report(o.Logger, event, data)
+			return nil
+		},
+		ShouldEmitFunc: func(event string) bool { return strings.HasPrefix(event, "cert_") },
+		Logger:         logger,
+	})
+	ca := o.CA
+	switch {
+	case o.Staging:
+		ca = certmagic.LetsEncryptStagingCA
+	case ca == "":
+		ca = certmagic.LetsEncryptProductionCA
+	}
+	m.issuer = certmagic.NewACMEIssuer(m.cfg, certmagic.ACMEIssuer{
+		CA: ca, Email: o.Email, Agreed: true, TrustedRoots: o.Roots,
+		ListenHost: o.Host, AltTLSALPNPort: o.TLSPort, AltHTTPPort: o.HTTPPort, DisableHTTPChallenge: o.HTTPPort == 0,
+		Logger: logger,
+	})
+	m.cfg.Issuers = []certmagic.Issuer{m.issuer}
+	return m, nil
+}
+
+// prepare makes the folder, which other users must not read.
+func prepare(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".chert-"); err == nil {
+			f.Close()
+			err = os.Remove(f.Name())
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("no permission to write to %q, where the certificates are kept; choose another folder", dir)
+	case err != nil:
+		return fmt.Errorf("cannot keep certificates in %q: %w; choose another folder", dir, err)
+	}
+	return nil
+}
+
+// Manage makes names the ones that m has certificates for: those in the storage
+// at once, others as soon as the authority has issued them. Attempts that fail are
+// repeated, less and less often.
+func (m *Manager) Manage(names []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var gone []certmagic.SubjectIssuer
+	for name, cancel := range m.names {
+		if !slices.Contains(names, name) {
+			cancel()
+			delete(m.names, name)
+			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
+		}
+	}
+	m.cache.RemoveManaged(gone)
+	for _, name := range names {
+		if m.names[name] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(m.ctx)
+		if err := m.cfg.ManageAsync(ctx, []string{name}); err != nil {
+			cancel()
+			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name, filepath.Clean(m.cfg.Storage.(*certmagic.FileStorage).Path), err)
+		}
+		m.names[name] = cancel
+	}
+	return nil
+}
+
+// Certificate is a tls.Config.GetCertificate for the names, and for challenges.
+func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if IsChallenge(hello) && !m.has(hello.ServerName) {
+		return nil, nil // certmagic would search its folder, and log it, for any client
+	}
+	c, err := m.cfg.GetCertificate(hello)
+	if err != nil {
+		return nil, err // certmagic returns a certificate as well, which is empty
+	}
+	return c, nil
+}
+
+func (m *Manager) has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[strings.ToLower(name)] != nil
+}
+
+// IsChallenge reports whether a handshake is a challenge of TLS-ALPN-01: RFC 8737
+// section 3 requires that it offers this protocol and no other.
+func IsChallenge(hello *tls.ClientHelloInfo) bool {
+	return len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == ALPN
+}
+
+// Wrap returns a handler that answers the challenges of HTTP-01, and passes
+// other requests to h.
+func (m *Manager) Wrap(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !m.issuer.HandleHTTPChallenge(w, r) {
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+// Close ends what runs in the background.
+func (m *Manager) Close() {
+	m.cancel()
+	m.cache.Stop()
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/chert-http/chert/cmd/chert/internal/acme"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+)
+
+// secure loads the certificates of cfg, and makes the addresses of up those of TLS.
+func (s *server) secure(up *setup, cfg *config.Config) (err error) {
+	if up.tls, err = openTLS(cfg, up.listen, s.logger); err != nil || up.tls == nil {
+		return err
+	}
+	up.hosts = &up.tls.table
+	all := make([]endpoint, 0, len(up.listen)+1)
+	for _, e := range up.listen {
+		e.tls = true
+		all = append(all, e)
+	}
+	if cfg.HTTPRedirect != "" {
+		e, err := parseEndpoint(cfg.HTTPRedirect)
+		if err != nil {
+			return fmt.Errorf("http_redirect: %w", err)
+		}
+		e.upgrade = true
+		for _, other := range all { // --listen may have replaced those of the file
+			if err := e.clash(other); err != nil {
+				return fmt.Errorf("http_redirect %s: %w", e, err)
+			}
+		}
+		all = append(all, e)
+	}
+	up.listen = all
+	return nil
+}
+
+// manage begins to obtain the certificates of up, whose listeners are open, and
+// makes the handler of plain HTTP.
+func (s *server) manage(up *setup, bindings []*binding) error {
+	if up.tls == nil {
+		return nil
+	}
+	var host string
+	var encrypted, plain int
+	for _, b := range bindings {
+		tcp, ok := b.Addr().(*net.TCPAddr)
+		switch {
+		case !ok:
+		case b.at.upgrade:
+			plain = tcp.Port
+		case encrypted == 0:
+			encrypted = tcp.Port
+			host, _, _ = net.SplitHostPort(b.at.address)
+		}
+	}
+	u := &upgrade{hosts: up.hosts, port: strconv.Itoa(encrypted), own: strconv.Itoa(plain)}
+	var h http.Handler = u
+	if up.tls.auto != nil {
+		a := up.tls.acme
+		o := acme.Options{Storage: a.Storage, Email: a.Email, CA: a.CA, Staging: a.Staging, Host: host, TLSPort: encrypted, HTTPPort: plain, Logger: s.logger}
+		if encrypted == 0 {
+			return fmt.Errorf("certificates by ACME need an address that the authority can connect to, such as --listen :443")
+		}
+		if s.acme != nil && s.acmeFor != o {
+			return fmt.Errorf("the authority, its folder or the first address has changed; restart chert for that")
+		}
+		if s.acme == nil {
+			m, err := acme.New(o)
+			if err != nil {
+				return err
+			}
+			s.acme, s.acmeFor = m, o
+		}
+		h = s.acme.Wrap(h)
+	}
+	if s.acme != nil {
+		up.tls.manager = s.acme
+		if err := s.acme.Manage(up.tls.auto); err != nil {
+			return err
+		}
+	}
+	if up.access != nil {
+		h = up.access.Wrap(h)
+	}
+	s.upgrade.Store(&h)
+	return nil
+}

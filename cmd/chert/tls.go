@@ -1,0 +1,341 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/acme"
+	"github.com/chert-http/chert/cmd/chert/internal/certs"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+)
+
+// protocols are those that ALPN offers.
+var protocols = []string{"http/1.1"}
+
+// tlsSites has the TLS of a generation, by host. Its table is immutable; what is in
+// it is replaced when files change. It is nil without TLS.
+type tlsSites struct {
+	table   vhost.Table[*tlsSite]
+	all     []*tlsSite
+	auto    []string // the names for ACME
+	acme    config.ACME
+	trust   string         // the file of the authority of tls_self; "" if it is not used
+	manager *acme.Manager  // set before the first handshake; nil if no site has tls_auto
+	watched []*watchedFile // of one goroutine
+	stop    func()
+}
+
+// tlsSite is one site's TLS.
+type tlsSite struct {
+	clientCA string // the file; "" if clients need no certificate
+	cert     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	min      uint16
+	now      atomic.Pointer[tlsState]
+}
+
+// tlsState is what a handshake uses. It is immutable.
+type tlsState struct {
+	cfg     *tls.Config
+	clients *certs.Pool // nil if clients need no certificate
+}
+
+// watchedFile is checked for changes from time to time.
+type watchedFile struct {
+	check func() (loaded bool, err error)
+	what  string
+}
+
+// tlsSpec is a site of a configuration.
+type tlsSpec struct {
+	hosts []vhost.Pattern
+	config.TLS
+}
+
+func tlsSpecs(cfg *config.Config) (all []tlsSpec) {
+	for _, s := range cfg.Sites {
+		all = append(all, tlsSpec{s.Hosts, s.TLS})
+	}
+	for _, r := range cfg.Redirects {
+		all = append(all, tlsSpec{r.Hosts, r.TLS})
+	}
+	return all
+}
+
+// openTLS loads all certificates of cfg, or none. The sites are nil if cfg has no TLS.
+func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSites, error) {
+	s := &tlsSites{acme: cfg.ACME, stop: func() {}}
+	loader := tlsLoader{sites: s, listen: listen, pairs: make(map[[2]string]*atomic.Pointer[tls.Certificate])}
+	var err error
+	for _, spec := range tlsSpecs(cfg) {
+		if !spec.On() {
+			continue // no site has TLS; config has checked that
+		}
+		site := &tlsSite{clientCA: spec.ClientCA, min: tls.VersionTLS12}
+		if spec.Min == "1.3" {
+			site.min = tls.VersionTLS13
+		}
+		if site.cert, err = loader.source(spec); err != nil {
+			return nil, err
+		}
+		if err := loader.clients(site); err != nil {
+			return nil, err
+		}
+		for _, h := range spec.hosts {
+			s.table.Add(h, site)
+		}
+		s.all = append(s.all, site)
+	}
+	if s.all == nil {
+		return nil, nil
+	}
+	if s.acme.Storage == "" && (s.auto != nil || s.trust != "") {
+		if s.acme.Storage, err = defaultStorage(); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkExposed(cfg, s.acme.Storage); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// tlsLoader loads certificates, each file once.
+type tlsLoader struct {
+	sites  *tlsSites
+	listen []endpoint
+	pairs  map[[2]string]*atomic.Pointer[tls.Certificate]
+}
+
+// source returns where a site's certificate comes from.
+func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	s := l.sites
+	current := new(atomic.Pointer[tls.Certificate])
+	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return current.Load(), nil }
+	switch {
+	case spec.Auto:
+		for _, h := range spec.hosts {
+			s.auto = append(s.auto, string(h))
+		}
+		return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return s.manager.Certificate(hello) }, nil
+	case spec.Self:
+		self, err := newSelf(s.acme.Storage, spec.hosts, l.listen)
+		if err != nil {
+			return nil, err
+		}
+		if err := self.issue(current); err != nil {
+			return nil, err
+		}
+		s.trust = self.trust()
+		s.watched = append(s.watched, &watchedFile{what: "tls_self", check: func() (bool, error) { return self.renew(current) }})
+		return get, nil
+	}
+	if p, ok := l.pairs[[2]string{spec.Cert, spec.Key}]; ok {
+		current = p
+		return get, nil
+	}
+	load := func() error {
+		c, err := certs.Load(spec.Cert, spec.Key, time.Now())
+		if err == nil {
+			current.Store(c)
+		}
+		return err
+	}
+	since := certs.Stamps(spec.Cert, spec.Key)
+	if err := load(); err != nil {
+		return nil, err
+	}
+	l.pairs[[2]string{spec.Cert, spec.Key}] = current
+	f := certs.NewFile(since, load, spec.Cert, spec.Key)
+	s.watched = append(s.watched, &watchedFile{f.Check, quote(spec.Cert)})
+	return get, nil
+}
+
+// clients loads the authorities of a site's clients, and makes its first state.
+func (l *tlsLoader) clients(site *tlsSite) error {
+	if site.clientCA == "" {
+		site.use(nil)
+		return nil
+	}
+	load := func() error {
+		pool, err := certs.LoadPool(site.clientCA)
+		if err == nil {
+			site.use(pool)
+		}
+		return err
+	}
+	since := certs.Stamps(site.clientCA)
+	if err := load(); err != nil {
+		return err
+	}
+	f := certs.NewFile(since, load, site.clientCA)
+	l.sites.watched = append(l.sites.watched, &watchedFile{f.Check, quote(site.clientCA)})
+	return nil
+}
+
+// use makes the state for clients.
+func (t *tlsSite) use(clients *certs.Pool) {
+	cfg := &tls.Config{GetCertificate: t.cert, MinVersion: t.min, NextProtos: protocols}
+	if clients != nil {
+		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, clients.Certs
+		// Keys of its own: a ticket of another site, or of other authorities, must not
+		// resume a session here without its client being verified. Without these
+		// functions crypto/tls uses the keys of the listener for all sites.
+		cfg.WrapSession = cfg.EncryptTicket
+		cfg.UnwrapSession = cfg.DecryptTicket
+	}
+	t.now.Store(&tlsState{cfg, clients})
+}
+
+// refuse is for names without a site: the client gets the alert unrecognized_name
+// (RFC 6066 section 3).
+var refuse = &tls.Config{
+	GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
+	SessionTicketsDisabled: true,
+}
+
+// config is a tls.Config.GetConfigForClient.
+func (s *tlsSites) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if s == nil { // a reload has ended TLS, and this is a connection from before
+		return refuse, nil
+	}
+	if s.manager != nil && acme.IsChallenge(hello) {
+		return &tls.Config{GetCertificate: s.manager.Certificate, NextProtos: []string{acme.ALPN}, SessionTicketsDisabled: true}, nil
+	}
+	var local net.Addr
+	if hello.Conn != nil {
+		local = hello.Conn.LocalAddr()
+	}
+	site, ok := s.find(hello.ServerName, local)
+	if !ok {
+		return refuse, nil
+	}
+	return site.now.Load().cfg, nil
+}
+
+// find returns the site of a connection. Clients that connect to an address send
+// no name (RFC 6066 section 3); then it is the site of that address.
+func (s *tlsSites) find(name string, local net.Addr) (*tlsSite, bool) {
+	if tcp, ok := local.(*net.TCPAddr); ok && name == "" {
+		if addr, ok := netip.AddrFromSlice(tcp.IP); ok {
+			name = addr.Unmap().WithZone("").String()
+			if strings.Contains(name, ":") {
+				name = "[" + name + "]"
+			}
+		}
+	}
+	return vhost.Find(&s.table, name)
+}
+
+// guarded reports whether any site admits only clients with certificates.
+func (s *tlsSites) guarded() bool {
+	if s == nil {
+		return false
+	}
+	for _, site := range s.all {
+		if site.clientCA != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// watch loads files again when they change, until close.
+func (s *tlsSites) watch(said func(string), failed func(error)) {
+	if len(s.watched) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	s.stop = sync.OnceFunc(func() { close(done) })
+	go func() {
+		t := time.NewTicker(certs.Interval)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+			}
+			for _, w := range s.watched {
+				if loaded, err := w.check(); err != nil {
+					failed(err)
+				} else if loaded {
+					said(w.what)
+				}
+			}
+		}
+	}()
+}
+
+func (s *tlsSites) close() {
+	if s != nil {
+		s.stop()
+	}
+}
+
+// defaultStorage is the folder for certificates: systemd's StateDirectory, or the
+// user's folder for configurations.
+func defaultStorage() (string, error) {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no folder for certificates (%w); give one with --tls-storage or tls_storage", err)
+	}
+	return filepath.Join(dir, "chert"), nil
+}
+
+// checkExposed fails if a folder that is served has a secret key.
+func checkExposed(cfg *config.Config, storage string) error {
+	for _, site := range cfg.Sites {
+		for _, other := range tlsSpecs(cfg) {
+			if exposes(site, other.Key) {
+				return fmt.Errorf("the key %s is in the folder %s, which is served, so clients could read it; move it elsewhere", quote(other.Key), quote(site.Root))
+			}
+		}
+		if exposes(site, storage) {
+			return fmt.Errorf("the folder of certificates %s is in the folder %s, which is served, so clients could read its keys; choose another", quote(storage), quote(site.Root))
+		}
+	}
+	return nil
+}
+
+// exposes reports whether a file or folder can be reached in a site's folder. Names
+// that begin with a dot are hidden.
+func exposes(site config.Site, path string) bool {
+	if site.Root == "" || path == "" {
+		return false
+	}
+	rel, err := filepath.Rel(resolve(site.Root), resolve(path))
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return false
+	}
+	for _, part := range strings.Split(rel, string(filepath.Separator)) {
+		if !site.Options.Dotfiles && part != "." && part != ".well-known" && strings.HasPrefix(part, ".") {
+			return false
+		}
+	}
+	return true
+}
+
+// resolve returns a path without links, as far as it exists.
+func resolve(path string) string {
+	path = absolute(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(path); parent != path {
+		return filepath.Join(resolve(parent), filepath.Base(path))
+	}
+	return path
+}
