@@ -288,7 +288,7 @@ func TestTLSClose(t *testing.T) {
 func TestTLSNoRoom(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
-	for name, limits := range map[string]chert.Server{"connections": {MaxConns: 1}, "address": {MaxConnsPerAddr: 1}} {
+	for name, limits := range map[string]*chert.Server{"connections": {MaxConns: 1}, "address": {MaxConnsPerAddr: 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, e := range []chert.Engine{chert.EngineAuto, chert.EngineGoroutines} {
