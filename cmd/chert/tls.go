@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 )
 
-// protocols are those that ALPN offers.
+// protocols are those that ALPN offers, for every site. The server closes
+// connections that have selected another, as those of TLS-ALPN-01 do.
 var protocols = []string{"http/1.1"}
 
 // tlsSites has the TLS of a generation, by host. Its table is immutable; what is in
@@ -32,6 +34,7 @@ type tlsSites struct {
 	trust   string         // the file of the authority of tls_self; "" if it is not used
 	manager *acme.Manager  // set before the first handshake; nil if no site has tls_auto
 	watched []*watchedFile // of one goroutine
+	used    []*usedCert
 	stop    func()
 }
 
@@ -47,6 +50,13 @@ type tlsSite struct {
 type tlsState struct {
 	cfg     *tls.Config
 	clients *certs.Pool // nil if clients need no certificate
+}
+
+// usedCert is a certificate that is not renewed by ACME, for warnings.
+type usedCert struct {
+	what  string
+	hosts []string
+	cert  *atomic.Pointer[tls.Certificate]
 }
 
 // watchedFile is checked for changes from time to time.
@@ -136,11 +146,13 @@ func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certi
 			return nil, err
 		}
 		s.trust = self.trust()
+		l.used("the certificate of tls_self", current, spec.hosts)
 		s.watched = append(s.watched, &watchedFile{what: "tls_self", check: func() (bool, error) { return self.renew(current) }})
 		return get, nil
 	}
 	if p, ok := l.pairs[[2]string{spec.Cert, spec.Key}]; ok {
 		current = p
+		l.used("", current, spec.hosts)
 		return get, nil
 	}
 	load := func() error {
@@ -155,9 +167,23 @@ func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certi
 		return nil, err
 	}
 	l.pairs[[2]string{spec.Cert, spec.Key}] = current
+	l.used("the certificate in "+quote(spec.Cert), current, spec.hosts)
 	f := certs.NewFile(since, load, spec.Cert, spec.Key)
 	s.watched = append(s.watched, &watchedFile{f.Check, quote(spec.Cert)})
 	return get, nil
+}
+
+// used adds hosts to those of a certificate.
+func (l *tlsLoader) used(what string, cert *atomic.Pointer[tls.Certificate], hosts []vhost.Pattern) {
+	all := &l.sites.used
+	i := slices.IndexFunc(*all, func(u *usedCert) bool { return u.cert == cert })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, &usedCert{what: what, cert: cert})
+	}
+	for _, h := range hosts {
+		(*all)[i].hosts = append((*all)[i].hosts, string(h))
+	}
 }
 
 // clients loads the authorities of a site's clients, and makes its first state.
@@ -249,8 +275,41 @@ func (s *tlsSites) guarded() bool {
 	return false
 }
 
-// watch loads files again when they change, until close.
-func (s *tlsSites) watch(said func(string), failed func(error)) {
+// warnings tells which certificates clients refuse, or will soon.
+func (s *tlsSites) warnings(now time.Time) (all []string) {
+	say := func(text string) {
+		if text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	for _, u := range s.used {
+		leaf := u.cert.Load().Leaf
+		say(certs.Expiry(u.what, leaf, now))
+		say(certs.Uncovered(u.what, leaf, u.hosts))
+	}
+	for _, site := range s.all {
+		if clients := site.now.Load().clients; clients != nil {
+			say(clients.Expiry(quote(site.clientCA), now))
+		}
+	}
+	return all
+}
+
+// watch loads files again when they change, until close. It warns at once and once
+// a day.
+func (s *tlsSites) watch(said, warn func(string), failed func(error)) {
+	var warned time.Time
+	remind := func() {
+		now := time.Now()
+		if now.Sub(warned) < 24*time.Hour {
+			return
+		}
+		warned = now
+		for _, text := range s.warnings(now) {
+			warn(text)
+		}
+	}
+	remind()
 	if len(s.watched) == 0 {
 		return
 	}
@@ -272,6 +331,7 @@ func (s *tlsSites) watch(said func(string), failed func(error)) {
 					said(w.what)
 				}
 			}
+			remind()
 		}
 	}()
 }

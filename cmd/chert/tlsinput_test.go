@@ -158,7 +158,7 @@ func TestTLSUsage(t *testing.T) {
 		{[]string{"--tls-auto", "*.example.com"}, `invalid argument "*.example.com" for "--tls-auto" flag: "*.example.com": authorities give certificates for it only through the DNS, which chert cannot change; want single names, or tls_cert`},
 		{[]string{"--tls-auto", "localhost"}, `invalid argument "localhost" for "--tls-auto" flag: "localhost" is no public name, so no public authority gives a certificate for it; tls_self makes one`},
 		{[]string{"--tls-min", "1.1"}, `invalid argument "1.1" for "--tls-min" flag: want 1.2 or 1.3`},
-		{[]string{"--hsts", "forever"}, `invalid argument "forever" for "--hsts" flag: want a time such as 365d or 24h, of ten years at most`},
+		{[]string{"--hsts", "forever"}, `invalid argument "forever" for "--hsts" flag: want a time such as 365d or 24h, of ten years at most, or 0s`},
 		{[]string{"--tls-ca", "http://x/"}, `invalid argument "http://x/" for "--tls-ca" flag: want the https URL of an ACME directory`},
 		{[]string{"--http-redirect", "unix:x"}, `invalid argument "unix:x" for "--http-redirect" flag: want host:port, :port or a port`},
 	} {

@@ -56,6 +56,7 @@ func Load(certFile, keyFile string, now time.Time) (*tls.Certificate, error) {
 // immutable.
 type Pool struct {
 	Certs *x509.CertPool
+	all   []*x509.Certificate
 	raw   map[string]bool
 }
 
@@ -69,7 +70,7 @@ func LoadPool(file string) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{Certs: x509.NewCertPool(), raw: make(map[string]bool)}
+	p := &Pool{Certs: x509.NewCertPool(), all: all, raw: make(map[string]bool)}
 	for _, cert := range all {
 		if cert.BasicConstraintsValid && !cert.IsCA {
 			return nil, fmt.Errorf("%s has the certificate of %s, which is no authority; clients are known by the authority that signed their certificates, such as the ca.pem of chert cert",
