@@ -58,7 +58,7 @@ func TestTLSBadInput(t *testing.T) {
 		{"twice the certificate", cert, cert, "%KEY% has a certificate and no key; are the files of certificate and key mixed up?"},
 		{"no PEM", at("text"), key, "there is no certificate in PEM in %CERT%; openssl x509 -inform der converts the binary form"},
 		{"no PEM of a key", cert, at("text"), "there is no private key in PEM in %KEY%; openssl pkey -inform der converts the binary form"},
-		{"an authority", at("ca.pem"), at("ca-key.pem"), "%CERT% has the certificate of the authority " + quote(leafOf(t, at("ca.pem")).Subject.CommonName) + ", which names no server; give one that it has signed"},
+		{"an authority", at("ca.pem"), at("ca-key.pem"), "%CERT% has the certificate of the authority " + quote(leafOf(t, at("ca.pem")).Subject.CommonName) + ", which names no server (subjectAltName); give one that it has signed, or one of chert cert"},
 		{"a key that clients could read", filepath.Join(www, "cert.pem"), filepath.Join(www, "key.pem"),
 			"the key %KEY% is in the folder " + quote(www) + ", which is served, so clients could read it; move it elsewhere"},
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,6 +201,49 @@ func TestHSTSValue(t *testing.T) {
 		d, err := config.ParseHSTS(tt.text)
 		if got := hstsValue(config.TLS{HSTS: d}); err != nil || got != tt.want {
 			t.Errorf("%q: %q %v, want %q", tt.text, got, err, tt.want)
+		}
+	}
+}
+
+// A process that stops leaves no lock for which the next one would wait.
+func TestACMEStop(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	storage, www := t.TempDir(), folder(t, nil)
+	p := start(t, www, "--listen", "127.0.0.1:0", "--tls-auto", "a.example", "--tls-ca", "https://127.0.0.1:1/dir", "--tls-storage", storage)
+	until(t, func() bool { return strings.Contains(p.stderr.String(), "cannot get the certificate for a.example") })
+	p.signal(syscall.SIGTERM)
+	p.waitFor(exitOK)
+	if locks, err := os.ReadDir(filepath.Join(storage, "locks")); err != nil || len(locks) > 0 {
+		t.Errorf("%v %v", locks, err)
+	}
+	if lines := strings.Count(p.stderr.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines: %s", lines, p.stderr.String())
+	}
+}
+
+type addrListener struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l addrListener) Addr() net.Addr { return l.addr }
+
+func TestReachableByOthers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		addr net.Addr
+		want bool
+	}{
+		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, false},
+		{&net.TCPAddr{IP: net.IPv6loopback}, false},
+		{&net.UnixAddr{}, false},
+		{&net.TCPAddr{}, true},
+		{&net.TCPAddr{IP: net.IPv6unspecified}, true},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, true},
+	} {
+		if got := reachableByOthers(&binding{listener: listener{Listener: addrListener{addr: tt.addr}}}); got != tt.want {
+			t.Errorf("%v: %v", tt.addr, got)
 		}
 	}
 }

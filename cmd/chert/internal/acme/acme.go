@@ -182,8 +182,9 @@ func hostname(host string) string {
 	return name
 }
 
-// Close ends what runs in the background.
+// Close ends what runs in the background. The process must end then.
 func (m *Manager) Close() {
 	m.cancel()
 	m.cache.Stop()
+	certmagic.CleanUpOwnLocks(context.Background(), nil) // attempts have no time to; the next process would wait for them
 }

@@ -190,7 +190,7 @@ func checkChain(certFile, keyFile string, chain []*x509.Certificate, key crypto.
 			quote(keyFile), showName(chain[0]), quote(certFile))
 	}
 	if chain[0].BasicConstraintsValid && chain[0].IsCA && len(chain) == 1 && chain[0].DNSNames == nil && chain[0].IPAddresses == nil {
-		return fmt.Errorf("%s has the certificate of the authority %s, which names no server; give one that it has signed", quote(certFile), showName(chain[0]))
+		return fmt.Errorf("%s has the certificate of the authority %s, which names no server (subjectAltName); give one that it has signed, or one of chert cert", quote(certFile), showName(chain[0]))
 	}
 	for i := range len(chain) - 1 {
 		if signs(chain[i+1], chain[i]) {
