@@ -295,6 +295,22 @@ func (s *tlsSites) warnings(now time.Time) (all []string) {
 	return all
 }
 
+// fileWarnings are those of the files of cfg, which config.Load has accepted.
+func fileWarnings(cfg *config.Config) []string {
+	s := &tlsSites{}
+	loader := tlsLoader{sites: s, pairs: make(map[[2]string]*atomic.Pointer[tls.Certificate])}
+	for _, spec := range tlsSpecs(cfg) {
+		site := &tlsSite{clientCA: spec.ClientCA}
+		if spec.Cert != "" {
+			loader.source(spec)
+		}
+		if loader.clients(site) == nil {
+			s.all = append(s.all, site)
+		}
+	}
+	return s.warnings(time.Now())
+}
+
 // watch loads files again when they change, until close. It warns at once and once
 // a day.
 func (s *tlsSites) watch(said, warn func(string), failed func(error)) {

@@ -262,7 +262,7 @@ client_ca = "%[1]s/two.pem"
 				for host, status := range want {
 					body := "of " + strings.TrimSuffix(host, ".example")
 					if status == 421 {
-						body = "421"
+						body = "421 no site of that name is served on this connection"
 					}
 					if res, got, err := c.get(host); err != nil || res.StatusCode != status || !strings.Contains(got, body) {
 						t.Errorf("%s, host %s: %v %q %v", what, host, res, got, err)

@@ -112,7 +112,7 @@ func TestTLSWarnings(t *testing.T) {
 	ca, dir := newCA(t), t.TempDir()
 	ca.serverAt(dir, "soon", time.Now().AddDate(0, 0, -21), "soon.example") // of 30 days
 	ca.server(dir, "good", "good.example")
-	p, _ := startConfig(t, fmt.Sprintf(`
+	p, file := startConfig(t, fmt.Sprintf(`
 [[site]]
 hosts = ["soon.example"]
 root = "a"
@@ -134,6 +134,10 @@ tls_key = "%[1]s/good-key.pem"
 	until(t, func() bool { return p.stderr.Len() >= len(want) })
 	if got := p.stderr.String(); got != want {
 		t.Errorf("at the start: %s\nwant: %s", got, want)
+	}
+	code, stdout, stderr := inProcess(t, "check", file)
+	if want = strings.ReplaceAll(want, "chert: ", file+": warning: "); code != exitOK || stdout != file+": ok, 2 sites and 1 redirect\n" || stderr != want {
+		t.Errorf("check: %d %s%s\nwant: %s", code, stdout, stderr, want)
 	}
 }
 
