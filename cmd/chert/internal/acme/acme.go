@@ -186,5 +186,5 @@ func hostname(host string) string {
 func (m *Manager) Close() {
 	m.cancel()
 	m.cache.Stop()
-	certmagic.CleanUpOwnLocks(context.Background(), nil) // attempts have no time to; the next process would wait for them
+	certmagic.CleanUpOwnLocks(context.Background(), zap.NewNop()) // attempts have no time to; the next process would wait for them
 }
