@@ -14,7 +14,7 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod examples/go.mod test/browser/go.mod cmd/chert/internal/acme/acmetest/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod cmd/chert/internal/acme/acmetest/go.mod))
 
 .PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test acme-test browser-test suites cross bench bench-idle ci
 
@@ -76,8 +76,10 @@ layer-test:
 	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)' ./test/netdiff ./test/behave
 	CHERT_LAYER=tls $(GO) test -count=1 -short -timeout $(TIMEOUT) -skip '$(NOT_TLS)' ./test/faults
 
+# The experiments measure for some minutes, even in their short form.
 lab-test:
-	$(GO) -C lab test -timeout $(TIMEOUT) ./...
+	$(GO) -C lab test -timeout 12m ./...
+	$(GO) -C lab/arena test -timeout $(TIMEOUT) ./...
 
 # Certificates by ACME, against pebble in the tests' own process: nothing leaves the machine.
 acme-test:

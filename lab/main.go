@@ -4,6 +4,7 @@
 //	go run . run fastslow --cores 2
 //	go run . run idle --connections 10000
 //	go run . run plain64 --servers chert --against HEAD~1
+//	go run . experiment stages
 //	go run . plot plain ../docs/measurements/2026-11-21.md plots
 package main
 
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/chert-http/chert/lab/experiment"
 	"github.com/chert-http/chert/lab/profile"
 	"github.com/chert-http/chert/lab/rival"
 )
@@ -50,6 +52,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 		return profile.Draw(args[1], args[2], args[3])
 	}
+	if args[0] == "experiment" {
+		return experiment.Main(ctx, args[1:], out, log)
+	}
 	if args[0] != "run" || len(args) < 2 {
 		list(log)
 		return fmt.Errorf("no command %q", strings.Join(args, " "))
@@ -70,6 +75,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 func list(w io.Writer) {
 	fmt.Fprint(w, `usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)
        go run . plot PROFILE FILE DIR  (draws tables that earlier runs have printed)
+       go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
 
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others
@@ -79,6 +85,10 @@ func list(w io.Writer) {
 `)
 	for _, p := range profile.All() {
 		fmt.Fprintf(w, "  %-11s %s\n", p.Name, p.About)
+	}
+	fmt.Fprintln(w, "\nexperiments:")
+	for _, e := range experiment.All() {
+		fmt.Fprintf(w, "  %-11s %s\n", e.Name, e.Title)
 	}
 	fmt.Fprintf(w, "\nservers: %s\n", strings.Join(rival.Names(), ", "))
 }

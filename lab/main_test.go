@@ -10,7 +10,7 @@ func TestList(t *testing.T) {
 	if err := run(t.Context(), nil, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"hello", "plain64", "fastturns", "filetree", "slowreaders", "stream", "idle", "caddy", "nethttp", "h2o"} {
+	for _, word := range []string{"hello", "plain64", "fastturns", "filetree", "slowreaders", "stream", "idle", "experiment NAME", "stages", "iouring", "caddy", "nethttp", "h2o"} {
 		if !strings.Contains(out.String(), word) {
 			t.Errorf("the list lacks %q:\n%s", word, out.String())
 		}
@@ -45,6 +45,11 @@ func TestMistakes(t *testing.T) {
 		{"run idle --servers nethttp --vs chert", "neither --server nor --vs"},
 		{"run slowreaders --slow 0", "0 slow readers"},
 		{"run stream --mib 0", "bodies of 0 MiB"},
+		{"experiment", "wants a name: all, pages, stages"},
+		{"experiment fast", `no experiment "fast"`},
+		{"experiment stages now", "takes one name"},
+		{"experiment stages --rounds 0", "at least one round"},
+		{"experiment pages --short", "wants --out"},
 		{"run stream --only form", `no table has "form" in its name`},
 	}
 	for _, tt := range tests {

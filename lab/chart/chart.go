@@ -1,12 +1,10 @@
 package chart
 
 import (
-	"bytes"
-	"fmt"
+	"cmp"
 	"image/color"
 	"math"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -46,22 +44,16 @@ type Lines struct {
 	Lines               []Line
 }
 
-// colours can be distinguished by colour-blind readers: those of Okabe and Ito.
-var colours = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
-	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
-}
-
 const (
-	height   = 4.5 * vg.Inch
-	margin   = 10 // points
 	barWidth = 36
 	barSpace = 80 // for a bar and its name
 )
 
-// Save writes DIR/NAME.svg and DIR/NAME.png.
-func (b Bars) Save(dir, name string) error {
-	p := newPlot(b.Title, b.Axis)
+// Save writes DIR/NAME.svg and DIR/NAME.png, and on a dark ground NAME-dark.svg and NAME-dark.png.
+func (b Bars) Save(dir, name string) error { return saveAll(b.draw, dir, name) }
+
+func (b Bars) draw(t theme) (*plot.Plot, vg.Length, error) {
+	p := newPlot(t, b.Title, b.Axis)
 	values := make(plotter.Values, len(b.Bars))
 	names := make([]string, len(b.Bars))
 	var spread spreads
@@ -71,41 +63,56 @@ func (b Bars) Save(dir, name string) error {
 		spread.add(float64(i), bar.Value)
 		longest = max(longest, len(bar.Name))
 	}
-	bars, err := plotter.NewBarChart(values, vg.Points(barWidth))
-	if err != nil {
-		return err
+	if err := addBars(p, t, values, spread, 0, 0, vg.Points(barWidth)); err != nil {
+		return nil, 0, err
 	}
-	bars.Color, bars.LineStyle.Width = colours[0], 0
-	errorBars, err := plotter.NewYErrorBars(spread)
-	if err != nil {
-		return err
-	}
-	labels, err := plotter.NewLabels(spread.labels())
-	if err != nil {
-		return err
-	}
-	for i := range labels.TextStyle {
-		labels.TextStyle[i].XAlign = draw.XCenter
-	}
-	labels.Offset.Y = vg.Points(4)
-	p.Add(bars, errorBars, labels)
 	p.NominalX(names...)
 	p.X.Min, p.X.Max = -0.6, float64(len(names))-0.4 // or the outer bars are cut in half
 	p.Y.Min = 0
 	p.Y.Max *= 1.08 // room for the highest label
 	// A name takes about 6 points a letter.
 	width := vg.Points(float64(120 + len(b.Bars)*max(barSpace, 6*longest+20)))
-	return save(p, max(width, titleWidth(b.Title)), dir, name)
+	return p, max(width, titleWidth(b.Title)), nil
 }
 
-// Save writes DIR/NAME.svg and DIR/NAME.png.
-func (l Lines) Save(dir, name string) error {
-	p := newPlot(l.Title, l.YAxis)
+// addBars draws bars with their spread, and each one's figure above it. offset shifts them beside their places.
+func addBars(p *plot.Plot, t theme, values plotter.Values, spread spreads, colour int, offset, width vg.Length) error {
+	bars, err := plotter.NewBarChart(values, width)
+	if err != nil {
+		return err
+	}
+	bars.Color, bars.LineStyle.Width, bars.Offset = t.colour(colour), 0, offset
+	labels, err := plotter.NewLabels(spread.labels())
+	if err != nil {
+		return err
+	}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i].XAlign, labels.TextStyle[i].Color = draw.XCenter, t.ink
+	}
+	labels.Offset = vg.Point{X: offset, Y: vg.Points(4)}
+	p.Add(bars)
+	if offset == 0 { // the library cannot shift error bars
+		errorBars, err := plotter.NewYErrorBars(spread)
+		if err != nil {
+			return err
+		}
+		errorBars.Color = t.ink
+		p.Add(errorBars)
+	}
+	p.Add(labels)
+	return nil
+}
+
+// Save writes DIR/NAME.svg and DIR/NAME.png, and on a dark ground NAME-dark.svg and NAME-dark.png.
+func (l Lines) Save(dir, name string) error { return saveAll(l.draw, dir, name) }
+
+func (l Lines) draw(t theme) (*plot.Plot, vg.Length, error) {
+	p := newPlot(t, l.Title, l.YAxis)
 	p.X.Label.Text = l.XAxis
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.Y.Tick.Marker = plot.TickerFunc(roundTicks)
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
 	var ticks plot.ConstantTicks
+	var ends []ending
 	seen := map[int]bool{}
 	for i, line := range l.Lines {
 		var points plotter.XYs
@@ -120,31 +127,89 @@ func (l Lines) Save(dir, name string) error {
 		}
 		drawn, dots, err := plotter.NewLinePoints(points)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		errorBars, err := plotter.NewYErrorBars(spread)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		colour := colours[i%len(colours)]
+		colour := t.colour(i)
 		drawn.Color, dots.Color, errorBars.Color = colour, colour, colour
 		drawn.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
 		p.Add(drawn, dots, errorBars)
-		p.Legend.Add(line.Name, drawn, dots)
+		ends = append(ends, ending{line.Name, points[len(points)-1], colour})
 	}
 	p.X.Tick.Marker = ticks
-	p.X.Max *= math.Pow(p.X.Max/p.X.Min, 0.25) // room for the legend beside the lines
+	if p.X.Min == p.X.Max { // one number: a logarithmic axis needs a range
+		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
+	}
 	p.Y.Min, p.Y.Max = p.Y.Min/1.1, p.Y.Max*1.1
-	return save(p, max(7*vg.Inch, titleWidth(l.Title)), dir, name)
+	last := p.X.Max
+	p.X.Max *= math.Pow(p.X.Max/p.X.Min, nameRoom) // room for the names beside the lines
+	if err := addNames(p, ends, last); err != nil {
+		return nil, 0, err
+	}
+	return p, max(7.5*vg.Inch, titleWidth(l.Title)), nil
 }
 
-func newPlot(title, axis string) *plot.Plot {
+// ending is where a line ends, for its name.
+type ending struct {
+	name   string
+	at     plotter.XY
+	colour color.Color
+}
+
+const (
+	nameRoom  = 0.35 // of the x axis, added for the names of the lines
+	nameApart = 0.06 // of the y axis, at least, between two names
+)
+
+// addNames writes the name of each line beside its end. Names that would cover each other are moved apart.
+func addNames(p *plot.Plot, ends []ending, x float64) error {
+	low, high := math.Log(p.Y.Min), math.Log(p.Y.Max)
+	slices.SortStableFunc(ends, func(a, b ending) int { return cmp.Compare(a.at.Y, b.at.Y) })
+	heights := make([]float64, len(ends))
+	for i, e := range ends {
+		heights[i] = (math.Log(e.at.Y) - low) / (high - low)
+		if i > 0 {
+			heights[i] = max(heights[i], heights[i-1]+nameApart)
+		}
+	}
+	top := 1.0
+	for i := range slices.Backward(heights) { // what was pushed out at the top comes back
+		heights[i] = min(heights[i], top)
+		top = heights[i] - nameApart
+	}
+	for i, e := range ends {
+		label, err := plotter.NewLabels(plotter.XYLabels{
+			XYs:    plotter.XYs{{X: max(e.at.X, x), Y: math.Exp(low + heights[i]*(high-low))}},
+			Labels: []string{e.name},
+		})
+		if err != nil {
+			return err
+		}
+		label.TextStyle[0].Color, label.TextStyle[0].YAlign = e.colour, draw.YCenter
+		label.Offset.X = vg.Points(8)
+		p.Add(label)
+	}
+	return nil
+}
+
+func newPlot(t theme, title, axis string) *plot.Plot {
 	p := plot.New()
+	p.BackgroundColor = t.ground
 	p.Title.Text, p.Title.Padding = title, vg.Points(10)
 	p.Y.Label.Text, p.Y.Label.Padding = axis, vg.Points(5)
 	p.X.Padding, p.Y.Padding = vg.Points(4), 0
+	p.Title.TextStyle.Color, p.Legend.TextStyle.Color = t.ink, t.ink
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Color, axis.Tick.Label.Color = t.ink, t.ink
+		axis.LineStyle.Color, axis.Tick.LineStyle.Color = t.ink, t.ink
+	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(shortTicks), plot.TickerFunc(shortTicks)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
+	grid.Horizontal.Color = t.grid
 	p.Add(grid)
 	return p
 }
@@ -158,35 +223,19 @@ func roundTicks(low, high float64) []plot.Tick {
 	for decade := math.Floor(math.Log10(low)); math.Pow(10, decade) <= high; decade++ {
 		for _, digit := range []float64{1, 2, 5} {
 			if v := digit * math.Pow(10, decade); low <= v && v <= high {
-				ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', -1, 64)})
+				ticks = append(ticks, plot.Tick{Value: v, Label: tickText(v)})
 			}
 		}
 	}
 	return ticks
 }
 
-func save(p *plot.Plot, width vg.Length, dir, name string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// tickText is a round figure in full, or in thousands and millions.
+func tickText(v float64) string {
+	if v >= 1e4 {
+		return short(v)
 	}
-	for _, format := range []string{"svg", "png"} {
-		canvas, err := draw.NewFormattedCanvas(width, height, format)
-		if err != nil {
-			return err
-		}
-		whole := draw.New(canvas)
-		whole.SetColor(color.White)
-		whole.Fill(whole.Rectangle.Path())
-		p.Draw(draw.Crop(whole, margin, -margin, margin, -margin))
-		var b bytes.Buffer
-		if _, err := canvas.WriteTo(&b); err != nil {
-			return fmt.Errorf("draw %s.%s: %w", name, format, err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+"."+format), b.Bytes(), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // spreads is the form the library wants error bars in.
@@ -210,10 +259,26 @@ func (s *spreads) labels() plotter.XYLabels {
 	return l
 }
 
-// short has three digits, or all before the point.
+// short has three digits, or all before the point; from ten thousand on, thousands and millions.
 func short(v float64) string {
-	if v >= 100 {
+	switch {
+	case v >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
+	case v >= 1e4:
+		return strconv.FormatFloat(v/1e3, 'f', 0, 64) + "k"
+	case v >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// shortTicks are the library's, with shorter figures.
+func shortTicks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = short(ticks[i].Value)
+		}
+	}
+	return ticks
 }

@@ -100,3 +100,44 @@ func checkSVG(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+func TestSaveGroupsAndStacks(t *testing.T) {
+	dir := t.TempDir()
+	groups := Groups{Title: "kept or not", Axis: "requests per second", Names: []string{"chert", "nginx", "h2o"},
+		Kinds: []Kind{{"kept", []float64{220000, 210000, 1}}, {"closed", []float64{60000, 70000, 0}}}}
+	stacks := Stacks{Title: "where it goes", Axis: "microseconds", Names: []string{"chert", "nginx"},
+		Parts: []Kind{{"read", []float64{1, 1.2}}, {"write", []float64{2, 2.2}}, {"user", []float64{0.5, 0.01}}}}
+	for name, d := range map[string]Drawing{"groups": groups, "stacks": stacks} {
+		if err := d.Save(dir, name); err != nil {
+			t.Fatal(err)
+		}
+		for _, ground := range []string{"", "-dark"} {
+			checkPNG(t, filepath.Join(dir, name+ground+".png"))
+			text := checkSVG(t, filepath.Join(dir, name+ground+".svg"))
+			for _, word := range []string{"chert", "nginx"} {
+				if !strings.Contains(text, ">"+word+"<") {
+					t.Errorf("%s%s lacks the text %q", name, ground, word)
+				}
+			}
+		}
+	}
+}
+
+// The names at the ends of lines that end at the same place do not cover each other; one point alone is drawn too.
+func TestNamesApart(t *testing.T) {
+	value := []Value{{5, 5, 5}}
+	lines := Lines{Title: "at one place", XAxis: "connections", YAxis: "CPU",
+		Lines: []Line{{"one", []int{64}, value}, {"two", []int{64}, value}, {"three", []int{64}, value}}}
+	p, _, err := lines.draw(themes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(p.X.Min < p.X.Max) || !(p.Y.Min < p.Y.Max) {
+		t.Errorf("axes %v to %v, %v to %v", p.X.Min, p.X.Max, p.Y.Min, p.Y.Max)
+	}
+	dir := t.TempDir()
+	if err := lines.Save(dir, "lines"); err != nil {
+		t.Fatal(err)
+	}
+	checkPNG(t, filepath.Join(dir, "lines-dark.png"))
+}

@@ -10,6 +10,9 @@ import (
 // debian names the package that holds a program, where the two names differ.
 var debian = map[string]string{
 	"taskset": "util-linux",
+	"ab":      "apache2-utils",
+	"perf":    "linux-perf",
+	"initdb":  "postgresql",
 }
 
 // Missing is the error of a program that is not installed.

@@ -13,6 +13,12 @@ type Request struct {
 	Body     string
 	Close    bool // with "Connection: close"
 	Pipeline int  // how many are sent at once before the first answer is read; 0 is 1
+	Fields   int  // how many more header fields it has, which mean nothing
+}
+
+// Field is the name and the value of one of the Fields, counted from 0.
+func (Request) Field(i int) (name, value string) {
+	return fmt.Sprintf("X-Field-%d", i), "a value of some length"
 }
 
 // Get is a GET of a path.
@@ -30,6 +36,10 @@ func (r Request) Text(host string) string {
 	}
 	if r.Body != "" {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.Body))
+	}
+	for i := range r.Fields {
+		name, value := r.Field(i)
+		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
 	}
 	if r.Close {
 		b.WriteString("Connection: close\r\n")

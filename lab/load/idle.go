@@ -14,8 +14,8 @@ import (
 
 // Idle is a set of keep-alive connections on which nothing happens.
 type Idle struct {
-	request string
-	conns   []net.Conn // nil where opening failed
+	asks  func(c net.Conn, r *bufio.Reader) error // makes an exchange on a connection
+	conns []net.Conn                              // nil where opening failed
 }
 
 // workers open connections and ask at the same time: enough to keep a server busy, far below its backlog.
@@ -28,7 +28,14 @@ var perSource = 20000
 // OpenIdle opens n connections to addr, and sends one request on each, so that the server has allocated
 // everything that it keeps for one. With cfg they speak TLS.
 func OpenIdle(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
-	i := &Idle{request: exchange.Get("/").Text(addr), conns: make([]net.Conn, n)}
+	request := exchange.Get("/").Text(addr)
+	asks := func(c net.Conn, r *bufio.Reader) error { return ask(c, r, request) }
+	return openIdle(ctx, addr, n, cfg, asks, asks)
+}
+
+// openIdle opens connections, and makes a first exchange on each.
+func openIdle(ctx context.Context, addr string, n int, cfg *tls.Config, first, asks func(net.Conn, *bufio.Reader) error) (*Idle, error) {
+	i := &Idle{asks: asks, conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
 		if source := k / perSource; source > 0 {
@@ -42,7 +49,8 @@ func OpenIdle(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, 
 		if i.conns[k] = c; cfg != nil {
 			i.conns[k] = tls.Client(c, cfg)
 		}
-		return i.ask(k, r)
+		r.Reset(i.conns[k])
+		return first(i.conns[k], r)
 	})
 	if err != nil {
 		i.Close()
@@ -58,7 +66,7 @@ func (i *Idle) Ask(ctx context.Context) error {
 
 func (i *Idle) ask(k int, r *bufio.Reader) error {
 	r.Reset(i.conns[k])
-	return ask(i.conns[k], r, i.request)
+	return i.asks(i.conns[k], r)
 }
 
 // Close closes the connections with a reset: ten thousand of them in TIME_WAIT would hinder the next run.

@@ -22,6 +22,7 @@ type Result struct {
 
 // Latency is the distribution wrk prints. Under full load it says how long the queue is, not how quick the server.
 type Latency struct {
+	Mean               time.Duration
 	P50, P75, P90, P99 time.Duration
 }
 
@@ -41,6 +42,7 @@ func (e Errors) String() string {
 var (
 	requestsLine = regexp.MustCompile(`(?m)^\s+(\d+) requests in \S+, ([0-9.]+)([KMGTP]?)B read$`)
 	perSecLine   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
+	meanLine     = regexp.MustCompile(`(?m)^\s+Latency\s+([0-9.]+)(us|ms|s|m|h)\s`)
 	latencyLine  = regexp.MustCompile(`(?m)^\s+(50|75|90|99)%\s+([0-9.]+)(us|ms|s|m|h)$`)
 	socketLine   = regexp.MustCompile(`(?m)^\s+Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
 	statusLine   = regexp.MustCompile(`(?m)^\s+Non-2xx or 3xx responses: (\d+)$`)
@@ -99,6 +101,12 @@ func (r Result) ByBytes(size int) Result {
 
 func parseLatency(out string) (Latency, error) {
 	var l Latency
+	if m := meanLine.FindStringSubmatch(out); m != nil {
+		var err error
+		if l.Mean, err = time.ParseDuration(m[1] + m[2]); err != nil {
+			return l, err
+		}
+	}
 	for _, m := range latencyLine.FindAllStringSubmatch(out, -1) {
 		d, err := time.ParseDuration(m[2] + m[3])
 		if err != nil {

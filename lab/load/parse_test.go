@@ -17,12 +17,12 @@ func TestParse(t *testing.T) {
 		why  string
 		want Result
 	}{
-		{"clean", "with --latency", Result{Requests: 234549, PerSecond: 212820.65, Bytes: 36.01 * (1 << 20), Latency: Latency{us(142), us(157), us(273), us(330)}}},
-		{"plain", "without", Result{Requests: 238566, PerSecond: 216631.03, Bytes: 36.63 * (1 << 20)}},
+		{"clean", "with --latency", Result{Requests: 234549, PerSecond: 212820.65, Bytes: 36.01 * (1 << 20), Latency: Latency{us(174.95), us(142), us(157), us(273), us(330)}}},
+		{"plain", "without", Result{Requests: 238566, PerSecond: 216631.03, Bytes: 36.63 * (1 << 20), Latency: Latency{Mean: us(163.12)}}},
 		{"died", "the server was killed half-way", Result{Requests: 215662, PerSecond: 107675.09, Bytes: 33.11 * (1 << 20),
-			Latency: Latency{us(137), us(150), us(262), us(709)}, Errors: Errors{Read: 128, Write: 145152}}},
+			Latency: Latency{us(285.67), us(137), us(150), us(262), us(709)}, Errors: Errors{Read: 128, Write: 145152}}},
 		{"notfound", "every answer a 404", Result{Requests: 104275, PerSecond: 94832.87, Bytes: 17.5 * (1 << 20),
-			Latency: Latency{us(61), us(89), us(497), us(3580)}, Errors: Errors{Status: 104275}}},
+			Latency: Latency{us(246.83), us(61), us(89), us(497), us(3580)}, Errors: Errors{Status: 104275}}},
 		{"closed", "no answer at all: 0 and -nan", Result{Errors: Errors{Read: 33619}}},
 		{"timeout", "answers that came too late", Result{Requests: 16, PerSecond: 3.99, Bytes: 1.17 * (1 << 10), Errors: Errors{Timeout: 16}}},
 	}

@@ -76,6 +76,10 @@ func (run Run) writeScript(dir string) (path string, err error) {
 	if r.Close {
 		script += "wrk.headers[\"Connection\"] = \"close\"\n"
 	}
+	for i := range r.Fields {
+		name, value := r.Field(i)
+		script += fmt.Sprintf("wrk.headers[%q] = %q\n", name, value)
+	}
 	if r.Depth() > 1 {
 		script += fmt.Sprintf("local all\ninit = function() all = string.rep(wrk.format(), %d) end\n", r.Depth())
 		script += "request = function() return all end\n"

@@ -13,6 +13,9 @@ type Process struct {
 	HeapInUse  int64 `json:"heap_in_use"`
 	StackInUse int64 `json:"stack_in_use"`
 	Resident   int64 `json:"resident"`
+	// Allocated and Collections count since the start: objects on the heap, and garbage collections.
+	Allocated   int64 `json:"allocated"`
+	Collections int64 `json:"collections"`
 }
 
 // Resident returns the bytes of a process that are in memory. It prefers smaps_rollup, which walks the pages; VmRSS in

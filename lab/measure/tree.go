@@ -66,6 +66,9 @@ func process(pid int) (CPU, error) {
 	return CPU{Total: own + s.waited, User: s.user, System: s.system}, nil
 }
 
+// Processes lists a process and all its descendants.
+func Processes(pid int) ([]int, error) { return descendants(pid) }
+
 // descendants lists pid and everything below it.
 func descendants(pid int) ([]int, error) {
 	all := []int{pid}

@@ -60,9 +60,9 @@ func TestEntrants(t *testing.T) {
 	for _, tt := range tests {
 		var got []string
 		for _, e := range entrants(specsOf("chert chert@a"), tt.held) {
-			got = append(got, strings.Join([]string{e.name, or(e.base), or(e.present)}, " "))
-			if (e.idle > 0) != strings.Contains(e.name, "+") {
-				t.Errorf("%s holds %d", e.name, e.idle)
+			got = append(got, strings.Join([]string{e.Name, or(e.base), or(e.present)}, " "))
+			if (e.Idle > 0) != strings.Contains(e.Name, "+") {
+				t.Errorf("%s holds %d", e.Name, e.Idle)
 			}
 		}
 		if !slices.Equal(got, tt.want) {

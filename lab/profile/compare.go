@@ -16,35 +16,38 @@ import (
 // Compare puts servers under the same load in turn. All of them run the whole time, on the same cores; those that have
 // no turn have nothing to do.
 type Compare struct {
-	pace
-	Checks  []check // what must be answered, before and after; wrk requests the first, unless there is an order
+	Pace
+	Checks  []Check // what must be answered, before and after; wrk requests the first, unless there is an order
 	Order   *load.Order
 	Folder  string // what servers of files serve
+	Cold    bool   // no server is warmed up
 	ByBytes bool   // requests are counted by the bytes that came
-	Seats   seats
+	Seats   Seats
 	Log     io.Writer // progress
 	Faults  []string  // requests that failed, in all runs so far
 }
 
-// check is a request and the answer it must have.
-type check struct {
-	request exchange.Request
-	want    exchange.Answer
+// Check is a request and the answer it must have.
+type Check struct {
+	Request exchange.Request
+	Want    exchange.Answer
 }
 
-// entrant is a server that takes part.
-type entrant struct {
-	spec rival.Spec
-	name string
-	base string // the entrant it is compared with; empty for the usual way
-	idle int    // connections it holds besides
+// Entrant is a server that takes part.
+type Entrant struct {
+	Spec rival.Spec
+	Name string
+	// Check is what this one must answer and is measured with; nil: the Checks of the Compare.
+	Check *Check
+	base  string // the entrant it is compared with; empty for the usual way
+	Idle  int    // connections it holds besides
 	// present is the entrant of the present source, if this one is of another revision.
 	present string
 }
 
 // runner is an entrant that runs.
 type runner struct {
-	entrant
+	Entrant
 	*rival.Server
 	idle  *load.Idle // nil for none
 	size  int        // of its answer
@@ -78,7 +81,7 @@ func (c *Compare) warmUp() int {
 
 // Run starts the servers, takes all rounds with the given number of connections and stops the servers. It returns what
 // it measured in the order of the entrants.
-func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) ([]report.Series, error) {
+func (c *Compare) Run(ctx context.Context, entrants []Entrant, connections int) ([]report.Series, error) {
 	all := make([]report.Series, 0, len(entrants))
 	var runners []*runner
 	for _, e := range entrants {
@@ -88,15 +91,18 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 		}
 		defer r.stop()
 		runners = append(runners, r)
-		all = append(all, report.Series{Server: e.name, Base: e.base, Present: e.present, ResponseBytes: size})
+		all = append(all, report.Series{Server: e.Name, Base: e.base, Present: e.present, ResponseBytes: size})
 	}
 	for _, r := range runners {
+		if c.Cold {
+			break
+		}
 		if _, err := c.turn(ctx, r, connections, c.warmUp(), "warm-up"); err != nil {
 			return nil, err
 		}
 	}
 	err := c.inTurn(len(runners), func(i int, name string) error {
-		r, err := c.turn(ctx, runners[i], connections, c.seconds, name)
+		r, err := c.turn(ctx, runners[i], connections, c.Seconds, name)
 		all[i].Rounds = append(all[i].Rounds, r)
 		return err
 	})
@@ -118,16 +124,16 @@ func (c *Compare) Run(ctx context.Context, entrants []entrant, connections int) 
 }
 
 // start starts a server, checks its answer and returns how long that is.
-func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runner, int, error) {
-	s, err := rival.Start(ctx, e.spec, rival.Room{Cores: c.Seats.server, Connections: connections + e.idle, Files: c.Folder})
+func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runner, int, error) {
+	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder})
 	if err != nil {
 		return nil, 0, err
 	}
-	r := &runner{entrant: e, Server: s}
+	r := &runner{Entrant: e, Server: s}
 	size, err := c.check(ctx, r)
-	if err == nil && e.idle > 0 {
-		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.name)
-		r.idle, err = load.OpenIdle(ctx, s.Addr, e.idle, nil)
+	if err == nil && e.Idle > 0 {
+		fmt.Fprintf(c.Log, "%s: opening the connections\n", e.Name)
+		r.idle, err = load.OpenIdle(ctx, s.Addr, e.Idle, nil)
 	}
 	if err != nil {
 		r.stop()
@@ -139,19 +145,27 @@ func (c *Compare) start(ctx context.Context, e entrant, connections int) (*runne
 
 // check requests everything that must be answered, and returns the length of the first response.
 func (c *Compare) check(ctx context.Context, r *runner) (size int, err error) {
-	for i, check := range c.Checks {
-		answer, err := exchange.Fetch(ctx, r.Addr, check.request)
+	for i, check := range c.checks(r.Entrant) {
+		answer, err := exchange.Fetch(ctx, r.Addr, check.Request)
 		if err == nil {
-			err = answer.Differs(check.want)
+			err = answer.Differs(check.Want)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: %s: %w", r.name, check.request.Path, err)
+			return 0, fmt.Errorf("%s: %s: %w", r.Name, check.Request.Path, err)
 		}
 		if i == 0 {
 			size = answer.Size
 		}
 	}
 	return size, nil
+}
+
+// checks are those of an entrant.
+func (c *Compare) checks(e Entrant) []Check {
+	if e.Check != nil {
+		return []Check{*e.Check}
+	}
+	return c.Checks
 }
 
 // end reads a server's memory and makes sure that it still answers, on its idle connections too.
@@ -166,7 +180,7 @@ func (c *Compare) end(ctx context.Context, r *runner) (resident int64, err error
 		return resident, nil
 	}
 	if err := r.idle.Ask(ctx); err != nil {
-		return 0, fmt.Errorf("%s: not all connections were still open: %w", r.name, err)
+		return 0, fmt.Errorf("%s: not all connections were still open: %w", r.Name, err)
 	}
 	return resident, nil
 }
@@ -174,14 +188,14 @@ func (c *Compare) end(ctx context.Context, r *runner) (resident int64, err error
 // turn drives one server once.
 func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int, name string) (report.Round, error) {
 	// With an order every turn of a server goes on at another place, which is the same for all.
-	run := load.Run{Addr: r.Addr, Request: c.Checks[0].request, Order: c.Order, From: r.turns * c.Order.Len() / (1 + c.rounds),
-		Connections: connections, Seconds: seconds, Core: c.Seats.load}
+	run := load.Run{Addr: r.Addr, Request: c.checks(r.Entrant)[0].Request, Order: c.Order, From: r.turns * c.Order.Len() / (1 + c.Rounds),
+		Connections: connections, Seconds: seconds, Core: c.Seats.Load}
 	r.turns++
 	if c.ByBytes {
 		run.Patience = patience // 64 large responses at once are slow, and no server promises to send them evenly
 	}
 	var res load.Result
-	spent, err := spend(r.Server, c.Seats, func() (used time.Duration, err error) {
+	spent, err := Spend(r.Server, c.Seats, func() (used time.Duration, err error) {
 		res, err = run.Wrk(ctx)
 		return res.CPU, err
 	})
@@ -193,30 +207,31 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 	}
 	round := roundOf(res, spent)
 	if round.Errors > 0 || round.Requests == 0 {
-		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", r.name, connections, name, round.Requests, res.Errors)
+		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", r.Name, connections, name, round.Requests, res.Errors)
 		c.Faults = append(c.Faults, fault)
 	}
 	fmt.Fprintf(c.Log, "%-12s %-24s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",
-		name, r.name, round.CPU, round.PerSecond, round.Errors, round.Steal, round.Others)
+		name, r.Name, round.CPU, round.PerSecond, round.Errors, round.Steal, round.Others)
 	return round, nil
 }
 
-func roundOf(res load.Result, spent cost) report.Round {
+func roundOf(res load.Result, spent Cost) report.Round {
 	r := report.Round{
 		PerSecond: res.PerSecond,
 		Requests:  res.Requests,
 		Errors:    res.Errors.Sum(),
 		Bytes:     res.Bytes,
-		Steal:     spent.steal,
-		Others:    spent.others,
+		Steal:     spent.Steal,
+		Others:    spent.Others,
+		Mean:      micros(res.Latency.Mean),
 		P50:       micros(res.Latency.P50),
 		P99:       micros(res.Latency.P99),
 	}
 	if res.Requests > 0 {
-		r.CPU = micros(spent.cpu.Total) / float64(res.Requests)
+		r.CPU = micros(spent.CPU.Total) / float64(res.Requests)
 	}
-	if sampled := spent.cpu.User + spent.cpu.System; sampled > 0 {
-		r.User = r.CPU * float64(spent.cpu.User) / float64(sampled)
+	if sampled := spent.CPU.User + spent.CPU.System; sampled > 0 {
+		r.User = r.CPU * float64(spent.CPU.User) / float64(sampled)
 	}
 	return r
 }

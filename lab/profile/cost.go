@@ -7,40 +7,40 @@ import (
 	"github.com/chert-http/chert/lab/rival"
 )
 
-// cost is what the machine spent during one turn.
-type cost struct {
-	cpu    measure.CPU // of the server
-	steal  float64     // percent, of the cores in use
-	others float64     // the same, by processes that are neither the server nor the load
+// Cost is what the machine spent during one turn.
+type Cost struct {
+	CPU    measure.CPU // of the server
+	Steal  float64     // percent, of the cores in use
+	Others float64     // the same, by processes that are neither the server nor the load
 }
 
-// spend measures what a turn costs. drive makes the load and returns the processor time that took.
-func spend(s *rival.Server, seats seats, drive func() (time.Duration, error)) (_ cost, err error) {
+// Spend measures what a turn costs. drive makes the load and returns the processor time that took.
+func Spend(s *rival.Server, seats Seats, drive func() (time.Duration, error)) (_ Cost, err error) {
 	defer func() {
 		if ended := s.Ended(); ended != nil {
 			err = ended // the cause; the other errors are only consequences
 		}
 	}()
-	cores, err := measure.ReadCores(seats.all()...)
+	cores, err := measure.ReadCores(seats.All()...)
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
 	before, err := measure.Tree(s.PID())
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
 	load, err := drive()
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
 	after, err := measure.Tree(s.PID())
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
-	coresAfter, err := measure.ReadCores(seats.all()...)
+	coresAfter, err := measure.ReadCores(seats.All()...)
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
 	used := after.Sub(before)
-	return cost{used, coresAfter.StealSince(cores), coresAfter.OthersSince(cores, used.Total+load)}, nil
+	return Cost{used, coresAfter.StealSince(cores), coresAfter.OthersSince(cores, used.Total+load)}, nil
 }

@@ -44,7 +44,7 @@ func duets() []duet {
 // run is the Run of a duet's Profile.
 func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Code}
-	var p pace
+	var p Pace
 	f := flag.NewFlagSet(d.name, flag.ContinueOnError)
 	c.register(f, everyone)
 	p.register(f)
@@ -73,18 +73,18 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := recital{pace: p, seats: seats, binary: filepath.Join(dir, "pace"), log: log}
+	r := recital{Pace: p, seats: seats, binary: filepath.Join(dir, "pace"), log: log}
 	if err := child.Build(ctx, r.binary, load.PaceFolder); err != nil {
 		return err
 	}
 	var file report.File
 	for _, slow := range d.slow {
-		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.seconds)}
+		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.Seconds)}
 		if slow.turn != "" {
 			plan.SlowBefore = plan.PerSecond
 		}
 		title := fmt.Sprintf("%s, %s: %d connections with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
-			d.name, slow.what, *connections, *rate, plan.Slows, p.rounds, p.seconds, seats.describe("load"))
+			d.name, slow.what, *connections, *rate, plan.Slows, p.Rounds, p.Seconds, seats.Describe("load"))
 		table, err := r.table(ctx, specs, plan)
 		if err != nil {
 			return err
@@ -110,8 +110,8 @@ func (s slowWork) connections(wanted, fast, cores int) int {
 
 // recital takes the rounds of a duet.
 type recital struct {
-	pace
-	seats  seats
+	Pace
+	seats  Seats
 	binary string // of load.PaceFolder
 	log    io.Writer
 	faults []string
@@ -122,8 +122,8 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 	for _, spec := range specs {
 		table.Series = append(table.Series, report.BesideSeries{Server: spec.Name})
 	}
-	fmt.Fprintf(r.log, "%d servers, %d rounds of 2 x %d s, about %v\n", len(specs), r.rounds, r.seconds,
-		time.Duration(len(specs)*r.rounds*2*r.seconds)*time.Second)
+	fmt.Fprintf(r.log, "%d servers, %d rounds of 2 x %d s, about %v\n", len(specs), r.Rounds, r.Seconds,
+		time.Duration(len(specs)*r.Rounds*2*r.Seconds)*time.Second)
 	err := r.inTurn(len(specs), func(i int, name string) error {
 		got, err := r.turn(ctx, specs[i], plan, name)
 		if err != nil {
@@ -138,7 +138,7 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 // turn measures one server, in a process of its own each time: none must know from earlier which handler is slow.
 func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, name string) (report.BesideRound, error) {
 	var round report.BesideRound
-	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.server, Connections: plan.Connections + plan.Slows})
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.Server, Connections: plan.Connections + plan.Slows})
 	if err != nil {
 		return round, err
 	}
@@ -148,8 +148,8 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 	}
 	plan.Addr = s.Addr
 	var res load.BesideResult
-	spent, err := spend(s, r.seats, func() (used time.Duration, err error) {
-		res, err = plan.Child(ctx, r.binary, r.seats.load)
+	spent, err := Spend(s, r.seats, func() (used time.Duration, err error) {
+		res, err = plan.Child(ctx, r.binary, r.seats.Load)
 		return res.CPU, err
 	})
 	if err != nil {
@@ -182,12 +182,12 @@ func both(ctx context.Context, s *rival.Server, plan load.Beside) error {
 	return nil
 }
 
-func besideRoundOf(res load.BesideResult, spent cost) report.BesideRound {
+func besideRoundOf(res load.BesideResult, spent Cost) report.BesideRound {
 	return report.BesideRound{
 		AloneP50: millis(res.Alone.P50), AloneP99: millis(res.Alone.P99),
 		BesideP50: millis(res.Beside.P50), BesideP99: millis(res.Beside.P99), BesideMax: millis(res.Beside.Max),
 		FastBefore: res.Alone.PerSecond, Fast: res.Beside.PerSecond, Slow: res.Slow.PerSecond,
-		Errors: res.Errors, Steal: spent.steal, Others: spent.others,
+		Errors: res.Errors, Steal: spent.Steal, Others: spent.Others,
 	}
 }
 

@@ -71,7 +71,7 @@ func (f *folder) open(c *Compare, tmp string) (err error) {
 			return err
 		}
 		// No type: tables of types differ, and for text some servers add the charset.
-		c.Checks = append(c.Checks, check{exchange.Get(all[i].Name), exchange.OK("", content)})
+		c.Checks = append(c.Checks, Check{exchange.Get(all[i].Name), exchange.OK("", content)})
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 		table.Title += ", TLS 1.3"
 	}
 	for _, spec := range specs {
-		held, err := hold(ctx, spec, seats.server, n, *secure, *heap, log)
+		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: load.OpenIdle, TLS: *secure, Heap: *heap}, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -81,8 +81,18 @@ func clamp(n, servers, limit int) (int, string) {
 	return most, fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)", limit, most, n)
 }
 
-// hold measures one server in a process of its own.
-func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool, heap string, log io.Writer) (report.Held, error) {
+// Opener opens connections that are to be idle, such as load.OpenIdle.
+type Opener func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error)
+
+// Holding says how connections are held.
+type Holding struct {
+	Open Opener
+	TLS  bool   // on the server's port for it
+	Heap string // a file for the server's heap profile; empty for none
+}
+
+// Hold measures n connections of one server in a process of its own.
+func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, how Holding, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
@@ -97,14 +107,14 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 		return held, err
 	}
 	addr, cfg := s.Addr, (*tls.Config)(nil)
-	if secure {
+	if how.TLS {
 		b, err := get(ctx, s, "/debug/tls")
 		if err != nil {
 			return held, err
 		}
 		addr, cfg = string(b), &tls.Config{InsecureSkipVerify: true}
 	}
-	warm, err := load.OpenIdle(ctx, addr, min(n, warmConnections), cfg)
+	warm, err := how.Open(ctx, addr, min(n, warmConnections), cfg)
 	if err != nil {
 		return held, err
 	}
@@ -112,7 +122,7 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 	if held.Before, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	idle, err := load.OpenIdle(ctx, addr, n, cfg)
+	idle, err := how.Open(ctx, addr, n, cfg)
 	if err != nil {
 		return held, err
 	}
@@ -126,12 +136,12 @@ func hold(ctx context.Context, spec rival.Spec, cores []int, n int, secure bool,
 	if held.After, err = rest(ctx, s); err != nil {
 		return held, err
 	}
-	if heap != "" {
+	if how.Heap != "" {
 		b, err := get(ctx, s, "/debug/heap")
 		if err != nil {
 			return held, err
 		}
-		if err := os.WriteFile(heap+"."+spec.Name, b, 0o600); err != nil {
+		if err := os.WriteFile(how.Heap+"."+spec.Name, b, 0o600); err != nil {
 			return held, err
 		}
 	}

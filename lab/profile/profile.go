@@ -37,29 +37,29 @@ func All() []Profile {
 // ErrFaulty means that requests failed: the figures were printed, but they are not to be used.
 var ErrFaulty = errors.New("requests failed; the figures above count for nothing")
 
-// pace is how often and how long each server has its turn.
-type pace struct {
-	rounds, seconds int
+// Pace is how often and how long each server has its turn.
+type Pace struct {
+	Rounds, Seconds int
 }
 
-func (p *pace) register(f *flag.FlagSet) {
-	f.IntVar(&p.rounds, "rounds", 7, "how many turns each server has")
-	f.IntVar(&p.seconds, "seconds", 2, "how long a turn is")
+func (p *Pace) register(f *flag.FlagSet) {
+	f.IntVar(&p.Rounds, "rounds", 7, "how many turns each server has")
+	f.IntVar(&p.Seconds, "seconds", 2, "how long a turn is")
 }
 
-func (p *pace) check() error {
-	if p.rounds < 1 || p.seconds < 1 {
-		return fmt.Errorf("%d rounds of %d s: neither may be less than 1", p.rounds, p.seconds)
+func (p *Pace) check() error {
+	if p.Rounds < 1 || p.Seconds < 1 {
+		return fmt.Errorf("%d rounds of %d s: neither may be less than 1", p.Rounds, p.Seconds)
 	}
 	return nil
 }
 
 // inTurn calls f for each of n servers in every round; turn is the round's name. Each round begins with another server,
 // so that none always follows the same one.
-func (p *pace) inTurn(n int, f func(i int, turn string) error) error {
-	for round := range p.rounds {
+func (p *Pace) inTurn(n int, f func(i int, turn string) error) error {
+	for round := range p.Rounds {
 		for k := range n {
-			if err := f((round+k)%n, fmt.Sprintf("round %d/%d", round+1, p.rounds)); err != nil {
+			if err := f((round+k)%n, fmt.Sprintf("round %d/%d", round+1, p.Rounds)); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,7 @@ func runReaders(ctx context.Context, args []string, out, log io.Writer) error {
 	a := audience{log: log}
 	f := flag.NewFlagSet("slowreaders", flag.ContinueOnError)
 	c.register(f, everyone)
-	a.pace.register(f)
+	a.Pace.register(f)
 	f.IntVar(&a.plan.Connections, "connections", 1, "how many for the fast download")
 	f.IntVar(&a.plan.Slows, "slow", 1000, "how many slow readers")
 	f.IntVar(&a.plan.Rate, "rate", 64<<10, "bytes a second that each of them reads")
@@ -38,7 +38,7 @@ func runReaders(ctx context.Context, args []string, out, log io.Writer) error {
 	if err := parse(f, args); err != nil {
 		return err
 	}
-	if err := a.pace.check(); err != nil {
+	if err := a.Pace.check(); err != nil {
 		return err
 	}
 	if a.plan.Connections < 1 || a.plan.Slows < 1 || a.plan.Rate < 1 {
@@ -82,9 +82,9 @@ func runReaders(ctx context.Context, args []string, out, log io.Writer) error {
 
 // audience takes the rounds of slow readers.
 type audience struct {
-	pace
+	Pace
 	plan   load.Readers
-	seats  seats
+	seats  Seats
 	folder string
 	binary string // of load.PaceFolder
 	log    io.Writer
@@ -92,9 +92,9 @@ type audience struct {
 }
 
 func (a *audience) table(ctx context.Context, specs []rival.Spec) (report.Readers, error) {
-	a.plan.Fast, a.plan.Slow, a.plan.Seconds = fastFile.Name, slowFile.Name, float64(a.seconds)
+	a.plan.Fast, a.plan.Slow, a.plan.Seconds = fastFile.Name, slowFile.Name, float64(a.Seconds)
 	table := report.Readers{Title: fmt.Sprintf("slowreaders, %d connections with 1 MiB, %d with 10 GiB at %d KiB/s each: %d rounds of 2 x %d s, %s",
-		a.plan.Connections, a.plan.Slows, a.plan.Rate>>10, a.rounds, a.seconds, a.seats.describe("load"))}
+		a.plan.Connections, a.plan.Slows, a.plan.Rate>>10, a.Rounds, a.Seconds, a.seats.Describe("load"))}
 	for _, spec := range specs {
 		table.Series = append(table.Series, report.ReadersSeries{Server: spec.Name})
 	}
@@ -112,7 +112,7 @@ func (a *audience) table(ctx context.Context, specs []rival.Spec) (report.Reader
 // turn measures one server, in a process of its own each time: what it needs for a thousand slow readers it may keep.
 func (a *audience) turn(ctx context.Context, spec rival.Spec, name string) (report.ReadersRound, error) {
 	var round report.ReadersRound
-	s, err := rival.Start(ctx, spec, rival.Room{Cores: a.seats.server, Connections: a.plan.Connections + a.plan.Slows, Files: a.folder})
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: a.seats.Server, Connections: a.plan.Connections + a.plan.Slows, Files: a.folder})
 	if err != nil {
 		return round, err
 	}
@@ -128,8 +128,8 @@ func (a *audience) turn(ctx context.Context, spec rival.Spec, name string) (repo
 	plan.Addr = s.Addr
 	var res load.ReadersResult
 	watched := watch(ctx, s)
-	spent, err := spend(s, a.seats, func() (used time.Duration, err error) {
-		res, err = plan.Child(ctx, a.binary, a.seats.load)
+	spent, err := Spend(s, a.seats, func() (used time.Duration, err error) {
+		res, err = plan.Child(ctx, a.binary, a.seats.Load)
 		return res.CPU, err
 	})
 	most := watched()
@@ -139,7 +139,7 @@ func (a *audience) turn(ctx context.Context, spec rival.Spec, name string) (repo
 	if err := checkFast(ctx, s); err != nil {
 		return round, fmt.Errorf("after its turn: %w", err)
 	}
-	round = readersRoundOf(res, spent, a.seconds)
+	round = readersRoundOf(res, spent, a.Seconds)
 	round.Before, round.Most = before, max(before, most)
 	if round.Errors > 0 || res.Alone.Requests == 0 || res.Beside.Requests == 0 || res.SlowBytes < res.Wanted/2 {
 		a.faults = append(a.faults, fmt.Sprintf("%s, %s: %d and %d fast downloads, slow readers got %d bytes of %d; %d connections failed, %s",
@@ -190,11 +190,11 @@ func watch(ctx context.Context, s *rival.Server) (end func() int64) {
 	}
 }
 
-func readersRoundOf(res load.ReadersResult, spent cost, seconds int) report.ReadersRound {
+func readersRoundOf(res load.ReadersResult, spent Cost, seconds int) report.ReadersRound {
 	mib := func(bytes float64) float64 { return bytes / (1 << 20) }
 	return report.ReadersRound{
 		Alone: mib(res.Alone.PerSecond * float64(fastFile.Size)), AloneP99: millis(res.Alone.P99),
 		Beside: mib(res.Beside.PerSecond * float64(fastFile.Size)), BesideP99: millis(res.Beside.P99), BesideMax: millis(res.Beside.Max),
-		Slow: mib(float64(res.SlowBytes) / float64(seconds)), Errors: res.Errors, Steal: spent.steal, Others: spent.others,
+		Slow: mib(float64(res.SlowBytes) / float64(seconds)), Errors: res.Errors, Steal: spent.Steal, Others: spent.Others,
 	}
 }

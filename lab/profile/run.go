@@ -21,7 +21,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if s.folder != nil {
 		c.server = fileServer
 	}
-	var p pace
+	var p Pace
 	f := flag.NewFlagSet(s.name, flag.ContinueOnError)
 	c.register(f, s.rivals)
 	p.register(f)
@@ -49,7 +49,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := installed("wrk", "taskset"); err != nil {
 		return err
 	}
-	cmp := Compare{Checks: []check{{s.request, s.want}}, pace: p, Log: log}
+	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, Log: log}
 	if cmp.Seats, err = c.seats(*loadCore); err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, cou
 		fmt.Fprintln(cmp.Log, message)
 	}
 	for i, n := range counts {
-		turns := len(entrants(specs, held)) * (cmp.warmUp() + cmp.rounds*cmp.seconds)
+		turns := len(entrants(specs, held)) * (cmp.warmUp() + cmp.Rounds*cmp.Seconds)
 		fmt.Fprintf(cmp.Log, "table %d of %d: about %v\n", i+1, len(counts), time.Duration(turns)*time.Second)
 		table := report.Comparison{Connections: n, Title: fmt.Sprintf("%s, %s: %d rounds of %d s, %s",
-			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.rounds, cmp.seconds, cmp.Seats.describe("wrk"))}
+			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.Rounds, cmp.Seconds, cmp.Seats.Describe("wrk"))}
 		for _, some := range together {
 			series, err := cmp.Run(ctx, entrants(some, held), n)
 			if err != nil {
@@ -125,10 +125,10 @@ func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, cou
 }
 
 // entrants makes one of each server; or two, of which the second holds idle connections.
-func entrants(specs []rival.Spec, held int) []entrant {
-	var all []entrant
+func entrants(specs []rival.Spec, held int) []Entrant {
+	var all []Entrant
 	for _, spec := range specs {
-		all = append(all, entrant{spec: spec, name: spec.Name, present: spec.Present})
+		all = append(all, Entrant{Spec: spec, Name: spec.Name, present: spec.Present})
 		if held > 0 {
 			all = append(all, holding(spec, held))
 		}
@@ -138,9 +138,9 @@ func entrants(specs []rival.Spec, held int) []entrant {
 
 // holding is a server that holds idle connections. It is compared with the same one without, and of other revisions
 // with one that holds as many.
-func holding(spec rival.Spec, held int) entrant {
+func holding(spec rival.Spec, held int) Entrant {
 	named := func(server string) string { return fmt.Sprintf("%s+%d", server, held) }
-	e := entrant{spec: spec, name: named(spec.Name), base: spec.Name, idle: held}
+	e := Entrant{Spec: spec, Name: named(spec.Name), base: spec.Name, Idle: held}
 	if spec.Present != "" {
 		e.present = named(spec.Present)
 	}

@@ -27,7 +27,7 @@ func rest(ctx context.Context, s *rival.Server) (report.State, error) {
 
 // state reads a server's state as it is.
 func state(ctx context.Context, s *rival.Server) (report.State, error) {
-	p, err := stats(ctx, s)
+	p, err := Stats(ctx, s)
 	if err != nil {
 		return report.State{}, err
 	}
@@ -43,7 +43,7 @@ func settle(ctx context.Context, s *rival.Server) error {
 	)
 	last, equal := -1, 0
 	for range most {
-		p, err := stats(ctx, s)
+		p, err := Stats(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,8 @@ func settle(ctx context.Context, s *rival.Server) error {
 	return fmt.Errorf("the number of goroutines, last %d, has not come to rest", last)
 }
 
-func stats(ctx context.Context, s *rival.Server) (measure.Process, error) {
+// Stats is what a server says of itself, at /debug/stats.
+func Stats(ctx context.Context, s *rival.Server) (measure.Process, error) {
 	var p measure.Process
 	text, err := get(ctx, s, "/debug/stats")
 	if err != nil {

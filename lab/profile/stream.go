@@ -41,7 +41,7 @@ const streamBase = "nethttp"
 
 func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Streams}
-	var p pace
+	var p Pace
 	f := flag.NewFlagSet("stream", flag.ContinueOnError)
 	c.register(f, everyone)
 	p.register(f)
@@ -79,12 +79,12 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := streaming{pace: p, seats: seats, binary: filepath.Join(dir, "pace"), size: *size, log: log}
+	s := streaming{Pace: p, seats: seats, binary: filepath.Join(dir, "pace"), size: *size, log: log}
 	if err := child.Build(ctx, s.binary, load.PaceFolder); err != nil {
 		return err
 	}
 	for _, spec := range specs {
-		server, err := rival.Start(ctx, spec, rival.Room{Cores: seats.server, Connections: *connections})
+		server, err := rival.Start(ctx, spec, rival.Room{Cores: seats.Server, Connections: *connections})
 		if err != nil {
 			return err
 		}
@@ -93,13 +93,13 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	var file report.File
 	for _, kind := range kinds {
-		kind.plan.Connections, kind.plan.Seconds = *connections, float64(p.seconds)
+		kind.plan.Connections, kind.plan.Seconds = *connections, float64(p.Seconds)
 		table, err := s.table(ctx, kind)
 		if err != nil {
 			return err
 		}
 		table.Title = fmt.Sprintf("stream, %s: %d connections with bodies of %d MiB: %d rounds of %d s, %s",
-			kind.name, *connections, *size, p.rounds, p.seconds, seats.describe("load"))
+			kind.name, *connections, *size, p.Rounds, p.Seconds, seats.Describe("load"))
 		table.Text(out)
 		fmt.Fprintln(out)
 		file.Streams = append(file.Streams, table)
@@ -109,8 +109,8 @@ func runStream(ctx context.Context, args []string, out, log io.Writer) error {
 
 // streaming takes the rounds of large bodies. All servers run the whole time.
 type streaming struct {
-	pace
-	seats   seats
+	Pace
+	seats   Seats
 	servers []*rival.Server
 	binary  string // of load.PaceFolder
 	size    int    // of a body, in MiB
@@ -146,8 +146,8 @@ func (s *streaming) turn(ctx context.Context, server *rival.Server, kind streamK
 		return round, err
 	}
 	var res load.StreamResult
-	spent, err := spend(server, s.seats, func() (used time.Duration, err error) {
-		res, err = plan.Child(ctx, s.binary, s.seats.load)
+	spent, err := Spend(server, s.seats, func() (used time.Duration, err error) {
+		res, err = plan.Child(ctx, s.binary, s.seats.Load)
 		return res.CPU, err
 	})
 	if err != nil {
@@ -190,10 +190,10 @@ func readsOf(ctx context.Context, s *rival.Server) (reads work.Reads, err error)
 }
 
 // streamRoundOf is a round of bodies of some MiB. Bytes that go both ways count once.
-func streamRoundOf(res load.StreamResult, spent cost, size int, reads work.Reads) report.StreamRound {
-	round := report.StreamRound{Errors: res.Errors, Steal: spent.steal, Others: spent.others}
+func streamRoundOf(res load.StreamResult, spent Cost, size int, reads work.Reads) report.StreamRound {
+	round := report.StreamRound{Errors: res.Errors, Steal: spent.Steal, Others: spent.Others}
 	if mib := float64(res.Requests) * float64(size); mib > 0 {
-		round.CPU = micros(spent.cpu.Total) / mib
+		round.CPU = micros(spent.CPU.Total) / mib
 		round.Rate = mib / res.Elapsed.Seconds()
 		round.Reads = float64(reads.Reads) / mib
 	}

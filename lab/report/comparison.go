@@ -17,6 +17,7 @@ type Round struct {
 	Errors    int64   `json:"errors"`
 	Steal     float64 `json:"steal_percent"`  // of the cores in use, taken by the hypervisor
 	Others    float64 `json:"others_percent"` // of the same, used by processes that have no part in it
+	Mean      float64 `json:"mean_us"`
 	P50       float64 `json:"p50_us"`
 	P99       float64 `json:"p99_us"`
 }
@@ -37,6 +38,17 @@ type Comparison struct {
 	Connections int      `json:"connections"`
 	Series      []Series `json:"series"`
 }
+
+// Median is that of one figure over the rounds.
+func (s Series) Median(f func(Round) float64) float64 { return Median(each(s.Rounds, f)) }
+
+// Quartiles are those of one figure over the rounds.
+func (s Series) Quartiles(f func(Round) float64) (low, high float64) {
+	return Quartiles(each(s.Rounds, f))
+}
+
+// Errors is how many requests failed.
+func (s Series) Errors() int64 { return s.errors() }
 
 // CPU summarises microseconds per request.
 func (s Series) CPU() Summary { return Lowest(each(s.Rounds, func(r Round) float64 { return r.CPU })) }

@@ -37,3 +37,9 @@ func (t *table) write(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
+
+// Columns writes rows of text in columns, the first to the left and the others to the right.
+func Columns(w io.Writer, rows [][]string) {
+	t := table{rows}
+	t.write(w)
+}

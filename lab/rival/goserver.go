@@ -19,12 +19,19 @@ func chertServer(name string, does Trade) Spec {
 // goServer is the server of a package in cmd. GOMAXPROCS matches its cores: left to itself the runtime would count the
 // cores too, but only those it sees.
 func goServer(name string, does Trade) Spec {
+	spec := Program(name, cmd+"/"+name)
+	spec.Does = does
+	return spec
+}
+
+// Program is a server written in Go that is not in the table: its package is in a folder below the lab's, and it is
+// started with further arguments. It must have the flag --listen, and --files if it is to serve files.
+func Program(name, folder string, further ...string) Spec {
 	return Spec{
 		Name:   name,
-		Does:   does,
-		source: cmd + "/" + name,
+		source: folder,
 		command: func(p place) (child.Command, error) {
-			args := []string{p.binary, "--listen", p.addr}
+			args := append([]string{p.binary, "--listen", p.addr}, further...)
 			if p.files != "" {
 				args = append(args, "--files", p.files)
 			}

@@ -72,8 +72,10 @@ func (s *Server) start(ctx context.Context, room Room) error {
 func (s *Server) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	first := exchange.Get("/")
+	first.Close = s.Closes
 	for {
-		_, last := exchange.Fetch(ctx, s.Addr, exchange.Get("/"))
+		_, last := exchange.Fetch(ctx, s.Addr, first)
 		if err := s.Ended(); err != nil {
 			return err
 		}

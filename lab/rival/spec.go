@@ -3,6 +3,7 @@ package rival
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ type Spec struct {
 	Does    Trade
 	// Chert says that it is built from chert's source, of which there are other revisions.
 	Chert bool
+	// Closes says that it closes every connection after one answer, whatever the client wants.
+	Closes bool
 	// Present is the name of the same server of the present source, if this one is of another revision.
 	Present string
 	// source is the folder of the program's package, below the lab's; empty for an installed one.
@@ -87,7 +90,7 @@ func Default(ctx context.Context, server string, wanted Trade) (names, skipped [
 		if s.Name == server || !s.Does.Has(wanted) {
 			continue
 		}
-		if err := s.available(ctx); err != nil {
+		if err := s.Available(ctx); err != nil {
 			skipped = append(skipped, fmt.Sprintf("without %s: %v", s.Name, err))
 			continue
 		}
@@ -113,28 +116,42 @@ func Open(ctx context.Context, dir string, names []string) ([]Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec.binary = filepath.Join(dir, spec.Name)
+		found = append(found, spec)
+	}
+	return Ready(ctx, dir, found)
+}
+
+// Ready makes servers ready to start: it builds in dir those that are built from source. Several of one folder are one
+// program, which is built once for each dir.
+func Ready(ctx context.Context, dir string, specs []Spec) ([]Spec, error) {
+	ready := slices.Clone(specs)
+	for i, spec := range ready {
 		if spec.Program != "" {
 			if _, err := child.Find(spec.Program); err != nil {
 				return nil, err
 			}
 		}
-		found = append(found, spec)
+		if spec.source != "" {
+			ready[i].binary = filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(spec.source, cmd+"/"), "/", "-"))
+		}
 	}
-	for _, spec := range found {
+	for _, spec := range ready {
 		if spec.source == "" {
+			continue
+		}
+		if _, err := os.Stat(spec.binary); err == nil {
 			continue
 		}
 		if err := child.Build(ctx, spec.binary, spec.source); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return ready, nil
 }
 
-// available is nil if the server's program is there, or what it is built from; the error of an installed one names the
+// Available is nil if the server's program is there, or what it is built from; the error of an installed one names the
 // package it comes in.
-func (s Spec) available(ctx context.Context) error {
+func (s Spec) Available(ctx context.Context) error {
 	if s.Program != "" {
 		_, err := child.Find(s.Program)
 		return err

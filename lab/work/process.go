@@ -22,6 +22,9 @@ func ProcessJSON() ([]byte, error) {
 		HeapInUse:  int64(m.HeapInuse),
 		StackInUse: int64(m.StackInuse),
 		Resident:   resident,
+
+		Allocated:   int64(m.Mallocs),
+		Collections: int64(m.NumGC),
 	})
 }
 

@@ -1,0 +1,84 @@
+// Command arena is chert's entry for HttpArena, a public benchmark of web frameworks, in the rules of its class
+// "production": the framework's own interfaces, its default settings, the usual libraries for what it does not do.
+// README.md says which profiles it takes part in.
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/chert-http/chert"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, fromEnvironment()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// settings are where things are. The benchmark mounts them at the defaults.
+type settings struct {
+	plain, secure    string // addresses
+	certificate, key string // files
+	dataset, files   string
+	database         string // URL; empty for none
+	connections      string // to the database
+}
+
+func fromEnvironment() settings {
+	or := func(name, otherwise string) string {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+		return otherwise
+	}
+	return settings{
+		plain: ":8080", secure: ":8081",
+		certificate: or("TLS_CERT", "/certs/server.crt"), key: or("TLS_KEY", "/certs/server.key"),
+		dataset: or("DATASET_PATH", "/data/dataset.json"), files: or("STATIC_PATH", "/data/static"),
+		database: os.Getenv("DATABASE_URL"), connections: os.Getenv("DATABASE_MAX_CONN"),
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, s settings) error {
+	a, err := newApp(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	plain := &chert.Server{Addr: s.plain, Handler: a.handler}
+	failed := make(chan error, 2)
+	go func() { failed <- plain.ListenAndServe() }()
+	servers := []*chert.Server{plain}
+	if _, err := os.Stat(s.certificate); !errors.Is(err, fs.ErrNotExist) {
+		secure := &chert.Server{Addr: s.secure, Handler: a.handler}
+		servers = append(servers, secure)
+		go func() { failed <- secure.ListenAndServeTLS(s.certificate, s.key) }()
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, server := range servers {
+		err = errors.Join(err, server.Shutdown(end))
+	}
+	for range servers {
+		if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
+			err = errors.Join(err, ended)
+		}
+	}
+	return err
+}
