@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/sys"
@@ -213,6 +214,11 @@ func (l *layered) push(c *Conn, p, q []byte) (n int, e sys.Errno) {
 				return n, 0
 			}
 			k := l.seal(p, q)
+			if len(l.sealed.B) == 0 { // otherwise user code would write for ever
+				l.sealed.Release()
+				l.sealed = nil
+				return n, syscall.EPIPE
+			}
 			n += k
 			m := min(k, len(p))
 			p, q = p[m:], q[k-m:]

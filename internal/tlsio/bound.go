@@ -147,6 +147,10 @@ func (b *Bound) start(h *Handshake) {
 // has to end.
 func (b *Bound) park(h *Handshake, f func() error) error {
 	b.mu.Lock()
+	if h.crowded {
+		b.mu.Unlock()
+		return errCrowded // crypto/tls has asked again
+	}
 	b.free(h)
 	b.parked.push(h)
 	b.next(nil)

@@ -3,6 +3,7 @@ package tlsio
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -221,6 +222,40 @@ func TestBoundPlaces(t *testing.T) {
 			b.leave(h)
 		}
 		time.Sleep(holdSlot)
+		b.empty(t)
+	})
+}
+
+// One that has to go may ask again: crypto/tls does after the part of a record's
+// header that has come.
+func TestBoundCrowdedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bound{Slots: 1, Places: 1}
+		last, l, _ := joins(b)
+		for range 3 {
+			b.start(last)
+			h, wait := last, func() error { <-l.cut; return os.ErrDeadlineExceeded }
+			go func() {
+				for range 2 {
+					if err := b.park(h, wait); err != errCrowded {
+						t.Error(err)
+					}
+				}
+				b.leave(h)
+			}()
+			synctest.Wait()
+			next, nl, ok := joins(b)
+			if ok {
+				t.Fatal("there was one place")
+			}
+			synctest.Wait()
+			if !isGranted(nl) {
+				t.Fatal("nobody has made place")
+			}
+			last, l = next, nl
+		}
+		b.leave(last)
 		b.empty(t)
 	})
 }

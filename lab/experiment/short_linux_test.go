@@ -44,8 +44,9 @@ func TestExperiments(t *testing.T) {
 				}
 			}
 			for _, note := range rec.Notes {
+				// No package that could be installed would change that.
 				if strings.Contains(note, perf.ErrKernel.Error()) {
-					missing(t, errors.New(note))
+					t.Skip(note)
 				}
 			}
 			dir := t.TempDir()
