@@ -125,7 +125,7 @@ func (l *layered) open(c *Conn, src []byte, scratch bool) (n int, err error) {
 	return n, err
 }
 
-// sendPending sends what the layer has for the peer by itself.
+// sendPending sends what the layer itself has for the peer, such as alerts.
 func (c *Conn) sendPending() {
 	q := c.queue.Load()
 	q.mu.Lock()

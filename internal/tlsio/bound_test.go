@@ -121,7 +121,7 @@ func TestBoundParks(t *testing.T) {
 	})
 }
 
-// One that does something else than to compute keeps nobody waiting.
+// A handshake that holds its slot without computing does not delay the others.
 func TestBoundHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestBoundHolds(t *testing.T) {
 			b.start(h)
 			busy = append(busy, h)
 		}
-		time.Sleep(time.Hour) // nobody minds
+		time.Sleep(time.Hour) // of fake time; slots are taken away only if a handshake waits
 		begun := time.Now()
 		h, l, ok := joins(b)
 		if ok {
@@ -251,7 +251,7 @@ func TestBoundCrowdedAgain(t *testing.T) {
 			}
 			synctest.Wait()
 			if !isGranted(nl) {
-				t.Fatal("nobody has made place")
+				t.Fatal("no handshake has made place")
 			}
 			last, l = next, nl
 		}

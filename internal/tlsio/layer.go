@@ -29,7 +29,7 @@ var (
 	errOwed   = errors.New("tlsio: the peer asks for more than it takes")
 )
 
-// maxOwed bounds what crypto/tls has for the peer by itself and what has not been
+// maxOwed bounds what crypto/tls itself has for the peer and what has not been
 // sealed yet, in bytes. A peer that sends requests for a KeyUpdate between its data
 // gets an answer to each (RFC 8446 section 4.6.3); one that does not read them would
 // have them kept for as long as a handler reads the data.

@@ -39,7 +39,7 @@ func TLS(h http.Handler, listen func(network, addr string) (net.Listener, error)
 	})
 }
 
-// Certificate makes a certificate that nobody trusts, of the kind that is most common: ECDSA with P-256.
+// Certificate makes a self-signed certificate of the most common kind: ECDSA with P-256.
 func Certificate() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// badRecord is one that nobody has sealed.
+// badRecord is a record that was not sealed with the connection's keys.
 var badRecord = "\x17\x03\x03\x00\x20" + strings.Repeat("x", 32)
 
 // After an error of TLS a handler's writes fail: one that writes until then ends.

@@ -213,7 +213,7 @@ func TestTLSPauses(t *testing.T) {
 	})
 }
 
-// Handshakes that do not go on keep nobody out, and are bounded.
+// Handshakes that stall do not keep other clients out, and are bounded.
 func TestTLSMany(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -247,7 +247,7 @@ func TestTLSMany(t *testing.T) {
 		}
 	}
 	innocent()
-	// Functions that wait for others hold places, but nobody up.
+	// Functions of the tls.Config that wait hold places, but do not delay other handshakes.
 	for range 4 {
 		cfg := clientConfig(roots)
 		cfg.ServerName = "blocked.example.com"

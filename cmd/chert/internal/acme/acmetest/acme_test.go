@@ -340,7 +340,7 @@ func server(t *testing.T, o acme.Options) (*acme.Manager, *output) {
 		TLSConfig: &tls.Config{GetCertificate: m.Certificate, NextProtos: []string{"http/1.1", acme.ALPN}},
 	}
 	done := make(chan error, 1)
-	// Before the manager is used: certmagic listens by itself if nobody does.
+	// The server listens before the manager is used: certmagic opens the port itself if it is free.
 	l, err := srv.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.TLSPort))
 	if err != nil {
 		t.Fatal(err)
