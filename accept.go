@@ -48,7 +48,7 @@ type job struct {
 
 // serveAccepting accepts from l until that fails.
 func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
-	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg), onLoops: onLoops}
+	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg, onLoops && sv.tls != nil), onLoops: onLoops}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
 		a.opening.Wait()
@@ -70,7 +70,7 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 			if s.gate.Enter() || a.awaitPlace() {
 				err = a.admit(nc)
 			} else {
-				s.refuse(nc, noPlace)
+				a.refuse(nc, noPlace)
 			}
 			if err != nil {
 				return err
@@ -147,28 +147,28 @@ func (a *acceptor) awaitPlace() bool {
 // closed.
 var refusing = make(chan struct{}, 64)
 
-func (s *Server) refuse(nc net.Conn, reason string) {
+func (a *acceptor) refuse(nc net.Conn, reason string) {
 	select {
 	case refusing <- struct{}{}:
 		go func() {
-			s.refused(peerOf(nc), http.StatusServiceUnavailable, reason, nil)
-			sayNo(nc)
+			a.s.refused(peerOf(nc), http.StatusServiceUnavailable, reason, nil)
+			sayNo(nc, a.loops.Refusal())
 		}()
 	default:
 		nc.Close()
-		s.refused("", 0, reason, nil) // whose RemoteAddr may block; see admit
+		a.s.refused("", 0, reason, nil) // whose RemoteAddr may block; see admit
 	}
 }
 
-// sayNo answers 503. It reads a little, in case a request has arrived: closing
+// sayNo sends answer. It reads a little, in case a request has arrived: closing
 // with unread bytes sends a reset, which can overtake the response.
-func sayNo(nc net.Conn) {
+func sayNo(nc net.Conn, answer []byte) {
 	defer func() {
 		nc.Close()
 		<-refusing
 	}()
 	nc.SetDeadline(time.Now().Add(time.Second))
-	if _, err := nc.Write(refusal()); err != nil {
+	if _, err := nc.Write(answer); err != nil {
 		return
 	}
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
@@ -189,7 +189,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	if !a.s.gate.Admit(peer) {
 		a.s.gate.Leave("")
-		a.s.refuse(nc, noShare)
+		a.refuse(nc, noShare)
 		return nil
 	}
 	if a.onLoops {
@@ -216,7 +216,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 		}
 	default:
 		j.c.Gone()
-		a.s.refuse(nc, noWorker)
+		a.refuse(nc, noWorker)
 		j.p.Closed(false)
 	}
 	return nil

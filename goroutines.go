@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/stream"
@@ -131,9 +132,18 @@ func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.Co
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, os.ErrDeadlineExceeded)
 	defer cancel()
 	if err := tc.HandshakeContext(ctx); err != nil {
+		if err == context.DeadlineExceeded && context.Cause(ctx) == os.ErrDeadlineExceeded {
+			// As net/http and the loops log it.
+			local, remote := nc.LocalAddr(), nc.RemoteAddr()
+			network := "tcp"
+			if remote != nil {
+				network = remote.Network()
+			}
+			err = &net.OpError{Op: "read", Net: network, Source: local, Addr: remote, Err: os.ErrDeadlineExceeded}
+		}
 		return nil, err
 	}
 	state := tc.ConnectionState()

@@ -145,12 +145,17 @@ func oneAddr(a net.Addr) net.Addr {
 	return nil
 }
 
-// accept is what listeners on loops do with new connections.
-func (s *Server) accept(cfg func() *h1.Config) *loop.Accept {
+// accept is what listeners on loops do with new connections. shakes: they begin with
+// a TLS handshake.
+func (s *Server) accept(cfg func() *h1.Config, shakes bool) *loop.Accept {
+	no := refusal
+	if shakes {
+		no = refusalOfTLS
+	}
 	return &loop.Accept{
 		Gate:    s.gate,
 		Seek:    s.seekRoom,
-		Refusal: refusal,
+		Refusal: no,
 		Refused: func(peer string, share bool) {
 			reason := noPlace
 			if share {
@@ -190,7 +195,7 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error
 	// The loops have the socket; the runtime's poller need not wake up for it.
 	l.moved.Store(true)
 	l.TCPListener.Close()
-	stop, err := set.listen(fds, s.accept(cfg))
+	stop, err := set.listen(fds, s.accept(cfg, sv.tls != nil))
 	if err != nil {
 		return err
 	}

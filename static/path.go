@@ -81,8 +81,8 @@ func location(rawTarget, rawQuery string, folder bool) string {
 		return ""
 	}
 	base := trimmed[strings.LastIndexByte(trimmed, '/')+1:]
-	if base == "" {
-		return ""
+	if base == "" || !folder && (base == "." || strings.EqualFold(base, "%2e")) {
+		return "" // "/file/./": a reference to "." is one to the folder of the file
 	}
 	var b []byte
 	if !folder {

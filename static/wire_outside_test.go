@@ -122,6 +122,7 @@ var outsideTargets = []struct{ target, content string }{
 	{"/../www-2/secret.txt", ""}, {"-2/secret.txt", ""}, {"/../www/a.txt", ""}, {"../secret.txt", ""}, {"..", ""}, {"a.txt", ""}, {"*", ""}, {"", ""},
 	{"http://example.com/../secret.txt", ""}, {"http://example.com/%2e%2e/secret.txt", ""}, {"http://example.com/..%2f..%2fsecret.txt", ""}, {"http://../secret.txt", ""}, {"http:///../secret.txt", ""},
 	{"file:///etc/passwd", ""}, {"//../secret.txt", ""}, {"//example.com/../../secret.txt", ""}, {"///../secret.txt", ""}, {"//etc/passwd", ""}, {"/%2fetc%2fpasswd", ""},
+	{"/a.txt/./", ""}, {"/a.txt/.//", ""}, {"/a.txt/%2e/", ""}, {"/a.txt/b/.././", ""},
 	{"/" + strings.Repeat("../", 300) + "secret.txt", ""}, {"/" + strings.Repeat("%2e%2e/", 300) + "etc/passwd", ""}, {"/" + strings.Repeat("a/../", 200) + "../secret.txt", ""},
 	{"/" + strings.Repeat("a", 5000), ""}, {"/" + strings.Repeat("dir/../", 700) + "a.txt", "a"}, {"/" + strings.Repeat("/", 5000) + "a.txt", "a"}, {"/" + strings.Repeat("a/", 3000), ""},
 	{"/a.txt/", ""}, {"/a.txt/..", "the index"}, {"/a.txt/../../secret.txt", ""}, {"/a.txt/.", ""}, {"/a.txt/x", ""}, {"/nope/../../secret.txt", ""},

@@ -40,7 +40,8 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
   FILE:LINE:COLUMN: the mistake
 
 Only the file and the folders that it names are opened: neither an address nor
-the store of rate limits. Exit codes: 0 if there are no mistakes, 1 if there are,
+the store of rate limits. Certificates that expire soon or are not for their hosts
+are a warning on stderr. Exit codes: 0 if there are no mistakes, 1 if there are,
 2 for a wrong command line.`
 
 func newCheckCmd() *cobra.Command {
@@ -76,6 +77,9 @@ func check(file string, stdout, stderr io.Writer) error {
 		}
 		if err == nil {
 			all.close()
+			for _, text := range fileWarnings(cfg) {
+				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
+			}
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
 			return nil
 		}

@@ -74,3 +74,13 @@ func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
 	}
 	return l
 }
+
+// ofRedirects returns the limits of plain HTTP beside TLS. Browsers leave it after
+// a request.
+func (l connLimits) ofRedirects() connLimits {
+	r := connLimits{all: max(l.all/8, 1)}
+	if l.perAddr > 0 { // 0 is no limit
+		r.perAddr = max(l.perAddr/8, 1)
+	}
+	return r
+}

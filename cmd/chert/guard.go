@@ -29,11 +29,16 @@ type guard struct {
 // ServeHTTP implements http.Handler.
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !g.admits(r) {
-		misdirected.ServeHTTP(w, r)
+		elsewhere.ServeHTTP(w, r)
 		return
 	}
 	g.next.ServeHTTP(w, r)
 }
+
+// elsewhere is also the response for hosts without a site, of which a client that
+// has shown no certificate need not learn which there are.
+var elsewhere = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
+	[]byte("421 no site of that name is served on this connection; a connection with that name in the handshake (SNI) may reach it\n"))
 
 func (g guard) admits(r *http.Request) bool {
 	target, ok := vhost.Find(&g.tls.table, r.Host)
@@ -122,8 +127,8 @@ func (u *upgrade) target(authority string) string {
 	}
 	// A client that names no port is at port 80. If that is not this server's, the
 	// ports are mapped, as containers do, and 443 is more likely than the port inside.
-	_, _, err := net.SplitHostPort(authority)
-	if u.port == "443" || err != nil && u.own != "80" {
+	_, port, _ := net.SplitHostPort(authority) // empty if it names none, or fails
+	if u.port == "443" || port == "" && u.own != "80" {
 		return "https://" + host
 	}
 	return "https://" + host + ":" + u.port

@@ -98,8 +98,9 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		s.srv.Placement = chert.PlacementPooled
 	}
 	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.Load().config(hello) }}
+	plain := s.conns.ofRedirects()
 	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.upgrade.Load()).ServeHTTP(w, r) }),
-		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: max(1, s.conns.all/8), MaxConnsPerAddr: max(1, s.conns.perAddr/8)}
+		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
@@ -233,6 +234,7 @@ func (s *server) use(up *setup) {
 	if up.tls != nil {
 		up.tls.watch(
 			func(what string) { s.logger.Info("loaded " + what + " again, as it has changed") },
+			func(text string) { s.logger.Warn(text) },
 			func(err error) { s.errs.Printf("%v; the certificate from before stays in use", err) })
 	}
 	s.front.replace(up.gen)
@@ -296,6 +298,10 @@ func (o *errorOutput) Enabled(ctx context.Context, l slog.Level) bool {
 }
 
 func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
+	// What crypto/tls says about refuse would let operators search for a file.
+	if before, ok := strings.CutSuffix(r.Message, ": tls: no certificates configured"); ok {
+		r.Message = before + ": no site has the name or address that the client asked for"
+	}
 	return o.handler().Handle(ctx, r)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
@@ -74,6 +75,9 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 				return err
 			}
 			s.acme, s.acmeFor = m, o
+			if a.CA == "" && !slices.ContainsFunc(bindings, reachableByOthers) {
+				s.logger.Warn("only this machine can connect to the addresses of listen and http_redirect, so the authority cannot, unless something forwards to them; want --listen :443")
+			}
 		}
 		h = s.acme.Wrap(h)
 	}
@@ -88,4 +92,10 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 	}
 	s.upgrade.Store(&h)
 	return nil
+}
+
+// reachableByOthers reports whether other machines can connect.
+func reachableByOthers(b *binding) bool {
+	tcp, ok := b.Addr().(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 )
 
-// protocols are those that ALPN offers.
+// protocols are those that ALPN offers, for every site. The server closes
+// connections that have selected another, as those of TLS-ALPN-01 do.
 var protocols = []string{"h2", "http/1.1"}
 
 // tlsSites has the TLS of a generation, by host. Its table is immutable; what is in
@@ -32,6 +33,7 @@ type tlsSites struct {
 	trust   string         // the file of the authority of tls_self; "" if it is not used
 	manager *acme.Manager  // set before the first handshake; nil if no site has tls_auto
 	watched []*watchedFile // of one goroutine
+	used    []*usedCert
 	stop    func()
 }
 
@@ -136,11 +138,13 @@ func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certi
 			return nil, err
 		}
 		s.trust = self.trust()
+		l.used("the certificate of tls_self", current, spec.hosts)
 		s.watched = append(s.watched, &watchedFile{what: "tls_self", check: func() (bool, error) { return self.renew(current) }})
 		return get, nil
 	}
 	if p, ok := l.pairs[[2]string{spec.Cert, spec.Key}]; ok {
 		current = p
+		l.used("", current, spec.hosts)
 		return get, nil
 	}
 	load := func() error {
@@ -155,6 +159,7 @@ func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certi
 		return nil, err
 	}
 	l.pairs[[2]string{spec.Cert, spec.Key}] = current
+	l.used("the certificate in "+quote(spec.Cert), current, spec.hosts)
 	f := certs.NewFile(since, load, spec.Cert, spec.Key)
 	s.watched = append(s.watched, &watchedFile{f.Check, quote(spec.Cert)})
 	return get, nil
@@ -249,8 +254,21 @@ func (s *tlsSites) guarded() bool {
 	return false
 }
 
-// watch loads files again when they change, until close.
-func (s *tlsSites) watch(said func(string), failed func(error)) {
+// watch loads files again when they change, until close. It warns at once and once
+// a day.
+func (s *tlsSites) watch(said, warn func(string), failed func(error)) {
+	var warned time.Time
+	remind := func() {
+		now := time.Now()
+		if now.Sub(warned) < 24*time.Hour {
+			return
+		}
+		warned = now
+		for _, text := range s.warnings(now) {
+			warn(text)
+		}
+	}
+	remind()
 	if len(s.watched) == 0 {
 		return
 	}
@@ -272,6 +290,7 @@ func (s *tlsSites) watch(said func(string), failed func(error)) {
 					said(w.what)
 				}
 			}
+			remind()
 		}
 	}()
 }

@@ -192,7 +192,7 @@ func hstsValue(o config.TLS) string {
 	if o.HSTS == 0 {
 		return ""
 	}
-	v := fmt.Sprintf("max-age=%d", o.HSTS/time.Second)
+	v := fmt.Sprintf("max-age=%d", max(o.HSTS, 0)/time.Second)
 	if o.HSTSSubdomains {
 		v += "; includeSubDomains"
 	}

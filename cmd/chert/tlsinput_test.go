@@ -58,7 +58,7 @@ func TestTLSBadInput(t *testing.T) {
 		{"twice the certificate", cert, cert, "%KEY% has a certificate and no key; are the files of certificate and key mixed up?"},
 		{"no PEM", at("text"), key, "there is no certificate in PEM in %CERT%; openssl x509 -inform der converts the binary form"},
 		{"no PEM of a key", cert, at("text"), "there is no private key in PEM in %KEY%; openssl pkey -inform der converts the binary form"},
-		{"an authority", at("ca.pem"), at("ca-key.pem"), "%CERT% has the certificate of the authority " + quote(leafOf(t, at("ca.pem")).Subject.CommonName) + ", which names no server; give one that it has signed"},
+		{"an authority", at("ca.pem"), at("ca-key.pem"), "%CERT% has the certificate of the authority " + quote(leafOf(t, at("ca.pem")).Subject.CommonName) + ", which names no server (subjectAltName); give one that it has signed, or one of chert cert"},
 		{"a key that clients could read", filepath.Join(www, "cert.pem"), filepath.Join(www, "key.pem"),
 			"the key %KEY% is in the folder " + quote(www) + ", which is served, so clients could read it; move it elsewhere"},
 	}
@@ -158,7 +158,7 @@ func TestTLSUsage(t *testing.T) {
 		{[]string{"--tls-auto", "*.example.com"}, `invalid argument "*.example.com" for "--tls-auto" flag: "*.example.com": authorities give certificates for it only through the DNS, which chert cannot change; want single names, or tls_cert`},
 		{[]string{"--tls-auto", "localhost"}, `invalid argument "localhost" for "--tls-auto" flag: "localhost" is no public name, so no public authority gives a certificate for it; tls_self makes one`},
 		{[]string{"--tls-min", "1.1"}, `invalid argument "1.1" for "--tls-min" flag: want 1.2 or 1.3`},
-		{[]string{"--hsts", "forever"}, `invalid argument "forever" for "--hsts" flag: want a time such as 365d or 24h, of ten years at most`},
+		{[]string{"--hsts", "forever"}, `invalid argument "forever" for "--hsts" flag: want a time such as 365d or 24h, of ten years at most, or 0s`},
 		{[]string{"--tls-ca", "http://x/"}, `invalid argument "http://x/" for "--tls-ca" flag: want the https URL of an ACME directory`},
 		{[]string{"--http-redirect", "unix:x"}, `invalid argument "unix:x" for "--http-redirect" flag: want host:port, :port or a port`},
 	} {
@@ -262,7 +262,7 @@ client_ca = "%[1]s/two.pem"
 				for host, status := range want {
 					body := "of " + strings.TrimSuffix(host, ".example")
 					if status == 421 {
-						body = "421"
+						body = "421 no site of that name is served on this connection"
 					}
 					if res, got, err := c.get(host); err != nil || res.StatusCode != status || !strings.Contains(got, body) {
 						t.Errorf("%s, host %s: %v %q %v", what, host, res, got, err)

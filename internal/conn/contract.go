@@ -292,7 +292,8 @@ type Layer interface {
 	// Seal or Close appends first: an answer of the layer's own, an alert.
 	Pending() bool
 	// Seal appends records with the plaintext p to dst. p is at most MaxPlain
-	// bytes, and may be empty.
+	// bytes, and may be empty. If nothing can be sent any more, because of an error
+	// of Open, it appends nothing but what is Pending.
 	Seal(dst, p []byte) []byte
 	// Close appends what notifies the peer that no more is sent.
 	Close(dst []byte) []byte

@@ -66,6 +66,6 @@ package conn
 //
 // With a Layer (layer.go), what read returns passes through Open before it is
 // Buffered, and what push accepts passes through Seal; an empty segment in the
-// queue stands for what the layer has to send by itself. Only read reads from the
+// queue stands for what the layer itself has to send. Only read reads from the
 // socket; only write, and without a layer the calls of sendfile and splice, write
 // to it.

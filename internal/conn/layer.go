@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/sys"
@@ -124,7 +125,7 @@ func (l *layered) open(c *Conn, src []byte, scratch bool) (n int, err error) {
 	return n, err
 }
 
-// sendPending sends what the layer has for the peer by itself.
+// sendPending sends what the layer itself has for the peer, such as alerts.
 func (c *Conn) sendPending() {
 	q := c.queue.Load()
 	q.mu.Lock()
@@ -213,6 +214,11 @@ func (l *layered) push(c *Conn, p, q []byte) (n int, e sys.Errno) {
 				return n, 0
 			}
 			k := l.seal(p, q)
+			if len(l.sealed.B) == 0 { // otherwise user code would write for ever
+				l.sealed.Release()
+				l.sealed = nil
+				return n, syscall.EPIPE
+			}
 			n += k
 			m := min(k, len(p))
 			p, q = p[m:], q[k-m:]

@@ -69,7 +69,8 @@ func (b *Bound) enter(h *Handshake) bool {
 	return h.state == begins
 }
 
-// next gives out what is free. here is told by its state, others by mail.
+// next assigns free slots and places. The handshake here reads its state for that;
+// others receive a posted call. mu is held.
 func (b *Bound) next(here *Handshake) {
 	for len(b.running) < b.Slots {
 		h := b.back.first
@@ -147,6 +148,10 @@ func (b *Bound) start(h *Handshake) {
 // has to end.
 func (b *Bound) park(h *Handshake, f func() error) error {
 	b.mu.Lock()
+	if h.crowded {
+		b.mu.Unlock()
+		return errCrowded // crypto/tls has asked again
+	}
 	b.free(h)
 	b.parked.push(h)
 	b.next(nil)

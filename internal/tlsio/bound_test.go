@@ -3,6 +3,7 @@ package tlsio
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -120,7 +121,7 @@ func TestBoundParks(t *testing.T) {
 	})
 }
 
-// One that does something else than to compute keeps nobody waiting.
+// A handshake that holds its slot without computing does not delay the others.
 func TestBoundHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestBoundHolds(t *testing.T) {
 			b.start(h)
 			busy = append(busy, h)
 		}
-		time.Sleep(time.Hour) // nobody minds
+		time.Sleep(time.Hour) // of fake time; slots are taken away only if a handshake waits
 		begun := time.Now()
 		h, l, ok := joins(b)
 		if ok {
@@ -221,6 +222,40 @@ func TestBoundPlaces(t *testing.T) {
 			b.leave(h)
 		}
 		time.Sleep(holdSlot)
+		b.empty(t)
+	})
+}
+
+// One that has to go may ask again: crypto/tls does after the part of a record's
+// header that has come.
+func TestBoundCrowdedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bound{Slots: 1, Places: 1}
+		last, l, _ := joins(b)
+		for range 3 {
+			b.start(last)
+			h, wait := last, func() error { <-l.cut; return os.ErrDeadlineExceeded }
+			go func() {
+				for range 2 {
+					if err := b.park(h, wait); err != errCrowded {
+						t.Error(err)
+					}
+				}
+				b.leave(h)
+			}()
+			synctest.Wait()
+			next, nl, ok := joins(b)
+			if ok {
+				t.Fatal("there was one place")
+			}
+			synctest.Wait()
+			if !isGranted(nl) {
+				t.Fatal("no handshake has made place")
+			}
+			last, l = next, nl
+		}
+		b.leave(last)
 		b.empty(t)
 	})
 }

@@ -101,17 +101,21 @@ func (h *hello) record(kind byte, p []byte) verdict {
 }
 
 // whole is the size of the record that b begins with: 0 if it is not all there.
-// Of one that is too long for any version the header is enough.
+// Of one that crypto/tls refuses because of its header, that is enough.
 func whole(b []byte) int {
-	if len(b) < headerSize {
+	switch {
+	case len(b) < headerSize:
 		return 0
-	}
-	n := int(binary.BigEndian.Uint16(b[3:]))
-	if n > maxCipher {
+	case refused(b):
 		return headerSize
 	}
-	if len(b) < headerSize+n {
+	n := headerSize + int(binary.BigEndian.Uint16(b[3:]))
+	if len(b) < n {
 		return 0
 	}
-	return headerSize + n
+	return n
 }
+
+// refused reports whether the header b is of a record that is too long, or of no
+// version of TLS, such as the beginning of an HTTP request.
+func refused(b []byte) bool { return b[1] != 3 || binary.BigEndian.Uint16(b[3:]) > maxCipher }

@@ -29,7 +29,7 @@ var (
 	errOwed   = errors.New("tlsio: the peer asks for more than it takes")
 )
 
-// maxOwed bounds what crypto/tls has for the peer by itself and what has not been
+// maxOwed bounds what crypto/tls itself has for the peer and what has not been
 // sealed yet, in bytes. A peer that sends requests for a KeyUpdate between its data
 // gets an answer to each (RFC 8446 section 4.6.3); one that does not read them would
 // have them kept for as long as a handler reads the data.
@@ -46,7 +46,7 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 			return dst, n, nil
 		}
 		record := src[n : n+size]
-		long := overlong(record) // its header may be changed
+		bad := refused(record) // its header may be changed
 		n += size
 		dst = slices.Grow(dst, size)
 		m, left, err := l.read(dst[len(dst):cap(dst)], record)
@@ -54,7 +54,7 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 		if err != nil && err != os.ErrDeadlineExceeded {
 			return dst, n, err
 		}
-		if left > 0 || size == headerSize && err != nil && long {
+		if left > 0 || err != nil && bad {
 			return dst, n, errRecord
 		}
 		if l.owes() > maxOwed {
@@ -75,9 +75,6 @@ func (l *layer) read(p, record []byte) (n, left int, err error) {
 	l.in = nil
 	return n, left, err
 }
-
-// overlong reports whether b is the header of a record that is too long.
-func overlong(b []byte) bool { return int(b[3])<<8|int(b[4]) > maxCipher }
 
 // owes is how much crypto/tls has for the peer, outside of a Seal.
 func (l *layer) owes() int {
@@ -100,7 +97,7 @@ func (l *layer) Pending() bool {
 func (l *layer) Seal(dst, p []byte) []byte {
 	l.begin(dst)
 	if len(p) > 0 {
-		l.tc.Write(p) // fails only after a Close, when nothing is sent
+		l.tc.Write(p) // after a Close or an alert nothing is written
 	}
 	return l.end()
 }

@@ -3,7 +3,6 @@ package tlsio
 import (
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"net"
 	"os"
 	"sync"
@@ -130,17 +129,13 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var errNotYours = errors.New("tlsio: the connection is the server's")
-
-// Close implements net.Conn. During the handshake a context's end calls it.
+// Close implements net.Conn. A context's end calls it during the handshake, and user
+// code may at any time: a function of the tls.Config can keep ClientHelloInfo.Conn.
 func (w *wire) Close() error {
-	switch mode, nc := w.where(); mode {
-	case overLink:
-		return w.link.NetConn().Close()
-	case overConn:
+	if _, nc := w.where(); nc != nil {
 		return nc.Close()
 	}
-	return errNotYours
+	return w.link.NetConn().Close()
 }
 
 // LocalAddr implements net.Conn.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -212,7 +213,7 @@ func TestTLSPauses(t *testing.T) {
 	})
 }
 
-// Handshakes that do not go on keep nobody out, and are bounded.
+// Handshakes that stall do not keep other clients out, and are bounded.
 func TestTLSMany(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
@@ -246,7 +247,7 @@ func TestTLSMany(t *testing.T) {
 		}
 	}
 	innocent()
-	// Functions that wait for others hold places, but nobody up.
+	// Functions of the tls.Config that wait hold places, but do not delay other handshakes.
 	for range 4 {
 		cfg := clientConfig(roots)
 		cfg.ServerName = "blocked.example.com"
@@ -280,4 +281,50 @@ func TestTLSClose(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A client for which there is no room is refused in TLS: on loops by an alert, since
+// it has not shaken hands yet.
+func TestTLSNoRoom(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	for name, limits := range map[string]*chert.Server{"connections": {MaxConns: 1}, "address": {MaxConnsPerAddr: 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, e := range []chert.Engine{chert.EngineAuto, chert.EngineGoroutines} {
+				for _, own := range []bool{true, false} {
+					entered, leave := make(chan bool, 1), make(chan bool)
+					s := &chert.Server{Engine: e, MaxConns: limits.MaxConns, MaxConnsPerAddr: limits.MaxConnsPerAddr, Handler: hf(func(http.ResponseWriter, *http.Request) {
+						entered <- true
+						<-leave
+					})}
+					l := servertest.ListenTCP(t)
+					if own {
+						l.Close()
+						var err error
+						if l, err = s.Listen("tcp", "127.0.0.1:0"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					ts := engines.StartTLS(t, s, l, cert)
+					first := dialTLS(ts, clientConfig(roots))
+					first.Send(servertest.GET)
+					servertest.Await(t, entered, "the first request")
+					tc := tls.Client(ts.Dial().Conn, clientConfig(roots))
+					err := tc.Handshake()
+					if e == chert.EngineGoroutines || runtime.GOOS != "linux" {
+						if err != nil {
+							t.Fatal(err)
+						}
+						if res, _ := servertest.Wrap(t, tc).Response("GET"); res.StatusCode != 503 {
+							t.Errorf("got %v", res)
+						}
+					} else if err == nil || err.Error() != "remote error: tls: internal error" {
+						t.Errorf("%v, a listener of its own %v: %v", e, own, err)
+					}
+					close(leave)
+				}
+			}
+		})
+	}
 }

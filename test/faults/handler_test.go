@@ -361,7 +361,7 @@ func TestFaultsHijackUnderBodyReaders(t *testing.T) {
 			}
 			c.Close()
 		}
-		if s := ts.Log.String(); s != "" {
+		if s := ts.Log.Served(); s != "" {
 			t.Errorf("logged: %s", s)
 		}
 	})

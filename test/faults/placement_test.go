@@ -393,7 +393,7 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 	close(ended)
 	<-ticking
 	fs.Settled(1)
-	if log := fs.Log.String(); log != "" {
+	if log := fs.Log.Served(); log != "" {
 		t.Errorf("logged %s", servertest.Brief(log))
 	}
 	if n := m.most.Load(); m.max > 0 && n > m.max {

@@ -147,9 +147,7 @@ func (r *request) Run() {
 				s.LogPanic(s.Link, e)
 			}
 		}
-		s.mu.Lock()
-		s.finishing++
-		s.mu.Unlock()
+		s.finishing.Add(1)
 	}()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
@@ -182,15 +180,22 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	s.finishing--
+	s.finishing.Add(-1)
 	closed := st.closed
 	s.mu.Unlock()
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
 	r.free()
-	if err != nil || closed {
+	switch {
+	case closed: // by a reset of the client's, which is not answered
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+		return true
+	case err != nil:
 		st.started = false
-		s.reset(st.id, http2.ProtocolError, errMalformed)
+		s.malformed(st.id)
+		s.resetStream(st.id, http2.ProtocolError, errMalformed)
 		return true
 	}
 	if s.loops {
@@ -215,7 +220,7 @@ func (r *request) send() {
 	if a.File.File != nil {
 		r.file = a.File
 		s.mu.Lock()
-		s.finishing--
+		s.finishing.Add(-1)
 		s.mu.Unlock()
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
@@ -271,9 +276,7 @@ func (f *sendFile) Run() {
 			st.s.LogPanic(st.s.Link, e)
 			f.sent = false
 		}
-		st.s.mu.Lock()
-		st.s.finishing++
-		st.s.mu.Unlock()
+		st.s.finishing.Add(1)
 	}()
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
 		f.sent = st.commit(nil, nil, nil, true, nil) == nil

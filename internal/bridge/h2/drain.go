@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is how a session ends in peace, and its times.
@@ -111,6 +112,11 @@ func (s *Session) setDeadline() {
 			sooner(s.stalledAt + stall)
 		}
 	}
+	for _, st := range s.pending {
+		if !st.writeBy.IsZero() {
+			sooner(sys.Nanotime() + int64(time.Until(st.writeBy)))
+		}
+	}
 	if s.cfg.PingAfter > 0 && s.settled {
 		if s.pinged != 0 {
 			sooner(s.pinged + s.cfg.PingTime)
@@ -178,23 +184,23 @@ func (s *Session) busy() bool {
 var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}
 
 // expirePending resets the streams that the client has left without a window for too
-// long.
+// long, or beyond their deadline.
 func (s *Session) expirePending(now int64) {
 	stall := s.Shared.Limits.WriteStall
-	if stall <= 0 || s.stalledAt == 0 || now < s.stalledAt+stall {
-		return
+	stalled := stall > 0 && s.stalledAt != 0 && now >= s.stalledAt+stall
+	if stalled {
+		s.stalledAt = 0
 	}
-	s.stalledAt = 0
 	s.mu.Lock()
 	var late []*stream
 	for _, st := range s.pending {
-		if st.stuck(st.mark, st.markAll) {
+		if stalled && st.stuck(st.mark, st.markAll) || !st.writeBy.IsZero() && !time.Now().Before(st.writeBy) {
 			late = append(late, st)
 		}
 	}
 	s.mu.Unlock()
 	for _, st := range late {
-		s.reset(st.id, http2.Cancel, errStall)
+		s.resetStream(st.id, http2.Cancel, errStall)
 	}
 }
 

@@ -74,9 +74,9 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	if err := s.peer.Apply(p); err != nil {
 		return err
 	}
-	s.order.known = s.order.known || s.peer.NoPriorities
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.order.known = s.order.known || s.peer.NoPriorities
 	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
 		for _, st := range s.streams {
 			if !st.sendWindow.Add(more) {

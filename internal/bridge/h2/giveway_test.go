@@ -40,7 +40,7 @@ func TestGivesWay(t *testing.T) {
 			t.Errorf("the idle connection: got %+v", a)
 		}
 		close(release)
-		if a := busy.read(1); a.body != "hello" {
+		if a := busy.read(1); a.body != "hello" || a.goaway != "" {
 			t.Errorf("the busy connection: got %+v", a)
 		}
 	})

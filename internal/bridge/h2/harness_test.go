@@ -51,7 +51,7 @@ type server interface {
 }
 
 type running struct {
-	t    *testing.T
+	t    testing.TB
 	kind string
 	addr string
 	server
@@ -92,7 +92,7 @@ func each(t *testing.T, without string, f func(t *testing.T, kind string)) {
 }
 
 // serve starts s as kind says.
-func serve(t *testing.T, kind string, s *chert.Server) *running {
+func serve(t testing.TB, kind string, s *chert.Server) *running {
 	t.Helper()
 	r := &running{t: t, kind: kind, log: new(logBuffer)}
 	s.ErrorLog = log.New(r.log, "", 0)
@@ -178,7 +178,7 @@ func (r *running) url(path string) string {
 // raw is a client that writes frames by hand.
 type raw struct {
 	net.Conn
-	t   *testing.T
+	t   testing.TB
 	fr  *http2.Framer
 	out bytes.Buffer // what fr has written and was not sent
 	enc *hpack.Encoder

@@ -62,7 +62,9 @@ func (st *stream) Interim(status int, h http.Header) error {
 	block := http2.AppendStatus(make([]byte, 0, 64), status)
 	var few [16]string
 	for _, k := range sortedKeys(few[:0], h) {
-		if k != "Content-Length" {
+		switch k {
+		case "Content-Length", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		default:
 			block = appendAll(block, k, h[k])
 		}
 	}
@@ -233,8 +235,15 @@ func (st *stream) Data(p []byte) error {
 	err := st.commit(w.take(), have, p, false, nil)
 	if err != nil {
 		w.lost += int64(len(p)) // or a part of it
+		return err
 	}
-	return err
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out != nil && !s.inData {
+		s.settleSoon() // the handler may go on for long
+	}
+	return nil
 }
 
 // Flush implements bridge.Message.
@@ -294,7 +303,7 @@ func (w *writing) tail(h http.Header) *buf.Buf {
 		all[name] = append(all[name], vv...)
 	}
 	for k, vv := range h {
-		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && http2.ValidName(name) {
+		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
 			add(name, vv)
 		}
 	}

@@ -89,6 +89,12 @@ func (l *link) Follow(f conn.Follower) {
 		s.mu.Unlock()
 		return
 	}
-	s.followers = append(s.followers, f)
+	gone := s.gone
+	if !gone {
+		s.followers = append(s.followers, f)
+	}
 	s.mu.Unlock()
+	if gone {
+		f.Sent(1)
+	}
 }

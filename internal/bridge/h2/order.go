@@ -123,13 +123,21 @@ func (s *Session) wakeNext() {
 
 // pumpSoon has the owner send of what is pending. mu is held.
 func (s *Session) pumpSoon() {
-	if s.pumping || len(s.pending) == 0 || s.over != nil {
+	if len(s.pending) > 0 {
+		s.settleSoon()
+	}
+}
+
+// settleSoon has the owner send what is ready by then, together with what others have.
+// mu is held.
+func (s *Session) settleSoon() {
+	if s.settling || s.over != nil {
 		return
 	}
-	s.pumping = true
+	s.settling = true
 	s.Link.Post(func() conn.Next {
 		s.mu.Lock()
-		s.pumping = false
+		s.settling = false
 		s.mu.Unlock()
 		return s.settle(conn.More)
 	})

@@ -132,7 +132,9 @@ func (t *target) valid() bool {
 	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
 		return false
 	}
-	if t.path[0] != '/' && !(string(t.path) == "*" && string(t.method) == http.MethodOptions) {
+	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
+	// refuse, as ServeMux does.
+	if t.path[0] != '/' && string(t.path) != "*" {
 		return false
 	}
 	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
@@ -168,9 +170,12 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		r.free()
 		return nil, errRefused
 	}
-	s.useless.refund(usefulWorth)
 	if r.fields.TooLarge {
 		r.free()
+		s.spendUseless()
+		if s.closing {
+			return nil, nil
+		}
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
 		return nil, nil
 	}
@@ -178,10 +183,12 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
 		r.free()
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
-		return nil, errMalformed
+		return nil, s.malformed(h.Stream)
 	}
+	s.useless.refund(usefulWorth)
 	s.touch()
-	st := pooled.Get().(*stream)
+	direct := s.takesDirect(r, &t, end)
+	st := s.newStream(direct)
 	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
 	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
@@ -194,13 +201,13 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams[st.id] = st
 	s.mu.Unlock()
-	if s.takesDirect(r, &t, end) {
+	if direct {
 		r.st, st.direct = st, r
 		return st, nil
 	}
 	err := st.makeRequest(r, &t)
 	if r.free(); err != nil {
-		return nil, err
+		return nil, s.malformed(st.id)
 	}
 	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && s.Link.OnLoop() {
 		st.deferred = true
@@ -208,6 +215,18 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	return st, nil
+}
+
+// malformed answers 400 before the stream is reset, as RFC 9113 section 8.1.1 permits.
+// For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
+// connection after connection.
+func (s *Session) malformed(id uint32) error {
+	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest))
+	block = http2.AppendInt(block, http2.IDContentLength, 0)
+	s.mu.Lock()
+	s.putBlock(&stream{id: id}, block, false)
+	s.mu.Unlock()
+	return errMalformed
 }
 
 // answer refuses a request without a handler.

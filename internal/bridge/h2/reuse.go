@@ -10,6 +10,15 @@ import (
 
 var pooled = sync.Pool{New: func() any { return new(stream) }}
 
+// newStream returns a stream that is reused, if that is likely: those of handlers that
+// may keep their requests never come back, and would only make the pool look for them.
+func (s *Session) newStream(direct bool) *stream {
+	if direct || s.ReuseRequests {
+		return pooled.Get().(*stream)
+	}
+	return new(stream)
+}
+
 // parts is the other memory of a request that is kept with ReuseRequests.
 type parts struct {
 	bytes     []byte // what the request's strings are parts of

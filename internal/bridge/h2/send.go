@@ -59,6 +59,12 @@ func (s *Session) flush() {
 		switch {
 		case s.gone:
 			b.Release()
+			follow, s.followers = s.followers, nil
+			s.mu.Unlock()
+			for _, f := range follow {
+				s.Link.Follow(f)
+			}
+			s.mu.Lock()
 			return
 		case err == conn.ErrFull:
 			if s.out != nil {
@@ -167,15 +173,17 @@ func (st *stream) sendable() error {
 // commit sends the head, if it is still to be sent, and then a and b. With end, that
 // is the end of the answer but for tail, the trailers: then it does not wait for the
 // client, and a and b are little.
-func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
+func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.wakeNext()
-	if err := st.sendable(); err != nil {
-		if tail != nil {
+	defer func() {
+		if err != nil && tail != nil {
 			tail.Release()
 		}
+	}()
+	if err := st.sendable(); err != nil {
 		return err
 	}
 	if len(head) > 0 {
@@ -189,7 +197,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) error {
 			a, b = s.putData(st, a, b, n, end && tail == nil && n == left)
 			continue
 		}
-		if end && left <= maxRest {
+		if end && left <= maxRest && !st.closed {
 			st.keepRest(a, b)
 			break
 		}

@@ -28,21 +28,23 @@ type Session struct {
 	block []byte
 	cont  continuation
 	// lastID is the newest stream that the client has begun, closed the streams that
-	// have ended last.
-	lastID   uint32
-	closed   [16]closedStream
-	closedAt int
-	resets   budget
-	useless  budget
-	memo     place.Memo
-	peerSlot peerSlot // for direct handlers
-	peer     http2.Settings
-	begun    bool // the preface has come
-	settled  bool // and SETTINGS after it
-	acked    bool // and it has acknowledged ours
-	loops    bool // the Link is on a loop
-	leaving  bool // the client has sent GOAWAY
-	active   bool // as ConnState has been told
+	// have ended last, reset those that we have reset last: as many as may be open, since
+	// frames of each may be on their way.
+	lastID            uint32
+	closed            [16]uint32
+	reset             []uint32
+	closedAt, resetAt int
+	resets            budget
+	useless           budget
+	memo              place.Memo
+	peerSlot          peerSlot // for direct handlers
+	peer              http2.Settings
+	begun             bool // the preface has come
+	settled           bool // and SETTINGS after it
+	acked             bool // and it has acknowledged ours
+	loops             bool // the Link is on a loop
+	leaving           bool // the client has sent GOAWAY
+	active            bool // as ConnState has been told
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
@@ -52,6 +54,8 @@ type Session struct {
 	since, heard, headBy int64
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
+
+	finishing atomic.Int32 // Runs that have run, and wait for their Done
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
@@ -71,12 +75,11 @@ type Session struct {
 	inData, sending, full bool
 	writables             uint32
 	useful                int32           // DATA frames that were sent, and not counted by spendUseless
-	finishing             int             // Runs that have run, and wait for their Done
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
 	starved               bool            // pump had no room while another goroutine was in Link.Queue
-	pumping               bool            // settle was posted
+	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
 	pending               []*stream       // whose handlers have returned, with more to send
@@ -90,12 +93,6 @@ type continuation struct {
 	h      http2.Header // of the HEADERS frame; zero if there is none
 	frames int
 	err    error // of the HEADERS frame
-}
-
-// closedStream is a stream that has ended; byUs says that the client may not know.
-type closedStream struct {
-	id   uint32
-	byUs bool
 }
 
 var (
@@ -236,7 +233,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	defer s.mu.Unlock()
 	s.inData = false
 	s.pump()
-	if s.finishing == 0 || next >= conn.Close {
+	if s.finishing.Load() == 0 || next >= conn.Close {
 		s.flush()
 	}
 	defer func() {
@@ -248,13 +245,18 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	case next >= conn.Close:
 	case s.closing:
 		next = conn.Linger
-	case s.over != nil || s.ended():
+	case s.over != nil:
 		next = conn.Close
+	case s.ended():
+		if next = conn.Close; s.active || s.Link.Now()-s.since < int64(conn.LingerFor) {
+			next = conn.Linger // the client may still open windows for the last response
+		}
 	case s.choke():
 		next = conn.Pause
 	}
 	if idle = len(s.streams) == 0 && s.active; idle {
 		s.active = false
+		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
 	}
 	s.setDeadline()
@@ -283,13 +285,13 @@ func (s *Session) Serve() conn.Next { return conn.More }
 // Writable implements conn.Session.
 func (s *Session) Writable() conn.Next {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.full = false
 	s.writables++
-	s.pump()
 	s.wakeNext()
-	s.flush()
-	s.setDeadline()
+	s.mu.Unlock()
+	if next := s.settle(conn.More); next >= conn.Close {
+		return next
+	}
 	return conn.More
 }
 
@@ -325,6 +327,10 @@ func (s *Session) Closed(hijacked bool) {
 	}
 	for _, st := range slices.Clone(s.pending) {
 		s.drop(st)
+	}
+	for _, st := range s.streams { // those whose Done will not be called
+		st.dropRest()
+		s.lose(st)
 	}
 	all := s.followers
 	s.followers = nil
@@ -387,11 +393,11 @@ func (s *Session) refuse(id uint32, err error) {
 		s.fail(err)
 		return
 	}
-	s.reset(id, e.Code, e)
+	s.resetStream(id, e.Code, e)
 }
 
-// reset ends a stream because of what the client has sent.
-func (s *Session) reset(id uint32, code http2.ErrCode, err error) {
+// resetStream ends a stream because of what the client has sent.
+func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	if !s.spendReset() {
 		return
 	}
@@ -461,28 +467,37 @@ func (s *Session) drop(st *stream) {
 	s.unpend(st)
 	st.dropRest()
 	st.dropBody()
-	if f := st.follower; f != nil {
-		// What was not sent is not known; more than nothing.
-		st.follower = nil
-		s.freed = append(s.freed, func() { f.Sent(1) })
-	}
+	s.lose(st)
 	if st.reusable() {
 		st.recycle()
 	}
 }
 
-// remember notes that a stream is closed.
+// lose has the one that follows an answer told that it will not be sent. mu is held.
+func (s *Session) lose(st *stream) {
+	if f := st.follower; f != nil {
+		// What was not sent is not known; more than nothing.
+		st.follower = nil
+		s.freed = append(s.freed, func() { f.Sent(1) })
+	}
+}
+
+// remember notes that a stream is closed, byUs if the client may not know.
 func (s *Session) remember(id uint32, byUs bool) {
-	s.closed[s.closedAt%len(s.closed)] = closedStream{id, byUs}
-	s.closedAt++
+	if !byUs {
+		s.closed[s.closedAt%len(s.closed)] = id
+		s.closedAt++
+		return
+	}
+	if s.reset == nil {
+		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000))
+	}
+	s.reset[s.resetAt%len(s.reset)] = id
+	s.resetAt++
 }
 
 // wasClosed tells whether the stream is one of those that have ended last, and how.
 func (s *Session) wasClosed(id uint32) (byUs, known bool) {
-	for i := range s.closed {
-		if s.closed[i].id == id && id != 0 {
-			return s.closed[i].byUs, true
-		}
-	}
-	return false, false
+	byUs = slices.Contains(s.reset, id)
+	return byUs, byUs || slices.Contains(s.closed[:], id)
 }

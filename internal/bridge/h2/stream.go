@@ -110,11 +110,7 @@ func (st *stream) forget() {
 func (st *stream) Run() {
 	s := st.s
 	st.next = conn.Close // if the handler ends its goroutine
-	defer func() {
-		s.mu.Lock()
-		s.finishing++
-		s.mu.Unlock()
-	}()
+	defer s.finishing.Add(1)
 	st.next = st.Serve(st.refused)
 }
 
@@ -137,7 +133,7 @@ func (st *stream) finish() {
 	if st.leave && st.err == nil {
 		s.beginDrain()
 	}
-	s.finishing--
+	s.finishing.Add(-1)
 	st.done, st.noBody = true, true
 	st.dropBody()
 	switch {
@@ -181,7 +177,8 @@ func (st *stream) late(held time.Duration) {
 type slotState uint8
 
 const (
-	slotNone slotState = iota
+	slotNone  slotState = iota
+	slotAsked           // Acquire is being called
 	slotQueued
 	slotHeld
 )
@@ -219,18 +216,19 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 func (st *stream) acquire() bool {
 	s := st.s
 	s.mu.Lock()
-	st.slot = slotQueued // before it is given
+	st.slot = slotAsked
 	s.mu.Unlock()
 	a := s.Slots.Acquire(st)
+	s.mu.Lock()
+	st.slot = [...]slotState{conn.Admitted: slotHeld, conn.Queued: slotQueued, conn.Refused: slotNone}[a]
+	over := s.over != nil
+	s.mu.Unlock()
 	if a == conn.Queued {
+		if over { // meanwhile, by another goroutine
+			st.gone()
+		}
 		return false
 	}
-	s.mu.Lock()
-	st.slot = slotHeld
-	if a == conn.Refused {
-		st.slot = slotNone
-	}
-	s.mu.Unlock()
 	if st.refused = a == conn.Refused; st.refused {
 		s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
 	}

@@ -25,6 +25,18 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
+// Served is what was logged but for lines of handshakes that have failed. Those are
+// there when clients leave during one, with a Server of net/http too.
+func (l *Log) Served() string {
+	var b strings.Builder
+	for line := range strings.Lines(l.String()) {
+		if !strings.HasPrefix(line, "http: TLS handshake error") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
 // Reset discards what was logged.
 func (l *Log) Reset() {
 	l.mu.Lock()

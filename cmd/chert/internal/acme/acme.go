@@ -169,14 +169,22 @@ func IsChallenge(hello *tls.ClientHelloInfo) bool {
 // other requests to h.
 func (m *Manager) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !m.issuer.HandleHTTPChallenge(w, r) {
+		// certmagic would search its folder for any host.
+		if !m.has(hostname(r.Host)) || !m.issuer.HandleHTTPChallenge(w, r) {
 			h.ServeHTTP(w, r)
 		}
 	})
 }
 
-// Close ends what runs in the background.
+// hostname returns a host without its port. Names have no colons.
+func hostname(host string) string {
+	name, _, _ := strings.Cut(host, ":")
+	return name
+}
+
+// Close ends what runs in the background. The process must end then.
 func (m *Manager) Close() {
 	m.cancel()
 	m.cache.Stop()
+	certmagic.CleanUpOwnLocks(context.Background(), zap.NewNop()) // attempts have no time to; the next process would wait for them
 }

@@ -56,6 +56,7 @@ var reported = map[string]bool{
 	"tls-alpn challenge":                    true,
 	"looking up info for HTTP challenge":    true,
 	"stapling OCSP":                         true, // authorities that have no OCSP
+	"unable to unlock":                      true, // after Close has
 	"unable to fetch ACME renewal information; skipping ARI": true,
 }
 

@@ -56,6 +56,7 @@ func Load(certFile, keyFile string, now time.Time) (*tls.Certificate, error) {
 // immutable.
 type Pool struct {
 	Certs *x509.CertPool
+	all   []*x509.Certificate
 	raw   map[string]bool
 }
 
@@ -69,7 +70,7 @@ func LoadPool(file string) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{Certs: x509.NewCertPool(), raw: make(map[string]bool)}
+	p := &Pool{Certs: x509.NewCertPool(), all: all, raw: make(map[string]bool)}
 	for _, cert := range all {
 		if cert.BasicConstraintsValid && !cert.IsCA {
 			return nil, fmt.Errorf("%s has the certificate of %s, which is no authority; clients are known by the authority that signed their certificates, such as the ca.pem of chert cert",
@@ -189,7 +190,7 @@ func checkChain(certFile, keyFile string, chain []*x509.Certificate, key crypto.
 			quote(keyFile), showName(chain[0]), quote(certFile))
 	}
 	if chain[0].BasicConstraintsValid && chain[0].IsCA && len(chain) == 1 && chain[0].DNSNames == nil && chain[0].IPAddresses == nil {
-		return fmt.Errorf("%s has the certificate of the authority %s, which names no server; give one that it has signed", quote(certFile), showName(chain[0]))
+		return fmt.Errorf("%s has the certificate of the authority %s, which names no server (subjectAltName); give one that it has signed, or one of chert cert", quote(certFile), showName(chain[0]))
 	}
 	for i := range len(chain) - 1 {
 		if signs(chain[i+1], chain[i]) {

@@ -19,7 +19,7 @@ type TLS struct {
 	Auto           bool          // by ACME
 	ClientCA       string        // file of authorities that sign clients' certificates; "" if they need none
 	Min            string        // "1.2" or "1.3"; "" is "1.2"
-	HSTS           time.Duration // 0: none
+	HSTS           time.Duration // 0: none; or HSTSForget
 	HSTSSubdomains bool
 }
 
@@ -179,8 +179,12 @@ func CheckTLSMin(s string) error {
 // maxHSTS is the longest time of HSTS.
 const maxHSTS = 10 * 365 * 24 * time.Hour
 
-// ParseHSTS parses a time, in days too; 0 makes clients forget an earlier one, and
-// is therefore not none: that is an empty string.
+// HSTSForget makes clients forget an earlier time: max-age=0 (RFC 6797 section
+// 6.1.1).
+const HSTSForget time.Duration = -1
+
+// ParseHSTS parses a time, in days too. 0 is HSTSForget, and an empty string is
+// none.
 func ParseHSTS(s string) (time.Duration, error) {
 	var d time.Duration
 	var err error
@@ -191,8 +195,11 @@ func ParseHSTS(s string) (time.Duration, error) {
 	} else if s != "" {
 		d, err = time.ParseDuration(s)
 	}
-	if err != nil || d < 0 || d > maxHSTS || d%time.Second != 0 || s != "" && d == 0 {
-		return 0, errors.New("want a time such as 365d or 24h, of ten years at most")
+	switch {
+	case err != nil || d < 0 || d > maxHSTS || d%time.Second != 0:
+		return 0, errors.New("want a time such as 365d or 24h, of ten years at most, or 0s")
+	case s != "" && d == 0:
+		return HSTSForget, nil
 	}
 	return d, nil
 }

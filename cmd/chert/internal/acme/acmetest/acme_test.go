@@ -336,12 +336,16 @@ func server(t *testing.T, o acme.Options) (*acme.Manager, *output) {
 	}
 	t.Cleanup(m.Close)
 	srv := &chert.Server{
-		Addr:      fmt.Sprintf("127.0.0.1:%d", o.TLSPort),
 		Handler:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "body") }),
 		TLSConfig: &tls.Config{GetCertificate: m.Certificate, NextProtos: []string{"http/1.1", acme.ALPN}},
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.ListenAndServeTLS("", "") }()
+	// The server listens before the manager is used: certmagic opens the port itself if it is free.
+	l, err := srv.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.TLSPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { done <- srv.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		srv.Close()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"crypto/tls"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/cmd/chert/internal/certs"
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+)
+
+// usedCert is a certificate that is not renewed by ACME, for warnings.
+type usedCert struct {
+	what  string
+	hosts []string
+	cert  *atomic.Pointer[tls.Certificate]
+}
+
+// used adds hosts to those of a certificate.
+func (l *tlsLoader) used(what string, cert *atomic.Pointer[tls.Certificate], hosts []vhost.Pattern) {
+	all := &l.sites.used
+	i := slices.IndexFunc(*all, func(u *usedCert) bool { return u.cert == cert })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, &usedCert{what: what, cert: cert})
+	}
+	for _, h := range hosts {
+		(*all)[i].hosts = append((*all)[i].hosts, string(h))
+	}
+}
+
+// warnings tells which certificates clients refuse, or will soon.
+func (s *tlsSites) warnings(now time.Time) (all []string) {
+	say := func(text string) {
+		if text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	for _, u := range s.used {
+		leaf := u.cert.Load().Leaf
+		say(certs.Expiry(u.what, leaf, now))
+		say(certs.Uncovered(u.what, leaf, u.hosts))
+	}
+	for _, site := range s.all {
+		if clients := site.now.Load().clients; clients != nil {
+			say(clients.Expiry(quote(site.clientCA), now))
+		}
+	}
+	return all
+}
+
+// fileWarnings are those of the files of cfg, which config.Load has accepted.
+func fileWarnings(cfg *config.Config) []string {
+	s := &tlsSites{}
+	loader := tlsLoader{sites: s, pairs: make(map[[2]string]*atomic.Pointer[tls.Certificate])}
+	for _, spec := range tlsSpecs(cfg) {
+		site := &tlsSite{clientCA: spec.ClientCA}
+		if spec.Cert != "" {
+			loader.source(spec)
+		}
+		if loader.clients(site) == nil {
+			s.all = append(s.all, site)
+		}
+	}
+	return s.warnings(time.Now())
+}
