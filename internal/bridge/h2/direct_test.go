@@ -37,7 +37,8 @@ func TestWriteTimeoutOfDirect(t *testing.T) {
 		file, done := fileOf(t, 100_000), make(chan bool, 1)
 		got := make(chan wire.Delivery, 1)
 		s := serve(t, kind, &chert.Server{
-			WriteTimeout: 50 * time.Millisecond, WriteStallTimeout: -1,
+			// The handshake of TLS has no more either.
+			WriteTimeout: time.Second, WriteStallTimeout: -1,
 			Handler: direct.HandlerFunc(func(x *direct.Exchange) {
 				x.Wire().Watch(watched{got})
 				if string(x.Path()) == "/file" {

@@ -71,7 +71,7 @@ func TestIdle(t *testing.T) {
 func TestBlockWithoutEnd(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{IdleTimeout: time.Millisecond, ReadHeaderTimeout: time.Second, Handler: hf(hello)})
+		s := serve(t, kind, &chert.Server{IdleTimeout: time.Millisecond, ReadHeaderTimeout: 2 * time.Second, Handler: hf(hello)})
 		c := s.bare()
 		c.out.WriteString(http2.ClientPreface)
 		c.fr.WriteSettings()
