@@ -3,6 +3,7 @@ package chert
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -95,6 +96,14 @@ func (s *Server) config(base context.Context) *h1.Config {
 	}
 	if cfg.Head.Fields < 0 {
 		cfg.Head.Fields = 1 << 30
+	}
+	p := s.protocols()
+	cfg.Only, cfg.Preface = !p.HTTP1(), p.UnencryptedHTTP2()
+	if p.HTTP2() || p.UnencryptedHTTP2() {
+		second := s.http2Config(cfg)
+		cfg.Second = func(of *bridge.Client, state *tls.ConnectionState) conn.Session {
+			return second.New(of.Link, of, state)
+		}
 	}
 	return cfg
 }

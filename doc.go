@@ -13,7 +13,8 @@
 // Connections of package net's TCP and unix listeners run on event loops, one
 // for each of GOMAXPROCS, and hold no goroutine and no buffer while idle. Other
 // listeners, servers with a ConnContext, and systems without a poller use the
-// same code with a goroutine per connection. HTTP/2 is not supported yet.
+// same code with a goroutine per connection. HTTP/2 is supported over TLS, and in
+// plain text if Server.Protocols permits it.
 //
 // Timeouts and limits are on by default; see [Server]. The meaning of a field
 // differs from net/http here: in http.Server zero means none; in chert zero

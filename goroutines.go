@@ -99,6 +99,10 @@ func (a *acceptor) serve(j job) {
 			p.NextProto(tc, next)
 			return
 		}
+		if protos := a.s.protocols(); state.NegotiatedProtocol == "h2" && protos.HTTP2() {
+			j.c.Run(a.cfg().Second(&p.Client, state))
+			return
+		}
 		// The client would not understand HTTP/1.
 		a.over(j)
 		return

@@ -24,35 +24,45 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	if !sys.HavePoller || s.Engine == EngineGoroutines {
 		return net.Listen(network, addr)
 	}
-	if _, port, err := net.SplitHostPort(addr); err == nil && port != "" && port != "0" {
-		// With SO_REUSEPORT two servers of one user would share a port by
-		// accident, each getting some of the clients. A plain socket fails if
-		// the port is in use.
-		probe, err := net.Listen(network, addr)
-		if err != nil {
-			return nil, err
-		}
-		probe.Close()
-	}
-	l, err := reusePort.Listen(context.Background(), network, addr)
+	// With SO_REUSEPORT from the start two servers of one user would share a port by
+	// accident, each getting some of the clients. A plain socket fails if the port is
+	// in use, and can become one that shares its address when it has it. To open
+	// another instead would reset the connections that have arrived at the first.
+	l, err := plain.Listen(context.Background(), network, addr)
 	if err != nil {
+		return nil, err
+	}
+	if err := share(l.(*net.TCPListener).SyscallConn()); err != nil {
+		l.Close()
 		return nil, err
 	}
 	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{})}, nil
 }
 
-// reusePort listens on an address that several sockets share. The options that
-// connections inherit are set before the first can arrive.
-var reusePort = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-	var err error
-	if ctl := c.Control(func(fd uintptr) {
-		sys.TuneListener(int(fd))
-		err = sys.SetReusePort(int(fd))
-	}); ctl != nil {
+// plain listens on an address, and reusePort on one that several sockets share. The
+// options that connections inherit are set before the first can arrive.
+var (
+	plain = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { sys.TuneListener(int(fd)) })
+	}}
+	reusePort = net.ListenConfig{Control: func(network, addr string, c syscall.RawConn) error {
+		if err := plain.Control(network, addr, c); err != nil {
+			return err
+		}
+		return share(c, nil)
+	}}
+)
+
+// share lets other sockets listen on the socket's address.
+func share(c syscall.RawConn, err error) error {
+	if err != nil {
+		return err
+	}
+	if ctl := c.Control(func(fd uintptr) { err = sys.SetReusePort(int(fd)) }); ctl != nil {
 		return ctl
 	}
 	return err
-}}
+}
 
 // listener is a TCP listener that event loops can open again, once each. Until
 // then it is an ordinary one.

@@ -91,9 +91,9 @@ type Server struct {
 	MaxConnsPerAddr int
 
 	// TLSNextProto serves protocols that ALPN has selected for a TLS connection
-	// instead of HTTP/1.1. When an entry returns, the connection is closed. Its
-	// *http.Server argument is the value of http.ServerContextKey. "h2" is
-	// offered to clients only if it has an entry here.
+	// instead of HTTP/1.1 or chert's HTTP/2. When an entry returns, the connection
+	// is closed. Its *http.Server argument is the value of http.ServerContextKey. A
+	// map that is not nil and has no "h2" disables HTTP/2, unless Protocols has it.
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is not one of package net's types: it
@@ -118,9 +118,16 @@ type Server struct {
 	// it EngineAuto uses goroutines, so that the net.Conn is the connection
 	// itself. With EngineLoops it is what ConnState sees.
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
-	// HTTP2 and Protocols exist for compatibility and have no effect; HTTP/2 is
-	// not supported yet.
-	HTTP2     *http.HTTP2Config
+	// HTTP2 bounds what clients may do over HTTP/2. Its MaxEncoderHeaderTableSize
+	// has no effect, since header fields are sent without a dynamic table, nor has
+	// WriteByteTimeout: see WriteStallTimeout. Nil and invalid values mean the
+	// defaults: 250 streams, a table of 4 KiB, frames of 16 KiB, windows of 1 MiB
+	// for a stream and for the connection. See docs/http2.md.
+	HTTP2 *http.HTTP2Config
+	// Protocols are the protocols that the server supports. Nil means HTTP/1 and,
+	// over TLS, HTTP/2, unless TLSNextProto is not nil and has no "h2".
+	// UnencryptedHTTP2 is for clients that begin with the connection preface of
+	// HTTP/2 (RFC 9113 section 3.3).
 	Protocols *http.Protocols
 
 	// Placement selects where the handlers of connections on event loops run.

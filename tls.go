@@ -35,9 +35,9 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 }
 
 // ServeTLS is Serve with TLS on the connections of l. The files may be empty if
-// TLSConfig has certificates. ALPN offers HTTP/1.1 and the protocols in
-// TLSNextProto and TLSConfig.NextProtos. Connections on event loops have a
-// goroutine during the handshake, and none afterwards.
+// TLSConfig has certificates. ALPN offers HTTP/2 and HTTP/1.1, if Protocols permits
+// them, and the protocols in TLSNextProto and TLSConfig.NextProtos. Connections on
+// event loops have a goroutine during the handshake, and none afterwards.
 //
 // Serve on a listener of tls.NewListener serves TLS too, with a goroutine for
 // each connection.
@@ -57,17 +57,22 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
 }
 
-// nextProtos returns the protocols that ALPN offers: those in want, "h2" only
-// if TLSNextProto serves it, since chert does not support it yet, and always
-// "http/1.1".
+// nextProtos returns the protocols that ALPN offers: those in want, and the versions
+// of HTTP that the server supports. A version that it does not support is not offered
+// even if want has it.
 func (s *Server) nextProtos(want []string) []string {
-	_, h2 := s.TLSNextProto["h2"]
-	out := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p == "h2" && !h2 })
-	if h2 && !slices.Contains(out, "h2") {
-		out = append(out, "h2")
-	}
-	if !slices.Contains(out, "http/1.1") {
-		out = append(out, "http/1.1")
+	p := s.protocols()
+	out := slices.Clone(want)
+	for _, v := range []struct {
+		name string
+		on   bool
+	}{{"h2", p.HTTP2()}, {"http/1.1", p.HTTP1()}} {
+		switch i := slices.Index(out, v.name); {
+		case v.on && i < 0:
+			out = append(out, v.name)
+		case !v.on && i >= 0:
+			out = slices.DeleteFunc(out, func(name string) bool { return name == v.name })
+		}
 	}
 	return out
 }
@@ -100,6 +105,12 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
 			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
 		},
+	}
+	protos := s.protocols()
+	if _, own := s.TLSNextProto["h2"]; protos.HTTP2() && !own {
+		t.Second = func(u tlsio.Upper, state *tls.ConnectionState) conn.Session {
+			return c.Second(&u.(*h1.Session).Client, state)
+		}
 	}
 	return func(l conn.Link, h *h1.Session, now int64) (conn.Session, int64) {
 		return t.Handshake(l, h, now), t.Deadline(now)

@@ -13,7 +13,7 @@ import (
 // transport is for the server's own client.
 func (s *Server) transport(cfg *tls.Config) *http.Transport {
 	var dialer net.Dialer
-	t := &http.Transport{TLSClientConfig: cfg}
+	t := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: s.EnableHTTP2}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		//lint:ignore SA1019 a test may have set it, and httptest honours that too
 		if dial := t.Dial; dial != nil {

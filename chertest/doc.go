@@ -6,10 +6,9 @@
 //	defer srv.Close()
 //	res, err := srv.Client().Get(srv.URL)
 //
-// It differs from httptest in three ways. Config is a *chert.Server, so zero
-// means the default there and a negative value means none. There is no
-// EnableHTTP2, since chert does not support HTTP/2. After StartTLS, Listener is
-// still the plain listener.
+// It differs from httptest in two ways. Config is a *chert.Server, so zero
+// means the default there and a negative value means none. After StartTLS,
+// Listener is still the plain listener.
 //
 // The parts of httptest that need no server, such as NewRecorder and NewRequest,
 // work with chert as they are.

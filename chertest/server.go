@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ type Server struct {
 	TLS *tls.Config
 	// Config may be changed or replaced before Start.
 	Config *chert.Server
+	// EnableHTTP2 has StartTLS offer HTTP/2, and Client use it. Without it the server
+	// speaks HTTP/1.1 alone, unless Config.Protocols or TLS.NextProtos say otherwise.
+	EnableHTTP2 bool
 
 	certificate *x509.Certificate
 	client      *http.Client
@@ -88,8 +92,10 @@ func (s *Server) StartTLS() {
 	} else {
 		s.TLS = new(tls.Config)
 	}
-	if len(s.TLS.NextProtos) == 0 {
-		s.TLS.NextProtos = []string{"http/1.1"}
+	if s.Config.Protocols == nil && s.Config.TLSNextProto == nil {
+		s.Config.Protocols = new(http.Protocols)
+		s.Config.Protocols.SetHTTP1(true)
+		s.Config.Protocols.SetHTTP2(s.EnableHTTP2 || slices.Contains(s.TLS.NextProtos, "h2"))
 	}
 	if len(s.TLS.Certificates) == 0 {
 		s.TLS.Certificates = []tls.Certificate{selfSigned()}

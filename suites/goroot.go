@@ -21,9 +21,6 @@ type goTests struct {
 	args     []string // of go test
 	// patches are made in both trees, chertPatches in that of chert.
 	patches, chertPatches []patch
-	// helpers are functions, not tests themselves, that are left out, as the
-	// tests that call them are.
-	helpers map[string]string
 }
 
 var goSuite = &goTests{
@@ -31,38 +28,15 @@ var goSuite = &goTests{
 	// These run all tests once more.
 	args: []string{"-skip", "^TestOmitHTTP2"},
 	patches: []patch{
-		// Tests run over HTTP/1 and 2 by default. Here it is without and with
-		// TLS instead, and no other ever.
+		// Tests run over HTTP/1 and 2 by default; here HTTP/1 with TLS too.
 		{file: "net/http/clientserver_test.go",
 			old: "modes := []testMode{http1Mode, http2Mode}",
-			new: "modes := []testMode{http1Mode, https1Mode}"},
-		{file: "net/http/clientserver_test.go",
-			old: "\tfor _, mode := range modes {\n\t\tt.Run(string(mode)",
-			new: "\tfor _, mode := range modes { if mode != http1Mode && mode != https1Mode { continue }\n\t\tt.Run(string(mode)"},
-		// So do those that compare the two.
-		{file: "net/http/clientserver_test.go",
-			old: "newClientServerTest(t, http2Mode, HandlerFunc(tt.Handler), tt.Opts...)",
-			new: "newClientServerTest(t, https1Mode, HandlerFunc(tt.Handler), tt.Opts...)"},
-		{file: "net/http/clientserver_test.go", old: `fn("HTTP/2.0", res2)
-	}
-
-	tt`, new: `fn("HTTP/1.1", res2)
-	}
-
-	tt`},
-		{file: "net/http/clientserver_test.go", old: `normalizeRes(t, res2, "HTTP/2.0")`, new: `normalizeRes(t, res2, "HTTP/1.1")`},
-		{file: "net/http/clientserver_test.go", old: `fn("HTTP/2.0", res2)
-	}
-}`, new: `fn("HTTP/1.1", res2)
-	}
-}`},
+			new: "modes := []testMode{http1Mode, https1Mode, http2Mode}"},
 		// A client that closes over TLS says so first, and may then read the end
 		// of the answer that it did not want: fails now and then on net/http too.
 		{file: "net/http/client_test.go",
 			old: "{ run(t, testClientTimeout) }",
-			new: "{ run(t, testClientTimeout, []testMode{http1Mode}) }"},
-		{file: "net/http/clientserver_test.go",
-			old: `if (res.TLS != nil) != (wantProto == "HTTP/2.0") {`, new: "if false {"},
+			new: "{ run(t, testClientTimeout, []testMode{http1Mode, http2Mode}) }"},
 	},
 	// What reaches into the server that is replaced.
 	chertPatches: []patch{
@@ -71,7 +45,18 @@ var goSuite = &goTests{
 			new: "\tcase http2UnencryptedMode:\n"},
 		{file: "net/http/clientserver_test.go",
 			old: "\tcase http2Mode:\n\t\tExportHttp2ConfigureServer(cst.ts.Config, nil)",
-			new: "\tcase http2Mode:\n"},
+			new: "\tcase http2Mode:\n\t\tcst.ts.EnableHTTP2 = true"},
+		{file: "net/http/serve_test.go",
+			old: "SetTestHookServerServe(func(s *Server, ln net.Listener) {\n\t\tserving <- true\n\t})\n",
+			new: "serving <- true\n\n\n"},
+		// Which chert has no hook for; its listener, the test's own closed one, is asked for the address only.
+		{file: "net/http/serve_test.go",
+			old: "SetTestHookServerServe(func(s *Server, ln net.Listener) {\n\t\t\tlnc <- ln\n\t\t})\n",
+			new: "go func(ln net.Listener) {\n\t\t\tfor range 5000 { if c, err := net.Dial(\"tcp\", addr); err == nil { c.Close(); lnc <- ln; break }; " +
+				"time.Sleep(time.Millisecond) }\n\t\t}(ln)\n"},
+		{file: "net/http/serve_test.go",
+			old: "\tdefer SetTestHookServerServe(nil)\n\tvar ok bool\n\tvar s *Server\n",
+			new: "\tvar ok bool\n\tvar s *Server\n\tdefer func() { s.Close() }()\n"},
 		{file: "net/http/serve_test.go",
 			old: "cst.ts.Config.ExportAllConnsByState()",
 			new: "map[ConnState]int{StateActive: 1}"},
@@ -82,7 +67,6 @@ var goSuite = &goTests{
 			why: "TestServerIdleTimeout: a client that is too slow with its head is answered 408, RFC 9110 15.5.9; " +
 				"net/http closes without a word"},
 	},
-	helpers: map[string]string{"testAutomaticHTTP2_ListenAndServe": noHTTP2},
 }
 
 func (g *goTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
@@ -119,9 +103,6 @@ func (g *goTests) prepare(ctx context.Context, co *checkout, name, dir string) (
 		return nil, err
 	}
 	r := rewriter{chert: "chert", onchert: "chert/onchert", omit: omitted(name)}
-	for f, why := range g.helpers {
-		r.omit[f] = why
-	}
 	for _, pkg := range g.packages {
 		places, err := r.rewriteTests(filepath.Join(p.chert.dir, filepath.FromSlash(pkg)))
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // protocols are those that ALPN offers, for every site. The server closes
 // connections that have selected another, as those of TLS-ALPN-01 do.
-var protocols = []string{"http/1.1"}
+var protocols = []string{"h2", "http/1.1"}
 
 // tlsSites has the TLS of a generation, by host. Its table is immutable; what is in
 // it is replaced when files change. It is nil without TLS.

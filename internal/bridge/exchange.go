@@ -45,7 +45,9 @@ type Exchange struct {
 	IsHEAD bool
 	// ExpectOther: the request has an expectation other than 100-continue.
 	ExpectOther bool
-	over        bool // the connection no longer belongs to this exchange; guarded by life
+	// Shared: other requests have the connection too; see StreamWriter.
+	Shared bool
+	over   bool // the connection no longer belongs to this exchange; guarded by life
 
 	// life is held by goroutines other than the handler's while they use the
 	// connection, since they may be late. It is the last in the order of locks,
@@ -97,7 +99,7 @@ func (x *Exchange) Reset() {
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.Req, x.URL, x.ctx, x.Body, x.Res = http.Request{}, url.URL{}, reqContext{}, nil, Response{}
-	x.Now, x.IsHEAD, x.ExpectOther, x.quick, x.late, x.began = 0, false, false, false, false, 0
+	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.late, x.began = 0, false, false, false, false, false, 0
 	x.routed, x.target, x.method, x.readBy, x.over = false, "", 0, nil, true
 	x.facts.Store(0)
 }
@@ -199,7 +201,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 	}()
 	switch {
 	case busy:
-		Busy.ServeHTTP(&x.Res, &x.Req)
+		Busy.ServeHTTP(x.writer(), &x.Req)
 	case x.ExpectOther:
 		// RFC 9110 section 10.1.1: a server MAY answer 417 to an expectation
 		// other than 100-continue.

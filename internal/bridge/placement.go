@@ -39,6 +39,9 @@ func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
 	return x.quick
 }
 
+// Quick is what Place has said.
+func (x *Exchange) Quick() bool { return x.quick }
+
 func (x *Exchange) table() *place.Table {
 	if x.routed {
 		return x.c.Routes
@@ -50,12 +53,20 @@ func (x *Exchange) table() *place.Table {
 func (x *Exchange) run() {
 	h := x.c.handler(&x.Req)
 	if x.c.runs++; x.method == 0 || x.quick && x.c.runs%sampleEvery != 0 {
-		h.ServeHTTP(&x.Res, &x.Req)
+		h.ServeHTTP(x.writer(), &x.Req)
 		return
 	}
 	x.began = sys.Nanotime()
 	defer func() { x.began = max(sys.Nanotime()-x.began, 1) }() // also after a panic
-	h.ServeHTTP(&x.Res, &x.Req)
+	h.ServeHTTP(x.writer(), &x.Req)
+}
+
+// writer is what the handler writes to.
+func (x *Exchange) writer() http.ResponseWriter {
+	if x.Shared {
+		return (*StreamWriter)(&x.Res)
+	}
+	return &x.Res
 }
 
 // Late records that the handler has held a loop for some time. It may continue for

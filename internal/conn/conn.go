@@ -70,6 +70,7 @@ type phase uint8
 const (
 	reading   phase = iota
 	waiting         // for a slot
+	paused          // until the queue has room: neither reads nor calls Data
 	ending          // sends what is queued, then ends as how says
 	lingering       // has sent FIN, discards what comes
 	closed
@@ -215,6 +216,9 @@ func (c *Conn) proceed() (mine bool) {
 			return true
 		}
 	}
+	if c.phase == paused && c.queue.Load().low() {
+		c.phase, c.refeed = reading, true
+	}
 	if c.phase != reading {
 		return true
 	}
@@ -263,7 +267,7 @@ func (c *Conn) fill() (mine bool) {
 // the loop.
 func (c *Conn) advance(eof bool) (goOn, mine bool) {
 	next := c.session.Data(eof)
-	if eof && next != More {
+	if eof && next != More && next != Lost {
 		c.seeAgain(next)
 	}
 	return c.follow(next)
@@ -289,6 +293,8 @@ func (c *Conn) seeAgain(next Next) {
 // code. It returns what advance does.
 func (c *Conn) follow(next Next) (goOn, mine bool) {
 	switch {
+	case next == Lost:
+		return false, false
 	case next == Elsewhere:
 		return false, true
 	case next == Detached:
@@ -327,6 +333,12 @@ func (c *Conn) act(next Next) (goOn bool) {
 	case Requeue:
 		c.refeed = true
 		if !stalled || c.awaitPeer(q) {
+			c.loop.Requeue(c.handle)
+		}
+	case Pause:
+		if c.phase = paused; stalled {
+			c.awaitPeer(q)
+		} else {
 			c.loop.Requeue(c.handle)
 		}
 	case Wait:

@@ -39,7 +39,9 @@ type Session interface {
 	// Since returns when the Session's current wait for the peer began, to about
 	// a millisecond; now is the current time. Both are times of sys.Nanotime. It
 	// is called only during such a wait, which is for the beginning of a request
-	// if nothing is Buffered, otherwise for the rest of one.
+	// if nothing is Buffered, otherwise for the rest of one. On a shared Link it is
+	// safe for concurrent use, and a negative value means that the Session does not
+	// wait: Runs are in progress, or responses.
 	Since(now int64) int64
 	// Late is called when user code under Enter was found to have held a loop for
 	// at least held. If the code has just cost the loop its driver, it is called
@@ -64,6 +66,9 @@ const (
 	Requeue
 	// Wait: call Data when the slot that AcquireSlot waits for has been given.
 	Wait
+	// Pause, on a shared Link: read no more, and call Data when the queue is below its
+	// low-water mark, after Writable. For a peer that sends and does not read.
+	Pause
 	// Close: close when all that was queued has been sent.
 	Close
 	// Linger: when all that was queued has been sent, send FIN, and close when
@@ -78,6 +83,9 @@ const (
 	Elsewhere
 	// Detached: Hijack has passed the connection to user code.
 	Detached
+	// Lost: StartHere has cost the caller its loop, and with it the Link, which must
+	// not be touched any more.
+	Lost
 )
 
 // A Run is one execution of user code, concurrent with others on the same Link,
@@ -173,6 +181,13 @@ type Link interface {
 	Waited() bool
 	// Start runs r concurrently with others, on a goroutine.
 	Start(r Run)
+	// StartHere runs r beside others on the goroutine that drives the loop, within
+	// Data, a Run's Done or what Post was given: OnLoop says that there is one. When
+	// it returns true the loop is still the caller's, who calls Done. Otherwise r has
+	// waited or has taken long, and the loop has gone on without it, with another Data
+	// for the bytes at hand; Done is called as after Start, and the caller returns Lost.
+	// h is r's own, and not to be moved.
+	StartHere(r Run, h *Here) (kept bool)
 	// Post calls f on the owner's side, one call after another with the
 	// Session's methods, unless the connection ends before. Safe for concurrent
 	// use.

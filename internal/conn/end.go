@@ -12,7 +12,7 @@ func (c *Conn) obey(m Command) {
 	switch busy := c.state.Load()&owned != 0; {
 	case m == Kill:
 		c.kill()
-	case c.phase != reading && c.phase != waiting || m == CloseIdle && !busy && c.Stalled():
+	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
 	case !busy:
 		// A request may have arrived that has not been read: read once more.
 		c.draining = true
@@ -31,11 +31,13 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
 		return 0, false
 	}
-	if q := c.queue.Load(); q != nil && (q.shared || q.pending()) {
+	if q := c.queue.Load(); q != nil && q.pending() {
 		return 0, false
 	}
 	now := c.loop.Now()
-	since = c.session.Since(now)
+	if since = c.session.Since(now); since < 0 {
+		return 0, false
+	}
 	if c.in != nil {
 		return SpareHead(since, now)
 	}
@@ -53,7 +55,12 @@ func (c *Conn) GiveWay() bool {
 		c.closeNow() // the peer has disconnected
 		return true
 	}
-	next := c.session.Expired()
+	next := Close
+	if q := c.queue.Load(); q != nil && q.shared {
+		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
+	} else {
+		next = c.session.Expired()
+	}
 	if c.in != nil {
 		c.Discard(len(c.in.B))
 	}

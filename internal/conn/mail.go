@@ -92,7 +92,7 @@ func (c *Conn) deliver() (goOn, mine bool) {
 		w.posted[0] = nil
 		w.posted = w.posted[1:]
 		next := f()
-		if next == Elsewhere || next == Detached || c.off {
+		if next == Lost || next == Elsewhere || next == Detached || c.off {
 			return c.follow(next)
 		}
 		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {

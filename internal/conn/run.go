@@ -246,6 +246,60 @@ func (b *beside) Run() {
 	b.r.Run()
 }
 
+// StartHere implements Link.
+func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
+	h.c = c
+	h.lease = c.loop.Enter(h)
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// runtime.Goexit: this goroutine drives no loop any more.
+		h.Yield()
+		c.loop.Leave(h.lease)
+		c.loop.Post(c.handle, r)
+	}()
+	r.Run()
+	returned = true
+	if c.loop.Leave(h.lease) {
+		return true
+	}
+	c.loop.Post(c.handle, r)
+	return false
+}
+
+// Here is the place of a Run on the goroutine that drives a loop; see Link.StartHere.
+// The zero value is nowhere.
+type Here struct {
+	c     *Conn
+	lease loop.Lease
+}
+
+// Yield comes before a wait of the Run: the loop goes on without it. Safe for
+// concurrent use.
+func (h *Here) Yield() {
+	if h.c != nil {
+		h.c.loop.Yield(h.lease)
+	}
+}
+
+// Lost implements loop.Holder: the next driver goes on with the bytes at hand, which
+// are in the buffer of this one.
+func (h *Here) Lost(overstayed bool) {
+	c := h.c
+	c.keep()
+	c.refeed = true
+	c.ready |= poll.Readable // an end of the stream that Data has been told of
+	c.loop.Requeue(c.handle)
+	if overstayed {
+		c.session.Late(loop.Overstay)
+	}
+}
+
+// Lasted implements loop.Holder.
+func (h *Here) Lasted(d time.Duration) { h.c.session.Late(d) }
+
 // Post implements Link.
 func (c *Conn) Post(f func() Next) { c.loop.Post(c.handle, f) }
 

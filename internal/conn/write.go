@@ -282,6 +282,13 @@ func (q *queue) hasRoom() bool {
 	return owed
 }
 
+// low reports whether the queue is below its low-water mark.
+func (q *queue) low() bool {
+	q.mu.Lock()
+	defer q.unlock()
+	return q.held <= highWater/2
+}
+
 // after returns now+d, or Never if d is no limit.
 func after(now, d int64) int64 {
 	if d <= 0 {

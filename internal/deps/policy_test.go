@@ -33,7 +33,7 @@ var policy = []rule{
 
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
-	{pkg: "internal/http2", other: "golang.org/x/net/http2/hpack"},
+	{pkg: "internal/http2"},
 	{pkg: "internal/wsframe"},
 
 	// Connections on event loops.
@@ -49,7 +49,7 @@ var policy = []rule{
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/bridge"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn"},
@@ -119,7 +119,6 @@ var policy = []rule{
 // of chert.Server downloads these and no more.
 var core = []string{
 	"golang.org/x/sys",
-	"golang.org/x/net/http2/hpack",
 }
 
 // confined are imports that only one folder may have, whatever the table

@@ -36,14 +36,18 @@ func (c *Conn) drain(ago int64) {
 // like loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	since, idle, session := c.waits, c.session == nil || c.idle, c.session
+	ok = c.since == 0 && !c.lent && !c.killed && since != 0
+	shared := session != nil && c.queue.shared
+	c.mu.Unlock()
+	now := sys.Nanotime()
 	switch {
-	case c.since != 0 || c.lent || c.killed || c.waits == 0:
+	case !ok || shared && session.Since(now) < 0:
 		return 0, false
-	case c.session == nil || c.idle:
-		return c.waits, true
+	case idle:
+		return since, true
 	}
-	return conn.SpareHead(c.waits, sys.Nanotime())
+	return conn.SpareHead(since, now)
 }
 
 // GiveWay ends the connection soon if it is still spare.

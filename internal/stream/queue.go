@@ -15,7 +15,7 @@ const highWater = 64 << 10
 // while it is not empty. Everything that a shared link sends goes through it.
 type queue struct {
 	c      *Conn
-	shared bool // immutable once others use it
+	shared bool // immutable once others use it; set with c.mu held
 
 	mu      sync.Mutex
 	less    *sync.Cond // size has decreased, or the queue has ended
@@ -52,7 +52,11 @@ func (p *piece) release() {
 }
 
 // Share implements conn.Link.
-func (c *Conn) Share() { c.queue.shared = true }
+func (c *Conn) Share() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue.shared = true
+}
 
 // Queue implements conn.Link.
 func (c *Conn) Queue(p []byte) (full bool, err error) {
@@ -157,6 +161,16 @@ func (q *queue) send(done chan struct{}) {
 		}
 		q.sent(len(p.p), q.c.lost-lost, err)
 	}
+}
+
+// low reports whether the queue is below its low-water mark, or has failed. If not,
+// Session.Writable is owed, which ends the wait for it.
+func (q *queue) low() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	low := q.size <= highWater/2 || q.err != nil
+	q.full = q.full || !low
+	return low
 }
 
 // sent records that n bytes are no longer pending, of which some were lost by an

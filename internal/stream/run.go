@@ -55,6 +55,12 @@ func (c *Conn) Start(r conn.Run) {
 	}()
 }
 
+// StartHere implements conn.Link. There is no loop.
+func (c *Conn) StartHere(r conn.Run, _ *conn.Here) (kept bool) {
+	r.Run()
+	return true
+}
+
 // Post implements conn.Link: Run calls f.
 func (c *Conn) Post(f func() conn.Next) {
 	c.mu.Lock()

@@ -122,6 +122,11 @@ func (c *Conn) drive() conn.Next {
 		case c.isKilled():
 			return conn.Close
 		case next == conn.Requeue || next == conn.Wait:
+		case next == conn.Pause:
+			if n, wait := c.pause(); wait {
+				next = n
+				continue
+			}
 		case next != conn.More:
 			return next
 		default:
@@ -141,6 +146,24 @@ func (c *Conn) drive() conn.Next {
 		}
 		next = c.session.Data(eof)
 	}
+}
+
+// pause waits while the queue is above its low-water mark. It reports whether it has
+// waited, and then what comes next.
+func (c *Conn) pause() (next conn.Next, waited bool) {
+	if c.queue.low() {
+		return conn.More, false
+	}
+	switch err := c.rest(c.deadline); {
+	case err == errPosted:
+		return conn.Pause, true
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		if next = c.expired(); next == conn.More {
+			next = conn.Pause
+		}
+		return next, true
+	}
+	return conn.Close, true
 }
 
 // deliver calls the posted functions, and returns what is to happen next.

@@ -25,6 +25,9 @@ type Config struct {
 	// Failed is called with the reason why a handshake failed. It returns the
 	// response, in plain text, for a client that has sent plain HTTP.
 	Failed func(peer string, err error) (answer []byte)
+	// Second, if not nil, makes the session that takes over from u when ALPN has
+	// chosen "h2", on the same Link.
+	Second func(u Upper, state *tls.ConnectionState) conn.Session
 	// Other serves a protocol that ALPN has chosen instead of Upper, on the
 	// goroutine that calls it, and returns when the connection has ended. It
 	// reports false if it does not serve that protocol. It must call take before
@@ -229,7 +232,9 @@ func (h *Handshake) shake() conn.Next {
 		return next
 	}
 	state := w.tc.ConnectionState()
-	if p := state.NegotiatedProtocol; p != "" && p != "http/1.1" && p != "http/1.0" {
+	p := state.NegotiatedProtocol
+	second := p == "h2" && h.cfg.Second != nil
+	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
 		return h.another(w, &state)
 	}
 	if err := h.link.SetLayer(w.asLayer()); err != nil {
@@ -237,6 +242,10 @@ func (h *Handshake) shake() conn.Next {
 		return conn.Close
 	}
 	h.link.Leave()
+	if second {
+		h.link.Switch(h.cfg.Second(h.upper, &state))
+		return conn.Requeue
+	}
 	h.upper.Start(&state)
 	h.link.Switch(h.upper)
 	return conn.Requeue

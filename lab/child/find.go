@@ -11,6 +11,7 @@ import (
 var debian = map[string]string{
 	"taskset": "util-linux",
 	"ab":      "apache2-utils",
+	"h2load":  "nghttp2-client",
 	"perf":    "linux-perf",
 	"initdb":  "postgresql",
 }

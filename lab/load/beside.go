@@ -23,6 +23,8 @@ type Beside struct {
 	SlowBefore float64
 	Turn       string  // if not empty, a path to ask for between the halves
 	Seconds    float64 // each half
+	// Streams: all requests are streams of one connection, over TLS and HTTP/2.
+	Streams bool
 }
 
 // BesideResult is what came of it.
@@ -39,15 +41,26 @@ type BesideResult struct {
 // Run does it in this process.
 func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 	var res BesideResult
-	fast, err := openFlow(ctx, b.Addr, b.Fast, b.Connections)
+	if b.Slows == 0 {
+		b.Slows = b.Connections
+	}
+	open := openFlow
+	if b.Streams {
+		t := transportH2()
+		defer t.CloseIdleConnections()
+		if err := askH2(ctx, t, "https://"+b.Addr+b.Fast); err != nil { // one connection, before there are many streams
+			return res, err
+		}
+		open = func(ctx context.Context, addr, path string, n int) (*flow, error) {
+			return streamFlow(ctx, t, addr, path, n), nil
+		}
+	}
+	fast, err := open(ctx, b.Addr, b.Fast, b.Connections)
 	if err != nil {
 		return res, err
 	}
 	defer fast.close()
-	if b.Slows == 0 {
-		b.Slows = b.Connections
-	}
-	slow, err := openFlow(ctx, b.Addr, b.Slow, b.Slows)
+	slow, err := open(ctx, b.Addr, b.Slow, b.Slows)
 	if err != nil {
 		return res, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -18,16 +19,16 @@ type Timings struct {
 	P50, P99, Max time.Duration
 }
 
-// flow is a set of connections that ask for the same.
+// flow is a set of connections, or of streams, that ask for the same.
 type flow struct {
-	request string
-	conns   []net.Conn
-	readers []*bufio.Reader
-	failed  []error // for each connection, why it was given up
+	conns  []net.Conn // none of streams
+	asks   []func() error
+	failed []error // for each of asks, why it was given up
 }
 
 func openFlow(ctx context.Context, addr, path string, n int) (*flow, error) {
-	f := &flow{request: exchange.Get(path).Text(addr), failed: make([]error, n)}
+	f := &flow{failed: make([]error, n)}
+	request := exchange.Get(path).Text(addr)
 	for range n {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
 		c, err := dialer.DialContext(ctx, "tcp", addr)
@@ -36,9 +37,19 @@ func openFlow(ctx context.Context, addr, path string, n int) (*flow, error) {
 			return nil, err
 		}
 		f.conns = append(f.conns, c)
-		f.readers = append(f.readers, bufio.NewReaderSize(c, 64<<10)) // the answer may be a megabyte
+		r := bufio.NewReaderSize(c, 64<<10) // the answer may be a megabyte
+		f.asks = append(f.asks, func() error { return ask(c, r, request) })
 	}
 	return f, nil
+}
+
+// streamFlow is one of n streams at a time of a connection that t has.
+func streamFlow(ctx context.Context, t *http.Transport, addr, path string, n int) *flow {
+	f := &flow{failed: make([]error, n)}
+	for range n {
+		f.asks = append(f.asks, func() error { return askH2(ctx, t, "https://"+addr+path) })
+	}
+	return f
 }
 
 func (f *flow) close() {
@@ -53,14 +64,14 @@ func (f *flow) start(ctx context.Context, perSecond float64, during time.Duratio
 	result := make(chan Timings, 1)
 	begin := time.Now()
 	end := begin.Add(during)
-	took := make([][]time.Duration, len(f.conns))
-	inTime := make([]int, len(f.conns))
+	took := make([][]time.Duration, len(f.asks))
+	inTime := make([]int, len(f.asks))
 	var wg sync.WaitGroup
-	for k := range f.conns {
+	for k := range f.asks {
 		var period, phase time.Duration
 		if perSecond > 0 {
-			period = time.Duration(float64(len(f.conns)) / perSecond * float64(time.Second))
-			phase = period * time.Duration(k) / time.Duration(len(f.conns))
+			period = time.Duration(float64(len(f.asks)) / perSecond * float64(time.Second))
+			phase = period * time.Duration(k) / time.Duration(len(f.asks))
 		}
 		wg.Go(func() { took[k], inTime[k] = f.keepAsking(ctx, k, begin.Add(phase), end, period) })
 	}
@@ -101,7 +112,7 @@ func (f *flow) keepAsking(ctx context.Context, k int, due, end time.Time, period
 		}
 		// The timer may be late by a millisecond, which is not the server's doing: latency counts from here.
 		sent := time.Now()
-		if f.failed[k] = ask(f.conns[k], f.readers[k], f.request); f.failed[k] == nil {
+		if f.failed[k] = f.asks[k](); f.failed[k] == nil {
 			took = append(took, time.Since(sent))
 			if sent.Add(took[len(took)-1]).Before(end) {
 				inTime++

@@ -48,8 +48,8 @@ var (
 	statusLine   = regexp.MustCompile(`(?m)^\s+Non-2xx or 3xx responses: (\d+)$`)
 )
 
-// binary is what wrk means by its units.
-var binary = map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+// binaryUnits is what wrk means by its units.
+var binaryUnits = map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 // Parse reads the text wrk prints. A line of errors in an unknown form is an error: it must not pass for none.
 func Parse(out string) (Result, error) {
@@ -72,7 +72,7 @@ func Parse(out string) (Result, error) {
 		return n
 	}
 	r.PerSecond = number(perSec[1])
-	r.Bytes = number(requests[2]) * binary[requests[3]]
+	r.Bytes = number(requests[2]) * binaryUnits[requests[3]]
 	if m := socketLine.FindStringSubmatch(out); m != nil {
 		r.Errors.Connect, r.Errors.Read, r.Errors.Write, r.Errors.Timeout = count(m[1]), count(m[2]), count(m[3]), count(m[4])
 	} else if strings.Contains(out, "Socket errors") {

@@ -115,6 +115,10 @@ var lacking = map[rival.Trade]string{
 	rival.Code:    "run the handlers",
 	rival.Files:   "serve the files",
 	rival.Streams: "stream the bodies",
+
+	rival.Answers | rival.H2: "give the answers over HTTP/2",
+	rival.Code | rival.H2:    "run the handlers over HTTP/2",
+	rival.Files | rival.H2:   "serve the files over HTTP/2",
 }
 
 // finish writes the JSON file and draws the plots, if they are wanted, and turns faults into an error.

@@ -21,6 +21,7 @@ import (
 type duet struct {
 	name, about string
 	slow        []slowWork // a table for each
+	streams     bool       // of one connection, over TLS and HTTP/2
 }
 
 // slowWork is what the other requests ask for.
@@ -34,9 +35,10 @@ type slowWork struct {
 
 func duets() []duet {
 	return []duet{
-		{"fastslow", "fast requests beside a handler that sleeps 20 ms: their latency alone and beside", []slowWork{{"sleep", "/sleep", "", false}}},
-		{"fastcompute", "fast requests beside a handler that computes for 20 ms", []slowWork{{"compute", "/compute", "", true}}},
-		{"fastturns", "fast requests beside a handler that is fast too until it turns to sleeping, or computing", []slowWork{
+		{name: "fastslow", about: "fast requests beside a handler that sleeps 20 ms: their latency alone and beside", slow: []slowWork{{"sleep", "/sleep", "", false}}},
+		{name: "h2slowstreams", about: "HTTP/2: the same as streams of one connection", slow: []slowWork{{"sleep", "/sleep", "", false}}, streams: true},
+		{name: "fastcompute", about: "fast requests beside a handler that computes for 20 ms", slow: []slowWork{{"compute", "/compute", "", true}}},
+		{name: "fastturns", about: "fast requests beside a handler that is fast too until it turns to sleeping, or computing", slow: []slowWork{
 			{"turn to sleep", "/turning", "/turn?to=sleep", false}, {"turn to compute", "/turning", "/turn?to=compute", true}}},
 	}
 }
@@ -44,6 +46,9 @@ func duets() []duet {
 // run is the Run of a duet's Profile.
 func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Code}
+	if d.streams {
+		c.needs |= rival.H2
+	}
 	var p Pace
 	f := flag.NewFlagSet(d.name, flag.ContinueOnError)
 	c.register(f, everyone)
@@ -79,12 +84,16 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 	}
 	var file report.File
 	for _, slow := range d.slow {
-		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.Seconds)}
+		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.Seconds), Streams: d.streams}
 		if slow.turn != "" {
 			plan.SlowBefore = plan.PerSecond
 		}
-		title := fmt.Sprintf("%s, %s: %d connections with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
-			d.name, slow.what, *connections, *rate, plan.Slows, p.Rounds, p.Seconds, seats.Describe("load"))
+		kind := "connections"
+		if d.streams {
+			kind = "streams of one connection"
+		}
+		title := fmt.Sprintf("%s, %s: %d %s with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
+			d.name, slow.what, *connections, kind, *rate, plan.Slows, p.Rounds, p.Seconds, seats.Describe("load"))
 		table, err := r.table(ctx, specs, plan)
 		if err != nil {
 			return err
@@ -138,7 +147,7 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 // turn measures one server, in a process of its own each time: none must know from earlier which handler is slow.
 func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, name string) (report.BesideRound, error) {
 	var round report.BesideRound
-	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.Server, Connections: plan.Connections + plan.Slows})
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: r.seats.Server, Connections: plan.Connections + plan.Slows, TLS: plan.Streams})
 	if err != nil {
 		return round, err
 	}
@@ -146,7 +155,9 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 	if err := both(ctx, s, plan); err != nil {
 		return round, err
 	}
-	plan.Addr = s.Addr
+	if plan.Addr = s.Addr; plan.Streams {
+		plan.Addr = s.TLS
+	}
 	var res load.BesideResult
 	spent, err := Spend(s, r.seats, func() (used time.Duration, err error) {
 		res, err = plan.Child(ctx, r.binary, r.seats.Load)
@@ -171,7 +182,11 @@ func (r *recital) turn(ctx context.Context, spec rival.Spec, plan load.Beside, n
 // both checks the answers to the two kinds of requests.
 func both(ctx context.Context, s *rival.Server, plan load.Beside) error {
 	for _, path := range []string{plan.Fast, plan.Slow} {
-		answer, err := exchange.Fetch(ctx, s.Addr, exchange.Get(path))
+		fetch, addr := exchange.Fetch, s.Addr
+		if plan.Streams {
+			fetch, addr = exchange.FetchH2, s.TLS
+		}
+		answer, err := fetch(ctx, addr, exchange.Get(path))
 		if err == nil {
 			err = answer.Differs(exchange.OK("text/plain", work.Hello))
 		}

@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,12 +30,16 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	c.register(f, "nethttp")
 	connections := f.Int("connections", 10000, "how many to hold")
 	secure := f.Bool("tls", false, "with TLS: of chert and nethttp")
+	h2 := f.Bool("h2", false, "with --tls: over HTTP/2")
 	heap := f.String("heap", "", "also write a profile of each server's heap to this `file`, with the server's name after it; GODEBUG=memprofilerate=1 makes it exact")
 	if err := parse(f, args); err != nil {
 		return err
 	}
 	if *connections < 1 {
 		return fmt.Errorf("%d connections: may not be less than 1", *connections)
+	}
+	if *h2 && !*secure {
+		return errors.New("--h2 needs --tls")
 	}
 	if err := installed("taskset"); err != nil {
 		return err
@@ -60,8 +65,13 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if *secure {
 		table.Title += ", TLS 1.3"
 	}
+	open := load.OpenIdle
+	if *h2 {
+		table.Title += ", HTTP/2"
+		open = load.OpenIdleH2
+	}
 	for _, spec := range specs {
-		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: load.OpenIdle, TLS: *secure, Heap: *heap}, log)
+		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: open, TLS: *secure, Heap: *heap}, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}

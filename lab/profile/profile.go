@@ -31,6 +31,7 @@ func All() []Profile {
 	}
 	all = append(all, Profile{"slowreaders", "a fast download alone and beside 1,000 slow ones of a file of 10 GiB", runReaders})
 	all = append(all, Profile{"stream", "bodies of 64 MiB: an echo, uploads and downloads, in chunks and with a length", runStream})
+	all = append(all, Profile{"h2far", "HTTP/2: an upload of 1 GiB over a link with a delay of 50 ms", runFar})
 	return append(all, Profile{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle})
 }
 

@@ -17,7 +17,7 @@ import (
 
 // run is the Run of a scene's Profile.
 func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error {
-	c := common{needs: s.needs}
+	c := common{needs: s.needs, server: s.server}
 	if s.folder != nil {
 		c.server = fileServer
 	}
@@ -46,10 +46,10 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := s.check(); err != nil {
 		return err
 	}
-	if err := installed("wrk", "taskset"); err != nil {
+	if err := installed(s.generator(), "taskset"); err != nil {
 		return err
 	}
-	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, Log: log}
+	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, TLS: s.tls, Streams: s.streams, Log: log}
 	if cmp.Seats, err = c.seats(*loadCore); err != nil {
 		return err
 	}
@@ -73,6 +73,14 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 		return err
 	}
 	return c.finish(file, cmp.Faults, out)
+}
+
+// generator is the program that makes the load.
+func (s scene) generator() string {
+	if s.streams > 0 {
+		return "h2load"
+	}
+	return "wrk"
 }
 
 // check validates the numbers that flags have changed.
@@ -109,7 +117,7 @@ func (s scene) tables(ctx context.Context, cmp *Compare, specs []rival.Spec, cou
 		turns := len(entrants(specs, held)) * (cmp.warmUp() + cmp.Rounds*cmp.Seconds)
 		fmt.Fprintf(cmp.Log, "table %d of %d: about %v\n", i+1, len(counts), time.Duration(turns)*time.Second)
 		table := report.Comparison{Connections: n, Title: fmt.Sprintf("%s, %s: %d rounds of %d s, %s",
-			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.Rounds, cmp.Seconds, cmp.Seats.Describe("wrk"))}
+			strings.TrimRight(s.name, "0123456789"), fmt.Sprintf(s.title, n), cmp.Rounds, cmp.Seconds, cmp.Seats.Describe(s.generator()))}
 		for _, some := range together {
 			series, err := cmp.Run(ctx, entrants(some, held), n)
 			if err != nil {

@@ -17,6 +17,7 @@ type File struct {
 	Besides     []Beside        `json:"besides,omitempty"`
 	Readers     *Readers        `json:"readers,omitempty"`
 	Streams     []Stream        `json:"streams,omitempty"`
+	Fars        []Far           `json:"fars,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
 	Held        []PerConnection `json:"per_connection,omitempty"`
 	Errors      []string        `json:"errors"`

@@ -35,6 +35,9 @@ func Program(name, folder string, further ...string) Spec {
 			if p.files != "" {
 				args = append(args, "--files", p.files)
 			}
+			if p.tls != "" {
+				args = append(args, "--tls", p.tls)
+			}
 			return child.Command{Args: args, Env: []string{"GOMAXPROCS=" + strconv.Itoa(p.cores)}}, nil
 		},
 	}

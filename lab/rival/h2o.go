@@ -20,10 +20,19 @@ error-log: DIR/error.log
 listen:
   host: HOST
   port: PORT
-hosts:
+TLShosts:
   default:
     paths:
 PATHS`
+
+// h2oTLS is the second address.
+const h2oTLS = `listen:
+  host: HOST
+  port: SECOND
+  ssl:
+    certificate-file: DIR/cert.pem
+    key-file: DIR/key.pem
+`
 
 const h2oAnswers = `      "/users":
         mruby.handler: |
@@ -52,11 +61,22 @@ func h2o(p place) (child.Command, error) {
 	if err != nil {
 		return child.Command{}, err
 	}
+	secure := ""
+	if p.tls != "" {
+		if err := writeCertificate(p.dir); err != nil {
+			return child.Command{}, err
+		}
+		_, port, err := net.SplitHostPort(p.tls)
+		if err != nil {
+			return child.Command{}, err
+		}
+		secure = strings.ReplaceAll(h2oTLS, "SECOND", port)
+	}
 	paths := h2oAnswers
 	if p.files != "" {
 		paths = h2oFiles
 	}
-	text := strings.Replace(h2oConf, "PATHS", paths, 1)
+	text := strings.NewReplacer("PATHS", paths, "TLS", secure).Replace(h2oConf)
 	text = strings.NewReplacer("USER", user, "DIR", p.dir, "FILES", p.files, "HOST", host, "PORT", port, "CORES", strconv.Itoa(p.cores),
 		"CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(text)
 	conf := filepath.Join(p.dir, "h2o.conf")

@@ -31,10 +31,17 @@ http {
 SITE}
 `
 
+// nginxTLS is the second address.
+const nginxTLS = `		listen SECOND ssl http2 backlog=4096;
+		ssl_protocols TLSv1.2 TLSv1.3;
+		ssl_certificate DIR/cert.pem;
+		ssl_certificate_key DIR/key.pem;
+`
+
 const nginxAnswers = `	default_type text/plain;
 	server {
 		listen ADDR backlog=4096;
-		location = / {
+TLS		location = / {
 			return 200 "Hello, World!";
 		}
 		location ~ ^/users/([^/]+)/posts/([^/]+)$ {
@@ -64,7 +71,7 @@ const nginxFiles = `	sendfile on;
 	}
 	server {
 		listen ADDR backlog=4096;
-		root FILES;
+TLS		root FILES;
 	}
 `
 
@@ -80,8 +87,15 @@ func nginx(p place) (child.Command, error) {
 	if p.files != "" {
 		site, open = nginxFiles, open+p.connections+nginxCached
 	}
+	secure := ""
+	if p.tls != "" {
+		if err := writeCertificate(p.dir); err != nil {
+			return child.Command{}, err
+		}
+		secure = strings.ReplaceAll(nginxTLS, "SECOND", p.tls)
+	}
 	conf := filepath.Join(p.dir, "nginx.conf")
-	text := strings.Replace(nginxConf, "SITE", site, 1)
+	text := strings.Replace(nginxConf, "SITE", strings.ReplaceAll(site, "TLS", secure), 1)
 	text = strings.NewReplacer("USER", user, "DIR", p.dir, "ADDR", p.addr, "CORES", strconv.Itoa(p.cores), "FILES", p.files,
 		"OPEN", strconv.Itoa(open), "CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(text)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {

@@ -16,6 +16,7 @@ import (
 type Server struct {
 	Spec
 	Addr string // host:port, 127.0.0.1
+	TLS  string // another one, with TLS; empty for none
 	proc *child.Child
 	dir  string
 }
@@ -36,6 +37,8 @@ type Room struct {
 	Connections int   // for servers that must be configured with the number
 	// Files is the folder to serve, if it is files that are wanted.
 	Files string
+	// TLS has the server listen at a second address, with TLS.
+	TLS bool
 }
 
 // Start starts a server and waits until it answers. It ends at the latest when ctx does.
@@ -57,7 +60,12 @@ func (s *Server) start(ctx context.Context, room Room) error {
 	if s.Addr, err = freeAddr(); err != nil {
 		return err
 	}
-	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files})
+	if room.TLS {
+		if s.TLS, err = freeAddr(); err != nil {
+			return err
+		}
+	}
+	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files, s.TLS})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ const (
 	Files
 	// Streams: large bodies in both directions, which package handler has.
 	Streams
+	// H2: HTTP/2 over TLS, at the server's second address.
+	H2
 )
 
 // Has reports whether t includes all of wanted.
@@ -56,21 +58,22 @@ type place struct {
 	cores       int    // how many it has
 	connections int    // how many it must be able to hold
 	files       string // folder to serve; empty for the usual answers
+	tls         string // to listen on with TLS, too; empty for none
 }
 
 // specs is the table of all known servers.
 var specs = []Spec{
-	chertServer("chert", Answers|Code|Streams),
-	chertServer("chertgoroutines", Streams),
-	chertServer("chertdirect", Answers|Code),
-	goServer("nethttp", Answers|Code|Streams),
+	chertServer("chert", Answers|Code|Streams|H2),
+	chertServer("chertgoroutines", Streams|H2),
+	chertServer("chertdirect", Answers|Code|H2),
+	goServer("nethttp", Answers|Code|Streams|H2),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
-	chertServer("chertfiles", Files),
-	chertServer("chertfilesplain", Files),
-	goServer("nethttpfiles", Files),
-	{Name: "nginx", Program: "nginx", Does: Answers | Files, command: nginx},
-	{Name: "h2o", Program: "h2o", Does: Answers | Files, command: h2o},
+	chertServer("chertfiles", Files|H2),
+	chertServer("chertfilesplain", Files|H2),
+	goServer("nethttpfiles", Files|H2),
+	{Name: "nginx", Program: "nginx", Does: Answers | Files | H2, command: nginx},
+	{Name: "h2o", Program: "h2o", Does: Answers | Files | H2, command: h2o},
 	{Name: "caddy", Does: Files, source: "caddy", command: caddy},
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"flag"
 	"fmt"
+	"net"
 	"os"
 )
 
@@ -23,4 +24,27 @@ func Files(serve func(addr, dir string) error) {
 	os.Exit(1)
 }
 
-func listenFlag() *string { return flag.String("listen", "127.0.0.1:8080", "address to listen on") }
+func listenFlag() *string {
+	flag.StringVar(&secure, "tls", "", "another `address`, with TLS; empty for none")
+	return flag.String("listen", "127.0.0.1:8080", "address to listen on")
+}
+
+// secure is the address for TLS.
+var secure string
+
+// AlsoTLS serves at the address of the flag --tls, too, if there is one. The server's configuration must have a
+// Certificate.
+func AlsoTLS(listen func(network, addr string) (net.Listener, error), serveTLS func(l net.Listener, certFile, keyFile string) error) error {
+	if secure == "" {
+		return nil
+	}
+	l, err := listen("tcp", secure)
+	if err != nil {
+		return err
+	}
+	go func() {
+		fmt.Fprintln(os.Stderr, serveTLS(l, "", ""))
+		os.Exit(1)
+	}()
+	return nil
+}

@@ -25,9 +25,11 @@ func TLS(h http.Handler, listen func(network, addr string) (net.Listener, error)
 		go serveTLS(l, "", "")
 		return l.Addr().String(), nil
 	})
-	mux := http.NewServeMux()
-	mux.Handle("/", h)
-	mux.HandleFunc("GET /debug/tls", func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/tls" { // not by a ServeMux, which costs a request more
+			h.ServeHTTP(w, r)
+			return
+		}
 		a, err := addr()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -35,7 +37,6 @@ func TLS(h http.Handler, listen func(network, addr string) (net.Listener, error)
 		}
 		io.WriteString(w, a)
 	})
-	return mux
 }
 
 // Certificate makes a self-signed certificate of the most common kind: ECDSA with P-256.

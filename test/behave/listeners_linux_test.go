@@ -1,6 +1,13 @@
 package behave
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -33,4 +40,65 @@ func TestListenSetsOptionsAtOnce(t *testing.T) {
 			t.Errorf("%s is not set", name)
 		}
 	}
+}
+
+// A connection that is established while Listen opens its socket is served: that
+// socket must not give way to another, or clients that wait for a server to start
+// have their first connections reset.
+func TestListenServesEarlyConnections(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := free.Addr().String()
+		free.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		const dialers = 4
+		ends := make(chan error, dialers)
+		for range dialers {
+			go func() { ends <- dialEarly(ctx, addr) }()
+		}
+		s := &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) })}
+		l, err := s.Listen("tcp", addr)
+		served := make(chan error, 1)
+		if err == nil {
+			go func() { served <- s.Serve(l) }()
+		} else {
+			t.Log(err) // another process has the port
+			cancel()
+			served <- err
+		}
+		for range dialers {
+			if end := <-ends; end != nil && err == nil {
+				t.Error(end)
+			}
+		}
+		cancel()
+		s.Close()
+		<-served
+	}
+}
+
+// dialEarly connects as soon as the port is open, and sends a request.
+func dialEarly(ctx context.Context, addr string) error {
+	// From an address of its own, or it might connect to itself.
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	nc, err := d.DialContext(ctx, "tcp", addr)
+	for errors.Is(err, syscall.ECONNREFUSED) {
+		nc, err = d.DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	defer context.AfterFunc(ctx, func() { nc.Close() })()
+	if _, err := io.WriteString(nc, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
+		return err
+	}
+	if b, err := io.ReadAll(nc); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 204 ") {
+		return fmt.Errorf("%q, %w", b, err)
+	}
+	return nil
 }

@@ -163,7 +163,6 @@ func TestNextProtosOffered(t *testing.T) {
 		{"nothing", protos{}, nil, nil, "", "HTTP"},
 		{"no h2 without an entry", protos{}, nil, []string{"h2", "http/1.1"}, "http/1.1", "HTTP"},
 		{"nor if the configuration names it", protos{}, []string{"h2", "http/1.1"}, []string{"h2", "http/1.1"}, "http/1.1", "HTTP"},
-		{unlike + "nor without a map", nil, []string{"h2"}, []string{"h2", "http/1.1"}, "http/1.1", "HTTP"},
 		{"h2 with an entry", protos{"h2": mine}, nil, []string{"h2", "http/1.1"}, "h2", "mine"},
 		{"h2 with an entry, for who can", protos{"h2": mine}, nil, []string{"http/1.1"}, "http/1.1", "HTTP"},
 		{"the configuration's order", protos{"h2": mine}, []string{"http/1.1"}, []string{"h2", "http/1.1"}, "http/1.1", "HTTP"},
@@ -177,9 +176,6 @@ func TestNextProtosOffered(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			t.Parallel()
 			alikeOthers(t, func(t *testing.T, e chert.Engine) {
-				if e == engines.NetHTTP && strings.HasPrefix(tt.why, unlike) {
-					return
-				}
 				s := &chert.Server{Engine: e, TLSNextProto: tt.entries, TLSConfig: &tls.Config{NextProtos: tt.config}, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 					put(w, "HTTP")
 				})}

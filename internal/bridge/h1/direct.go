@@ -84,7 +84,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	r.raw = b[:n+r.body]
 	target := h.Target.Bytes(b)
 	req := wire.Request{
-		Method: methodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
+		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
 	}
 	if r.has(http1.FieldPragma) || !splitTarget(&req) || !s.placeDirect(req.Method, target) {
@@ -121,7 +121,7 @@ func splitTarget(r *wire.Request) bool {
 			r.Path, r.RawQuery = t[:i], t[i+1:]
 			return true
 		}
-		if !plainPath[b] {
+		if !bridge.PlainPath[b] {
 			u, err := url.ParseRequestURI(string(t))
 			if err != nil {
 				return false

@@ -80,7 +80,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 	x.s = s
 	x.Init(&s.Client, x, x.block != nil)
 	r := &x.Req
-	r.Method = methodOf(str[h.Method.Start:h.Method.End])
+	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])
 	r.RequestURI = str[h.Target.Start:h.Target.End]
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protoOf(str, h), 1, int(h.Minor)
 	r.URL = &x.URL
@@ -187,7 +187,7 @@ func declareRequestTrailers(r *http.Request) error {
 // parseTarget fills r.URL from r.RequestURI.
 func parseTarget(r *http.Request, form http1.Form) error {
 	target := r.RequestURI
-	if form == http1.FormOrigin && plainTarget(r.URL, target) {
+	if form == http1.FormOrigin && bridge.PlainTarget(r.URL, target) {
 		return nil
 	}
 	authority := form == http1.FormAuthority
@@ -206,46 +206,6 @@ func parseTarget(r *http.Request, form http1.Form) error {
 }
 
 var errTarget = &http1.Error{Status: http.StatusBadRequest, Reason: "the request target is not a URL"}
-
-// plainTarget parses a target whose path needs no decoding, as nearly all are.
-// Others are left to net/url.
-func plainTarget(u *url.URL, target string) bool {
-	for i := 0; i < len(target); i++ {
-		b := target[i]
-		if b == '?' {
-			u.Path, u.RawQuery = target[:i], target[i+1:]
-			u.ForceQuery = u.RawQuery == ""
-			return true
-		}
-		if !plainPath[b] {
-			return false
-		}
-	}
-	u.Path = target
-	return true
-}
-
-// plainPath are the bytes that stand for themselves in a path and that net/url
-// would write the same way, so that RawPath stays empty.
-var plainPath = func() (t [256]bool) {
-	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~$&+,/:;=@") {
-		t[b] = true
-	}
-	return t
-}()
-
-// methodOf returns m; for a common method without retaining the memory that m is part of.
-func methodOf[T string | []byte](m T) string {
-	switch string(m) {
-	case http.MethodGet:
-		return http.MethodGet
-	case http.MethodPost:
-		return http.MethodPost
-	case http.MethodHead:
-		return http.MethodHead
-	}
-	return string(m)
-}
 
 func protoOf(s string, h *http1.Request) string {
 	switch h.Minor {

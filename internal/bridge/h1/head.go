@@ -123,27 +123,11 @@ func (w *writing) declareTrailers(vv []string) {
 	w.head.trailers = w.head.trailers || len(vv) > 0
 	for _, v := range vv {
 		for name := range strings.SplitSeq(v, ",") {
-			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); trailerAllowed(name) {
+			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); bridge.TrailerAllowed(name) {
 				w.Trailers = append(w.Trailers, name)
 			}
 		}
 	}
-}
-
-// trailerAllowed rejects fields that frame, route or authenticate a message;
-// they must not follow its body (RFC 9110 section 6.5.1).
-func trailerAllowed(name string) bool {
-	if strings.HasPrefix(name, "If-") {
-		return false
-	}
-	switch name {
-	case "", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length",
-		"Content-Range", "Content-Type", "Expect", "Host", "Keep-Alive", "Max-Forwards", "Pragma",
-		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Range", "Realm", "Te",
-		"Trailer", "Transfer-Encoding", "Www-Authenticate":
-		return false
-	}
-	return true
 }
 
 // takeBack removes the cut fields' lines from the buffer.
@@ -251,7 +235,7 @@ func (x *exchange) decideType(add *extra, p []byte) {
 		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
 		h.length.cut, h.encoding.cut = true, true
 	case !h.coded && !h.contentType.set() && !h.contentType.cut && h.encoding.value == "" && len(p) > 0:
-		add.contentType = http.DetectContentType(p)
+		add.contentType = bridge.ContentType(p)
 	}
 }
 

@@ -99,6 +99,7 @@ func (l *fakeLink) Inline() bool                               { return true }
 func (l *fakeLink) Waited() bool                               { return false }
 func (l *fakeLink) Yield()                                     {}
 func (l *fakeLink) Start(conn.Run)                             {}
+func (*fakeLink) StartHere(conn.Run, *conn.Here) bool          { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)                      {}
 func (l *fakeLink) WithdrawSlot(*conn.Semaphore)               {}
 func (l *fakeLink) SetDeadline(int64)                          {}

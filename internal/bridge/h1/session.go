@@ -27,6 +27,12 @@ type Config struct {
 	// Slice bounds how long pipelined requests of one connection are served on a
 	// loop in one go, in nanoseconds.
 	Slice int64
+	// Second, if not nil, makes the HTTP/2 session that takes over from of, on the
+	// same Link. state is what TLS has negotiated, nil in plain text. Preface: it is
+	// for clients that begin with HTTP/2's preface in plain text (RFC 9113 section
+	// 3.3). Only: HTTP/1 is not supported, and such connections are closed.
+	Second        func(of *bridge.Client, state *tls.ConnectionState) conn.Session
+	Preface, Only bool
 	// Handshake, if not nil, makes the session that comes before s on a loop and
 	// switches to s, after a Start. deadline is the Link's first one.
 	Handshake func(l conn.Link, s *Session, now int64) (first conn.Session, deadline int64)
@@ -164,6 +170,11 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 		return conn.More, false
 	}
+	if !s.begun && !s.waiting && (s.cfg.Preface || s.cfg.Only) {
+		if next, is := s.preface(b, eof); is {
+			return next, false
+		}
+	}
 	r := requests.Get().(*request)
 	n, err := r.head.Parse(b, &s.progress, &s.cfg.Head)
 	if err == nil && n == 0 && !eof {
@@ -205,6 +216,28 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	x.more = x.body == nil && len(b) > n
 	s.Link.Discard(n)
 	return s.start(x, "", busy), true
+}
+
+// preface is HTTP/2's (RFC 9113 section 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// preface reports whether b, which the client has begun with, is HTTP/2's preface or may
+// become it, and then what is to happen next.
+func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
+	switch n := min(len(b), len(preface)); {
+	case !s.cfg.Preface || string(b[:n]) != preface[:n]:
+		if s.cfg.Only {
+			return conn.Close, true
+		}
+		return conn.More, false
+	case n == len(preface):
+		s.Link.Switch(s.cfg.Second(&s.Client, nil))
+		return conn.Requeue, true
+	case eof:
+		return conn.Close, true
+	}
+	s.awaitHead()
+	return conn.More, true
 }
 
 // start runs the handler of x, on the loop if it is likely to be quick. route is

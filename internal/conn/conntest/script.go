@@ -79,7 +79,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	s.enter("Data")
 	owner := s.owner
 	defer func() {
-		if next != conn.Elsewhere {
+		if next != conn.Elsewhere && next != conn.Lost {
 			owner.Store(0)
 		}
 	}()
@@ -288,6 +288,26 @@ func (s *script) start(run func(), done func() conn.Next) {
 		defer s.leave()
 		return done()
 	}})
+}
+
+// startHere starts a Run on the loop, if this is one, else as start does.
+func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.Next {
+	h := new(conn.Here)
+	if !s.OnLoop() {
+		s.start(func() { run(h) }, done)
+		return conn.More
+	}
+	s.leave() // another Data may begin before this one returns
+	kept := s.StartHere(&aRun{func() { run(h) }, func() conn.Next {
+		s.enter("Done")
+		defer s.leave()
+		return done()
+	}}, h)
+	if !kept {
+		return conn.Lost
+	}
+	s.enter("Data")
+	return done()
 }
 
 // push is Queue, tried until there is room.

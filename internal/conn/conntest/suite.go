@@ -94,6 +94,8 @@ var tests = []struct {
 	{"layer at a line", testLayerAtLine},
 	{"runs", testRuns},
 	{"runs beside user code", testRunsBesideUser},
+	{"runs on the loop", testRunsHere},
+	{"a pause", testPause},
 	{"half-close with runs", testRunsHalfClose},
 	{"post", testPost},
 	{"post from a session", testPostWithin},

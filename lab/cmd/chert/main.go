@@ -14,6 +14,9 @@ func main() {
 	serve.Main(func(addr string) error {
 		s := &chert.Server{Addr: addr, MaxConns: -1, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}}
 		s.Handler = serve.TLS(handler.New(), s.Listen, s.ServeTLS)
+		if err := serve.AlsoTLS(s.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

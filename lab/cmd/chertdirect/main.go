@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/http"
 
 	"github.com/chert-http/chert"
@@ -15,10 +16,13 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: root{
+		s := &chert.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}, MaxConns: -1, Handler: root{
 			Handler: handler.New(),
 			hello:   direct.NewResponse(http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(work.Hello)),
 		}}
+		if err := serve.AlsoTLS(s.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"crypto/tls"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/static"
 
@@ -14,7 +16,10 @@ func main() {
 		if err != nil {
 			return err
 		}
-		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: h}
+		s := &chert.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}, MaxConns: -1, Handler: h}
+		if err := serve.AlsoTLS(s.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/http"
 
 	"github.com/chert-http/chert"
@@ -17,7 +18,10 @@ func main() {
 		if err != nil {
 			return err
 		}
-		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: http.HandlerFunc(h.ServeHTTP)}
+		s := &chert.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}, MaxConns: -1, Handler: http.HandlerFunc(h.ServeHTTP)}
+		if err := serve.AlsoTLS(s.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"crypto/tls"
+
 	"github.com/chert-http/chert"
 
 	"github.com/chert-http/chert/lab/handler"
@@ -11,7 +13,10 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &chert.Server{Addr: addr, MaxConns: -1, Handler: handler.New(), Engine: chert.EngineGoroutines}
+		s := &chert.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}, MaxConns: -1, Handler: handler.New(), Engine: chert.EngineGoroutines}
+		if err := serve.AlsoTLS(s.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

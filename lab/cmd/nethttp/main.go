@@ -12,9 +12,11 @@ import (
 
 func main() {
 	serve.Main(func(addr string) error {
-		s := &http.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}}
-		s.TLSConfig.NextProtos = []string{"http/1.1"}
+		s := &http.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}, NextProtos: []string{"h2", "http/1.1"}}}
 		s.Handler = serve.TLS(handler.New(), net.Listen, s.ServeTLS)
+		if err := serve.AlsoTLS(net.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"net"
 	"net/http"
 
 	"github.com/chert-http/chert/lab/serve"
@@ -9,7 +11,10 @@ import (
 
 func main() {
 	serve.Files(func(addr, dir string) error {
-		s := &http.Server{Addr: addr, Handler: http.FileServer(http.Dir(dir))}
+		s := &http.Server{Addr: addr, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}, NextProtos: []string{"h2", "http/1.1"}}, Handler: http.FileServer(http.Dir(dir))}
+		if err := serve.AlsoTLS(net.Listen, s.ServeTLS); err != nil {
+			return err
+		}
 		return s.ListenAndServe()
 	})
 }

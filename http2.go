@@ -1,0 +1,70 @@
+package chert
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge/h1"
+	"github.com/chert-http/chert/internal/bridge/h2"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// protocols is what the server speaks, as net/http has it: Protocols, or HTTP/1 and
+// HTTP/2 over TLS, unless TLSNextProto is there and has no "h2", or GODEBUG says so.
+func (s *Server) protocols() http.Protocols {
+	if s.Protocols != nil {
+		return *s.Protocols
+	}
+	_, own := s.TLSNextProto["h2"]
+	off := s.TLSNextProto != nil && !own
+	if !own && slices.Contains(strings.Split(os.Getenv("GODEBUG"), ","), "http2server=0") {
+		off = true
+	}
+	var p http.Protocols
+	p.SetHTTP1(true)
+	p.SetHTTP2(!off)
+	return p
+}
+
+// http2Config is what cfg is for HTTP/2.
+func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
+	of := s.HTTP2
+	if of == nil {
+		of = new(http.HTTP2Config)
+	}
+	c := &h2.Config{
+		Config:       &cfg.Config,
+		List:         http2.ListLimits{Bytes: cmp.Or(cfg.Head.HeadBytes, http1.DefaultLimits.HeadBytes), Fields: cmp.Or(cfg.Head.Fields, http1.DefaultLimits.Fields)},
+		MaxStreams:   inRange(of.MaxConcurrentStreams, 1, math.MaxInt32, h2.DefaultMaxStreams),
+		TableSize:    uint32(inRange(of.MaxDecoderHeaderTableSize, 1, 4<<20-1, h2.DefaultTableSize)),
+		FrameSize:    uint32(inRange(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),
+		ConnWindow:   uint32(inRange(of.MaxReceiveBufferPerConnection, 65535, math.MaxInt32, h2.DefaultConnWindow)),
+		StreamWindow: uint32(inRange(of.MaxReceiveBufferPerStream, 1, math.MaxInt32, h2.DefaultStreamWindow)),
+		MaxWindow:    h2.DefaultMaxWindow,
+		HeadTime:     cfg.HeadTime,
+		IdleTime:     cfg.IdleTime,
+		PingAfter:    int64(max(of.SendPingTimeout, 0)),
+		PingTime:     int64(inRange(of.PingTimeout, 1, math.MaxInt64, time.Duration(h2.DefaultPingTime))),
+		AnyCipher:    of.PermitProhibitedCipherSuites,
+		CountError:   of.CountError,
+		Slice:        h2.DefaultSlice,
+	}
+	if of.MaxReceiveBufferPerConnection != 0 || of.MaxReceiveBufferPerStream != 0 {
+		c.MaxWindow = 0 // they stay what they were set to
+	}
+	return c
+}
+
+// inRange is v if that is between least and most, else def.
+func inRange[T int | time.Duration](v, least, most, def T) T {
+	if v < least || v > most {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,395 @@
+package h2
+
+import (
+	"iter"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is the direct way: a request that is answered from its decoded fields.
+
+// request is a decoded header block, and what the direct way makes of it: the conn.Run
+// of a direct handler. It is pooled.
+type request struct {
+	fields  http2.Fields
+	t       target
+	handler direct.Handler
+	x       wire.Exchange
+	st      *stream
+	place   conn.Here
+	block   []byte
+	file    direct.File
+	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
+	// What Run has found: the handler has returned, and has answered.
+	returned, answered bool
+	// over is set by Run in the end, and by Session.Closed. The second of them gives up
+	// what the handler has left: the connection has ended, and Done is not called.
+	over atomic.Bool
+}
+
+var requests = sync.Pool{New: func() any {
+	r := new(request)
+	r.all = r.each
+	return r
+}}
+
+// keepFields bounds what of a header block's room is kept, in bytes.
+const keepFields = 16 << 10
+
+// free gives r back. Nothing of the request may be used any more.
+func (r *request) free() {
+	if r.handler != nil {
+		r.x.Reset(wire.Request{})
+		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
+		r.over.Store(false)
+		r.t, r.place, r.file = target{}, conn.Here{}, direct.File{}
+	}
+	r.fields.Reset(keepFields)
+	requests.Put(r)
+}
+
+type peerSlot = wire.Peer
+
+func directPeer(peer string) peerSlot { return wire.PeerOf(peer) }
+
+// clockAtZero is wire.Clock when sys.Nanotime was 0.
+var clockAtZero = wire.ClockAt(sys.Epoch())
+
+// takesDirect reports whether a request goes the direct way: that needs one without a
+// body, which asks for nothing else than an answer. With MaxHandlers the plain way
+// knows how to wait.
+func (s *Session) takesDirect(r *request, t *target, end bool) bool {
+	dh, ok := s.UserHandler().(direct.Handler)
+	if !ok || !end || s.Slots != nil || t.expect || t.trailer || t.crumbs > 1 || len(t.path) == 0 || t.path[0] != '/' {
+		return false
+	}
+	req := wire.Request{
+		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
+		RemoteAddr: s.Link.Peer(), Peer: &s.peerSlot, Fields: r,
+	}
+	if len(req.Host) == 0 {
+		req.Host = t.host
+	}
+	if !splitTarget(&req) || !s.placeDirect(req.Method, t.path) {
+		return false
+	}
+	if s.loops && s.Link.OnLoop() {
+		req.Time = clockAtZero + time.Duration(s.Link.Now())
+	}
+	r.handler, r.t = dh, *t
+	r.x.Reset(req)
+	return true
+}
+
+// placeDirect decides whether a request may go the direct way; see h1.
+func (s *Session) placeDirect(method string, target []byte) bool {
+	if !s.loops || s.Placement == bridge.Inline {
+		return true
+	}
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+}
+
+// late notes that the handler has held a loop for too long.
+func (r *request) late(s *Session, held time.Duration) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
+		s.DirectLate.Store(true)
+	}
+}
+
+// splitTarget sets Path and RawQuery. It reports false for a target that net/url does
+// not take.
+func splitTarget(r *wire.Request) bool {
+	t := r.Target
+	for i, b := range t {
+		if b == '?' {
+			r.Path, r.RawQuery = t[:i], t[i+1:]
+			return true
+		}
+		if !bridge.PlainPath[b] {
+			u, err := url.ParseRequestURI(string(t))
+			if err != nil {
+				return false
+			}
+			r.Path, r.RawQuery = []byte(u.Path), []byte(u.RawQuery)
+			return true
+		}
+	}
+	r.Path = t
+	return true
+}
+
+// beginDirect runs the handler here. It reports whether the loop is still the
+// caller's.
+func (s *Session) beginDirect(st *stream) (kept bool) {
+	r := st.direct
+	st.started = true
+	s.here.Store(st)
+	if !s.Link.OnLoop() {
+		r.Run()
+	} else if !s.Link.StartHere(r, &r.place) {
+		return false
+	}
+	return r.end()
+}
+
+// Run implements conn.Run.
+func (r *request) Run() {
+	s := r.st.s
+	defer func() {
+		if !r.returned {
+			if e := recover(); e != nil && e != http.ErrAbortHandler {
+				s.LogPanic(s.Link, e)
+			}
+		}
+		if r.over.Swap(true) {
+			s.guard(r.x.Drop)
+		}
+	}()
+	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
+	r.returned = true
+}
+
+// Done implements conn.Run.
+func (r *request) Done() conn.Next {
+	s := r.st.s
+	if !r.end() {
+		return conn.Lost
+	}
+	return s.settle(conn.More)
+}
+
+// end sends the answer, or has the plain way make one. It reports whether the loop is
+// still the caller's.
+func (r *request) end() (kept bool) {
+	st, s := r.st, r.st.s
+	st.direct = nil
+	switch {
+	case !r.returned: // r may still be in use, so it is not kept
+		o := bridge.Abandoned(&r.x)
+		st.client.Follow(&o)
+		r.x.Drop()
+		st.next = conn.Close
+		st.finish()
+		return true
+	case r.answered:
+		r.send()
+		return true
+	}
+	s.mu.Lock()
+	closed := st.closed
+	s.mu.Unlock()
+	route := r.x.Pattern()
+	err := st.makeRequest(r, &r.t)
+	r.free()
+	switch {
+	case closed: // by a reset of the client's, which is not answered
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+		return true
+	case err != nil:
+		st.started = false
+		s.malformed(st.id)
+		s.resetStream(st.id, http2.ProtocolError, errMalformed)
+		return true
+	}
+	if s.loops {
+		st.Place(route, &s.memo)
+	}
+	return s.admit(st, true)
+}
+
+// send sends the answer that the handler has made.
+func (r *request) send() {
+	st, s := r.st, r.st.s
+	a := r.x.Finish()
+	b := http2.AppendStatus(r.block[:0], a.Status)
+	for i := range a.Fields {
+		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
+	}
+	if !a.HasDate {
+		b = appendDate(b)
+	}
+	r.block = b
+	o := bridge.OutcomeOf(&a)
+	if a.File.File != nil {
+		r.file = a.File
+		if d := s.WriteTimeout; d > 0 {
+			st.link.SetWriteDeadline(time.Now().Add(d))
+		}
+		s.Link.Start(&sendFile{r: r, o: o})
+		return
+	}
+	kept, err := r.sendBody(a.Body)
+	if err != nil {
+		o.Cut(0)
+	}
+	if o.Watched() {
+		st.client.Follow(&o)
+	}
+	st.next = conn.More
+	st.finish()
+	if !kept {
+		r.free()
+	}
+}
+
+// sendBody sends the answer, whose body is body, as far as the client takes it, and
+// reports whether r is kept for the rest. An error means that nothing is sent.
+func (r *request) sendBody(body []byte) (kept bool, err error) {
+	st, s := r.st, r.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := st.sendable(); err != nil {
+		return false, err
+	}
+	s.putBlock(st, r.block, len(body) == 0)
+	for len(body) > 0 {
+		n := s.allow(st, len(body))
+		if n == 0 {
+			break
+		}
+		body, _ = s.putData(st, body, nil, n, n == len(body))
+	}
+	if len(body) == 0 {
+		return false, nil
+	}
+	if d := s.WriteTimeout; d > 0 {
+		st.writeBy = time.Now().Add(d)
+	}
+	st.rest, st.release = body, r.free
+	s.pend(st)
+	return true, nil
+}
+
+// sendFile sends an answer whose body is a part of a file, beside others.
+type sendFile struct {
+	r    *request
+	o    bridge.Outcome
+	sent bool
+}
+
+// Run implements conn.Run. It leaves nothing to Done that must be done: the connection
+// may end before.
+func (f *sendFile) Run() {
+	r, st := f.r, f.r.st
+	defer func() {
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			st.s.LogPanic(st.s.Link, e)
+			f.sent = false
+		}
+		f.end()
+		st.s.finishing.Add(1)
+	}()
+	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
+		f.sent = st.commit(nil, nil, nil, true, nil) == nil
+	}
+}
+
+// Write implements io.Writer.
+func (f *sendFile) Write(p []byte) (int, error) {
+	if err := f.r.st.commit(nil, nil, p, false, nil); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// end gives the file back, and tells the one that watches the answer.
+func (f *sendFile) end() {
+	st, s := f.r.st, f.r.st.s
+	if !f.sent {
+		s.mu.Lock()
+		f.o.Cut(st.sent)
+		s.mu.Unlock()
+	}
+	if f.o.Watched() {
+		st.client.Follow(&f.o)
+	}
+	if done := f.r.file.Done; done != nil {
+		s.guard(done)
+	}
+}
+
+// Done implements conn.Run.
+func (f *sendFile) Done() conn.Next {
+	r, st := f.r, f.r.st
+	s := st.s
+	s.finishing.Add(-1)
+	if st.next = conn.More; !f.sent {
+		st.next = conn.Close
+	}
+	st.finish()
+	r.free()
+	return s.settle(conn.More)
+}
+
+// guard calls what may panic.
+func (s *Session) guard(f func()) {
+	defer func() {
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			s.LogPanic(s.Link, e)
+		}
+	}()
+	f()
+}
+
+// Get implements wire.Fields.
+func (r *request) Get(name string) []byte {
+	v, _ := r.First(name)
+	return v
+}
+
+// First implements wire.Fields.
+func (r *request) First(name string) (value []byte, n int) {
+	id := http2.LookupFold(name)
+	if id != 0 && id <= http2.IDStatus {
+		return nil, 0
+	}
+	for i := range r.fields.List {
+		f := &r.fields.List[i]
+		if f.ID != id || id == http2.IDHost || id == 0 && !http2.FoldEqual(r.fields.Get(f.Name), name) {
+			continue
+		}
+		if n == 0 {
+			value = r.fields.Get(f.Value)
+		}
+		n++
+	}
+	return value, n
+}
+
+// All implements wire.Fields.
+func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
+
+func (r *request) each(yield func(name, value []byte) bool) {
+	for i := range r.fields.List {
+		f := &r.fields.List[i]
+		name := r.fields.Get(f.Name)
+		switch {
+		case f.ID == http2.IDHost || f.ID != 0 && f.ID <= http2.IDStatus:
+			continue
+		case f.ID != 0:
+			name = bytesOf(f.ID.Name())
+		}
+		if !yield(name, r.fields.Get(f.Value)) {
+			return
+		}
+	}
+}
+
+// stringOf views b without a copy, for those who do not keep it.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf views s without a copy; what looks at it must not write.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

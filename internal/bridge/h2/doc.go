@@ -1,0 +1,27 @@
+// Package h2 is HTTP/2 on connections of event loops and of goroutines: a session
+// that makes requests of streams and frames of answers.
+package h2
+
+// It knows frames by package http2 and handlers by package bridge; it must not know
+// sockets, listeners or TLS. The root may import it.
+//
+// # Who does what
+//
+// The owner of the Link calls the Session. Data parses all frames that have come,
+// and begins the requests among them: a quick handler runs there and then
+// (Link.StartHere), any other on a goroutine beside others (Link.Start). If a
+// handler that was thought to be quick is not, the loop goes on without it: Data
+// returns conn.Lost, and is called anew for the frames that are left.
+//
+// What handlers and the owner share is guarded by Session.mu: the windows, what has
+// been received of bodies, and out, the frames that are ready to be sent. All that is
+// ready at the end of Data leaves in one write, and so do the answers of handlers
+// that end at the same time. A stream is a conn.Link to its own exchange (link.go).
+//
+// # What is bounded
+//
+// out and the Link's queue by flow control: DATA is made only while they have room,
+// and nothing is read while they have not (conn.Pause). Bodies by the windows that
+// are granted. Streams by MaxStreams, of which a handler keeps its place until it
+// returns, whatever becomes of its stream. What costs work and brings nothing, by
+// budgets (budget.go).

@@ -1,0 +1,216 @@
+package h2
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is how a session ends in peace, and its times.
+
+// drain is a graceful end (RFC 9113 section 6.8): a GOAWAY that promises all streams,
+// so that requests which are on their way are served, and when the client is known
+// to have it, or after drainTime, one that names the last.
+type drain struct {
+	on, last bool
+	by       int64 // when the second GOAWAY is due
+}
+
+const drainTime = int64(time.Second)
+
+// The data of our PINGs.
+const (
+	pingAlive  = 0x63686572742e6c76
+	pingDrain  = 0x63686572742e6472
+	pingWindow = 0x63686572742e7764
+)
+
+// Drain implements conn.Session.
+func (s *Session) Drain(since int64) conn.Next {
+	s.startDrain()
+	// Others may wait for the connection's place, in which case since is long ago.
+	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
+		if s.drain.by = by; s.Link.Now() >= by {
+			s.endDrain()
+		}
+	}
+	return s.settle(conn.More)
+}
+
+func (s *Session) startDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beginDrain()
+}
+
+// beginDrain is startDrain with mu held.
+func (s *Session) beginDrain() {
+	if s.drain.on || s.closing {
+		return
+	}
+	s.drain.on = true
+	s.drain.by = s.Link.Now() + drainTime
+	s.room(64)
+	var b [8]byte
+	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")
+	s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingDrain))
+}
+
+// drainAnswered is called with the answer to a PING.
+func (s *Session) drainAnswered(p []byte) {
+	var b [8]byte
+	if s.drain.on && string(p) == string(pingData(&b, pingDrain)) {
+		s.endDrain()
+	}
+}
+
+// endDrain sends the second GOAWAY: streams that come after it are refused.
+func (s *Session) endDrain() {
+	if s.drain.last {
+		return
+	}
+	s.drain.last = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room(32)
+	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
+}
+
+// ended reports whether nothing is left to be done on a connection that is to end. mu
+// is held.
+func (s *Session) ended() bool {
+	return (s.drain.last || s.leaving) && len(s.streams) == 0 && !s.full
+}
+
+// setDeadline sets the time of Expired. mu is held.
+func (s *Session) setDeadline() {
+	by := int64(0)
+	sooner := func(t int64) {
+		if t > 0 && (by == 0 || t < by) {
+			by = t
+		}
+	}
+	sooner(s.headBy)
+	if s.drain.on && !s.drain.last {
+		sooner(s.drain.by)
+	}
+	sooner(s.idleBy())
+	if stall := s.Shared.Limits.WriteStall; stall > 0 {
+		if len(s.pending) == 0 {
+			s.stalledAt = 0
+		} else {
+			if s.stalledAt == 0 {
+				s.stalledAt = s.Link.Now()
+				s.markPending()
+			}
+			sooner(s.stalledAt + stall)
+		}
+	}
+	for _, st := range s.pending {
+		if !st.writeBy.IsZero() {
+			sooner(sys.Nanotime() + int64(time.Until(st.writeBy)))
+		}
+	}
+	if s.cfg.PingAfter > 0 && s.settled {
+		if s.pinged != 0 {
+			sooner(s.pinged + s.cfg.PingTime)
+		} else {
+			sooner(s.heard + s.cfg.PingAfter)
+		}
+	}
+	s.Link.SetDeadline(by)
+}
+
+// idleBy is when the connection has had no request for too long, 0 for never. A header
+// block that has begun has a time of its own. mu is held.
+func (s *Session) idleBy() int64 {
+	if s.cfg.IdleTime <= 0 || s.headBy != 0 || len(s.streams) > 0 {
+		return 0
+	}
+	return s.since + s.cfg.IdleTime
+}
+
+// leastProgress is how much of an answer a client must take in the time of
+// Limits.WriteStall, in bytes, unless it is all that is left: one that opens its
+// window byte by byte holds what the answer is made of.
+const leastProgress = 4 << 10
+
+func (s *Session) markPending() {
+	for _, st := range s.pending {
+		st.mark, st.markAll = st.sent, s.sentAll
+	}
+}
+
+// Expired implements conn.Session.
+func (s *Session) Expired() conn.Next {
+	now := s.Link.Now()
+	passed := func(t int64) bool { return t > 0 && now >= t }
+	if passed(s.headBy) {
+		s.fail(errTimeout)
+		return s.settle(conn.Linger)
+	}
+	if s.drain.on && passed(s.drain.by) {
+		s.endDrain()
+	}
+	if s.cfg.PingAfter > 0 {
+		switch {
+		case s.pinged != 0 && passed(s.pinged+s.cfg.PingTime):
+			return conn.Reset
+		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
+			s.pinged = now
+			s.mu.Lock()
+			s.room(32)
+			var b [8]byte
+			s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingAlive))
+			s.mu.Unlock()
+		}
+	}
+	s.expirePending(now)
+	next := conn.More
+	s.mu.Lock()
+	if passed(s.idleBy()) {
+		s.room(32)
+		s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
+		next = conn.Linger
+	}
+	s.mu.Unlock()
+	return s.settle(next)
+}
+
+var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}
+
+// expirePending resets the streams that the client has left without a window for too
+// long, or beyond their deadline.
+func (s *Session) expirePending(now int64) {
+	stall := s.Shared.Limits.WriteStall
+	stalled := stall > 0 && s.stalledAt != 0 && now >= s.stalledAt+stall
+	if stalled {
+		s.stalledAt = 0
+	}
+	s.mu.Lock()
+	var late []*stream
+	for _, st := range s.pending {
+		if stalled && st.stuck(st.mark, st.markAll) || !st.writeBy.IsZero() && !time.Now().Before(st.writeBy) {
+			late = append(late, st)
+		}
+	}
+	s.mu.Unlock()
+	for _, st := range late {
+		s.resetStream(st.id, http2.Cancel, errStall)
+	}
+}
+
+// touch notes that a request begins, and tells ConnState.
+func (s *Session) touch() {
+	if !s.active {
+		s.active = true
+		s.SetState(http.StateActive)
+	}
+	if !s.KeepAlives() {
+		s.startDrain()
+	}
+}

@@ -1,0 +1,302 @@
+package h2
+
+import (
+	"encoding/binary"
+
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is what each frame does.
+
+var (
+	errInterleaved = &http2.ConnError{Code: http2.ProtocolError, Reason: "another frame within a header block"}
+	errStray       = &http2.ConnError{Code: http2.ProtocolError, Reason: "CONTINUATION without HEADERS"}
+	errIdle        = &http2.ConnError{Code: http2.ProtocolError, Reason: "a frame of a stream that was not begun"}
+	errBlockLarge  = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "a header block is too large"}
+	errConnFlow    = &http2.ConnError{Code: http2.FlowControlError, Reason: "more DATA than the connection's window"}
+	errConnWindow  = &http2.ConnError{Code: http2.FlowControlError, Reason: "the connection's window is too large"}
+	errFlow        = &http2.StreamError{Code: http2.FlowControlError, Reason: "more DATA than the stream's window"}
+	errWindow      = &http2.StreamError{Code: http2.FlowControlError, Reason: "the stream's window is too large"}
+	errHalfClosed  = &http2.StreamError{Code: http2.StreamClosed, Reason: "a frame after END_STREAM"}
+	errLength      = &http2.StreamError{Code: http2.ProtocolError, Reason: "the body is not as long as Content-Length says"}
+)
+
+// frame handles a frame that is all there. It returns a stream whose handler is to be
+// begun now. An error is a ConnError, or a StreamError of the frame's stream.
+func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
+	if s.cfg.PingAfter > 0 {
+		s.heard = s.Link.Now()
+	}
+	switch h.Type {
+	case http2.FrameData:
+		return s.onData(h, p)
+	case http2.FrameHeaders:
+		return s.onHeaders(h, p)
+	case http2.FrameContinuation:
+		return s.onContinuation(h, p)
+	case http2.FrameWindowUpdate:
+		return nil, s.onWindowUpdate(h, p)
+	case http2.FrameRSTStream:
+		return nil, s.onReset(h)
+	}
+	s.spendUseless()
+	switch h.Type {
+	case http2.FramePriority:
+		if err := h.CheckPriority(p); err != nil {
+			return nil, err
+		}
+	case http2.FrameSettings:
+		return nil, s.onSettings(h, p)
+	case http2.FramePing:
+		s.onPing(h, p)
+	case http2.FramePriorityUpdate:
+		return nil, s.onPriority(h, p)
+	case http2.FrameGoAway:
+		s.leaving = true
+	}
+	return nil, nil
+}
+
+// onSettings is RFC 9113 section 6.5.
+func (s *Session) onSettings(h http2.Header, p []byte) error {
+	if h.Has(http2.FlagAck) {
+		if !s.acked {
+			s.acked = true
+			s.dec.SetLimit(s.cfg.TableSize)
+		}
+		return nil
+	}
+	if !s.settled {
+		s.settled, s.headBy = true, 0
+	}
+	before, table := s.peer.InitialWindow, s.peer.LeastTable
+	if err := s.peer.Apply(p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order.known = s.order.known || s.peer.NoPriorities
+	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
+		for _, st := range s.streams {
+			if !st.sendWindow.Add(more) {
+				return errConnWindow
+			}
+		}
+		s.wakeNext()
+	}
+	if s.peer.LeastTable < table && !s.tableGone {
+		s.tableGone, s.tableDue = true, true
+	}
+	s.room(http2.HeaderLen)
+	s.out.B = http2.AppendSettingsAck(s.out.B)
+	return nil
+}
+
+func (s *Session) onPing(h http2.Header, p []byte) {
+	if h.Has(http2.FlagAck) {
+		s.pinged = 0
+		s.drainAnswered(p)
+		s.sampled(p)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room(http2.HeaderLen + 8)
+	s.out.B = http2.AppendPing(s.out.B, true, p)
+}
+
+// idle reports whether a stream has not begun. Those with even numbers, which a server
+// begins, never do (RFC 9113 section 5.1.1).
+func (s *Session) idle(id uint32) bool { return id > s.lastID || id != 0 && id%2 == 0 }
+
+// onWindowUpdate is RFC 9113 section 6.9.
+func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
+	s.spendUseless()
+	n, err := h.Increment(p)
+	if s.idle(h.Stream) {
+		return errIdle
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.Stream == 0 {
+		if !s.sendWindow.Add(int64(n)) {
+			return errConnWindow
+		}
+		s.wakeNext()
+		return nil
+	}
+	st := s.streams[h.Stream]
+	if st == nil || st.closed {
+		return nil // it may have ended meanwhile
+	}
+	if !st.sendWindow.Add(int64(n)) {
+		return errWindow
+	}
+	s.wakeNext()
+	return nil
+}
+
+// onReset is RST_STREAM (RFC 9113 section 6.4).
+func (s *Session) onReset(h http2.Header) error {
+	if s.idle(h.Stream) {
+		return errIdle
+	}
+	s.mu.Lock()
+	st := s.streams[h.Stream]
+	if st == nil || st.closed {
+		s.mu.Unlock()
+		s.spendUseless()
+		return nil
+	}
+	st.kill(errReset)
+	s.drop(st)
+	s.mu.Unlock()
+	s.spendReset()
+	st.gone()
+	return nil
+}
+
+// onData is RFC 9113 section 6.1. All of the frame counts against the windows, the
+// padding too.
+func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
+	data, err := h.Content(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.idle(h.Stream) {
+		return nil, errIdle
+	}
+	end := h.Has(http2.FlagEndStream)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(data) == 0 && !end && !s.takeUseless() {
+		return nil, errUseless // CVE-2019-9518
+	}
+	if !s.inflow.Avail.Take(h.Length) {
+		return nil, errConnFlow
+	}
+	st := s.streams[h.Stream]
+	if st == nil || st.closed || st.remoteClosed {
+		s.refund(nil, h.Length)
+		return nil, s.afterClose(h.Stream, st)
+	}
+	if !st.inflow.Avail.Take(h.Length) {
+		s.refund(nil, h.Length)
+		return nil, errFlow
+	}
+	st.received += int64(len(data))
+	if left := st.length - st.received; st.length >= 0 && (left < 0 || end && left > 0) {
+		s.refund(nil, h.Length)
+		return nil, errLength
+	}
+	kept := uint32(0)
+	if st.takesBody() {
+		st.body.add(data)
+		kept = uint32(len(data))
+	}
+	s.refund(st, h.Length-kept)
+	if end {
+		st.remoteClosed = true
+	}
+	st.wake()
+	if end && st.deferred {
+		st.deferred = false
+		return st, nil
+	}
+	return nil, nil
+}
+
+// afterClose judges DATA of a stream on which the client may send no more.
+func (s *Session) afterClose(id uint32, st *stream) error {
+	byUs := st != nil && st.closed && st.byUs
+	if st == nil {
+		byUs, _ = s.wasClosed(id)
+	}
+	if byUs {
+		if !s.takeUseless() {
+			return errUseless
+		}
+		return nil // the client has not heard of it yet
+	}
+	return errHalfClosed
+}
+
+// maxBlock bounds the bytes of a header block as it is on the wire. Huffman's code
+// is up to 3.75 times as long as what it stands for, but not of text.
+func (s *Session) maxBlock() int { return s.cfg.List.Bytes + s.cfg.List.Bytes/4 + 1024 }
+
+// onHeaders is RFC 9113 section 6.2.
+func (s *Session) onHeaders(h http2.Header, p []byte) (*stream, error) {
+	block, err := h.Content(p)
+	if _, ok := err.(*http2.ConnError); ok {
+		return nil, err
+	}
+	if h.Stream%2 == 0 {
+		return nil, errIdle
+	}
+	if len(block) > s.maxBlock() {
+		return nil, errBlockLarge
+	}
+	if h.Has(http2.FlagEndHeaders) {
+		return s.onBlock(h, block, err)
+	}
+	s.block = append(s.block[:0], block...)
+	s.cont = continuation{h: h, err: err}
+	if s.cfg.HeadTime > 0 {
+		s.headBy = sys.Nanotime() + s.cfg.HeadTime
+	}
+	return nil, nil
+}
+
+func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
+	c := s.cont
+	if c.h.Stream == 0 {
+		return nil, errStray
+	}
+	if s.cont.frames++; s.cont.frames > maxContinuations || len(s.block)+len(p) > s.maxBlock() {
+		return nil, errBlockLarge
+	}
+	s.block = append(s.block, p...)
+	if !h.Has(http2.FlagEndHeaders) {
+		return nil, nil
+	}
+	block := s.block
+	s.block, s.cont, s.headBy = nil, continuation{}, 0
+	return s.onBlock(c.h, block, c.err)
+}
+
+// onBlock decodes a header block, which is done with every one of them, or the tables
+// would not be the same any more.
+func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
+	r := requests.Get().(*request)
+	if e := s.dec.Decode(block, &r.fields, s.cfg.List); e != nil {
+		r.free()
+		return nil, e
+	}
+	if h.Stream <= s.lastID {
+		s.mu.Lock()
+		st := s.streams[h.Stream]
+		s.mu.Unlock()
+		defer r.free()
+		if err == nil {
+			return s.onTrailers(st, h, &r.fields)
+		}
+		return nil, err
+	}
+	s.lastID = h.Stream
+	if err != nil {
+		r.free()
+		return nil, err
+	}
+	return s.onRequest(h, r)
+}
+
+// code is what tells two PINGs of ours apart.
+func pingData(b *[8]byte, n uint64) []byte {
+	binary.BigEndian.PutUint64(b[:], n)
+	return b[:]
+}

@@ -1,0 +1,66 @@
+package h2
+
+import (
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file makes the windows of uploads larger where the delay of the link needs
+// that. A sample is what handlers have read of bodies between a PING and its answer.
+// If that is most of the window, the client may have had to wait for it; if a larger
+// window then brings nothing, it was not that. Bytes that nobody has read do not count,
+// so that a client cannot make the server keep more by sending more.
+
+type growth struct {
+	window uint32 // of each stream, and of the connection at least; at first 0
+	read   int64  // in the sample, or since the last one
+	began  int64  // the sample, of sys.Nanotime; 0 if there is none
+	best   float64
+}
+
+// windowNow is what each stream may have received and not read. mu is held.
+func (s *Session) windowNow() uint32 { return max(s.growth.window, s.cfg.StreamWindow) }
+
+// sample records that n bytes were read of a body that goes on. mu is held.
+func (s *Session) sample(n uint32) {
+	g := &s.growth
+	if g.read += int64(n); g.began != 0 || s.windowNow() >= s.cfg.MaxWindow || g.read < int64(s.windowNow()/4) {
+		return
+	}
+	g.began, g.read = sys.Nanotime(), 0
+	s.room(32)
+	var b [8]byte
+	s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingWindow))
+}
+
+// sampled is called with the answer to a PING.
+func (s *Session) sampled(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &s.growth
+	var b [8]byte
+	if g.began == 0 || string(p) != string(pingData(&b, pingWindow)) {
+		return
+	}
+	read, rate := g.read, float64(g.read)/float64(max(sys.Nanotime()-g.began, 1))
+	g.began, g.read = 0, 0
+	window := s.windowNow()
+	if read < int64(window)/3*2 || rate < g.best*1.25 {
+		return
+	}
+	g.best = rate
+	before := max(s.cfg.ConnWindow, window)
+	g.window = min(2*window, s.cfg.MaxWindow)
+	if more := max(s.cfg.ConnWindow, g.window) - before; more > 0 {
+		s.inflow.Avail += http2.Window(more)
+		s.room(16)
+		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, more)
+	}
+}
+
+// grown is what st's window is to be larger now. mu is held.
+func (s *Session) grown(st *stream) (more uint32) {
+	more = s.windowNow() - st.window
+	st.window += more
+	return more
+}

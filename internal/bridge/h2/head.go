@@ -1,0 +1,331 @@
+package h2
+
+import (
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is an answer as its handler makes it: a header block, and pieces of body
+// that gather before they become DATA.
+
+// wireSize is how much of a body is gathered before it is sent.
+const wireSize = 4 << 10
+
+// writing is an answer under way and its buffers. It is pooled.
+type writing struct {
+	progress
+	blockBuf [512]byte
+	bodyBuf  [wireSize]byte
+	stageBuf [bridge.StageSize]byte
+}
+
+type progress struct {
+	bridge.Progress
+	block []byte // the header block, until it is sent
+	body  []byte // gathered
+	lost  int64  // of Held
+	// What is known of the handler's fields: a length, a type or a date is set, or
+	// not wanted; the body is coded; there may be trailers.
+	noLength, hasType, hasDate, coded, trailers bool
+}
+
+var writings = sync.Pool{New: func() any { return new(writing) }}
+
+// Begin implements bridge.Message.
+func (st *stream) Begin() *bridge.Progress {
+	w := writings.Get().(*writing)
+	w.block, w.body, w.Staged = w.blockBuf[:0], w.bodyBuf[:0], w.stageBuf[:0]
+	st.writing = w
+	return &w.Progress
+}
+
+// End implements bridge.Message.
+func (st *stream) End() {
+	st.writing.progress = progress{}
+	writings.Put(st.writing)
+	st.writing = nil
+}
+
+// Interim implements bridge.Message.
+func (st *stream) Interim(status int, h http.Header) error {
+	block := http2.AppendStatus(make([]byte, 0, 64), status)
+	var few [16]string
+	for _, k := range sortedKeys(few[:0], h) {
+		switch k {
+		case "Content-Length", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		default:
+			block = appendAll(block, k, h[k])
+		}
+	}
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := st.sendable(); err != nil {
+		return err
+	}
+	s.putBlock(st, block, false)
+	s.flush()
+	return nil
+}
+
+func appendAll(b []byte, k string, vv []string) []byte {
+	for _, v := range vv {
+		b = http2.AppendField(b, k, v)
+	}
+	return b
+}
+
+// Head implements bridge.Message. The block is made at once, which is the snapshot
+// that WriteHeader promises.
+func (st *stream) Head(status int, h http.Header) {
+	w := st.writing
+	if status == http.StatusSwitchingProtocols {
+		// RFC 9113 section 8.6: there is no 101 in HTTP/2.
+		st.s.Logf("http: a handler answers 101 (Switching Protocols) over HTTP/2")
+		status = http.StatusInternalServerError
+		w.Status = status
+	}
+	w.block = http2.AppendStatus(w.block, status)
+	if len(h) == 0 {
+		return
+	}
+	var few [16]string
+	for _, k := range sortedKeys(few[:0], h) {
+		if st.note(status, k, h[k]) {
+			w.block = appendAll(w.block, k, h[k])
+		}
+	}
+	if !w.trailers {
+		for k := range h {
+			w.trailers = w.trailers || strings.HasPrefix(k, http.TrailerPrefix)
+		}
+	}
+}
+
+// note looks at a field of the handler's, and reports whether it is sent.
+func (st *stream) note(status int, k string, vv []string) bool {
+	w := st.writing
+	switch k {
+	case "Connection":
+		// As net/http does it; RFC 9113 section 8.2.2 has no such fields.
+		st.leave = st.leave || len(vv) > 0 && strings.EqualFold(vv[0], "close")
+		return false
+	case "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		return false
+	case "Content-Length":
+		if len(vv) == 0 || vv[0] == "" {
+			w.noLength = true
+			return false
+		}
+		n, err := strconv.ParseInt(vv[0], 10, 64)
+		if err != nil || n < 0 {
+			st.s.Logf("http: invalid Content-Length of %q", vv[0])
+			return false
+		}
+		w.Length = n
+		// RFC 9110 sections 8.6 and 15.4.5.
+		if w.noLength = true; bridge.BodyAllowed(status) {
+			w.block = http2.AppendInt(w.block, http2.IDContentLength, n)
+		}
+		return false
+	case "Content-Type":
+		w.hasType = true
+		return status != http.StatusNotModified
+	case "Content-Encoding":
+		w.coded = len(vv) > 0 && vv[0] != ""
+	case "Date":
+		w.hasDate = true
+	case "Trailer":
+		w.trailers = true
+		for _, v := range vv {
+			for name := range strings.SplitSeq(v, ",") {
+				if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); bridge.TrailerAllowed(name) {
+					w.Trailers = append(w.Trailers, name)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// sortedKeys appends to keys those of h that are field names.
+func sortedKeys(keys []string, h http.Header) []string {
+	for k := range h {
+		if http2.ValidName(k) {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) > 1 {
+		slices.Sort(keys)
+	}
+	return keys
+}
+
+// Complete implements bridge.Message.
+func (st *stream) Complete(p []byte) error {
+	w := st.writing
+	allowed := bridge.BodyAllowed(w.Status)
+	if st.Res.Done && !w.noLength && allowed && (len(p) > 0 || !st.IsHEAD) {
+		w.Length = int64(len(p))
+		w.block = http2.AppendInt(w.block, http2.IDContentLength, w.Length)
+	}
+	if !w.hasType && !w.coded && allowed && len(p) > 0 {
+		if t := bridge.ContentType(p); t == plainText {
+			w.block = append(w.block, plainBlock...)
+		} else {
+			w.block = http2.AppendKnown(w.block, http2.IDContentType, t)
+		}
+	}
+	if !w.hasDate {
+		w.block = appendDate(w.block)
+	}
+	return nil
+}
+
+// plainBlock is the Content-Type that is found most often.
+const plainText = "text/plain; charset=utf-8"
+
+var plainBlock = http2.AppendKnown(nil, http2.IDContentType, plainText)
+
+// dateBlock is a Date field as it is in header blocks.
+type dateBlock struct {
+	value string
+	block []byte
+}
+
+var lastDate atomic.Pointer[dateBlock]
+
+func appendDate(b []byte) []byte {
+	value := bridge.DateValue(sys.Nanotime())
+	d := lastDate.Load()
+	if d == nil || d.value != value {
+		d = &dateBlock{value, http2.AppendKnown(nil, http2.IDDate, value)}
+		lastDate.Store(d)
+	}
+	return append(b, d.block...)
+}
+
+// take is the header block if it is still to be sent.
+func (w *writing) take() []byte {
+	b := w.block
+	w.block = nil
+	return b
+}
+
+// Data implements bridge.Message.
+func (st *stream) Data(p []byte) error {
+	w := st.writing
+	if len(w.body)+len(p) <= wireSize {
+		w.body = append(w.body, p...)
+		return nil
+	}
+	have := w.body
+	w.body = w.body[:0]
+	err := st.commit(w.take(), have, p, false, nil)
+	if err != nil {
+		w.lost += int64(len(p)) // or a part of it
+		return err
+	}
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out != nil && !s.inData {
+		s.settleSoon() // the handler may go on for long
+	}
+	return nil
+}
+
+// Flush implements bridge.Message.
+func (st *stream) Flush() error {
+	w := st.writing
+	have := w.body
+	w.body = w.body[:0]
+	if err := st.commit(w.take(), have, nil, false, nil); err != nil {
+		return err
+	}
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	return nil
+}
+
+// Finish implements bridge.Message.
+func (st *stream) Finish(h http.Header) conn.Next {
+	w := st.writing
+	short := !st.IsHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written
+	if w.Err != nil || short {
+		// The client counts on Content-Length; a reset tells it that less came.
+		if w.Err == nil {
+			w.Err = st.Flush()
+		}
+		return conn.Close
+	}
+	have := w.body
+	w.body = w.body[:0]
+	var tail *buf.Buf
+	if w.trailers || len(w.Trailers) > 0 || hasPrefixed(h) {
+		tail = w.tail(h)
+	}
+	if w.Err = st.commit(w.take(), have, nil, true, tail); w.Err != nil {
+		return conn.Close
+	}
+	return conn.More
+}
+
+func hasPrefixed(h http.Header) bool {
+	for k := range h {
+		if len(k) > len(http.TrailerPrefix) && k[0] == 'T' && strings.HasPrefix(k, http.TrailerPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// tail is the block of the trailers, nil if there are none.
+func (w *writing) tail(h http.Header) *buf.Buf {
+	var all http.Header
+	add := func(name string, vv []string) {
+		if all == nil {
+			all = make(http.Header)
+		}
+		all[name] = append(all[name], vv...)
+	}
+	for k, vv := range h {
+		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
+			add(name, vv)
+		}
+	}
+	for _, k := range w.Trailers {
+		if vv, ok := h[k]; ok {
+			add(k, vv)
+		}
+	}
+	var block []byte
+	for _, k := range sortedKeys(nil, all) {
+		block = appendAll(block, k, all[k])
+	}
+	if len(block) == 0 {
+		return nil
+	}
+	b := buf.Get(len(block))
+	b.B = append(b.B, block...)
+	return b
+}
+
+// Raw implements bridge.Message.
+func (st *stream) Raw() bool { return false }
+
+// Held implements bridge.Message.
+func (st *stream) Held() int64 { return int64(len(st.writing.body)) + st.writing.lost }

@@ -1,0 +1,151 @@
+package h2
+
+import (
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file says which stream sends first (RFC 9218 section 10).
+
+// order is what a session knows of the order of its streams.
+type order struct {
+	// known: the client has shown that it knows of priorities. All streams of one that
+	// has not take turns: the default of the RFC, one after the other, would have a
+	// response that never ends hold up all later ones.
+	known bool
+	turn  uint64 // DATA frames that were sent
+	// early are updates of streams that have not begun, the oldest overwritten first.
+	early   [16]earlyPriority
+	earlyAt int
+}
+
+type earlyPriority struct {
+	id uint32
+	p  http2.Priority
+}
+
+// onPriority is PRIORITY_UPDATE (RFC 9218 section 7.1).
+func (s *Session) onPriority(h http2.Header, p []byte) error {
+	id, priority, err := h.PriorityUpdate(p)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.order
+	o.known = true
+	switch st := s.streams[id]; {
+	case st != nil:
+		st.priority = priority
+		s.wakeNext()
+	case id > s.lastID:
+		o.early[o.earlyAt%len(o.early)] = earlyPriority{id, priority}
+		o.earlyAt++
+	}
+	return nil
+}
+
+// priorityOf returns the priority of a stream that begins, with the given priority
+// field. An update that has overtaken the request is newer. mu is held.
+func (s *Session) priorityOf(id uint32, field []byte) http2.Priority {
+	p := http2.DefaultPriority
+	if len(field) > 0 {
+		s.order.known = true
+		p = http2.ParsePriority(field)
+	}
+	if s.order.earlyAt == 0 {
+		return p
+	}
+	for i := range s.order.early {
+		if e := &s.order.early[i]; e.id == id { // of several the last is the newest, nearly always
+			p, e.id = e.p, 0
+		}
+	}
+	return p
+}
+
+// before reports whether a sends before b. Of the same urgency those that are of no
+// use in part go first, in the order of their requests; others take turns.
+func (s *Session) before(a, b *stream) bool {
+	if s.order.known {
+		switch p, q := a.priority, b.priority; {
+		case p.Urgency != q.Urgency:
+			return p.Urgency < q.Urgency
+		case p.Incremental != q.Incremental:
+			return q.Incremental
+		case !p.Incremental:
+			return a.id < b.id
+		}
+	}
+	return a.turn < b.turn
+}
+
+// best returns the first of those that their windows let send, nil for none. mu is held.
+func (s *Session) best(of []*stream) (best *stream) {
+	for _, st := range of {
+		if st.sendWindow > 0 && (best == nil || s.before(st, best)) {
+			best = st
+		}
+	}
+	return best
+}
+
+// behind reports whether another that is ready goes before st. mu is held.
+func (s *Session) behind(st *stream) bool {
+	if len(s.wanting)+len(s.pending) == 0 {
+		return false
+	}
+	for _, of := range [...][]*stream{s.wanting, s.pending} {
+		if b := s.best(of); b != nil && b != st && s.before(b, st) {
+			return true
+		}
+	}
+	return false
+}
+
+// wakeNext has the stream go on whose turn it is to send, if there is room. Whoever
+// has sent, or has changed windows, calls it. mu is held.
+func (s *Session) wakeNext() {
+	if len(s.wanting)+len(s.pending) == 0 || s.full || s.sendWindow <= 0 {
+		return
+	}
+	if s.sending && s.out != nil && len(s.out.B) >= maxOut {
+		return // the one that sends comes here when it has
+	}
+	w, p := s.best(s.wanting), s.best(s.pending)
+	switch {
+	case w != nil && (p == nil || s.before(w, p)):
+		w.cond.Broadcast()
+	case p != nil && !s.inData:
+		s.pumpSoon()
+	}
+}
+
+// pumpSoon has the owner send of what is pending. mu is held.
+func (s *Session) pumpSoon() {
+	if len(s.pending) > 0 {
+		s.settleSoon()
+	}
+}
+
+// settleSoon has the owner send what is ready by then, together with what others have.
+// mu is held.
+func (s *Session) settleSoon() {
+	if s.settling || s.over != nil {
+		return
+	}
+	s.settling = true
+	s.Link.Post(func() conn.Next {
+		s.mu.Lock()
+		s.settling = false
+		s.mu.Unlock()
+		return s.settle(conn.More)
+	})
+}
+
+// stuck reports whether the client has not accepted enough of st's answer since sent
+// was that and all was Session.sentAll. A stream that only waits for others' is not. mu
+// is held.
+func (st *stream) stuck(sent, all int64) bool {
+	return st.sent-sent < leastProgress && (st.sendWindow <= 0 || st.s.sentAll-all < leastProgress)
+}

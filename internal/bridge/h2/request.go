@@ -1,0 +1,328 @@
+package h2
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file makes requests of header blocks (RFC 9113 section 8.3).
+
+var (
+	errMalformed = &http2.StreamError{Code: http2.ProtocolError, Reason: "malformed request"}
+	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
+	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
+	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
+	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
+	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
+)
+
+// onRequest begins a stream. It returns it if its handler is to be begun now.
+func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
+	end := h.Has(http2.FlagEndStream)
+	s.mu.Lock()
+	full := len(s.streams) >= s.cfg.MaxStreams
+	s.mu.Unlock()
+	if full || s.drain.last {
+		r.free()
+		return nil, errRefused
+	}
+	if r.fields.TooLarge {
+		r.free()
+		s.spendUseless()
+		if s.closing {
+			return nil, nil
+		}
+		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
+		return nil, nil
+	}
+	var t target
+	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
+		r.free()
+		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
+		return nil, s.malformed(h.Stream)
+	}
+	s.useless.refund(usefulWorth)
+	s.touch()
+	direct := s.takesDirect(r, &t, end)
+	st := s.newStream(direct)
+	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
+	st.link = link{s.Link, st}
+	st.cond.L = &s.mu
+	st.client.Stream(&s.Client, &st.link)
+	s.mu.Lock()
+	st.sendWindow = http2.Window(s.peer.InitialWindow)
+	st.window = s.cfg.StreamWindow
+	st.inflow.Avail = http2.Window(st.window)
+	st.priority = s.priorityOf(st.id, t.priority)
+	st.turn = s.order.turn // or new streams would hold up the others
+	s.streams[st.id] = st
+	s.mu.Unlock()
+	if direct {
+		r.st, st.direct = st, r
+		return st, nil
+	}
+	err := st.makeRequest(r, &t)
+	if r.free(); err != nil {
+		return nil, s.malformed(st.id)
+	}
+	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && s.Link.OnLoop() {
+		st.deferred = true
+		s.deferred = append(s.deferred, st)
+		return nil, nil
+	}
+	return st, nil
+}
+
+// malformed answers 400 before the stream is reset, as RFC 9113 section 8.1.1 permits.
+// For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
+// connection after connection.
+func (s *Session) malformed(id uint32) error {
+	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest))
+	block = http2.AppendInt(block, http2.IDContentLength, 0)
+	s.mu.Lock()
+	s.putBlock(&stream{id: id}, block, false)
+	s.mu.Unlock()
+	return errMalformed
+}
+
+// answer refuses a request without a handler.
+func (s *Session) answer(id uint32, status int, end bool) {
+	s.Refuse(status, "the request's fields are too large", nil)
+	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	block := appendDate(http2.AppendStatus(nil, status))
+	block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
+	block = http2.AppendInt(block, http2.IDContentLength, int64(len(text)))
+	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.allow(st, len(text)) == len(text) {
+		s.putBlock(st, block, false)
+		s.putData(st, []byte(text), nil, len(text), true)
+	} else {
+		s.putBlock(st, block, true)
+	}
+	if !end {
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, id, http2.NoError)
+	}
+	s.remember(id, !end)
+}
+
+// makeRequest makes the exchange of a request that is not for the direct way. All its
+// strings are parts of one.
+func (st *stream) makeRequest(scratch *request, t *target) error {
+	f := &scratch.fields
+	st.Init(&st.client, st, false)
+	st.Shared = true
+	st.made = true
+	canonicalNames(f)
+	var str string
+	if st.s.ReuseRequests {
+		if st.parts == nil {
+			st.parts = &parts{header: make(http.Header), resHeader: make(http.Header)}
+		}
+		str = st.parts.text(f.Bytes)
+		st.Res.SetHeaderMap(st.parts.resHeader)
+	} else {
+		st.parts = nil
+		str = string(f.Bytes)
+	}
+	part := func(at http2.Span) string { return str[at.Start:at.End] }
+	r := &st.Req
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+	r.Method = bridge.MethodOf(part(t.at.method))
+	st.IsHEAD = r.Method == http.MethodHead
+	if r.Host = part(t.at.authority); r.Host == "" {
+		r.Host = part(t.at.host)
+	}
+	r.URL = &st.URL
+	if r.Method == http.MethodConnect {
+		r.RequestURI = r.Host
+		st.URL.Host = r.Host
+	} else {
+		r.RequestURI = part(t.at.path)
+		if !bridge.PlainTarget(r.URL, r.RequestURI) {
+			u, err := url.ParseRequestURI(r.RequestURI)
+			if err != nil {
+				return errMalformed
+			}
+			*r.URL = *u
+		}
+	}
+	if string(t.scheme) != "https" {
+		r.TLS = nil
+	}
+	st.buildHeader(f, str, t)
+	st.initBody(t)
+	return nil
+}
+
+// canonicalNames writes the names that are not in the static table as net/http has
+// them.
+func canonicalNames(f *http2.Fields) {
+	for i := range f.List {
+		if f.List[i].ID != 0 {
+			continue
+		}
+		upper := true
+		name := f.Get(f.List[i].Name)
+		for j, c := range name {
+			if upper && 'a' <= c && c <= 'z' {
+				name[j] = c - ('a' - 'A')
+			}
+			upper = c == '-'
+		}
+	}
+}
+
+func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
+	r := &st.Req
+	var values []string
+	if p := st.parts; p != nil {
+		r.Header, values = p.header, p.values[:0]
+	} else {
+		r.Header = make(http.Header, max(len(f.List)-4, 0))
+	}
+	for i := range f.List {
+		h := &f.List[i]
+		key := h.ID.Canonical()
+		switch h.ID {
+		case 0:
+			key = str[h.Name.Start:h.Name.End]
+		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
+			continue
+		case http2.IDCookie:
+			if t.crumbs > 1 {
+				continue
+			}
+		case http2.IDExpect:
+			if t.expect {
+				continue
+			}
+		}
+		value := str[h.Value.Start:h.Value.End]
+		if have, ok := r.Header[key]; ok {
+			r.Header[key] = append(have, value)
+			continue
+		}
+		if values == nil {
+			values = make([]string, 0, len(f.List)-i)
+		}
+		// After a reused array that was too small, append moves: the earlier fields
+		// keep the old one.
+		n := len(values)
+		values = append(values, value)
+		r.Header[key] = values[n : n+1 : n+1]
+	}
+	if p := st.parts; p != nil {
+		p.values = values
+	}
+	if t.crumbs > 1 {
+		// RFC 9113 section 8.2.3: joined once.
+		var b strings.Builder
+		b.Grow(t.cookieSize)
+		for i := range f.List {
+			if h := &f.List[i]; h.ID == http2.IDCookie {
+				if b.Len() > 0 {
+					b.WriteString("; ")
+				}
+				b.WriteString(str[h.Value.Start:h.Value.End])
+			}
+		}
+		r.Header["Cookie"] = []string{b.String()}
+	}
+	if t.trailer {
+		st.announceTrailers()
+	}
+}
+
+// announceTrailers makes keys of Request.Trailer of the Trailer field, as net/http
+// does.
+func (st *stream) announceTrailers() {
+	r := &st.Req
+	for _, v := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(v, ",") {
+			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
+			switch name {
+			case "", "Transfer-Encoding", "Trailer", "Content-Length":
+				continue
+			}
+			if r.Trailer == nil {
+				r.Trailer = make(http.Header)
+			}
+			r.Trailer[name] = nil
+		}
+	}
+	delete(r.Header, "Trailer")
+}
+
+// initBody sets the request's body.
+func (st *stream) initBody(t *target) {
+	if st.remoteClosed {
+		st.SetBody(nil, false, false, false)
+		return
+	}
+	st.Req.ContentLength = t.length
+	st.SetBody(&st.content, true, true, t.expect) // as with net/http, a read that has timed out is not tried again
+}
+
+// onTrailers is a header block on a stream that has begun.
+func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stream, error) {
+	if st == nil {
+		byUs, known := s.wasClosed(h.Stream)
+		switch {
+		case byUs && !f.Pseudo():
+			s.spendUseless()
+			return nil, nil // the client has not heard of it yet
+		case known:
+			return nil, errAfterEnd
+		}
+		return nil, errReused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case st.closed && st.byUs && !f.Pseudo():
+		return nil, nil
+	case st.closed:
+		return nil, errAfterEnd
+	case st.remoteClosed:
+		return nil, errHalfClosed
+	case !h.Has(http2.FlagEndStream):
+		return nil, errNotEnded
+	case f.Malformed || f.TooLarge:
+		return nil, errMalformed
+	case st.length >= 0 && st.received != st.length:
+		return nil, errLength
+	}
+	var trailer http.Header
+	canonicalNames(f)
+	for i := range f.List {
+		h := &f.List[i]
+		name := h.ID.Canonical()
+		if h.ID == 0 {
+			name = string(f.Get(h.Name))
+		}
+		if !bridge.TrailerAllowed(name) { // pseudo-fields have no name
+			return nil, errTrailer
+		}
+		if trailer == nil {
+			trailer = make(http.Header)
+		}
+		trailer[name] = append(trailer[name], string(f.Get(h.Value)))
+	}
+	st.trailer = trailer
+	st.remoteClosed = true
+	st.wake()
+	if st.deferred {
+		st.deferred = false
+		return st, nil
+	}
+	return nil, nil
+}

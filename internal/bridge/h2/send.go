@@ -1,0 +1,357 @@
+package h2
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file is what is sent, and when.
+
+const (
+	// maxOut is how many bytes of frames are gathered before they are given to the
+	// Link. While that does not take them and there are more, nothing is read.
+	maxOut = 32 << 10
+	// maxData is the largest DATA frame, so that streams take turns.
+	maxData = 16 << 10
+	// maxRest is how much of an answer is kept for a handler that returns while the
+	// client takes no more.
+	maxRest = 16 << 10
+	// leastUseful is how many bytes make a DATA frame useful, unless it is the last of
+	// what there is to send: a client must not earn by windows of a few bytes each what
+	// opening them costs it.
+	leastUseful = 512
+)
+
+// room makes room for n bytes in out. mu is held.
+func (s *Session) room(n int) {
+	if s.out == nil {
+		s.out = buf.Get(max(n, 2<<10))
+	} else {
+		s.out = s.out.Grow(n)
+	}
+}
+
+// flush gives what is ready to the Link. mu is held, and given up meanwhile: who
+// comes then leaves what it has to the one that is here.
+func (s *Session) flush() {
+	if s.sending {
+		return
+	}
+	for s.out != nil && len(s.out.B) > 0 && !s.full && (s.over == nil || s.closing) {
+		b := s.out
+		s.out = nil
+		s.sending = true
+		seen := s.writables
+		follow := s.followers
+		s.followers = nil
+		s.mu.Unlock()
+		full, err := s.Link.Queue(b.B)
+		if err == nil {
+			for _, f := range follow {
+				s.Link.Follow(f)
+			}
+			follow = nil
+		}
+		s.mu.Lock()
+		s.sending = false
+		s.followers = append(follow, s.followers...)
+		switch {
+		case s.gone:
+			b.Release()
+			follow, s.followers = s.followers, nil
+			s.mu.Unlock()
+			for _, f := range follow {
+				s.Link.Follow(f)
+			}
+			s.mu.Lock()
+			return
+		case err == conn.ErrFull:
+			if s.out != nil {
+				b = b.Grow(len(s.out.B))
+				b.B = append(b.B, s.out.B...)
+				s.out.Release()
+			}
+			s.out = b
+		case err != nil:
+			if b.Release(); s.over == nil {
+				s.over = err
+			}
+			s.wakeAll()
+			return
+		default:
+			b.Release()
+		}
+		// Unless Writable has been called since.
+		if s.full = full && seen == s.writables; !s.full {
+			s.wakeNext()
+		}
+	}
+	if len(s.followers) > 0 && s.allQueued() { // they came while this was sending
+		follow := s.followers
+		s.followers = nil
+		s.mu.Unlock()
+		for _, f := range follow {
+			s.Link.Follow(f)
+		}
+		s.mu.Lock()
+	}
+	if s.starved && !s.full {
+		s.starved = false
+		s.pumpSoon()
+	}
+}
+
+// allQueued reports whether the Link has all frames. mu is held.
+func (s *Session) allQueued() bool { return !s.sending && (s.out == nil || len(s.out.B) == 0) }
+
+// sendLast gives the Link what is ready before it is closed, also if that has no room.
+// It is the owner's; mu is held.
+func (s *Session) sendLast() {
+	if s.out != nil && len(s.out.B) > 0 {
+		s.Link.Send(&conn.Write{A: s.out.B})
+		s.out.B = s.out.B[:0]
+	}
+}
+
+// flushBeside is flush for goroutines of handlers: while the owner is in Data it sends
+// in the end. mu is held.
+func (s *Session) flushBeside() {
+	if !s.inData {
+		s.flush()
+	}
+}
+
+// allow is how many of n bytes st may send in a DATA frame now. mu is held, and may be
+// given up meanwhile.
+func (s *Session) allow(st *stream, n int) int {
+	if s.out != nil && len(s.out.B) >= maxOut {
+		s.flush()
+	}
+	if s.full || st.closed || s.out != nil && len(s.out.B) >= maxOut || s.behind(st) {
+		return 0
+	}
+	return max(0, min(n, maxData, int(s.sendWindow), int(st.sendWindow)))
+}
+
+// putData appends a DATA frame of the first n bytes of a and then b, and returns what
+// is left of them. mu is held.
+func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte) {
+	flags := uint8(0)
+	if end {
+		flags = http2.FlagEndStream
+		st.localClosed = true
+	}
+	s.room(http2.HeaderLen + n)
+	s.out.B = http2.AppendHeader(s.out.B, http2.FrameData, flags, st.id, n)
+	k := min(n, len(a))
+	s.out.B = append(append(s.out.B, a[:k]...), b[:n-k]...)
+	s.sendWindow -= http2.Window(n)
+	st.sendWindow -= http2.Window(n)
+	st.sent += int64(n)
+	s.sentAll += int64(n)
+	s.order.turn++
+	st.turn = s.order.turn
+	if a, b = a[k:], b[n-k:]; n >= leastUseful || len(a)+len(b) == 0 {
+		s.useful++
+	}
+	return a, b
+}
+
+// putBlock appends a header block. mu is held.
+func (s *Session) putBlock(st *stream, block []byte, end bool) {
+	if s.tableDue {
+		s.tableDue = false
+		block = append([]byte{http2.NoTable}, block...)
+	}
+	s.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
+	s.out.B = http2.AppendBlock(s.out.B, st.id, block, maxData, end)
+	st.localClosed = st.localClosed || end
+}
+
+// sendable is why nothing of the stream can be sent any more. mu is held.
+func (st *stream) sendable() error {
+	switch {
+	case st.err != nil:
+		return st.err
+	case st.s.over != nil:
+		return st.s.over
+	case st.closed:
+		return errReset
+	case !st.writeBy.IsZero() && !time.Now().Before(st.writeBy):
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// commit sends the head, if it is still to be sent, and then a and b. With end, that
+// is the end of the answer but for tail, the trailers: then it does not wait for the
+// client, and a and b are little.
+func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.wakeNext()
+	defer func() {
+		if err != nil && tail != nil {
+			tail.Release()
+		}
+	}()
+	if err := st.sendable(); err != nil {
+		return err
+	}
+	if len(head) > 0 {
+		st.headOut = true
+		s.putBlock(st, head, end && tail == nil && len(a)+len(b) == 0)
+	}
+	stall, since, all := int64(0), st.sent, s.sentAll
+	for len(a)+len(b) > 0 {
+		left := len(a) + len(b)
+		if n := s.allow(st, left); n > 0 {
+			a, b = s.putData(st, a, b, n, end && tail == nil && n == left)
+			continue
+		}
+		if end && left <= maxRest && !st.closed {
+			st.keepRest(a, b)
+			break
+		}
+		if stall == 0 || !st.stuck(since, all) {
+			stall, since, all = stallBy(s.Shared.Limits.WriteStall), st.sent, s.sentAll
+		}
+		if err := st.waitSend(stall); err != nil && (err != os.ErrDeadlineExceeded || st.stuck(since, all) || st.sendable() != nil) {
+			return err
+		}
+	}
+	if end {
+		st.end(tail)
+	}
+	return nil
+}
+
+// waitSend waits for windows, or room. mu is held.
+func (st *stream) waitSend(stall int64) error {
+	s := st.s
+	s.flush()
+	if s.allow(st, 1) > 0 {
+		return nil // while flush was sending
+	}
+	if err := st.sendable(); err != nil { // after allow, which may give up mu, too
+		return err
+	}
+	s.wanting = append(s.wanting, st)
+	s.wakeNext() // it may be behind one that nobody has woken
+	err := st.wait(st.writeBy, stall)
+	i := slices.Index(s.wanting, st)
+	s.wanting = slices.Delete(s.wanting, i, i+1)
+	if e := st.sendable(); e != nil {
+		err = e
+	}
+	return err
+}
+
+// keepRest keeps what the client takes later.
+func (st *stream) keepRest(a, b []byte) {
+	st.restBuf = buf.Get(len(a) + len(b))
+	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
+	st.rest = st.restBuf.B
+}
+
+// end ends the answer, after what is in rest. mu is held.
+func (st *stream) end(tail *buf.Buf) {
+	s := st.s
+	switch {
+	case len(st.rest) > 0:
+		st.tail = tail
+		s.pend(st)
+	case tail != nil:
+		s.putBlock(st, tail.B, true)
+		tail.Release()
+	case !st.localClosed:
+		s.putData(st, nil, nil, 0, true)
+	}
+	st.followed()
+}
+
+// followed hands who follows the answer on, once its end is in out. mu is held.
+func (st *stream) followed() {
+	if f := st.follower; f != nil && (st.localClosed || st.closed || st.s.over != nil) {
+		st.follower = nil
+		st.s.followers = append(st.s.followers, f)
+	}
+}
+
+// pump sends what it can of the answers whose handlers have returned. It is the
+// owner's; mu is held.
+func (s *Session) pump() {
+	for {
+		st := s.best(s.pending)
+		if st == nil {
+			s.wakeNext() // one that has waited for an answer that was pending until now
+			return
+		}
+		n := s.allow(st, len(st.rest))
+		if n == 0 {
+			if w := s.best(s.wanting); w != nil && s.before(w, st) {
+				w.wake()
+			}
+			s.starved = s.sending
+			return
+		}
+		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
+		if len(st.rest) > 0 {
+			continue
+		}
+		if st.tail != nil {
+			s.putBlock(st, st.tail.B, true)
+		}
+		s.unpend(st)
+		st.dropRest()
+		st.followed()
+		s.closeIfSent(st)
+		s.drop(st)
+	}
+}
+
+// pend has the owner send the rest of st's answer. The time in which the client must
+// accept some of it begins with the next that Expired measures. mu is held.
+func (s *Session) pend(st *stream) {
+	st.mark, st.markAll = st.sent-leastProgress, s.sentAll-leastProgress
+	s.pending = append(s.pending, st)
+}
+
+// unpend takes st out of pending. mu is held.
+func (s *Session) unpend(st *stream) {
+	if i := slices.Index(s.pending, st); i >= 0 {
+		s.pending = slices.Delete(s.pending, i, i+1)
+	}
+}
+
+// dropRest frees what was to be sent. mu is held.
+func (st *stream) dropRest() {
+	if st.restBuf != nil {
+		st.restBuf.Release()
+	}
+	if st.tail != nil {
+		st.tail.Release()
+	}
+	if f := st.release; f != nil {
+		st.release = nil
+		st.s.freed = append(st.s.freed, f)
+	}
+	st.rest, st.restBuf, st.tail = nil, nil, nil
+}
+
+// wake has those go on who wait for the stream. mu is held.
+func (st *stream) wake() { st.cond.Broadcast() }
+
+// wakeAll has all go on who wait for windows or room, since there is an end of that.
+// mu is held.
+func (s *Session) wakeAll() {
+	for _, st := range s.streams {
+		st.cond.Broadcast()
+	}
+}

@@ -1,0 +1,319 @@
+package h2
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// stream is one request and its answer: the conn.Run of its handler, and the
+// bridge.Message of its exchange. It is one allocation, which may be reused; see
+// reuse.go.
+type stream struct {
+	bridge.Exchange
+	client  bridge.Client // its Link is link
+	link    link
+	s       *Session
+	id      uint32
+	place   conn.Here
+	writing *writing // nil before anything of the answer was written, and after it
+	content bridge.Body
+
+	// The owner's, and the handler's goroutine's before it returns.
+	next     conn.Next
+	refused  bool        // for want of a slot: 503
+	leave    bool        // the handler has set "Connection: close"
+	deferred bool        // its handler begins when the body has come
+	started  bool        // its handler runs, or has run, or waits for a slot
+	direct   *request    // that a direct handler is to have
+	length   int64       // declared, -1 for none
+	trailer  http.Header // announced; values when they have come
+	made     bool        // makeRequest was called
+	parts    *parts      // nil without ReuseRequests
+
+	// What follows is guarded by s.mu.
+	slot       slotState
+	cond       sync.Cond // windows, room, body, deadlines, the end
+	priority   http2.Priority
+	turn       uint64 // of order; when it has sent last
+	sendWindow http2.Window
+	inflow     http2.Inflow
+	window     uint32 // of inflow
+	received   int64  // of the body
+	sent, mark int64  // of the answer; what it was when Expired looked last
+	markAll    int64  // the same of Session.sentAll
+	body       queue
+	rest       []byte   // of the answer, when the handler has returned
+	restBuf    *buf.Buf // whose bytes they are; nil for others'
+	release    func()   // when rest is not needed any more; nil for nothing
+	tail       *buf.Buf // the trailers' block; nil if there are none
+	follower   conn.Follower
+	readBy     time.Time
+	writeBy    time.Time
+	waited     bool
+	// remoteClosed, localClosed: END_STREAM has come, was sent. closed: both, or a
+	// reset, byUs or by the client. done: the handler has returned.
+	remoteClosed, localClosed, closed, byUs, done bool
+	headOut                                       bool  // HEADERS are out
+	err                                           error // of the stream, once closed by a reset
+}
+
+var errReset = errors.New("http2: the client has reset the stream")
+var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens no window"}
+
+// kill ends the stream because of err, which is the client's, or the connection's. mu
+// is held; gone follows without it.
+func (st *stream) kill(err error) {
+	if st.err == nil {
+		st.err = err
+	}
+	st.closed, st.byUs = true, err != errReset
+	st.dropBody()
+	st.cond.Broadcast()
+}
+
+// gone tells the handler that the client has left. mu is not held.
+func (st *stream) gone() {
+	s := st.s
+	s.mu.Lock()
+	owed := false
+	if st.slot == slotQueued {
+		// One that was given meanwhile comes by Post, unless the connection has ended.
+		if withdrawn := s.Slots.Withdraw(st); withdrawn || s.over != nil {
+			st.slot, owed = slotNone, !withdrawn
+			st.forget()
+		}
+	}
+	s.mu.Unlock()
+	if owed {
+		s.Slots.Release()
+	}
+	st.Gone(&st.client, true)
+}
+
+// forget is the end of a stream whose handler will not run. mu is held.
+func (st *stream) forget() {
+	st.done, st.started = true, false
+	st.s.drop(st)
+}
+
+// Run implements conn.Run.
+func (st *stream) Run() {
+	s := st.s
+	st.next = conn.Close // if the handler ends its goroutine
+	defer s.finishing.Add(1)
+	st.next = st.Serve(st.refused)
+}
+
+// Done implements conn.Run.
+func (st *stream) Done() conn.Next {
+	s := st.s
+	s.finishing.Add(-1)
+	st.finish()
+	return s.settle(conn.More)
+}
+
+// finish ends the stream on the server's side, after the handler has returned.
+func (st *stream) finish() {
+	s := st.s
+	if s.loops {
+		st.Learn(&st.link)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// What answers a request that the client has reset does not concern the others.
+	if st.leave && st.err == nil {
+		s.beginDrain()
+	}
+	st.done = true
+	st.dropBody()
+	switch {
+	case st.closed:
+	case st.next == conn.Close || st.next == conn.Reset || !st.localClosed && st.rest == nil && st.tail == nil:
+		// A panic, or an answer that is not what its head promises.
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.InternalError)
+		st.closed, st.byUs = true, true
+		st.dropRest()
+	default:
+		s.closeIfSent(st)
+	}
+	s.drop(st)
+}
+
+// closeIfSent closes a stream whose answer has been sent. What the client still sends
+// of the request is not wanted (RFC 9113 section 8.1). mu is held.
+func (s *Session) closeIfSent(st *stream) {
+	if !st.localClosed || !st.done || st.closed {
+		return
+	}
+	if !st.remoteClosed {
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.NoError)
+		st.byUs = true
+	}
+	st.closed = true
+	s.resets.refund(1)
+}
+
+// late notes that the handler holds the loop.
+func (st *stream) late(held time.Duration) {
+	if st.direct != nil {
+		st.direct.late(st.s, held)
+	} else {
+		st.Late(held)
+	}
+}
+
+type slotState uint8
+
+const (
+	slotNone  slotState = iota
+	slotAsked           // Acquire is being called
+	slotQueued
+	slotHeld
+)
+
+// begin begins the handler of a request that has come, or puts that off. It reports
+// whether the loop is still the caller's.
+func (s *Session) begin(st *stream) (kept bool) {
+	if st.direct != nil {
+		return s.beginDirect(st)
+	}
+	return s.admit(st, true)
+}
+
+// admit takes a slot for the handler and runs it. inline: on the loop, if it is likely
+// to be quick. It reports whether the loop is still the caller's.
+func (s *Session) admit(st *stream, inline bool) (kept bool) {
+	st.started = true
+	if s.Slots != nil && st.slot == slotNone && !st.acquire() {
+		return true
+	}
+	if !inline || !s.loops || !s.Link.OnLoop() || !st.Quick() && !st.refused {
+		s.Link.Start(st)
+		return true
+	}
+	s.here.Store(st)
+	if !s.Link.StartHere(st, &st.place) {
+		return false
+	}
+	s.finishing.Add(-1)
+	st.finish()
+	return true
+}
+
+// acquire takes a slot, and reports whether the handler is to run, if only to be
+// refused.
+func (st *stream) acquire() bool {
+	s := st.s
+	s.mu.Lock()
+	st.slot = slotAsked
+	s.mu.Unlock()
+	a := s.Slots.Acquire(st)
+	s.mu.Lock()
+	st.slot = [...]slotState{conn.Admitted: slotHeld, conn.Queued: slotQueued, conn.Refused: slotNone}[a]
+	over := s.over != nil
+	s.mu.Unlock()
+	if a == conn.Queued {
+		if over { // meanwhile, by another goroutine
+			st.gone()
+		}
+		return false
+	}
+	if st.refused = a == conn.Refused; st.refused {
+		s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
+	}
+	return true
+}
+
+// Acquired implements loop.Waiter: a slot is there. Any goroutine calls it.
+func (st *stream) Acquired() { st.s.Link.Post(st.acquired) }
+
+func (st *stream) acquired() conn.Next {
+	s := st.s
+	s.mu.Lock()
+	if st.slot != slotQueued {
+		s.mu.Unlock()
+		return conn.More
+	}
+	st.slot = slotHeld
+	closed := st.closed
+	s.mu.Unlock()
+	if closed {
+		st.Release()
+		s.mu.Lock()
+		st.forget()
+		s.mu.Unlock()
+	} else if !s.admit(st, true) {
+		return conn.Lost
+	}
+	return s.settle(conn.More)
+}
+
+// Release implements bridge.Message.
+func (st *stream) Release() {
+	s := st.s
+	if s.Slots == nil {
+		return
+	}
+	s.mu.Lock()
+	held := st.slot == slotHeld
+	if held {
+		st.slot = slotNone
+	}
+	s.mu.Unlock()
+	if held {
+		s.Slots.Release()
+	}
+}
+
+// Aside implements bridge.Message.
+func (st *stream) Aside(f func()) { f() }
+
+// wait waits until something of the stream changes, a deadline passes, or stall
+// nanoseconds go by. mu is held, and given up meanwhile.
+func (st *stream) wait(by time.Time, until int64) error {
+	s := st.s
+	if !by.IsZero() {
+		if left := time.Until(by); until == 0 || sys.Nanotime()+int64(left) < until {
+			until = sys.Nanotime() + int64(left)
+		}
+	}
+	if until != 0 && sys.Nanotime() >= until {
+		return os.ErrDeadlineExceeded
+	}
+	st.waited = true
+	var t *time.Timer
+	if until != 0 {
+		t = time.AfterFunc(time.Duration(until-sys.Nanotime()), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			st.cond.Broadcast()
+		})
+	}
+	// The loop goes on without this goroutine. That takes a lock of the loop's, under
+	// which the session's is not taken.
+	st.place.Yield()
+	st.cond.Wait()
+	if t != nil {
+		t.Stop()
+	}
+	return nil
+}
+
+// stallBy is when a wait that begins now has taken too long; 0 for never.
+func stallBy(limit int64) int64 {
+	if limit <= 0 {
+		return 0
+	}
+	return sys.Nanotime() + limit
+}

@@ -1,0 +1,115 @@
+package conntest
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// testRunsHere: a run on the loop that waits, takes long or ends its goroutine leaves
+// the link to the loop, which goes on with the bytes at hand. Each is done once.
+func testRunsHere(x *suite) {
+	for _, how := range []string{"waits", "takes long", "ends", "waits and ends", "posted"} {
+		var others atomic.Int32
+		release, done := make(chan bool), make(chan string, 10)
+		s := &script{onWritable: ignore}
+		slow := func(h *conn.Here) {
+			switch how {
+			case "takes long":
+				for others.Load() < 2 {
+					runtime.Gosched()
+				}
+			case "ends":
+				runtime.Goexit()
+			default:
+				h.Yield()
+				<-release
+			}
+			if how == "waits and ends" {
+				runtime.Goexit()
+			}
+		}
+		s.line = func(s *script, line string) conn.Next {
+			s.Share()
+			finished := func() conn.Next { done <- line; return s.send(line + "\n") }
+			if line != "slow" {
+				return s.startHere(func(*conn.Here) { others.Add(1) }, finished)
+			}
+			if how == "posted" {
+				s.Post(func() conn.Next {
+					s.enter("a posted function")
+					next := s.startHere(slow, finished)
+					if next != conn.Lost {
+						s.leave()
+					}
+					return next
+				})
+				return conn.More
+			}
+			return s.startHere(slow, finished)
+		}
+		c := x.open(Options{}, s)
+		c.Send("slow\na\nb\n")
+		var want []string
+		switch how {
+		case "ends", "takes long":
+			want = []string{"a", "b", "slow"}
+		default:
+			want = []string{"a", "b"}
+		}
+		if got := c.answers(x, len(want)); strings.Join(got, " ") != strings.Join(want, " ") {
+			x.Errorf("%s: %q", how, got)
+		}
+		if close(release); len(want) < 3 {
+			c.Want("slow\n")
+		}
+		c.Send("c\n")
+		c.Want("c\n")
+		for range 4 {
+			servertest.Await(x.T, done, "Done")
+		}
+		if len(done) > 0 {
+			x.Errorf("%s: %q is done twice", how, <-done)
+		}
+	}
+}
+
+// testPause: nothing is read while the peer takes nothing, and all is answered in the
+// end. What a session queues stays little.
+func testPause(x *suite) {
+	const lines = 3000
+	answer := strings.Repeat("x", 1000)
+	var most atomic.Int64
+	s := &script{onWritable: ignore}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		full, err := s.Queue([]byte(line + answer + "\n"))
+		waiting, _ := s.Unsent()
+		most.Store(max(most.Load(), waiting))
+		switch {
+		case err == conn.ErrFull:
+			s.waiting = &line
+			return conn.Pause
+		case full:
+			return conn.Pause
+		}
+		return conn.More
+	}
+	c := x.open(Options{Small: true}, s)
+	go func() {
+		for i := range lines {
+			io.WriteString(c.Conn, fmt.Sprint(i, "\n"))
+		}
+	}()
+	for i := range lines {
+		c.Want(fmt.Sprint(i) + answer + "\n")
+	}
+	if n := most.Load(); n > 1<<20 {
+		x.Errorf("%d bytes were queued", n)
+	}
+}

@@ -1,0 +1,488 @@
+package http2
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+var roomy = ListLimits{Fields: 1 << 20, Bytes: 1 << 30}
+
+// text is what f has, as "name: value" lines.
+func (f *Fields) text0() []string {
+	var out []string
+	for _, h := range f.List {
+		name := string(f.Get(h.Name))
+		if h.ID != 0 {
+			name = h.ID.Name()
+		}
+		out = append(out, name+": "+string(f.Get(h.Value)))
+	}
+	return out
+}
+
+func newDecoder() *Decoder {
+	d := new(Decoder)
+	d.Init()
+	return d
+}
+
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// The examples of RFC 7541 appendix C.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	first := []string{":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"}
+	second := append(slices.Clone(first), "cache-control: no-cache")
+	third := []string{":method: GET", ":scheme: https", ":path: /index.html", ":authority: www.example.com", "custom-key: custom-value"}
+	answer1 := []string{":status: 302", "cache-control: private", "date: Mon, 21 Oct 2013 20:13:21 GMT", "location: https://www.example.com"}
+	answer2 := []string{":status: 307", answer1[1], answer1[2], answer1[3]}
+	answer3 := []string{":status: 200", answer1[1], "date: Mon, 21 Oct 2013 20:13:22 GMT", answer1[3], "content-encoding: gzip",
+		"set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"}
+	type step struct {
+		block string
+		want  []string
+		size  uint32
+	}
+	for _, test := range []struct {
+		name  string
+		limit uint32
+		steps []step
+	}{
+		{"C.2.1", 4096, []step{{"400a637573746f6d2d6b65790d637573746f6d2d686561646572", []string{"custom-key: custom-header"}, 55}}},
+		{"C.2.2", 4096, []step{{"040c2f73616d706c652f70617468", []string{":path: /sample/path"}, 0}}},
+		{"C.2.3", 4096, []step{{"100870617373776f726406736563726574", []string{"password: secret"}, 0}}},
+		{"C.2.4", 4096, []step{{"82", []string{":method: GET"}, 0}}},
+		{"C.3", 4096, []step{
+			{"828684410f7777772e6578616d706c652e636f6d", first, 57},
+			{"828684be58086e6f2d6361636865", second, 110},
+			{"828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565", third, 164},
+		}},
+		{"C.4", 4096, []step{
+			{"828684418cf1e3c2e5f23a6ba0ab90f4ff", first, 57},
+			{"828684be5886a8eb10649cbf", second, 110},
+			{"828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf", third, 164},
+		}},
+		{"C.5", 256, []step{
+			{"4803333032580770726976617465611d4d6f6e2c203231204f637420323031332032303a31333a323120474d546e1768747470733a2f2f7777772e6578616d706c652e636f6d", answer1, 222},
+			{"4803333037c1c0bf", answer2, 222},
+			{"88c1611d4d6f6e2c203231204f637420323031332032303a31333a323220474d54c05a04677a69707738666f6f3d4153444a4b48514b425a584f5157454f50495541585157454f49553b206d61782d6167653d333630303b2076657273696f6e3d31", answer3, 215},
+		}},
+		{"C.6", 256, []step{
+			{"488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3", answer1, 222},
+			{"4883640effc1c0bf", answer2, 222},
+			{"88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7821dd7f2e6c7b335dfdfcd5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007", answer3, 215},
+		}},
+	} {
+		d := newDecoder()
+		d.SetLimit(test.limit)
+		var f Fields
+		for i, s := range test.steps {
+			if err := d.Decode(unhex(s.block), &f, roomy); err != nil {
+				t.Fatalf("%s.%d: %v", test.name, i+1, err)
+			}
+			if got := f.text0(); !slices.Equal(got, s.want) || f.Malformed || f.TooLarge {
+				t.Errorf("%s.%d: %q, want %q", test.name, i+1, got, s.want)
+			}
+			if d.table.size != s.size {
+				t.Errorf("%s.%d: the table has %d, want %d", test.name, i+1, d.table.size, s.size)
+			}
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, block string
+		want        error
+	}{
+		{"index 0", "80", errIndex},
+		{"index beyond both tables", "be", errIndex},
+		{"name beyond both tables", "7e0161", errIndex},
+		{"index without its rest", "ff", errBlockShort},
+		{"integer too large", "ffffffffffffff0f", errInteger},
+		{"integer of zeros without end", "ff8080808080808080", errInteger},
+		{"no value", "40016100"[:6], errBlockShort},
+		{"value cut", "4001610561", errBlockShort},
+		{"name cut", "400561", errBlockShort},
+		{"nothing after a literal", "40", errBlockShort},
+		{"table too large", "3fe21f", errUpdate},
+		{"update after a field", "8220", errUpdate},
+		{"Huffman padding of zeros", "4001618100", errHuffman},
+		{"Huffman padding of 8 bits", "400161821fff", errHuffman},
+		{"Huffman EOS", "40016184ffffffff", errHuffman},
+	} {
+		err := newDecoder().Decode(unhex(test.block), new(Fields), roomy)
+		if err != test.want {
+			t.Errorf("%s: %v, want %v", test.name, err, test.want)
+		}
+		// x/net reads longer integers, and updates wherever the table is empty.
+		if _, xerr := hpack.NewDecoder(4096, nil).DecodeFull(unhex(test.block)); xerr == nil && test.want != errInteger && test.name != "update after a field" {
+			t.Errorf("%s: x/net takes it", test.name)
+		}
+	}
+}
+
+// Blocks at the edges of what is allowed.
+func TestDecodeAccepts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, block, want string }{
+		{"nothing", "", ""},
+		{"two updates, then a field", "203fe11f82", ":method: GET"},
+		{"an update alone", "20", ""},
+		{"an entry that is larger than its table", "20 40 01 61 01 62", "a: b"},
+		{"an index with a rest of 0", "7f00 0161", "x: a"},
+		{"empty Huffman text", "00 01 61 80", "a: "},
+	} {
+		if test.name == "an index with a rest of 0" {
+			continue // 63: nothing there in an empty table
+		}
+		var f Fields
+		if err := newDecoder().Decode(unhex(test.block), &f, roomy); err != nil || strings.Join(f.text0(), "|") != test.want {
+			t.Errorf("%s: %q, %v", test.name, f.text0(), err)
+		}
+	}
+}
+
+func TestDecodeMalformed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, value string
+		bad         bool
+	}{
+		{"a", "b", false},
+		{"a", "", false},
+		{"a", "b c\td", false},
+		{"a", "\xff\x80", false},
+		{"", "b", true},
+		{"A", "b", true},
+		{"a b", "c", true},
+		{"a:", "c", true},
+		{":protocol", "c", true},
+		{"a\x00", "c", true},
+		{"a\x80", "c", true},
+		{"a", "b\r\nc: d", true},
+		{"a", "b\nc", true},
+		{"a", "\x00", true},
+		{"a", "\x7f", true},
+		{"a", " b", true},
+		{"a", "b\t", true},
+		{"connection", "close", true},
+		{"keep-alive", "1", true},
+		{"proxy-connection", "1", true},
+		{"upgrade", "h2c", true},
+		{"transfer-encoding", "chunked", true},
+		{"content-length", "1", false},
+	} {
+		for _, huffman := range []bool{false, true} {
+			block := []byte{0x40}
+			if huffman {
+				block = appendHuffman(appendInteger(block, 0x80, 7, uint(huffmanLen(test.name))), test.name)
+				block = appendHuffman(appendInteger(block, 0x80, 7, uint(huffmanLen(test.value))), test.value)
+			} else {
+				block = append(appendInteger(block, 0, 7, uint(len(test.name))), test.name...)
+				block = append(appendInteger(block, 0, 7, uint(len(test.value))), test.value...)
+			}
+			d := newDecoder()
+			var f Fields
+			if err := d.Decode(block, &f, roomy); err != nil || f.Malformed != test.bad {
+				t.Errorf("%q %q: %v, %v", test.name, test.value, f.Malformed, err)
+			}
+			// By reference to the table it is as good or as bad.
+			if err := d.Decode([]byte{0xbe}, &f, roomy); err != nil || f.Malformed != test.bad {
+				t.Errorf("%q %q from the table: %v, %v", test.name, test.value, f.Malformed, err)
+			}
+			if err := d.Decode([]byte{0x7e, 0x01, 'v'}, &f, roomy); err != nil {
+				t.Errorf("%q with another value: %v", test.name, err)
+			}
+		}
+	}
+}
+
+// Beyond the limits nothing is kept, but the table goes on as the peer's does.
+func TestDecodeLimits(t *testing.T) {
+	t.Parallel()
+	d := newDecoder()
+	var f Fields
+	block := []byte{0x82, 0x40, 1, 'a', 1, 'b'}
+	block = append(block, bytes.Repeat([]byte{0xbe}, 100)...)
+	block = append(block, 0x40, 1, 'c', 1, 'd')
+	if err := d.Decode(block, &f, ListLimits{Fields: 10, Bytes: 1 << 20}); err != nil || !f.TooLarge || len(f.List) != 10 {
+		t.Errorf("fields: %d, %v", len(f.List), err)
+	}
+	if err := d.Decode([]byte{0xbe, 0xbf}, &f, roomy); err != nil || strings.Join(f.text0(), "|") != "c: d|a: b" {
+		t.Errorf("afterwards: %q, %v", f.text0(), err)
+	}
+	// ":method: GET" is 42 as SETTINGS_MAX_HEADER_LIST_SIZE counts, "a: b" 34.
+	for _, limit := range []struct {
+		bytes int
+		want  bool
+	}{{41, true}, {42, false}, {75, true}, {76, false}} {
+		n := 1
+		if limit.bytes > 60 {
+			n = 2
+		}
+		if err := d.Decode([]byte{0x82, 0xbf}[:n], &f, ListLimits{Fields: 10, Bytes: limit.bytes}); err != nil || f.TooLarge != limit.want {
+			t.Errorf("%d bytes: %v, %v", limit.bytes, f.TooLarge, err)
+		}
+	}
+	// What is too large takes no memory.
+	large := append(appendInteger([]byte{0x00, 1, 'a'}, 0, 7, 60000), make([]byte, 60000)...)
+	var g Fields
+	block = nil
+	for range 50 {
+		block = append(block, large...)
+	}
+	if err := d.Decode(block, &g, ListLimits{Fields: 10, Bytes: 1000}); err != nil || !g.TooLarge || cap(g.Bytes) > 200<<10 {
+		t.Errorf("%d bytes are kept, %v", cap(g.Bytes), err)
+	}
+}
+
+// A table of any size, used at random, is what x/net's is.
+func TestTableModel(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(20) {
+		rnd := rand.New(rand.NewSource(seed))
+		var out bytes.Buffer
+		enc := hpack.NewEncoder(&out)
+		d := newDecoder()
+		var f Fields
+		most := 0
+		for range 2000 {
+			if rnd.Intn(50) == 0 {
+				enc.SetMaxDynamicTableSize(uint32(rnd.Intn(4097)))
+			}
+			out.Reset()
+			var want []string
+			for range rnd.Intn(10) {
+				h := hpack.HeaderField{Name: fmt.Sprint("n", rnd.Intn(40)), Value: strings.Repeat("v", rnd.Intn(300)), Sensitive: rnd.Intn(9) == 0}
+				if rnd.Intn(2) == 0 {
+					h.Name = static[15+rnd.Intn(47)].name
+				}
+				enc.WriteField(h)
+				want = append(want, h.Name+": "+h.Value)
+			}
+			if err := d.Decode(out.Bytes(), &f, roomy); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.text0(); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %q, want %q", seed, got, want)
+			}
+			most = max(most, cap(d.table.data))
+		}
+		if most > 4*4096 || len(d.table.ring) > 128 {
+			t.Errorf("the table takes %d bytes, and room for %d entries", most, len(d.table.ring))
+		}
+	}
+}
+
+func TestHuffman(t *testing.T) {
+	t.Parallel()
+	for n := range 300 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(i*7 + n)
+		}
+		s := string(b)
+		code := appendHuffman([]byte("x"), s)[1:]
+		if want := hpack.AppendHuffmanString(nil, s); !bytes.Equal(code, want) || len(code) != huffmanLen(s) {
+			t.Fatalf("%q is %x, want %x", s, code, want)
+		}
+		if got, err := appendHuffmanDecoded(nil, code); err != nil || string(got) != s {
+			t.Fatalf("%x is %q, %v", code, got, err)
+		}
+	}
+}
+
+// What the encoder writes x/net reads.
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	var b []byte
+	var want []string
+	for _, status := range []int{100, 103, 200, 201, 204, 206, 304, 400, 404, 418, 500, 503, 999} {
+		b = AppendStatus(b, status)
+		want = append(want, fmt.Sprint(":status: ", status))
+	}
+	for _, f := range [][2]string{
+		{"Content-Type", "text/plain; charset=utf-8"}, {"X-Thing", "1"}, {"ETag", `"a"`}, {"Etag", `"a"`}, {"Set-Cookie", "a=b"},
+		{"Www-Authenticate", "Basic"}, {"x-lower", strings.Repeat("é", 400)}, {"A", ""}, {"Vary", "Origin"},
+		{"Vary", " Origin\t"}, {"A", " "},
+	} {
+		b = AppendField(b, f[0], f[1])
+		want = append(want, strings.ToLower(f[0])+": "+strings.Trim(f[1], " \t")) // RFC 9113 section 8.2.1
+	}
+	b = AppendInt(b, IDContentLength, 1<<40)
+	want = append(want, fmt.Sprint("content-length: ", 1<<40))
+	have := len(b)
+	for _, f := range [][2]string{{"A", "b\r\nc: d"}, {"A b", "c"}, {"", "c"}, {"Ä", "c"}, {"Vary", "\x00"}, {"a:", "b"}} {
+		if b = AppendField(b, f[0], f[1]); len(b) != have {
+			t.Errorf("%q is sent", f)
+		}
+	}
+	all, err := hpack.NewDecoder(4096, nil).DecodeFull(b)
+	var got []string
+	for _, h := range all {
+		got = append(got, h.Name+": "+h.Value)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q (%v)", got, want, err)
+	}
+	for i, e := range static {
+		if i > 14 && (nameID(canonical[staticID[i]]) != staticID[i] || canonical[staticID[i]] == "") || i > 0 && lookupName([]byte(e.name)) != staticID[i] {
+			t.Errorf("%d: %q", i, e)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(unhex("828684410f7777772e6578616d706c652e636f6d"), []byte{0xbe}, uint16(4096))
+	f.Add(unhex("488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3"), unhex("4883640effc1c0bf"), uint16(256))
+	f.Add(unhex("203fe11f82"), unhex("3f00be"), uint16(100))
+	f.Fuzz(func(t *testing.T, one, two []byte, size uint16) {
+		d := newDecoder()
+		d.SetLimit(uint32(size))
+		x := hpack.NewDecoder(4096, nil)
+		x.SetMaxDynamicTableSize(min(uint32(size), 4096))
+		x.SetAllowedMaxDynamicTableSize(uint32(size))
+		var fields Fields
+		for _, block := range [][]byte{one, two, one} {
+			err := d.Decode(block, &fields, roomy)
+			var want []string
+			all, xerr := x.DecodeFull(block)
+			for _, h := range all {
+				want = append(want, h.Name+": "+h.Value)
+			}
+			// x/net reads longer integers, and lets the table's size change wherever
+			// the table is empty.
+			if err == errInteger || err == errUpdate && xerr == nil {
+				return
+			}
+			if (err == nil) != (xerr == nil) {
+				t.Fatalf("%x: %v, x/net: %v", block, err, xerr)
+			}
+			if err != nil {
+				return
+			}
+			if got := fields.text0(); !slices.Equal(got, want) {
+				t.Fatalf("%x: %q, x/net: %q", block, got, want)
+			}
+		}
+	})
+}
+
+func FuzzHuffman(f *testing.F) {
+	f.Add([]byte("hello"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := appendHuffmanDecoded(nil, b)
+		want, xerr := hpack.HuffmanDecodeToString(b)
+		if (err == nil) != (xerr == nil) || err == nil && string(got) != want {
+			t.Fatalf("%x: %q, %v; x/net: %q, %v", b, got, err, want, xerr)
+		}
+		if code := appendHuffman(nil, string(b)); !bytes.Equal(code, hpack.AppendHuffmanString(nil, string(b))) {
+			t.Fatalf("%x encoded is %x", b, code)
+		}
+	})
+}
+
+var browser = [][2]string{
+	{":method", "GET"}, {":authority", "www.example.com"}, {":scheme", "https"}, {":path", "/some/path?with=a&query=1"},
+	{"user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"},
+	{"accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}, {"accept-language", "en-US,en;q=0.5"},
+	{"accept-encoding", "gzip, deflate, br, zstd"}, {"cookie", "session=0123456789abcdef"}, {"sec-fetch-mode", "navigate"}, {"priority", "u=0, i"},
+}
+
+func encoded(enc *hpack.Encoder, out *bytes.Buffer) []byte {
+	out.Reset()
+	for _, h := range browser {
+		enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
+	}
+	return bytes.Clone(out.Bytes())
+}
+
+func TestHPACKAllocs(t *testing.T) {
+	var out bytes.Buffer
+	enc := hpack.NewEncoder(&out)
+	d := newDecoder()
+	var f Fields
+	first := encoded(enc, &out)
+	again := encoded(enc, &out)
+	d.Decode(first, &f, roomy)
+	if n := testing.AllocsPerRun(100, func() { d.Decode(first, &f, roomy); d.Decode(again, &f, roomy) }); n > 0 {
+		t.Errorf("Decode makes %v allocations", n)
+	}
+	b := make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(100, func() {
+		b = AppendStatus(b[:0], 200)
+		for _, h := range browser[4:] {
+			b = AppendField(b, h[0], h[1])
+		}
+	}); n > 0 {
+		t.Errorf("AppendField makes %v allocations", n)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	var out bytes.Buffer
+	enc := hpack.NewEncoder(&out)
+	first, again := encoded(enc, &out), encoded(enc, &out)
+	d, x := newDecoder(), hpack.NewDecoder(4096, func(hpack.HeaderField) {})
+	var f Fields
+	for _, test := range []struct {
+		name  string
+		block []byte
+	}{{"first", first}, {"again", again}} {
+		d.Decode(first, &f, roomy)
+		x.Write(first)
+		b.Run(test.name, func(b *testing.B) {
+			for b.Loop() {
+				d.Decode(test.block, &f, roomy)
+			}
+		})
+		b.Run(test.name+" x/net", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Write(test.block)
+				x.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	answer := [][2]string{{"Content-Type", "text/plain; charset=utf-8"}, {"Content-Length", "13"}, {"Date", "Mon, 21 Oct 2013 20:13:21 GMT"}}
+	b.Run("own", func(b *testing.B) {
+		var out []byte
+		for b.Loop() {
+			out = AppendStatus(out[:0], 200)
+			for _, h := range answer {
+				out = AppendField(out, h[0], h[1])
+			}
+		}
+		b.ReportMetric(float64(len(out)), "bytes")
+	})
+	b.Run("x/net", func(b *testing.B) {
+		var out bytes.Buffer
+		enc := hpack.NewEncoder(&out)
+		for b.Loop() {
+			out.Reset()
+			enc.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			for _, h := range answer {
+				enc.WriteField(hpack.HeaderField{Name: strings.ToLower(h[0]), Value: h[1]})
+			}
+		}
+		b.ReportMetric(float64(out.Len()), "bytes")
+	})
+}
