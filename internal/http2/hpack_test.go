@@ -320,9 +320,10 @@ func TestEncode(t *testing.T) {
 	for _, f := range [][2]string{
 		{"Content-Type", "text/plain; charset=utf-8"}, {"X-Thing", "1"}, {"ETag", `"a"`}, {"Etag", `"a"`}, {"Set-Cookie", "a=b"},
 		{"Www-Authenticate", "Basic"}, {"x-lower", strings.Repeat("é", 400)}, {"A", ""}, {"Vary", "Origin"},
+		{"Vary", " Origin\t"}, {"A", " "},
 	} {
 		b = AppendField(b, f[0], f[1])
-		want = append(want, strings.ToLower(f[0])+": "+f[1])
+		want = append(want, strings.ToLower(f[0])+": "+strings.Trim(f[1], " \t")) // RFC 9113 section 8.2.1
 	}
 	b = AppendInt(b, IDContentLength, 1<<40)
 	want = append(want, fmt.Sprint("content-length: ", 1<<40))
