@@ -195,7 +195,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		}
 		x.m.Release()
 		next = x.abort()
-		if e == nil && next != conn.Detached {
+		if e == nil && (next != conn.Detached || x.c.Taken() != nil) {
 			x.c.Link.Abandon() // runtime.Goexit
 		}
 	}()

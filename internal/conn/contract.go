@@ -131,7 +131,12 @@ type Link interface {
 	// the Session has requested the connection's end. The bytes of different
 	// calls of Send, Write and Queue are never interleaved.
 	Queue(p []byte) (full bool, err error)
-	// Share enables Queue. It is called before any other goroutine uses it.
+	// Offer is Queue of a and then b with a bound of its own: if something is queued,
+	// and it would be more than limit bytes in memory with these, Offer accepts
+	// nothing and returns ErrFull; a negative limit means none. full reports that more
+	// than half of limit is queued.
+	Offer(a, b []byte, limit int) (full bool, err error)
+	// Share enables Queue and Offer. It is called before any other goroutine uses it.
 	Share()
 	// Stalled reports whether bytes wait for the peer to accept them, or for
 	// their turn.

@@ -43,7 +43,10 @@ type queue struct {
 	// only.
 	giveUp int64
 
-	first [1]segment // room for segments
+	// first is room for segments, so that few responses that are corked or have to
+	// wait cost an allocation. Nil on a Link that was shared while it had no queue:
+	// there the queue is kept with an idle connection, and usually stays empty.
+	first *[1]segment
 }
 
 const (
@@ -85,7 +88,12 @@ func (q *queue) fail(err error) {
 
 // newQueue adds a queue to the connection. Only the owner may call it.
 func (c *Conn) newQueue() *queue {
-	q := &queue{c: c, giveUp: poll.Never}
+	r := &struct {
+		queue
+		first [1]segment
+	}{queue: queue{c: c, giveUp: poll.Never}}
+	q := &r.queue
+	q.first = &r.first
 	q.segments = q.first[:0]
 	c.queue.Store(q)
 	return q
@@ -220,7 +228,10 @@ func (q *queue) send() error {
 		q.clear()
 		return err
 	}
-	q.segments, q.deadline = q.first[:0], 0
+	if q.segments = nil; q.first != nil {
+		q.segments = q.first[:0]
+	}
+	q.deadline = 0
 	q.unblock()
 	return nil
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"math"
 	"net"
 
 	"github.com/chert-http/chert/internal/poll"
@@ -216,7 +217,8 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 func (c *Conn) Share() {
 	q := c.queue.Load()
 	if q == nil {
-		q = c.newQueue()
+		q = &queue{c: c, giveUp: poll.Never}
+		c.queue.Store(q)
 	}
 	q.mu.Lock()
 	defer q.unlock()
@@ -237,6 +239,24 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 	return full, err
 }
 
+// Offer implements Link.
+func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
+	q := c.queue.Load()
+	q.mu.Lock()
+	defer q.unlock()
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	if full = q.held > 0 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+		err = ErrFull
+	} else {
+		_, err = q.put(segment{a: a, b: b})
+		full = err == nil && q.held > limit/2
+	}
+	q.full = q.full || full
+	return full, err
+}
+
 // put sends or queues s, of which the queue keeps a copy, and reports whether it
 // is above its high-water mark. mu is held.
 func (q *queue) put(s segment) (full bool, err error) {
@@ -248,10 +268,23 @@ func (q *queue) put(s segment) (full bool, err error) {
 	}
 	// What has already waited is sent at an event, or in its turn.
 	waits := q.blocked.Load()
-	if q.add(&s, waits); waits {
+	if len(q.segments) == 0 && !waits { // usually the socket accepts everything
+		err := q.c.transmit(&s, false)
+		switch err {
+		case nil:
+			return false, nil
+		case errWouldBlock, errYield:
+		default:
+			q.err = err
+			q.follow.end(s.size())
+			return false, err
+		}
+		s.waited = true
+		q.stall(err == errWouldBlock)
+		q.add(&s, true)
+	} else if q.add(&s, waits); waits {
 		return q.held > highWater, nil
-	}
-	if err := q.send(); err != nil {
+	} else if err := q.send(); err != nil {
 		return false, err
 	}
 	if q.stalled {

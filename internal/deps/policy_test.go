@@ -35,6 +35,10 @@ var policy = []rule{
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
 	{pkg: "internal/wsframe"},
+	// Only for users of package websocket, since it needs another module.
+	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
+	// How WebSockets and event streams take connections over from either server.
+	{pkg: "internal/takeover"},
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
@@ -47,7 +51,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge"},
 
@@ -90,7 +94,7 @@ var policy = []rule{
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "websocket", may: "direct direct/wire internal/wsframe"},
+	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
 
 	// Above the root.
 	{pkg: "chertest", may: "."},

@@ -19,14 +19,14 @@ func (c *Conn) Drain() { c.drain(0) }
 func (c *Conn) drain(ago int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since != 0 {
-		return
+	first := c.since == 0
+	if c.asks = true; first {
+		c.since = sys.Nanotime() - ago
 	}
-	c.since, c.asks = sys.Nanotime()-ago, true
 	switch {
 	case c.session != nil:
 		c.rouse()
-	case !c.lent:
+	case first && !c.lent:
 		// It waits for a worker or shakes hands.
 		c.setReadDeadline(time.Now().Add(conn.DrainNew))
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"net"
 	"sync"
 
@@ -53,7 +54,7 @@ func (p *piece) release() {
 
 // Share implements conn.Link.
 func (c *Conn) Share() {
-	c.mu.Lock()
+	c.mu.Lock() // Spare looks
 	defer c.mu.Unlock()
 	c.queue.shared = true
 }
@@ -67,6 +68,23 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 		err = conn.ErrFull
 	} else if err = q.add(copied(p, nil)); err == nil {
 		full = q.size > highWater
+	}
+	q.full = q.full || full
+	return full, err
+}
+
+// Offer implements conn.Link.
+func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
+	q := &c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	if full = q.size > 0 && q.size > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+		err = conn.ErrFull
+	} else if err = q.add(copied(a, b)); err == nil {
+		full = q.size > limit/2
 	}
 	q.full = q.full || full
 	return full, err

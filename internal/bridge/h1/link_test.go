@@ -87,6 +87,7 @@ func (l *fakeLink) Unsent() (waiting, lost int64)              { return l.left, 
 func (l *fakeLink) Follow(f conn.Follower)                     { l.follow = append(l.follow, f) }
 func (l *fakeLink) Stalled() bool                              { return l.held != nil }
 func (l *fakeLink) Queue([]byte) (bool, error)                 { return false, net.ErrClosed }
+func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) { return false, net.ErrClosed }
 func (l *fakeLink) Share()                                     {}
 func (l *fakeLink) CanRelay() bool                             { return false }
 func (l *fakeLink) SendRelay(*conn.Relay) (int, error)         { return 0, net.ErrClosed }

@@ -275,6 +275,9 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 			x.Learn(s.Link)
 		}
 		x.free()
+	} else if t := s.Taken(); t != nil {
+		s.Link.Switch(t)
+		next = conn.Requeue
 	}
 	s.release()
 	return s.settle(next)

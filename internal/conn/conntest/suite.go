@@ -78,6 +78,7 @@ var tests = []struct {
 	{"write waits", testWriteWaits},
 	{"queue is full", testQueueFull},
 	{"queue refuses", testQueueRefuses},
+	{"offer", testOffer},
 	{"release", testRelease},
 	{"files", testFiles},
 	{"file shrinks", testFileShrinks},

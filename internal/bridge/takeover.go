@@ -1,0 +1,231 @@
+package bridge
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+var errStatus = errors.New("chert: a connection is taken over with the status 101")
+
+// TakeOver implements takeover.Writer.
+func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
+	o := Outcome{c: w.x.c}
+	defer func() { // what follows is not the server's response
+		if o.Watched() {
+			o.notify(0)
+		}
+	}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.hijacked():
+		return http.ErrHijacked
+	case w.Done:
+		return errDone
+	}
+	w.canContinue.Store(false)
+	if !w.wroteHeader { // what wraps w may have kept it back
+		w.writeHeader(http.StatusSwitchingProtocols)
+	}
+	if w.Status != http.StatusSwitchingProtocols {
+		return errStatus
+	}
+	w.flushStage()
+	w.complete(nil)
+	if err := w.flush(); err != nil {
+		return err
+	}
+	c := w.x.c
+	t := &taken{c: c}
+	w.x.handOver(t, begin)
+	hook := c.Link.NetConn()
+	w.taken.Store(&hook)
+	if watched := w.outcome(); watched.Watched() {
+		o.watcher, o.d = watched.watcher, watched.d
+	}
+	w.end()
+	if c.ConnState != nil {
+		c.ConnState(hook, http.StateHijacked)
+	}
+	return nil
+}
+
+// handOver ends the exchange's use of the connection. A goroutine of the handler
+// that still reads the body is stopped, with an error.
+func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session) {
+	if x.Body != nil {
+		x.Body.interrupt()
+		x.Body.mu.Lock()
+		defer x.Body.mu.Unlock()
+		x.Body.closed = true
+	}
+	x.life.Lock()
+	defer x.life.Unlock()
+	x.over = true
+	t.c.Link.Share()
+	t.s = begin(t)
+	x.c.extra().taken = t
+}
+
+// Taken returns the session that has taken over the connection, or nil.
+func (c *Client) Taken() conn.Session {
+	if c.more == nil || c.more.taken == nil {
+		return nil
+	}
+	return c.more.taken
+}
+
+// taken is a connection that was taken over: a takeover.Link for the Session s, and
+// the conn.Session of the Link below, in whose terms it translates.
+type taken struct {
+	c    *Client
+	s    takeover.Session
+	kind string // of the user code; see Quick
+	memo place.Memo
+	// Of the current run of user code; used by the owner.
+	began int64
+	quick bool
+	late  bool
+}
+
+var (
+	_ takeover.Writer = (*Response)(nil)
+	_ takeover.Link   = (*taken)(nil)
+	_ conn.Session    = (*taken)(nil)
+)
+
+// nexts translates takeover.Next.
+var nexts = [...]conn.Next{
+	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Close: conn.Close,
+	takeover.Linger: conn.Linger, takeover.Reset: conn.Reset, takeover.Elsewhere: conn.Elsewhere,
+}
+
+// Data, Serve, Writable, Expired and Closed implement conn.Session.
+func (t *taken) Data(eof bool) conn.Next { return nexts[t.s.Data(eof)] }
+func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
+func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
+func (t *taken) Closed(bool)             { t.s.Closed() }
+
+func (t *taken) Writable() conn.Next {
+	t.s.Writable()
+	return conn.More
+}
+
+// Drain implements conn.Session. A connection that was taken over is not idle in the
+// sense of HTTP, so only the server's end concerns it.
+func (t *taken) Drain(int64) conn.Next {
+	select {
+	case <-t.c.Stopping:
+		return nexts[t.s.Stop()]
+	default:
+		return conn.More
+	}
+}
+
+// Since implements conn.Session. A connection that was taken over does not give way.
+func (t *taken) Since(int64) int64 { return -1 }
+
+// PeerGone implements conn.Session.
+func (t *taken) PeerGone(bool) { t.s.PeerGone() }
+
+// Late implements conn.Session.
+func (t *taken) Late(held time.Duration) {
+	if held > place.Quick && t.quick {
+		t.late = true
+		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
+	}
+	t.s.Late()
+}
+
+// methodOfRuns is the method under which the placement's records of takeovers are
+// kept.
+const methodOfRuns = "TAKEOVER"
+
+// Buffered and the following implement takeover.Link.
+func (t *taken) Buffered() []byte     { return t.c.Link.Buffered() }
+func (t *taken) Discard(n int)        { t.c.Link.Discard(n) }
+func (t *taken) OnLoop() bool         { return t.c.Link.OnLoop() }
+func (t *taken) SetDeadline(ns int64) { t.c.Link.SetDeadline(ns) }
+func (t *taken) Now() int64           { return t.c.Link.Now() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
+
+// Offer implements takeover.Link.
+func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
+	much, err = t.c.Link.Offer(a, b, limit)
+	if err == conn.ErrFull {
+		err = takeover.ErrFull
+	}
+	return much, err
+}
+
+// Follow implements takeover.Link.
+func (t *taken) Follow(f func()) { t.c.Link.Follow(follower(f)) }
+
+type follower func()
+
+// Sent implements conn.Follower.
+func (f follower) Sent(int64) { f() }
+
+// Quick implements takeover.Link.
+func (t *taken) Quick(kind string) bool {
+	t.kind = kind
+	if p := t.c.Placement; p != Adaptive {
+		t.quick = p == Inline
+	} else {
+		t.quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	}
+	return t.quick
+}
+
+// Go implements takeover.Link.
+func (t *taken) Go() { t.c.Link.Go() }
+
+// Post implements takeover.Link.
+func (t *taken) Post(f func() takeover.Next) {
+	t.c.Link.Post(func() conn.Next { return nexts[f()] })
+}
+
+// Run implements takeover.Link.
+func (t *taken) Run(u takeover.User) (ok bool) {
+	t.began, t.late = 0, false // before Enter: Late may be called from there on
+	if t.c.runs++; t.kind != "" && (!t.quick || t.c.runs%sampleEvery == 0) {
+		t.began = sys.Nanotime()
+	}
+	if !t.c.Link.Enter() {
+		return true // Data will not be called again
+	}
+	defer func() {
+		if ok {
+			return
+		}
+		e := recover()
+		if e == nil { // runtime.Goexit
+			t.c.Link.Abandon()
+			return
+		}
+		if e != http.ErrAbortHandler {
+			t.c.LogPanic(t.c.Link, e)
+		}
+		t.c.Link.Leave()
+	}()
+	u.Run()
+	took := time.Duration(0)
+	if t.began != 0 {
+		took = time.Duration(max(sys.Nanotime()-t.began, 1))
+	}
+	ok = true
+	t.c.Link.Leave()
+	// Not if it waited for the peer: see Exchange.Learn.
+	if took != 0 && !t.late && !t.c.Link.Waited() {
+		t.c.Routes.Ran(methodOfRuns, t.kind, took)
+	}
+	return true
+}

@@ -1,0 +1,72 @@
+package conntest
+
+import (
+	"math/rand/v2"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// testOffer: Offer accepts no more than its limit beyond what the sockets hold, except
+// when nothing waits; what it has not accepted is not sent, and a Follower is notified
+// when there is room.
+func testOffer(x *suite) {
+	const piece, limit = 7000, 200_000
+	type result struct{ size, most, waiting int }
+	taken := make(chan result, 1)
+	s := &script{onWritable: ignore}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		s.start(func() {
+			var r result
+			for full := false; ; {
+				at := rand.IntN(piece)
+				p := pattern()[r.size : r.size+piece]
+				much, err := s.Offer(p[:at], p[at:], limit)
+				waiting, _ := s.Unsent()
+				if r.most = max(r.most, int(waiting)); err == conn.ErrFull {
+					if !full || !much {
+						x.Error("ErrFull came without warning")
+					}
+					// Only a moment ago, perhaps: try again when nothing has been sent.
+					if r.waiting == int(waiting) {
+						break
+					}
+					r.waiting = int(waiting)
+					continue
+				} else if err != nil {
+					x.Errorf("Offer: %v", err)
+					break
+				}
+				full = full || much
+				r.size += piece
+			}
+			taken <- r
+			room := make(chan bool, 1)
+			s.Follow(follower(func() { room <- true }))
+			<-room
+			if much, err := s.Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
+				x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
+			}
+			if _, err := s.Offer([]byte("end"), nil, -1); err != nil {
+				x.Errorf("Offer without a limit: %v", err)
+			}
+		}, func() conn.Next { return conn.More })
+		return conn.More
+	}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	r := servertest.Await(x.T, taken, "ErrFull")
+	if r.most > limit+64<<10 { // a layer adds to it, and pieces in flight count
+		x.Errorf("%d bytes waited, the limit is %d", r.most, limit)
+	}
+	same(x.T, c.slowly(x.T, r.size), pattern()[:r.size])
+	c.Want("all")
+	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
+	c.Want("end")
+}
+
+// follower calls a function once.
+type follower func()
+
+func (f follower) Sent(int64) { f() }

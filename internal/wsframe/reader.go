@@ -1,0 +1,129 @@
+package wsframe
+
+// Limits bound the messages of a Reader.
+type Limits struct {
+	// Message is the largest message in bytes, and Deflated the largest on the wire
+	// of one that is compressed; 0 means no limit.
+	Message, Deflated int64
+	// Fragments is how many frames a message may have, empty ones included; 0
+	// means no limit.
+	Fragments int
+}
+
+// Reader is the state of the frames that one side of a connection receives. The
+// zero Reader is that of a server without extensions.
+type Reader struct {
+	// Client: the frames come from a server, so they are not masked.
+	Client bool
+	// Deflate: permessage-deflate was negotiated, so RSV1 marks messages that are
+	// compressed.
+	Deflate bool
+
+	op         Opcode // of the message that is being received; 0 between messages
+	compressed bool
+	last       bool   // the current frame is its last one
+	key        uint32 // of the rest of the current frame
+	left       int64  // of the current frame
+	size       int64  // of the message's frames so far, as their headers say
+	fragments  int
+	text       UTF8
+}
+
+// A Piece is a part of a message, or a control frame.
+type Piece struct {
+	Op Opcode // never Continuation
+	// Data is the next part of the message's payload, which may be empty, or all of a
+	// control frame's. It is part of the buffer that was passed to Next.
+	Data []byte
+	// First and Last: the message begins and ends with this piece.
+	First, Last bool
+	// Compressed: the message is (RFC 7692 section 6).
+	Compressed bool
+}
+
+// Next consumes the first n bytes of b and returns what they are. n is 0 if more
+// bytes are needed. Text is checked as it comes, unless it is compressed. An
+// error is an *Error, and final.
+func (r *Reader) Next(b []byte, l *Limits) (p Piece, n int, err error) {
+	first := false
+	if r.left == 0 {
+		h, k, err := ParseHeader(b)
+		if err != nil {
+			return p, 0, err
+		}
+		if err := r.check(&h, b); err != nil || k == 0 {
+			return p, 0, err
+		}
+		if h.Op.Control() {
+			end := k + int(h.Length)
+			if len(b) < end {
+				return p, 0, nil
+			}
+			Mask(b[k:end], h.Key)
+			return Piece{Op: h.Op, Data: b[k:end], First: true, Last: true}, end, nil
+		}
+		if first, err = r.begin(&h, l); err != nil {
+			return p, 0, err
+		}
+		n = k
+	}
+	data := b[n:]
+	if int64(len(data)) > r.left {
+		data = data[:r.left]
+	}
+	n += len(data)
+	r.key = Mask(data, r.key)
+	r.left -= int64(len(data))
+	p = Piece{Op: r.op, Data: data, First: first, Last: r.last && r.left == 0, Compressed: r.compressed}
+	if p.Op == Text && !p.Compressed && (!r.text.Write(data) || p.Last && !r.text.Complete()) {
+		// RFC 6455 section 8.1: the connection MUST be failed.
+		return Piece{}, 0, errUTF8
+	}
+	if p.Last {
+		r.op, r.text = 0, UTF8{}
+	}
+	return p, n, nil
+}
+
+// check refuses a header as soon as the bytes that show it are there.
+func (r *Reader) check(h *Header, b []byte) error {
+	switch {
+	case len(b) == 0:
+	case h.RSV1 && (!r.Deflate || h.Op == Continuation):
+		return errRSV // RFC 7692 section 6: only of a message's first frame
+	case h.Op == Continuation && r.op == 0:
+		return errNoMessage
+	case h.Op != Continuation && !h.Op.Control() && r.op != 0:
+		return errUnfinished // RFC 6455 section 5.4
+	case len(b) == 1:
+	case !h.Masked && !r.Client:
+		return errUnmasked // section 5.1
+	case h.Masked && r.Client:
+		return errMasked
+	}
+	return nil
+}
+
+// begin begins a frame of a message.
+func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
+	if first = h.Op != Continuation; first {
+		r.op, r.compressed, r.size, r.fragments = h.Op, h.RSV1, 0, 0
+	}
+	limit := l.Message
+	if r.compressed {
+		limit = l.Deflated
+	}
+	// The subtraction cannot overflow: size is at most the limit.
+	if limit > 0 && h.Length > limit-r.size {
+		return first, errTooBig
+	}
+	if r.fragments++; l.Fragments > 0 && r.fragments > l.Fragments {
+		return first, errFragments
+	}
+	r.size += h.Length
+	r.last, r.key, r.left = h.Fin, h.Key, h.Length
+	return first, nil
+}
+
+// Partial reports whether part of a message has been consumed.
+func (r *Reader) Partial() bool { return r.op != 0 }

@@ -1,0 +1,280 @@
+package websocket
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/internal/wsframe"
+	"github.com/chert-http/chert/websocket"
+)
+
+// conns makes an OnOpen that sends the connections on the channel.
+func conns() (func(*websocket.Conn, *http.Request), chan *websocket.Conn) {
+	ch := make(chan *websocket.Conn, 1000)
+	return func(c *websocket.Conn, _ *http.Request) { ch <- c }, ch
+}
+
+// TestSenders: messages of many goroutines are neither lost nor reordered, nor mixed with
+// answers, and all that were accepted arrive before the Close frame.
+func TestSenders(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		const senders, count = 8, 300
+		onOpen, opened := conns()
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: -1})))
+		c := open(ts)
+		conn := servertest.Await(t, opened, "the connection")
+		var wait sync.WaitGroup
+		for i := range senders {
+			wait.Go(func() {
+				for j := range count {
+					p := binary.BigEndian.AppendUint32([]byte{byte(i)}, uint32(j))
+					if o := conn.Send(websocket.TypeBinary, append(p, make([]byte, j*i)...)); o == websocket.OutcomeDropped {
+						t.Error("dropped")
+					}
+				}
+			})
+		}
+		go c.SendAside(strings.Repeat(frame(2, "\xff"), count))
+		go func() {
+			wait.Wait()
+			conn.Close(4000, "")
+		}()
+		var next [senders]uint32
+		echoes := 0
+		for {
+			h, p, err := c.read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Op == wsframe.Close {
+				break
+			}
+			if p[0] == 0xff {
+				echoes++
+				continue
+			}
+			i, j := p[0], binary.BigEndian.Uint32([]byte(p[1:]))
+			if j != next[i] || len(p) != 5+int(j)*int(i) {
+				t.Fatalf("message %d of %d, want %d", j, i, next[i])
+			}
+			next[i]++
+		}
+		for i, n := range next {
+			if n != count {
+				t.Errorf("%d messages of %d", n, i)
+			}
+		}
+		c.Send(closing(4000, ""))
+		c.Ended()
+	})
+}
+
+// TestSlowReader: what waits for a client that does not read is bounded, Send says so, and
+// others are unharmed. Write waits until there is room.
+func TestSlowReader(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		onOpen, opened := conns()
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: 64 << 10, PingInterval: -1})))
+		c, other := open(ts), (*client)(nil)
+		conn := servertest.Await(t, opened, "the connection")
+		p := bytes.Repeat([]byte("x"), 4000)
+		sent, congested := 0, false
+		for {
+			o := conn.Send(websocket.TypeText, p)
+			if o == websocket.OutcomeDropped {
+				// It may only be that the goroutine that writes has not got to it.
+				ctx, cancel := context.WithTimeout(context.Background(), 10*soon)
+				err := conn.Write(ctx, websocket.TypeText, p)
+				if cancel(); err == context.DeadlineExceeded {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			congested = congested || o == websocket.OutcomeCongested
+			if sent++; sent > 100_000 {
+				t.Fatal("no bound")
+			}
+		}
+		if !congested {
+			t.Error("dropped without being congested first")
+		}
+		other = open(ts)
+		other.Send(text("unharmed"))
+		other.wants("unharmed")
+		done := make(chan error, 1)
+		go func() { done <- conn.Write(context.Background(), websocket.TypeText, []byte("waited")) }()
+		for range sent {
+			c.wants(string(p))
+		}
+		c.wants("waited")
+		if err := servertest.Await(t, done, "Write"); err != nil {
+			t.Error(err)
+		}
+		c.Send(text("and again"))
+		c.wants("and again")
+	})
+}
+
+// TestSlowClose: with SlowClose the connection ends.
+func TestSlowClose(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		onOpen, opened := conns()
+		onClose, closed := ends()
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnClose: onClose, Slow: websocket.SlowClose})))
+		open(ts)
+		conn := servertest.Await(t, opened, "the connection")
+		for conn.Send(websocket.TypeText, bytes.Repeat([]byte("x"), 4000)) != websocket.OutcomeDropped {
+		}
+		if e := servertest.Await(t, closed, "OnClose"); e.code != websocket.CodePolicy {
+			t.Error(e)
+		}
+	})
+}
+
+// TestPings: a client that sends Pings and reads nothing costs bounded memory, and gets the
+// answer to its last one.
+func TestPings(t *testing.T) {
+	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo})))
+		c := &client{Client: ts.DialSmall(4 << 10)}
+		c = opened(c.Client)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		const count = 100_000
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for i := range count {
+				c.Conn.Write([]byte(frame(9, fmt.Sprintf("%0100d", i))))
+			}
+			c.Conn.Write([]byte(frame(1, "end")))
+		}()
+		servertest.Await(t, sent, "the Pings")
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+			t.Errorf("%d KiB more", grown>>10)
+		}
+		last, end := "", false
+		for !end || !strings.HasSuffix(last, fmt.Sprint(count-1)) {
+			h, p, err := c.read()
+			if err != nil {
+				t.Fatalf("%v after %q", err, last)
+			}
+			if h.Op == wsframe.Text {
+				end = true
+			} else {
+				last = p
+			}
+		}
+	})
+}
+
+// TestPartial: many unfinished messages cost what has arrived, not what was announced.
+func TestPartial(t *testing.T) {
+	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, MaxMessage: 64 << 20})))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		head := masked(wsframe.Header{Op: wsframe.Binary}, strings.Repeat("x", 1<<20))[:20] // 1 MiB is announced
+		var all []*client
+		for range 50 {
+			c := open(ts)
+			c.Send(head + "xxx")
+			all = append(all, c)
+		}
+		c := open(ts)
+		c.Send(text("a"))
+		c.wants("a")
+		runtime.ReadMemStats(&after)
+		if got := int64(after.TotalAlloc) - int64(before.TotalAlloc); got > 40<<20 {
+			t.Errorf("%d KiB were allocated", got>>10)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+	})
+}
+
+// TestRoom: each member gets all messages, in order, whatever its parameters; those that
+// do not read harm nobody.
+func TestRoom(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		var room websocket.Room
+		left := make(chan struct{}, 100)
+		s := fresh(handler(t, &websocket.Options{
+			OnOpen:      func(c *websocket.Conn, _ *http.Request) { room.Join(c); room.Join(c) },
+			OnMessage:   func(c *websocket.Conn, typ websocket.Type, p []byte) { room.Broadcast(typ, p) },
+			OnClose:     func(c *websocket.Conn, _ websocket.Code, _ string) { left <- struct{}{} },
+			Compression: &websocket.Compression{Threshold: 100},
+		}))
+		ts := engines.Start(t, s)
+		var all []*client
+		for range 5 {
+			all = append(all, open(ts))
+		}
+		slow := opened(ts.DialSmall(4 << 10))
+		servertest.Eventually(t, "all are in the room", func() bool { return room.Len() == 6 })
+		want := numbered(50)
+		for i := range want {
+			want[i] += strings.Repeat("x", 2000)
+		}
+		all[0].SendAside(frames(want))
+		for _, c := range all {
+			c.wants(want...)
+		}
+		// Many more, until the slow one drops.
+		for i := 0; room.Broadcast(websocket.TypeText, []byte(want[0])) == 0; i++ {
+			for _, c := range all {
+				c.wants(want[0])
+			}
+			if i > 10_000 {
+				t.Fatal("no bound")
+			}
+		}
+		for _, c := range all {
+			c.wants(want[0])
+		}
+		slow.Close()
+		servertest.Await(t, left, "the slow one's end")
+		if n := room.Len(); n != 5 {
+			t.Error(n, "members")
+		}
+	})
+}
+
+// TestNoGoroutines: idle connections have none, on loops.
+func TestNoGoroutines(t *testing.T) {
+	h := handler(t, &websocket.Options{OnMessage: echo})
+	ts := engines.Start(t, &chert.Server{Handler: h})
+	if ts.Engine == chert.EngineGoroutines {
+		t.Skip("no loops here")
+	}
+	one := open(ts)
+	one.Send(text("a"))
+	one.wants("a")
+	before := runtime.NumGoroutine()
+	var all []*client
+	for range 300 {
+		c := open(ts)
+		c.Send(text("hello"))
+		c.wants("hello")
+		all = append(all, c)
+	}
+	servertest.Eventually(t, "no goroutine for each connection", func() bool { return runtime.NumGoroutine() < before+50 })
+	for _, c := range all {
+		c.Close()
+	}
+}

@@ -1,0 +1,220 @@
+package websocket
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// Type is the type of a message.
+type Type uint8
+
+const (
+	TypeText   Type = iota // valid UTF-8
+	TypeBinary             // any bytes
+)
+
+// opcode returns that of frames with messages of this type.
+func (t Type) opcode() wsframe.Opcode {
+	if t == TypeText {
+		return wsframe.Text
+	}
+	return wsframe.Binary
+}
+
+// Code is the status code of a Close frame (RFC 6455 section 7.4). Applications may
+// use those from 4000 to 4999.
+type Code = wsframe.Code
+
+// Codes that are defined by RFC 6455 and the IANA registry.
+const (
+	CodeNormal      = wsframe.CodeNormal      // the purpose is fulfilled
+	CodeGoingAway   = wsframe.CodeGoingAway   // the server stops, or the page is left
+	CodeProtocol    = wsframe.CodeProtocol    // a protocol error
+	CodeUnsupported = wsframe.CodeUnsupported // a type of data that is not accepted
+	CodeNoStatus    = wsframe.CodeNoStatus    // the Close frame had no code; not to be sent
+	CodeAbnormal    = wsframe.CodeAbnormal    // there was no Close frame; not to be sent
+	CodeInvalid     = wsframe.CodeInvalid     // text that is not UTF-8
+	CodePolicy      = wsframe.CodePolicy      // any other violation
+	CodeTooBig      = wsframe.CodeTooBig      // a message that is too large
+	CodeInternal    = wsframe.CodeInternal    // the server has failed
+	CodeRestart     = wsframe.CodeRestart     // the server restarts
+	CodeTryLater    = wsframe.CodeTryLater    // the server is overloaded
+)
+
+// Outcome is what has become of a message that was sent.
+type Outcome uint8
+
+const (
+	// OutcomeAccepted: the message has been sent, or waits for the client.
+	OutcomeAccepted Outcome = iota
+	// OutcomeCongested: it waits, and with it more than half of MaxUnsent.
+	OutcomeCongested
+	// OutcomeDropped: it will not be sent, because the client reads too slowly or
+	// the connection is closed or closing.
+	OutcomeDropped
+)
+
+// A Conn is an open connection. All its methods are safe for concurrent use.
+type Conn struct {
+	h       *Handler      // immutable
+	link    takeover.Link // immutable
+	deflate *deflate      // immutable; nil without the extension
+
+	// The session's; used by the Link's owner.
+	reader  wsframe.Reader
+	msg     *buf.Buf // what has arrived of a message that was not complete at once
+	used    int32    // how many Buffered bytes belong to the message that is delivered
+	at      int32    // where it begins there, if not in msg
+	heard   int64    // when something was received, of Link.Now
+	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
+	typ     Type
+	begun   bool
+	closing bool // the client's answer to a Close frame is awaited
+	alone   bool // Options.Serve runs: messages are for Read
+	ready   bool // Read has a message
+	packed  bool // the message is still compressed
+
+	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
+
+	mu     sync.Mutex
+	out    *buf.Buf       // frames that are to leave together; nil if there are none
+	corked bool           // Send adds to out
+	much   bool           // more than half of MaxUnsent waits
+	closed bool           // a Close frame was sent, or the connection has ended
+	ended  bool           // the connection has ended
+	pong   *[]byte        // the payload of the last Ping that could not be answered at once
+	why    *wsframe.Error // for OnClose; nil while it is not known
+	value  any
+	rooms  []*Room // that it is in
+}
+
+// deflate is the state of permessage-deflate.
+type deflate struct {
+	params wsdeflate.Params // immutable
+	in     wsdeflate.Window // of the Link's owner
+	out    wsdeflate.Window // guarded by Conn.mu
+}
+
+// Subprotocol returns the subprotocol that was chosen, or "".
+func (c *Conn) Subprotocol() string {
+	if c.subprotocol == 0 {
+		return ""
+	}
+	return c.h.subprotocols[c.subprotocol-1]
+}
+
+// RemoteAddr returns the client's address, which is a proxy's if there is one.
+func (c *Conn) RemoteAddr() net.Addr { return c.link.RemoteAddr() }
+
+// LocalAddr returns the address that the client has connected to.
+func (c *Conn) LocalAddr() net.Addr { return c.link.LocalAddr() }
+
+// SetValue stores a value with the connection.
+func (c *Conn) SetValue(v any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.value = v
+}
+
+// Value returns what SetValue has stored, or nil.
+func (c *Conn) Value() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value
+}
+
+// Send sends a message, or queues a copy until the client reads. It never waits.
+// Messages of one goroutine arrive in the order of its calls; text must be UTF-8.
+func (c *Conn) Send(t Type, p []byte) Outcome {
+	c.mu.Lock()
+	o, slow := c.send(t, p)
+	c.mu.Unlock()
+	if slow {
+		c.tooSlow()
+	}
+	return o
+}
+
+// Write sends a message like Send, but waits while the client reads too slowly. It
+// returns net.ErrClosed when the connection is closed, and ctx's error when that
+// ends first; the message has not been sent then. Called by OnMessage, it keeps a
+// goroutine.
+func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
+	for {
+		c.mu.Lock()
+		o, slow := c.send(t, p)
+		c.mu.Unlock()
+		switch {
+		case o != OutcomeDropped:
+			return nil
+		case !slow:
+			return net.ErrClosed
+		}
+		less := make(chan struct{})
+		c.link.Follow(func() { close(less) })
+		select {
+		case <-less:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close sends a Close frame after everything that was sent before, and ends the
+// connection when the client has answered it, after five seconds at most. It does
+// not wait. Messages that arrive later are ignored. A reason has at most 123 bytes.
+func (c *Conn) Close(code Code, reason string) {
+	c.mu.Lock()
+	sent := c.sendClose(code, reason)
+	c.mu.Unlock()
+	if sent {
+		c.link.Post((*session)(c).awaitClose)
+	}
+}
+
+// tooSlow ends the connection of a client that does not read.
+func (c *Conn) tooSlow() {
+	if !c.h.slowClose {
+		return
+	}
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.because(CodePolicy, "too slow")
+	c.mu.Unlock()
+	if first {
+		c.link.Post(func() takeover.Next { return takeover.Reset })
+	}
+}
+
+// because records why the connection ends, unless that is known. mu is held.
+func (c *Conn) because(code Code, reason string) {
+	if c.why == nil {
+		c.why = &wsframe.Error{Code: code, Reason: reason}
+	}
+}
+
+var errInternal = &wsframe.Error{Code: CodeInternal, Reason: "internal error"}
+
+// fail sends a Close frame that says why, and ends the connection without waiting for
+// an answer. Any goroutine may call it.
+func (c *Conn) fail(e *wsframe.Error) {
+	c.failed(e)
+	c.link.Post(func() takeover.Next { return takeover.Linger })
+}
+
+// failed is fail for the Link's owner, which then requests Linger.
+func (c *Conn) failed(e *wsframe.Error) takeover.Next {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.because(e.Code, e.Reason)
+	c.sendClose(e.Code, e.Reason)
+	c.flush()
+	return takeover.Linger
+}

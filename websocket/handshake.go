@@ -1,0 +1,215 @@
+package websocket
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// A Handler is an http.Handler that opens WebSocket connections and calls the
+// functions of its [Options]. Make it with [New].
+type Handler struct {
+	onOpen    func(*Conn, *http.Request)
+	onMessage func(*Conn, Type, []byte)
+	onClose   func(*Conn, Code, string)
+	serve     func(*Conn, *http.Request)
+
+	subprotocols []string
+	origins      []origin
+	limits       wsframe.Limits
+	maxUnsent    int
+	slowClose    bool
+	ping, idle   int64 // nanoseconds; 0 for none
+	compress     bool
+	threshold    int
+	params       wsdeflate.Params
+	logger       *slog.Logger
+	kind         string // of the user code, for its placement
+}
+
+// kinds counts Handlers: each has records of its own for where its code runs.
+var kinds atomic.Uint64
+
+func newKind() string { return "websocket " + strconv.FormatUint(kinds.Add(1), 10) }
+
+// ServeHTTP implements http.Handler. It answers requests that are no correct opening
+// handshake, or come from a foreign origin, with an error. Otherwise it returns when
+// the connection has been opened, and the request's context ends then, or when
+// Options.Serve has returned and the connection has ended.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, err := h.upgrade(w, r)
+	if err != nil {
+		return
+	}
+	if h.serve != nil {
+		h.serveAlone(c, r)
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			c.fail(errInternal)
+		}
+		if l, ok := c.link.(*netLink); ok {
+			go l.run()
+		}
+	}()
+	if h.onOpen != nil {
+		h.onOpen(c, r)
+	}
+	returned = true
+}
+
+// refusal is why a request is not upgraded.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (e *refusal) Error() string { return "websocket: " + e.text }
+
+// upgrade opens a connection, or answers the request with an error.
+func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
+	c := &Conn{h: h}
+	accept, err := h.check(r)
+	extensions := ""
+	if err == nil && h.compress {
+		var p wsdeflate.Params
+		p, extensions, err = wsdeflate.Negotiate(r.Header["Sec-Websocket-Extensions"], h.params)
+		if err != nil {
+			// RFC 6455 section 9.1: the connection MUST be failed.
+			err = &refusal{http.StatusBadRequest, err.Error()}
+		} else if extensions != "" {
+			c.deflate = &deflate{params: p}
+			c.reader.Deflate = true
+		}
+	}
+	if err != nil {
+		refuse(w, err)
+		return nil, err
+	}
+	header := w.Header()
+	header.Set("Upgrade", "websocket")
+	header.Set("Connection", "Upgrade")
+	header.Set("Sec-WebSocket-Accept", accept)
+	if c.subprotocol = h.choose(r); c.subprotocol != 0 {
+		header.Set("Sec-WebSocket-Protocol", c.Subprotocol())
+	}
+	if extensions != "" {
+		header.Set("Sec-WebSocket-Extensions", extensions)
+	}
+	if t := takeover.Of(w); t != nil && h.serve == nil {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		err = t.TakeOver(func(l takeover.Link) takeover.Session {
+			c.link = l
+			return (*session)(c)
+		})
+	} else {
+		err = hijack(w, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// refuse answers a request that is not upgraded.
+func refuse(w http.ResponseWriter, err error) {
+	e, ok := err.(*refusal)
+	if !ok {
+		e = &refusal{http.StatusInternalServerError, "internal error"}
+	}
+	switch e.status {
+	case http.StatusUpgradeRequired:
+		// RFC 9110 section 15.5.22, and RFC 6455 section 4.4.
+		w.Header().Set("Upgrade", "websocket")
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Sec-WebSocket-Version", "13")
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodGet)
+	}
+	http.Error(w, e.Error(), e.status)
+}
+
+// check checks the client's opening handshake (RFC 6455 section 4.2.1) and origin, and
+// returns the value of Sec-WebSocket-Accept.
+func (h *Handler) check(r *http.Request) (accept string, err error) {
+	keys := r.Header["Sec-Websocket-Key"]
+	switch {
+	case r.Method != http.MethodGet:
+		return "", &refusal{http.StatusMethodNotAllowed, "the method is not GET"}
+	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") || !hasToken(r.Header["Upgrade"], "websocket"):
+		return "", &refusal{http.StatusUpgradeRequired, "the request is no upgrade to websocket"}
+	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":
+		return "", &refusal{http.StatusUpgradeRequired, "the version is not 13"}
+	case r.ContentLength != 0:
+		// Its end, and so where frames begin, would depend on who reads it.
+		return "", &refusal{http.StatusBadRequest, "the request has a body"}
+	case len(keys) != 1:
+		return "", &refusal{http.StatusBadRequest, "there is not one Sec-WebSocket-Key"}
+	case !h.allows(r):
+		return "", &refusal{http.StatusForbidden, "the origin is not allowed"}
+	}
+	if key, err := base64.StdEncoding.DecodeString(keys[0]); err != nil || len(key) != 16 {
+		return "", &refusal{http.StatusBadRequest, "Sec-WebSocket-Key is not of 16 bytes"}
+	}
+	sum := sha1.Sum([]byte(keys[0] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:]), nil
+}
+
+// allows reports whether the page that sends the request may (RFC 6455 section 10.2).
+func (h *Handler) allows(r *http.Request) bool {
+	values := r.Header["Origin"]
+	if len(values) == 0 {
+		return true
+	}
+	u, err := url.Parse(values[0])
+	if err != nil || len(values) > 1 {
+		return false
+	}
+	host := strings.ToLower(u.Host)
+	if host != "" && host == strings.ToLower(r.Host) {
+		return true
+	}
+	for i := range h.origins {
+		if h.origins[i].allows(u, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// choose returns which subprotocol is used, from 1, or 0.
+func (h *Handler) choose(r *http.Request) uint8 {
+	for i, p := range h.subprotocols {
+		for _, v := range r.Header["Sec-Websocket-Protocol"] {
+			for offered := range strings.SplitSeq(v, ",") {
+				if strings.Trim(offered, " \t") == p {
+					return uint8(i + 1)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// hasToken reports whether one of the values has the token, in any case.
+func hasToken(values []string, token string) bool {
+	for _, v := range values {
+		for t := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.Trim(t, " \t"), token) {
+				return true
+			}
+		}
+	}
+	return false
+}

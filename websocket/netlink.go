@@ -1,0 +1,350 @@
+package websocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// This file is takeover.Link on a net.Conn, for servers other than chert's: one
+// goroutine reads and calls the session, and while something is queued another
+// writes.
+
+const (
+	// readSize is the buffer for one read.
+	readSize = 4 << 10
+	// writeStall is how long a client may accept nothing of what is written.
+	writeStall = 30 * time.Second
+	// lingerFor bounds the time between FIN and close.
+	lingerFor = 2 * time.Second
+)
+
+// longAgo is a deadline that ends a Read immediately.
+var longAgo = time.Unix(1, 0)
+
+type netLink struct {
+	nc    net.Conn
+	h     *Handler
+	start time.Time // Now counts from here
+	// Used by the goroutine that reads.
+	s        takeover.Session
+	in       *buf.Buf
+	deadline int64
+
+	mu       sync.Mutex
+	posts    []func() takeover.Next
+	over     bool // Run has ended: nothing is posted or queued any more
+	pending  [][]byte
+	size     int           // of pending and of what is being written
+	much     bool          // Writable is to be called
+	writing  chan struct{} // closed when the goroutine that writes ends; nil if there is none
+	follow   []func()      // to be called when size is 0
+	writeErr error
+}
+
+// hijack takes the connection of w over.
+func hijack(w http.ResponseWriter, c *Conn) error {
+	// gin delays WriteHeader until something is written.
+	if g, ok := w.(interface{ WriteHeaderNow() }); ok {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		g.WriteHeaderNow()
+	} else {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}
+	nc, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	nc.SetDeadline(time.Time{}) // those of the server
+	l := &netLink{nc: nc, h: c.h, start: time.Now(), s: (*session)(c)}
+	if n := rw.Reader.Buffered(); n > 0 {
+		l.in = buf.Get(n)
+		p, _ := rw.Reader.Peek(n)
+		l.in.B = append(l.in.B, p...)
+	}
+	c.link = l
+	return nil
+}
+
+// run drives the session until the connection ends.
+func (l *netLink) run() {
+	next, returned := takeover.Close, false
+	defer func() {
+		if !returned {
+			next = takeover.Close // user code has ended the goroutine (runtime.Goexit)
+		}
+		l.end(next)
+	}()
+	next = l.drive(context.Background())
+	returned = true
+}
+
+// drive calls the session until it requests the connection's end. It returns
+// Elsewhere when the session does, for Read, and when ctx has ended, which something
+// posted must say.
+func (l *netLink) drive(ctx context.Context) takeover.Next {
+	next := l.s.Data(false)
+	for eof := false; ; {
+		if next = l.deliver(next); next >= takeover.Close {
+			return next
+		}
+		if ctx.Err() != nil {
+			return takeover.Elsewhere
+		}
+		if next == takeover.More {
+			switch err := l.fill(); {
+			case err == nil:
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				if l.deadline != 0 && l.Now() >= l.deadline {
+					l.deadline = 0
+					next = l.s.Expired()
+				}
+				continue
+			case err == io.EOF:
+				eof = true
+			default:
+				return takeover.Close
+			}
+		}
+		if next = l.s.Data(eof); eof && next == takeover.More {
+			return takeover.Close
+		}
+	}
+}
+
+// deliver calls what was posted, and returns what is to happen next.
+func (l *netLink) deliver(next takeover.Next) takeover.Next {
+	for next < takeover.Close {
+		l.mu.Lock()
+		if len(l.posts) == 0 {
+			l.posts = nil
+			l.mu.Unlock()
+			break
+		}
+		f := l.posts[0]
+		l.posts = l.posts[1:]
+		l.mu.Unlock()
+		if n := f(); n != takeover.More {
+			next = n
+		}
+	}
+	return next
+}
+
+// fill reads once.
+func (l *netLink) fill() error {
+	l.mu.Lock()
+	until := time.Time{}
+	if l.deadline != 0 {
+		until = l.start.Add(time.Duration(l.deadline))
+	}
+	if len(l.posts) > 0 {
+		until = longAgo
+	}
+	l.nc.SetReadDeadline(until) // Post sets it with mu held
+	l.mu.Unlock()
+	b := l.in
+	if b == nil {
+		b = buf.Get(readSize)
+	}
+	b = b.Grow(readSize)
+	have := len(b.B)
+	n, err := l.nc.Read(b.B[have:cap(b.B)])
+	b.B = b.B[:have+n]
+	l.in = b
+	l.Discard(0)
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// end ends the connection as next requests, after sending what is queued.
+func (l *netLink) end(next takeover.Next) {
+	l.mu.Lock()
+	l.over, l.posts = true, nil
+	writing := l.writing
+	l.mu.Unlock()
+	if next == takeover.Reset {
+		if t, ok := l.nc.(interface{ SetLinger(int) error }); ok {
+			t.SetLinger(0)
+		}
+		l.nc.Close()
+	}
+	if writing != nil {
+		<-writing
+	}
+	unread := l.in != nil
+	if unread {
+		l.in.Release()
+		l.in = nil
+	}
+	if next == takeover.Linger || next == takeover.Close && unread {
+		l.linger()
+	}
+	l.nc.Close()
+	l.s.Closed()
+}
+
+// linger sends FIN and reads until the client has closed too, for a short time:
+// closing with unread bytes resets the connection, and the client may lose what it
+// has not read yet.
+func (l *netLink) linger() {
+	half, ok := l.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	l.nc.SetReadDeadline(time.Now().Add(lingerFor))
+	io.Copy(io.Discard, l.nc)
+}
+
+// Buffered, Discard and the following implement takeover.Link.
+func (l *netLink) Buffered() []byte {
+	if l.in == nil {
+		return nil
+	}
+	return l.in.B
+}
+
+func (l *netLink) Discard(n int) {
+	if l.in == nil {
+		return
+	}
+	if l.in.B = l.in.B[n:]; len(l.in.B) == 0 {
+		l.in.Release()
+		l.in = nil
+	}
+}
+
+func (l *netLink) OnLoop() bool         { return false }
+func (l *netLink) Quick(string) bool    { return true }
+func (l *netLink) Go()                  {}
+func (l *netLink) SetDeadline(ns int64) { l.deadline = ns }
+func (l *netLink) Now() int64           { return int64(time.Since(l.start)) + 1 } // 0 is no time
+func (l *netLink) LocalAddr() net.Addr  { return l.nc.LocalAddr() }
+func (l *netLink) RemoteAddr() net.Addr { return l.nc.RemoteAddr() }
+
+func (l *netLink) Post(f func() takeover.Next) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.posts = append(l.posts, f)
+		l.nc.SetReadDeadline(longAgo)
+	}
+}
+
+func (l *netLink) Run(u takeover.User) (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		if e := recover(); e != nil {
+			ok = false
+			l.h.logPanic(l.RemoteAddr(), e)
+		}
+	}()
+	u.Run()
+	return true
+}
+
+// logPanic logs a panic of user code with its stack.
+func (h *Handler) logPanic(peer net.Addr, e any) {
+	if e == http.ErrAbortHandler {
+		return
+	}
+	logger := h.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	stack := make([]byte, 64<<10)
+	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+}
+
+func (l *netLink) Offer(a, b []byte, limit int) (much bool, err error) {
+	n := len(a) + len(b)
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.writeErr != nil:
+		return false, l.writeErr
+	case l.over:
+		return false, net.ErrClosed
+	case l.size > 0 && l.size > limit-n:
+		l.much = true
+		return true, takeover.ErrFull
+	}
+	l.pending = append(l.pending, append(append(make([]byte, 0, n), a...), b...))
+	if l.size += n; l.writing == nil {
+		l.writing = make(chan struct{})
+		go l.write(l.writing)
+	}
+	much = l.size > limit/2
+	l.much = l.much || much
+	return much, nil
+}
+
+func (l *netLink) Follow(f func()) {
+	l.mu.Lock()
+	wait := l.size > 0
+	if wait {
+		l.follow = append(l.follow, f)
+	}
+	l.mu.Unlock()
+	if !wait {
+		f()
+	}
+}
+
+// write writes what is pending until there is nothing left. All that is pending leaves
+// together.
+func (l *netLink) write(done chan struct{}) {
+	defer close(done)
+	for {
+		l.mu.Lock()
+		if len(l.pending) == 0 {
+			l.size, l.writing = 0, nil
+			follow := l.follow
+			l.follow = nil
+			tell := l.much && !l.over
+			l.much = false
+			l.mu.Unlock()
+			for _, f := range follow {
+				f()
+			}
+			if tell {
+				l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
+			}
+			return
+		}
+		all := net.Buffers(l.pending)
+		l.pending = nil
+		l.mu.Unlock()
+		n := 0
+		for _, p := range all {
+			n += len(p)
+		}
+		l.nc.SetWriteDeadline(time.Now().Add(writeStall))
+		_, err := all.WriteTo(l.nc)
+		l.mu.Lock()
+		if l.size -= n; err != nil {
+			l.writeErr, l.pending, l.size = err, nil, 0
+			l.nc.Close() // the reader ends the connection
+		}
+		l.mu.Unlock()
+	}
+}

@@ -1,0 +1,237 @@
+package websocket
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// Options configure a [Handler].
+type Options struct {
+	// OnOpen is called when a connection has been opened, before any other function. r
+	// is the request that opened it and is valid only during the call.
+	OnOpen func(c *Conn, r *http.Request)
+	// OnMessage is called for each message, one at a time and in order for one
+	// connection, concurrently for different ones. p is valid only during the call.
+	// Nothing is read from the connection meanwhile. On event loops the function
+	// runs like a handler: on the loop if it is known to be quick, on a pooled
+	// goroutine otherwise. Nil ignores messages.
+	OnMessage func(c *Conn, t Type, p []byte)
+	// Serve, if not nil, is called instead of OnOpen and OnMessage, on the handler's
+	// goroutine, for code that prefers Conn.Read. When it returns, the connection is
+	// closed with CodeNormal unless it was closed before. r is valid as in any
+	// handler. Such a connection costs a goroutine, as one that was hijacked does.
+	Serve func(c *Conn, r *http.Request)
+	// OnClose is called once, on a goroutine of its own, after the connection has
+	// ended and all other functions have returned. code and reason are those of the
+	// client's Close frame or of the error that ended the connection;
+	// CodeAbnormal if there was neither.
+	OnClose func(c *Conn, code Code, reason string)
+
+	// Subprotocols are those that the server speaks, in the order of its
+	// preference. The first one that the client offers too is chosen; without one
+	// the connection has none.
+	Subprotocols []string
+	// Origins are the origins from which browsers may connect besides the server's
+	// own: "https://example.com", "https://*.example.com" for all subdomains, or "*"
+	// for all, which lets any page use the cookies of its visitors. Requests
+	// without an Origin do not come from a browser's page and are accepted.
+	Origins []string
+
+	// MaxMessage is the largest message that is accepted, in bytes, after it has been
+	// inflated. A larger one ends the connection with code 1009. Default 1 MiB;
+	// negative: no limit.
+	MaxMessage int64
+	// MaxFragments is how many frames a message may have, empty ones included.
+	// Code 1008. Default 4096; negative: no limit.
+	MaxFragments int
+	// MaxUnsent bounds, in bytes, what waits for a client that reads too slowly. A
+	// message of any size is accepted if nothing waits. Default 256 KiB, at least
+	// 32 KiB; negative: no limit.
+	MaxUnsent int
+	// Slow is what happens to messages beyond MaxUnsent.
+	Slow Slow
+	// PingInterval is after how long without anything from the client a Ping is
+	// sent. Default 50 s, below the usual minute of proxies; negative: none.
+	PingInterval time.Duration
+	// IdleTimeout is after how long without anything from the client, not even the
+	// answer to a Ping, the connection is closed. Default 2 min; negative: never.
+	IdleTimeout time.Duration
+	// Compression enables the extension permessage-deflate (RFC 7692). Default none.
+	Compression *Compression
+	// Logger receives panics of the functions above where the server does not log
+	// them. Default slog.Default.
+	Logger *slog.Logger
+}
+
+// Slow is what happens when a client reads more slowly than messages are sent to it.
+type Slow uint8
+
+const (
+	// SlowDrop drops the message; Send returns OutcomeDropped.
+	SlowDrop Slow = iota
+	// SlowClose drops it and ends the connection. The client can connect again and
+	// get the present state.
+	SlowClose
+)
+
+// Compression is how messages are compressed. The zero value compresses messages of
+// 512 bytes or more, with windows of 4 KiB in both directions that last from one
+// message to the next.
+//
+// A window that lasts ("context takeover") makes similar messages much smaller and
+// costs up to its size in memory for each direction of a connection that uses it.
+// Nothing else of the compression is kept while a connection is idle. Do not
+// compress secrets together with data that an attacker chooses (CRIME).
+type Compression struct {
+	// Threshold is the smallest message that is compressed, in bytes. Default 512;
+	// negative: all but empty ones.
+	Threshold int
+	// Window and ClientWindow are the sizes of the server's and the client's window
+	// as powers of two, from 8 to 15 (256 bytes to 32 KiB). Default 12. A client
+	// that cannot limit its window is asked to keep none.
+	Window, ClientWindow int
+	// NoTakeover and ClientNoTakeover make the windows last for one message only.
+	NoTakeover, ClientNoTakeover bool
+}
+
+// Defaults of Options and Compression.
+const (
+	defaultMaxMessage   = 1 << 20
+	defaultMaxFragments = 4096
+	defaultMaxUnsent    = 256 << 10
+	minUnsent           = 2 * (corkSize + corkFrame)
+	defaultPingInterval = 50 * time.Second
+	defaultIdleTimeout  = 2 * time.Minute
+	defaultThreshold    = 512
+	defaultWindow       = 12
+)
+
+// closeTimeout is how long the client has to answer a Close frame.
+const closeTimeout = 5 * time.Second
+
+// or returns v, or def for 0; a negative v is none.
+func or[T int | int64 | time.Duration](v, def, none T) T {
+	switch {
+	case v == 0:
+		return def
+	case v < 0:
+		return none
+	}
+	return v
+}
+
+// New makes a [Handler]. o may be nil; then messages are ignored.
+func New(o *Options) (*Handler, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	h := &Handler{
+		onOpen: o.OnOpen, onMessage: o.OnMessage, onClose: o.OnClose, serve: o.Serve,
+		subprotocols: append([]string(nil), o.Subprotocols...),
+		maxUnsent:    or(o.MaxUnsent, defaultMaxUnsent, -1),
+		ping:         int64(or(o.PingInterval, defaultPingInterval, 0)),
+		idle:         int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
+		logger:       o.Logger,
+		kind:         newKind(),
+	}
+	if h.maxUnsent > 0 {
+		h.maxUnsent = max(h.maxUnsent, minUnsent)
+	}
+	limit := or(o.MaxMessage, defaultMaxMessage, 0)
+	h.limits = wsframe.Limits{Message: limit, Deflated: limit, Fragments: or(o.MaxFragments, defaultMaxFragments, 0)}
+	if limit > 0 {
+		// Data that cannot be compressed grows a little.
+		h.limits.Deflated += limit>>8 + 64
+	}
+	if len(o.Subprotocols) > math.MaxUint8 {
+		return nil, errors.New("websocket: Subprotocols: there are more than 255")
+	}
+	for _, p := range o.Subprotocols {
+		if !isToken(p) {
+			return nil, fmt.Errorf("websocket: Subprotocols: %q is not a token", p)
+		}
+	}
+	for _, v := range o.Origins {
+		g, err := parseOrigin(v)
+		if err != nil {
+			return nil, err
+		}
+		h.origins = append(h.origins, g)
+	}
+	switch o.Slow {
+	case SlowDrop, SlowClose:
+		h.slowClose = o.Slow == SlowClose
+	default:
+		return nil, fmt.Errorf("websocket: Slow: unknown value %d", o.Slow)
+	}
+	if c := o.Compression; c != nil {
+		h.compress = true
+		h.threshold = or(c.Threshold, defaultThreshold, 1) // an empty message is never compressed
+		window, client := or(c.Window, defaultWindow, -1), or(c.ClientWindow, defaultWindow, -1)
+		for _, w := range []int{window, client} {
+			if w < wsdeflate.MinBits || w > wsdeflate.MaxBits {
+				return nil, errors.New("websocket: Compression: windows are from 8 to 15")
+			}
+		}
+		h.params = wsdeflate.Params{Bits: uint8(window), ClientBits: uint8(client), NoTakeover: c.NoTakeover, ClientNoTakeover: c.ClientNoTakeover}
+	}
+	return h, nil
+}
+
+// origin is an element of Options.Origins.
+type origin struct {
+	any    bool
+	scheme string
+	host   string
+	below  bool // subdomains of host
+}
+
+func parseOrigin(s string) (g origin, err error) {
+	if s == "*" {
+		return origin{any: true}, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return g, fmt.Errorf("websocket: Origins: %q is no origin", s)
+	}
+	g.scheme, g.host = u.Scheme, strings.ToLower(u.Host)
+	g.host, g.below = strings.CutPrefix(g.host, "*.")
+	if strings.Contains(g.host, "*") {
+		return g, fmt.Errorf("websocket: Origins: %q: * may only stand for all subdomains", s)
+	}
+	return g, nil
+}
+
+// allows reports whether the origin of a request, with a host in lower case, is g.
+func (g *origin) allows(u *url.URL, host string) bool {
+	switch {
+	case g.any:
+		return true
+	case g.scheme != u.Scheme:
+		return false
+	case g.below:
+		return strings.HasSuffix(host, "."+g.host)
+	}
+	return host == g.host
+}
+
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}

@@ -1,0 +1,98 @@
+package websocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// This file is the face for code that wants a goroutine of its own: the caller of
+// Read drives the connection.
+
+// CloseError is why a connection has ended: the code and the reason are as for
+// Options.OnClose.
+type CloseError struct {
+	Code   Code
+	Reason string
+}
+
+func (e *CloseError) Error() string {
+	return fmt.Sprintf("websocket: closed with code %d %s", e.Code, e.Reason)
+}
+
+var errNotServe = errors.New("websocket: Read is for Options.Serve only")
+
+// Read waits for the next message. p is valid until the next call. After the end of
+// the connection the error is a *CloseError. If ctx ends first, it is ctx's, and the
+// connection can still be used. Read also answers Pings and Close frames and sends
+// Pings, so it must be called again and again. Only Options.Serve may call it, and
+// one goroutine at a time.
+func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
+	l, ok := c.link.(*netLink)
+	if !ok || !c.alone {
+		return 0, nil, errNotServe
+	}
+	s := (*session)(c)
+	s.done()
+	c.mu.Lock()
+	ended := c.ended
+	c.mu.Unlock()
+	if ended {
+		return 0, nil, s.closeError()
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { l.Post(func() takeover.Next { return takeover.More }) })
+		defer stop()
+	}
+	switch next := l.drive(ctx); {
+	case s.ready:
+		return s.typ, s.message(), nil
+	case next == takeover.Elsewhere:
+		return 0, nil, ctx.Err()
+	default:
+		l.end(next)
+		return 0, nil, s.closeError()
+	}
+}
+
+// done ends the use of the message that Read has returned.
+func (s *session) done() {
+	if s.ready {
+		s.ready = false
+		s.drop()
+	}
+}
+
+func (s *session) closeError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &CloseError{s.why.Code, s.why.Reason}
+}
+
+// serveAlone calls Options.Serve, and then drives the connection to its end.
+func (h *Handler) serveAlone(c *Conn, r *http.Request) {
+	l := c.link.(*netLink)
+	s := (*session)(c)
+	c.alone = true
+	returned := false
+	defer func() {
+		s.done()
+		c.alone = false
+		c.mu.Lock()
+		ended := c.ended
+		c.mu.Unlock()
+		switch {
+		case ended:
+		case returned:
+			c.Close(CodeNormal, "")
+			l.run()
+		default:
+			l.end(c.failed(errInternal)) // the server logs the panic
+		}
+	}()
+	h.serve(c, r)
+	returned = true
+}

@@ -1,0 +1,136 @@
+package websocket
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// A Room is a set of connections that receive the same messages. The zero Room is
+// empty and ready to use. All methods are safe for concurrent use. A Room must not be
+// copied.
+type Room struct {
+	mu      sync.Mutex
+	members map[*Conn]struct{}
+	// list is members for Broadcast, which must not hold mu while it sends: a loop
+	// may wait for mu to remove a connection. Nil after a change; immutable.
+	list []*Conn
+}
+
+// Join adds c, until it leaves or ends. It reports false if c has ended.
+func (r *Room) Join(c *Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// After c.mu, c.Closed may run and lock r.mu, so it finds c in the room.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	if r.members == nil {
+		r.members = make(map[*Conn]struct{})
+	}
+	if _, ok := r.members[c]; !ok {
+		r.members[c], r.list = struct{}{}, nil
+		c.rooms = append(c.rooms, r)
+	}
+	return true
+}
+
+func (r *Room) remove(c *Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.members[c]; ok {
+		delete(r.members, c)
+		r.list = nil
+	}
+}
+
+// Leave removes c.
+func (r *Room) Leave(c *Conn) {
+	r.remove(c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.rooms {
+		if c.rooms[i] == r {
+			c.rooms[i] = c.rooms[len(c.rooms)-1]
+			c.rooms[len(c.rooms)-1] = nil
+			c.rooms = c.rooms[:len(c.rooms)-1]
+			break
+		}
+	}
+}
+
+// Len returns how many connections are in the room.
+func (r *Room) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.members)
+}
+
+func (r *Room) all() []*Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.list == nil && len(r.members) > 0 {
+		r.list = slices.Collect(maps.Keys(r.members))
+	}
+	return r.list
+}
+
+// Broadcast sends a message to all connections in the room, as Conn.Send would, and
+// returns how many of them have dropped it. The message is encoded once, and
+// compressed once for each size of window that its receivers have. It reaches each
+// receiver in the order of the calls of one goroutine.
+func (r *Room) Broadcast(t Type, p []byte) (dropped int) {
+	m := message{t: t, p: p}
+	for _, c := range r.all() {
+		if m.send(c) == OutcomeDropped {
+			dropped++
+		}
+	}
+	return dropped
+}
+
+// message is one that many connections receive. A message that was compressed without
+// a window is valid for all that have one of the same size: it refers to nothing
+// before it.
+type message struct {
+	t          Type
+	p          []byte
+	plain      []byte // the frame
+	compressed [wsdeflate.MaxBits + 1][]byte
+}
+
+func (m *message) frame(d *deflate, threshold int) []byte {
+	if d == nil || len(m.p) < threshold {
+		if m.plain == nil {
+			m.plain = wsframe.AppendFrame(make([]byte, 0, len(m.p)+wsframe.MaxHeader), m.t.opcode(), false, m.p)
+		}
+		return m.plain
+	}
+	f := &m.compressed[d.params.Bits]
+	if *f == nil {
+		*f = wsframe.AppendFrame(nil, m.t.opcode(), true, wsdeflate.Deflate(nil, m.p, nil, d.params.Bits))
+	}
+	return *f
+}
+
+func (m *message) send(c *Conn) Outcome {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return OutcomeDropped
+	}
+	o, slow := c.put(m.frame(c.deflate, c.h.threshold), c.h.maxUnsent)
+	if d := c.deflate; d != nil && o != OutcomeDropped && !d.params.NoTakeover && len(m.p) >= c.h.threshold {
+		d.out.Add(m.p, d.params.Bits)
+	}
+	c.mu.Unlock()
+	if slow {
+		c.tooSlow()
+	}
+	return o
+}

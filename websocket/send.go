@@ -1,0 +1,148 @@
+package websocket
+
+import (
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// This file sends frames. Its functions are called with Conn.mu held, which also
+// orders compressed messages like the windows that they were made with.
+//
+// While the session works through what has arrived, on a loop, frames are gathered
+// in out and leave together when it is done: many messages that arrive at once are
+// answered by one system call.
+
+const (
+	// corkSize is how much is gathered, and corkFrame the largest frame that is.
+	corkSize  = 12 << 10
+	corkFrame = 4 << 10
+	// firstOut is the first size of out.
+	firstOut = 512
+)
+
+// send is Send. slow reports that the message was dropped because the client reads
+// too slowly.
+func (c *Conn) send(t Type, p []byte) (o Outcome, slow bool) {
+	if c.closed {
+		return OutcomeDropped, false
+	}
+	d := c.deflate
+	if d == nil || len(p) < c.h.threshold {
+		return c.frame(t.opcode(), false, p, c.h.maxUnsent)
+	}
+	var window *wsdeflate.Window
+	if !d.params.NoTakeover {
+		window = &d.out
+	}
+	b := buf.Get(len(p)/2 + 64)
+	b.B = wsdeflate.Deflate(b.B, p, window, d.params.Bits)
+	o, slow = c.frame(t.opcode(), true, b.B, c.h.maxUnsent)
+	b.Release()
+	if window != nil && o != OutcomeDropped {
+		window.Add(p, d.params.Bits) // not before: the client will not have a message that was dropped
+	}
+	return o, slow
+}
+
+// frame sends a frame.
+func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) (o Outcome, slow bool) {
+	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Length: int64(len(p))}
+	if n := wsframe.MaxHeader + len(p); c.gathers(n) {
+		c.out.B = append(h.Append(c.out.B), p...)
+		return c.gathered()
+	}
+	c.flush()
+	head := buf.Get(wsframe.MaxHeader) // an array of this function's would be allocated each time
+	head.B = h.Append(head.B)
+	o, slow = c.offer(head.B, p, limit)
+	head.Release()
+	return o, slow
+}
+
+// put sends a frame that is complete.
+func (c *Conn) put(frame []byte, limit int) (o Outcome, slow bool) {
+	if c.gathers(len(frame)) {
+		c.out.B = append(c.out.B, frame...)
+		return c.gathered()
+	}
+	c.flush()
+	return c.offer(frame, nil, limit)
+}
+
+// gathers makes room in out for n bytes, or reports false if they are to be sent at
+// once.
+func (c *Conn) gathers(n int) bool {
+	if !c.corked || c.much || n > corkFrame {
+		return false
+	}
+	if c.out == nil {
+		c.out = buf.Get(max(n, firstOut))
+	}
+	c.out = c.out.Grow(n)
+	return true
+}
+
+// gathered is the outcome of what has been added to out.
+func (c *Conn) gathered() (Outcome, bool) {
+	if len(c.out.B) >= corkSize {
+		c.flush()
+	}
+	return OutcomeAccepted, false
+}
+
+// offer passes a and then b to the Link.
+func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
+	much, err := c.link.Offer(a, b, limit)
+	c.much = much && err == nil || err == takeover.ErrFull
+	switch {
+	case err == takeover.ErrFull:
+		return OutcomeDropped, true
+	case err != nil:
+		return OutcomeDropped, false
+	case much:
+		return OutcomeCongested, false
+	}
+	return OutcomeAccepted, false
+}
+
+// flush sends what is gathered. There is room for it: frames are gathered only while
+// less than half of maxUnsent waits, and that is corkSize at least.
+func (c *Conn) flush() {
+	if c.out == nil {
+		return
+	}
+	c.much, _ = c.link.Offer(c.out.B, nil, c.h.maxUnsent)
+	c.out.Release()
+	c.out = nil
+}
+
+// sendClose sends a Close frame, once, and reports whether it did.
+func (c *Conn) sendClose(code Code, reason string) bool {
+	if c.closed {
+		return false
+	}
+	c.closed = true
+	var b [2 + wsframe.MaxControl]byte
+	c.put(wsframe.AppendClose(b[:0], code, reason), -1)
+	return true
+}
+
+// sendPong answers a Ping, or keeps its payload until the client has read some of
+// what waits: RFC 6455 section 5.5.3 permits to answer only the last Ping.
+func (c *Conn) sendPong(payload []byte) {
+	if c.closed {
+		return
+	}
+	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow {
+		p := append([]byte(nil), payload...)
+		c.pong = &p
+	} else {
+		c.pong = nil
+	}
+}
+
+// maxPongs is how much may wait for a Pong to be added: a client that sends Pings and
+// does not read gets no more queued than that.
+const maxPongs = 4 << 10

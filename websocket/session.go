@@ -1,0 +1,380 @@
+package websocket
+
+import (
+	"unicode/utf8"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// session is a Conn as a takeover.Session: it receives.
+type session Conn
+
+var _ takeover.Session = (*session)(nil)
+
+func (s *session) conn() *Conn { return (*Conn)(s) }
+
+// batch is how many frames of one connection are processed on a loop before others
+// have their turn.
+const batch = 64
+
+// Data implements takeover.Session.
+func (s *session) Data(eof bool) takeover.Next {
+	if now := s.link.Now(); !s.begun {
+		s.begun, s.heard = true, now
+		s.limit(now)
+	} else {
+		s.heard = now
+	}
+	if s.link.OnLoop() {
+		s.mu.Lock()
+		s.corked = true
+		s.mu.Unlock()
+	}
+	next := s.read(eof)
+	if next != takeover.Elsewhere {
+		s.uncork()
+	}
+	return next
+}
+
+// uncork sends what is gathered, and ends that.
+func (s *session) uncork() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.corked = false
+	s.conn().flush()
+}
+
+// Late implements takeover.Session: what was sent must not wait for the user code.
+func (s *session) Late() { s.uncork() }
+
+// read processes the frames that have arrived.
+func (s *session) read(eof bool) takeover.Next {
+	for n := 1; ; n++ {
+		p, k, err := s.reader.Next(s.link.Buffered(), &s.h.limits)
+		switch {
+		case err != nil:
+			return s.conn().failed(err.(*wsframe.Error))
+		case k == 0 && eof:
+			return takeover.Close
+		case k == 0:
+			return takeover.More
+		}
+		if p.Op.Control() {
+			done := s.control(p)
+			if s.link.Discard(k); done {
+				return takeover.Close
+			}
+		} else if next := s.piece(p, k); next != takeover.More {
+			return next
+		}
+		if n >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
+			return takeover.Requeue
+		}
+	}
+}
+
+// control processes a control frame, and reports whether the connection is to end.
+func (s *session) control(p wsframe.Piece) (done bool) {
+	c := s.conn()
+	switch p.Op {
+	case wsframe.Ping:
+		s.mu.Lock()
+		c.sendPong(p.Data)
+		s.mu.Unlock()
+	case wsframe.Close:
+		code, reason, err := wsframe.ParseClose(p.Data)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil {
+			e := err.(*wsframe.Error)
+			c.because(e.Code, e.Reason)
+			c.sendClose(e.Code, e.Reason)
+			return true
+		}
+		c.because(code, reason)
+		// RFC 6455 section 5.5.1: typically the code is echoed. Section 7.1.1: the
+		// server closes the connection first.
+		c.sendClose(code, "")
+		return true
+	}
+	return false
+}
+
+// inlineInflate is how much a message may become, in bytes, for it to be inflated on a
+// loop: others wait meanwhile, and a small message can become a large one.
+const inlineInflate = 32 << 10
+
+// piece processes a part of a message that ends after k Buffered bytes. If the
+// message is complete, it is delivered.
+func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
+	s.used, s.at, s.typ, s.packed = int32(k), int32(k-len(p.Data)), TypeBinary, p.Compressed
+	if p.Op == wsframe.Text {
+		s.typ = TypeText
+	}
+	if !p.Compressed && s.ignores() {
+		return s.drop()
+	}
+	if s.gather(p); !p.Last {
+		s.link.Discard(k)
+		return takeover.More
+	}
+	onLoop := s.link.OnLoop()
+	if s.packed {
+		switch later, err := s.inflate(onLoop); {
+		case later:
+			return s.elsewhere()
+		case err != nil:
+			s.drop()
+			return s.conn().failed(err)
+		case s.ignores(): // it was inflated for the window
+			return s.drop()
+		}
+	}
+	if onLoop && !s.link.Quick(s.h.kind) {
+		return s.elsewhere()
+	}
+	return s.deliver()
+}
+
+// elsewhere has Serve continue.
+func (s *session) elsewhere() takeover.Next {
+	s.uncork()
+	s.link.Go()
+	return takeover.Elsewhere
+}
+
+// Serve implements takeover.Session.
+func (s *session) Serve() takeover.Next {
+	if s.packed {
+		if _, err := s.inflate(false); err != nil {
+			s.drop()
+			return s.conn().failed(err)
+		}
+	}
+	next := takeover.More
+	if s.ignores() {
+		s.drop()
+	} else {
+		next = s.deliver()
+	}
+	if next == takeover.More {
+		next = takeover.Requeue
+	}
+	return next
+}
+
+// ignores reports whether messages are not delivered any more, or never.
+func (s *session) ignores() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed || s.h.onMessage == nil && !s.alone
+}
+
+// drop ends the use of the message that is delivered, or of a piece of one.
+func (s *session) drop() takeover.Next {
+	s.release()
+	s.link.Discard(int(s.used))
+	return takeover.More
+}
+
+// deliver calls OnMessage.
+func (s *session) deliver() takeover.Next {
+	if s.alone {
+		s.ready = true
+		return takeover.Elsewhere
+	}
+	if !s.link.OnLoop() {
+		s.uncork() // the code may take long
+	}
+	ok := s.link.Run(s)
+	if s.drop(); !ok {
+		return s.conn().failed(errInternal)
+	}
+	return takeover.More
+}
+
+// Run implements takeover.User.
+func (s *session) Run() {
+	p := s.message()
+	returned := false
+	defer func() {
+		if !returned {
+			s.uncork() // what was sent before the panic, or the goroutine's end
+		}
+	}()
+	s.h.onMessage(s.conn(), s.typ, p)
+	returned = true
+}
+
+// message is the payload that is delivered.
+func (s *session) message() (p []byte) {
+	if s.msg != nil {
+		p = s.msg.B
+	} else {
+		p = s.link.Buffered()[s.at:s.used]
+	}
+	return p[:len(p):len(p)]
+}
+
+// gather adds p to the message, unless it is the whole message: that stays where it is.
+func (s *session) gather(p wsframe.Piece) {
+	if p.First && p.Last {
+		return
+	}
+	// Room for what has come, not for what the header has announced.
+	if s.msg == nil {
+		s.msg = buf.Get(max(len(p.Data), 1))
+	}
+	s.msg = s.msg.Grow(len(p.Data))
+	s.msg.B = append(s.msg.B, p.Data...)
+}
+
+// inflate inflates the message. later reports that it is too large for a loop.
+func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
+	d, limit, data := s.deflate, s.h.limits.Message, s.message()
+	var window *wsdeflate.Window
+	if !d.params.ClientNoTakeover {
+		window = &d.in
+	}
+	short := onLoop && (limit == 0 || limit > inlineInflate)
+	if short {
+		limit = inlineInflate
+	}
+	b := buf.Get(2 * len(data))
+	out, err := wsdeflate.Inflate(b.B, data, window, limit)
+	b.B = out
+	switch {
+	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
+		if window != nil {
+			window.Add(out, d.params.ClientBits)
+		}
+		s.release()
+		s.msg, s.packed = b, false
+		return false, nil
+	case err == wsdeflate.ErrTooBig && short:
+		b.Release()
+		return true, nil
+	}
+	b.Release()
+	switch err {
+	case nil:
+		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+	case wsdeflate.ErrTooBig:
+		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
+	}
+	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
+}
+
+// release gives up the message's buffer.
+func (s *session) release() {
+	if s.msg != nil {
+		s.msg.Release()
+		s.msg = nil
+	}
+}
+
+// Writable implements takeover.Session.
+func (s *session) Writable() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.much = false; s.pong != nil {
+		s.conn().sendPong(*s.pong)
+	}
+}
+
+// limit sets the deadline of the present wait.
+func (s *session) limit(now int64) {
+	by := int64(0)
+	earliest := func(t int64) {
+		if by == 0 || t < by {
+			by = t
+		}
+	}
+	if s.closing {
+		earliest(s.pinged)
+	} else {
+		if s.h.idle > 0 {
+			earliest(s.heard + s.h.idle)
+		}
+		if s.h.ping > 0 {
+			earliest(max(s.heard, s.pinged) + s.h.ping)
+		}
+	}
+	s.link.SetDeadline(by)
+}
+
+// Expired implements takeover.Session. What is received does not move the deadline, so
+// it may come early.
+func (s *session) Expired() takeover.Next {
+	c, now := s.conn(), s.link.Now()
+	switch {
+	case s.closing && now >= s.pinged:
+		return takeover.Close
+	case s.closing:
+	case s.h.idle > 0 && now-s.heard >= s.h.idle:
+		// The client may have gone without a word, so no answer is expected.
+		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
+	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
+		s.pinged = now
+		s.mu.Lock()
+		if !s.closed {
+			c.frame(wsframe.Ping, false, nil, s.h.maxUnsent)
+		}
+		s.mu.Unlock()
+	}
+	s.limit(now)
+	return takeover.More
+}
+
+// awaitClose is posted after a Close frame was sent.
+func (s *session) awaitClose() takeover.Next {
+	if now := s.link.Now(); !s.closing {
+		s.closing, s.pinged = true, now+int64(closeTimeout)
+		s.limit(now)
+	}
+	return takeover.More
+}
+
+// Stop implements takeover.Session.
+func (s *session) Stop() takeover.Next {
+	s.mu.Lock()
+	s.conn().sendClose(CodeGoingAway, "")
+	s.conn().flush()
+	s.mu.Unlock()
+	return s.awaitClose()
+}
+
+// PeerGone implements takeover.Session. Calls that send notice it by themselves.
+func (s *session) PeerGone() {}
+
+// Closed implements takeover.Session.
+func (s *session) Closed() {
+	s.mu.Lock()
+	s.closed, s.ended = true, true
+	if s.out != nil {
+		s.out.Release()
+		s.out = nil
+	}
+	s.conn().because(CodeAbnormal, "")
+	why, rooms := s.why, s.rooms
+	s.rooms = nil
+	s.mu.Unlock()
+	s.release()
+	for _, r := range rooms {
+		r.remove(s.conn())
+	}
+	if f := s.h.onClose; f != nil {
+		go func() {
+			defer func() {
+				if e := recover(); e != nil {
+					s.h.logPanic(s.link.RemoteAddr(), e)
+				}
+			}()
+			f(s.conn(), why.Code, why.Reason)
+		}()
+	}
+}
