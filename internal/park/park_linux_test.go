@@ -1,0 +1,151 @@
+package park
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	nc, peer, raw := pair(t)
+	got := make(chan string, 2)
+	if err := Park(raw, false, func() { got <- outcome(nc) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Park(socket(t, nc), false, func() { t.Error("called") }); err != ErrParked {
+			t.Errorf("got %v", err)
+		}
+	}
+	peer.Write([]byte("x"))
+	if got := servertest.Await(t, got, "a call"); got != "x" {
+		t.Errorf("Read returned %q", got)
+	}
+}
+
+// TestEnds: the goroutine and the descriptor exist only while something is parked, and
+// come back. Keys of the former epoll instance mean nothing to the next.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	p := new(parker)
+	for range 2 {
+		nc, peer, raw := pair(t)
+		called := make(chan struct{}, 2)
+		if err := p.park(raw, false, func() { called <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+		p.mu.Lock()
+		stale := key(p.slots[0].gen-1) << 32
+		p.mu.Unlock()
+		p.fire(stale)
+		if len(called) != 0 {
+			t.Fatal("a stale key has called")
+		}
+		peer.Write([]byte("x"))
+		servertest.Await(t, called, "a call")
+		nc.Close()
+		servertest.Eventually(t, "the epoll instance is closed", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.epoll == nil && p.held == 0 && len(p.slots) == 0
+		})
+	}
+}
+
+// TestReadsWhileParked: code that reads from a parked connection, which it must not,
+// does not keep others from being noticed.
+func TestReadsWhileParked(t *testing.T) {
+	t.Parallel()
+	p := new(parker)
+	wrong, peer, raw := pair(t)
+	calls := make(chan string, 2)
+	if err := p.park(raw, false, func() { calls <- "wrong" }); err != nil {
+		t.Fatal(err)
+	}
+	reads := make(chan struct{})
+	go func() {
+		defer close(reads)
+		wrong.Read(make([]byte, 1))
+	}()
+	right, _, raw := pair(t)
+	if err := p.park(raw, false, func() { calls <- outcome(right) }); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Eventually(t, "the one that is read from is being checked", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.slots[0].entry != nil && p.slots[0].checking
+	})
+	right.SetReadDeadline(time.Unix(1, 0))
+	if got := servertest.Await(t, calls, "the other's deadline"); got != "timeout" {
+		t.Errorf("got %q", got)
+	}
+	peer.Close()
+	<-reads
+	if got := servertest.Await(t, calls, "the call for the one that was read from"); got != "wrong" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestCheckBound: a check looks at no more than it was told, and at all in turn.
+func TestCheckBound(t *testing.T) {
+	t.Parallel()
+	ep, err := newEpoll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &parker{epoll: ep}
+	p.timer = time.AfterFunc(time.Hour, p.tick)
+	go p.wait(ep)
+	const n = 10
+	called := make(chan struct{}, n)
+	for range n {
+		nc, _, raw := pair(t)
+		if err := p.park(raw, false, func() { called <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	p.mu.Lock()
+	for _, want := range []int{n / 2, 0} {
+		if p.check(n / 2); p.held != want {
+			t.Errorf("%d are parked, want %d", p.held, want)
+		}
+	}
+	p.used = false
+	p.timer.Reset(0)
+	p.mu.Unlock()
+	for range n {
+		servertest.Await(t, called, "a call")
+	}
+}
+
+func TestUnix(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	got := make(chan string, 1)
+	if err := Park(socket(t, nc.(*net.UnixConn)), false, func() { got <- outcome(nc) }); err != nil {
+		t.Fatal(err)
+	}
+	peer.Write([]byte("x"))
+	if got := servertest.Await(t, got, "a call"); got != "x" {
+		t.Errorf("Read returned %q", got)
+	}
+}
