@@ -47,7 +47,7 @@ var policy = []rule{
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
 
 	// Connections that belong to user code, and wait without a goroutine.
-	{pkg: "internal/park", may: "internal/sys"},
+	{pkg: "internal/park", may: "internal/sys internal/poll"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.

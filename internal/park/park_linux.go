@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -37,7 +39,10 @@ type parker struct {
 	// held counts slots that are not free: epoll is not closed while there are any.
 	held int
 	used bool // Park was called since the last tick
-	hand int  // the slot that was checked last
+	// events: there were some since the last tick. Loops then leave the processor to
+	// those who handle them.
+	events atomic.Bool
+	hand   int // the slot that was checked last
 }
 
 // A slot is occupied until its socket has left the epoll instance.
@@ -166,6 +171,10 @@ func (p *parker) wait(ep *epoll) {
 		return n > 0
 	}
 	for ep.raw.Read(fetch) == nil {
+		if !p.events.Load() {
+			p.events.Store(true)
+			poll.Elsewhere.Store(true)
+		}
 		for i := range events[:n] {
 			p.fire(key(events[i].Key()))
 		}
@@ -177,6 +186,9 @@ func (p *parker) wait(ep *epoll) {
 func (p *parker) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.events.Swap(false) {
+		poll.Elsewhere.Store(false)
+	}
 	if p.held == 0 && !p.used {
 		p.epoll.file.Close()
 		p.epoll, p.slots, p.free = nil, nil, nil

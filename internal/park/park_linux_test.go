@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -53,6 +54,23 @@ func TestEnds(t *testing.T) {
 			return p.epoll == nil && p.held == 0 && len(p.slots) == 0
 		})
 	}
+}
+
+// While sockets have events, loops are to leave them the processor. Not parallel:
+// poll.Elsewhere is the process's, and earlier tests' Park clears it once more.
+func TestElsewhere(t *testing.T) {
+	servertest.Eventually(t, "the loops know of it", func() bool {
+		nc, peer, raw := pair(t)
+		defer nc.Close()
+		called := make(chan struct{})
+		if err := Park(raw, false, func() { close(called) }); err != nil {
+			t.Fatal(err)
+		}
+		peer.Write([]byte("x"))
+		servertest.Await(t, called, "a call")
+		return poll.Elsewhere.Load()
+	})
+	servertest.Eventually(t, "they know of the end", func() bool { return !poll.Elsewhere.Load() })
 }
 
 // TestReadsWhileParked: code that reads from a parked connection, which it must not,
