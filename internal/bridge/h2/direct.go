@@ -156,10 +156,7 @@ func (r *request) Run() {
 // Done implements conn.Run.
 func (r *request) Done() conn.Next {
 	s := r.st.s
-	if !r.end() {
-		return conn.Lost
-	}
-	return s.settle(conn.More)
+	return s.after(r.end())
 }
 
 // end sends the answer, or has the plain way make one. It reports whether the loop is

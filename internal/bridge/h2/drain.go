@@ -32,6 +32,11 @@ const (
 // Drain implements conn.Session.
 func (s *Session) Drain(since int64) conn.Next {
 	s.startDrain()
+	select {
+	case <-s.Stopping:
+		s.stopTunnels(since)
+	default:
+	}
 	// Others may wait for the connection's place, in which case since is long ago.
 	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
 		if s.drain.by = by; s.Link.Now() >= by {
@@ -124,6 +129,7 @@ func (s *Session) setDeadline() {
 			sooner(s.heard + s.cfg.PingAfter)
 		}
 	}
+	sooner(s.tunnelBy)
 	s.Link.SetDeadline(by)
 }
 
@@ -163,6 +169,7 @@ func (s *Session) Expired() conn.Next {
 		}
 	}
 	s.expirePending(now)
+	s.expireTunnels(now)
 	next := conn.More
 	if s.cfg.IdleTime > 0 && passed(s.since+s.cfg.IdleTime) && s.settled && !s.busy() {
 		s.mu.Lock()

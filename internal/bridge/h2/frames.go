@@ -194,6 +194,9 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		st.body.add(data)
 		kept = uint32(len(data))
 	}
+	if st.tunnel != nil {
+		s.feedLater(st.tunnel)
+	}
 	s.refund(st, h.Length-kept)
 	if end {
 		st.remoteClosed = true

@@ -18,6 +18,7 @@ var (
 	errMalformed = &http2.StreamError{Code: http2.ProtocolError, Reason: "malformed request"}
 	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
 	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
+	errConnected = &http2.StreamError{Code: http2.ProtocolError, Reason: "HEADERS after CONNECT"}
 	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
 	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
 	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
@@ -26,14 +27,14 @@ var (
 // target is what the pseudo-fields and the fields that concern the request as a whole
 // say.
 type target struct {
-	method, scheme, authority, path, host []byte
-	at                                    struct{ method, authority, path, host http2.Span }
-	seen                                  uint8 // pseudo-fields, by their NameID
-	hasHost                               bool
-	length                                int64 // -1 for none
-	crumbs, cookieSize                    int
-	trailer, expect                       bool
-	priority                              []byte
+	method, scheme, authority, path, host, protocol []byte
+	at                                              struct{ method, authority, path, host http2.Span }
+	seen                                            uint8 // pseudo-fields, by their NameID
+	hasHost                                         bool
+	length                                          int64 // -1 for none
+	crumbs, cookieSize                              int
+	trailer, expect                                 bool
+	priority                                        []byte
 }
 
 // parse judges f and takes out what is not an ordinary field.
@@ -58,6 +59,8 @@ func (t *target) parse(f *http2.Fields) bool {
 				t.authority, t.at.authority = v, h.Value
 			case http2.IDPath:
 				t.path, t.at.path = v, h.Value
+			case http2.IDProtocol:
+				t.protocol = v
 			}
 			continue
 		}
@@ -126,7 +129,13 @@ func (t *target) valid() bool {
 	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
 		return false // which of the two others would go by nobody knows
 	}
-	if string(t.method) == http.MethodConnect {
+	connect := string(t.method) == http.MethodConnect
+	if has(http2.IDProtocol) {
+		// RFC 8441 section 4. What follows is no content.
+		if !connect || len(t.protocol) == 0 || t.length >= 0 {
+			return false
+		}
+	} else if connect {
 		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
 	}
 	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
@@ -180,7 +189,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	var t target
-	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
+	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 || len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
@@ -209,7 +218,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	if r.free(); err != nil {
 		return nil, s.malformed(st.id)
 	}
-	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && s.Link.OnLoop() {
+	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
 		st.deferred = true
 		s.deferred = append(s.deferred, st)
 		return nil, nil
@@ -280,7 +289,7 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 		r.Host = part(t.at.host)
 	}
 	r.URL = &st.URL
-	if r.Method == http.MethodConnect {
+	if r.Method == http.MethodConnect && len(t.protocol) == 0 {
 		r.RequestURI = r.Host
 		st.URL.Host = r.Host
 	} else {
@@ -335,6 +344,8 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 			key = str[h.Name.Start:h.Name.End]
 		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
 			continue
+		case http2.IDProtocol:
+			key = ":protocol" // as net/http has it
 		case http2.IDCookie:
 			if t.crumbs > 1 {
 				continue
@@ -430,6 +441,8 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 		return nil, nil
 	case st.closed:
 		return nil, errAfterEnd
+	case st.tunnel != nil:
+		return nil, errConnected
 	case st.remoteClosed:
 		return nil, errHalfClosed
 	case !h.Has(http2.FlagEndStream):

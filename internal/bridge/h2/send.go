@@ -282,8 +282,18 @@ func (s *Session) pump() {
 			s.starved = s.sending
 			return
 		}
-		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
+		t := st.tunnel
+		end := n == len(st.rest) && st.tail == nil && (t == nil || t.ending)
+		st.rest, _ = s.putData(st, st.rest, nil, n, end)
+		if t != nil {
+			t.sent()
+		}
 		if len(st.rest) > 0 {
+			continue
+		}
+		if t != nil && !end {
+			s.unpend(st)
+			st.dropRest()
 			continue
 		}
 		if st.tail != nil {

@@ -59,6 +59,9 @@ type Session struct {
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
+	// fed are tunnels for which something has come. feeding: feedAll was posted.
+	fed     []*tunnel
+	feeding bool
 
 	mu         sync.Mutex
 	streams    map[uint32]*stream // that are not closed, or whose handlers run
@@ -86,6 +89,7 @@ type Session struct {
 	over                  error           // nothing is sent any more
 	closing               bool            // nor read: GOAWAY with an error was
 	gone                  bool            // Closed was called: nothing must be kept
+	tunnelBy              int64           // when the next of the tunnels expires, or earlier; 0 for never
 }
 
 // continuation is a header block under way.
@@ -108,10 +112,10 @@ func (s *Session) Data(eof bool) conn.Next {
 	s.inData = true
 	s.mu.Unlock()
 	next := s.read(eof)
-	if next == conn.Lost {
-		return next
+	if next == conn.Lost || !s.afterData() {
+		return conn.Lost
 	}
-	return s.afterData(next)
+	return s.settle(next)
 }
 
 // read handles the frames that have come.
@@ -189,9 +193,9 @@ func (s *Session) checkFrame(h http2.Header) error {
 	return nil
 }
 
-// afterData ends Data: it begins the requests that have waited for their bodies, and
-// sends what is ready.
-func (s *Session) afterData(next conn.Next) conn.Next {
+// afterData begins the requests that have waited for their bodies, and calls the
+// sessions of tunnels. It reports whether the loop is still the caller's.
+func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
 		if st.deferred {
 			st.deferred = false
@@ -200,7 +204,7 @@ func (s *Session) afterData(next conn.Next) conn.Next {
 	}
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
-	return s.settle(next)
+	return s.feedAll()
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of
@@ -211,17 +215,23 @@ func (s *Session) settle(next conn.Next) conn.Next {
 		s.SetState(http.StateIdle)
 	}
 	s.free()
+	s.feedSoon()
 	return next
 }
 
 // free calls what was left to the owner.
 func (s *Session) free() {
-	s.mu.Lock()
-	all := s.freed
-	s.freed = nil
-	s.mu.Unlock()
-	for _, f := range all {
-		f()
+	for {
+		s.mu.Lock()
+		all := s.freed
+		s.freed = nil
+		s.mu.Unlock()
+		if all == nil {
+			return
+		}
+		for _, f := range all {
+			f()
+		}
 	}
 }
 
@@ -331,6 +341,9 @@ func (s *Session) Closed(hijacked bool) {
 	for _, st := range s.streams { // those whose Done will not be called
 		st.dropRest()
 		s.lose(st)
+		if t := st.tunnel; t != nil && !t.inside {
+			t.over()
+		}
 	}
 	all := s.followers
 	s.followers = nil
@@ -455,7 +468,7 @@ var (
 // drop forgets a stream that is closed, unless its handler still runs. It may be
 // another stream afterwards, unless it was killed. mu is held.
 func (s *Session) drop(st *stream) {
-	if !st.closed || !st.done && st.started {
+	if !st.closed || !st.done && st.started || st.tunnel != nil && st.tunnel.running {
 		return
 	}
 	if _, ok := s.streams[st.id]; !ok {
@@ -468,7 +481,9 @@ func (s *Session) drop(st *stream) {
 	st.dropRest()
 	st.dropBody()
 	s.lose(st)
-	if st.reusable() {
+	if st.tunnel != nil {
+		st.tunnel.over()
+	} else if st.reusable() {
 		st.recycle()
 	}
 }

@@ -25,6 +25,7 @@ type stream struct {
 	s       *Session
 	id      uint32
 	place   conn.Here
+	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
 	writing *writing // nil before anything of the answer was written, and after it
 	content bridge.Body
 
@@ -34,6 +35,7 @@ type stream struct {
 	leave    bool        // the handler has set "Connection: close"
 	deferred bool        // its handler begins when the body has come
 	started  bool        // its handler runs, or has run, or waits for a slot
+	isTunnel bool        // it is a tunnel, and the handler has returned
 	direct   *request    // that a direct handler is to have
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
@@ -108,9 +110,8 @@ func (st *stream) forget() {
 
 // Run implements conn.Run.
 func (st *stream) Run() {
-	s := st.s
 	st.next = conn.Close // if the handler ends its goroutine
-	defer s.finishing.Add(1)
+	defer st.ran()
 	st.next = st.Serve(st.refused)
 }
 
@@ -118,7 +119,7 @@ func (st *stream) Run() {
 func (st *stream) Done() conn.Next {
 	s := st.s
 	st.finish()
-	return s.settle(conn.More)
+	return s.after(true)
 }
 
 // finish ends the stream on the server's side, after the handler has returned.
@@ -134,7 +135,12 @@ func (st *stream) finish() {
 		s.beginDrain()
 	}
 	s.finishing.Add(-1)
-	st.done, st.noBody = true, true
+	st.done = true
+	if st.tunnel != nil {
+		st.tunnel.finished()
+		return
+	}
+	st.noBody = true
 	st.dropBody()
 	switch {
 	case st.closed:
@@ -167,9 +173,12 @@ func (s *Session) closeIfSent(st *stream) {
 
 // late notes that the handler holds the loop.
 func (st *stream) late(held time.Duration) {
-	if st.direct != nil {
+	switch {
+	case st.isTunnel:
+		st.tunnel.session.Late(held)
+	case st.direct != nil:
 		st.direct.late(st.s, held)
-	} else {
+	default:
 		st.Late(held)
 	}
 }
@@ -256,7 +265,7 @@ func (st *stream) acquired() conn.Next {
 	} else if !s.admit(st, true) {
 		return conn.Lost
 	}
-	return s.settle(conn.More)
+	return s.after(true)
 }
 
 // Release implements bridge.Message.
@@ -372,7 +381,9 @@ func (q *queue) drop() (n int) {
 }
 
 // takesBody reports whether somebody may read the body. mu is held.
-func (st *stream) takesBody() bool { return !st.noBody && !st.closed && !st.done }
+func (st *stream) takesBody() bool {
+	return !st.noBody && !st.closed && (!st.done || st.tunnel != nil)
+}
 
 // dropBody gives the windows back of what is not going to be read. mu is held.
 func (st *stream) dropBody() { st.s.refund(nil, uint32(st.body.drop())) }
