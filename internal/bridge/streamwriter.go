@@ -35,7 +35,7 @@ func (w *StreamWriter) Watch(watcher wire.Watcher) bool       { return w.res().W
 func (w *StreamWriter) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	return w.res().TakeOver(begin)
 }
-func (w *StreamWriter) Push(string, *http.PushOptions) error  { return http.ErrNotSupported }
+func (w *StreamWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
 
 var (
 	_ takeover.Writer     = (*StreamWriter)(nil)

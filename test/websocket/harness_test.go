@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,9 @@ func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *ch
 				return s
 			})
 		})
+	}
+	if strings.Contains(os.Getenv("GODEBUG"), "http2xconnect=1") {
+		run2("http2nethttp", engines.NetHTTP, chert.PlacementAdaptive)
 	}
 	run2("http2goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
 	if sys.HavePoller {
