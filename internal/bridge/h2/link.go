@@ -66,18 +66,17 @@ func (l *link) CanRelay() bool                                        { return f
 func (l *link) Unsent() (waiting, lost int64) {
 	s := l.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil || l.st.err != nil {
-		return 0, int64(len(l.st.rest))
+	rest := int64(len(l.st.rest))
+	ended := s.over != nil || l.st.err != nil
+	here := !s.allQueued()
+	s.mu.Unlock()
+	switch {
+	case ended:
+		return 0, rest
+	case rest > 0 || here:
+		return rest + 1, 0
 	}
-	waiting = int64(len(l.st.rest))
-	if s.out != nil {
-		waiting += int64(len(s.out.B))
-	}
-	if s.sending {
-		waiting++
-	}
-	return waiting, 0
+	return l.Link.Unsent()
 }
 
 // Follow implements conn.Link. f is told when the owner has given the end of the
@@ -101,13 +100,16 @@ func (l *link) Follow(f conn.Follower) {
 		s.mu.Unlock()
 		return
 	}
-	gone := s.gone
-	if !gone {
+	gone, queued := s.gone, s.allQueued()
+	if !gone && !queued {
 		s.followers = append(s.followers, f)
 	}
 	s.mu.Unlock()
-	if gone {
+	switch {
+	case gone:
 		f.Sent(1)
+	case queued:
+		l.Link.Follow(f)
 	}
 }
 

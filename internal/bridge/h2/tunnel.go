@@ -313,7 +313,7 @@ func (t *tunnel) act(next conn.Next) {
 		st.kill(errTunnel)
 		s.drop(st)
 	default:
-		t.ending, t.paused, st.noBody = true, false, true
+		t.ending, t.paused = true, false
 		st.dropBody()
 		if t.drop(); len(st.rest) == 0 {
 			s.putData(st, nil, nil, 0, true)
@@ -356,10 +356,10 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 		return false, net.ErrClosed
 	}
 	if len(a)+len(b) > 0 {
-		if len(st.rest) == 0 {
-			s.pending = append(s.pending, st)
+		first := len(st.rest) == 0
+		if st.addRest(a, b); first {
+			s.pend(st)
 		}
-		st.addRest(a, b)
 		s.settleSoon() // for the time that the client has
 	}
 	full = len(st.rest) > limit/2
