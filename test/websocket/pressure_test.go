@@ -181,6 +181,38 @@ func TestPings(t *testing.T) {
 	})
 }
 
+// TestPingsBetween: Pings are answered in the end, however much waits when they come.
+func TestPingsBetween(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		onOpen, opens := conns()
+		came := make(chan bool, 1)
+		onMessage := func(*websocket.Conn, websocket.Type, []byte) { came <- true }
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: onMessage, PingInterval: -1})))
+		c := opened(ts.DialSmall(4 << 10))
+		conn := servertest.Await(t, opens, "the connection")
+		p := bytes.Repeat([]byte("x"), 8000)
+		sent := 0
+		for o := websocket.OutcomeAccepted; o == websocket.OutcomeAccepted; sent++ {
+			o = conn.Send(websocket.TypeBinary, p)
+			c.Send(frame(9, "a Ping") + text("and a message"))
+			servertest.Await(t, came, "the message")
+		}
+		c.Send(frame(9, "the last"))
+		for got, last := 0, false; got < sent || !last; {
+			h, p, err := c.read()
+			if err != nil {
+				t.Fatalf("%v after %d messages of %d", err, got, sent)
+			}
+			switch h.Op {
+			case wsframe.Binary:
+				got++
+			case wsframe.Pong:
+				last = last || p == "the last"
+			}
+		}
+	})
+}
+
 // TestPartial: many unfinished messages cost what has arrived, not what was announced.
 func TestPartial(t *testing.T) {
 	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
