@@ -88,8 +88,8 @@ type Client struct {
 type more struct {
 	ctx    context.Context // from ConnContext
 	tls    *tls.ConnectionState
-	headAt int64  // when a head began, of sys.Nanotime; kept only for ReadTimeout
-	taken  *taken // after Response.TakeOver
+	headAt int64        // when a head began, of sys.Nanotime; kept only for ReadTimeout
+	taken  conn.Session // after Response.TakeOver and Outlive
 }
 
 func (c *Client) extra() *more {

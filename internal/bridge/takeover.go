@@ -12,10 +12,21 @@ import (
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-var errStatus = errors.New("chert: a connection is taken over with the status 101")
+var errStatus = errors.New("chert: a connection is taken over with the status 101, a response outlives its handler with another")
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
+	return w.passOn(http.StatusSwitchingProtocols, func(c *Client) {
+		c.Link.Share()
+		t := &taken{c: c}
+		t.s = begin(t)
+		c.extra().taken = t
+	})
+}
+
+// passOn sends the head of the response, with this status unless there is another, and
+// calls take, after which the exchange does not use the connection.
+func (w *Response) passOn(status int, take func(c *Client)) error {
 	o := Outcome{c: w.x.c}
 	defer func() { // what follows is not the server's response
 		if o.Watched() {
@@ -32,9 +43,10 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	}
 	w.canContinue.Store(false)
 	if !w.wroteHeader { // what wraps w may have kept it back
-		w.writeHeader(http.StatusSwitchingProtocols)
+		w.writeHeader(status)
 	}
-	if w.Status != http.StatusSwitchingProtocols {
+	switching := status == http.StatusSwitchingProtocols
+	if switching != (w.Status == http.StatusSwitchingProtocols) {
 		return errStatus
 	}
 	w.flushStage()
@@ -42,24 +54,23 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
+	w.x.passOn(take)
 	c := w.x.c
-	t := &taken{c: c}
-	w.x.handOver(t, begin)
 	hook := c.Link.NetConn()
 	w.taken.Store(&hook)
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
 	w.end()
-	if c.ConnState != nil {
+	if switching && c.ConnState != nil {
 		c.ConnState(hook, http.StateHijacked)
 	}
 	return nil
 }
 
-// handOver ends the exchange's use of the connection. A goroutine of the handler
-// that still reads the body is stopped, with an error.
-func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session) {
+// passOn ends the exchange's use of the connection. A goroutine of the handler that
+// still reads the body is stopped, with an error.
+func (x *Exchange) passOn(take func(c *Client)) {
 	if x.Body != nil {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
@@ -69,14 +80,12 @@ func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.over = true
-	t.c.Link.Share()
-	t.s = begin(t)
-	x.c.extra().taken = t
+	take(x.c)
 }
 
 // Taken returns the session that has taken over the connection, or nil.
 func (c *Client) Taken() conn.Session {
-	if c.more == nil || c.more.taken == nil {
+	if c.more == nil {
 		return nil
 	}
 	return c.more.taken

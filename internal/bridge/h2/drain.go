@@ -32,6 +32,7 @@ const (
 // Drain implements conn.Session.
 func (s *Session) Drain(since int64) conn.Next {
 	s.startDrain()
+	s.stopLasting()
 	// Others may wait for the connection's place, in which case since is long ago.
 	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
 		if s.drain.by = by; s.Link.Now() >= by {

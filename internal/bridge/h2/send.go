@@ -282,7 +282,7 @@ func (s *Session) pump() {
 			s.starved = s.sending
 			return
 		}
-		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
+		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest) && !st.lasting.open())
 		if len(st.rest) > 0 {
 			continue
 		}
@@ -293,6 +293,7 @@ func (s *Session) pump() {
 		st.dropRest()
 		st.followed()
 		s.closeIfSent(st)
+		st.lasting.settled()
 		s.drop(st)
 	}
 }

@@ -1,0 +1,276 @@
+package eventstream
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/chert-http/chert/internal/buf"
+)
+
+// TopicOptions configure a [Topic].
+type TopicOptions struct {
+	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
+	// connect again or read slowly. The newest event is kept in any case. Defaults 1000
+	// and 1 MiB.
+	HistoryEvents, HistoryBytes int
+}
+
+// A Topic is a set of streams that get the same events, and the last of these events.
+// All methods are safe for concurrent use. Make it with [NewTopic].
+type Topic struct {
+	prefix    string // of the IDs that it gives
+	maxEvents int
+	maxBytes  int
+
+	mu sync.Mutex
+	// log has the last events, of which first is the number of the oldest: each event
+	// has a number, and each member the number of the event that it gets next. So a
+	// member that is behind needs no copies.
+	log   []entry
+	first uint64
+	bytes int
+	all   []*subscription
+	// list is all for Publish, which must not hold mu while it sends. Nil after a
+	// change; immutable.
+	list []*subscription
+}
+
+type entry struct {
+	id string
+	frame
+}
+
+const (
+	defaultEvents = 1000
+	defaultBytes  = 1 << 20
+	// pieceSize is how much of the history is sent at once.
+	pieceSize = 16 << 10
+)
+
+// NewTopic makes a [Topic]. o may be nil.
+func NewTopic(o *TopicOptions) (*Topic, error) {
+	if o == nil {
+		o = new(TopicOptions)
+	}
+	t := &Topic{maxEvents: o.HistoryEvents, maxBytes: o.HistoryBytes}
+	if t.maxEvents < 0 || t.maxBytes < 0 {
+		return nil, errors.New("eventstream: HistoryEvents or HistoryBytes is negative")
+	}
+	if t.maxEvents == 0 {
+		t.maxEvents = defaultEvents
+	}
+	if t.maxBytes == 0 {
+		t.maxBytes = defaultBytes
+	}
+	// IDs of other processes, and of other topics, are not to be mistaken for its own.
+	t.prefix = strconv.FormatUint(rand.Uint64()|1<<63, 36) + "-"
+	return t, nil
+}
+
+// subscription is a Stream in a Topic.
+type subscription struct {
+	t      *Topic  // immutable
+	s      *Stream // immutable
+	index  int     // in t.all; guarded by t.mu
+	next   uint64  // the number of the next event; guarded by s.mu
+	behind bool    // it goes on when the client has read; guarded by s.mu
+}
+
+// Join makes s get the events of the topic from now on. Called by OnOpen, it first sends
+// those that the client has missed: what has followed the event of s.LastEventID. If the
+// topic does not have that event, because it is too old or another process has sent it,
+// these are all that it has, and complete is false. complete is also true if the client
+// has named no event.
+//
+// A stream may be in several topics. Their events have different IDs, and a client names
+// only the last that it has received: use JoinAfter with what your IDs say.
+func (t *Topic) Join(s *Stream) (complete bool) { return t.JoinAfter(s, s.lastID) }
+
+// JoinAfter is Join after the event with this ID; "" means from now on.
+func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &subscription{t: t, s: s}
+	if complete = t.add(m, id); s.gone {
+		t.remove(m)
+		return complete
+	}
+	s.subs = append(s.subs, m)
+	m.catchUp()
+	return complete
+}
+
+func (t *Topic) add(m *subscription, id string) (complete bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.next, complete = t.first, true
+	if id == "" {
+		m.next += uint64(len(t.log))
+	} else if n, ok := t.find(id); ok {
+		m.next = n + 1
+	} else {
+		complete = false
+	}
+	m.index = len(t.all)
+	t.all, t.list = append(t.all, m), nil
+	return complete
+}
+
+// find returns the number of an event that the log has. mu is held.
+func (t *Topic) find(id string) (n uint64, ok bool) {
+	if v, own := strings.CutPrefix(id, t.prefix); own {
+		n, err := strconv.ParseUint(v, 10, 64)
+		// The event before the oldest is not there, but all that has followed it is.
+		return n, err == nil && n+1 >= t.first && n < t.first+uint64(len(t.log))
+	}
+	for i := len(t.log) - 1; i >= 0; i-- { // usually one of the newest
+		if t.log[i].id == id {
+			return t.first + uint64(i), true
+		}
+	}
+	return 0, false
+}
+
+// Leave ends what Join has begun.
+func (t *Topic) Leave(s *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs = slices.DeleteFunc(s.subs, func(m *subscription) bool {
+		if m.t == t {
+			t.remove(m)
+		}
+		return m.t == t
+	})
+}
+
+func (t *Topic) remove(m *subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.all) - 1; m.index <= n && t.all[m.index] == m {
+		t.all[m.index] = t.all[n]
+		t.all[m.index].index = m.index
+		t.all[n] = nil
+		t.all, t.list = t.all[:n], nil
+	}
+}
+
+// Len returns how many streams are in the topic.
+func (t *Topic) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
+// Publish sends an event to all streams of the topic and returns its ID, which the topic
+// makes up if the event has none. The event is encoded once. It never waits for clients.
+// All streams get the events in the same order. The error wraps ErrField if the event
+// cannot be sent.
+func (t *Topic) Publish(e Event) (id string, err error) {
+	if err := e.check(); err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	n := t.first + uint64(len(t.log))
+	if e.ID == "" {
+		e.ID = t.prefix + strconv.FormatUint(n, 10)
+	}
+	f := e.frame()
+	t.log = append(t.log, entry{e.ID, f})
+	t.bytes += len(f.b)
+	for len(t.log) > 1 && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
+		t.bytes -= len(t.log[0].b)
+		t.log[0] = entry{}
+		t.log = t.log[1:]
+		t.first++
+	}
+	if t.list == nil && len(t.all) > 0 {
+		t.list = slices.Clone(t.all)
+	}
+	list, first := t.list, t.first
+	t.mu.Unlock()
+	for _, m := range list {
+		m.deliver(n, first, &f)
+	}
+	return e.ID, nil
+}
+
+// deliver sends event n, if it is the next one. If another goroutine has published
+// events before it that have not been sent yet, they come first. first is the oldest
+// event that there is.
+func (m *subscription) deliver(n, first uint64, f *frame) {
+	s := m.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended || n < m.next:
+	case m.behind:
+		if m.next < first && s.h.slow == SlowClose {
+			s.abort()
+		}
+	case n > m.next:
+		m.catchUp()
+	default:
+		switch s.offer(f.bytes(s.chunked)) {
+		case nil:
+			m.next++
+		case ErrSlow:
+			m.behind = true
+		}
+	}
+}
+
+// catchUp sends what the topic has for m, as far as there is room. s.mu is held.
+func (m *subscription) catchUp() {
+	s, t := m.s, m.t
+	var b *buf.Buf
+	defer func() {
+		if b != nil {
+			b.Release()
+		}
+	}()
+	for !s.ended {
+		t.mu.Lock()
+		if m.next < t.first {
+			if s.h.slow == SlowClose {
+				t.mu.Unlock()
+				s.abort()
+				return
+			}
+			m.next = t.first
+		}
+		log := t.log[m.next-t.first:]
+		if len(log) == 0 {
+			m.behind = false
+			t.mu.Unlock()
+			return
+		}
+		if b == nil {
+			b = buf.Get(pieceSize)
+		}
+		b.B = b.B[:0]
+		n := uint64(0)
+		for i := range log {
+			p := log[i].bytes(s.chunked)
+			if n > 0 && len(b.B)+len(p) > pieceSize {
+				break
+			}
+			b = b.Grow(len(p))
+			b.B = append(b.B, p...)
+			n++
+		}
+		t.mu.Unlock()
+		switch s.offer(b.B) {
+		case nil:
+			m.next += n
+		case ErrSlow:
+			m.behind = true
+			return
+		default:
+			return
+		}
+	}
+}
