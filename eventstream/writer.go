@@ -124,7 +124,7 @@ func (l *writer) Offer(a, b []byte, limit int) (much bool, err error) {
 	switch {
 	case l.closed || l.ended:
 		return false, net.ErrClosed
-	case limit >= 0 && have > 0 && have+n > limit:
+	case limit >= 0 && len(l.pending) > 0 && have+n > limit:
 		l.owed = true
 		return true, takeover.ErrFull
 	}

@@ -27,7 +27,8 @@ func TestStream(t *testing.T) {
 				s.Send(eventstream.Event{ID: "1", Type: "hello", Data: "first\nsecond\r\nthird\rfourth"})
 				streams <- s
 			},
-			OnClose: func(s *eventstream.Stream) { closed <- s },
+			OnClose:   func(s *eventstream.Stream) { closed <- s },
+			MaxUnsent: 1 << 20,
 		})))
 		e := open(ts)
 		if got := e.event(); got != "id: 1|event: hello|data: first|data: second|data: third|data: fourth" {
