@@ -1,7 +1,6 @@
 package eventstream
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -48,13 +47,8 @@ func New(o *Options) (*Handler, error) {
 		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
 		slow: o.Slow, max: o.MaxStreams, param: o.LastIDParam, logger: o.Logger,
 	}
-	switch {
-	case o.Slow > SlowSkip:
+	if o.Slow > SlowSkip {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
-	case o.MaxUnsent < 0:
-		return nil, errors.New("eventstream: MaxUnsent is negative")
-	case o.Retry < 0:
-		return nil, errors.New("eventstream: Retry is negative")
 	}
 	if h.retry == 0 {
 		h.retry = defaultRetry
@@ -97,17 +91,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.enter() {
-		w.Write(h.retryFrame().bytes(false))
+		w.Write(h.appendRetry(nil))
 		return
 	}
 	h.open(w, r)
-}
-
-// retryFrame tells a client when to come back.
-func (h *Handler) retryFrame() *frame {
-	e := Event{Retry: jitter(h.retry)}
-	f := e.frame()
-	return &f
 }
 
 // enter reserves room for a stream.
@@ -135,7 +122,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 	}
 	if t == nil || w.Header().Get("Content-Encoding") != "" {
 		// Either not chert's, or something on the way changes what is written.
-		own = newWriter(w, r, s)
+		own = newWriter(w, r, (*source)(s))
 		s.link = own
 	} else if err := t.Outlive(func(l takeover.Stream, chunked bool) takeover.Source {
 		s.link, s.chunked = l, chunked
@@ -157,7 +144,8 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 			own.over()
 		}
 	}()
-	s.write(h.retryFrame())
+	f := newFrame(64, h.appendRetry)
+	s.write(&f)
 	if h.onOpen != nil {
 		h.onOpen(s, r)
 	}

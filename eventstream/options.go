@@ -21,23 +21,25 @@ type Options struct {
 	// an eighth. Default 25 s, below the usual half minute of proxies; negative: none.
 	Heartbeat time.Duration
 	// MaxAge is how long a stream lasts at most. Each ends after 80 to 100 % of it, so
-	// that clients that have come together do not come back together. Default: no
-	// limit.
+	// that clients that have come together do not come back together. Default, and
+	// negative: no limit.
 	MaxAge time.Duration
 	// Retry is how long clients wait before they connect again. Each is told a time of
-	// its own between this one and twice as long. Default 3 s.
+	// its own between this one and twice as long. Default 3 s; negative: they are told
+	// none, and browsers wait a few seconds.
 	Retry time.Duration
 	// Last is what streams get when the server stops, or the Handler is closed, besides
 	// a new time to retry. Default an event of type "shutdown" without data.
 	Last *Event
 
 	// MaxUnsent bounds, in bytes, what waits in memory for a client that reads too
-	// slowly. An event of any size is accepted if nothing waits. Default 64 KiB.
+	// slowly. An event of any size is accepted if nothing waits. Default 64 KiB;
+	// negative: no limit.
 	MaxUnsent int
 	// Slow is what happens to clients that read too slowly.
 	Slow Slow
 	// MaxStreams is how many streams may be open. Further requests are answered with an
-	// empty stream and a time to retry. Default: no limit.
+	// empty stream and a time to retry. Default, and negative: no limit.
 	MaxStreams int
 	// LastIDParam is the name of a query parameter that has the ID of the last event if
 	// the request has no field Last-Event-ID: an EventSource cannot set that in its
@@ -65,5 +67,11 @@ const (
 	defaultMaxUnsent = 64 << 10
 )
 
-// jitter returns a random time from d to 2d.
-func jitter(d time.Duration) time.Duration { return d + rand.N(d+1) }
+// appendRetry appends what tells a client when to come back.
+func (h *Handler) appendRetry(b []byte) []byte {
+	if h.retry < 0 {
+		return append(b, ":\n\n"...)
+	}
+	e := Event{Retry: h.retry + rand.N(h.retry+1)}
+	return e.append(b)
+}

@@ -125,8 +125,7 @@ func (s *Stream) stop() {
 	if s.ended {
 		return
 	}
-	e := Event{Retry: jitter(s.h.retry)}
-	f := newFrame(len(s.h.last)+64, func(b []byte) []byte { return append(e.append(b), s.h.last...) })
+	f := newFrame(len(s.h.last)+64, func(b []byte) []byte { return append(s.h.appendRetry(b), s.h.last...) })
 	s.link.Offer(f.bytes(s.chunked), nil, -1)
 	s.end()
 }

@@ -1,7 +1,7 @@
 package eventstream
 
 import (
-	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,7 +15,7 @@ import (
 type TopicOptions struct {
 	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
 	// connect again or read slowly. The newest event is kept in any case. Defaults 1000
-	// and 1 MiB.
+	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
 }
 
@@ -57,14 +57,15 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 		o = new(TopicOptions)
 	}
 	t := &Topic{maxEvents: o.HistoryEvents, maxBytes: o.HistoryBytes}
-	if t.maxEvents < 0 || t.maxBytes < 0 {
-		return nil, errors.New("eventstream: HistoryEvents or HistoryBytes is negative")
-	}
-	if t.maxEvents == 0 {
-		t.maxEvents = defaultEvents
-	}
-	if t.maxBytes == 0 {
-		t.maxBytes = defaultBytes
+	for _, v := range []struct {
+		n   *int
+		def int
+	}{{&t.maxEvents, defaultEvents}, {&t.maxBytes, defaultBytes}} {
+		if *v.n == 0 {
+			*v.n = v.def
+		} else if *v.n < 0 {
+			*v.n = math.MaxInt
+		}
 	}
 	// IDs of other processes, and of other topics, are not to be mistaken for its own.
 	t.prefix = strconv.FormatUint(rand.Uint64()|1<<63, 36) + "-"

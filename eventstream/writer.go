@@ -32,9 +32,9 @@ type writer struct {
 	closed  bool
 }
 
-func newWriter(w http.ResponseWriter, r *http.Request, s *Stream) *writer {
+func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *writer {
 	l := &writer{
-		w: w, control: http.NewResponseController(w), source: (*source)(s),
+		w: w, control: http.NewResponseController(w), source: s,
 		gone: r.Context().Done(), addr: addr(r.RemoteAddr), wake: make(chan struct{}, 1),
 	}
 	l.stop, _ = r.Context().Value(takeover.StoppingKey{}).(<-chan struct{})

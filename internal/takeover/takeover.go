@@ -129,6 +129,9 @@ type Streamer interface {
 	// that what is offered must be in chunks, the last one included (RFC 9112 section
 	// 7.1). The request is valid only until its handler returns.
 	Outlive(begin func(s Stream, chunked bool) Source) error
+	// Hold is Outlive for an answer that comes as a whole: the connection can be used
+	// again after it. answer is to be called once; any goroutine may.
+	Hold(source Source) (answer func(p []byte), err error)
 }
 
 // Of returns the Writer that w is or wraps, or nil. It unwraps as
