@@ -85,52 +85,67 @@ type subscription struct {
 // those that the client has missed: what has followed the event of s.LastEventID. If the
 // topic does not have that event, because it is too old or another process has sent it,
 // these are all that it has, and complete is false. complete is also true if the client
-// has named no event.
+// has named no event; it is then told the ID of the newest, so that it misses none if it
+// is cut off before the next.
 //
 // A stream may be in several topics. Their events have different IDs, and a client names
 // only the last that it has received: use JoinAfter with what your IDs say.
-func (t *Topic) Join(s *Stream) (complete bool) { return t.JoinAfter(s, s.lastID) }
+func (t *Topic) Join(s *Stream) (complete bool) { return t.join(s, s.lastID, s.lastID == "") }
 
 // JoinAfter is Join after the event with this ID; "" means from now on.
-func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) {
+func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) { return t.join(s, id, false) }
+
+// join is JoinAfter. tell: the client is to be told where it is.
+func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &subscription{t: t, s: s}
-	if complete = t.add(m, id); s.gone {
+	newest, complete := t.add(m, id)
+	if s.gone {
 		t.remove(m)
 		return complete
 	}
 	s.subs = append(s.subs, m)
+	if tell {
+		f := newFrame(len(newest)+16, func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
+		s.offer(f.bytes(s.chunked))
+	}
 	m.catchUp()
 	return complete
 }
 
-func (t *Topic) add(m *subscription, id string) (complete bool) {
+// add makes m a member that gets what follows the event with this ID. newest is the ID of
+// the newest event.
+func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m.next, complete = t.first, true
-	if id == "" {
-		m.next += uint64(len(t.log))
-	} else if n, ok := t.find(id); ok {
-		m.next = n + 1
-	} else {
-		complete = false
+	end := t.first + uint64(len(t.log))
+	if newest = t.id(end); len(t.log) > 0 {
+		newest = t.log[len(t.log)-1].id
+	}
+	if m.next, complete = t.after(id); id == "" {
+		m.next, complete = end, true
+	} else if !complete {
+		m.next = t.first
 	}
 	m.index = len(t.all)
 	t.all, t.list = append(t.all, m), nil
-	return complete
+	return newest, complete
 }
 
-// find returns the number of an event that the log has. mu is held.
-func (t *Topic) find(id string) (n uint64, ok bool) {
+// id returns the ID that the topic gives to the event before number n.
+func (t *Topic) id(n uint64) string { return t.prefix + strconv.FormatUint(n, 10) }
+
+// after returns the number of the event that follows the one with this ID, if the log has
+// all from there on. mu is held.
+func (t *Topic) after(id string) (n uint64, ok bool) {
 	if v, own := strings.CutPrefix(id, t.prefix); own {
 		n, err := strconv.ParseUint(v, 10, 64)
-		// The event before the oldest is not there, but all that has followed it is.
-		return n, err == nil && n+1 >= t.first && n < t.first+uint64(len(t.log))
+		return n, err == nil && n >= t.first && n <= t.first+uint64(len(t.log))
 	}
 	for i := len(t.log) - 1; i >= 0; i-- { // usually one of the newest
 		if t.log[i].id == id {
-			return t.first + uint64(i), true
+			return t.first + uint64(i) + 1, true
 		}
 	}
 	return 0, false
@@ -177,7 +192,7 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 	t.mu.Lock()
 	n := t.first + uint64(len(t.log))
 	if e.ID == "" {
-		e.ID = t.prefix + strconv.FormatUint(n, 10)
+		e.ID = t.id(n + 1)
 	}
 	f := e.frame()
 	t.log = append(t.log, entry{e.ID, f})

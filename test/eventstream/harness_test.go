@@ -120,6 +120,9 @@ func (e *events) event() string {
 			}
 			continue
 		}
+		if len(lines) == 1 && lines[0] == "id: "+e.last {
+			lines = nil // where the client is
+		}
 		if len(lines) > 0 {
 			return strings.Join(lines, "|")
 		}

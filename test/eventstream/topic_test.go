@@ -29,8 +29,14 @@ func TestHistory(t *testing.T) {
 			}
 			return e
 		}
+		first := comes(true, open(ts))
 		publish(t, feed, "before")
+		first.wants("before")
+		// A client that was cut off before the first event.
 		e := comes(true, open(ts))
+		if line := func() string { e.r.ReadString('\n'); e.r.ReadString('\n'); s, _ := e.r.ReadString('\n'); return s }(); line != "id: "+first.last+"\n" {
+			t.Errorf("%q, want the ID %q", line, first.last)
+		}
 		publish(t, feed, "event 0")
 		e.wants("event 0")
 		publish(t, feed, numbered(1, 5)...)
