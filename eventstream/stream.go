@@ -67,11 +67,21 @@ func (s *Stream) Send(e Event) error {
 func (s *Stream) write(f *frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.catchUp()
 	err := s.offer(f.bytes(s.chunked))
 	if err == ErrSlow && s.h.slow == SlowClose {
 		s.abort()
 	}
 	return err
+}
+
+// catchUp sends what topics have published and not sent yet. mu is held.
+func (s *Stream) catchUp() {
+	for _, m := range s.subs {
+		if !m.behind {
+			m.catchUp()
+		}
+	}
 }
 
 // offer passes p to the link. mu is held.
@@ -100,6 +110,7 @@ func (s *Stream) Close() {
 
 // end is Close with mu held.
 func (s *Stream) end() {
+	s.catchUp()
 	if s.ended {
 		return
 	}
@@ -122,6 +133,7 @@ func (s *Stream) abort() {
 func (s *Stream) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.catchUp()
 	if s.ended {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 // parts is how many ticks a heartbeat has.
 const parts = 8
 
-// batch is how many streams are looked at while the handler is locked.
-const batch = 256
+// atOnce is how many streams are looked at while the handler is locked.
+const atOnce = 256
 
 // setTicks sets the times of h.
 func (h *Handler) setTicks(heartbeat, age time.Duration) {
@@ -52,8 +52,8 @@ func (h *Handler) sweep() {
 	defer t.Stop()
 	for range t.C {
 		now := h.now.Add(1)
-		var few [batch]*Stream
-		for i := 0; ; i += batch {
+		var few [atOnce]*Stream
+		for i := 0; ; i += atOnce {
 			h.mu.Lock()
 			if len(h.streams) == 0 {
 				h.sweeping = false
@@ -68,7 +68,7 @@ func (h *Handler) sweep() {
 			for _, s := range few[:n] {
 				s.tick(now)
 			}
-			if n < batch {
+			if n < atOnce {
 				clear(few[:])
 				break
 			}

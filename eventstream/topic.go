@@ -33,8 +33,14 @@ type Topic struct {
 	log   []entry
 	first uint64
 	bytes int
-	all   []*subscription
-	// list is all for Publish, which must not hold mu while it sends. Nil after a
+	// sent is the number of the event that pump sends next, unsent the size of what it
+	// has not sent yet.
+	sent     uint64
+	unsent   int
+	pumping  bool
+	progress sync.Cond // of pump
+	all      []*subscription
+	// list is all for pump, which must not hold mu while it sends. Nil after a
 	// change; immutable.
 	list []*subscription
 }
@@ -67,6 +73,7 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 			*v.n = math.MaxInt
 		}
 	}
+	t.progress.L = &t.mu
 	// IDs of other processes, and of other topics, are not to be mistaken for its own.
 	t.prefix = strconv.FormatUint(rand.Uint64()|1<<63, 36) + "-"
 	return t, nil
@@ -119,7 +126,7 @@ func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
 func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end := t.first + uint64(len(t.log))
+	end := t.end()
 	if newest = t.id(end); len(t.log) > 0 {
 		newest = t.log[len(t.log)-1].id
 	}
@@ -141,7 +148,7 @@ func (t *Topic) id(n uint64) string { return t.prefix + strconv.FormatUint(n, 10
 func (t *Topic) after(id string) (n uint64, ok bool) {
 	if v, own := strings.CutPrefix(id, t.prefix); own {
 		n, err := strconv.ParseUint(v, 10, 64)
-		return n, err == nil && n >= t.first && n <= t.first+uint64(len(t.log))
+		return n, err == nil && n >= t.first && n <= t.end()
 	}
 	for i := len(t.log) - 1; i >= 0; i-- { // usually one of the newest
 		if t.log[i].id == id {
@@ -182,60 +189,134 @@ func (t *Topic) Len() int {
 }
 
 // Publish sends an event to all streams of the topic and returns its ID, which the topic
-// makes up if the event has none. The event is encoded once. It never waits for clients.
-// All streams get the events in the same order. The error wraps ErrField if the event
-// cannot be sent.
+// makes up if the event has none. The event is encoded once, and sent by another
+// goroutine together with those that are published meanwhile; Publish waits only while
+// half of the history has not been sent yet, never for clients. All streams get the
+// events in the same order, and before what Stream.Send sends afterwards. The error wraps
+// ErrField if the event cannot be sent.
 func (t *Topic) Publish(e Event) (id string, err error) {
 	if err := e.check(); err != nil {
 		return "", err
 	}
 	t.mu.Lock()
-	n := t.first + uint64(len(t.log))
+	defer t.mu.Unlock()
+	for t.lag() {
+		t.progress.Wait()
+	}
+	n := t.end()
 	if e.ID == "" {
 		e.ID = t.id(n + 1)
 	}
 	f := e.frame()
 	t.log = append(t.log, entry{e.ID, f})
 	t.bytes += len(f.b)
-	for len(t.log) > 1 && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
+	if t.unsent += len(f.b); !t.pumping {
+		if len(t.all) > 0 {
+			t.pumping = true
+			go t.pump()
+		} else {
+			t.sent, t.unsent = n+1, 0
+		}
+	}
+	for len(t.log) > 1 && t.first < t.sent && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
 		t.bytes -= len(t.log[0].b)
 		t.log[0] = entry{}
 		t.log = t.log[1:]
 		t.first++
 	}
-	if t.list == nil && len(t.all) > 0 {
-		t.list = slices.Clone(t.all)
-	}
-	list, first := t.list, t.first
-	t.mu.Unlock()
-	for _, m := range list {
-		m.deliver(n, first, &f)
-	}
 	return e.ID, nil
 }
 
-// deliver sends event n, if it is the next one. If another goroutine has published
-// events before it that have not been sent yet, they come first. first is the oldest
-// event that there is.
-func (m *subscription) deliver(n, first uint64, f *frame) {
+// end is the number of the event after the newest. mu is held.
+func (t *Topic) end() uint64 { return t.first + uint64(len(t.log)) }
+
+// lag reports whether much is unsent: events must not be dropped from the history before
+// they have been sent to those who read. mu is held.
+func (t *Topic) lag() bool {
+	return t.end()-t.sent >= uint64(max(t.maxEvents/2, 1)) || t.unsent > t.maxBytes/2
+}
+
+// pump sends what has been published, until there is nothing left. Most members are at
+// the same event, so what they get is gathered once.
+func (t *Topic) pump() {
+	var b batch
+	for {
+		t.mu.Lock()
+		end, first := t.end(), t.first
+		if t.sent == end {
+			t.pumping = false
+			t.mu.Unlock()
+			return
+		}
+		if t.list == nil {
+			t.list = slices.Clone(t.all)
+		}
+		list, bytes := t.list, t.unsent
+		b.gather(t.log[t.sent-first:], t.sent)
+		t.mu.Unlock()
+		for _, m := range list {
+			m.deliver(&b, first, end)
+		}
+		t.mu.Lock()
+		t.sent = end
+		t.unsent -= bytes
+		t.progress.Broadcast()
+		t.mu.Unlock()
+	}
+}
+
+// batch is some events in a row, from number from to before number to, as they are sent
+// to all who have had those before.
+type batch struct {
+	from, to uint64
+	plain    []byte
+	chunked  []byte
+}
+
+// gather makes b a batch of the first events of log, the first of which has number n.
+func (b *batch) gather(log []entry, n uint64) {
+	b.from, b.to = n, n+1
+	b.plain, b.chunked = log[0].bytes(false), log[0].bytes(true)
+	if len(log) == 1 {
+		return
+	}
+	b.plain, b.chunked = slices.Clone(b.plain), slices.Clone(b.chunked)
+	for i := 1; i < len(log) && len(b.chunked)+len(log[i].b) <= pieceSize; i++ {
+		b.plain = append(b.plain, log[i].bytes(false)...)
+		b.chunked = append(b.chunked, log[i].bytes(true)...)
+		b.to++
+	}
+}
+
+// deliver sends what m has not got of the events before number end, of which b may be the
+// next. first is the oldest event that there is.
+func (m *subscription) deliver(b *batch, first, end uint64) {
 	s := m.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.ended || n < m.next:
-	case m.behind:
+	if s.ended {
+		return
+	}
+	if m.behind {
 		if m.next < first && s.h.slow == SlowClose {
 			s.abort()
 		}
-	case n > m.next:
-		m.catchUp()
-	default:
-		switch s.offer(f.bytes(s.chunked)) {
+		return
+	}
+	if m.next == b.from {
+		p := b.plain
+		if s.chunked {
+			p = b.chunked
+		}
+		switch s.offer(p) {
 		case nil:
-			m.next++
+			m.next = b.to
 		case ErrSlow:
 			m.behind = true
 		}
+	}
+	if m.next < end && !m.behind {
+		m.catchUp()
 	}
 }
 

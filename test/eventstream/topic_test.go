@@ -206,3 +206,23 @@ func TestBehind(t *testing.T) {
 		lazy.wants("live")
 	})
 }
+
+// TestBurst: a short history is no shorter for being written to quickly.
+func TestBurst(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		for _, kept := range []int{1, 2, 10} {
+			feed := topic(t, &eventstream.TopicOptions{HistoryEvents: kept})
+			ts := engines.Start(t, fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), MaxUnsent: -1})))
+			var all []*events
+			for range 3 {
+				all = append(all, open(ts))
+			}
+			servertest.Eventually(t, "all have joined", func() bool { return feed.Len() == 3 })
+			publish(t, feed, numbered(0, 1000)...)
+			for _, e := range all {
+				e.wants(numbered(0, 1000)...)
+			}
+		}
+	})
+}
+
