@@ -225,4 +225,3 @@ func TestBurst(t *testing.T) {
 		}
 	})
 }
-
