@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/lab/load"
+	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
 )
@@ -89,10 +89,16 @@ func runEventsBroadcast(ctx context.Context, args []string, out, log io.Writer) 
 		begin := time.Now()
 		var took time.Duration
 		spent, err := Spend(servers[i], seats, func() (time.Duration, error) {
-			before := ownCPU()
-			err := streams[i].Receive(ctx, servers[i].Addr, *events, *size)
+			before, err := measure.Own()
+			if err != nil {
+				return 0, err
+			}
+			if err := streams[i].Receive(ctx, servers[i].Addr, *events, *size); err != nil {
+				return 0, err
+			}
 			took = time.Since(begin)
-			return ownCPU() - before, err
+			after, err := measure.Own()
+			return after.Sub(before).Total, err
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", servers[i].Name, err)
@@ -111,11 +117,4 @@ func runEventsBroadcast(ctx context.Context, args []string, out, log io.Writer) 
 	}
 	table.Text(out)
 	return c.finish(report.File{Broadcast: &table}, nil, out)
-}
-
-// ownCPU is the processor time of this process so far.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -191,10 +191,11 @@ func TestSlowReader(t *testing.T) {
 func TestBehind(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		feed := topic(t, &eventstream.TopicOptions{HistoryEvents: 1 << 20, HistoryBytes: 1 << 30})
-		ts := engines.Start(t, fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), MaxUnsent: 8 << 10})))
-		lazy := opened(ts.DialSmall(4 << 10))
+		s := fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), MaxUnsent: 8 << 10}))
+		ts := engines.StartOn(t, s, servertest.ListenSmall(t, 16<<10))
+		lazy := open(ts)
 		servertest.Eventually(t, "it has joined", func() bool { return feed.Len() == 1 })
-		const count = 20_000
+		const count = 3000
 		pad := strings.Repeat("x", 1000)
 		for i := range count {
 			publish(t, feed, fmt.Sprint(i, pad))
