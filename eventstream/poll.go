@@ -86,9 +86,9 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &Poll{h: h}
 	var own *writer
-	t, direct := w.(takeover.Streamer)
-	if t = takeover.StreamerOf(w); t != nil && !direct {
-		http.NewResponseController(w).Flush()
+	t := takeover.StreamerOf(w)
+	if _, ok := w.(takeover.Streamer); t != nil && !ok {
+		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
 	}
 	if t == nil || head.Get("Content-Encoding") != "" {
 		own = newWriter(w, r, (*polled)(p))

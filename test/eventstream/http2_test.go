@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -265,4 +266,56 @@ func TestNoGoroutinesHTTP2(t *testing.T) {
 			e.wants("a")
 		}
 	}
+}
+
+// TestLate: streams and polls that are opened while the server shuts down end, too.
+func TestLate(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.Handler) *site) {
+		feed, poll := handler(t, nil), polls(t, nil)
+		begun, release := make(chan bool), make(chan bool)
+		x := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			begun <- true
+			<-release
+			if r.URL.Path == "/poll" {
+				poll.ServeHTTP(w, r)
+			} else {
+				feed.ServeHTTP(w, r)
+			}
+		}))
+		if x.Engine == engines.NetHTTP {
+			x.Control.RegisterOnShutdown(feed.Close)
+			x.Control.RegisterOnShutdown(poll.Close)
+		}
+		var wait sync.WaitGroup
+		last := "event: shutdown\ndata: \n\n"
+		if x.Engine == engines.NetHTTP {
+			last = "\n\n" // it has been closed
+		}
+		for path, want := range map[string]string{"/": last, "/poll": ""} {
+			wait.Go(func() {
+				res, err := x.client.Get(x.url + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer res.Body.Close()
+				if b, err := io.ReadAll(res.Body); err != nil || !strings.HasSuffix(string(b), want) {
+					t.Errorf("%q %v", b, err)
+				}
+				x.client.CloseIdleConnections()
+			})
+		}
+		servertest.Await(t, begun, "a handler")
+		servertest.Await(t, begun, "a handler")
+		ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- x.Control.Shutdown(ctx) }()
+		x.Refuses()
+		close(release)
+		wait.Wait()
+		if err := servertest.Await(t, done, "Shutdown"); err != nil {
+			t.Error(err)
+		}
+	})
 }

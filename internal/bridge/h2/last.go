@@ -73,7 +73,7 @@ func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
 		l.owed = true
 		return true, takeover.ErrFull
 	}
-	for len(st.rest) == 0 && len(a)+len(b) > 0 {
+	for len(st.rest) == 0 && len(a)+len(b) > 0 && !l.ended {
 		n := s.allow(st, len(a)+len(b))
 		if n == 0 {
 			break
@@ -82,6 +82,9 @@ func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
 	}
 	if err := st.sendable(); err != nil { // allow may give up mu
 		return false, err
+	}
+	if l.ended {
+		return false, net.ErrClosed
 	}
 	if len(a)+len(b) > 0 {
 		st.keepMore(a, b)
@@ -130,6 +133,18 @@ func (l *lasting) End(abort bool) {
 	l.settled()
 	s.drop(st)
 	s.settleSoon()
+}
+
+// stopLate tells the source of an answer that has been handed over while the server shut
+// down. mu is held.
+func (l *lasting) stopLate() {
+	select {
+	case <-l.st.s.Stopping:
+		if !l.ended {
+			l.st.s.freed = append(l.st.s.freed, l.source.Stop)
+		}
+	default:
+	}
 }
 
 // settled has the owner tell the source what there is to tell. mu is held.

@@ -148,6 +148,7 @@ func (st *stream) finish() {
 	case st.lasting != nil:
 		s.closeIfSent(st)
 		st.lasting.settled()
+		st.lasting.stopLate()
 	case st.next == conn.Close || st.next == conn.Reset || !st.localClosed && st.rest == nil && st.tail == nil:
 		// A panic, or an answer that is not what its head promises.
 		s.room(16)
