@@ -143,10 +143,11 @@ func TestSlowReader(t *testing.T) {
 			eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 				feed := topic(t, &eventstream.TopicOptions{HistoryEvents: 100})
 				closed := make(chan bool, 10)
-				ts := engines.Start(t, fresh(handler(t, &eventstream.Options{
+				s := fresh(handler(t, &eventstream.Options{
 					OnOpen: joins(feed), OnClose: func(*eventstream.Stream) { closed <- true }, Slow: slow, MaxUnsent: 32 << 10,
-				})))
-				lazy := opened(ts.DialSmall(4 << 10))
+				}))
+				ts := engines.StartOn(t, s, servertest.ListenSmall(t, 16<<10))
+				lazy := open(ts)
 				quick := open(ts)
 				servertest.Eventually(t, "both have joined", func() bool { return feed.Len() == 2 })
 				const count = 10_000
