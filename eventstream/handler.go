@@ -134,7 +134,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 	h.add(s)
 	returned := false
 	defer func() {
-		s.lastID = ""
+		s.forget()
 		if !returned {
 			s.Close()
 		}

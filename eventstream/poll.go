@@ -97,12 +97,11 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			own.End(false)
 		}
 		own.control.Flush()
-	} else {
-		answer, err := t.Hold((*polled)(p))
-		if err != nil {
-			return
-		}
+	} else if err := t.Hold(func(answer func([]byte)) takeover.Source {
 		p.answer = answer
+		return (*polled)(p)
+	}); err != nil {
+		return
 	}
 	h.wait(p)
 	returned := false

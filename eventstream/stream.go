@@ -18,7 +18,6 @@ type Stream struct {
 	link    takeover.Stream // immutable after the handler's open
 	chunked bool            // the same
 	index   int             // in h.streams; guarded by h.mu
-	lastID  string          // used by the handler's goroutine, during OnOpen
 
 	// mu orders what is offered to link. It comes before Topic.mu, and after
 	// Handler.mu.
@@ -29,11 +28,24 @@ type Stream struct {
 	until uint32 // when the stream ends, in ticks; if Handler.age is set
 	subs  []*subscription
 	value any
+	// lastID is from the request, and empty after OnOpen, so as not to be kept.
+	lastID string
 }
 
 // LastEventID returns the ID of the last event that the client has received, as it says.
-// Empty: none, or the event had none. Only OnOpen may call it.
-func (s *Stream) LastEventID() string { return s.lastID }
+// It is empty if there is none, and after OnOpen has returned.
+func (s *Stream) LastEventID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastID
+}
+
+// forget is called when OnOpen has returned.
+func (s *Stream) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID = ""
+}
 
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
 func (s *Stream) RemoteAddr() net.Addr { return s.link.RemoteAddr() }

@@ -33,7 +33,7 @@ func (h *Handler) setTicks(heartbeat, age time.Duration) {
 	if heartbeat > 0 {
 		h.beatAfter = uint32(max(heartbeat/h.tick, 1))
 	}
-	h.age = uint32(age / h.tick)
+	h.age = uint32(min(age/h.tick, 1<<30))
 }
 
 // ageOf is how long a stream lasts.

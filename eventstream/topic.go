@@ -93,11 +93,14 @@ type subscription struct {
 // topic does not have that event, because it is too old or another process has sent it,
 // these are all that it has, and complete is false. complete is also true if the client
 // has named no event; it is then told the ID of the newest, so that it misses none if it
-// is cut off before the next.
+// is cut off before the next. A stream that is in the topic already stays where it is.
 //
 // A stream may be in several topics. Their events have different IDs, and a client names
 // only the last that it has received: use JoinAfter with what your IDs say.
-func (t *Topic) Join(s *Stream) (complete bool) { return t.join(s, s.lastID, s.lastID == "") }
+func (t *Topic) Join(s *Stream) (complete bool) {
+	id := s.LastEventID()
+	return t.join(s, id, id == "")
+}
 
 // JoinAfter is Join after the event with this ID; "" means from now on.
 func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) { return t.join(s, id, false) }
@@ -106,6 +109,9 @@ func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) { return t.join(
 func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.subs, func(m *subscription) bool { return m.t == t }) {
+		return true
+	}
 	m := &subscription{t: t, s: s}
 	newest, complete := t.add(m, id)
 	if s.gone {

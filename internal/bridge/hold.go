@@ -15,33 +15,26 @@ import (
 type Returner interface{ Session() conn.Session }
 
 // Hold implements takeover.Streamer.
-func (w *Response) Hold(source takeover.Source) (answer func(p []byte), err error) {
+func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error {
 	m, ok := w.x.m.(Returner)
 	if !ok { // it shares its connection
-		var s takeover.Stream
-		err := w.Outlive(func(l takeover.Stream, _ bool) takeover.Source {
-			s = l
-			return source
+		return w.Outlive(func(s takeover.Stream, _ bool) takeover.Source {
+			return begin(func(p []byte) {
+				s.Offer(p, nil, -1)
+				s.End(false)
+			})
 		})
-		return func(p []byte) {
-			s.Offer(p, nil, -1)
-			s.End(false)
-		}, err
 	}
-	var h *held
-	err = w.passOn(http.StatusOK, func(c *Client) {
-		h = &held{c: c, source: source, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
+	return w.passOn(http.StatusOK, func(c *Client) {
+		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
+		h.source = begin(h.answer)
 		c.extra().taken = h
 	})
-	if err != nil {
-		return nil, err
-	}
-	return h.answer, nil
 }
 
 // Hold implements takeover.Streamer.
-func (w *StreamWriter) Hold(source takeover.Source) (answer func(p []byte), err error) {
-	return w.res().Hold(source)
+func (w *StreamWriter) Hold(begin func(answer func(p []byte)) takeover.Source) error {
+	return w.res().Hold(begin)
 }
 
 // held is a request that waits for its answer: the conn.Session meanwhile.

@@ -130,8 +130,9 @@ type Streamer interface {
 	// 7.1). The request is valid only until its handler returns.
 	Outlive(begin func(s Stream, chunked bool) Source) error
 	// Hold is Outlive for an answer that comes as a whole: the connection can be used
-	// again after it. answer is to be called once; any goroutine may.
-	Hold(source Source) (answer func(p []byte), err error)
+	// again after it. answer is to be called once; any goroutine may. Writable is not
+	// called.
+	Hold(begin func(answer func(p []byte)) Source) error
 }
 
 // Of returns the Writer that w is or wraps, or nil. It unwraps as

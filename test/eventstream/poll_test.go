@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -141,6 +142,32 @@ func TestPollGoroutines(t *testing.T) {
 		for _, c := range all {
 			if _, body := c.Response("GET"); body != "a" {
 				t.Fatalf("%q", body)
+			}
+		}
+	})
+}
+
+// TestPollAtOnce: an answer by OnOpen itself.
+func TestPollAtOnce(t *testing.T) {
+	at := func() *eventstream.PollHandler {
+		return polls(t, &eventstream.PollOptions{OnOpen: func(p *eventstream.Poll, _ *http.Request) { p.Answer([]byte("now")) }})
+	}
+	t.Run("http1", func(t *testing.T) {
+		each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+			c := engines.Start(t, fresh(at())).Dial()
+			for range 5 {
+				if _, body := c.Get("/"); body != "now" {
+					t.Errorf("%q", body)
+				}
+			}
+		})
+	})
+	eachProtocol(t, func(t *testing.T, start func(http.Handler) *site) {
+		x := start(at())
+		for range 5 {
+			e, _ := x.open("")
+			if b, err := io.ReadAll(e.r); string(b) != "now" || err != nil {
+				t.Errorf("%q %v", b, err)
 			}
 		}
 	})
