@@ -140,10 +140,10 @@ func TestHeartbeat(t *testing.T) {
 // TestAge: streams end, between events.
 func TestAge(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		feed := topic(t, nil)
-		ts := engines.Start(t, fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), MaxAge: 10 * soon, Heartbeat: -1})))
+		ts := engines.Start(t, fresh(handler(t, &eventstream.Options{OnOpen: func(s *eventstream.Stream, _ *http.Request) {
+			s.Send(eventstream.Event{Data: "a"})
+		}, MaxAge: 50 * soon, Heartbeat: -1})))
 		e := open(ts)
-		publish(t, feed, "a")
 		e.wants("a")
 		e.ends()
 	})
