@@ -28,6 +28,7 @@ type Exchange struct {
 	c *Client
 	m Message
 
+	taken conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
 	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
 	// goroutines.
 	Now   int64
@@ -99,7 +100,7 @@ func (x *Exchange) Reset() {
 	defer x.life.Unlock()
 	x.Req, x.URL, x.ctx, x.Body, x.Res = http.Request{}, url.URL{}, reqContext{}, nil, Response{}
 	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.late, x.began = 0, false, false, false, false, false, 0
-	x.routed, x.target, x.method, x.readBy, x.over = false, "", 0, nil, true
+	x.routed, x.target, x.method, x.readBy, x.over, x.taken = false, "", 0, nil, true, nil
 	x.facts.Store(0)
 }
 
@@ -194,7 +195,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		}
 		x.m.Release()
 		next = x.abort()
-		if e == nil && (next != conn.Detached || x.c.Taken() != nil) {
+		if e == nil && (next != conn.Detached || x.taken != nil) {
 			x.c.Link.Abandon() // runtime.Goexit
 		}
 	}()

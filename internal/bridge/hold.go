@@ -25,10 +25,10 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 			})
 		})
 	}
-	return w.passOn(http.StatusOK, func(c *Client) {
+	return w.passOn(http.StatusOK, false, func(c *Client) {
 		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
 		h.source = begin(h.answer)
-		c.extra().taken = h
+		w.x.taken = h
 	})
 }
 
@@ -106,7 +106,6 @@ func (h *held) answer(p []byte) {
 			return conn.Close
 		}
 		h.source.Closed()
-		h.c.more.taken = nil
 		h.c.SetState(http.StateIdle)
 		h.c.Link.Switch(h.back)
 		return conn.Requeue

@@ -88,8 +88,7 @@ type Client struct {
 type more struct {
 	ctx    context.Context // from ConnContext
 	tls    *tls.ConnectionState
-	headAt int64        // when a head began, of sys.Nanotime; kept only for ReadTimeout
-	taken  conn.Session // after Response.TakeOver and Outlive
+	headAt int64 // when a head began, of sys.Nanotime; kept only for ReadTimeout
 }
 
 func (c *Client) extra() *more {

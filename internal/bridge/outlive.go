@@ -24,7 +24,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 	if !shared {
 		w.CloseAfter.Store(true)
 	}
-	return w.passOn(http.StatusOK, func(c *Client) {
+	return w.passOn(http.StatusOK, false, func(c *Client) {
 		if shared {
 			m.Last(func(s takeover.Stream) takeover.Source { return begin(s, false) })
 			return
@@ -32,7 +32,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 		c.Link.Share()
 		l := &lasting{c: c}
 		l.source = begin(l, !w.x.m.Raw())
-		c.extra().taken = l
+		w.x.taken = l
 	})
 }
 

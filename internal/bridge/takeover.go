@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -16,17 +17,24 @@ var errStatus = errors.New("chert: a connection is taken over with the status 10
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
-	return w.passOn(http.StatusSwitchingProtocols, func(c *Client) {
+	status := http.StatusSwitchingProtocols
+	if w.x.Shared {
+		if w.x.Req.Method != http.MethodConnect {
+			return http.ErrNotSupported
+		}
+		status = http.StatusOK // RFC 8441 section 5
+	}
+	return w.passOn(status, true, func(c *Client) {
 		c.Link.Share()
 		t := &taken{c: c}
 		t.s = begin(t)
-		c.extra().taken = t
+		w.x.taken = t
 	})
 }
 
-// passOn sends the head of the response, with this status unless there is another, and
-// calls take, after which the exchange does not use the connection.
-func (w *Response) passOn(status int, take func(c *Client)) error {
+// passOn sends the head of the response, with this status unless there is another that
+// is permitted, and calls take, after which the exchange does not use the connection.
+func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 	o := Outcome{c: w.x.c}
 	defer func() { // what follows is not the server's response
 		if o.Watched() {
@@ -45,8 +53,7 @@ func (w *Response) passOn(status int, take func(c *Client)) error {
 	if !w.wroteHeader { // what wraps w may have kept it back
 		w.writeHeader(status)
 	}
-	switching := status == http.StatusSwitchingProtocols
-	if switching != (w.Status == http.StatusSwitchingProtocols) {
+	if exact && w.Status != status || !exact && w.Status == http.StatusSwitchingProtocols {
 		return errStatus
 	}
 	w.flushStage()
@@ -56,13 +63,16 @@ func (w *Response) passOn(status int, take func(c *Client)) error {
 	}
 	w.x.passOn(take)
 	c := w.x.c
-	hook := c.Link.NetConn()
+	var hook net.Conn // none for a stream
+	if !w.x.Shared {
+		hook = c.Link.NetConn()
+	}
 	w.taken.Store(&hook)
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
 	w.end()
-	if switching && c.ConnState != nil {
+	if exact && c.ConnState != nil && hook != nil {
 		c.ConnState(hook, http.StateHijacked)
 	}
 	return nil
@@ -84,25 +94,27 @@ func (x *Exchange) passOn(take func(c *Client)) {
 }
 
 // Taken returns the session that has taken over the connection, or nil.
-func (c *Client) Taken() conn.Session {
-	if c.more == nil {
-		return nil
-	}
-	return c.more.taken
-}
+func (x *Exchange) Taken() conn.Session { return x.taken }
 
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
 	c    *Client
 	s    takeover.Session
-	kind string // of the user code; see Quick
+	kind string // of the user code, from the first Quick on
 	memo place.Memo
 	// Of the current run of user code; used by the owner.
 	began int64
-	quick bool
-	late  bool
+	// facts are those below: Late may be called at any time.
+	facts atomic.Uint32
 }
+
+// Bits of taken.facts.
+const (
+	kindKnown uint32 = 1 << iota
+	kindQuick        // the user code is likely to be
+	ranLate          // it was not
+)
 
 var (
 	_ takeover.Writer = (*Response)(nil)
@@ -112,7 +124,7 @@ var (
 
 // nexts translates takeover.Next.
 var nexts = [...]conn.Next{
-	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Close: conn.Close,
+	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Pause: conn.Pause, takeover.Close: conn.Close,
 	takeover.Linger: conn.Linger, takeover.Reset: conn.Reset, takeover.Elsewhere: conn.Elsewhere,
 }
 
@@ -146,11 +158,11 @@ func (t *taken) PeerGone(bool) { t.s.PeerGone() }
 
 // Late implements conn.Session.
 func (t *taken) Late(held time.Duration) {
-	if held > place.Quick && t.quick {
-		t.late = true
+	if held > place.Quick && t.facts.Load()&kindQuick != 0 {
+		t.facts.Or(ranLate)
 		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
 	}
-	t.s.Late()
+	go t.s.Late() // the loop's lock is held
 }
 
 // methodOfRuns is the method under which the placement's records of takeovers are
@@ -185,13 +197,24 @@ func (f follower) Sent(int64) { f() }
 
 // Quick implements takeover.Link.
 func (t *taken) Quick(kind string) bool {
-	t.kind = kind
-	if p := t.c.Placement; p != Adaptive {
-		t.quick = p == Inline
-	} else {
-		t.quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	facts := t.facts.Load()
+	if facts&kindKnown == 0 {
+		t.kind = kind
 	}
-	return t.quick
+	var quick bool
+	if p := t.c.Placement; p != Adaptive {
+		quick = p == Inline
+	} else {
+		quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	}
+	now := kindKnown
+	if quick {
+		now |= kindQuick
+	}
+	if facts != now {
+		t.facts.Store(now)
+	}
+	return quick
 }
 
 // Go implements takeover.Link.
@@ -204,8 +227,12 @@ func (t *taken) Post(f func() takeover.Next) {
 
 // Run implements takeover.Link.
 func (t *taken) Run(u takeover.User) (ok bool) {
-	t.began, t.late = 0, false // before Enter: Late may be called from there on
-	if t.c.runs++; t.kind != "" && (!t.quick || t.c.runs%sampleEvery == 0) {
+	facts := t.facts.Load()
+	if facts&ranLate != 0 { // before Enter, which the next may come after
+		t.facts.And(^ranLate)
+	}
+	t.began = 0
+	if t.c.runs++; facts&kindKnown != 0 && (facts&kindQuick == 0 || t.c.runs%sampleEvery == 0) {
 		t.began = sys.Nanotime()
 	}
 	if !t.c.Link.Enter() {
@@ -233,7 +260,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	ok = true
 	t.c.Link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && !t.late && !t.c.Link.Waited() {
+	if took != 0 && t.facts.Load()&ranLate == 0 && !t.c.Link.Waited() {
 		t.c.Routes.Ran(methodOfRuns, t.kind, took)
 	}
 	return true

@@ -249,9 +249,9 @@ func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
 	if limit < 0 {
 		limit = math.MaxInt
 	}
-	if full = q.held > 0 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+	if full = q.held > limit/2 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
 		err = ErrFull
-		q.owe(limit - len(a) - len(b))
+		q.owe(max(limit/2, limit-len(a)-len(b)))
 	} else if _, err = q.put(segment{a: a, b: b}); err == nil && q.held > limit/2 {
 		full = true
 		q.owe(limit / 2)
