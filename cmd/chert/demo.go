@@ -15,8 +15,8 @@ import (
 )
 
 const demoLong = `Serve a small service that shows what chert can do: routes, bearer tokens and
-JSON Web Tokens, limits, a stream of events, an upload and files. Its start page
-lists all of it and can run most.
+JSON Web Tokens, limits, streams of events, a chat, an upload and files. Its
+start page lists all of it and can run most.
 
 Nothing is stored, and uploads are only counted. The tokens are random, made at
 each start, and shown to everyone who can reach the server: they provide no

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/internal/takeover"
 )
 
 // reqContext is a request's context. It is made with every request, so it
@@ -31,7 +33,7 @@ type cares struct {
 type afterCall struct{ f func() }
 
 // StoppingKey is the key of Config.Stopping in requests' contexts.
-type StoppingKey struct{}
+type StoppingKey = takeover.StoppingKey
 
 // parent returns the context that this one derives from.
 func (c *reqContext) parent() context.Context { return c.x.c.context() }

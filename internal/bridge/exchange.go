@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
@@ -29,7 +28,7 @@ type Exchange struct {
 	c *Client
 	m Message
 
-	taken *taken // after Response.TakeOver; the handler's until it has returned
+	taken conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
 	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
 	// goroutines.
 	Now   int64
@@ -307,11 +306,6 @@ func Failure(err error) conn.Next {
 	}
 	return conn.Close
 }
-
-// Busy is the response of a server without a free slot for a handler.
-var Busy direct.Handler = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
-	"Content-Type": {"text/plain; charset=utf-8"}, "Retry-After": {"1"},
-}, []byte("503 Service Unavailable\n"))
 
 // LogPanic logs a handler's panic with its stack.
 func (cfg *Config) LogPanic(l conn.Link, e any) {

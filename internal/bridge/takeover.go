@@ -13,10 +13,28 @@ import (
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-var errStatus = errors.New("chert: a connection is taken over with the status 101, a stream with 200")
+var errStatus = errors.New("chert: a connection is taken over with the status 101, a response outlives its handler with another")
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
+	status := http.StatusSwitchingProtocols
+	if w.x.Shared {
+		if w.x.Req.Method != http.MethodConnect {
+			return http.ErrNotSupported
+		}
+		status = http.StatusOK // RFC 8441 section 5
+	}
+	return w.passOn(status, true, func(c *Client) {
+		c.Link.Share()
+		t := &taken{c: c}
+		t.s = begin(t)
+		w.x.taken = t
+	})
+}
+
+// passOn sends the head of the response, with this status unless there is another that
+// is permitted, and calls take, after which the exchange does not use the connection.
+func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 	o := Outcome{c: w.x.c}
 	defer func() { // what follows is not the server's response
 		if o.Watched() {
@@ -25,23 +43,17 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	}()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	status := http.StatusSwitchingProtocols
-	if w.x.Shared {
-		status = http.StatusOK // RFC 8441 section 5
-	}
 	switch {
 	case w.hijacked():
 		return http.ErrHijacked
 	case w.Done:
 		return errDone
-	case w.x.Shared && w.x.Req.Method != http.MethodConnect:
-		return http.ErrNotSupported
 	}
 	w.canContinue.Store(false)
 	if !w.wroteHeader { // what wraps w may have kept it back
 		w.writeHeader(status)
 	}
-	if w.Status != status {
+	if exact && w.Status != status || !exact && w.Status == http.StatusSwitchingProtocols {
 		return errStatus
 	}
 	w.flushStage()
@@ -49,9 +61,8 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
+	w.x.passOn(take)
 	c := w.x.c
-	t := &taken{c: c}
-	w.x.handOver(t, begin)
 	var hook net.Conn // none for a stream
 	if !w.x.Shared {
 		hook = c.Link.NetConn()
@@ -61,15 +72,15 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
 	w.end()
-	if c.ConnState != nil && hook != nil {
+	if exact && c.ConnState != nil && hook != nil {
 		c.ConnState(hook, http.StateHijacked)
 	}
 	return nil
 }
 
-// handOver ends the exchange's use of the connection. A goroutine of the handler
-// that still reads the body is stopped, with an error.
-func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session) {
+// passOn ends the exchange's use of the connection. A goroutine of the handler that
+// still reads the body is stopped, with an error.
+func (x *Exchange) passOn(take func(c *Client)) {
 	if x.Body != nil {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
@@ -79,18 +90,11 @@ func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.over = true
-	t.c.Link.Share()
-	t.s = begin(t)
-	x.taken = t
+	take(x.c)
 }
 
 // Taken returns the session that has taken over the connection, or nil.
-func (x *Exchange) Taken() conn.Session {
-	if x.taken == nil {
-		return nil
-	}
-	return x.taken
-}
+func (x *Exchange) Taken() conn.Session { return x.taken }
 
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.

@@ -25,8 +25,8 @@ type queue struct {
 	held     int        // bytes in memory in segments
 	stalled  bool       // the socket is full; an event will say when it is not
 	shared   bool       // see Link.Share; immutable once others use it
-	full     bool       // Session.Writable must be called
 	closed   bool       // the connection has ended
+	owed     int32      // Session.Writable must be called while held is less; 0: need not
 	outq     int        // what the socket held when it stalled
 	deadline int64      // for the peer to accept everything, of sys.Nanotime; 0 for none
 	err      error      // of the connection, found where it could not be returned

@@ -235,7 +235,9 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 	} else {
 		full, err = q.put(segment{a: p})
 	}
-	q.full = q.full || full
+	if full {
+		q.owe(highWater / 2)
+	}
 	return full, err
 }
 
@@ -249,11 +251,11 @@ func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
 	}
 	if full = q.held > limit/2 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
 		err = ErrFull
-	} else {
-		_, err = q.put(segment{a: a, b: b})
-		full = err == nil && q.held > limit/2
+		q.owe(max(limit/2, limit-len(a)-len(b)))
+	} else if _, err = q.put(segment{a: a, b: b}); err == nil && q.held > limit/2 {
+		full = true
+		q.owe(limit / 2)
 	}
-	q.full = q.full || full
 	return full, err
 }
 
@@ -304,13 +306,23 @@ func (c *Conn) notifyWritable(q *queue, next Next) Next {
 	return next
 }
 
+// owe makes Session.Writable be called when no more than low bytes are held: not
+// before what was refused would be accepted, or a Session that tries it again in
+// Writable would do so for ever. mu is held.
+func (q *queue) owe(low int) {
+	low = max(min(low, highWater/2), 0)
+	if n := int32(low + 1); q.owed == 0 || n < q.owed {
+		q.owed = n
+	}
+}
+
 // hasRoom reports, once, whether the session must get a Writable.
 func (q *queue) hasRoom() bool {
 	q.mu.Lock()
 	defer q.unlock()
-	owed := q.full && q.held <= highWater/2
+	owed := q.held < int(q.owed)
 	if owed {
-		q.full = false
+		q.owed = 0
 	}
 	return owed
 }

@@ -86,6 +86,10 @@ type Link interface {
 	RemoteAddr() net.Addr
 }
 
+// StoppingKey is the key, in requests' contexts, of a <-chan struct{} that is closed when
+// the server begins to stop.
+type StoppingKey struct{}
+
 // MinLimit is the least limit of Link.Offer, in bytes.
 const MinLimit = 64 << 10
 
@@ -100,17 +104,58 @@ type Writer interface {
 	TakeOver(begin func(Link) Session) error
 }
 
+// A Stream is the rest of a response that outlives its handler. Its methods are safe
+// for concurrent use and never wait.
+type Stream interface {
+	// Offer is Link.Offer for the next bytes of the body.
+	Offer(a, b []byte, limit int) (much bool, err error)
+	// End ends the response after what has been offered; abort means without what
+	// the client has not accepted. Nothing is to be offered afterwards.
+	End(abort bool)
+	RemoteAddr() net.Addr
+}
+
+// A Source is where the rest of a response comes from. Its methods must not wait.
+type Source interface {
+	// Writable is called when the client has accepted most of what was queued, after
+	// Offer has reported that this is much.
+	Writable()
+	// Stop is called, perhaps repeatedly, when the server shuts down.
+	Stop()
+	// Closed is called once, after the response or the connection has ended. Then the
+	// client has gone, unless End was called.
+	Closed()
+}
+
+// A Streamer is an http.ResponseWriter whose response can outlive its handler.
+type Streamer interface {
+	// Outlive sends the head of the response, with the status 200 unless there is
+	// another, and leaves the rest to the Source that begin returns. chunked reports
+	// that what is offered must be in chunks, the last one included (RFC 9112 section
+	// 7.1). The request is valid only until its handler returns.
+	Outlive(begin func(s Stream, chunked bool) Source) error
+	// Hold is Outlive for an answer that comes as a whole: the connection can be used
+	// again after it. answer is to be called once; any goroutine may. Writable is not
+	// called.
+	Hold(begin func(answer func(p []byte)) Source) error
+}
+
 // Of returns the Writer that w is or wraps, or nil. It unwraps as
 // http.ResponseController does.
-func Of(w http.ResponseWriter) Writer {
+func Of(w http.ResponseWriter) Writer { return find[Writer](w) }
+
+// StreamerOf is Of for Streamers.
+func StreamerOf(w http.ResponseWriter) Streamer { return find[Streamer](w) }
+
+func find[T any](w http.ResponseWriter) (none T) {
 	for {
-		switch t := w.(type) {
-		case Writer:
+		if t, ok := w.(T); ok {
 			return t
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = t.Unwrap()
-		default:
-			return nil
 		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return none
+		}
+		w = u.Unwrap()
 	}
 }

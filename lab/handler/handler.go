@@ -11,6 +11,11 @@ import (
 
 // New returns the handler.
 func New() http.Handler {
+	e := events{clients: make(map[chan []byte]bool)}
+	return WithEvents(&e, e.publish)
+}
+
+func withoutEvents() *http.ServeMux {
 	var turning work.Turning
 	var streams streams
 	mux := http.NewServeMux()

@@ -66,6 +66,9 @@ func process(pid int) (CPU, error) {
 	return CPU{Total: own + s.waited, User: s.user, System: s.system}, nil
 }
 
+// Own returns the processor time of this process so far, without its children.
+func Own() (CPU, error) { return process(os.Getpid()) }
+
 // Processes lists a process and all its descendants.
 func Processes(pid int) ([]int, error) { return descendants(pid) }
 

@@ -41,6 +41,15 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if *h2 && !*secure {
 		return errors.New("--h2 needs --tls")
 	}
+	how := Holding{Open: load.OpenIdle, TLS: *secure, Heap: *heap, h2: *h2}
+	if *h2 {
+		how.Open = load.OpenIdleH2
+	}
+	return c.hold(ctx, *connections, "keep-alive connections after one request on each", how, out, log)
+}
+
+// hold measures so many connections of each server in turn.
+func (c *common) hold(ctx context.Context, connections int, title string, how Holding, out, log io.Writer) error {
 	if err := installed("taskset"); err != nil {
 		return err
 	}
@@ -48,11 +57,11 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	limit, err := load.RaiseFiles(*connections + spareFiles)
+	limit, err := load.RaiseFiles(connections + spareFiles)
 	if err != nil {
 		return err
 	}
-	n, message := clamp(*connections, 1, limit)
+	n, message := clamp(connections, 1, limit)
 	if message != "" {
 		fmt.Fprintln(log, message)
 	}
@@ -61,17 +70,15 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	table := report.Idle{Title: fmt.Sprintf("idle, %d keep-alive connections after one request on each", n), Connections: n}
-	if *secure {
+	table := report.Idle{Title: fmt.Sprintf("%s, %d %s", c.profile, n, title), Connections: n}
+	if how.TLS {
 		table.Title += ", TLS 1.3"
 	}
-	open := load.OpenIdle
-	if *h2 {
+	if how.h2 {
 		table.Title += ", HTTP/2"
-		open = load.OpenIdleH2
 	}
 	for _, spec := range specs {
-		held, err := Hold(ctx, spec, seats.Server, n, Holding{Open: open, TLS: *secure, Heap: *heap}, log)
+		held, err := Hold(ctx, spec, seats.Server, n, how, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -99,6 +106,8 @@ type Holding struct {
 	Open Opener
 	TLS  bool   // on the server's port for it
 	Heap string // a file for the server's heap profile; empty for none
+	// h2 and publishes: over HTTP/2; the connections are streams of events, which are published.
+	h2, publishes bool
 }
 
 // Hold measures n connections of one server in a process of its own.
@@ -156,7 +165,11 @@ func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, how Holding,
 		}
 	}
 	// A server that has dropped some of the connections would look small.
-	if err := idle.Ask(ctx); err != nil {
+	ask := func() error { return idle.Ask(ctx) }
+	if how.publishes {
+		ask = func() error { return idle.Receive(ctx, s.Addr, 1, 64) }
+	}
+	if err := ask(); err != nil {
 		return held, fmt.Errorf("not all connections were still open: %w", err)
 	}
 	fmt.Fprintf(log, "%-24s %d connections opened, held and asked once more\n", spec.Name, n)

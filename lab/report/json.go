@@ -19,6 +19,7 @@ type File struct {
 	Streams     []Stream        `json:"streams,omitempty"`
 	Fars        []Far           `json:"fars,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
+	Broadcast   *Broadcast      `json:"broadcast,omitempty"`
 	Held        []PerConnection `json:"per_connection,omitempty"`
 	Errors      []string        `json:"errors"`
 }

@@ -45,6 +45,8 @@ const (
 	Streams
 	// H2: HTTP/2 over TLS, at the server's second address.
 	H2
+	// Events: streams of events, at /debug/events.
+	Events
 )
 
 // Has reports whether t includes all of wanted.
@@ -66,7 +68,8 @@ var specs = []Spec{
 	chertServer("chert", Answers|Code|Streams|H2),
 	chertServer("chertgoroutines", Streams|H2),
 	chertServer("chertdirect", Answers|Code|H2),
-	goServer("nethttp", Answers|Code|Streams|H2),
+	chertServer("chertevents", Events),
+	goServer("nethttp", Answers|Code|Streams|H2|Events),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
 	chertServer("chertfiles", Files|H2),

@@ -95,6 +95,10 @@ func TestSlotsOrder(t *testing.T) {
 		if res, body := late.Get("/late"); res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" || res.Close || body != "503 Service Unavailable\n" || res.ContentLength != int64(len(body)) {
 			t.Errorf("got %v %q", res, body)
 		}
+		// A browser's EventSource would never come back after a 503.
+		if res, body := late.Get("/late", "Accept: text/event-stream"); res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" || !strings.HasPrefix(body, "retry: ") {
+			t.Errorf("got %v %q", res, body)
+		}
 		for i := range 20 {
 			sl.release <- ""
 			if got, want := servertest.Await(t, sl.running, "the next handler"), fmt.Sprint(i+2); got != want {

@@ -7,21 +7,35 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
 
-// startDemo runs "chert demo", which this module cannot import, and returns its address.
-func startDemo(t *testing.T) (origin string) {
+// buildDemo builds chert, which this module cannot import.
+func buildDemo(t *testing.T) (bin string) {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "chert")
+	bin = filepath.Join(t.TempDir(), "chert")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/chert")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	cmd := exec.Command(bin, "demo", "--listen", "127.0.0.1:0", "--log", "off")
+	return bin
+}
+
+// startDemo runs "chert demo" and returns its address.
+func startDemo(t *testing.T) (origin string) {
+	t.Helper()
+	origin, _ = runDemo(t, buildDemo(t), "127.0.0.1:0")
+	return origin
+}
+
+// runDemo runs "chert demo" on an address. stop ends it as a service manager would.
+func runDemo(t *testing.T, bin, address string) (origin string, stop func()) {
+	t.Helper()
+	cmd := exec.Command(bin, "demo", "--listen", address, "--log", "off")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +52,10 @@ func startDemo(t *testing.T) (origin string) {
 		t.Fatal(err)
 	}
 	url := regexp.MustCompile(`http://[^ \n]+`).FindString(line)
-	return strings.TrimSuffix(url, "/")
+	return strings.TrimSuffix(url, "/"), func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	}
 }
 
 // The page works under its policy, and each command that can be tried has the status that it shows.

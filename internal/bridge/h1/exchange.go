@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
 
@@ -46,6 +47,9 @@ const (
 	keepHead   = 8 << 10
 	keepFields = 64
 )
+
+// Session implements bridge.Returner.
+func (x *exchange) Session() conn.Session { return x.s }
 
 // free keeps the block for reuse, unless other code may still refer to it: a
 // caller of the context's Done or Err may be notified later, and Read of a body

@@ -35,6 +35,7 @@ func (s *Session) Drain(since int64) conn.Next {
 	select {
 	case <-s.Stopping:
 		s.stopTunnels(since)
+		s.stopLasting()
 	default:
 	}
 	// Others may wait for the connection's place, in which case since is long ago.

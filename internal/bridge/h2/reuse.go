@@ -40,7 +40,7 @@ const (
 // is held.
 func (st *stream) reusable() bool {
 	s := st.s
-	if s.over != nil || st.err != nil || st.waited || st.Body != nil || st.slot != slotNone {
+	if s.over != nil || st.err != nil || st.waited || st.Body != nil || st.slot != slotNone || st.lasting != nil {
 		return false
 	}
 	if !st.made {

@@ -302,7 +302,7 @@ func (s *Session) pump() {
 			return
 		}
 		t := st.tunnel
-		end := n == len(st.rest) && st.tail == nil && (t == nil || t.ending)
+		end := n == len(st.rest) && st.tail == nil && (t == nil || t.ending) && !st.lasting.open()
 		st.rest, _ = s.putData(st, st.rest, nil, n, end)
 		if t != nil {
 			t.sent()
@@ -322,6 +322,7 @@ func (s *Session) pump() {
 		st.dropRest()
 		st.followed()
 		s.closeIfSent(st)
+		st.lasting.settled()
 		s.drop(st)
 	}
 }

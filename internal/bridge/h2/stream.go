@@ -58,6 +58,7 @@ type stream struct {
 	release    func()   // when rest is not needed any more; nil for nothing
 	tail       *buf.Buf // the trailers' block; nil if there are none
 	follower   conn.Follower
+	lasting    *lasting // after Last
 	readBy     time.Time
 	writeBy    time.Time
 	waited     bool
@@ -99,6 +100,12 @@ func (st *stream) gone() {
 		s.Slots.Release()
 	}
 	st.Gone(&st.client, true)
+	s.mu.Lock()
+	l := st.lasting
+	s.mu.Unlock()
+	if l != nil {
+		l.closed()
+	}
 }
 
 // forget is the end of a stream whose handler will not run. mu is held.
@@ -142,6 +149,10 @@ func (st *stream) finish() {
 	st.dropBody()
 	switch {
 	case st.closed:
+	case st.lasting != nil:
+		s.closeIfSent(st)
+		st.lasting.settled()
+		st.lasting.stopLate()
 	case st.next == conn.Close || st.next == conn.Reset || !st.localClosed && st.rest == nil && st.tail == nil:
 		// A panic, or an answer that is not what its head promises.
 		s.room(16)

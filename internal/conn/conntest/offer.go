@@ -2,6 +2,7 @@ package conntest
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -64,6 +65,51 @@ func testOffer(x *suite) {
 	c.Want("all")
 	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
 	c.Want("end")
+}
+
+// testOfferAgain: a Session that offers again in Writable what was refused for a small
+// limit is called again when there is room for it, and does not keep its loop busy until
+// then.
+func testOfferAgain(x *suite) {
+	const piece, limit = 7000, 4 << 10
+	full := make(chan int, 1)
+	var calls atomic.Int64
+	done := false // the owner's
+	s := &script{}
+	s.onWritable = func(s *script) conn.Next {
+		calls.Add(1)
+		if !done {
+			_, err := s.Offer([]byte("again"), nil, limit)
+			done = err == nil
+		}
+		return conn.More
+	}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		s.start(func() {
+			size := 0
+			for waiting := int64(0); waiting < 200_000; size += piece {
+				if _, err := s.Offer(pattern()[size:size+piece], nil, -1); err != nil {
+					x.Errorf("Offer: %v", err)
+					break
+				}
+				waiting, _ = s.Unsent()
+			}
+			if much, err := s.Offer([]byte("again"), nil, limit); err != conn.ErrFull || !much {
+				x.Errorf("Offer beyond the limit: %v, %v", much, err)
+			}
+			full <- size
+		}, func() conn.Next { return conn.More })
+		return conn.More
+	}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	size := servertest.Await(x.T, full, "ErrFull")
+	same(x.T, c.slowly(x.T, size), pattern()[:size])
+	c.Want("again")
+	if n := calls.Load(); n > 1000 {
+		x.Errorf("Writable was called %d times", n)
+	}
 }
 
 // follower calls a function once.

@@ -101,6 +101,7 @@ func Commands(at At, t Tokens) (all []Command) {
 	add(204, "the same asked beforehand", "", "-X OPTIONS ", "/echo", &Try{Method: http.MethodOptions, Path: "/echo"})
 	add(200, "a query of 50 ms: the event loop does not wait; compressed", "", "--compressed ", "/db", get("/db"))
 	add(200, "Server-Sent Events: a clock; without n it goes on", "", "-N ", "/clock?n=3", nil)
+	add(204, "an event for everybody who listens to /feed", "", "-d hello ", "/feed", &Try{http.MethodPost, "/feed", "", "hello"})
 	add(200, "an upload, counted as it comes", "head -c 1000000 /dev/zero | ", "-T - ", "/upload", nil)
 	add(413, "100 MiB announced: refused before they are sent", "head -c 104857600 /dev/zero | ", "--data-binary @- ", "/upload", nil)
 	add(200, "a folder, listed", "", "", "/files/", get("/files/"))

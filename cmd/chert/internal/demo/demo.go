@@ -32,6 +32,8 @@ type Demo struct {
 	options Options
 	keys    *keys
 	clocks  clocks
+	chat    chat
+	feed    feed
 	page    page
 }
 
@@ -39,6 +41,7 @@ type Demo struct {
 const (
 	uploadLimit = 10 << 20        // bytes; 413 beyond that
 	maxClocks   = 1024            // at the same time
+	feedRetry   = time.Second     // until a client connects again; up to twice that
 	maxQueries  = 1024            // at the same time
 	queryLimit  = 2 * time.Second // until /db responds with 504
 	queryTime   = 50 * time.Millisecond
@@ -62,6 +65,12 @@ func New(o Options) (*Demo, error) {
 		return nil, err
 	}
 	if err := d.page.init(); err != nil {
+		return nil, err
+	}
+	if err := d.chat.init(); err != nil {
+		return nil, err
+	}
+	if err := d.feed.init(); err != nil {
 		return nil, err
 	}
 	if d.Handler, err = d.routes(); err != nil {
@@ -95,6 +104,9 @@ func (d *Demo) routes() (http.Handler, error) {
 	)
 	// Files have compressed forms of their own, with strong entity tags.
 	r.Mount("/files", d.Files)
+	r.Handle("GET /chat", d.chat.open)
+	r.Handle("GET /feed", d.feed.open)
+	r.HandleFunc("POST /feed", d.feed.publish)
 
 	g := r.With(middleware.Must(middleware.Compress(nil)))
 	g.HandleFunc("GET /{$}", d.start)

@@ -64,6 +64,43 @@ button.addEventListener("click", () => {
   button.setAttribute("aria-pressed", "true");
 });
 
+// Lines of the chat and of the feed, the last at the end.
+const byId = id => document.getElementById(id);
+function say(id, text) {
+  const out = byId(id);
+  out.hidden = false;
+  out.textContent = (out.textContent + text + "\n").slice(-4000);
+  out.scrollTop = out.scrollHeight;
+}
+function sender(id, send) {
+  const text = byId(id + "-text"), button = byId(id + "-send");
+  const go = () => { if (text.value) send(text.value); text.value = ""; };
+  button.hidden = false;
+  button.addEventListener("click", go);
+  text.addEventListener("keydown", e => { if (e.key === "Enter") go(); });
+}
+
+let chat;
+function connect() {
+  chat = new WebSocket("/chat");
+  chat.onopen = () => { byId("chat-state").textContent = "connected"; };
+  chat.onmessage = e => say("chat", e.data);
+  chat.onclose = () => {
+    byId("chat-state").textContent = "not connected";
+    setTimeout(connect, 1000 + 1000 * Math.random()); // not all at once
+  };
+}
+sender("chat", text => chat.send(text));
+sender("feed", text => fetch("/feed", { method: "POST", body: text }));
+// Connections that are kept would delay the page's load event.
+window.addEventListener("load", () => {
+  connect();
+  const feed = new EventSource("/feed");
+  feed.onopen = () => { byId("feed-state").textContent = "connected"; };
+  feed.onmessage = e => say("feed", e.data);
+  feed.onerror = () => { byId("feed-state").textContent = "not connected"; }; // it connects again by itself
+});
+
 document.getElementById("file").addEventListener("change", e => {
   const file = e.target.files[0];
   if (file) ask(document.getElementById("uploaded"), "/upload", { method: "POST", body: file });

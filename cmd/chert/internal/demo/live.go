@@ -1,0 +1,60 @@
+package demo
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/chert-http/chert/eventstream"
+	"github.com/chert-http/chert/websocket"
+)
+
+// maxText is the longest message of the chat and of the feed, in bytes.
+const maxText = 500
+
+// chat is a room in which everybody hears everybody. Nothing is kept.
+type chat struct {
+	room websocket.Room
+	open *websocket.Handler
+}
+
+func (c *chat) init() (err error) {
+	c.open, err = websocket.New(&websocket.Options{
+		MaxMessage: maxText,
+		OnOpen:     func(conn *websocket.Conn, _ *http.Request) { c.room.Join(conn) },
+		OnMessage: func(_ *websocket.Conn, t websocket.Type, p []byte) {
+			if t == websocket.TypeText {
+				c.room.Broadcast(t, p)
+			}
+		},
+	})
+	return err
+}
+
+// feed is a stream of events that everybody can add to. The last ones are kept for clients that connect again.
+type feed struct {
+	topic *eventstream.Topic
+	open  *eventstream.Handler
+}
+
+func (f *feed) init() (err error) {
+	if f.topic, err = eventstream.NewTopic(&eventstream.TopicOptions{HistoryEvents: 100}); err != nil {
+		return err
+	}
+	f.open, err = eventstream.New(&eventstream.Options{
+		OnOpen:     func(s *eventstream.Stream, _ *http.Request) { f.topic.Join(s) },
+		Retry:      feedRetry,
+		MaxStreams: maxClocks,
+	})
+	return err
+}
+
+// publish sends the request's body to all.
+func (f *feed) publish(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxText))
+	if err != nil {
+		http.Error(w, "at most 500 bytes", http.StatusRequestEntityTooLarge)
+		return
+	}
+	f.topic.Publish(eventstream.Event{Data: string(b)})
+	w.WriteHeader(http.StatusNoContent)
+}

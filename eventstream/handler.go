@@ -1,0 +1,235 @@
+package eventstream
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// A Handler is an http.Handler that opens streams and calls the functions of its
+// [Options]. Make it with [New].
+type Handler struct {
+	onOpen    func(*Stream, *http.Request)
+	onClose   func(*Stream)
+	retry     time.Duration
+	last      []byte
+	maxUnsent int
+	slow      Slow
+	max       int
+	param     string
+	logger    *slog.Logger
+
+	// In ticks; 0 for none.
+	tick           time.Duration
+	beatAfter, age uint32
+	now            atomic.Uint32 // advances while there are streams
+
+	mu       sync.Mutex
+	streams  []*Stream
+	opening  int  // streams that are not in streams yet
+	sweeping bool // a goroutine does
+	closed   bool
+}
+
+// New makes a [Handler]. o may be nil; then streams get heartbeats and nothing else.
+func New(o *Options) (*Handler, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	h := &Handler{
+		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
+		slow: o.Slow, max: o.MaxStreams, param: o.LastIDParam, logger: o.Logger,
+	}
+	if o.Slow > SlowSkip {
+		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
+	}
+	if h.retry == 0 {
+		h.retry = defaultRetry
+	}
+	if h.maxUnsent == 0 {
+		h.maxUnsent = defaultMaxUnsent
+	}
+	last := Event{Type: "shutdown"}
+	if o.Last != nil {
+		last = *o.Last
+	}
+	if err := last.check(); err != nil {
+		return nil, err
+	}
+	h.last = last.append(nil)
+	h.setTicks(o.Heartbeat, max(o.MaxAge, 0))
+	return h, nil
+}
+
+// ServeHTTP implements http.Handler. It answers GET with a stream, HEAD with a stream's
+// head, and other methods with 405. Range and conditions of a request do not concern a
+// stream and are ignored (RFC 9110 sections 13.1 and 14.2). It returns when the stream
+// has been opened, and the request's context ends then; on net/http's server when the
+// stream has ended.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "eventstream: the method is not GET", http.StatusMethodNotAllowed)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	if len(head["Cache-Control"]) == 0 {
+		// What compresses or caches on the way might also hold events back.
+		head.Set("Cache-Control", "no-cache, no-transform")
+	}
+	head.Set("X-Accel-Buffering", "no") // nginx
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if !h.enter() {
+		w.Write(h.appendRetry(nil))
+		return
+	}
+	h.open(w, r)
+}
+
+// enter reserves room for a stream.
+func (h *Handler) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.max > 0 && len(h.streams)+h.opening >= h.max {
+		return false
+	}
+	h.opening++
+	return true
+}
+
+// open opens a stream for which there is room.
+func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
+	s := &Stream{h: h, lastID: h.lastID(r)}
+	var own *writer
+	t := takeover.StreamerOf(w)
+	if t != nil && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	w.WriteHeader(http.StatusOK)
+	if _, ok := w.(takeover.Streamer); t != nil && !ok {
+		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
+	}
+	if t == nil || w.Header().Get("Content-Encoding") != "" {
+		// Either not chert's, or something on the way changes what is written.
+		own = newWriter(w, r, (*source)(s))
+		s.link = own
+	} else if err := t.Outlive(func(l takeover.Stream, chunked bool) takeover.Source {
+		s.link, s.chunked = l, chunked
+		return (*source)(s)
+	}); err != nil {
+		h.leave()
+		return
+	}
+	h.add(s)
+	returned := false
+	defer func() {
+		s.forget()
+		if !returned {
+			s.Close()
+		}
+		if own != nil && returned {
+			own.run()
+		} else if own != nil {
+			own.over()
+		}
+	}()
+	f := newFrame(64, h.appendRetry)
+	s.write(&f)
+	if h.onOpen != nil {
+		h.onOpen(s, r)
+	}
+	returned = true
+}
+
+// lastID returns the ID of the last event that the client has received, or "".
+func (h *Handler) lastID(r *http.Request) string {
+	id := r.Header.Get("Last-Event-ID")
+	if id == "" && h.param != "" {
+		id = r.URL.Query().Get(h.param)
+	}
+	return strings.Clone(id)
+}
+
+// leave gives up what enter has reserved.
+func (h *Handler) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opening--
+}
+
+// add makes s one of the open streams, unless it has ended meanwhile, and ends it if the
+// handler has been closed.
+func (h *Handler) add(s *Stream) {
+	h.mu.Lock()
+	h.opening--
+	s.mu.Lock()
+	s.sent = h.now.Load()
+	if h.age > 0 {
+		s.until = s.sent + ageOf(h.age)
+	}
+	gone := s.gone
+	s.mu.Unlock()
+	closed := h.closed
+	if !gone {
+		s.index = len(h.streams)
+		h.streams = append(h.streams, s)
+		h.sweepSoon()
+	}
+	h.mu.Unlock()
+	if closed {
+		s.stop()
+	}
+}
+
+// remove is called when s has ended. s.gone is set, so add comes before or does nothing.
+func (h *Handler) remove(s *Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.streams) - 1; s.index <= n && h.streams[s.index] == s {
+		h.streams[s.index] = h.streams[n]
+		h.streams[s.index].index = s.index
+		h.streams[n] = nil
+		h.streams = h.streams[:n]
+	}
+}
+
+// Len returns how many streams are open.
+func (h *Handler) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// Close sends Options.Last to all streams and ends them, and further requests get an
+// empty stream. It does not wait. It is for http.Server.RegisterOnShutdown; chert's
+// Shutdown does the same by itself.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	all := append([]*Stream(nil), h.streams...)
+	h.mu.Unlock()
+	for _, s := range all {
+		s.stop()
+	}
+}
+
+// logPanic logs a panic of user code with its stack.
+func (h *Handler) logPanic(e any) {
+	logger := h.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	stack := make([]byte, 64<<10)
+	logger.Error("eventstream: panic", "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+}

@@ -1,0 +1,229 @@
+package eventstream
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// PollOptions configure a [PollHandler].
+type PollOptions struct {
+	// OnOpen is called by the handler, with the request, when a poll waits. r is valid
+	// only during the call.
+	OnOpen func(p *Poll, r *http.Request)
+	// OnClose is called once, on a goroutine of its own, when a poll has ended.
+	OnClose func(p *Poll)
+	// ContentType is that of the answers. Default "application/json".
+	ContentType string
+	// Timeout is after how long the answer is empty. Default 25 s, below the usual half
+	// minute of proxies; negative: never.
+	Timeout time.Duration
+}
+
+// A PollHandler is an http.Handler whose requests wait for an answer. It sends the
+// status, 200, and the head at once, and the body when there is one. Waiting requests
+// cost no goroutine on chert, and over HTTP/1 the connection can be used again. Make it
+// with [NewPoll].
+type PollHandler struct {
+	onOpen      func(*Poll, *http.Request)
+	onClose     func(*Poll)
+	contentType string
+	timeout     time.Duration
+
+	mu     sync.Mutex
+	polls  map[*Poll]struct{}
+	closed bool
+}
+
+// A Poll is a request that waits for its answer.
+type Poll struct {
+	h      *PollHandler
+	answer func([]byte) // immutable after the handler's open
+
+	mu    sync.Mutex
+	done  bool // it was answered, or the client has gone
+	gone  bool // Closed was called
+	timer *time.Timer
+	value any
+}
+
+// NewPoll makes a [PollHandler]. o may be nil; then polls wait for
+// [PollHandler.AnswerAll].
+func NewPoll(o *PollOptions) (*PollHandler, error) {
+	if o == nil {
+		o = new(PollOptions)
+	}
+	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout, polls: make(map[*Poll]struct{})}
+	if h.contentType == "" {
+		h.contentType = "application/json"
+	}
+	for _, c := range []byte(h.contentType) {
+		if c < ' ' || c == 0x7f {
+			return nil, errors.New("eventstream: ContentType has control characters")
+		}
+	}
+	if h.timeout == 0 {
+		h.timeout = 25 * time.Second
+	}
+	return h, nil
+}
+
+// ServeHTTP implements http.Handler. It returns when the poll waits, and the request's
+// context ends then; on net/http's server when the poll has ended.
+func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Type", h.contentType)
+	if len(head["Cache-Control"]) == 0 {
+		head.Set("Cache-Control", "no-store, no-transform")
+	}
+	head.Set("X-Accel-Buffering", "no") // nginx
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	p := &Poll{h: h}
+	var own *writer
+	t := takeover.StreamerOf(w)
+	if _, ok := w.(takeover.Streamer); t != nil && !ok {
+		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
+	}
+	if t == nil || head.Get("Content-Encoding") != "" {
+		own = newWriter(w, r, (*polled)(p))
+		p.answer = func(b []byte) {
+			own.Offer(b, nil, -1)
+			own.End(false)
+		}
+		own.control.Flush()
+	} else if err := t.Hold(func(answer func([]byte)) takeover.Source {
+		p.answer = answer
+		return (*polled)(p)
+	}); err != nil {
+		return
+	}
+	h.wait(p)
+	returned := false
+	defer func() {
+		if !returned {
+			p.Answer(nil)
+		}
+		if own != nil && returned {
+			own.run()
+		} else if own != nil {
+			own.over()
+		}
+	}()
+	if h.onOpen != nil {
+		h.onOpen(p, r)
+	}
+	returned = true
+}
+
+// wait makes p one that waits, unless it has ended meanwhile.
+func (h *PollHandler) wait(p *Poll) {
+	h.mu.Lock()
+	p.mu.Lock()
+	if !p.gone {
+		h.polls[p] = struct{}{}
+		if h.timeout > 0 {
+			p.timer = time.AfterFunc(h.timeout, func() { p.Answer(nil) })
+		}
+	}
+	p.mu.Unlock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		p.Answer(nil)
+	}
+}
+
+// SetValue stores a value with the poll.
+func (p *Poll) SetValue(v any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.value = v
+}
+
+// Value returns what SetValue has stored, or nil.
+func (p *Poll) Value() any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.value
+}
+
+// Answer sends the body of the answer, of which it keeps no part, and reports whether the
+// poll was still waiting. It may be called by any goroutine and does not wait.
+func (p *Poll) Answer(body []byte) bool {
+	p.mu.Lock()
+	if p.done {
+		p.mu.Unlock()
+		return false
+	}
+	p.done = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.mu.Unlock()
+	p.answer(append([]byte(nil), body...))
+	return true
+}
+
+// AnswerAll answers all polls that wait, and returns how many.
+func (h *PollHandler) AnswerAll(body []byte) (n int) {
+	for _, p := range h.all() {
+		if p.Answer(body) {
+			n++
+		}
+	}
+	return n
+}
+
+// Len returns how many polls there are.
+func (h *PollHandler) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.polls)
+}
+
+func (h *PollHandler) all() []*Poll {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*Poll, 0, len(h.polls))
+	for p := range h.polls {
+		all = append(all, p)
+	}
+	return all
+}
+
+// Close makes all polls end with an empty answer, present and future ones. It is for
+// http.Server.RegisterOnShutdown; chert's Shutdown does the same by itself.
+func (h *PollHandler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.AnswerAll(nil)
+}
+
+// polled is a Poll as a takeover.Source.
+type polled Poll
+
+func (p *polled) Writable() {}
+func (p *polled) Stop()     { (*Poll)(p).Answer(nil) }
+
+func (p *polled) Closed() {
+	h := p.h
+	p.mu.Lock()
+	p.done, p.gone = true, true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.mu.Unlock()
+	h.mu.Lock()
+	delete(h.polls, (*Poll)(p))
+	h.mu.Unlock()
+	if h.onClose != nil {
+		go h.onClose((*Poll)(p))
+	}
+}

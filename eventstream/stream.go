@@ -1,0 +1,198 @@
+package eventstream
+
+import (
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// ErrSlow is returned when an event is dropped because the client reads too slowly.
+var ErrSlow = errors.New("eventstream: the client reads too slowly")
+
+// A Stream is an open response to one client. All its methods are safe for concurrent
+// use.
+type Stream struct {
+	h       *Handler        // immutable
+	link    takeover.Stream // immutable after the handler's open
+	chunked bool            // the same
+	index   int             // in h.streams; guarded by h.mu
+
+	// mu orders what is offered to link. It comes before Topic.mu, and after
+	// Handler.mu.
+	mu    sync.Mutex
+	ended bool   // nothing more is sent
+	gone  bool   // the client is, or has all
+	sent  uint32 // when something was sent last, in ticks
+	until uint32 // when the stream ends, in ticks; if Handler.age is set
+	subs  []*subscription
+	value any
+	// lastID is from the request, and empty after OnOpen, so as not to be kept.
+	lastID string
+}
+
+// LastEventID returns the ID of the last event that the client has received, as it says.
+// It is empty if there is none, and after OnOpen has returned.
+func (s *Stream) LastEventID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastID
+}
+
+// forget is called when OnOpen has returned.
+func (s *Stream) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID = ""
+}
+
+// RemoteAddr returns the client's address, which is a proxy's if there is one.
+func (s *Stream) RemoteAddr() net.Addr { return s.link.RemoteAddr() }
+
+// SetValue stores a value with the stream.
+func (s *Stream) SetValue(v any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.value = v
+}
+
+// Value returns what SetValue has stored, or nil.
+func (s *Stream) Value() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.value
+}
+
+// Send sends an event to this client alone, or queues a copy until the client reads. It
+// never waits. The error wraps ErrField if the event cannot be sent, is ErrSlow if the
+// client reads too slowly, which has ended the stream unless Options.Slow is SlowSkip,
+// and net.ErrClosed when the stream has ended.
+func (s *Stream) Send(e Event) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	f := e.frame()
+	return s.write(&f)
+}
+
+func (s *Stream) write(f *frame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catchUp()
+	err := s.offer(f.bytes(s.chunked))
+	if err == ErrSlow && s.h.slow == SlowClose {
+		s.abort()
+	}
+	return err
+}
+
+// catchUp sends what topics have published and not sent yet. mu is held.
+func (s *Stream) catchUp() {
+	for _, m := range s.subs {
+		if !m.behind {
+			m.catchUp()
+		}
+	}
+}
+
+// offer passes p to the link. mu is held.
+func (s *Stream) offer(p []byte) error {
+	if s.ended {
+		return net.ErrClosed
+	}
+	_, err := s.link.Offer(p, nil, s.h.maxUnsent)
+	switch err {
+	case nil:
+		s.sent = s.h.now.Load()
+		return nil
+	case takeover.ErrFull:
+		return ErrSlow
+	}
+	return net.ErrClosed // the link says Closed
+}
+
+// Close ends the stream after everything that was sent before. It does not wait. The
+// client will connect again, unless it is told otherwise by an event.
+func (s *Stream) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+}
+
+// end is Close with mu held.
+func (s *Stream) end() {
+	s.catchUp()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if s.chunked {
+		s.link.Offer(lastChunk, nil, -1)
+	}
+	s.link.End(false)
+}
+
+// abort ends the stream of a client that does not read. mu is held.
+func (s *Stream) abort() {
+	if !s.ended {
+		s.ended = true
+		s.link.End(true)
+	}
+}
+
+// stop ends the stream because the server does.
+func (s *Stream) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catchUp()
+	if s.ended {
+		return
+	}
+	f := newFrame(len(s.h.last)+64, func(b []byte) []byte { return append(s.h.appendRetry(b), s.h.last...) })
+	s.link.Offer(f.bytes(s.chunked), nil, -1)
+	s.end()
+}
+
+// source is a Stream as a takeover.Source.
+type source Stream
+
+func (s *source) stream() *Stream { return (*Stream)(s) }
+
+// Stop implements takeover.Source.
+func (s *source) Stop() { s.stream().stop() }
+
+// Writable implements takeover.Source.
+func (s *source) Writable() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.subs {
+		if m.behind {
+			m.catchUp()
+		}
+	}
+}
+
+// Closed implements takeover.Source.
+func (s *source) Closed() {
+	s.mu.Lock()
+	s.ended, s.gone = true, true
+	subs := s.subs
+	s.subs = nil
+	s.mu.Unlock()
+	for _, m := range subs {
+		m.t.remove(m)
+	}
+	h := s.h
+	h.remove(s.stream())
+	if h.onClose != nil {
+		go func() {
+			defer func() {
+				if e := recover(); e != nil {
+					h.logPanic(e)
+				}
+			}()
+			h.onClose(s.stream())
+		}()
+	}
+}

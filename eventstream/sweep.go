@@ -1,0 +1,93 @@
+package eventstream
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// This file sends heartbeats and ends streams that are old enough, with one ticker for
+// all streams of a handler, which runs while there are any.
+
+// parts is how many ticks a heartbeat has.
+const parts = 8
+
+// atOnce is how many streams are looked at while the handler is locked.
+const atOnce = 256
+
+// setTicks sets the times of h.
+func (h *Handler) setTicks(heartbeat, age time.Duration) {
+	if heartbeat == 0 {
+		heartbeat = defaultHeartbeat
+	}
+	switch {
+	case heartbeat < 0 && age == 0:
+		return
+	case heartbeat < 0:
+		h.tick = age / parts
+	case age == 0:
+		h.tick = heartbeat / parts
+	default:
+		h.tick = min(heartbeat, age) / parts
+	}
+	h.tick = max(h.tick, time.Millisecond)
+	if heartbeat > 0 {
+		h.beatAfter = uint32(max(heartbeat/h.tick, 1))
+	}
+	h.age = uint32(min(age/h.tick, 1<<30))
+}
+
+// ageOf is how long a stream lasts.
+func ageOf(age uint32) uint32 { return age - rand.N(age/5+1) }
+
+// sweepSoon starts to sweep. mu is held.
+func (h *Handler) sweepSoon() {
+	if h.tick > 0 && !h.sweeping {
+		h.sweeping = true
+		go h.sweep()
+	}
+}
+
+func (h *Handler) sweep() {
+	t := time.NewTicker(h.tick)
+	defer t.Stop()
+	for range t.C {
+		now := h.now.Add(1)
+		var few [atOnce]*Stream
+		for i := 0; ; i += atOnce {
+			h.mu.Lock()
+			if len(h.streams) == 0 {
+				h.sweeping = false
+				h.mu.Unlock()
+				return
+			}
+			n := 0
+			if i < len(h.streams) {
+				n = copy(few[:], h.streams[i:])
+			}
+			h.mu.Unlock()
+			for _, s := range few[:n] {
+				s.tick(now)
+			}
+			if n < atOnce {
+				clear(few[:])
+				break
+			}
+		}
+	}
+}
+
+// tick does what is due.
+func (s *Stream) tick(now uint32) {
+	h := s.h
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+	case h.age > 0 && int32(now-s.until) >= 0:
+		s.end()
+	case h.beatAfter > 0 && now-s.sent >= h.beatAfter:
+		s.sent = now
+		// Not if something waits: the client gets that.
+		s.link.Offer(beat.bytes(s.chunked), nil, 0)
+	}
+}

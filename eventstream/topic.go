@@ -1,0 +1,379 @@
+package eventstream
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/chert-http/chert/internal/buf"
+)
+
+// TopicOptions configure a [Topic].
+type TopicOptions struct {
+	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
+	// connect again or read slowly. The newest event is kept in any case. Defaults 1000
+	// and 1 MiB; negative: no limit.
+	HistoryEvents, HistoryBytes int
+}
+
+// A Topic is a set of streams that get the same events, and the last of these events.
+// All methods are safe for concurrent use. Make it with [NewTopic].
+type Topic struct {
+	prefix    string // of the IDs that it gives
+	maxEvents int
+	maxBytes  int
+
+	mu sync.Mutex
+	// log has the last events, of which first is the number of the oldest: each event
+	// has a number, and each member the number of the event that it gets next. So a
+	// member that is behind needs no copies.
+	log   []entry
+	first uint64
+	bytes int
+	// sent is the number of the event that pump sends next, unsent the size of what it
+	// has not sent yet.
+	sent     uint64
+	unsent   int
+	pumping  bool
+	progress sync.Cond // of pump
+	all      []*subscription
+	// list is all for pump, which must not hold mu while it sends. Nil after a
+	// change; immutable.
+	list []*subscription
+}
+
+type entry struct {
+	id string
+	frame
+}
+
+const (
+	defaultEvents = 1000
+	defaultBytes  = 1 << 20
+	// pieceSize is how much of the history is sent at once.
+	pieceSize = 16 << 10
+)
+
+// NewTopic makes a [Topic]. o may be nil.
+func NewTopic(o *TopicOptions) (*Topic, error) {
+	if o == nil {
+		o = new(TopicOptions)
+	}
+	t := &Topic{maxEvents: o.HistoryEvents, maxBytes: o.HistoryBytes}
+	for _, v := range []struct {
+		n   *int
+		def int
+	}{{&t.maxEvents, defaultEvents}, {&t.maxBytes, defaultBytes}} {
+		if *v.n == 0 {
+			*v.n = v.def
+		} else if *v.n < 0 {
+			*v.n = math.MaxInt
+		}
+	}
+	t.progress.L = &t.mu
+	// IDs of other processes, and of other topics, are not to be mistaken for its own.
+	t.prefix = strconv.FormatUint(rand.Uint64()|1<<63, 36) + "-"
+	return t, nil
+}
+
+// subscription is a Stream in a Topic.
+type subscription struct {
+	t      *Topic  // immutable
+	s      *Stream // immutable
+	index  int     // in t.all; guarded by t.mu
+	next   uint64  // the number of the next event; guarded by s.mu
+	behind bool    // it goes on when the client has read; guarded by s.mu
+}
+
+// Join makes s get the events of the topic from now on. Called by OnOpen, it first sends
+// those that the client has missed: what has followed the event of s.LastEventID. If the
+// topic does not have that event, because it is too old or another process has sent it,
+// these are all that it has, and complete is false. complete is also true if the client
+// has named no event; it is then told the ID of the newest, so that it misses none if it
+// is cut off before the next. A stream that is in the topic already stays where it is.
+//
+// A stream may be in several topics. Their events have different IDs, and a client names
+// only the last that it has received: use JoinAfter with what your IDs say.
+func (t *Topic) Join(s *Stream) (complete bool) {
+	id := s.LastEventID()
+	return t.join(s, id, id == "")
+}
+
+// JoinAfter is Join after the event with this ID; "" means from now on.
+func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) { return t.join(s, id, false) }
+
+// join is JoinAfter. tell: the client is to be told where it is.
+func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.subs, func(m *subscription) bool { return m.t == t }) {
+		return true
+	}
+	m := &subscription{t: t, s: s}
+	newest, complete := t.add(m, id)
+	if s.gone {
+		t.remove(m)
+		return complete
+	}
+	s.subs = append(s.subs, m)
+	if tell {
+		f := newFrame(len(newest)+16, func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
+		s.offer(f.bytes(s.chunked))
+	}
+	m.catchUp()
+	return complete
+}
+
+// add makes m a member that gets what follows the event with this ID. newest is the ID of
+// the newest event.
+func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	end := t.end()
+	if newest = t.id(end); len(t.log) > 0 {
+		newest = t.log[len(t.log)-1].id
+	}
+	if m.next, complete = t.after(id); id == "" {
+		m.next, complete = end, true
+	} else if !complete {
+		m.next = t.first
+	}
+	m.index = len(t.all)
+	t.all, t.list = append(t.all, m), nil
+	return newest, complete
+}
+
+// id returns the ID that the topic gives to the event before number n.
+func (t *Topic) id(n uint64) string { return t.prefix + strconv.FormatUint(n, 10) }
+
+// after returns the number of the event that follows the one with this ID, if the log has
+// all from there on. mu is held.
+func (t *Topic) after(id string) (n uint64, ok bool) {
+	if v, own := strings.CutPrefix(id, t.prefix); own {
+		n, err := strconv.ParseUint(v, 10, 64)
+		return n, err == nil && n >= t.first && n <= t.end()
+	}
+	for i := len(t.log) - 1; i >= 0; i-- { // usually one of the newest
+		if t.log[i].id == id {
+			return t.first + uint64(i) + 1, true
+		}
+	}
+	return 0, false
+}
+
+// Leave ends what Join has begun.
+func (t *Topic) Leave(s *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs = slices.DeleteFunc(s.subs, func(m *subscription) bool {
+		if m.t == t {
+			t.remove(m)
+		}
+		return m.t == t
+	})
+}
+
+func (t *Topic) remove(m *subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.all) - 1; m.index <= n && t.all[m.index] == m {
+		t.all[m.index] = t.all[n]
+		t.all[m.index].index = m.index
+		t.all[n] = nil
+		t.all, t.list = t.all[:n], nil
+	}
+}
+
+// Len returns how many streams are in the topic.
+func (t *Topic) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
+// Publish sends an event to all streams of the topic and returns its ID, which the topic
+// makes up if the event has none. The event is encoded once, and sent by another
+// goroutine together with those that are published meanwhile; Publish waits only while
+// half of the history has not been sent yet, never for clients. All streams get the
+// events in the same order, and before what Stream.Send sends afterwards. The error wraps
+// ErrField if the event cannot be sent.
+func (t *Topic) Publish(e Event) (id string, err error) {
+	if err := e.check(); err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.lag() {
+		t.progress.Wait()
+	}
+	n := t.end()
+	if e.ID == "" {
+		e.ID = t.id(n + 1)
+	}
+	f := e.frame()
+	t.log = append(t.log, entry{e.ID, f})
+	t.bytes += len(f.b)
+	if t.unsent += len(f.b); !t.pumping {
+		if len(t.all) > 0 {
+			t.pumping = true
+			go t.pump()
+		} else {
+			t.sent, t.unsent = n+1, 0
+		}
+	}
+	for len(t.log) > 1 && t.first < t.sent && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
+		t.bytes -= len(t.log[0].b)
+		t.log[0] = entry{}
+		t.log = t.log[1:]
+		t.first++
+	}
+	return e.ID, nil
+}
+
+// end is the number of the event after the newest. mu is held.
+func (t *Topic) end() uint64 { return t.first + uint64(len(t.log)) }
+
+// lag reports whether much is unsent: events must not be dropped from the history before
+// they have been sent to those who read. mu is held.
+func (t *Topic) lag() bool {
+	return t.end()-t.sent >= uint64(max(t.maxEvents/2, 1)) || t.unsent > t.maxBytes/2
+}
+
+// pump sends what has been published, until there is nothing left. Most members are at
+// the same event, so what they get is gathered once.
+func (t *Topic) pump() {
+	var b batch
+	for {
+		t.mu.Lock()
+		end, first := t.end(), t.first
+		if t.sent == end {
+			t.pumping = false
+			t.mu.Unlock()
+			return
+		}
+		if t.list == nil {
+			t.list = slices.Clone(t.all)
+		}
+		list, bytes := t.list, t.unsent
+		b.gather(t.log[t.sent-first:], t.sent)
+		t.mu.Unlock()
+		for _, m := range list {
+			m.deliver(&b, first, end)
+		}
+		t.mu.Lock()
+		t.sent = end
+		t.unsent -= bytes
+		t.progress.Broadcast()
+		t.mu.Unlock()
+	}
+}
+
+// batch is some events in a row, from number from to before number to, as they are sent
+// to all who have had those before.
+type batch struct {
+	from, to uint64
+	plain    []byte
+	chunked  []byte
+}
+
+// gather makes b a batch of the first events of log, the first of which has number n.
+func (b *batch) gather(log []entry, n uint64) {
+	b.from, b.to = n, n+1
+	b.plain, b.chunked = log[0].bytes(false), log[0].bytes(true)
+	if len(log) == 1 {
+		return
+	}
+	b.plain, b.chunked = slices.Clone(b.plain), slices.Clone(b.chunked)
+	for i := 1; i < len(log) && len(b.chunked)+len(log[i].b) <= pieceSize; i++ {
+		b.plain = append(b.plain, log[i].bytes(false)...)
+		b.chunked = append(b.chunked, log[i].bytes(true)...)
+		b.to++
+	}
+}
+
+// deliver sends what m has not got of the events before number end, of which b may be the
+// next. first is the oldest event that there is.
+func (m *subscription) deliver(b *batch, first, end uint64) {
+	s := m.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	if m.behind {
+		if m.next < first && s.h.slow == SlowClose {
+			s.abort()
+		}
+		return
+	}
+	if m.next == b.from {
+		p := b.plain
+		if s.chunked {
+			p = b.chunked
+		}
+		switch s.offer(p) {
+		case nil:
+			m.next = b.to
+		case ErrSlow:
+			m.behind = true
+		}
+	}
+	if m.next < end && !m.behind {
+		m.catchUp()
+	}
+}
+
+// catchUp sends what the topic has for m, as far as there is room. s.mu is held.
+func (m *subscription) catchUp() {
+	s, t := m.s, m.t
+	var b *buf.Buf
+	defer func() {
+		if b != nil {
+			b.Release()
+		}
+	}()
+	for !s.ended {
+		t.mu.Lock()
+		if m.next < t.first {
+			if s.h.slow == SlowClose {
+				t.mu.Unlock()
+				s.abort()
+				return
+			}
+			m.next = t.first
+		}
+		log := t.log[m.next-t.first:]
+		if len(log) == 0 {
+			m.behind = false
+			t.mu.Unlock()
+			return
+		}
+		if b == nil {
+			b = buf.Get(pieceSize)
+		}
+		b.B = b.B[:0]
+		n := uint64(0)
+		for i := range log {
+			p := log[i].bytes(s.chunked)
+			if n > 0 && len(b.B)+len(p) > pieceSize {
+				break
+			}
+			b = b.Grow(len(p))
+			b.B = append(b.B, p...)
+			n++
+		}
+		t.mu.Unlock()
+		switch s.offer(b.B) {
+		case nil:
+			m.next += n
+		case ErrSlow:
+			m.behind = true
+			return
+		default:
+			return
+		}
+	}
+}

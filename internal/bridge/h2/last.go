@@ -1,0 +1,185 @@
+package h2
+
+import (
+	"net"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// This file is answers that outlive their handlers: no goroutine waits for them. What
+// flow control does not let through is kept in stream.rest, as for answers whose
+// handlers have left more than the client takes, but the stream stays open.
+
+// lasting is such an answer. Its fields are guarded by Session.mu, but for the first
+// two, which are immutable after Last.
+type lasting struct {
+	st     *stream
+	source takeover.Source
+	ended  bool // by End
+	gone   bool // Closed was called, or is about to be
+	owed   bool // Writable is to be called
+}
+
+var (
+	_ bridge.Laster   = (*stream)(nil)
+	_ takeover.Stream = (*lasting)(nil)
+)
+
+// Last implements bridge.Laster.
+func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
+	l := &lasting{st: st}
+	l.source = begin(l)
+	s := st.s
+	s.mu.Lock()
+	st.lasting = l
+	dead := st.closed || s.over != nil
+	s.mu.Unlock()
+	if dead { // before lasting was set
+		go l.closed()
+	}
+}
+
+// open reports whether more may be offered. mu is held.
+func (l *lasting) open() bool { return l != nil && !l.ended }
+
+// closed tells the source, once. mu is not held.
+func (l *lasting) closed() {
+	s := l.st.s
+	s.mu.Lock()
+	first := !l.gone
+	l.gone = true
+	s.mu.Unlock()
+	if first {
+		l.source.Closed()
+	}
+}
+
+// Offer implements takeover.Stream.
+func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
+	st := l.st
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := st.sendable(); err != nil {
+		return false, err
+	}
+	if l.ended {
+		return false, net.ErrClosed
+	}
+	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(a)-len(b) {
+		l.owed = true
+		return true, takeover.ErrFull
+	}
+	for len(st.rest) == 0 && len(a)+len(b) > 0 && !l.ended {
+		n := s.allow(st, len(a)+len(b))
+		if n == 0 {
+			break
+		}
+		a, b = s.putData(st, a, b, n, false)
+	}
+	if err := st.sendable(); err != nil { // allow may give up mu
+		return false, err
+	}
+	if l.ended {
+		return false, net.ErrClosed
+	}
+	if len(a)+len(b) > 0 {
+		st.keepMore(a, b)
+		much = limit >= 0 && len(st.rest) > limit/2
+		l.owed = l.owed || much
+	}
+	s.flushBeside()
+	s.wakeNext()
+	return much, nil
+}
+
+// keepMore adds to what the client takes later. mu is held.
+func (st *stream) keepMore(a, b []byte) {
+	n := len(a) + len(b)
+	if st.restBuf == nil {
+		st.restBuf = buf.Get(n)
+		st.s.pending = append(st.s.pending, st)
+	} else {
+		st.restBuf.B = st.rest
+		st.restBuf = st.restBuf.Grow(n)
+	}
+	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
+	st.rest = st.restBuf.B
+}
+
+// End implements takeover.Stream.
+func (l *lasting) End(abort bool) {
+	st := l.st
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.ended || st.closed || s.over != nil {
+		return
+	}
+	l.ended = true
+	switch {
+	case abort:
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.Cancel)
+		st.kill(errReset)
+		st.byUs = true
+	case len(st.rest) == 0:
+		s.putData(st, nil, nil, 0, true)
+		s.closeIfSent(st)
+	}
+	l.settled()
+	s.drop(st)
+	s.settleSoon()
+}
+
+// stopLate tells the source of an answer that has been handed over while the server shut
+// down. mu is held.
+func (l *lasting) stopLate() {
+	select {
+	case <-l.st.s.Stopping:
+		if !l.ended {
+			l.st.s.freed = append(l.st.s.freed, l.source.Stop)
+		}
+	default:
+	}
+}
+
+// settled has the owner tell the source what there is to tell. mu is held.
+func (l *lasting) settled() {
+	if l == nil {
+		return
+	}
+	switch s := l.st.s; {
+	case l.st.closed && !l.gone:
+		s.freed = append(s.freed, l.closed)
+	case l.owed && !l.ended && len(l.st.rest) == 0:
+		l.owed = false
+		s.freed = append(s.freed, l.source.Writable)
+	}
+}
+
+// RemoteAddr implements takeover.Stream.
+func (l *lasting) RemoteAddr() net.Addr { return l.st.link.RemoteAddr() }
+
+// stopLasting tells the sources that the server shuts down.
+func (s *Session) stopLasting() {
+	select {
+	case <-s.Stopping:
+	default:
+		return
+	}
+	var all []*lasting
+	s.mu.Lock()
+	for _, st := range s.streams {
+		if st.lasting.open() {
+			all = append(all, st.lasting)
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range all {
+		l.source.Stop()
+	}
+}

@@ -1,0 +1,113 @@
+package bridge
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// This file lets requests wait for their answers after their handlers.
+
+// Returner is a Message whose session continues after the response.
+type Returner interface{ Session() conn.Session }
+
+// Hold implements takeover.Streamer.
+func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error {
+	m, ok := w.x.m.(Returner)
+	if !ok { // it shares its connection
+		return w.Outlive(func(s takeover.Stream, _ bool) takeover.Source {
+			return begin(func(p []byte) {
+				s.Offer(p, nil, -1)
+				s.End(false)
+			})
+		})
+	}
+	return w.passOn(http.StatusOK, false, func(c *Client) {
+		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
+		h.source = begin(h.answer)
+		w.x.taken = h
+	})
+}
+
+// Hold implements takeover.Streamer.
+func (w *StreamWriter) Hold(begin func(answer func(p []byte)) takeover.Source) error {
+	return w.res().Hold(begin)
+}
+
+// held is a request that waits for its answer: the conn.Session meanwhile.
+type held struct {
+	c       *Client
+	source  takeover.Source
+	back    conn.Session // which has the connection afterwards
+	chunked bool
+	last    bool // the connection is not kept
+	begun   bool
+	over    bool // the answer has been sent
+}
+
+// Data and the following implement conn.Session. What the client sends meanwhile is
+// for the session afterwards.
+func (h *held) Data(eof bool) conn.Next {
+	if !h.begun {
+		h.begun = true
+		h.c.Link.SetDeadline(0) // HTTP/1's
+	}
+	if eof || len(h.c.Link.Buffered()) > maxJunk {
+		return conn.Close
+	}
+	return conn.More
+}
+
+func (h *held) Serve() conn.Next      { return conn.More }
+func (h *held) Expired() conn.Next    { return conn.More }
+func (h *held) Writable() conn.Next   { return conn.More }
+func (h *held) Since(now int64) int64 { return now } // it is not idle
+func (h *held) Late(time.Duration)    {}
+func (h *held) PeerGone(reset bool)   {}
+
+func (h *held) Drain(int64) conn.Next {
+	select {
+	case <-h.c.Stopping:
+		h.source.Stop()
+	default:
+	}
+	return conn.More
+}
+
+func (h *held) Closed(bool) {
+	h.source.Closed()
+	h.c.SetState(http.StateClosed)
+}
+
+// answer sends the body and gives the connection back.
+func (h *held) answer(p []byte) {
+	h.c.Link.Post(func() conn.Next {
+		if h.over {
+			return conn.More
+		}
+		h.over = true
+		w := conn.Write{A: p}
+		if h.chunked {
+			const end = "0\r\n\r\n"
+			b := make([]byte, 0, len(p)+32)
+			if len(p) > 0 {
+				b = append(strconv.AppendInt(b, int64(len(p)), 16), "\r\n"...)
+				b = append(append(b, p...), "\r\n"...)
+			}
+			w.A = append(b, end...)
+		}
+		if err := h.c.Link.Send(&w); err != nil {
+			return Failure(err)
+		}
+		if h.last || !h.c.KeepAlives() {
+			return conn.Close
+		}
+		h.source.Closed()
+		h.c.SetState(http.StateIdle)
+		h.c.Link.Switch(h.back)
+		return conn.Requeue
+	})
+}

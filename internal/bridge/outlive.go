@@ -1,0 +1,120 @@
+package bridge
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/takeover"
+)
+
+// This file lets responses outlive their handlers.
+
+// A Laster is a Message that can continue by itself after its handler has returned,
+// because requests share the connection. begin is called once.
+type Laster interface {
+	Last(begin func(takeover.Stream) takeover.Source)
+}
+
+// Outlive implements takeover.Streamer. Where the response has the connection to itself,
+// that ends with it: a client that waits for events sends no further requests.
+func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
+	m, shared := w.x.m.(Laster)
+	if !shared {
+		w.CloseAfter.Store(true)
+	}
+	return w.passOn(http.StatusOK, false, func(c *Client) {
+		if shared {
+			m.Last(func(s takeover.Stream) takeover.Source { return begin(s, false) })
+			return
+		}
+		c.Link.Share()
+		l := &lasting{c: c}
+		l.source = begin(l, !w.x.m.Raw())
+		w.x.taken = l
+	})
+}
+
+// Outlive implements takeover.Streamer.
+func (w *StreamWriter) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
+	return w.res().Outlive(begin)
+}
+
+// lasting is a response that has outlived its handler, on a connection of its own: the
+// takeover.Stream of the Source, and the conn.Session of the Link.
+type lasting struct {
+	c      *Client
+	source takeover.Source
+	junk   int
+}
+
+var (
+	_ takeover.Streamer = (*Response)(nil)
+	_ takeover.Streamer = (*StreamWriter)(nil)
+	_ takeover.Stream   = (*lasting)(nil)
+	_ conn.Session      = (*lasting)(nil)
+)
+
+// maxJunk bounds what a client may send during such a response, in bytes. It has been
+// told that the connection ends after it.
+const maxJunk = 64 << 10
+
+// Data and the following implement conn.Session.
+func (l *lasting) Data(eof bool) conn.Next {
+	l.c.Link.SetDeadline(0) // HTTP/1's
+	n := len(l.c.Link.Buffered())
+	l.c.Link.Discard(n)
+	l.junk += n
+	switch {
+	case eof:
+		return conn.Close // the client has gone, as net/http understands it
+	case l.junk > maxJunk:
+		return conn.Linger
+	}
+	return conn.More
+}
+
+func (l *lasting) Serve() conn.Next    { return conn.More }
+func (l *lasting) Expired() conn.Next  { return conn.More }
+func (l *lasting) Since(int64) int64   { return -1 } // it does not give way
+func (l *lasting) Late(time.Duration)  {}
+func (l *lasting) PeerGone(reset bool) {}
+
+func (l *lasting) Writable() conn.Next {
+	l.source.Writable()
+	return conn.More
+}
+
+func (l *lasting) Drain(int64) conn.Next {
+	select {
+	case <-l.c.Stopping:
+		l.source.Stop()
+	default:
+	}
+	return conn.More
+}
+
+func (l *lasting) Closed(bool) {
+	l.source.Closed()
+	l.c.SetState(http.StateClosed)
+}
+
+// Offer and the following implement takeover.Stream.
+func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
+	much, err = l.c.Link.Offer(a, b, limit)
+	if err == conn.ErrFull {
+		err = takeover.ErrFull
+	}
+	return much, err
+}
+
+func (l *lasting) End(abort bool) {
+	next := conn.Close
+	if abort {
+		next = conn.Reset
+	}
+	l.c.Link.Post(func() conn.Next { return next })
+}
+
+func (l *lasting) RemoteAddr() net.Addr { return l.c.Link.RemoteAddr() }
