@@ -102,7 +102,7 @@ func (l *load) dial() *servertest.Client {
 func (l *load) kept(rnd *rand.Rand) {
 	c := l.dial()
 	defer c.Close()
-	for range 20 {
+	for range 12 {
 		n := 1
 		if rnd.IntN(3) == 0 {
 			n = 1 + rnd.IntN(20)
@@ -201,7 +201,7 @@ func (l *load) second(rnd *rand.Rand) {
 		scheme = "https://"
 	}
 	var all sync.WaitGroup
-	for range 60 {
+	for range 40 {
 		kind, id := rnd.IntN(6), rnd.IntN(1000)
 		all.Go(func() {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -278,9 +278,9 @@ func TestStatsUnderLoad(t *testing.T) {
 				s = engines.Start(t, srv)
 			}
 			l.addr = s.ListenAddr
-			rounds := 6
+			rounds := 4
 			if testing.Short() {
-				rounds = 2
+				rounds = 1
 			}
 			var all sync.WaitGroup
 			stop := make(chan bool)
@@ -291,7 +291,7 @@ func TestStatsUnderLoad(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					default:
+					case <-time.After(5 * time.Millisecond):
 						s.Stats()
 						s.RunningRequests(5)
 						s.OpenConnections(5)
