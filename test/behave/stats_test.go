@@ -384,17 +384,17 @@ func TestStatsTimeouts(t *testing.T) {
 		const soon = 50 * time.Millisecond
 		for _, tt := range []struct {
 			kind, sends string
-			s           chert.Server
+			s           *chert.Server
 		}{
-			{"head", "", chert.Server{ReadHeaderTimeout: soon}},
-			{"head", "GET / HT", chert.Server{ReadHeaderTimeout: soon}},
-			{"idle", ask("GET /"), chert.Server{IdleTimeout: soon}},
-			{"read", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", chert.Server{ReadTimeout: soon}},
-			{"stall", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", chert.Server{ReadStallTimeout: soon}},
-			{"stall", ask("GET /large"), chert.Server{WriteStallTimeout: soon}},
-			{"write", ask("GET /large"), chert.Server{WriteTimeout: soon}},
+			{"head", "", &chert.Server{ReadHeaderTimeout: soon}},
+			{"head", "GET / HT", &chert.Server{ReadHeaderTimeout: soon}},
+			{"idle", ask("GET /"), &chert.Server{IdleTimeout: soon}},
+			{"read", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", &chert.Server{ReadTimeout: soon}},
+			{"stall", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", &chert.Server{ReadStallTimeout: soon}},
+			{"stall", ask("GET /large"), &chert.Server{WriteStallTimeout: soon}},
+			{"write", ask("GET /large"), &chert.Server{WriteTimeout: soon}},
 		} {
-			srv := &tt.s
+			srv := tt.s
 			srv.Engine = e
 			srv.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
