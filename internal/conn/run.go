@@ -252,7 +252,9 @@ func (b *beside) Run() {
 
 // StartHere implements Link.
 func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
-	h.c = c
+	if h.c = c; h.gone.Load() { // in an earlier Run
+		h.gone.Store(false)
+	}
 	h.lease = c.loop.Enter(h)
 	returned := false
 	defer func() {
