@@ -50,6 +50,9 @@ var policy = []rule{
 	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally stats"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
 
+	// Connections that belong to user code, and wait without a goroutine.
+	{pkg: "internal/park", may: "internal/sys internal/poll"},
+
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
 	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally stats"},
@@ -64,7 +67,7 @@ var policy = []rule{
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.

@@ -107,7 +107,8 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 	p.got = p.got[:len(events)]
 	start := sys.Nanotime()
 	soon := yieldEvery
-	if p.others {
+	others := p.others || Elsewhere.Load()
+	if others {
 		soon = yieldSoon
 		if p.alone {
 			p.brief = 0
@@ -119,7 +120,7 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 		p.yielded = start
 	}
 	expect := min(max(leastShort, shortAs*(start-p.waitedAt)), mostShort)
-	if until != Now && (p.brief >= proof || p.short >= proof && !p.others) {
+	if until != Now && (p.brief >= proof || p.short >= proof && !others) {
 		n, e := p.hold(until, start, start+expect)
 		if e != 0 {
 			return 0, e

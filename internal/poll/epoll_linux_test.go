@@ -146,6 +146,32 @@ func TestBriefFollowsWaits(t *testing.T) {
 	}
 }
 
+// A wait that is expected to be short leaves the processor while others need it. Not
+// parallel: Elsewhere is the process's.
+func TestElsewhere(t *testing.T) {
+	defer Elsewhere.Store(false)
+	events := make([]Event, 8)
+	for _, elsewhere := range []bool{false, true} {
+		Elsewhere.Store(elsewhere)
+		p := open(t).(*epoll)
+		for i := 0; i < 1000 && p.armed == 0; i++ {
+			p.short, p.waitedAt = 4*proof, sys.Nanotime()
+			woken := make(chan struct{})
+			go func() {
+				defer close(woken)
+				p.Wake() // perhaps before Wait, which then does not wait
+			}()
+			if _, err := p.Wait(events, sys.Nanotime()+int64(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			<-woken
+		}
+		if parked := p.armed != 0; parked != elsewhere {
+			t.Errorf("Elsewhere is %v: parked on the runtime's poller: %v", elsewhere, parked)
+		}
+	}
+}
+
 // The one who yields has the only processor and never parks by itself: who
 // waits for a pipe runs nevertheless, within a few calls. (By runtime.Gosched
 // it takes the monitor, and thousands of calls.)

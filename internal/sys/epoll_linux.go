@@ -13,12 +13,13 @@ type EpollEvent unix.EpollEvent
 
 // The bits of EpollEvent.Events that chert uses.
 const (
-	EPOLLIN    = unix.EPOLLIN
-	EPOLLOUT   = unix.EPOLLOUT
-	EPOLLRDHUP = unix.EPOLLRDHUP
-	EPOLLHUP   = unix.EPOLLHUP
-	EPOLLERR   = unix.EPOLLERR
-	EPOLLET    = unix.EPOLLET
+	EPOLLIN      = unix.EPOLLIN
+	EPOLLOUT     = unix.EPOLLOUT
+	EPOLLRDHUP   = unix.EPOLLRDHUP
+	EPOLLHUP     = unix.EPOLLHUP
+	EPOLLERR     = unix.EPOLLERR
+	EPOLLET      = unix.EPOLLET
+	EPOLLONESHOT = unix.EPOLLONESHOT
 )
 
 // EpollCreate makes a non-blocking, close-on-exec epoll instance.

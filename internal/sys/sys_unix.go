@@ -33,7 +33,8 @@ func ReservePlace() (int, error) {
 // LocalAddr returns a socket's own address from the kernel.
 func LocalAddr(fd int) net.Addr { return addrOf(unix.Getsockname(fd)) }
 
-// Pending reports whether a connection waits to be accepted on a listening socket.
+// Pending reports whether a socket is readable, which for a listening one means that a
+// connection waits to be accepted.
 func Pending(fd int) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds[:], 0)

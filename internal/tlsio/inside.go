@@ -107,3 +107,16 @@ func giveUp(tc *tls.Conn, keep int) {
 		*hand = bytes.Buffer{}
 	}
 }
+
+// Idle releases the buffers of tc that are empty, and reports whether Read has
+// something to return without reading from the connection below: what has been
+// decrypted, or a whole record. ok is false if that cannot be determined. No Read may run
+// meanwhile.
+func Idle(tc *tls.Conn) (ready, ok bool) {
+	if !inside.found {
+		return false, false
+	}
+	giveUp(tc, 0)
+	raw, input, _ := buffers(tc)
+	return input.Len() > 0 || whole(raw.Bytes()) > 0, true
+}

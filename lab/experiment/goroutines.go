@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,7 @@ func goroutines() Experiment {
 			{
 				Text:  "WebSockets that are read as they arrive need no goroutine.",
 				Rule:  "at most 0.01 for each connection, with both ways of reading; in part if one is true",
-				Here:  "{polling/gobwas-low/goroutines} and {polling/gobwas-high/goroutines} at {connections}",
+				Here:  "{polling/gobwas-low/goroutines} and {polling/gobwas-high/goroutines} at {connections}; chert {chert/gobwas-low/goroutines} and {chert/gobwas-high/goroutines}, and {chert/gorilla-event/goroutines} with gorilla",
 				Judge: needing(eventGoroutines, "polling/gobwas-low/goroutines", "polling/gobwas-high/goroutines", "connections"),
 			},
 			{
@@ -92,12 +93,13 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 	if specs, err = b.ready(ctx, specs...); err != nil {
 		return err
 	}
-	scenarios := []struct{ name, what, path, only string }{
+	scenarios := []struct{ name, what, path, only string }{ // by these servers only; empty: by all
 		{"idle", "idle HTTP", "", ""},
 		{"gorilla", "gorilla's usual loop", "/gorilla", ""},
 		{"gobwas", "gobwas, a loop", "/gobwas", ""},
-		{"gobwas-low", "gobwas, frames as they arrive", "/gobwas-low", "polling"},
-		{"gobwas-high", "gobwas wsutil, as they arrive", "/gobwas-high", "polling"},
+		{"gobwas-low", "gobwas, frames as they arrive", "/gobwas-low", "polling chert"},
+		{"gobwas-high", "gobwas wsutil, as they arrive", "/gobwas-high", "polling chert"},
+		{"gorilla-event", "gorilla, messages as they arrive", "/gorilla-event", "chert"},
 	}
 	table := Table{Title: plural(n, "connection") + ", silent", Columns: []string{"scenario", "server", "goroutines", "resident bytes each", "heap bytes each"}}
 	groups := chart.Groups{Title: "Resident memory of a silent connection", Axis: "bytes"}
@@ -109,7 +111,7 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 			groups.Names = append(groups.Names, s.what)
 		}
 		for i, spec := range specs {
-			if s.only != "" && s.only != spec.Name {
+			if s.only != "" && !slices.Contains(strings.Fields(s.only), spec.Name) {
 				continue
 			}
 			how := profile.Holding{Open: load.OpenIdle}

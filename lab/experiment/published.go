@@ -81,10 +81,7 @@ func published() []Figure {
 		idle("hop, gorilla's usual loop", "8,190 goroutines", "polling/gorilla"),
 		idle("hop, gobwas low level, event-driven", "0 goroutines", "polling/gobwas-low"),
 		idle("hop, gobwas wsutil, event-driven", "0 goroutines", "polling/gobwas-high"),
-	)
-	without(hopServer, "hop, gorilla's API on event-driven reads", "0 goroutines",
-		"Its own adapter makes gorilla read from a buffer; hop is in no module proxy and its code is not copied here. The two rows before it have the same engine and the same reads.")
-	add(hopServer, "goroutines",
+		[3]string{"hop, gorilla's API on event-driven reads", "0 goroutines", "its own adapter is not copied here; on chert, parked: {chert/gorilla-event/goroutines} at {connections}; {chert/gorilla-event/bytes} resident bytes each"},
 		[3]string{"wrk -t6 -c300 -d30s, net/http", "112,945.52 req/s, 2.57 ms", "{nethttp/wrk/rate} req/s, {nethttp/wrk/mean} ms"},
 		[3]string{"wrk -t6 -c300 -d30s, hop", "229,711.12 req/s, 1.23 ms (2.03x)", "net/http's handlers on netpoll: {polling/wrk/rate} req/s, {polling/wrk/mean} ms ({polling/wrk/rate:nethttp/wrk/rate}x); chert {chert/wrk/rate} req/s, {chert/wrk/mean} ms ({chert/wrk/rate:nethttp/wrk/rate}x)"},
 		[3]string{"its parser beside net/http's", "a benchmark, no figure", "chert {parse-get/chert/ns} ns, net/http {parse-get/std/ns} ns"},

@@ -26,6 +26,9 @@ func run(addr string) error {
 	mux.Handle("/", handler.New())
 	mux.HandleFunc("GET /gorilla", gorilla)
 	mux.HandleFunc("GET /gobwas", gobwas)
+	mux.HandleFunc("GET /gobwas-low", parkedGobwas(frameEcho))
+	mux.HandleFunc("GET /gobwas-high", parkedGobwas(wsutilEcho))
+	mux.HandleFunc("GET /gorilla-event", parkedGorilla)
 	switch *engine {
 	case "nethttp":
 		return (&http.Server{Addr: addr, Handler: mux}).ListenAndServe()

@@ -14,8 +14,6 @@ import (
 	"sync"
 
 	"github.com/cloudwego/netpoll"
-	"github.com/gobwas/ws"
-	"github.com/gobwas/ws/wsutil"
 )
 
 // poll serves a net/http handler on netpoll: it calls request, on a goroutine of its pool, when a connection has
@@ -106,33 +104,6 @@ func (st *state) messages(c netpoll.Connection) error {
 		}
 	}
 	return nil
-}
-
-// maxMessage bounds what is kept of a message.
-const maxMessage = 1 << 20
-
-func frameEcho(c io.ReadWriter) error {
-	h, err := ws.ReadHeader(c)
-	if err != nil {
-		return err
-	}
-	if h.OpCode == ws.OpClose || h.Length > maxMessage {
-		return io.EOF
-	}
-	payload := make([]byte, h.Length)
-	if _, err := io.ReadFull(c, payload); err != nil {
-		return err
-	}
-	ws.Cipher(payload, h.Mask, 0)
-	return ws.WriteFrame(c, ws.NewFrame(h.OpCode, h.Fin, payload))
-}
-
-func wsutilEcho(c io.ReadWriter) error {
-	message, op, err := wsutil.ReadClientData(c)
-	if err != nil {
-		return err
-	}
-	return wsutil.WriteServerMessage(c, op, message)
 }
 
 // response is what handlers write to: all is kept until they return.

@@ -1,0 +1,235 @@
+package park
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	nc, peer, raw := pair(t)
+	got := make(chan string, 2)
+	if err := Park(raw, false, func() { got <- outcome(nc) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Park(socket(t, nc), false, func() { t.Error("called") }); err != ErrParked {
+			t.Errorf("got %v", err)
+		}
+	}
+	peer.Write([]byte("x"))
+	if got := servertest.Await(t, got, "a call"); got != "x" {
+		t.Errorf("Read returned %q", got)
+	}
+}
+
+// TestEnds: the goroutine and the descriptor exist only while something is parked, and
+// come back. Keys of the former epoll instance mean nothing to the next.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	p := new(parker)
+	for range 2 {
+		nc, peer, raw := pair(t)
+		called := make(chan struct{}, 2)
+		if err := p.park(raw, false, func() { called <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+		p.mu.Lock()
+		stale := key(p.slots[0].gen-1) << 32
+		p.mu.Unlock()
+		p.fire(stale)
+		p.mu.Lock()
+		still := p.slots[0].entry != nil
+		p.mu.Unlock()
+		if !still {
+			t.Fatal("a stale key has ended it")
+		}
+		peer.Write([]byte("x"))
+		servertest.Await(t, called, "a call")
+		nc.Close()
+		servertest.Eventually(t, "the epoll instance is closed", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.epoll == nil && p.held == 0 && len(p.slots) == 0
+		})
+	}
+}
+
+// TestDescriptorOfAnother: a parked connection is closed, and another one that gets its
+// descriptor is parked before that is noticed.
+func TestDescriptorOfAnother(t *testing.T) {
+	descriptor := func(raw syscall.RawConn) (fd uintptr) {
+		raw.Control(func(n uintptr) { fd = n })
+		return fd
+	}
+	l := servertest.ListenTCP(t)
+	defer l.Close()
+	connect := func() (nc *net.TCPConn, peer net.Conn) {
+		dialled, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if peer, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			dialled.Close()
+			peer.Close()
+		})
+		return dialled.(*net.TCPConn), peer
+	}
+	for range 100 { // other tests open descriptors too
+		closed, _ := connect()
+		raw := socket(t, closed)
+		was := descriptor(raw)
+		calls := make(chan string, 2)
+		if err := Park(raw, false, func() { calls <- outcome(closed) }); err != nil {
+			t.Fatal(err)
+		}
+		closed.Close()
+		nc, peer := connect()
+		raw = socket(t, nc)
+		if descriptor(raw) != was {
+			continue
+		}
+		got := make(chan string, 2)
+		if err := Park(raw, false, func() { got <- outcome(nc) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := servertest.Await(t, calls, "the call for the closed one"); got != "closed" {
+			t.Errorf("Read returned %q", got)
+		}
+		// It is parked still.
+		peer.Write([]byte("x"))
+		if got := servertest.Await(t, got, "a call"); got != "x" {
+			t.Errorf("Read returned %q", got)
+		}
+		return
+	}
+	t.Skip("no descriptor has come again")
+}
+
+// While sockets have events, loops are to leave them the processor. Not parallel:
+// poll.Elsewhere is the process's, and earlier tests' Park clears it once more.
+func TestElsewhere(t *testing.T) {
+	servertest.Eventually(t, "the loops know of it", func() bool {
+		nc, peer, raw := pair(t)
+		defer nc.Close()
+		called := make(chan struct{})
+		if err := Park(raw, false, func() { close(called) }); err != nil {
+			t.Fatal(err)
+		}
+		peer.Write([]byte("x"))
+		servertest.Await(t, called, "a call")
+		return poll.Elsewhere.Load()
+	})
+	servertest.Eventually(t, "they know of the end", func() bool { return !poll.Elsewhere.Load() })
+}
+
+// TestReadsWhileParked: code that reads from a parked connection, which it must not,
+// does not keep others from being noticed.
+func TestReadsWhileParked(t *testing.T) {
+	t.Parallel()
+	p := new(parker)
+	wrong, peer, raw := pair(t)
+	calls := make(chan string, 2)
+	if err := p.park(raw, false, func() { calls <- "wrong" }); err != nil {
+		t.Fatal(err)
+	}
+	reads := make(chan struct{})
+	go func() {
+		defer close(reads)
+		wrong.Read(make([]byte, 1))
+	}()
+	right, _, raw := pair(t)
+	if err := p.park(raw, false, func() { calls <- outcome(right) }); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Eventually(t, "the one that is read from is being checked", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.slots[0].entry != nil && p.slots[0].checking
+	})
+	again := make(chan struct{})
+	go func() {
+		defer close(again)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.check(1000)
+	}()
+	servertest.Await(t, again, "a check beside it")
+	right.SetReadDeadline(time.Unix(1, 0))
+	if got := servertest.Await(t, calls, "the other's deadline"); got != "timeout" {
+		t.Errorf("got %q", got)
+	}
+	peer.Close()
+	<-reads
+	if got := servertest.Await(t, calls, "the call for the one that was read from"); got != "wrong" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestCheckBound: a check looks at no more than it was told, and at all in turn.
+func TestCheckBound(t *testing.T) {
+	t.Parallel()
+	ep, err := newEpoll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &parker{epoll: ep}
+	p.timer = time.AfterFunc(time.Hour, p.tick)
+	go p.wait(ep)
+	const n = 10
+	called := make(chan struct{}, n)
+	for range n {
+		nc, _, raw := pair(t)
+		if err := p.park(raw, false, func() { called <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	p.mu.Lock()
+	for _, want := range []int{n / 2, 0} {
+		if p.check(n / 2); p.held != want {
+			t.Errorf("%d are parked, want %d", p.held, want)
+		}
+	}
+	p.used = false
+	p.timer.Reset(0)
+	p.mu.Unlock()
+	for range n {
+		servertest.Await(t, called, "a call")
+	}
+}
+
+func TestUnix(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	got := make(chan string, 1)
+	if err := Park(socket(t, nc.(*net.UnixConn)), false, func() { got <- outcome(nc) }); err != nil {
+		t.Fatal(err)
+	}
+	peer.Write([]byte("x"))
+	if got := servertest.Await(t, got, "a call"); got != "x" {
+		t.Errorf("Read returned %q", got)
+	}
+}
