@@ -96,6 +96,9 @@ var policy = []rule{
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
 
+	// Of the server it knows what it has counted, and no more.
+	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
+
 	// Above the root.
 	{pkg: "chertest", may: "."},
 	{pkg: "suites/internal/onchert", may: ". chertest"},
