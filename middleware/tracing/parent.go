@@ -28,7 +28,7 @@ type parent struct {
 	other   trace.SpanContext // instead, from Options.Propagator
 }
 
-// of reads the fields of a request.
+// parentOf reads the fields of a request.
 func (t *tracing) parentOf(f wire.Fields) (p parent) {
 	if t.Propagator != nil {
 		p.other = trace.SpanContextFromContext(t.Propagator.Extract(context.Background(), carrier{f}))
@@ -48,13 +48,18 @@ func (t *tracing) parentOf(f wire.Fields) (p parent) {
 	case n == 1:
 		p.lines = []string{string(v)}
 	case n > 1: // section 3.3: they are one list
-		for name, v := range f.All() {
-			if strings.EqualFold(string(name), stateField) {
-				p.lines = append(p.lines, string(v))
-			}
-		}
+		p.lines = allLines(f, stateField)
 	}
 	return p
+}
+
+func allLines(f wire.Fields, field string) (lines []string) {
+	for name, v := range f.All() {
+		if strings.EqualFold(string(name), field) {
+			lines = append(lines, string(v))
+		}
+	}
+	return lines
 }
 
 // plainParent is parentOf for the plain way.
@@ -101,9 +106,9 @@ func unhex(to, from []byte) bool {
 		for _, c := range from[2*i : 2*i+2] {
 			switch {
 			case '0' <= c && c <= '9':
-				b = b<<4 | c - '0'
+				b = b<<4 | (c - '0')
 			case 'a' <= c && c <= 'f':
-				b = b<<4 | c - 'a' + 10
+				b = b<<4 | (c - 'a' + 10)
 			default:
 				return false
 			}

@@ -72,7 +72,7 @@ func (t *tracing) servePlain(w http.ResponseWriter, r *http.Request, next http.H
 	defer func() {
 		var v any
 		if !returned {
-			v = recover()
+			v = recover() // nil after runtime.Goexit
 		}
 		c.returned(v, !returned)
 		if t.Route != nil {
@@ -84,7 +84,7 @@ func (t *tracing) servePlain(w http.ResponseWriter, r *http.Request, next http.H
 		if c.seen.Hijacked() || !wire.Watch(w, c) {
 			c.Sent(delivered(&c.seen, r, !returned))
 		}
-		if !returned {
+		if v != nil {
 			panic(v)
 		}
 	}()
@@ -136,13 +136,13 @@ func (t *tracing) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 		}
 		var v any
 		if !returned {
-			v = recover()
+			v = recover() // nil after runtime.Goexit
 		}
 		c.returned(v, !returned)
 		c.route(e.Pattern())
 		c.client(e.RemoteAddr())
 		e.Watch(c)
-		if !returned {
+		if v != nil {
 			panic(v)
 		}
 	}()
@@ -179,6 +179,10 @@ func (c *call) returned(v any, panicked bool) {
 	c.span.AddEvent(endEvent, trace.WithTimestamp(c.ended))
 	switch {
 	case !panicked:
+		return
+	case v == nil:
+		c.span.SetStatus(codes.Error, "the handler has ended its goroutine")
+		c.span.SetAttributes(semconv.ErrorTypeKey.String("runtime.Goexit"))
 		return
 	case v == http.ErrAbortHandler:
 		c.span.SetStatus(codes.Error, "aborted by the handler")

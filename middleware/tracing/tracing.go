@@ -81,7 +81,7 @@ func (t *tracing) skips(p *parent) bool {
 	case p.valid && !t.Public:
 		return !p.flags.IsSampled()
 	}
-	return t.SampleRatio < 1 && rand.Float64() >= t.SampleRatio
+	return rand.Float64() >= t.SampleRatio
 }
 
 // SpanOf returns the span of a request, or one that records nothing. v is the context
