@@ -68,9 +68,9 @@ func dashboard(t *testing.T) (all []panelQuery) {
 var (
 	quoted    = regexp.MustCompile(`"[^"]*"`)
 	word      = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
-	grouping  = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^()]*)\)`)
+	grouping  = regexp.MustCompile(`\b(?:by|ignoring)\s*\(([^()]*)\)`)
 	matchers  = regexp.MustCompile(`\{([^{}]*)\}`)
-	functions = strings.Fields("sum max min avg rate irate increase histogram_quantile clamp_min by le and or unless on ignoring topk label_replace $__rate_interval time s m h")
+	functions = strings.Fields("sum max min avg rate histogram_quantile by or ignoring group_left topk vector")
 )
 
 // The queries of the dashboard name metrics and labels that exist.

@@ -298,40 +298,42 @@ func TestHistogram(t *testing.T) {
 // Scrapes at the same time share one snapshot, and so do those that follow soon.
 func TestMaxAge(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	for _, tt := range []struct {
+		maxAge time.Duration
+		want   int64
+		why    string
+	}{
+		{time.Hour, 1, "all share one"},
+		{-1, 50, "none is shared"},
+		{1, 50, "one after the other, each is too old for the next"},
+	} {
 		var calls atomic.Int64
-		src := fake{stats: func() stats.Snapshot {
+		c := NewCollector(fake{stats: func() stats.Snapshot {
 			calls.Add(1)
-			time.Sleep(100 * time.Millisecond) // as a loop that does not answer
 			return full()
-		}}
-		scrapeAll := func(c prometheus.Collector) {
-			var wg sync.WaitGroup
-			for range 50 {
-				wg.Go(func() {
-					ch := make(chan prometheus.Metric, 10000)
-					c.Collect(ch)
-					if len(ch) == 0 {
-						t.Error("nothing")
-					}
-				})
+		}}, &Options{MaxAge: tt.maxAge})
+		scrape := func() {
+			ch := make(chan prometheus.Metric, 10000)
+			if c.Collect(ch); len(ch) == 0 {
+				t.Error("nothing")
 			}
-			wg.Wait()
 		}
-		c := NewCollector(src, nil)
-		for i := range 3 {
-			scrapeAll(c)
-			if n := calls.Load(); n != int64(i+1) {
-				t.Fatalf("%d snapshots after %d times 50 scrapes", n, i+1)
+		var wg sync.WaitGroup
+		for range 50 {
+			if tt.maxAge == 1 {
+				scrape()
+			} else {
+				wg.Go(scrape)
 			}
-			time.Sleep(defaultMaxAge + 1)
 		}
-		calls.Store(0)
-		scrapeAll(NewCollector(src, &Options{MaxAge: -1}))
-		if n := calls.Load(); n != 50 {
-			t.Errorf("%d snapshots, want one for each scrape", n)
+		wg.Wait()
+		if n := calls.Load(); n != tt.want {
+			t.Errorf("%s: %d snapshots, want %d", tt.why, n, tt.want)
 		}
-	})
+	}
+	if c := NewCollector(busyServer(), nil).(*collector); c.maxAge != defaultMaxAge {
+		t.Errorf("by default %v", c.maxAge)
+	}
 }
 
 // scrape returns what h sends to a client that accepts this.
