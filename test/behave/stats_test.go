@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
@@ -48,7 +50,9 @@ func TestStatsSyscalls(t *testing.T) {
 	} {
 		s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: h})
 		c := s.Dial()
-		c.Get("/") // which the accept belongs to
+		for range 3 { // which the accept belongs to, and that there is no other to accept
+			c.Get("/")
+		}
 		before := s.Stats()
 		const n = 20
 		sent, got := 0, 0
@@ -75,7 +79,7 @@ func TestStatsSyscalls(t *testing.T) {
 		if name == "direct" {
 			want = stats.Direct
 		}
-		if r := after.Requests; len(r) != 1 || r[0] != (stats.Requests{Protocol: "HTTP/1.1", Class: 2, Way: want, N: n + 1}) {
+		if r := after.Requests; len(r) != 1 || r[0] != (stats.Requests{Protocol: "HTTP/1.1", Class: 2, Way: want, N: n + 3}) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if len(after.Loops) != runtime.GOMAXPROCS(0) || after.Connections.Accepted != 1 || after.Connections.Open != 1 || after.Connections.Loops != 1 {
@@ -160,4 +164,169 @@ func TestStatsEnds(t *testing.T) {
 			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
 		}
 	})
+}
+
+// What runs, and what is open, can be seen while it lasts.
+func TestStatsInspect(t *testing.T) {
+	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
+		srv := fresh()
+		srv.MaxHandlers = 2
+		began, release := make(chan bool, 2), make(chan bool)
+		mux := http.NewServeMux()
+		mux.HandleFunc("/waits/{id}", func(w http.ResponseWriter, r *http.Request) {
+			began <- true
+			<-release
+		})
+		srv.Handler = mux
+		s := engines.Start(t, srv)
+		idle := s.Dial()
+		idle.Get("/missing")
+		fresh1 := s.Dial()
+		var cs []*servertest.Client
+		for _, path := range []string{"/waits/1?q", "/waits/2"} {
+			c := s.Dial()
+			c.Send(ask("GET " + path))
+			servertest.Await(t, began, "the handler")
+			cs = append(cs, c)
+		}
+		waiting := s.Dial()
+		waiting.Send(ask("DELETE /waits/3"))
+		var got []stats.Request
+		servertest.Eventually(t, "all requests are seen", func() bool {
+			got = s.RunningRequests(10)
+			return len(got) >= 2 && (len(got) == 3 || srv.Engine == chert.EngineGoroutines) && s.Stats().Waiting == 1
+		})
+		want := map[string]*servertest.Client{"GET /waits/1?q handler": cs[0], "GET /waits/2 handler": cs[1]}
+		if srv.Engine != chert.EngineGoroutines { // there its connection does nothing yet
+			want["DELETE /waits/3 waiting"] = waiting
+		}
+		for _, r := range got {
+			c := want[r.Method+" "+r.Target+" "+r.Stage]
+			if c == nil || r.Protocol != "HTTP/1.1" || r.ID == 0 || r.Began.IsZero() || !engines.Layered && r.Peer != c.LocalAddr().String() {
+				t.Errorf("got %+v, want %v", r, want)
+			}
+		}
+		if n := len(s.RunningRequests(1)); n < 1 || n > 3 {
+			t.Errorf("%d requests, want 1 of each loop", n)
+		}
+		sn := s.Stats()
+		if sn.Running != 2 || sn.Waiting != 1 || sn.Connections.Open != 5 || sn.Connections.HTTP1 != 5 || sn.Connections.Active < 3 {
+			t.Errorf("running %d, waiting %d, %+v", sn.Running, sn.Waiting, sn.Connections)
+		}
+		states := make(map[string]string)
+		for _, c := range s.OpenConnections(10) {
+			states[c.Peer] = c.State
+			if c.Protocol != "HTTP/1" && c.Protocol != "" || c.TLS != "" || c.State == "idle" && c.Since.IsZero() {
+				t.Errorf("%+v", c)
+			}
+		}
+		for name, c := range map[string]*servertest.Client{"idle": idle, "active": cs[0]} {
+			if got := states[c.LocalAddr().String()]; got != name && !engines.Layered {
+				t.Errorf("%s: got %q of %v", name, got, states)
+			}
+		}
+		close(release)
+		for _, c := range append(cs, waiting) {
+			c.Status(200)
+		}
+		servertest.Eventually(t, "nothing runs", func() bool { return len(s.RunningRequests(10)) == 0 })
+		fresh1.Close()
+	})
+}
+
+// A direct handler that has lost its loop can be seen too.
+func TestStatsInspectDirect(t *testing.T) {
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	t.Parallel()
+	release := make(chan bool)
+	s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Handler: direct.HandlerFunc(func(x *direct.Exchange) { <-release })})
+	c := s.Dial()
+	c.Send(ask("GET /stuck"))
+	servertest.Eventually(t, "the request is seen", func() bool {
+		got := s.RunningRequests(1)
+		return len(got) == 1 && got[0].Target == "/stuck" && got[0].Way == stats.Direct && got[0].Stage == "handler"
+	})
+	close(release)
+	c.Status(200)
+	servertest.Eventually(t, "nothing is seen", func() bool { return len(s.RunningRequests(1)) == 0 })
+	sn := s.Stats()
+	if sn.Total.N() != 1 || sn.Handler.N() != 1 || sn.Loops[0].Handovers+sn.Loops[len(sn.Loops)-1].Handovers == 0 {
+		t.Errorf("%d times, %d handlers, %+v", sn.Total.N(), sn.Handler.N(), sn.Loops)
+	}
+}
+
+// sleepyHandler is what the stacks of TestSlowHandler have.
+func sleepyHandler(release <-chan bool) { <-release }
+
+// A handler that runs for long is logged, with its stack, once.
+func TestSlowHandler(t *testing.T) {
+	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
+		for name, h := range map[string]func(release <-chan bool) http.Handler{
+			"plain": func(release <-chan bool) http.Handler {
+				return hf(func(http.ResponseWriter, *http.Request) { sleepyHandler(release) })
+			},
+			"direct": func(release <-chan bool) http.Handler {
+				return direct.HandlerFunc(func(*direct.Exchange) { sleepyHandler(release) })
+			},
+		} {
+			srv := fresh()
+			if name == "direct" && srv.Engine == chert.EngineGoroutines {
+				continue // it is not seen there
+			}
+			release := make(chan bool)
+			srv.Handler, srv.SlowHandler = h(release), 20*time.Millisecond
+			s := engines.Start(t, srv)
+			for range 2 {
+				c := s.Dial()
+				c.Send(ask("GET /sleeps?all=day"))
+				defer c.Close()
+			}
+			servertest.Eventually(t, name+" is logged", func() bool { return strings.Contains(s.Log.String(), "has been running") })
+			log := s.Log.String()
+			if !strings.Contains(log, `chert: GET "/sleeps?all=day" from `) || !strings.Contains(log, "sleepyHandler") {
+				t.Errorf("%s: %s", name, log)
+			}
+			servertest.Eventually(t, "the other request is seen", func() bool { return len(s.RunningRequests(4)) == 2 })
+			if n := strings.Count(s.Log.String(), "has been running"); n != 1 {
+				t.Errorf("%s: it is logged %d times", name, n)
+			}
+			close(release)
+		}
+	})
+}
+
+// What the placement learns is recorded, and bounded.
+func TestStatsPlacement(t *testing.T) {
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	t.Parallel()
+	var slow atomic.Bool
+	s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		for began := time.Now(); slow.Load() && time.Since(began) < 20*time.Millisecond; {
+		}
+	})})
+	c := s.Dial()
+	servertest.Eventually(t, "the path is proven", func() bool {
+		c.Get("/quick?x=1")
+		sn := s.Stats()
+		return sn.Placement.Proofs > 0 && sn.Loops[0].Inline+sn.Loops[len(sn.Loops)-1].Inline > 0
+	})
+	slow.Store(true)
+	servertest.Eventually(t, "the path is demoted", func() bool {
+		c.Get("/quick?x=2")
+		return s.Stats().Placement.Demotions > 0
+	})
+	kinds := make(map[string]bool)
+	sn := s.Stats()
+	for _, e := range sn.Placement.Recent {
+		if kinds[e.Kind] = true; e.Method != "GET" || e.Target != "/quick" || e.At.IsZero() || e.Kind == "handover" && e.Held < time.Millisecond {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !kinds["proven"] || !kinds["demoted"] {
+		t.Errorf("%+v", sn.Placement)
+	}
 }
