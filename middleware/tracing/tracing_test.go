@@ -586,20 +586,3 @@ func TestText(t *testing.T) {
 		}
 	}
 }
-
-// The wait for a goroutine or a slot is part of the span on chert.
-func TestWait(t *testing.T) {
-	t.Parallel()
-	tp, rec := recorder()
-	s := chertest.NewUnstartedServer(New(&Options{TracerProvider: tp})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if at, ok := wire.Arrived(w); !ok || time.Since(at) < 0 || time.Since(at) > time.Minute {
-			t.Errorf("arrived at %v, %v", at, ok)
-		}
-	})))
-	s.Start()
-	defer s.Close()
-	get(t, s.Client(), s.URL)
-	if s := ended(t, rec, 1)[0]; !s.Events()[0].Time.After(s.StartTime()) {
-		t.Errorf("started at %v, the handler at %v", s.StartTime(), s.Events()[0].Time)
-	}
-}
