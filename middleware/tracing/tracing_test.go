@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/router"
 )
@@ -532,28 +532,56 @@ func TestSlowClient(t *testing.T) {
 		returned <- struct{}{}
 	})
 	s := chertest.NewUnstartedServer(mux)
+	s.Listener.Close()
+	s.Listener = servertest.ListenSmall(t, 4<<10)
 	s.Start()
 	defer s.Close()
 	for i, leaves := range []bool{false, true} {
-		nc, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		nc.(*net.TCPConn).SetReadBuffer(4 << 10)
-		fmt.Fprint(nc, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		c := servertest.DialSmall(t, strings.TrimPrefix(s.URL, "http://"), 4<<10)
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-returned
+		reads := time.Now()
 		if leaves {
-			nc.(*net.TCPConn).SetLinger(0)
-			nc.Close()
-		} else if resp, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil {
-			t.Fatal(err)
-		} else if n, _ := io.Copy(io.Discard, resp.Body); n != int64(len(big)) {
-			t.Errorf("%d bytes", n)
+			c.Reset()
+		} else if _, body := c.Response("GET"); len(body) != len(big) {
+			t.Errorf("%d bytes", len(body))
 		}
-		ended(t, rec, i+1)
+		span := ended(t, rec, i+1)[i]
+		if e := span.Events(); !e[1].Time.Before(reads) || !span.EndTime().After(reads) || (len(e) == 3) != leaves {
+			t.Errorf("the handler ended at %v, the client read at %v, the span ended at %v: %v", e[1].Time, reads, span.EndTime(), events(span))
+		}
 	}
 }
+
+// Where a span may end on an event loop, a processor that blocks does not hold it, and
+// few goroutines wait.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	b := &blocking{release: make(chan struct{})}
+	tp, rec := recorder(sdk.WithSpanProcessor(b))
+	tr := &tracing{tracer: tp.Tracer(""), late: make(chan struct{}, maxLate)}
+	for range maxLate + 10 {
+		c := &call{t: tr, method: "GET"}
+		c.start(t.Context(), &parent{}, time.Now(), nil)
+		c.Keep()
+		c.Sent(wire.Delivery{Status: 200})
+	}
+	close(b.release)
+	for range maxLate {
+		tr.late <- struct{}{} // all have returned
+	}
+	if n := len(rec.Ended()); n != maxLate {
+		t.Errorf("%d spans", n)
+	}
+}
+
+type blocking struct {
+	sdk.SpanProcessor
+	release chan struct{}
+}
+
+func (b *blocking) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (b *blocking) OnEnd(sdk.ReadOnlySpan)                     { <-b.release }
 
 // Observe gets what is recorded.
 func TestObserve(t *testing.T) {
