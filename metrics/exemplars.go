@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// maxPatterns is how many routes an Exemplars knows; further ones share one entry.
-	// With the 5 KB of each that is the bound of its memory.
-	maxPatterns = 128
+	// maxPatterns is how many routes an Exemplars knows, as many as a server does;
+	// further ones share one entry. With the 4.5 KB of each that is the bound of its
+	// memory.
+	maxPatterns = 256
 	// maxExemplarAge is how long a trace is shown: tracing systems keep traces for
 	// days, but one of yesterday says little about a rate of today.
 	maxExemplarAge = 15 * time.Minute
@@ -30,7 +31,7 @@ type Exemplars struct {
 }
 
 type exemplar struct {
-	at    time.Time // zero for none
+	at    int64 // of time.Time.UnixNano; 0 for none
 	d     time.Duration
 	trace [16]byte
 	span  [8]byte
@@ -39,7 +40,7 @@ type exemplar struct {
 // Observe notes that a request of the route with this pattern, "" for none, took d and
 // that it was recorded as that span of that trace.
 func (e *Exemplars) Observe(pattern string, d time.Duration, trace [16]byte, span [8]byte) {
-	at := time.Now()
+	at := time.Now().UnixNano()
 	var one stats.Histogram // finds the bucket
 	one.Observe(d, 1)
 	e.mu.Lock()
@@ -73,7 +74,7 @@ func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram, cl
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	oldest := time.Now().Add(-maxExemplarAge)
+	oldest := time.Now().Add(-maxExemplarAge).UnixNano()
 	next := 0
 	for c := range len(classic) + 1 {
 		end := stats.Buckets
@@ -84,7 +85,7 @@ func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram, cl
 		for ; next < end; next++ {
 			counted += h.Counts[next]
 			for pattern, all := range e.routes {
-				if x := &all[next]; x.at.After(latest.at) && belongs(pattern) {
+				if x := &all[next]; x.at > latest.at && belongs(pattern) {
 					latest = *x
 				}
 			}
@@ -100,7 +101,7 @@ func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram, cl
 
 func (x *exemplar) export() prometheus.Exemplar {
 	return prometheus.Exemplar{
-		Value: x.d.Seconds(), Timestamp: x.at,
+		Value: x.d.Seconds(), Timestamp: time.Unix(0, x.at),
 		Labels: prometheus.Labels{"trace_id": hex.EncodeToString(x.trace[:]), "span_id": hex.EncodeToString(x.span[:])},
 	}
 }

@@ -73,7 +73,7 @@ func servers(t *testing.T, f func(t *testing.T, start func(h http.Handler) (url 
 func attr(s sdk.ReadOnlySpan, key string) string {
 	for _, a := range s.Attributes() {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
