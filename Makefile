@@ -89,6 +89,7 @@ acme-test:
 tracing-test:
 	$(GO) -C middleware/tracing test -timeout $(TIMEOUT) ./...
 	$(GO) -C middleware/tracing test -race -timeout $(TIMEOUT) ./...
+	$(GO) -C middleware/tracing test -vet=off -run '^$$' -fuzz '^FuzzParent$$' -fuzztime $(FUZZTIME) .
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi
