@@ -61,7 +61,7 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	w.taken.Store(&hook)
 	w.status = w.Status
 	w.x.accountEarly()
-	c.Count(t.s.Kind(), true)
+	t.count(true)
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
@@ -137,6 +137,19 @@ func (t *taken) Speaks() string {
 
 func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
 
+// count counts t, which begins or has ended.
+func (t *taken) count(begun bool) {
+	t.c.Count(t.s.Kind(), begun)
+	if t.shared {
+		return
+	}
+	id := tally.TakenEnded
+	if begun {
+		id = tally.TakenBegun
+	}
+	t.c.Link.Tally().Add(false, id, 1)
+}
+
 // Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
 // for concurrent use.
 func (c *Client) Count(k takeover.Kind, begun bool) {
@@ -162,7 +175,7 @@ func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
 func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
 
 func (t *taken) Closed(bool) {
-	t.c.Count(t.s.Kind(), false)
+	t.count(false)
 	t.s.Closed()
 }
 
