@@ -32,6 +32,7 @@ func (w *StreamWriter) CloseNotify() <-chan bool              { return w.res().C
 func (w *StreamWriter) ReadFrom(src io.Reader) (int64, error) { return w.res().ReadFrom(src) }
 func (w *StreamWriter) SendFile(f direct.File) error          { return w.res().SendFile(f) }
 func (w *StreamWriter) Watch(watcher wire.Watcher) bool       { return w.res().Watch(watcher) }
+func (w *StreamWriter) Arrived() (time.Time, bool)            { return w.res().Arrived() }
 func (w *StreamWriter) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	return w.res().TakeOver(begin)
 }

@@ -104,6 +104,9 @@ var policy = []rule{
 	{pkg: "eventstream", may: "internal/takeover internal/buf"},
 	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
 
+	// Of the server it knows what it has counted, and no more.
+	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
+
 	// Above the root.
 	{pkg: "chertest", may: "."},
 	{pkg: "suites/internal/onchert", may: ". chertest"},
