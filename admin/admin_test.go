@@ -251,7 +251,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%v %s", err, body)
 	}
 	_, body = do(t, "GET", base+"/debug/connections?format=html&max=3")
-	if n := strings.Count(body, "1.0 MiB"); n != 3 || !strings.Contains(body, "There may be more") {
+	if n := strings.Count(body, "1 MiB"); n != 3 || !strings.Contains(body, "There may be more") {
 		t.Errorf("%d rows: %s", n, body)
 	}
 	if _, body = do(t, "GET", base+"/debug/connections?format=json", "Accept: text/html"); !strings.Contains(body, `"Unsent":1048576`) {

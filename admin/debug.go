@@ -46,7 +46,7 @@ func (h *handler) requests(w http.ResponseWriter, r *http.Request) {
 	t := table{Title: "Requests in progress", Root: "../", Empty: "No request is in progress, beside those that a loop runs at this moment.",
 		Columns: []string{"Running for", "Stage", "Method", "Target", "Route", "Where", "Loop", "Protocol", "Peer"}}
 	for _, q := range all {
-		t.Rows = append(t.Rows, []string{age(now, q.Began), q.Stage, q.Method, q.Target, q.Route, q.Way.String(), loop(q.Loop), q.Protocol, q.Peer})
+		t.Rows = append(t.Rows, []string{age(now, q.Began), q.Stage, interval.Printable(q.Method), interval.Printable(q.Target), interval.Printable(q.Route), q.Way.String(), loop(q.Loop), q.Protocol, q.Peer})
 	}
 	t.send(w, most)
 }

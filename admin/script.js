@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id);
 const kept = 120; // seconds of history
 
 // Formatting, as internal/interval does it for the terminal.
-const digits = x => x === 0 ? "0" : x < 9.95 ? x.toFixed(1) : x.toFixed(0);
+const digits = x => x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixed(0);
 const number = n => n >= 1e6 ? digits(n / 1e6) + "M" : n >= 1e4 ? digits(n / 1e3) + "k" : digits(n);
 const percent = x => (x * 100).toFixed(x > 0 && x < 0.0995 ? 1 : 0) + " %";
 function time(ns) {
@@ -54,13 +54,14 @@ function fill(body, data, make, update, none) {
   }
 }
 
-// cells returns a make for fill: "h" is the row's header, "n" a number, "N" one that phones omit, "w" text that they omit.
+// cells returns a make for fill: "h" is the row's header, "n" a number, "N" one that phones omit, "w" text that they omit,
+// "t" long text, "l" a lane.
 function cells(kinds, more) {
   return row => {
     for (const kind of kinds) {
       const cell = document.createElement(kind === "h" ? "th" : "td");
       if (kind === "h") cell.scope = "row";
-      cell.className = { n: "n", N: "n wide", w: "wide", l: "lane" }[kind] || "";
+      cell.className = { n: "n", N: "n wide", w: "wide", t: "long", l: "lane" }[kind] || "";
       row.append(cell);
     }
     more?.(row);
@@ -255,14 +256,14 @@ function routes(r) {
 }
 
 function lists(r) {
-  fill($("longest"), r.longest, cells("n   w"), (cell, q) => {
+  fill($("longest"), r.longest, cells("n t w"), (cell, q) => {
     [time(q.age), q.stage, q.method + " " + q.target, q.way + (q.loop < 0 ? "" : ", loop " + q.loop), q.peer].forEach((text, i) => set(cell[i], text));
   }, "none beside those that a loop runs at this moment");
-  fill($("recent"), r.recent, cells("   n"), (cell, e) => {
+  fill($("recent"), r.recent, cells("  tn"), (cell, e) => {
     const names = { proven: "runs on loops now", demoted: "no longer runs on loops", handover: "handed over" };
     [new Date(e.at).toLocaleTimeString(), names[e.kind] || e.kind, (e.method + " " + e.target).trim(), e.held ? time(e.held) : ""].forEach((text, i) => set(cell[i], text));
   }, "nothing yet");
-  fill($("troubles"), r.troubles, cells(" n"), (cell, t) => {
+  fill($("troubles"), r.troubles, cells("tn"), (cell, t) => {
     set(cell[0], t.name);
     set(cell[1], number(t.n));
   }, "none");

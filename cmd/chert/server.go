@@ -38,7 +38,7 @@ type server struct {
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
-	adminAt string // from the start
+	adminAt string        // from the start
 	acme    *acme.Manager // from the first configuration that needs it
 	acmeFor acme.Options  // of acme
 }

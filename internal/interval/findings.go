@@ -2,8 +2,12 @@ package interval
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Finding is something that stands out in an interval, with where to look next.
@@ -81,6 +85,18 @@ func RouteName(pattern string) string {
 	return pattern
 }
 
+// Printable returns text that clients have sent with an escape for everything that is
+// not visible, such as the characters that change the direction of a line.
+func Printable(s string) string {
+	for _, c := range s {
+		if !unicode.IsPrint(c) || c == utf8.RuneError {
+			q := strconv.Quote(s)
+			return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+		}
+	}
+	return s
+}
+
 // Short returns a duration with two or three digits.
 func Short(d time.Duration) string {
 	unit, name := time.Second, "s"
@@ -121,10 +137,7 @@ func Number(n float64) string {
 }
 
 func digits(x float64) string {
-	switch {
-	case x == 0:
-		return "0"
-	case x < 9.95:
+	if x < 9.95 && x != math.Trunc(x) {
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(x, 'f', 0, 64)

@@ -341,7 +341,7 @@ func (b *between) routes(r *Report) {
 			continue
 		}
 		one := Route{
-			Pattern: now.Pattern, Latency: b.latency(&o.Duration, &now.Duration), Handler: handler.Quantile(0.99),
+			Pattern: Printable(now.Pattern), Latency: b.latency(&o.Duration, &now.Duration), Handler: handler.Quantile(0.99),
 			Errors: b.rate(o.Classes[5]+o.Classes[0], now.Classes[5]+now.Classes[0]), Client: b.rate(o.Classes[4], now.Classes[4]),
 			Handovers: float64(handovers), Demotions: now.Demotions, Ways: []Rate{},
 		}
@@ -365,7 +365,7 @@ func (b *between) routes(r *Report) {
 	})
 	if len(r.Routes) > MaxRoutes { // half by time, half by latency
 		rest := r.Routes[MaxRoutes/2:]
-		slices.SortStableFunc(rest, func(x, y Route) int { return cmp.Compare(y.P99, x.P99) })
+		slices.SortStableFunc(rest, func(x, y Route) int { return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.Mean, x.Mean)) })
 		r.Routes = r.Routes[:MaxRoutes]
 	}
 }
@@ -379,7 +379,7 @@ func Longest(all []stats.Request, now time.Time) []Running {
 		if len(target) > maxTarget {
 			target = target[:maxTarget] + "..."
 		}
-		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, q.Method, target, q.Way.String(), q.Loop, q.Peer})
+		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, Printable(q.Method), Printable(target), q.Way.String(), q.Loop, q.Peer})
 	}
 	return list
 }
@@ -390,6 +390,7 @@ func recent(all []stats.PlacementEvent) []PlacementEvent {
 		if len(list) == MaxEvents {
 			break
 		}
+		e.Method, e.Target = Printable(e.Method), Printable(e.Target)
 		list = append(list, PlacementEvent(e))
 	}
 	return list
