@@ -54,14 +54,14 @@ function fill(body, data, make, update, none) {
   }
 }
 
-// cells returns a make for fill: "h" is the row's header, "n" a number, "N" one that phones omit, "w" text that they omit,
+// cells returns a make for fill: "h" is the row's header, "H" a long one, "n" a number, "N" one that phones omit, "w" text that they omit,
 // "t" long text, "l" a lane.
 function cells(kinds, more) {
   return row => {
     for (const kind of kinds) {
-      const cell = document.createElement(kind === "h" ? "th" : "td");
-      if (kind === "h") cell.scope = "row";
-      cell.className = { n: "n", N: "n wide", w: "wide", t: "long", l: "lane" }[kind] || "";
+      const cell = document.createElement("hH".includes(kind) ? "th" : "td");
+      if ("hH".includes(kind)) cell.scope = "row";
+      cell.className = { n: "n", N: "n wide", w: "wide", t: "long", H: "long", l: "lane" }[kind] || "";
       row.append(cell);
     }
     more?.(row);
@@ -189,7 +189,7 @@ function tiles(r, color) {
 const place = ns => Math.min(Math.max(Math.log10(Math.max(ns, 1) / 1e3) / 8 * 100, 0), 100);
 
 function stages(r) {
-  const names = { total: "whole request", head: "head, in several reads", wait: "wait for a slot or goroutine", handler: "handler", write: "rest of the response" };
+  const names = { total: "whole request", head: "slow head", wait: "slot or goroutine", handler: "handler", write: "rest of the response" };
   fill($("stages"), r.stages, cells("hnnnnw", row => {
     const range = document.createElement("div");
     range.className = "range";
@@ -234,7 +234,7 @@ function loops(r, color) {
 let sort = "share", latest;
 function routes(r) {
   const list = r.routes.toSorted((a, b) => b[sort] - a[sort]);
-  fill($("routes"), list, cells("hnnnnnnn ", row => {
+  fill($("routes"), list, cells("Hnnnnnnn ", row => {
     const ways = document.createElement("div");
     ways.className = "ways";
     ways.ariaHidden = "true";

@@ -122,7 +122,7 @@ func TestAdminPage(t *testing.T) {
 	tab.visit(t, origin+"/")
 	await(t, tab, live)
 	for id, want := range map[string]string{"state": "live", "uptime": "up 1 d 3 h", "open": "10k", "conns": "45 WebSockets"[3:], "waiting": "40 waiting", "p99": "ms", "calls": "0.9",
-		"stages": "wait for a slot", "loops": "> 100 ms", "routes": "<img src=x onerror=alert(1)>", "longest": "<script>throw 9</script>", "recent": "no longer runs on loops",
+		"stages": "slot or goroutine", "loops": "> 100 ms", "routes": "<img src=x onerror=alert(1)>", "longest": "<script>throw 9</script>", "recent": "no longer runs on loops",
 		"troubles": "connection limit of an address", "found": "40 requests wait"} {
 		if got := text(t, tab, id); !strings.Contains(got, want) {
 			t.Errorf("%s is %q, want %q in it", id, got, want)
