@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,6 +176,7 @@ type Server struct {
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 	refusals     refusals
+	counts       counting
 	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
@@ -186,12 +188,13 @@ type Server struct {
 	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
 	current    *loopSet                    // the loops that new Serve calls use; nil when none run
 	sets       map[*loopSet]struct{}       // all whose loops have not ended
-	serving    map[*serving]struct{}       // the Serve calls under way
-	streams    map[*stream.Conn]bool       // true: it is being served and does not wait for a worker
-	layer      func() conn.Layer           // wraps connections on loops; for tests
-	drainFor   time.Duration               // of a body that the handler left unread; for tests; 0 is the default
-	quiet      *sync.Cond                  // signalled when one of the above has ended
-	told       chan struct{}               // closed when Shutdown or Close has closed the listeners; see Stopping
+	begunSets  int
+	serving    map[*serving]struct{} // the Serve calls under way
+	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
+	layer      func() conn.Layer     // wraps connections on loops; for tests
+	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
+	quiet      *sync.Cond            // signalled when one of the above has ended
+	told       chan struct{}         // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 
@@ -264,5 +267,6 @@ func (s *Server) lock() {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
+		s.counts.init(runtime.GOMAXPROCS(0))
 	}
 }

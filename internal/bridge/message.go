@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
-	"math/rand/v2"
 	"net/http"
 
 	"github.com/chert-http/chert/direct/wire"
@@ -79,7 +78,6 @@ type Client struct {
 	Link conn.Link
 	more *more // usually nil
 
-	runs uint32 // of handlers on the loop
 	// Waits belongs to the session: since when it waits for the peer.
 	Waits uint32
 }
@@ -117,7 +115,6 @@ func (c *Client) Begin() {
 		}
 		c.extra().ctx = ctx
 	}
-	c.runs = rand.Uint32() // otherwise short connections would never be sampled
 	c.SetState(http.StateNew)
 }
 

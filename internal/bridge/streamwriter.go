@@ -42,14 +42,13 @@ var (
 // same time: l is what that request has of the connection. It is called by the
 // connection's owner.
 func (c *Client) Stream(of *Client, l conn.Link) {
-	of.runs++
-	c.Config, c.Link, c.more, c.runs = of.Config, l, of.more, of.runs
+	c.Config, c.Link, c.more = of.Config, l, of.more
 }
 
 // Take makes a client of a connection that another session has begun, and shown
 // to the server's hooks.
 func (c *Client) Take() Client {
-	return Client{Config: c.Config, Link: c.Link, more: c.more, runs: c.runs, Waits: c.Waits}
+	return Client{Config: c.Config, Link: c.Link, more: c.more, Waits: c.Waits}
 }
 
 // DateValue is the value of the Date field as it is at now; see AppendDate.

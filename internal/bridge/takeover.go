@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 var errStatus = errors.New("chert: a connection is taken over with the status 101")
@@ -47,6 +48,9 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	w.x.handOver(t, begin)
 	hook := c.Link.NetConn()
 	w.taken.Store(&hook)
+	w.status = w.Status
+	w.x.accountEarly()
+	c.Count(t.s.Kind(), true)
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
@@ -101,6 +105,19 @@ var (
 	_ conn.Session    = (*taken)(nil)
 )
 
+// Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
+// for concurrent use.
+func (c *Client) Count(k takeover.Kind, begun bool) {
+	id := tally.WebSocketsBegun
+	if k == takeover.EventStream {
+		id = tally.EventStreamsBegun
+	}
+	if !begun {
+		id++
+	}
+	c.Link.Tally().Add(false, id, 1)
+}
+
 // nexts translates takeover.Next.
 var nexts = [...]conn.Next{
 	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Close: conn.Close,
@@ -111,7 +128,11 @@ var nexts = [...]conn.Next{
 func (t *taken) Data(eof bool) conn.Next { return nexts[t.s.Data(eof)] }
 func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
 func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
-func (t *taken) Closed(bool)             { t.s.Closed() }
+
+func (t *taken) Closed(bool) {
+	t.c.Count(t.s.Kind(), false)
+	t.s.Closed()
+}
 
 func (t *taken) Writable() conn.Next {
 	t.s.Writable()
@@ -196,7 +217,7 @@ func (t *taken) Post(f func() takeover.Next) {
 // Run implements takeover.Link.
 func (t *taken) Run(u takeover.User) (ok bool) {
 	t.began, t.late = 0, false // before Enter: Late may be called from there on
-	if t.c.runs++; t.kind != "" && (!t.quick || t.c.runs%sampleEvery == 0) {
+	if t.kind != "" && (!t.quick || !t.c.Link.OnLoop() || t.c.Link.Tally().Messages.Next() != 0) {
 		t.began = sys.Nanotime()
 	}
 	if !t.c.Link.Enter() {

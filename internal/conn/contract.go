@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // A Session is the protocol spoken on a Link. The Link's owner calls it, so its
@@ -229,6 +230,10 @@ type Link interface {
 	// peer has not accepted all of that yet.
 	SetLayer(l Layer) error
 
+	// Tally returns where the Link is counted. Its owner is driving the Shard's loop,
+	// as package tally has it, while OnLoop is true and no user code runs. Safe for
+	// concurrent use.
+	Tally() *tally.Shard
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
 	// reading the clock. Not between Enter and Leave.
 	Now() int64

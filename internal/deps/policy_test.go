@@ -12,6 +12,7 @@ package deps
 // A package may only list packages of lines above its own, so the table reads
 // from the bottom to the top, and a cycle cannot be written:
 //
+//	stats < tally < loop
 //	sys < poll < loop < conn < tlsio < bridge < . < cmd
 //	buf, timer < loop
 //	conn < stream < .
@@ -30,6 +31,9 @@ var policy = []rule{
 	// Classifies handlers by latency, independent of loops and messages.
 	{pkg: "internal/place"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
+	// What a server counts: as its users see it, and where it is counted.
+	{pkg: "stats"},
+	{pkg: "internal/tally", may: "stats"},
 
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
@@ -42,25 +46,25 @@ var policy = []rule{
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
-	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer"},
-	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
+	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
+	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge internal/tally stats"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/tally stats"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer internal/testhook"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.

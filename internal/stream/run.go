@@ -91,7 +91,7 @@ func (c *Conn) WatchPeer() (gone bool) {
 
 func (c *Conn) watch() {
 	b := buf.Get(readSize)
-	n, err := c.nc.Read(b.Whole())
+	n, err := c.read(b.Whole())
 	c.mu.Lock()
 	gone := false
 	if n > 0 {

@@ -25,6 +25,8 @@ type Config struct {
 	// Failed is called with the reason why a handshake failed. It returns the
 	// response, in plain text, for a client that has sent plain HTTP.
 	Failed func(peer string, err error) (answer []byte)
+	// Shaken, if not nil, is called with the result of one that took d from the accept.
+	Shaken func(state *tls.ConnectionState, d time.Duration)
 	// Second, if not nil, makes the session that takes over from u when ALPN has
 	// chosen "h2", on the same Link.
 	Second func(u Upper, state *tls.ConnectionState) conn.Session
@@ -232,6 +234,9 @@ func (h *Handshake) shake() conn.Next {
 		return next
 	}
 	state := w.tc.ConnectionState()
+	if h.cfg.Shaken != nil {
+		h.cfg.Shaken(&state, time.Duration(sys.Nanotime()-h.accepted))
+	}
 	p := state.NegotiatedProtocol
 	second := p == "h2" && h.cfg.Second != nil
 	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {

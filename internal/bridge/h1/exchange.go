@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // exchange is one request and its response in HTTP/1: one allocation, not reused
@@ -92,6 +93,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.Host = str[h.Host.Start:h.Host.End]
 	}
 	r.Close = !h.KeepAlive
+	x.Proto = protoNumber(h)
 	x.minor, x.keepAlive, x.ExpectOther = h.Minor, h.KeepAlive, h.ExpectOther
 	x.IsHEAD = r.Method == http.MethodHead
 	if err := x.buildHeader(h, head, str); err != nil {
@@ -106,6 +108,14 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.ContentLength, r.Close = -1, true
 	}
 	return x, nil
+}
+
+// protoNumber is the version for counters. HTTP/1.2 and later are HTTP/1.1.
+func protoNumber(h *http1.Request) tally.Proto {
+	if h.Minor == 0 {
+		return tally.HTTP10
+	}
+	return tally.HTTP11
 }
 
 // buildHeader fills r.Header: all fields except those that net/http moves

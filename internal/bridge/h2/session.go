@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // Session speaks HTTP/2 on one connection. Its fields are the owner's, but for those
@@ -318,6 +319,7 @@ func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
+	s.Link.Tally().Add(false, tally.HTTP2Ended, 1)
 	s.cancelAll(errClosed)
 	s.mu.Lock()
 	s.gone = true
@@ -331,6 +333,7 @@ func (s *Session) Closed(hijacked bool) {
 	for _, st := range s.streams { // those whose Done will not be called
 		st.dropRest()
 		s.lose(st)
+		st.lost()
 	}
 	all := s.followers
 	s.followers = nil
@@ -468,6 +471,7 @@ func (s *Session) drop(st *stream) {
 	st.dropRest()
 	st.dropBody()
 	s.lose(st)
+	st.lost()
 	if st.reusable() {
 		st.recycle()
 	}

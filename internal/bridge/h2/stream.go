@@ -13,6 +13,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // stream is one request and its answer: the conn.Run of its handler, and the
@@ -38,6 +40,8 @@ type stream struct {
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
 	made     bool        // makeRequest was called
+	status   int         // of a direct answer, or one that is made without a handler
+	pattern  string      // of a direct answer's route
 	parts    *parts      // nil without ReuseRequests
 
 	// What follows is guarded by s.mu.
@@ -65,6 +69,8 @@ type stream struct {
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut, noBody                               bool  // HEADERS are out; the body is not read
 	err                                           error // of the stream, once closed by a reset
+	counted                                       bool  // as a request that has ended
+	endedAt                                       int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
 var errReset = errors.New("http2: the client has reset the stream")
@@ -127,8 +133,12 @@ func (st *stream) finish() {
 	if s.loops {
 		st.Learn(&st.link)
 	}
+	st.account()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if st.counted = true; len(st.rest) > 0 {
+		st.endedAt = s.Link.Now()
+	}
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
 		s.beginDrain()
@@ -148,6 +158,26 @@ func (st *stream) finish() {
 		s.closeIfSent(st)
 	}
 	s.drop(st)
+}
+
+// account counts the request, whose handler has returned.
+func (st *stream) account() {
+	s := st.s
+	driving := s.loops && s.Link.OnLoop()
+	if st.made {
+		st.Account(driving)
+	} else {
+		st.Time.Account(s.Link.Tally(), driving, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern)
+	}
+}
+
+// lost counts the request if finish has not. mu is held.
+func (st *stream) lost() {
+	if !st.counted {
+		st.counted = true
+		st.Time.Drop(st.s.Link.Tally())
+		st.s.Unanswered(tally.HTTP2, st.status, st.Way, false)
+	}
 }
 
 // closeIfSent closes a stream whose answer has been sent. What the client still sends
@@ -197,12 +227,19 @@ func (s *Session) begin(st *stream) (kept bool) {
 func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	st.started = true
 	if s.Slots != nil && st.slot == slotNone && !st.acquire() {
+		st.Time.Queued = true
 		return true
 	}
-	if !inline || !s.loops || !s.Link.OnLoop() || !st.Quick() && !st.refused {
+	inline = inline && s.loops && s.Link.OnLoop() && (st.Quick() || st.refused)
+	if st.Time.Select(s.Link.Tally(), inline); !inline {
+		if st.Way = stats.Pooled; !s.loops {
+			st.Way = stats.Goroutine
+		}
+		st.Time.Queued = true
 		s.Link.Start(st)
 		return true
 	}
+	st.Way = stats.Inline
 	s.here.Store(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false

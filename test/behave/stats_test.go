@@ -1,0 +1,163 @@
+package behave
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/stats"
+)
+
+var _ stats.Source = (*chert.Server)(nil)
+
+// finished returns how many requests of a class have ended, of all with class -1.
+func finished(sn *stats.Snapshot, class int) (n uint64) {
+	for _, r := range sn.Requests {
+		if class < 0 || r.Class == class {
+			n += r.N
+		}
+	}
+	return n
+}
+
+// A server that has not served has empty statistics.
+func TestStatsBefore(t *testing.T) {
+	t.Parallel()
+	sn := new(chert.Server).Stats()
+	if sn.At.IsZero() || sn.Since.IsZero() || len(sn.Requests)+len(sn.Loops)+len(sn.Routes) > 0 || sn.Connections.Open != 0 {
+		t.Errorf("%+v", sn)
+	}
+}
+
+// A kept connection costs one read and one write for each request that runs on its loop.
+func TestStatsSyscalls(t *testing.T) {
+	if !sys.HavePoller || engines.Layered || !tally.Enabled {
+		t.Skip("no loops, or bytes are not what is sent")
+	}
+	t.Parallel()
+	for name, h := range map[string]http.Handler{
+		"inline": hf(func(w http.ResponseWriter, r *http.Request) { put(w, "hello") }),
+		"direct": direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte("hello")),
+	} {
+		s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: h})
+		c := s.Dial()
+		c.Get("/") // which the accept belongs to
+		before := s.Stats()
+		const n = 20
+		sent, got := 0, 0
+		for range n {
+			req := ask("GET /")
+			c.Send(req)
+			head := c.Head()
+			c.Want("hello")
+			sent, got = sent+len(req), got+len(head)+len("hello")
+		}
+		after := s.Stats()
+		for call, want := range map[string]uint64{"read": n, "write": n, "accept": 0, "close": 0, "sendfile": 0, "other": 0} {
+			if made := stats.Get(after.Syscalls, call) - stats.Get(before.Syscalls, call); made != want {
+				t.Errorf("%s: %d calls of %s, want %d", name, made, call, want)
+			}
+		}
+		if waits := stats.Get(after.Syscalls, "wait") - stats.Get(before.Syscalls, "wait"); waits < n {
+			t.Errorf("%s: %d waits", name, waits)
+		}
+		if r, w := after.BytesRead-before.BytesRead, after.BytesWritten-before.BytesWritten; r != uint64(sent) || w != uint64(got) {
+			t.Errorf("%s: %d bytes read and %d written, want %d and %d", name, r, w, sent, got)
+		}
+		want := stats.Inline
+		if name == "direct" {
+			want = stats.Direct
+		}
+		if r := after.Requests; len(r) != 1 || r[0] != (stats.Requests{Protocol: "HTTP/1.1", Class: 2, Way: want, N: n + 1}) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if len(after.Loops) != runtime.GOMAXPROCS(0) || after.Connections.Accepted != 1 || after.Connections.Open != 1 || after.Connections.Loops != 1 {
+			t.Errorf("%s: %+v", name, after)
+		}
+		c.Close()
+		servertest.Eventually(t, "the connection's end is counted", func() bool {
+			sn := s.Stats()
+			return sn.Connections.Closed == 1 && sn.Connections.Open == 0 && stats.Get(sn.Syscalls, "close") == 1
+		})
+	}
+}
+
+// Every request is counted once, however it ends.
+func TestStatsEnds(t *testing.T) {
+	if !tally.Enabled {
+		t.Skip("nothing is counted")
+	}
+	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
+		srv := fresh()
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /ok", func(w http.ResponseWriter, r *http.Request) { put(w, "ok") })
+		mux.HandleFunc("GET /fails", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) })
+		mux.HandleFunc("GET /panics", func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
+		mux.HandleFunc("GET /late-panic", func(w http.ResponseWriter, r *http.Request) {
+			put(w, "begun")
+			flush(w)
+			panic(http.ErrAbortHandler)
+		})
+		mux.HandleFunc("GET /exits", func(w http.ResponseWriter, r *http.Request) { runtime.Goexit() })
+		mux.HandleFunc("GET /hijacks", func(w http.ResponseWriter, r *http.Request) {
+			nc, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			put(nc, "mine")
+			nc.Close()
+		})
+		srv.Handler = mux
+		s := engines.Start(t, srv)
+		for _, tt := range []struct {
+			sends string
+			class int
+			more  int // further requests, of class 2
+		}{
+			{ask("GET /ok", "Connection: close"), 2, 0},
+			{ask10("GET /ok"), 2, 0},
+			{ask("GET /missing", "Connection: close"), 4, 0},
+			{ask("POST /ok", "Connection: close"), 4, 0},
+			{ask("GET /fails", "Connection: close"), 5, 0},
+			{ask("GET /panics"), 0, 0},
+			{ask("GET /late-panic"), 2, 0},
+			{ask("GET /exits"), 0, 0},
+			{ask("GET /hijacks"), 0, 0},
+			{"nonsense\r\n\r\n", 4, 0},
+			{ask("GET /ok", "Expect: x"), 4, 0},
+			{strings.Repeat(ask("GET /ok"), 7) + ask("GET /fails", "Connection: close"), 5, 7},
+		} {
+			before := s.Stats()
+			s.Exchange(tt.sends, false)
+			servertest.Eventually(t, "a request is counted: "+servertest.Brief(tt.sends), func() bool {
+				sn := s.Stats()
+				return finished(&sn, -1) == finished(&before, -1)+1+uint64(tt.more)
+			})
+			after := s.Stats()
+			for class := range 6 {
+				want := finished(&before, class)
+				if class == tt.class {
+					want++
+				}
+				if class == 2 {
+					want += uint64(tt.more)
+				}
+				if got := finished(&after, class); got != want {
+					t.Errorf("%q: %d of class %d, want %d", servertest.Brief(tt.sends), got, class, want)
+				}
+			}
+		}
+		sn := s.Stats()
+		if sn.Connections.Hijacked != 1 || stats.Get(sn.Malformed, "malformed method") != 1 || stats.Get(sn.Malformed, "unknown expectation") != 1 {
+			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
+		}
+	})
+}
