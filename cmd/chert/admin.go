@@ -110,9 +110,3 @@ func (a *adminServer) line() string {
 	}
 	return text
 }
-
-// sourceOf is for the time until Server implements stats.Source.
-func sourceOf(srv *chert.Server) stats.Source {
-	s, _ := any(srv).(stats.Source)
-	return s
-}

@@ -108,7 +108,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
-	if s.admin, err = startAdmin(first.admin, first.listen, sourceOf(s.srv), "chert serve "+first.what, s.errs); err != nil {
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, "chert serve "+first.what, s.errs); err != nil {
 		return err
 	}
 	defer s.admin.close()

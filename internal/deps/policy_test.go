@@ -98,9 +98,8 @@ var policy = []rule{
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	// What a server has counted, and how it is shown. The listener of admin may be
-	// that of any server.
-	{pkg: "stats"},
+	// How what a server has counted is shown. The listener of admin may be that of any
+	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
 	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
