@@ -69,7 +69,6 @@ func (e *events) sample(stop chan struct{}) {
 	before := interval.Take(e.source)
 	report := interval.Average(before)
 	for {
-		report.Longest = interval.Longest(e.source.RunningRequests(interval.MaxRunning), time.Now())
 		e.publish(stop, report)
 		select {
 		case <-stop:

@@ -3,6 +3,7 @@ package interval
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,10 @@ func findings(r *Report) []Finding {
 	}
 	if w := stage("write"); w.P90 >= slowWrite {
 		add("clients", "debug/requests", "clients accept responses slowly: one in ten of those that do not at once needs %s or more", Short(w.P90))
+	} else if i := slices.IndexFunc(r.Longest, func(q Running) bool { return q.Stage == "write" && q.Age >= slowWrite }); i >= 0 {
+		// The handler waits with the client if the response is too large to be kept.
+		q := &r.Longest[i]
+		add("clients", "debug/requests", "clients accept responses slowly: %s %s has been in progress for %s", q.Method, q.Target, Short(q.Age))
 	}
 	if u := &r.Runtime; u.GC >= muchGC {
 		add("collector", "debug/pprof/allocs", "the garbage collector takes %.0f %% of the processors' time; the program allocates %s per second", u.GC*100, Bytes(u.Allocated))

@@ -41,7 +41,7 @@ type Report struct {
 	AllLoops int              `json:"allLoops"` // more than len(Loops) if some are left out
 	Routes   []Route          `json:"routes"`
 	Recent   []PlacementEvent `json:"recent"`  // the latest first
-	Longest  []Running        `json:"longest"` // set by the caller; see Longest
+	Longest  []Running        `json:"longest"`
 	TLS      TLS              `json:"tls"`
 	Runtime  Usage            `json:"runtime"`
 	Findings []Finding        `json:"findings"`
@@ -173,7 +173,7 @@ func Between(before, now *Sample) *Report {
 		At: now.At, Since: now.Since, Seconds: b.seconds,
 		Running: now.Running, Waiting: now.Waiting,
 		Read: b.rate(before.BytesRead, now.BytesRead), Written: b.rate(before.BytesWritten, now.BytesWritten),
-		Conns: b.conns(), Stages: b.stages(), AllLoops: len(now.Loops), Longest: []Running{}, Recent: recent(now.Placement.Recent),
+		Conns: b.conns(), Stages: b.stages(), AllLoops: len(now.Loops), Longest: Longest(now.Longest, now.At, MaxRunning), Recent: recent(now.Placement.Recent),
 		TLS: b.tls(), Runtime: b.runtime(),
 	}
 	b.requests(r)
@@ -292,8 +292,8 @@ func (b *between) troubles(r *Report) {
 		}
 	}
 	add("timeout: ", b.before.Timeouts, b.now.Timeouts)
-	add("malformed: ", b.before.Malformed, b.now.Malformed)
-	add("refused: ", b.before.Connections.Refused, b.now.Connections.Refused)
+	add("refused request: ", b.before.Malformed, b.now.Malformed)
+	add("refused connection: ", b.before.Connections.Refused, b.now.Connections.Refused)
 	slices.SortFunc(r.Troubles, func(x, y Rate) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Name, y.Name)) })
 	r.Troubles = r.Troubles[:min(len(r.Troubles), MaxEvents)]
 }
@@ -370,16 +370,17 @@ func (b *between) routes(r *Report) {
 	}
 }
 
-// Longest returns the requests that have been in progress longest.
-func Longest(all []stats.Request, now time.Time) []Running {
+// oldest returns the requests that have been in progress longest.
+func oldest(all []stats.Request, most int) []stats.Request {
 	all = slices.SortedStableFunc(slices.Values(all), func(x, y stats.Request) int { return x.Began.Compare(y.Began) })
+	return all[:min(len(all), most)]
+}
+
+// Longest returns the requests that have been in progress longest.
+func Longest(all []stats.Request, now time.Time, most int) []Running {
 	list := []Running{}
-	for _, q := range all[:min(len(all), MaxRunning)] {
-		target := q.Target
-		if len(target) > maxTarget {
-			target = target[:maxTarget] + "..."
-		}
-		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, Printable(q.Method), Printable(target), q.Way.String(), q.Loop, q.Peer})
+	for _, q := range oldest(all, most) {
+		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, Printable(q.Method), Printable(q.Target), q.Way.String(), q.Loop, q.Peer})
 	}
 	return list
 }

@@ -121,18 +121,17 @@ func TestBound(t *testing.T) {
 			s.Placement.Recent = append(s.Placement.Recent, stats.PlacementEvent{Kind: fmt.Sprint(i)})
 		}
 	})
+	now.Longest = Take(busy{}).Longest
 	r := Between(sample(0, nil), now)
-	var all []stats.Request
-	for range 1000 {
-		all = append(all, stats.Request{Target: strings.Repeat("x", 60_000)})
-	}
-	r.Longest = Longest(all, then)
 	b, err := json.Marshal(r)
 	if err != nil || len(b) > 40_000 {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	if r.AllLoops != 1000 || len(r.Loops) != MaxLoops {
 		t.Errorf("%d loops of %d", len(r.Loops), r.AllLoops)
+	}
+	if len(r.Longest) != MaxRunning || r.Longest[0].Age < 999*time.Second {
+		t.Errorf("not the longest requests: %v", r.Longest)
 	}
 	if r.Recent[0].Kind != "1999" {
 		t.Errorf("the latest event is not the first: %v", r.Recent[0])
@@ -141,6 +140,18 @@ func TestBound(t *testing.T) {
 	if !slices.ContainsFunc(r.Routes, func(r Route) bool { return r.Pattern == "0" }) || r.Routes[0].Pattern != "1999" {
 		t.Errorf("%v", r.Routes)
 	}
+}
+
+// busy is a server with long requests.
+type busy struct{ stats.Source }
+
+func (busy) Stats() stats.Snapshot { return stats.Snapshot{} }
+
+func (busy) RunningRequests(int) (all []stats.Request) {
+	for i := range 1000 {
+		all = append(all, stats.Request{Target: strings.Repeat("x", 60_000), Began: then.Add(-time.Duration(i) * time.Second)})
+	}
+	return all
 }
 
 // The JSON that the handler sends is what "chert top" reads.
@@ -175,6 +186,12 @@ func TestFindings(t *testing.T) {
 		{"waits that are over", func(s *Sample) { s.Wait = observe(80*time.Millisecond, 100) }, ""},
 		{"a burst", func(s *Sample) { s.Waiting, s.Wait = 9, observe(80*time.Microsecond, 100) }, ""},
 		{"clients", func(s *Sample) { s.Write = observe(5*time.Second, 10) }, "clients"},
+		{"a handler waits for its client", func(s *Sample) {
+			s.Longest = []stats.Request{{Began: s.At.Add(-3 * time.Second), Stage: "write", Target: "/export"}}
+		}, "clients"},
+		{"a client that has just begun", func(s *Sample) {
+			s.Longest = []stats.Request{{Began: s.At.Add(-30 * time.Millisecond), Stage: "write"}, {Began: s.At.Add(-time.Minute), Stage: "handler"}}
+		}, ""},
 		{"large responses", func(s *Sample) { s.Write = observe(50*time.Millisecond, 10) }, ""},
 		{"lock", func(s *Sample) { s.Runtime.LockSeconds = 3 }, "lock"},
 		{"collector", func(s *Sample) { s.Runtime.GCSeconds, s.Runtime.CPUSeconds = 1, 4 }, "collector"},

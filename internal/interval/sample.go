@@ -12,11 +12,20 @@ import (
 type Sample struct {
 	stats.Snapshot
 	Runtime Runtime
+	// Longest are the requests that have been in progress longest.
+	Longest []stats.Request
 }
 
 // Take returns a sample of a server in this process.
 func Take(source stats.Source) *Sample {
-	return &Sample{Snapshot: source.Stats(), Runtime: readRuntime()}
+	s := &Sample{Snapshot: source.Stats(), Runtime: readRuntime()}
+	s.Longest = oldest(source.RunningRequests(MaxRunning), MaxRunning)
+	for i := range s.Longest {
+		if t := &s.Longest[i].Target; len(*t) > maxTarget {
+			*t = (*t)[:maxTarget] + "..."
+		}
+	}
+	return s
 }
 
 // Runtime is what the Go runtime has counted since the process began.

@@ -7,19 +7,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/router"
+	"github.com/chert-http/chert/static"
 )
 
 // A trouble is a server and what its clients do. With fix the server is one that copes with them.
 type trouble struct {
 	name, about, look string
-	server            func(fix bool) *chert.Server
+	server            func(fix bool, dir string) (*chert.Server, error) // dir is empty
 	load              func(clients)
 }
 
@@ -34,7 +36,7 @@ the others keep their latency. "Running longest" has its requests.`, routeServer
 Latency by stage: "rest of the response" takes seconds while "handler" takes microseconds. In /debug/requests
 the stage is "write", and /debug/connections has the bytes that wait for each client.`, clientsServer, func(c clients) {
 		c.each(16, "/users/7", 5*time.Millisecond)
-		c.slow(40, "/export", 256<<10)
+		c.slow(20, "/export", 2<<20)
 	}},
 	{"slots", "MaxHandlers is too low for the load", `
 "Handlers running" stands still at MaxHandlers while others wait, and "slot or goroutine" takes as much time as
@@ -59,7 +61,7 @@ func users(r *router.Router) {
 	r.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "user %s\n", r.PathValue("id")) })
 }
 
-func routeServer(fix bool) *chert.Server {
+func routeServer(fix bool, _ string) (*chert.Server, error) {
 	r := router.New()
 	users(r)
 	wait := 250 * time.Millisecond // for a database
@@ -70,38 +72,41 @@ func routeServer(fix bool) *chert.Server {
 		time.Sleep(wait)
 		io.WriteString(w, "the report\n")
 	})
-	return &chert.Server{Handler: r}
+	return &chert.Server{Handler: r}, nil
 }
 
-func clientsServer(fix bool) *chert.Server {
-	size := 2 << 20
+func clientsServer(fix bool, dir string) (*chert.Server, error) {
+	size := 16 << 20 // more than the buffers of the system hold
 	if fix {
 		size = 16 << 10
 	}
-	export := bytes.Repeat([]byte("export\n"), size/7)
+	if err := os.WriteFile(filepath.Join(dir, "export"), bytes.Repeat([]byte("export\n"), size/7), 0o600); err != nil {
+		return nil, err
+	}
+	files, err := static.New(dir, nil)
+	if err != nil {
+		return nil, err
+	}
 	r := router.New()
 	users(r)
-	r.HandleFunc("GET /export", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", strconv.Itoa(len(export)))
-		w.Write(export)
-	})
-	return &chert.Server{Handler: r}
+	r.Handle("GET /export", files)
+	return &chert.Server{Handler: r}, nil
 }
 
-func slotsServer(fix bool) *chert.Server {
+func slotsServer(fix bool, _ string) (*chert.Server, error) {
 	r := router.New()
 	r.HandleFunc("GET /query", func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(40 * time.Millisecond) // a database that could serve many more
 		io.WriteString(w, "rows\n")
 	})
-	srv := &chert.Server{Handler: r, MaxHandlers: 16}
+	srv := &chert.Server{Handler: r, MaxHandlers: 16, QueueLength: 256}
 	if fix {
 		srv.MaxHandlers = 128
 	}
-	return srv
+	return srv, nil
 }
 
-func lockServer(fix bool) *chert.Server {
+func lockServer(fix bool, _ string) (*chert.Server, error) {
 	var mu sync.Mutex
 	var n int
 	r := router.New()
@@ -118,7 +123,7 @@ func lockServer(fix bool) *chert.Server {
 		}
 		fmt.Fprintln(w, now)
 	})
-	return &chert.Server{Handler: r}
+	return &chert.Server{Handler: r}, nil
 }
 
 // node is something that the collector must follow.
@@ -131,7 +136,7 @@ func tree(depth int) *node {
 	return &node{tree(depth - 1), tree(depth - 1)}
 }
 
-func collectorServer(fix bool) *chert.Server {
+func collectorServer(fix bool, _ string) (*chert.Server, error) {
 	live := tree(21)            // 2 million objects
 	debug.SetGCPercent(25)      // as a program that has little memory
 	depth, once := 15, tree(15) // for each response
@@ -147,7 +152,7 @@ func collectorServer(fix bool) *chert.Server {
 		}
 		fmt.Fprintln(w, page != nil, live != nil)
 	})
-	return &chert.Server{Handler: r}
+	return &chert.Server{Handler: r}, nil
 }
 
 // clients send requests until the context ends.

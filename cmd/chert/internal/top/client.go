@@ -95,7 +95,7 @@ func (c *Client) Requests(ctx context.Context, most int) ([]interval.Running, er
 		Requests []stats.Request
 	}
 	err := c.get(ctx, "debug/requests?format=json&max="+strconv.Itoa(most), &list)
-	return interval.Longest(list.Requests, list.At), err
+	return interval.Longest(list.Requests, list.At, most), err
 }
 
 // Connections reads the open ones, and the server's time.
