@@ -93,7 +93,9 @@ func (a *acceptor) serve(j job) {
 		}
 		return
 	}
-	shaken = true
+	if shaken = true; state != nil {
+		j.c.SetTLS(state.Version)
+	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()

@@ -71,6 +71,10 @@ func (t *Timing) Held(d time.Duration) {
 	}
 }
 
+// Lost reports whether it has held a loop so long that the loop went on without it. It
+// may be called where Held is, and after the Link's Leave.
+func (t *Timing) Lost() bool { return t.lost }
+
 // Account counts the request, which has ended. driving is as in package tally.
 func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
 	if t.weight == 0 && !t.late {

@@ -69,18 +69,16 @@ const (
 	bodyDone uint32 = 1 << iota
 	left            // the client is gone
 	reset           // and does not read either
+	handling        // the handler has begun, and returned; not kept for handlers that begin on loops
+	returned
 )
 
 func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 
-// Init initializes x as part of message m, received on c. reused means that
-// Reset was called.
-func (x *Exchange) Init(c *Client, m Message, reused bool) {
-	if reused {
-		x.life.Lock()
-		defer x.life.Unlock()
-	}
-	x.c, x.m, x.over = c, m, false
+// Init initializes x as part of message m, received on c. An x that was Reset needs
+// Open afterwards.
+func (x *Exchange) Init(c *Client, m Message) {
+	x.c, x.m = c, m
 	x.ctx.x = x
 	x.Res.x = x
 	// The copy that WithContext returns is the one stored: the call is inlined,
@@ -97,6 +95,15 @@ func (x *Exchange) Init(c *Client, m Message, reused bool) {
 			m.headAt = 0
 		}
 		x.readBy = &by
+	}
+}
+
+// Open shows a reused x to other goroutines, when everything that they may read is set.
+func (x *Exchange) Open() {
+	if x.over {
+		x.life.Lock()
+		x.over = false
+		x.life.Unlock()
 	}
 }
 

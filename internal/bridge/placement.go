@@ -65,6 +65,10 @@ func (x *Exchange) run() {
 		t.Add(false, tally.HandlersBegun, 1)
 		defer t.Add(false, tally.HandlersEnded, 1)
 	}
+	if x.Way != stats.Inline {
+		x.facts.Or(handling)
+		defer x.facts.Or(returned)
+	}
 	x.Time.Begin()
 	defer x.Time.End() // also after a panic
 	h.ServeHTTP(x.writer(), &x.Req)

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 var errStatus = errors.New("chert: a connection is taken over with the status 101")
@@ -104,6 +105,16 @@ var (
 	_ takeover.Link   = (*taken)(nil)
 	_ conn.Session    = (*taken)(nil)
 )
+
+// Speaks and Running implement conn.Inspected.
+func (t *taken) Speaks() string {
+	if t.s.Kind() == takeover.EventStream {
+		return "event stream"
+	}
+	return "WebSocket"
+}
+
+func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
 
 // Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
 // for concurrent use.

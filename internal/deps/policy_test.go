@@ -47,12 +47,12 @@ var policy = []rule{
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally"},
-	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally stats"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally"},
+	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats"},

@@ -65,6 +65,7 @@ type Conn struct {
 	aborted  bool               // that read is being ended
 	hijacked bool
 	killed   bool
+	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
 	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines

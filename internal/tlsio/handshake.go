@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/stats"
 )
 
 // Config is shared by the handshakes of a listener. It is immutable.
@@ -317,3 +318,7 @@ func (h *Handshake) Closed(hijacked bool) {
 func (h *Handshake) Writable() conn.Next { return conn.More }
 func (h *Handshake) Late(time.Duration)  {}
 func (h *Handshake) PeerGone(bool)       {}
+
+// Speaks and Running implement conn.Inspected.
+func (h *Handshake) Speaks() string                                  { return "TLS handshake" }
+func (h *Handshake) Running(bool, int64, func(stats.Request, int64)) {}

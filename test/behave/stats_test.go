@@ -48,7 +48,9 @@ func TestStatsSyscalls(t *testing.T) {
 	} {
 		s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: h})
 		c := s.Dial()
-		c.Get("/") // which the accept belongs to
+		for range 3 { // which the accept belongs to, and that there is no other to accept
+			c.Get("/")
+		}
 		before := s.Stats()
 		const n = 20
 		sent, got := 0, 0
@@ -75,7 +77,7 @@ func TestStatsSyscalls(t *testing.T) {
 		if name == "direct" {
 			want = stats.Direct
 		}
-		if r := after.Requests; len(r) != 1 || r[0] != (stats.Requests{Protocol: "HTTP/1.1", Class: 2, Way: want, N: n + 1}) {
+		if r := after.Requests; len(r) != 1 || r[0] != (stats.Requests{Protocol: "HTTP/1.1", Class: 2, Way: want, N: n + 3}) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if len(after.Loops) != runtime.GOMAXPROCS(0) || after.Connections.Accepted != 1 || after.Connections.Open != 1 || after.Connections.Loops != 1 {
@@ -160,4 +162,95 @@ func TestStatsEnds(t *testing.T) {
 			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
 		}
 	})
+}
+
+// What runs, and what is open, can be seen while it lasts.
+func TestStatsInspect(t *testing.T) {
+	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
+		srv := fresh()
+		srv.MaxHandlers = 2
+		began, release := make(chan bool, 2), make(chan bool)
+		mux := http.NewServeMux()
+		mux.HandleFunc("/waits/{id}", func(w http.ResponseWriter, r *http.Request) {
+			began <- true
+			<-release
+		})
+		srv.Handler = mux
+		s := engines.Start(t, srv)
+		idle := s.Dial()
+		idle.Get("/missing")
+		fresh1 := s.Dial()
+		var cs []*servertest.Client
+		for _, path := range []string{"/waits/1?q", "/waits/2"} {
+			c := s.Dial()
+			c.Send(ask("GET " + path))
+			servertest.Await(t, began, "the handler")
+			cs = append(cs, c)
+		}
+		waiting := s.Dial()
+		waiting.Send(ask("DELETE /waits/3"))
+		var got []stats.Request
+		servertest.Eventually(t, "all requests are seen", func() bool {
+			got = s.RunningRequests(10)
+			return len(got) >= 2 && (len(got) == 3 || srv.Engine == chert.EngineGoroutines) && s.Stats().Waiting == 1
+		})
+		want := map[string]*servertest.Client{"GET /waits/1?q handler": cs[0], "GET /waits/2 handler": cs[1]}
+		if srv.Engine != chert.EngineGoroutines { // there its connection does nothing yet
+			want["DELETE /waits/3 waiting"] = waiting
+		}
+		for _, r := range got {
+			c := want[r.Method+" "+r.Target+" "+r.Stage]
+			if c == nil || r.Protocol != "HTTP/1.1" || r.ID == 0 || r.Began.IsZero() || !engines.Layered && r.Peer != c.LocalAddr().String() {
+				t.Errorf("got %+v, want %v", r, want)
+			}
+		}
+		if one := s.RunningRequests(1); len(one) == 0 || one[0].ID != got[0].ID {
+			t.Errorf("the longest of %+v: %+v", got, one)
+		}
+		sn := s.Stats()
+		if sn.Running != 2 || sn.Waiting != 1 || sn.Connections.Open != 5 || sn.Connections.HTTP1 != 5 || sn.Connections.Active < 3 {
+			t.Errorf("running %d, waiting %d, %+v", sn.Running, sn.Waiting, sn.Connections)
+		}
+		states := make(map[string]string)
+		for _, c := range s.OpenConnections(10) {
+			states[c.Peer] = c.State
+			if c.Protocol != "HTTP/1" && c.Protocol != "" || c.TLS != "" || c.State == "idle" && c.Since.IsZero() {
+				t.Errorf("%+v", c)
+			}
+		}
+		for name, c := range map[string]*servertest.Client{"idle": idle, "active": cs[0]} {
+			if got := states[c.LocalAddr().String()]; got != name && !engines.Layered {
+				t.Errorf("%s: got %q of %v", name, got, states)
+			}
+		}
+		close(release)
+		for _, c := range append(cs, waiting) {
+			c.Status(200)
+		}
+		servertest.Eventually(t, "nothing runs", func() bool { return len(s.RunningRequests(10)) == 0 })
+		fresh1.Close()
+	})
+}
+
+// A direct handler that has lost its loop can be seen too.
+func TestStatsInspectDirect(t *testing.T) {
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	t.Parallel()
+	release := make(chan bool)
+	s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Handler: direct.HandlerFunc(func(x *direct.Exchange) { <-release })})
+	c := s.Dial()
+	c.Send(ask("GET /stuck"))
+	servertest.Eventually(t, "the request is seen", func() bool {
+		got := s.RunningRequests(1)
+		return len(got) == 1 && got[0].Target == "/stuck" && got[0].Way == stats.Direct && got[0].Stage == "handler"
+	})
+	close(release)
+	c.Status(200)
+	servertest.Eventually(t, "nothing is seen", func() bool { return len(s.RunningRequests(1)) == 0 })
+	sn := s.Stats()
+	if sn.Total.N() != 1 || sn.Handler.N() != 1 || sn.Loops[0].Handovers+sn.Loops[len(sn.Loops)-1].Handovers == 0 {
+		t.Errorf("%d times, %d handlers, %+v", sn.Total.N(), sn.Handler.N(), sn.Loops)
+	}
 }

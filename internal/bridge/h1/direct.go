@@ -112,6 +112,11 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 // late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.time.Held(held)
+	if r.time.Lost() {
+		one := s.Shown(unsafe.Pointer(r), r.x.Method(), stringOf(r.x.Target()))
+		one.Protocol, one.Way, one.Stage = "HTTP/1.1", stats.Direct, "handler"
+		s.Strayed(s, one, r.time.Since)
+	}
 	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
@@ -217,7 +222,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	answered, next := s.runDirect(r)
 	r.time.End()
 	s.Link.Leave()
-	s.direct = nil
+	if s.direct = nil; r.time.Lost() {
+		s.Found(s)
+	}
 	switch {
 	case next != conn.More: // a panic; r may still be in use, so it is not kept
 		s.release()
@@ -255,6 +262,7 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.Follow(&o)
 			r.x.Drop()
 			s.release()
+			defer s.Found(s)
 			r.time.Drop(s.Link.Tally())
 			s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
 			s.Link.Abandon() // s.direct stays: until here Late may read it

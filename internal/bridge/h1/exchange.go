@@ -79,7 +79,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		x, str = new(exchange), string(head)
 	}
 	x.s = s
-	x.Init(&s.Client, x, x.block != nil)
+	x.Init(&s.Client, x)
 	r := &x.Req
 	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])
 	r.RequestURI = str[h.Target.Start:h.Target.End]

@@ -274,6 +274,7 @@ func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
 		if x.Way = stats.Goroutine; tally.Enabled {
 			x.Time.Select(nil, false)
 		}
+		x.Open()
 		s.cur.Store(x)
 		return s.serve(x, busy)
 	}
@@ -286,6 +287,7 @@ func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
 		x.Now = s.Link.Now()
 		x.Time.Queued = x.Time.Queued || !quick
 	}
+	x.Open()
 	s.cur.Store(x)
 	if here && !quick && s.Link.Go() {
 		return conn.Elsewhere

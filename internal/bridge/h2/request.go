@@ -279,7 +279,7 @@ func (s *Session) answer(id uint32, status int, end bool) {
 // strings are parts of one.
 func (st *stream) makeRequest(scratch *request, t *target) error {
 	f := &scratch.fields
-	st.Init(&st.client, st, false)
+	st.Init(&st.client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
 	st.made = true
 	canonicalNames(f)

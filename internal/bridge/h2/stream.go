@@ -70,6 +70,7 @@ type stream struct {
 	headOut, noBody                               bool  // HEADERS are out; the body is not read
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
+	shown                                         bool  // to goroutines that are not the owner; not used on loops
 	endedAt                                       int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
@@ -236,6 +237,11 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 			st.Way = stats.Goroutine
 		}
 		st.Time.Queued = true
+		if !s.loops {
+			s.mu.Lock()
+			st.shown = true
+			s.mu.Unlock()
+		}
 		s.Link.Start(st)
 		return true
 	}
