@@ -71,15 +71,7 @@ func list(w io.Writer) {
 
 // serve runs the server, and its clients in another process: their goroutines and memory are not the server's.
 func serve(ctx context.Context, t *trouble, at string, fix bool, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "trouble")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	srv, err := t.server(fix, dir)
-	if err != nil {
-		return err
-	}
+	srv := t.server(fix)
 	l, err := srv.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

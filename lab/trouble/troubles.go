@@ -7,21 +7,19 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/router"
-	"github.com/chert-http/chert/static"
 )
 
 // A trouble is a server and what its clients do. With fix the server is one that copes with them.
 type trouble struct {
 	name, about, look string
-	server            func(fix bool, dir string) (*chert.Server, error) // dir is empty
+	server            func(fix bool) *chert.Server // dir is empty
 	load              func(clients)
 }
 
@@ -33,8 +31,9 @@ the others keep their latency. "Running longest" has its requests.`, routeServer
 		c.each(8, "/report", 20*time.Millisecond)
 	}},
 	{"clients", "clients accept their responses slowly", `
-Latency by stage: "rest of the response" takes seconds while "handler" takes microseconds. In /debug/requests
-the stage is "write", and /debug/connections has the bytes that wait for each client.`, clientsServer, func(c clients) {
+"Running longest" has requests of GET /export in the stage "write": the handler waits until its client has accepted what
+it writes. If the handler has returned already, "rest of the
+response" in "Latency by stage" takes seconds instead.`, clientsServer, func(c clients) {
 		c.each(16, "/users/7", 5*time.Millisecond)
 		c.slow(20, "/export", 2<<20)
 	}},
@@ -61,7 +60,7 @@ func users(r *router.Router) {
 	r.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "user %s\n", r.PathValue("id")) })
 }
 
-func routeServer(fix bool, _ string) (*chert.Server, error) {
+func routeServer(fix bool) *chert.Server {
 	r := router.New()
 	users(r)
 	wait := 250 * time.Millisecond // for a database
@@ -72,28 +71,25 @@ func routeServer(fix bool, _ string) (*chert.Server, error) {
 		time.Sleep(wait)
 		io.WriteString(w, "the report\n")
 	})
-	return &chert.Server{Handler: r}, nil
+	return &chert.Server{Handler: r}
 }
 
-func clientsServer(fix bool, dir string) (*chert.Server, error) {
+func clientsServer(fix bool) *chert.Server {
 	size := 16 << 20 // more than the buffers of the system hold
 	if fix {
 		size = 16 << 10
 	}
-	if err := os.WriteFile(filepath.Join(dir, "export"), bytes.Repeat([]byte("export\n"), size/7), 0o600); err != nil {
-		return nil, err
-	}
-	files, err := static.New(dir, nil)
-	if err != nil {
-		return nil, err
-	}
+	export := bytes.Repeat([]byte("export\n"), size/7)
 	r := router.New()
 	users(r)
-	r.Handle("GET /export", files)
-	return &chert.Server{Handler: r}, nil
+	r.HandleFunc("GET /export", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(export)))
+		w.Write(export) // waits for the client
+	})
+	return &chert.Server{Handler: r}
 }
 
-func slotsServer(fix bool, _ string) (*chert.Server, error) {
+func slotsServer(fix bool) *chert.Server {
 	r := router.New()
 	r.HandleFunc("GET /query", func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(40 * time.Millisecond) // a database that could serve many more
@@ -103,10 +99,10 @@ func slotsServer(fix bool, _ string) (*chert.Server, error) {
 	if fix {
 		srv.MaxHandlers = 128
 	}
-	return srv, nil
+	return srv
 }
 
-func lockServer(fix bool, _ string) (*chert.Server, error) {
+func lockServer(fix bool) *chert.Server {
 	var mu sync.Mutex
 	var n int
 	r := router.New()
@@ -123,7 +119,7 @@ func lockServer(fix bool, _ string) (*chert.Server, error) {
 		}
 		fmt.Fprintln(w, now)
 	})
-	return &chert.Server{Handler: r}, nil
+	return &chert.Server{Handler: r}
 }
 
 // node is something that the collector must follow.
@@ -136,7 +132,7 @@ func tree(depth int) *node {
 	return &node{tree(depth - 1), tree(depth - 1)}
 }
 
-func collectorServer(fix bool, _ string) (*chert.Server, error) {
+func collectorServer(fix bool) *chert.Server {
 	live := tree(21)            // 2 million objects
 	debug.SetGCPercent(25)      // as a program that has little memory
 	depth, once := 15, tree(15) // for each response
@@ -152,7 +148,7 @@ func collectorServer(fix bool, _ string) (*chert.Server, error) {
 		}
 		fmt.Fprintln(w, page != nil, live != nil)
 	})
-	return &chert.Server{Handler: r}, nil
+	return &chert.Server{Handler: r}
 }
 
 // clients send requests until the context ends.
