@@ -2,7 +2,7 @@
 // The live page: an event a second, drawn into tables whose rows are reused. All text goes through textContent.
 
 const $ = id => document.getElementById(id);
-const kept = 120; // seconds of history
+const kept = 60; // seconds of history
 
 // Formatting, as internal/interval does it for the terminal.
 const digits = x => x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixed(0);

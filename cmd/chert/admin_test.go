@@ -89,7 +89,9 @@ func TestAdminInFile(t *testing.T) {
 	// A reload says what it does not change.
 	write(t, file, config("127.0.0.1:1"))
 	p.reload()
-	until(t, func() bool { return strings.Contains(p.stderr.String(), "the admin address stays as it was at the start") })
+	until(t, func() bool {
+		return strings.Contains(p.stderr.String(), "the admin address stays as it was at the start")
+	})
 }
 
 func TestAdminErrors(t *testing.T) {
