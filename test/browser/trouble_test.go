@@ -69,7 +69,7 @@ func shrink(t *testing.T, file string) {
 	}
 	colors := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int { return count[b] - count[a] })
 	var palette color.Palette
-	for _, c := range colors[:min(len(colors), 48)] {
+	for _, c := range colors[:min(len(colors), 160)] {
 		palette = append(palette, c)
 	}
 	to := image.NewPaletted(area, palette)
