@@ -171,12 +171,22 @@ type Server struct {
 	// negative value means that none wait.
 	QueueLength int
 
+	// SlowHandler makes the server log handlers that run for longer, with the stack of
+	// their goroutines, once a minute for each route. The stacks of all goroutines are
+	// taken for that, at most once a second, which stops the program for about 5 us for
+	// each; with more than 5000 there is no stack. Handlers that last by their nature,
+	// such as event streams, are logged too. It also logs, once for each, which routes
+	// have ceased to be quick; see Placement. Default none, as a negative value.
+	SlowHandler time.Duration
+
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 	refusals     refusals
 	counts       counting
+	placed       placed
+	slow         slow
 	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
@@ -263,6 +273,7 @@ func (s *Server) lock() {
 		s.streams = make(map[*stream.Conn]bool)
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
+		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}

@@ -147,6 +147,7 @@ func (s *Server) Stats() stats.Snapshot {
 		all.ReadBeside(shard)
 	}
 	all.Fill(&sn)
+	s.placed.fill(&sn)
 	s.fillConnections(&sn, engine)
 	s.fillRefused(&sn)
 	s.fillHandlers(&sn, all, queued)

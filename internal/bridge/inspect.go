@@ -15,7 +15,10 @@ const maxTarget = 2 << 10
 // number is different for each.
 var identity = rand.Uint64() | 1
 
-func identityOf(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) * identity }
+// Identity returns the ID of a request by the address of what it is.
+func Identity(address uint64) uint64 { return address * identity }
+
+func identityOf(p unsafe.Pointer) uint64 { return Identity(uint64(uintptr(p))) }
 
 // Inspect calls f as conn.Inspected.Running does, if x is in progress for client c. Any
 // goroutine may call it: the memory is x's while life is held.
