@@ -107,7 +107,7 @@ func TestErrors(t *testing.T) {
 		{"nothing listens", nil, "cannot reach http://" + l.Addr().String() + "/: connect: connection refused; is a server running with --admin?"},
 		{"404", http.NotFound, "is not the admin address of a chert server: /stats was answered 404"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "/stats is not JSON"},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", 302) }, "answered 302"},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "answered 302"},
 		{"other JSON", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"status": "ok"}`)
