@@ -35,10 +35,10 @@ func (c *counted) RunningRequests(int) []stats.Request {
 
 func (c *counted) OpenConnections(int) []stats.Connection { return nil }
 
-func watched(t *testing.T) (*counted, *events, string) {
+func watched(t *testing.T, every time.Duration) (*counted, *events, string) {
 	src := &counted{started: time.Now()}
 	h := New(src, nil).(*handler)
-	h.events.every = time.Millisecond
+	h.events.every = every
 	ts := httptest.NewServer(h)
 	t.Cleanup(ts.Close)
 	return src, &h.events, ts.URL
@@ -74,7 +74,7 @@ func view(t *testing.T, base string) (io.Closer, *bufio.Reader) {
 // All viewers get the same reports, and without a viewer nothing is sampled.
 func TestOneSampler(t *testing.T) {
 	t.Parallel()
-	src, e, base := watched(t)
+	src, e, base := watched(t, time.Millisecond)
 	if src.asked.Load() != 0 {
 		t.Fatal("a sample without a viewer")
 	}
@@ -118,12 +118,15 @@ func TestOneSampler(t *testing.T) {
 // The first report is the average since the start, the others are of the intervals.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	src, _, base := watched(t)
+	src, _, base := watched(t, time.Hour)
 	_, r := view(t, base)
 	first, _ := next(t, r)
 	if first.Seconds != max(first.At.Sub(src.started).Seconds(), 1e-3) {
 		t.Errorf("the first is of %v seconds", first.Seconds)
 	}
+	_, _, base = watched(t, time.Millisecond)
+	_, r = view(t, base)
+	first, _ = next(t, r)
 	second, text := next(t, r)
 	if second.Requests*second.Seconds < 99 || second.At.Sub(first.At) <= 0 {
 		t.Errorf("the second has %v requests", second.Requests*second.Seconds)
@@ -136,7 +139,7 @@ func TestReports(t *testing.T) {
 // A viewer that does not read gets the latest report, not all of them, and delays none.
 func TestSlowViewer(t *testing.T) {
 	t.Parallel()
-	src, e, _ := watched(t)
+	src, e, _ := watched(t, time.Millisecond)
 	slow, ok := e.watch()
 	if !ok {
 		t.Fatal("no viewer")

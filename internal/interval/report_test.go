@@ -231,3 +231,24 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// What a second costs a server that is watched, beside its own snapshot: 256 routes on
+// 64 loops.
+func BenchmarkReport(b *testing.B) {
+	fill := func(k uint64) func(*Sample) {
+		return func(s *Sample) {
+			for i := range 256 {
+				s.Routes = append(s.Routes, stats.Route{Pattern: fmt.Sprint("GET /route/", i), Classes: [6]uint64{2: k},
+					Duration: observe(time.Duration(i)*time.Millisecond, k), Handler: observe(time.Duration(i)*time.Millisecond, k)})
+			}
+			s.Loops = make([]stats.Loop, 64)
+		}
+	}
+	before, now := sample(0, fill(1)), sample(1, fill(1000))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := json.Marshal(Between(before, now)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
