@@ -36,7 +36,7 @@ func (c *counted) RunningRequests(int) []stats.Request {
 func (c *counted) OpenConnections(int) []stats.Connection { return nil }
 
 func watched(t *testing.T, every time.Duration) (*counted, *events, string) {
-	src := &counted{started: time.Now()}
+	src := &counted{started: time.Now().Round(0)} // as in JSON, without the monotonic clock
 	h := New(src, nil).(*handler)
 	h.events.every = every
 	ts := httptest.NewServer(h)
