@@ -116,6 +116,10 @@ func (x *Exchange) accountEarly() {
 	s.Answer(false, x.answer(), x.pattern(), nil, false)
 }
 
+// Unsent records that nothing of the response could be sent. It comes after the Message's
+// Finish.
+func (x *Exchange) Unsent() { x.Res.status = 0 }
+
 func (x *Exchange) answer() tally.ID {
 	return tally.AnswerOf(x.Proto, tally.ClassOf(x.Res.status), x.Way)
 }

@@ -140,6 +140,13 @@ func (c *Client) HeadBegins() {
 	}
 }
 
+// HeadServed ends HeadBegins for a request that has no ReadTimeout of its own.
+func (c *Client) HeadServed() {
+	if c.more != nil {
+		c.more.headAt = 0
+	}
+}
+
 // SetState calls the server's ConnState hook.
 func (c *Client) SetState(s http.ConnState) {
 	if hook := c.ConnState; hook != nil {

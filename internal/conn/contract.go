@@ -100,6 +100,17 @@ type Run interface {
 	Done() Next
 }
 
+// A Leaver is a Run that is told when its Run has returned beside the loop, on the
+// goroutine that has run it and before Done: the connection may have ended.
+type Leaver interface{ Left() }
+
+// Left calls r's Left if it has one. For Links.
+func Left(r Run) {
+	if l, ok := r.(Leaver); ok {
+		l.Left()
+	}
+}
+
 // A Link is one connection, as bytes in both directions. It knows no protocol.
 // Unless stated otherwise, methods may be called by the Link's owner (the
 // goroutine that calls the Session, or runs its Serve) and by goroutines that

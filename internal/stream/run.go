@@ -50,7 +50,10 @@ func (c *Conn) Waited() bool { return true }
 // Start implements conn.Link.
 func (c *Conn) Start(r conn.Run) {
 	go func() {
-		defer c.Post(r.Done) // also after runtime.Goexit
+		defer func() { // also after runtime.Goexit
+			conn.Left(r)
+			c.Post(r.Done)
+		}()
 		r.Run()
 	}()
 }

@@ -85,14 +85,22 @@ type Times struct {
 // if it was not timed. handover: it has held a loop for so long that this went on
 // without it.
 func (s *Shard) Answer(driving bool, id ID, pattern string, t *Times, handover bool) {
+	if driving && pattern == "" && t == nil { // inlined
+		if Enabled {
+			s.local[id]++
+		}
+		return
+	}
+	s.answer(driving, id, pattern, t, handover)
+}
+
+func (s *Shard) answer(driving bool, id ID, pattern string, t *Times, handover bool) {
 	if !Enabled {
 		return
 	}
 	if driving {
 		s.local[id]++
-		if pattern != "" || t != nil {
-			s.own.add(id, pattern, t, handover)
-		}
+		s.own.add(id, pattern, t, handover)
 		return
 	}
 	s.beside[id].Add(1)

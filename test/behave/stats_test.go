@@ -1,6 +1,9 @@
 package behave
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -181,6 +184,10 @@ func TestStatsInspect(t *testing.T) {
 		s := engines.Start(t, srv)
 		idle := s.Dial()
 		idle.Get("/missing")
+		servertest.Eventually(t, "the connection is idle", func() bool {
+			all := s.OpenConnections(1)
+			return len(all) == 1 && all[0].State == "idle" && len(s.RunningRequests(1)) == 0
+		})
 		fresh1 := s.Dial()
 		var cs []*servertest.Client
 		for _, path := range []string{"/waits/1?q", "/waits/2"} {
@@ -329,4 +336,118 @@ func TestStatsPlacement(t *testing.T) {
 	if !kinds["proven"] || !kinds["demoted"] {
 		t.Errorf("%+v", sn.Placement)
 	}
+}
+
+// Clients that invent paths and methods do not make a server keep more.
+func TestStatsAreBounded(t *testing.T) {
+	if !tally.Enabled {
+		t.Skip("nothing is counted")
+	}
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/known/", func(w http.ResponseWriter, r *http.Request) {})
+		mux.HandleFunc("/named/", func(w http.ResponseWriter, r *http.Request) { r.Pattern = r.URL.Path }) // which no handler should
+		s := engines.Start(t, &chert.Server{Engine: e, Handler: mux})
+		c := s.Dial()
+		const n = 3 * tally.MaxRoutes
+		for i := range n {
+			for _, folder := range []string{"known", "named", "unknown"} {
+				c.Send(ask(fmt.Sprintf("METHOD%d /%s/%d", i, folder, i)))
+				c.Response("GET")
+			}
+		}
+		var sn stats.Snapshot
+		servertest.Eventually(t, "all are counted", func() bool {
+			sn = s.Stats()
+			return finished(&sn, -1) == 3*n
+		})
+		for _, r := range sn.Routes {
+			switch want := map[string]uint64{"/known/": n, stats.NoRoute: n, stats.Other: n - (tally.MaxRoutes - 1)}[r.Pattern]; {
+			case want == 0 && r.N() != 1, want != 0 && r.N() != want:
+				t.Errorf("%q: %d requests, want %d", r.Pattern, r.N(), want)
+			}
+		}
+		if len(sn.Routes) != tally.MaxRoutes+2 || len(sn.Requests) > 8 || len(sn.Placement.Recent) > 64 {
+			t.Errorf("%d routes, %d kinds of requests, %d events", len(sn.Routes), len(sn.Requests), len(sn.Placement.Recent))
+		}
+	})
+}
+
+// Each limit of time that is exceeded is counted under its name.
+func TestStatsTimeouts(t *testing.T) {
+	if !tally.Enabled || engines.Layered {
+		t.Skip("nothing is counted")
+	}
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		const soon = 50 * time.Millisecond
+		for _, tt := range []struct {
+			kind, sends string
+			s           chert.Server
+		}{
+			{"head", "", chert.Server{ReadHeaderTimeout: soon}},
+			{"head", "GET / HT", chert.Server{ReadHeaderTimeout: soon}},
+			{"idle", ask("GET /"), chert.Server{IdleTimeout: soon}},
+			{"read", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", chert.Server{ReadTimeout: soon}},
+			{"stall", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", chert.Server{ReadStallTimeout: soon}},
+			{"stall", ask("GET /large"), chert.Server{WriteStallTimeout: soon}},
+			{"write", ask("GET /large"), chert.Server{WriteTimeout: soon}},
+		} {
+			srv := &tt.s
+			srv.Engine = e
+			srv.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				if r.URL.Path == "/large" {
+					w.Write(make([]byte, 16<<20))
+				}
+			})
+			s := engines.StartOn(t, srv, servertest.ListenSmall(t, 4<<10))
+			c := s.DialSmall(4 << 10)
+			c.Send(tt.sends)
+			servertest.Eventually(t, "the timeout is counted: "+tt.kind, func() bool { return stats.Get(s.Stats().Timeouts, tt.kind) > 0 })
+			if got := s.Stats().Timeouts; len(got) != 1 || got[0].N != 1 {
+				t.Errorf("%s %q: %v", tt.kind, servertest.Brief(tt.sends), got)
+			}
+			c.Close()
+		}
+	})
+}
+
+// A loop that does not answer makes its part of the snapshot stale, and no more.
+func TestStatsOfAStuckLoop(t *testing.T) {
+	if !sys.HavePoller || engines.Layered {
+		t.Skip("no loops")
+	}
+	t.Parallel()
+	stuck, release := make(chan bool), make(chan bool)
+	s := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateActive { // which must not block on a loop, and does
+			stuck <- true
+			<-release
+		}
+	}, Handler: http.NotFoundHandler()})
+	c := s.Dial()
+	servertest.Eventually(t, "the connection is counted", func() bool { return s.Stats().Connections.Accepted == 1 })
+	c.Send(ask("GET /"))
+	servertest.Await(t, stuck, "the loop")
+	sn := s.Stats()
+	stale := 0
+	for _, l := range sn.Loops {
+		if l.Stale {
+			stale++
+			if l.Connections != 1 || l.Lag < 50*time.Millisecond {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	if stale != 1 || sn.Connections.Accepted != 1 || len(s.RunningRequests(1)) != 0 {
+		t.Errorf("%d of %d loops are stale, %+v", stale, len(sn.Loops), sn.Connections)
+	}
+	close(release)
+	c.Status(404)
+	servertest.Eventually(t, "the request is counted", func() bool {
+		sn := s.Stats()
+		return finished(&sn, 4) == 1
+	})
 }

@@ -238,6 +238,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	case !answered:
 		return s.serveAfterAll(r, busy)
 	}
+	if s.ReadTimeout > 0 {
+		s.HeadServed()
+	}
 	s.release()
 	n := len(r.raw)
 	next = s.sendDirect(r, now, len(s.Link.Buffered()) > n)

@@ -25,6 +25,7 @@ type exchange struct {
 	minor     uint8
 	keepAlive bool // the request allows it
 	more      bool // another request had arrived when this one was parsed
+	unsent    bool // the response could not be sent
 }
 
 // block is an exchange and its other memory that is kept with ReuseRequests.
@@ -60,7 +61,7 @@ func (x *exchange) free() {
 	clear(b.resHeader)
 	clear(b.values)
 	x.Reset()
-	x.s, x.body, x.more = nil, nil, false
+	x.s, x.body, x.more, x.unsent = nil, nil, false, false
 	blocks.Put(b)
 }
 

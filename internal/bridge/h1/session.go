@@ -309,10 +309,13 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 	}
 	s.cur.Store(nil)
 	if next != conn.Detached {
-		x.Account(s.Link.OnLoop())
 		if s.is(onLoops) {
 			x.Learn(s.Link)
 		}
+		if x.unsent {
+			x.Unsent()
+		}
+		x.Account(s.Link.OnLoop())
 		x.free()
 	} else if t := s.Taken(); t != nil {
 		s.Link.Switch(t)

@@ -70,6 +70,7 @@ type stream struct {
 	headOut, noBody                               bool  // HEADERS are out; the body is not read
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
+	returned                                      bool  // from a handler beside the loop
 	shown                                         bool  // to goroutines that are not the owner; not used on loops
 	endedAt                                       int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
@@ -121,6 +122,20 @@ func (st *stream) Run() {
 	st.next = st.Serve(st.refused)
 }
 
+// Left implements conn.Leaver. It counts the request if its connection has ended
+// meanwhile: then Done is not called.
+func (st *stream) Left() {
+	s := st.s
+	s.mu.Lock()
+	st.returned = true
+	orphan := s.gone && !st.counted
+	st.counted = st.counted || orphan
+	s.mu.Unlock()
+	if orphan {
+		st.account(false)
+	}
+}
+
 // Done implements conn.Run.
 func (st *stream) Done() conn.Next {
 	s := st.s
@@ -134,7 +149,7 @@ func (st *stream) finish() {
 	if s.loops {
 		st.Learn(&st.link)
 	}
-	st.account()
+	st.account(s.loops && s.Link.OnLoop())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.counted = true; len(st.rest) > 0 {
@@ -162,23 +177,32 @@ func (st *stream) finish() {
 }
 
 // account counts the request, whose handler has returned.
-func (st *stream) account() {
+func (st *stream) account(driving bool) {
 	s := st.s
-	driving := s.loops && s.Link.OnLoop()
 	if st.made {
+		if !st.headOut {
+			st.Unsent()
+		}
 		st.Account(driving)
 	} else {
 		st.Time.Account(s.Link.Tally(), driving, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern)
 	}
 }
 
-// lost counts the request if finish has not. mu is held.
+// lost counts the request if finish has not, nor Left will. mu is held.
 func (st *stream) lost() {
-	if !st.counted {
-		st.counted = true
+	switch {
+	case st.counted:
+		return
+	case st.returned:
+		st.account(false)
+	case st.started && st.made && (st.Way != stats.Inline || st.place.Gone()) && st.slot != slotQueued:
+		return // its handler runs
+	default:
 		st.Time.Drop(st.s.Link.Tally())
-		st.s.Unanswered(tally.HTTP2, st.status, st.Way, false)
+		st.s.Link.Tally().Answer(false, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern, nil, false)
 	}
+	st.counted = true
 }
 
 // closeIfSent closes a stream whose answer has been sent. What the client still sends
