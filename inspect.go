@@ -116,7 +116,7 @@ func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]
 		for _, l := range set.loops {
 			a, index := asked{to: fresh()}, len(pending)
 			a.done = l.Survey(func() {
-				l.Socks(func(k loop.Sock) bool {
+				l.Socks(0, func(k loop.Sock) bool {
 					c, ok := k.(*conn.Conn)
 					return !ok || onLoop(c, index, a.to)
 				})

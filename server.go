@@ -125,6 +125,13 @@ type Server struct {
 	// defaults: 250 streams, a table of 4 KiB, frames of 16 KiB, windows of 1 MiB
 	// for a stream and for the connection. See docs/http2.md.
 	HTTP2 *http.HTTP2Config
+	// ExtendedConnect tells HTTP/2 clients that they may open WebSockets on streams, by
+	// extended CONNECT (RFC 8441). Browsers take that as a promise for the whole
+	// origin: they then open all its WebSockets so if they have such a connection. Set
+	// it only if every endpoint accepts that, as those of package websocket do. A
+	// handler gets such a request with the method CONNECT, a path, and the key
+	// ":protocol" in its Header, as net/http has it. Default off.
+	ExtendedConnect bool
 	// Protocols are the protocols that the server supports. Nil means HTTP/1 and,
 	// over TLS, HTTP/2, unless TLSNextProto is not nil and has no "h2".
 	// UnencryptedHTTP2 is for clients that begin with the connection preface of

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -43,6 +44,10 @@ type counting struct {
 	last  map[*loop.Loop]*view
 	shook shook
 }
+
+// maxLooks is how many connections of a loop are looked at for a snapshot: about 1 ms at
+// most. Of more the share of those that are active is an estimate.
+const maxLooks = 8192
 
 // view is what a loop has answered.
 type view struct {
@@ -148,7 +153,7 @@ func (s *Server) Stats() stats.Snapshot {
 	}
 	all.Fill(&sn)
 	s.placed.fill(&sn)
-	s.fillConnections(&sn, engine)
+	s.fillConnections(&sn, all, engine)
 	s.fillRefused(&sn)
 	s.fillHandlers(&sn, all, queued)
 	n, size := buf.Lent()
@@ -244,15 +249,21 @@ func (v *view) read(l *loop.Loop) {
 	v.state = l.State()
 	v.connections = v.counts.Gauge(tally.Accepted, tally.Closed)
 	v.counts.AddWaits(v.state.Waits)
-	l.Socks(func(k loop.Sock) bool {
-		if c, ok := k.(*conn.Conn); ok && c.Active() {
-			v.active++
+	looked := int64(0)
+	l.Socks(rand.Uint32(), func(k loop.Sock) bool {
+		if c, ok := k.(*conn.Conn); ok {
+			if looked++; c.Active() {
+				v.active++
+			}
 		}
-		return true
+		return looked < maxLooks
 	})
+	if looked == maxLooks { // others must not wait for it
+		v.active = v.active * max(v.connections, looked) / looked
+	}
 }
 
-func (s *Server) fillConnections(sn *stats.Snapshot, engine []*stream.Conn) {
+func (s *Server) fillConnections(sn *stats.Snapshot, all *tally.Counts, engine []*stream.Conn) {
 	n := &sn.Connections
 	n.Goroutines = int64(len(engine))
 	for _, c := range engine {
@@ -261,7 +272,7 @@ func (s *Server) fillConnections(sn *stats.Snapshot, engine []*stream.Conn) {
 		}
 	}
 	n.Open = n.Loops + n.Goroutines
-	n.HTTP1 = max(n.Open-n.HTTP2-n.WebSockets, 0)
+	n.HTTP1 = max(n.Open-n.HTTP2-all.Gauge(tally.TakenBegun, tally.TakenEnded), 0)
 }
 
 // Reasons of refusals that concern connections.

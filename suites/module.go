@@ -58,11 +58,16 @@ func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{version: got.Version}
-	if p.plain, err = m.tree(ctx, co, filepath.Join(dir, "plain"), got.Dir); err != nil {
+	return m.lay(ctx, co, name, dir, got.Dir, got.Version)
+}
+
+// lay makes the trees of a module whose files are in source.
+func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, version string) (p *prepared, err error) {
+	p = &prepared{version: version}
+	if p.plain, err = m.tree(ctx, co, filepath.Join(dir, "plain"), source); err != nil {
 		return nil, err
 	}
-	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), got.Dir); err != nil {
+	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), source); err != nil {
 		return nil, err
 	}
 	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name)}

@@ -28,6 +28,7 @@ var suites = []struct {
 	{"gin", modules["gin"]},
 	{"gorilla", modules["gorilla"]},
 	{"coder", modules["coder"]},
+	{"h2spec", h2specTests{}},
 }
 
 func names() (list []string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/takeover"
@@ -82,9 +83,14 @@ type Conn struct {
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 
+	// choked: answers to messages wait for the client, so no more of them is read. It
+	// changes with mu held.
+	choked atomic.Bool
+
 	mu     sync.Mutex
 	out    *buf.Buf       // frames that are to leave together; nil if there are none
 	corked bool           // Send adds to out
+	serves bool           // messages are being processed: what is sent may be their answers
 	much   bool           // more than half of MaxUnsent waits
 	closed bool           // a Close frame was sent, or the connection has ended
 	ended  bool           // the connection has ended

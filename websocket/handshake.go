@@ -59,7 +59,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !returned {
 			c.fail(errInternal)
 		}
-		if l, ok := c.link.(*netLink); ok {
+		if l, ok := c.link.(*netLink); ok && r.ProtoMajor == 2 {
+			l.run() // the stream ends with the handler
+		} else if ok {
 			go l.run()
 		}
 	}()
@@ -80,6 +82,7 @@ func (e *refusal) Error() string { return "websocket: " + e.text }
 // upgrade opens a connection, or answers the request with an error.
 func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 	c := &Conn{h: h}
+	tunnel := r.ProtoMajor == 2
 	accept, err := h.check(r)
 	extensions := ""
 	if err == nil && h.compress {
@@ -97,23 +100,30 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 		refuse(w, err)
 		return nil, err
 	}
-	header := w.Header()
-	header.Set("Upgrade", "websocket")
-	header.Set("Connection", "Upgrade")
-	header.Set("Sec-WebSocket-Accept", accept)
+	header, status := w.Header(), http.StatusOK
+	if !tunnel {
+		status = http.StatusSwitchingProtocols
+		header.Set("Upgrade", "websocket")
+		header.Set("Connection", "Upgrade")
+		header.Set("Sec-WebSocket-Accept", accept)
+	}
 	if c.subprotocol = h.choose(r); c.subprotocol != 0 {
 		header.Set("Sec-WebSocket-Protocol", c.Subprotocol())
 	}
 	if extensions != "" {
 		header.Set("Sec-WebSocket-Extensions", extensions)
 	}
-	if t := takeover.Of(w); t != nil && h.serve == nil {
-		w.WriteHeader(http.StatusSwitchingProtocols)
+	t := takeover.Of(w)
+	switch {
+	case t != nil && h.serve == nil:
+		w.WriteHeader(status)
 		err = t.TakeOver(func(l takeover.Link) takeover.Session {
 			c.link = l
 			return (*session)(c)
 		})
-	} else {
+	case tunnel:
+		err = useStream(w, r, c)
+	default:
 		err = hijack(w, c)
 	}
 	if err != nil {
@@ -144,6 +154,9 @@ func refuse(w http.ResponseWriter, err error) {
 // returns the value of Sec-WebSocket-Accept.
 func (h *Handler) check(r *http.Request) (accept string, err error) {
 	keys := r.Header["Sec-Websocket-Key"]
+	if r.ProtoMajor == 2 && r.Method == http.MethodConnect {
+		return "", h.checkConnect(r)
+	}
 	switch {
 	case r.Method != http.MethodGet:
 		return "", &refusal{http.StatusMethodNotAllowed, "the method is not GET"}
@@ -164,6 +177,21 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	}
 	sum := sha1.Sum([]byte(keys[0] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:]), nil
+}
+
+// checkConnect is check for extended CONNECT (RFC 8441 section 5), which has no key.
+func (h *Handler) checkConnect(r *http.Request) error {
+	switch p := r.Header[":protocol"]; {
+	case len(p) != 1 || p[0] != "websocket":
+		return &refusal{http.StatusNotImplemented, "the request is for another protocol"}
+	case r.Header.Get("Sec-Websocket-Version") != "13" || len(r.Header["Sec-Websocket-Version"]) != 1:
+		return &refusal{http.StatusBadRequest, "the version is not 13"}
+	case r.ContentLength == 0:
+		return &refusal{http.StatusBadRequest, "the stream has ended"}
+	case !h.allows(r):
+		return &refusal{http.StatusForbidden, "the origin is not allowed"}
+	}
+	return nil
 }
 
 // allows reports whether the page that sends the request may (RFC 6455 section 10.2).

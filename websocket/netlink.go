@@ -25,6 +25,8 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
+	// lowWater is when Writable is called, and a pause ends, in bytes that are queued.
+	lowWater = takeover.MinLimit / 2
 	// writeStall is how long a client may accept nothing of what is written.
 	writeStall = 30 * time.Second
 	// lingerFor bounds the time between FIN and close.
@@ -50,6 +52,7 @@ type netLink struct {
 	size     int           // of pending and of what is being written
 	much     bool          // Writable is to be called
 	writing  chan struct{} // closed when the goroutine that writes ends; nil if there is none
+	wake     chan struct{} // ends a pause; nil if there is none
 	follow   []func()      // to be called when size is 0
 	writeErr error
 }
@@ -103,14 +106,22 @@ func (l *netLink) drive(ctx context.Context) takeover.Next {
 		if ctx.Err() != nil {
 			return takeover.Elsewhere
 		}
-		if next == takeover.More {
+		switch next {
+		case takeover.Pause:
+			switch posted, err := l.pause(); {
+			case posted:
+				continue
+			case err != nil:
+				return takeover.Close
+			}
+			if n := l.expired(); n >= takeover.Close {
+				return n
+			}
+		case takeover.More:
 			switch err := l.fill(); {
 			case err == nil:
 			case errors.Is(err, os.ErrDeadlineExceeded):
-				if l.deadline != 0 && l.Now() >= l.deadline {
-					l.deadline = 0
-					next = l.s.Expired()
-				}
+				next = l.expired()
 				continue
 			case err == io.EOF:
 				eof = true
@@ -121,6 +132,52 @@ func (l *netLink) drive(ctx context.Context) takeover.Next {
 		if next = l.s.Data(eof); eof && next == takeover.More {
 			return takeover.Close
 		}
+	}
+}
+
+// expired calls the session if its deadline has passed.
+func (l *netLink) expired() takeover.Next {
+	if l.deadline == 0 || l.Now() < l.deadline {
+		return takeover.More
+	}
+	l.deadline = 0
+	return l.s.Expired()
+}
+
+// pause waits while much is queued. It reports whether something was posted meanwhile.
+func (l *netLink) pause() (posted bool, _ error) {
+	l.mu.Lock()
+	for l.size > lowWater && l.writeErr == nil && len(l.posts) == 0 && (l.deadline == 0 || l.Now() < l.deadline) {
+		wake := make(chan struct{})
+		l.wake = wake
+		l.mu.Unlock()
+		l.await(wake)
+		l.mu.Lock()
+		l.wake = nil
+	}
+	defer l.mu.Unlock()
+	return len(l.posts) > 0, l.writeErr
+}
+
+// await waits for wake or the deadline.
+func (l *netLink) await(wake chan struct{}) {
+	var late <-chan time.Time
+	if l.deadline != 0 {
+		t := time.NewTimer(time.Duration(l.deadline - l.Now()))
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-wake:
+	case <-late:
+	}
+}
+
+// rouse ends a pause. mu is held.
+func (l *netLink) rouse() {
+	if l.wake != nil {
+		close(l.wake)
+		l.wake = nil
 	}
 }
 
@@ -242,6 +299,7 @@ func (l *netLink) Post(f func() takeover.Next) {
 	if !l.over {
 		l.posts = append(l.posts, f)
 		l.nc.SetReadDeadline(longAgo)
+		l.rouse()
 	}
 }
 
@@ -284,7 +342,7 @@ func (l *netLink) Offer(a, b []byte, limit int) (much bool, err error) {
 		return false, l.writeErr
 	case l.over:
 		return false, net.ErrClosed
-	case l.size > 0 && l.size > limit-n:
+	case l.size > limit/2 && l.size > limit-n:
 		l.much = true
 		return true, takeover.ErrFull
 	}
@@ -320,14 +378,9 @@ func (l *netLink) write(done chan struct{}) {
 			l.size, l.writing = 0, nil
 			follow := l.follow
 			l.follow = nil
-			tell := l.much && !l.over
-			l.much = false
 			l.mu.Unlock()
 			for _, f := range follow {
 				f()
-			}
-			if tell {
-				l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
 			}
 			return
 		}
@@ -344,7 +397,13 @@ func (l *netLink) write(done chan struct{}) {
 		if l.size -= n; err != nil {
 			l.writeErr, l.pending, l.size = err, nil, 0
 			l.nc.Close() // the reader ends the connection
+			l.rouse()
 		}
+		tell := l.much && l.size <= lowWater
+		l.much = l.much && !tell
 		l.mu.Unlock()
+		if tell {
+			l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
+		}
 	}
 }

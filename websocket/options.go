@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
@@ -21,7 +22,9 @@ type Options struct {
 	OnOpen func(c *Conn, r *http.Request)
 	// OnMessage is called for each message, one at a time and in order for one
 	// connection, concurrently for different ones. p is valid only during the call.
-	// Nothing is read from the connection meanwhile. On event loops the function
+	// Nothing is read from the connection meanwhile, nor while more than half of
+	// MaxUnsent waits that was sent during such a call: a client that does not read
+	// the answers to its messages is slowed down. On event loops the function
 	// runs like a handler: on the loop if it is known to be quick, on a pooled
 	// goroutine otherwise. Nil ignores messages.
 	OnMessage func(c *Conn, t Type, p []byte)
@@ -54,8 +57,8 @@ type Options struct {
 	// Code 1008. Default 4096; negative: no limit.
 	MaxFragments int
 	// MaxUnsent bounds, in bytes, what waits for a client that reads too slowly. A
-	// message of any size is accepted if nothing waits. Default 256 KiB, at least
-	// 32 KiB; negative: no limit.
+	// message of any size is accepted while less than half of that waits. Default
+	// 256 KiB, at least 64 KiB; negative: no limit.
 	MaxUnsent int
 	// Slow is what happens to messages beyond MaxUnsent.
 	Slow Slow
@@ -108,7 +111,6 @@ const (
 	defaultMaxMessage   = 1 << 20
 	defaultMaxFragments = 4096
 	defaultMaxUnsent    = 256 << 10
-	minUnsent           = 2 * (corkSize + corkFrame)
 	defaultPingInterval = 50 * time.Second
 	defaultIdleTimeout  = 2 * time.Minute
 	defaultThreshold    = 512
@@ -144,7 +146,7 @@ func New(o *Options) (*Handler, error) {
 		kind:         newKind(),
 	}
 	if h.maxUnsent > 0 {
-		h.maxUnsent = max(h.maxUnsent, minUnsent)
+		h.maxUnsent = max(h.maxUnsent, takeover.MinLimit)
 	}
 	limit := or(o.MaxMessage, defaultMaxMessage, 0)
 	h.limits = wsframe.Limits{Message: limit, Deflated: limit, Fragments: or(o.MaxFragments, defaultMaxFragments, 0)}

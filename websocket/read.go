@@ -36,7 +36,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		return 0, nil, errNotServe
 	}
 	s := (*session)(c)
-	s.done()
+	s.taken()
 	c.mu.Lock()
 	ended := c.ended
 	c.mu.Unlock()
@@ -58,8 +58,8 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 	}
 }
 
-// done ends the use of the message that Read has returned.
-func (s *session) done() {
+// taken ends the use of the message that Read has returned.
+func (s *session) taken() {
 	if s.ready {
 		s.ready = false
 		s.drop()
@@ -76,13 +76,15 @@ func (s *session) closeError() error {
 func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	l := c.link.(*netLink)
 	s := (*session)(c)
-	c.alone = true
+	c.mu.Lock()
+	c.alone, c.serves = true, true
+	c.mu.Unlock()
 	returned := false
 	defer func() {
-		s.done()
-		c.alone = false
+		s.taken()
 		c.mu.Lock()
 		ended := c.ended
+		c.alone = false
 		c.mu.Unlock()
 		switch {
 		case ended:

@@ -96,6 +96,7 @@ func (c *Conn) gathered() (Outcome, bool) {
 func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
 	much, err := c.link.Offer(a, b, limit)
 	c.much = much && err == nil || err == takeover.ErrFull
+	c.choke(limit)
 	switch {
 	case err == takeover.ErrFull:
 		return OutcomeDropped, true
@@ -107,13 +108,24 @@ func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
 	return OutcomeAccepted, false
 }
 
+// choke ends the reading of messages if too many answers to them wait for the client: a
+// client that sends and does not read is slowed down, instead of losing answers. What
+// other goroutines send at other times does not end it, or a client that reads a feed
+// slowly would not be heard. Pongs need not: see sendPong.
+func (c *Conn) choke(limit int) {
+	if c.much && c.serves && limit == c.h.maxUnsent {
+		c.choked.Store(true)
+	}
+}
+
 // flush sends what is gathered. There is room for it: frames are gathered only while
-// less than half of maxUnsent waits, and that is corkSize at least.
+// less than half of maxUnsent waits.
 func (c *Conn) flush() {
 	if c.out == nil {
 		return
 	}
 	c.much, _ = c.link.Offer(c.out.B, nil, c.h.maxUnsent)
+	c.choke(c.h.maxUnsent)
 	c.out.Release()
 	c.out = nil
 }
@@ -135,7 +147,7 @@ func (c *Conn) sendPong(payload []byte) {
 	if c.closed {
 		return
 	}
-	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow {
+	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow { // more than half of it waits
 		p := append([]byte(nil), payload...)
 		c.pong = &p
 	} else {
@@ -145,4 +157,4 @@ func (c *Conn) sendPong(payload []byte) {
 
 // maxPongs is how much may wait for a Pong to be added: a client that sends Pings and
 // does not read gets no more queued than that.
-const maxPongs = 4 << 10
+const maxPongs = takeover.MinLimit

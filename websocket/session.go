@@ -31,14 +31,25 @@ func (s *session) Data(eof bool) takeover.Next {
 	} else {
 		s.heard = now
 	}
-	if s.link.OnLoop() {
-		s.mu.Lock()
-		s.corked = true
-		s.mu.Unlock()
+	if s.choked.Load() {
+		return takeover.Pause
 	}
-	next := s.read(eof)
-	if next != takeover.Elsewhere {
-		s.uncork()
+	s.mu.Lock()
+	s.corked, s.serves = s.link.OnLoop(), true
+	s.mu.Unlock()
+	return s.done(s.read(eof))
+}
+
+// done ends Data or Serve, and returns what is to happen next.
+func (s *session) done(next takeover.Next) takeover.Next {
+	if next == takeover.Elsewhere {
+		return next
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.corked, s.serves = false, s.alone
+	if s.conn().flush(); next < takeover.Pause && s.choked.Load() {
+		next = takeover.Pause
 	}
 	return next
 }
@@ -73,6 +84,8 @@ func (s *session) read(eof bool) takeover.Next {
 			}
 		} else if next := s.piece(p, k); next != takeover.More {
 			return next
+		} else if s.choked.Load() {
+			return takeover.Pause
 		}
 		if n >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
 			return takeover.Requeue
@@ -151,7 +164,9 @@ func (s *session) elsewhere() takeover.Next {
 }
 
 // Serve implements takeover.Session.
-func (s *session) Serve() takeover.Next {
+func (s *session) Serve() takeover.Next { return s.done(s.serve()) }
+
+func (s *session) serve() takeover.Next {
 	if s.packed {
 		if _, err := s.inflate(false); err != nil {
 			s.drop()
@@ -284,7 +299,8 @@ func (s *session) release() {
 func (s *session) Writable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.much = false; s.pong != nil {
+	s.much = false
+	if s.choked.Store(false); s.pong != nil {
 		s.conn().sendPong(*s.pong)
 	}
 }
@@ -317,6 +333,8 @@ func (s *session) Expired() takeover.Next {
 	switch {
 	case s.closing && now >= s.pinged:
 		return takeover.Close
+	case s.choked.Load():
+		s.heard = now // the client may have sent something that is not read
 	case s.closing:
 	case s.h.idle > 0 && now-s.heard >= s.h.idle:
 		// The client may have gone without a word, so no answer is expected.

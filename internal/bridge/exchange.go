@@ -31,6 +31,7 @@ type Exchange struct {
 	c *Client
 	m Message
 
+	taken *taken // after Response.TakeOver; the handler's until it has returned
 	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
 	// goroutines.
 	Now  int64
@@ -113,7 +114,7 @@ func (x *Exchange) Reset() {
 	defer x.life.Unlock()
 	x.Req, x.URL, x.ctx, x.Body, x.Res = http.Request{}, url.URL{}, reqContext{}, nil, Response{}
 	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.learns, x.Time = 0, false, false, false, false, false, Timing{}
-	x.route, x.target, x.method, x.readBy, x.over = "", "", 0, nil, true
+	x.route, x.target, x.method, x.readBy, x.over, x.taken = "", "", 0, nil, true, nil
 	x.facts.Store(0)
 }
 
@@ -223,7 +224,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
 			x.accountEarly()
 		}
-		if next != conn.Detached || x.c.Taken() != nil {
+		if next != conn.Detached || x.taken != nil {
 			x.c.Link.Abandon()
 		}
 	}()

@@ -86,8 +86,7 @@ type Client struct {
 type more struct {
 	ctx    context.Context // from ConnContext
 	tls    *tls.ConnectionState
-	headAt int64  // when a head began, of sys.Nanotime; kept only for ReadTimeout
-	taken  *taken // after Response.TakeOver
+	headAt int64 // when a head began, of sys.Nanotime; kept only for ReadTimeout
 }
 
 func (c *Client) extra() *more {

@@ -26,6 +26,9 @@ func OutcomeOf(a *wire.Answer) Outcome {
 // handler has panicked.
 func Abandoned(x *wire.Exchange) Outcome { return Outcome{watcher: x.TakeWatcher()} }
 
+// Cut sets that of the body only n bytes were passed to the Link.
+func (o *Outcome) Cut(n int64) { o.d.Body, o.d.Complete = n, false }
+
 // Watched reports whether there is a watcher.
 func (o *Outcome) Watched() bool { return o.watcher != nil }
 

@@ -301,6 +301,9 @@ func (w *Response) EnableFullDuplex() error {
 // Hijack.
 func (w *Response) control(f func(t conn.Link), hijacked func(net.Conn) error) error {
 	if nc := w.taken.Load(); nc != nil {
+		if *nc == nil { // a stream that was taken over
+			return errDone
+		}
 		return hijacked(*nc)
 	}
 	if !w.x.use(f) {

@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/takeover"
 )
 
 // StreamWriter is Response for requests that share their connection with others: it
@@ -31,9 +32,13 @@ func (w *StreamWriter) CloseNotify() <-chan bool              { return w.res().C
 func (w *StreamWriter) ReadFrom(src io.Reader) (int64, error) { return w.res().ReadFrom(src) }
 func (w *StreamWriter) SendFile(f direct.File) error          { return w.res().SendFile(f) }
 func (w *StreamWriter) Watch(watcher wire.Watcher) bool       { return w.res().Watch(watcher) }
-func (w *StreamWriter) Push(string, *http.PushOptions) error  { return http.ErrNotSupported }
+func (w *StreamWriter) TakeOver(begin func(takeover.Link) takeover.Session) error {
+	return w.res().TakeOver(begin)
+}
+func (w *StreamWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
 
 var (
+	_ takeover.Writer     = (*StreamWriter)(nil)
 	_ http.Pusher         = (*StreamWriter)(nil)
 	_ http.ResponseWriter = (*StreamWriter)(nil)
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -14,7 +15,7 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-var errStatus = errors.New("chert: a connection is taken over with the status 101")
+var errStatus = errors.New("chert: a connection is taken over with the status 101, a stream with 200")
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
@@ -26,17 +27,23 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	}()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	status := http.StatusSwitchingProtocols
+	if w.x.Shared {
+		status = http.StatusOK // RFC 8441 section 5
+	}
 	switch {
 	case w.hijacked():
 		return http.ErrHijacked
 	case w.Done:
 		return errDone
+	case w.x.Shared && w.x.Req.Method != http.MethodConnect:
+		return http.ErrNotSupported
 	}
 	w.canContinue.Store(false)
 	if !w.wroteHeader { // what wraps w may have kept it back
-		w.writeHeader(http.StatusSwitchingProtocols)
+		w.writeHeader(status)
 	}
-	if w.Status != http.StatusSwitchingProtocols {
+	if w.Status != status {
 		return errStatus
 	}
 	w.flushStage()
@@ -45,18 +52,21 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		return err
 	}
 	c := w.x.c
-	t := &taken{c: c}
+	t := &taken{c: c, shared: w.x.Shared}
 	w.x.handOver(t, begin)
-	hook := c.Link.NetConn()
+	var hook net.Conn // none for a stream
+	if !w.x.Shared {
+		hook = c.Link.NetConn()
+	}
 	w.taken.Store(&hook)
 	w.status = w.Status
 	w.x.accountEarly()
-	c.Count(t.s.Kind(), true)
+	t.count(true)
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
 	w.end()
-	if c.ConnState != nil {
+	if c.ConnState != nil && hook != nil {
 		c.ConnState(hook, http.StateHijacked)
 	}
 	return nil
@@ -76,15 +86,15 @@ func (x *Exchange) handOver(t *taken, begin func(takeover.Link) takeover.Session
 	x.over = true
 	t.c.Link.Share()
 	t.s = begin(t)
-	x.c.extra().taken = t
+	x.taken = t
 }
 
 // Taken returns the session that has taken over the connection, or nil.
-func (c *Client) Taken() conn.Session {
-	if c.more == nil || c.more.taken == nil {
+func (x *Exchange) Taken() conn.Session {
+	if x.taken == nil {
 		return nil
 	}
-	return c.more.taken
+	return x.taken
 }
 
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
@@ -92,13 +102,24 @@ func (c *Client) Taken() conn.Session {
 type taken struct {
 	c    *Client
 	s    takeover.Session
-	kind string // of the user code; see Quick
+	kind string // of the user code, from the first Quick on
 	memo place.Memo
 	// Of the current run of user code; used by the owner.
 	began int64
-	quick bool
-	late  bool
+	// facts are those below: Late may be called at any time.
+	facts atomic.Uint32
+	// shared: the connection is a stream of one, whose runs are under a lease already,
+	// so that the loop's Sampler is not theirs to use. runs counts them.
+	runs   uint16
+	shared bool
 }
+
+// Bits of taken.facts.
+const (
+	kindKnown uint32 = 1 << iota
+	kindQuick        // the user code is likely to be
+	ranLate          // it was not
+)
 
 var (
 	_ takeover.Writer = (*Response)(nil)
@@ -116,6 +137,19 @@ func (t *taken) Speaks() string {
 
 func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
 
+// count counts t, which begins or has ended.
+func (t *taken) count(begun bool) {
+	t.c.Count(t.s.Kind(), begun)
+	if t.shared {
+		return
+	}
+	id := tally.TakenEnded
+	if begun {
+		id = tally.TakenBegun
+	}
+	t.c.Link.Tally().Add(false, id, 1)
+}
+
 // Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
 // for concurrent use.
 func (c *Client) Count(k takeover.Kind, begun bool) {
@@ -131,7 +165,7 @@ func (c *Client) Count(k takeover.Kind, begun bool) {
 
 // nexts translates takeover.Next.
 var nexts = [...]conn.Next{
-	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Close: conn.Close,
+	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Pause: conn.Pause, takeover.Close: conn.Close,
 	takeover.Linger: conn.Linger, takeover.Reset: conn.Reset, takeover.Elsewhere: conn.Elsewhere,
 }
 
@@ -141,7 +175,7 @@ func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
 func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
 
 func (t *taken) Closed(bool) {
-	t.c.Count(t.s.Kind(), false)
+	t.count(false)
 	t.s.Closed()
 }
 
@@ -169,11 +203,11 @@ func (t *taken) PeerGone(bool) { t.s.PeerGone() }
 
 // Late implements conn.Session.
 func (t *taken) Late(held time.Duration) {
-	if held > place.Quick && t.quick {
-		t.late = true
+	if held > place.Quick && t.facts.Load()&kindQuick != 0 {
+		t.facts.Or(ranLate)
 		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
 	}
-	t.s.Late()
+	go t.s.Late() // the loop's lock is held
 }
 
 // methodOfRuns is the method under which the placement's records of takeovers are
@@ -208,13 +242,24 @@ func (f follower) Sent(int64) { f() }
 
 // Quick implements takeover.Link.
 func (t *taken) Quick(kind string) bool {
-	t.kind = kind
-	if p := t.c.Placement; p != Adaptive {
-		t.quick = p == Inline
-	} else {
-		t.quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	facts := t.facts.Load()
+	if facts&kindKnown == 0 {
+		t.kind = kind
 	}
-	return t.quick
+	var quick bool
+	if p := t.c.Placement; p != Adaptive {
+		quick = p == Inline
+	} else {
+		quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	}
+	now := kindKnown
+	if quick {
+		now |= kindQuick
+	}
+	if facts != now {
+		t.facts.Store(now)
+	}
+	return quick
 }
 
 // Go implements takeover.Link.
@@ -225,10 +270,26 @@ func (t *taken) Post(f func() takeover.Next) {
 	t.c.Link.Post(func() conn.Next { return nexts[f()] })
 }
 
+// selected reports whether a run of user code is timed.
+func (t *taken) selected() bool {
+	if !t.c.Link.OnLoop() {
+		return true
+	}
+	if t.shared {
+		t.runs++
+		return t.runs%stats.SampleEvery == 1
+	}
+	return t.c.Link.Tally().Messages.Next() != 0
+}
+
 // Run implements takeover.Link.
 func (t *taken) Run(u takeover.User) (ok bool) {
-	t.began, t.late = 0, false // before Enter: Late may be called from there on
-	if t.kind != "" && (!t.quick || !t.c.Link.OnLoop() || t.c.Link.Tally().Messages.Next() != 0) {
+	facts := t.facts.Load()
+	if facts&ranLate != 0 { // before Enter, which the next may come after
+		t.facts.And(^ranLate)
+	}
+	t.began = 0
+	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
 	if !t.c.Link.Enter() {
@@ -256,7 +317,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	ok = true
 	t.c.Link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && !t.late && !t.c.Link.Waited() {
+	if took != 0 && t.facts.Load()&ranLate == 0 && !t.c.Link.Waited() {
 		t.c.Routes.Ran(methodOfRuns, t.kind, took)
 	}
 	return true

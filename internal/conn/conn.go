@@ -211,15 +211,15 @@ func (c *Conn) proceed() (mine bool) {
 	}
 	if q := c.queue.Load(); q != nil && q.pending() {
 		if c.ready&(poll.Writable|poll.Hangup) != 0 {
-			if goOn, mine := c.sendOn(q); !goOn {
+			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
 				return mine
 			}
 		} else if !q.shared {
 			return true
 		}
 	}
-	if c.phase == paused && c.queue.Load().low() {
-		c.phase, c.refeed = reading, true
+	if c.phase == paused {
+		c.resumeReading()
 	}
 	if c.phase != reading {
 		return true
@@ -231,6 +231,17 @@ func (c *Conn) proceed() (mine bool) {
 		}
 	}
 	return c.fill()
+}
+
+// resumeReading ends a pause if the queue is below its low-water mark, also while more
+// is to be sent.
+func (c *Conn) resumeReading() {
+	if c.draining {
+		c.act(c.session.Drain(c.loop.Now())) // fill does not come to it
+	}
+	if c.phase == paused && c.queue.Load().low() {
+		c.phase, c.refeed = reading, true
+	}
 }
 
 // fill reads and passes the data to the session until the socket is drained.

@@ -32,7 +32,7 @@ type Session interface {
 	// Expired is called when the deadline of SetDeadline has passed.
 	Expired() Next
 	// Drain is called, perhaps repeatedly, while the Session waits for the peer,
-	// when the server is shutting down, keep-alives were disabled, or another
+	// also after Pause, when the server is shutting down, keep-alives were disabled, or another
 	// connection needs this one's goroutine. Close takes effect only if the peer
 	// has sent nothing that Data has not received. A request that is incomplete
 	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime.
@@ -143,9 +143,10 @@ type Link interface {
 	// the Session has requested the connection's end. The bytes of different
 	// calls of Send, Write and Queue are never interleaved.
 	Queue(p []byte) (full bool, err error)
-	// Offer is Queue of a and then b with a bound of its own: if something is queued,
-	// and it would be more than limit bytes in memory with these, Offer accepts
-	// nothing and returns ErrFull; a negative limit means none. full reports that more
+	// Offer is Queue of a and then b with a bound of its own: if more than half of limit
+	// is queued, in memory, and it would be more than limit bytes with these, Offer
+	// accepts nothing and returns ErrFull. A limit is 64 KiB at least, so that there is
+	// room when Writable is called; a negative one means none. full reports that more
 	// than half of limit is queued.
 	Offer(a, b []byte, limit int) (full bool, err error)
 	// Share enables Queue and Offer. It is called before any other goroutine uses it.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -20,7 +21,7 @@ type layered struct {
 	eof    error    // what ended the peer's side; nil until then
 
 	mu       sync.Mutex
-	watching bool // WatchPeer was called; the loop reads for it, under mu
+	watching atomic.Bool // WatchPeer was called; the loop reads for it, under mu, which guards what is stored
 }
 
 // watch reads ahead, to see whether the peer has ended its side: unlike the end of
@@ -29,19 +30,25 @@ type layered struct {
 func (l *layered) watch(c *Conn, begin bool) (gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watching = l.watching || begin; !l.watching || c.in != nil {
+	if begin {
+		l.watching.Store(true)
+	}
+	if !l.watching.Load() || c.in != nil {
 		return false
 	}
 	n, err := l.receive(c)
-	l.watching = n == 0 && err == errWouldBlock
+	l.watching.Store(n == 0 && err == errWouldBlock)
 	return n == 0 && err != errWouldBlock
 }
 
-// unwatch ends what WatchPeer began.
+// unwatch ends what WatchPeer began. Without that nobody reads for it.
 func (l *layered) unwatch() {
+	if !l.watching.Load() {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watching = false
+	l.watching.Store(false)
 }
 
 // layerOf is the layer for a goroutine that is not the owner.

@@ -294,6 +294,9 @@ func (h *Here) Yield() {
 	}
 }
 
+// Held reports whether the Run is on a loop that has not gone on without it.
+func (h *Here) Held() bool { return h.c != nil && h.c.loop.Held(h.lease) }
+
 // Lost implements loop.Holder: the next driver goes on with the bytes at hand, which
 // are in the buffer of this one.
 func (h *Here) Lost(overstayed bool) {

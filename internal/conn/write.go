@@ -250,7 +250,7 @@ func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
 	if limit < 0 {
 		limit = math.MaxInt
 	}
-	if full = q.held > 0 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+	if full = q.held > limit/2 && q.held > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
 		err = ErrFull
 	} else {
 		_, err = q.put(segment{a: a, b: b})

@@ -1,6 +1,9 @@
 package http2
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // NoTable, at the start of a header block, is an update of the table's size to 0. One
 // is due in the first block after a client has made the table smaller (RFC 9113 section
@@ -38,10 +41,14 @@ func AppendStatus(b []byte, status int) []byte {
 
 // AppendField appends a field. name is in canonical form (net/textproto), or in any
 // other: it is sent in lower case. A name or value that must not be in a message is
-// left out, which is what net/http does with it.
+// left out, which is what net/http does with it. Space around the value is not sent:
+// clients may refuse that (RFC 9113 section 8.2.1).
 func AppendField(b []byte, name, value string) []byte {
 	if !validValueString(value) {
 		return b
+	}
+	if n := len(value); n > 0 && (isSpace(value[0]) || isSpace(value[n-1])) {
+		value = strings.Trim(value, " \t")
 	}
 	id := nameID(name)
 	if id == 0 {

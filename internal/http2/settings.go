@@ -15,8 +15,10 @@ const (
 	SettingInitialWindowSize
 	SettingMaxFrameSize
 	SettingMaxHeaderListSize
-	// SettingNoPriorities is of RFC 9218 section 2.1.
-	SettingNoPriorities SettingID = 9
+	// SettingEnableConnectProtocol is of RFC 8441 section 3, SettingNoPriorities of RFC
+	// 9218 section 2.1.
+	SettingEnableConnectProtocol SettingID = 8
+	SettingNoPriorities          SettingID = 9
 )
 
 // Setting is one setting and its value.

@@ -74,6 +74,7 @@ const (
 	IDMethod                   NameID = 2
 	IDPath                     NameID = 4
 	IDScheme                   NameID = 6
+	IDProtocol                 NameID = 7 // which is not in the table: RFC 8441 section 4
 	IDStatus                   NameID = 8
 	IDAcceptCharset            NameID = 15
 	IDAcceptEncoding           NameID = 16
@@ -182,7 +183,12 @@ var canonical = [62]string{
 func (id NameID) Canonical() string { return canonical[id] }
 
 // Name is the name as HTTP/2 writes it.
-func (id NameID) Name() string { return static[id].name }
+func (id NameID) Name() string {
+	if id == IDProtocol {
+		return ":protocol"
+	}
+	return static[id].name
+}
 
 // nameID looks a canonical name up.
 func nameID(name string) NameID {
@@ -291,6 +297,7 @@ var names = func() map[string]NameID {
 	for i := len(static) - 1; i > 0; i-- {
 		m[static[i].name] = NameID(i)
 	}
+	m[":protocol"] = IDProtocol
 	return m
 }()
 

@@ -58,11 +58,11 @@ func (l *Loop) Survey(f func()) (done <-chan struct{}) {
 	return ran
 }
 
-// Socks calls f for each Sock until that returns false. Only the driver may call it,
-// while no lease is held.
-func (l *Loop) Socks(f func(Sock) bool) {
+// Socks calls f for each Sock until that returns false, beginning somewhere, which from
+// selects. Only the driver may call it, while no lease is held.
+func (l *Loop) Socks(from uint32, f func(Sock) bool) {
 	for i := range l.slots {
-		if s := l.slots[i].sock; s != nil && !f(s) {
+		if s := l.slots[(i+int(from%uint32(len(l.slots))))%len(l.slots)].sock; s != nil && !f(s) {
 			return
 		}
 	}

@@ -81,7 +81,7 @@ func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
 	if limit < 0 {
 		limit = math.MaxInt
 	}
-	if full = q.size > 0 && q.size > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
+	if full = q.size > limit/2 && q.size > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
 		err = conn.ErrFull
 	} else if err = q.add(copied(a, b)); err == nil {
 		full = q.size > limit/2

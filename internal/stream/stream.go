@@ -157,6 +157,9 @@ func (c *Conn) pause() (next conn.Next, waited bool) {
 	if c.queue.low() {
 		return conn.More, false
 	}
+	if c.askDrain(); c.drained >= conn.Close {
+		return c.drained, true
+	}
 	switch err := c.rest(c.deadline); {
 	case err == errPosted:
 		return conn.Pause, true

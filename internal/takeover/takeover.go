@@ -12,6 +12,7 @@ type Next uint8
 const (
 	More      Next = iota // call Data when more has arrived
 	Requeue               // call Data again after other connections have had their turn
+	Pause                 // read no more, and call Data when little is queued, after Writable
 	Close                 // close when all that was queued has been sent
 	Linger                // the same for a peer that may still be sending
 	Reset                 // drop what is unsent and send RST
@@ -31,14 +32,14 @@ const (
 // may block, except user code under Link.Run, and Serve.
 type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes. It is called when
-	// there are more, after the takeover, after Requeue, and when the peer has
-	// ended its stream (eof).
+	// there are more, after the takeover, after Requeue and Pause, and when the peer
+	// has ended its stream (eof).
 	Data(eof bool) Next
 	// Serve continues on the goroutine to which Data has passed the Link by Go, and
 	// returns what Data would.
 	Serve() Next
-	// Writable is called when the peer has accepted most of what was queued, after
-	// Offer has reported that this is much.
+	// Writable is called when less than MinLimit/2 is queued, after Offer has reported
+	// that much is.
 	Writable()
 	// Expired is called when the deadline of SetDeadline has passed.
 	Expired() Next
@@ -66,9 +67,10 @@ type Link interface {
 	Buffered() []byte
 	Discard(n int)
 	// Offer sends a and then b, or queues copies. It never waits, and is safe for
-	// concurrent use. If something is queued, and it would be more than limit bytes
-	// with these, Offer queues nothing and returns ErrFull; a negative limit means
-	// none. much reports that more than half of limit is queued.
+	// concurrent use. If more than half of limit is queued, and it would be more than
+	// limit bytes with these, Offer queues nothing and returns ErrFull. A limit is
+	// MinLimit at least; a negative one means none. much reports that more than half of
+	// limit is queued.
 	Offer(a, b []byte, limit int) (much bool, err error)
 	// Follow calls f when nothing is queued of what has been offered so far, or the
 	// connection has ended. That may be immediately. f must not wait. Safe for
@@ -93,6 +95,9 @@ type Link interface {
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
 }
+
+// MinLimit is the least limit of Link.Offer, in bytes.
+const MinLimit = 64 << 10
 
 // ErrFull is returned by Link.Offer when it has accepted nothing.
 var ErrFull = errors.New("takeover: the queue is full")

@@ -23,6 +23,8 @@ const (
 	WebSocketsEnded
 	EventStreamsBegun
 	EventStreamsEnded
+	TakenBegun // connections, and not streams, of which WebSockets and the like have all
+	TakenEnded
 	HandlersBegun // on goroutines of connections
 	HandlersEnded
 	// System calls.

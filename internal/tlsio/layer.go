@@ -60,7 +60,7 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 		if left > 0 || err != nil && bad {
 			return dst, n, errRecord
 		}
-		if l.owes() > maxOwed {
+		if l.owed.Load() > maxOwed {
 			return dst, n, errOwed
 		}
 	}
@@ -79,22 +79,8 @@ func (l *layer) read(p, record []byte) (n, left int, err error) {
 	return n, left, err
 }
 
-// owes is how much crypto/tls has for the peer, outside of a Seal.
-func (l *layer) owes() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sealing {
-		return 0
-	}
-	return len(l.out)
-}
-
 // Pending implements conn.Layer.
-func (l *layer) Pending() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.sealing && len(l.out) > 0
-}
+func (l *layer) Pending() bool { return l.owed.Load() > 0 }
 
 // Seal implements conn.Layer.
 func (l *layer) Seal(dst, p []byte) []byte {
@@ -110,12 +96,18 @@ func (l *layer) begin(dst []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.out, l.sealing = append(dst, l.out...), true
+	if l.owed.Load() != 0 { // a store costs more
+		l.owed.Store(0)
+	}
 }
 
 func (l *layer) end() (dst []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dst, l.out, l.sealing = l.out, nil, false
+	if l.owed.Load() != 0 {
+		l.owed.Store(0)
+	}
 	return dst
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -23,10 +24,11 @@ type wire struct {
 	mu      sync.Mutex
 	mode    mode
 	sealing bool
-	lends   bool     // records to tc, instead of having it copy them; immutable once inMemory
-	out     []byte   // written to memory
-	nc      net.Conn // with overConn
-	raw     []byte   // to be read before nc
+	lends   bool         // records to tc, instead of having it copy them; immutable once inMemory
+	out     []byte       // written to memory
+	owed    atomic.Int64 // bytes of out, if not sealing
+	nc      net.Conn     // with overConn
+	raw     []byte       // to be read before nc
 }
 
 type mode uint8
@@ -115,7 +117,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	switch w.mode {
 	case inMemory:
 		defer w.mu.Unlock()
-		w.out = append(w.out, p...)
+		if w.out = append(w.out, p...); !w.sealing {
+			w.owed.Store(int64(len(w.out)))
+		}
 		return len(p), nil
 	case overConn:
 		nc := w.nc

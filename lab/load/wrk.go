@@ -20,6 +20,7 @@ type Run struct {
 	Connections int
 	Seconds     int
 	Core        int // the one core wrk's one thread runs on
+	TLS         bool
 	Patience    int // seconds until wrk counts an answer as late; 0: its default, 2
 }
 
@@ -41,7 +42,11 @@ func (r Run) Wrk(ctx context.Context) (Result, error) {
 		}
 		args = append(args, "-s", path)
 	}
-	args = append(args, "http://"+r.Addr+r.Request.Path)
+	scheme := "http://"
+	if r.TLS {
+		scheme = "https://"
+	}
+	args = append(args, scheme+r.Addr+r.Request.Path)
 	wrk, err := child.Run(ctx, child.Command{Args: args, Cores: []int{r.Core}})
 	if err != nil {
 		return Result{}, err

@@ -22,6 +22,7 @@ type Compare struct {
 	Folder  string // what servers of files serve
 	Cold    bool   // no server is warmed up
 	ByBytes bool   // requests are counted by the bytes that came
+	TLS     bool   // the load is over TLS
 	Streams int    // on each connection, over TLS and HTTP/2; 0: wrk and HTTP/1
 	Seats   Seats
 	Log     io.Writer // progress
@@ -126,7 +127,7 @@ func (c *Compare) Run(ctx context.Context, entrants []Entrant, connections int) 
 
 // start starts a server, checks its answer and returns how long that is.
 func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runner, int, error) {
-	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder, TLS: c.Streams > 0})
+	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder, TLS: c.TLS})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -148,8 +149,11 @@ func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runne
 func (c *Compare) check(ctx context.Context, r *runner) (size int, err error) {
 	for i, check := range c.checks(r.Entrant) {
 		fetch, addr := exchange.Fetch, r.Addr
-		if c.Streams > 0 {
+		switch {
+		case c.Streams > 0:
 			fetch, addr = exchange.FetchH2, r.TLS
+		case c.TLS:
+			fetch, addr = exchange.FetchTLS, r.TLS
 		}
 		answer, err := fetch(ctx, addr, check.Request)
 		if err == nil {
@@ -201,8 +205,10 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 	}
 	var res load.Result
 	spent, err := Spend(r.Server, c.Seats, func() (used time.Duration, err error) {
+		if c.TLS {
+			run.Addr, run.TLS = r.TLS, true
+		}
 		if c.Streams > 0 {
-			run.Addr = r.TLS
 			res, err = run.H2load(ctx, c.Streams)
 		} else {
 			res, err = run.Wrk(ctx)

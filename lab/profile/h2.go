@@ -37,6 +37,7 @@ func h2Scenes(form, upload exchange.Request, items string) []scene {
 		s := &all[i]
 		s.rivals = everyone
 		s.needs |= rival.H2
+		s.tls = true
 		if s.streams == 0 {
 			s.connections, s.streams = h2Connections, h2Streams
 		}

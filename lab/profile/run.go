@@ -49,7 +49,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := installed(s.generator(), "taskset"); err != nil {
 		return err
 	}
-	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, Streams: s.streams, Log: log}
+	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, TLS: s.tls, Streams: s.streams, Log: log}
 	if cmp.Seats, err = c.seats(*loadCore); err != nil {
 		return err
 	}

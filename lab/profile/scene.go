@@ -20,7 +20,8 @@ type scene struct {
 	server      string // what is compared with them; empty for chert, or chertfiles
 	needs       rival.Trade
 	held        int     // how many idle connections half of the servers hold; 0: no server does
-	streams     int     // on each connection, over TLS and HTTP/2; 0 for HTTP/1
+	tls         bool    // all of it
+	streams     int     // on each connection, over HTTP/2; 0 for HTTP/1
 	folder      *folder // what is served; nil: not files but answers, and one request and what is wanted
 }
 
@@ -77,5 +78,6 @@ func scenes() []scene {
 	add(scene{name: "busyidle", about: "64 busy connections, without and with 10,000 idle ones", title: "%d busy connections",
 		request: exchange.Get("/"), want: hello, connections: "64", held: 10000})
 	all = append(all, fileScenes()...)
+	all = append(all, tlsScenes(closing)...)
 	return append(all, h2Scenes(form, upload, string(items))...)
 }

@@ -33,6 +33,7 @@ SITE}
 
 // nginxTLS is the second address.
 const nginxTLS = `		listen SECOND ssl http2 backlog=4096;
+		ssl_protocols TLSv1.2 TLSv1.3;
 		ssl_certificate DIR/cert.pem;
 		ssl_certificate_key DIR/key.pem;
 `

@@ -13,7 +13,6 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/websocket"
 )
 
@@ -23,7 +22,7 @@ func TestAllocations(t *testing.T) {
 		t.Skip("no loops here")
 	}
 	var h http.Handler = handler(t, &websocket.Options{OnMessage: echo})
-	ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: h})
+	ts := start(t, &chert.Server{Engine: chert.EngineLoops, Placement: chert.PlacementInline, Handler: h})
 	c := open(ts)
 	burst := []byte(strings.Repeat(text(strings.Repeat("x", 64)), 16))
 	answer := make([]byte, 16*(2+64))

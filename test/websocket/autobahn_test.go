@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/websocket"
 )
 
@@ -30,7 +29,7 @@ func TestAutobahn(t *testing.T) {
 	}
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		// Some cases have messages of 16 MiB, and some 65,536 fragments.
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnMessage: echo, MaxMessage: 32 << 20, MaxFragments: -1, MaxUnsent: 64 << 20,
 			Compression: &websocket.Compression{Threshold: -1, Window: 15, ClientWindow: 15},
 		})))

@@ -56,7 +56,7 @@ func (c *peer) get() (s string, size int) {
 func TestDeflate(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		var room websocket.Room
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnOpen: func(c *websocket.Conn, _ *http.Request) { room.Join(c) },
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 				if len(p) > 100_000 && engines.OnDriver() {
@@ -123,7 +123,7 @@ func TestDeflate(t *testing.T) {
 // TestDeflateErrors: bombs, corrupt data and text that is none.
 func TestDeflateErrors(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnMessage: echo, MaxMessage: 100 << 10, Compression: new(websocket.Compression),
 		})))
 		bomb := string(wsdeflate.Deflate(nil, make([]byte, 50<<20), nil, 15))

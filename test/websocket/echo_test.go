@@ -17,7 +17,7 @@ import (
 func TestEcho(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, OnClose: onClose})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, OnClose: onClose})))
 		long := strings.Repeat("é", 100<<10)
 		c := open(ts)
 		c.Send(text("Hello"))
@@ -64,7 +64,7 @@ func TestProved(t *testing.T) {
 			}
 			c.Send(typ, p)
 		}}))
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		c := open(ts)
 		for range 100 {
 			c.Send(text("x"))
@@ -84,7 +84,7 @@ func TestProved(t *testing.T) {
 func TestErrors(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnMessage: echo, OnClose: onClose, MaxMessage: 1000, MaxFragments: 10,
 		})))
 		for _, tt := range []struct {
@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 func TestServerCloses(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 				c.Send(typ, []byte("last"))
 				c.Close(4000, "enough")
@@ -162,7 +162,7 @@ func TestServerCloses(t *testing.T) {
 func TestOpen(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnOpen: func(c *websocket.Conn, r *http.Request) {
 				c.SetValue(r.Host)
 				c.Send(websocket.TypeText, []byte("welcome "+r.Host))
@@ -220,7 +220,7 @@ func TestPanic(t *testing.T) {
 				c.Send(typ, p)
 			}, OnClose: onClose,
 		}))
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		other := open(ts)
 		for range 3 {
 			c := open(ts)
@@ -250,7 +250,7 @@ func TestPanic(t *testing.T) {
 func TestLate(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		hold := make(chan struct{})
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+		ts := start(t, fresh(handler(t, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 			c.Send(typ, p)
 			if string(p) == "hold" {
 				<-hold

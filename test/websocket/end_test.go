@@ -29,7 +29,7 @@ func TestShutdown(t *testing.T) {
 		if s.Engine == engines.NetHTTP {
 			t.Skip("net/http's server does not know its hijacked connections")
 		}
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		idle, busy := open(ts), open(ts)
 		busy.Send(text("hold"))
 		servertest.Await(t, begun, "the message")
@@ -72,7 +72,7 @@ func TestServerClose(t *testing.T) {
 		if s.Engine == engines.NetHTTP {
 			t.Skip("net/http's server does not know its hijacked connections")
 		}
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		c := open(ts)
 		c.Send(text("a"))
 		c.wants("a")
@@ -89,13 +89,13 @@ func TestServerClose(t *testing.T) {
 func TestIdle(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
-			OnMessage: echo, OnClose: onClose, PingInterval: 50 * time.Millisecond, IdleTimeout: 250 * time.Millisecond,
+		ts := start(t, fresh(handler(t, &websocket.Options{
+			OnMessage: echo, OnClose: onClose, PingInterval: 100 * time.Millisecond, IdleTimeout: time.Second,
 		})))
 		c := open(ts)
 		c.Send(text("a"))
 		c.wants("a")
-		for range 8 { // longer than IdleTimeout
+		for range 15 { // longer than IdleTimeout
 			if h, p, err := c.read(); h.Op != wsframe.Ping || p != "" || err != nil {
 				t.Fatal(h, p, err)
 			}
@@ -115,7 +115,7 @@ func TestUnanswered(t *testing.T) {
 	}
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnOpen: func(c *websocket.Conn, _ *http.Request) { c.Close(4000, "") }, OnClose: onClose, PingInterval: soon, IdleTimeout: -1,
 		})))
 		c := open(ts)

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/websocket"
 )
 
 func TestHandshake(t *testing.T) {
-	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{
+	eachHTTP1(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		ts := start(t, fresh(handler(t, &websocket.Options{
 			OnMessage: echo, Origins: []string{"https://app.example.org", "https://*.example.net"},
 		})))
 		good := upgrade()
@@ -97,7 +96,7 @@ func TestOptions(t *testing.T) {
 func TestWrapped(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		h := handler(t, &websocket.Options{OnMessage: echo})
-		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ts := start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Request-Id", "7")
 			h.ServeHTTP(wrapper{w}, r)
 		})))
@@ -114,7 +113,7 @@ func TestWrapped(t *testing.T) {
 func TestKeptBack(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		h := handler(t, &websocket.Options{OnMessage: echo})
-		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ts := start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(&keeper{wrapper: wrapper{w}}, r)
 		})))
 		c := open(ts)
@@ -137,7 +136,7 @@ func TestKeepAlivesOff(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		s := fresh(handler(t, &websocket.Options{OnMessage: echo}))
 		s.SetKeepAlivesEnabled(false)
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		c := open(ts)
 		if got := c.header["Connection"]; len(got) != 1 || got[0] != "Upgrade" {
 			t.Error(got)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +21,22 @@ import (
 
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 
-// each runs f on loops with all placements, on goroutines and on net/http's server.
+// each runs f on loops with all placements, on goroutines and on net/http's server, and
+// over HTTP/2 on loops and goroutines.
 func each(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *chert.Server)) {
 	t.Parallel()
 	eachAlone(t, func(t *testing.T, fresh func(h http.Handler) *chert.Server) {
 		t.Parallel()
+		f(t, fresh)
+	})
+}
+
+// eachHTTP1 is each without HTTP/2.
+func eachHTTP1(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *chert.Server)) {
+	each(t, func(t *testing.T, fresh func(h http.Handler) *chert.Server) {
+		if fresh(nil).ExtendedConnect {
+			t.Skip("for HTTP/1")
+		}
 		f(t, fresh)
 	})
 }
@@ -42,6 +54,24 @@ func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *ch
 		run("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
 		run("inline", chert.EngineLoops, chert.PlacementInline)
 		run("pooled", chert.EngineLoops, chert.PlacementPooled)
+	}
+	run2 := func(name string, e chert.Engine, p chert.Placement) {
+		t.Run(name, func(t *testing.T) {
+			f(t, func(h http.Handler) *chert.Server {
+				s := &chert.Server{Engine: e, Placement: p, Handler: h, ExtendedConnect: true, Protocols: new(http.Protocols)}
+				s.Protocols.SetUnencryptedHTTP2(true)
+				return s
+			})
+		})
+	}
+	if strings.Contains(os.Getenv("GODEBUG"), "http2xconnect=1") {
+		run2("http2nethttp", engines.NetHTTP, chert.PlacementAdaptive)
+	}
+	run2("http2goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
+	if sys.HavePoller {
+		run2("http2adaptive", chert.EngineLoops, chert.PlacementAdaptive)
+		run2("http2inline", chert.EngineLoops, chert.PlacementInline)
+		run2("http2pooled", chert.EngineLoops, chert.PlacementPooled)
 	}
 }
 

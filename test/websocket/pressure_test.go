@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/wsframe"
 	"github.com/chert-http/chert/websocket"
@@ -30,7 +29,7 @@ func TestSenders(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		const senders, count = 8, 300
 		onOpen, opened := conns()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: -1})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: -1})))
 		c := open(ts)
 		conn := servertest.Await(t, opened, "the connection")
 		var wait sync.WaitGroup
@@ -84,7 +83,7 @@ func TestSenders(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onOpen, opened := conns()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: 64 << 10, PingInterval: -1})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: 64 << 10, PingInterval: -1})))
 		c, other := open(ts), (*client)(nil)
 		conn := servertest.Await(t, opened, "the connection")
 		p := bytes.Repeat([]byte("x"), 4000)
@@ -131,7 +130,7 @@ func TestSlowClose(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onOpen, opened := conns()
 		onClose, closed := ends()
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnClose: onClose, Slow: websocket.SlowClose})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnClose: onClose, Slow: websocket.SlowClose})))
 		open(ts)
 		conn := servertest.Await(t, opened, "the connection")
 		for conn.Send(websocket.TypeText, bytes.Repeat([]byte("x"), 4000)) != websocket.OutcomeDropped {
@@ -146,7 +145,7 @@ func TestSlowClose(t *testing.T) {
 // answer to its last one.
 func TestPings(t *testing.T) {
 	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnMessage: echo})))
 		c := &client{Client: ts.DialSmall(4 << 10)}
 		c = opened(c.Client)
 		var before, after runtime.MemStats
@@ -182,10 +181,41 @@ func TestPings(t *testing.T) {
 	})
 }
 
+// TestPingsBetween: Pings are answered in the end, however much waits when they come.
+func TestPingsBetween(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		onOpen, opens := conns()
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, PingInterval: -1})))
+		c := opened(ts.DialSmall(4 << 10))
+		conn := servertest.Await(t, opens, "the connection")
+		p := bytes.Repeat([]byte("x"), 2000)
+		sent := 0
+		for o := websocket.OutcomeAccepted; o == websocket.OutcomeAccepted; sent++ {
+			o = conn.Send(websocket.TypeBinary, p)
+			c.Send(frame(9, "a Ping"))
+		}
+		c.Send(text("end") + frame(9, "the last"))
+		for got, end, last := 0, false, false; got < sent || !end || !last; {
+			h, p, err := c.read()
+			if err != nil {
+				t.Fatalf("%v after %d messages of %d", err, got, sent)
+			}
+			switch h.Op {
+			case wsframe.Binary:
+				got++
+			case wsframe.Text:
+				end = true
+			case wsframe.Pong:
+				last = last || p == "the last"
+			}
+		}
+	})
+}
+
 // TestPartial: many unfinished messages cost what has arrived, not what was announced.
 func TestPartial(t *testing.T) {
 	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, MaxMessage: 64 << 20})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnMessage: echo, MaxMessage: 64 << 20})))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		head := masked(wsframe.Header{Op: wsframe.Binary}, strings.Repeat("x", 1<<20))[:20] // 1 MiB is announced
@@ -220,7 +250,7 @@ func TestRoom(t *testing.T) {
 			OnClose:     func(c *websocket.Conn, _ websocket.Code, _ string) { left <- struct{}{} },
 			Compression: &websocket.Compression{Threshold: 100},
 		}))
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		var all []*client
 		for range 5 {
 			all = append(all, open(ts))
@@ -258,7 +288,7 @@ func TestRoom(t *testing.T) {
 // TestNoGoroutines: idle connections have none, on loops.
 func TestNoGoroutines(t *testing.T) {
 	h := handler(t, &websocket.Options{OnMessage: echo})
-	ts := engines.Start(t, &chert.Server{Handler: h})
+	ts := start(t, &chert.Server{Handler: h})
 	if ts.Engine == chert.EngineGoroutines {
 		t.Skip("no loops here")
 	}

@@ -48,7 +48,7 @@ func TestStress(t *testing.T) {
 			OnClose:     func(c *websocket.Conn, _ websocket.Code, _ string) { closed <- c },
 			Compression: &websocket.Compression{Threshold: 10},
 		}))
-		ts := engines.Start(t, s)
+		ts := start(t, s)
 		var wait sync.WaitGroup
 		for i := range count {
 			c := opened(ts.Dial(), "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits")
@@ -99,7 +99,7 @@ func TestStress(t *testing.T) {
 
 // TestTLS: over TLS, with messages of several records.
 func TestTLS(t *testing.T) {
-	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+	eachHTTP1(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
 		cert, roots := servertest.Certificate(t)
 		s := fresh(handler(t, &websocket.Options{OnMessage: echo, OnClose: onClose}))

@@ -317,7 +317,7 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 		}
 		x.Account(s.Link.OnLoop())
 		x.free()
-	} else if t := s.Taken(); t != nil {
+	} else if t := x.Taken(); t != nil {
 		s.Link.Switch(t)
 		next = conn.Requeue
 	}

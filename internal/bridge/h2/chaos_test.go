@@ -2,7 +2,6 @@ package h2_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand"
@@ -15,14 +14,39 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// chaos answers in every way that a handler can.
-func chaos(running *atomic.Int64) http.Handler {
+// chaos answers in every way that a handler can: plain ones, and direct ones, of which
+// all but some have the plain one answer.
+type chaos struct {
+	http.Handler
+	file *os.File // of 100,000 bytes
+	open *atomic.Int64
+}
+
+// ServeDirect implements direct.Handler.
+func (h chaos) ServeDirect(x *direct.Exchange) bool {
+	n, _ := strconv.Atoi(string(x.QueryValue("n")))
+	switch string(x.Path()) {
+	case "/direct":
+		x.Write(make([]byte, n))
+	case "/file":
+		h.open.Add(1)
+		x.SendFile(direct.File{File: h.file, Len: int64(n), Done: func() { h.open.Add(-1) }})
+	case "/slow":
+		h.open.Add(1)
+		x.SendFile(direct.File{File: h.file, Len: int64(n % 3000), Done: func() { h.open.Add(-1) }})
+		time.Sleep(time.Duration(n%4) * time.Millisecond)
+	default:
+		return false
+	}
+	return true
+}
+
+func chaosHandler(running *atomic.Int64) http.Handler {
 	return hf(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
 		defer running.Add(-1)
@@ -60,82 +84,6 @@ func chaos(running *atomic.Int64) http.Handler {
 	})
 }
 
-// mischief is a client that does anything at any time, legal or nearly so.
-func (c *raw) mischief(rnd *rand.Rand, steps int) {
-	paths := []string{"/", "/large", "/pieces", "/echo", "/ignore", "/panic", "/deadline", "/context"}
-	id := uint32(1)
-	open := map[uint32]bool{} // those that may be sent bodies
-	some := func() uint32 { return uint32(rnd.Intn(int(id)+1)) | 1 }
-	for range steps {
-		for range 1 + rnd.Intn(12) {
-			switch rnd.Intn(12) {
-			case 0, 1, 2, 3:
-				if id > 1 && rnd.Intn(2) == 0 {
-					id += 2
-				}
-				p := paths[rnd.Intn(len(paths))]
-				end := rnd.Intn(3) > 0
-				f := path(get, fmt.Sprintf("%s?n=%d", p, rnd.Intn(100_000)))
-				if !end {
-					f[0] = ":method: POST"
-				}
-				if rnd.Intn(3) == 0 {
-					f = with(f, fmt.Sprintf("priority: u=%d, i=?%d", rnd.Intn(8), rnd.Intn(2)))
-				}
-				c.headers(id, end, f...)
-				if !end {
-					open[id] = true
-				}
-				if p == "/context" {
-					c.fr.WriteRSTStream(id, 8)
-					delete(open, id)
-				}
-				id += 2
-			case 4, 5:
-				for st := range open {
-					end := rnd.Intn(4) == 0
-					c.fr.WriteData(st, end, make([]byte, rnd.Intn(2000)+1))
-					if end {
-						delete(open, st)
-					}
-					break
-				}
-			case 6:
-				if st := some(); st < id {
-					c.fr.WriteRSTStream(st, 8)
-					delete(open, st)
-				}
-			case 7:
-				c.fr.WriteWindowUpdate(0, uint32(1+rnd.Intn(60_000)))
-			case 8:
-				if st := some(); st < id {
-					c.fr.WriteWindowUpdate(st, uint32(1+rnd.Intn(60_000)))
-				}
-			case 9:
-				c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: []uint32{0, 1, 1000, 65535, 1 << 20}[rnd.Intn(5)]})
-			case 10:
-				var b []byte
-				c.fr.WriteRawFrame(0x10, 0, 0, append(binary.BigEndian.AppendUint32(b, some()), fmt.Sprintf("u=%d", rnd.Intn(8))...))
-			case 11:
-				c.fr.WritePing(false, [8]byte{})
-			}
-		}
-		p := append([]byte(nil), c.out.Bytes()...)
-		c.out.Reset()
-		for len(p) > 0 { // in pieces that end within frames
-			n := min(len(p), 1+rnd.Intn(4000))
-			if _, err := c.Write(p[:n]); err != nil {
-				return
-			}
-			p = p[n:]
-		}
-	}
-	if rnd.Intn(3) == 0 {
-		c.fr.WriteGoAway(0, 0, nil)
-		c.send()
-	}
-}
-
 // Whatever clients do, at whatever time: all handlers end, all slots come back, and
 // others are served.
 func TestChaos(t *testing.T) {
@@ -146,9 +94,9 @@ func TestChaos(t *testing.T) {
 	}
 	each(t, "oracle", func(t *testing.T, kind string) {
 		for _, limit := range []int{0, 8} {
-			var running atomic.Int64
+			var running, open atomic.Int64
 			s := serve(t, kind, &chert.Server{
-				Handler: chaos(&running), MaxHandlers: limit, QueueLength: 50 * limit, ReuseRequests: limit == 0,
+				Handler: chaos{chaosHandler(&running), fileOf(t, 100_000), &open}, MaxHandlers: limit, QueueLength: 50 * limit, ReuseRequests: limit == 0,
 				WriteStallTimeout: 2 * time.Second, ReadStallTimeout: 2 * time.Second,
 			})
 			for round := range rounds {
@@ -175,6 +123,12 @@ func TestChaos(t *testing.T) {
 						c.Close()
 					})
 				}
+				for i := range int64(3) {
+					rnd := rand.New(rand.NewSource(seed + 100 + i))
+					all.Go(func() { s.vandal(rnd, 5) })
+				}
+				one := &lawful{raw: s.raw()}
+				all.Go(func() { one.run(rand.New(rand.NewSource(seed+200)), 40) })
 				// One that behaves.
 				all.Go(func() {
 					cl := s.client()
@@ -189,6 +143,9 @@ func TestChaos(t *testing.T) {
 							if res.StatusCode == 200 && (string(got) != want || err != nil) {
 								t.Errorf("seed %d: %d of %d bytes, %v", seed, len(got), len(want), err)
 							}
+							if res.StatusCode != 200 && (limit == 0 || res.StatusCode != 503) {
+								t.Errorf("seed %d: status %d", seed, res.StatusCode)
+							}
 							res.Body.Close()
 						}
 						cancel()
@@ -196,6 +153,11 @@ func TestChaos(t *testing.T) {
 				})
 				all.Wait()
 				servertest.Eventually(t, fmt.Sprintf("all handlers have ended (round %d, seed %d)", round, seed), func() bool { return running.Load() == 0 })
+				servertest.Eventually(t, fmt.Sprintf("all files are given back (round %d, seed %d)", round, seed), func() bool { return open.Load() == 0 })
+				if err := one.refunded(); err != nil {
+					t.Errorf("seed %d: the window is %d, %v", seed, one.window, err)
+				}
+				one.Close()
 			}
 			// All slots are there.
 			for i := range limit {

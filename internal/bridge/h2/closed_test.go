@@ -63,3 +63,99 @@ func TestEndWhileASlotIsAcquired(t *testing.T) {
 		t.Error("a slot was given back")
 	}
 }
+
+// quietLink is a Link that accepts everything, at a time of the test's own.
+type quietLink struct {
+	conn.Link
+	now     int64
+	queued  func()
+	follows []conn.Follower
+}
+
+func (l *quietLink) Now() int64             { return l.now }
+func (l *quietLink) SetDeadline(int64)      {}
+func (l *quietLink) Post(func() conn.Next)  {}
+func (l *quietLink) Unsent() (_, _ int64)   { return 0, 0 }
+func (l *quietLink) Follow(f conn.Follower) { l.follows = append(l.follows, f) }
+func (l *quietLink) Queue([]byte) (bool, error) {
+	if l.queued != nil {
+		l.queued()
+	}
+	return false, nil
+}
+
+func quiet() (*Session, *stream, *quietLink) {
+	s, st := sessionOf(nil)
+	l := new(quietLink)
+	s.Client.Link, st.link = l, link{l, st}
+	return s, st, l
+}
+
+// What follows an answer is handed on without another answer, also if it comes while
+// another goroutine sends the answer's end.
+func TestFollowWhileSending(t *testing.T) {
+	t.Parallel()
+	s, st, l := quiet()
+	f := new(follower)
+	l.queued = func() {
+		s.mu.Lock()
+		st.localClosed = true
+		s.mu.Unlock()
+		if waiting, _ := st.link.Unsent(); waiting == 0 {
+			t.Error("the answer does not wait")
+		}
+		st.link.Follow(f)
+	}
+	s.mu.Lock()
+	s.room(1)
+	s.out.B = append(s.out.B, 0)
+	s.flush()
+	s.mu.Unlock()
+	if len(l.follows) != 1 {
+		t.Errorf("%d followers were handed on", len(l.follows))
+	}
+	st.link.Follow(f)
+	if len(l.follows) != 2 {
+		t.Errorf("%d followers were handed on afterwards", len(l.follows))
+	}
+}
+
+// Each answer has the whole of WriteStallTimeout, also one that begins to wait while
+// another does.
+func TestStallOfEachAnswer(t *testing.T) {
+	t.Parallel()
+	const stall = 1000
+	s, a, l := quiet()
+	s.resets.init(resetBudget, resetRate, 0)
+	s.cfg.Shared.Limits.WriteStall = stall
+	b := &stream{s: s, id: 3, started: true}
+	b.cond.L = &s.mu
+	s.streams[3] = b
+	wait := func(st *stream) {
+		s.mu.Lock()
+		st.done = true
+		st.keepRest([]byte("kept"), nil)
+		st.end(nil)
+		s.mu.Unlock()
+		s.settle(conn.More)
+	}
+	for _, step := range []struct {
+		at   int64
+		do   func()
+		a, b bool // whether they are still there
+	}{
+		{1, func() { wait(a) }, true, true},
+		{stall - 1, func() { wait(b) }, true, true},
+		{1 + stall, func() { s.Expired() }, false, true},
+		{1 + 2*stall, func() { s.Expired() }, false, false},
+	} {
+		l.now = step.at
+		step.do()
+		if _, ok := s.streams[1]; ok != step.a {
+			t.Errorf("at %d: the first: %t", step.at, ok)
+		}
+		if _, ok := s.streams[3]; ok != step.b {
+			t.Errorf("at %d: the second: %t", step.at, ok)
+		}
+	}
+}

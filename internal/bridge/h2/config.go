@@ -34,6 +34,8 @@ type Config struct {
 	HeadTime, IdleTime, PingAfter, PingTime int64
 	// AnyCipher permits the cipher suites of TLS 1.2 that RFC 9113 prohibits.
 	AnyCipher bool
+	// ExtendedConnect tells clients that they may open tunnels (RFC 8441).
+	ExtendedConnect bool
 	// CountError, if not nil, is told of errors, by names of lower-case letters and
 	// underscores. Any goroutine calls it.
 	CountError func(name string)
@@ -115,14 +117,19 @@ func (s *Session) hello() {
 	cfg := s.cfg
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room(64)
-	s.out.B = http2.AppendSettings(s.out.B,
-		http2.Setting{ID: http2.SettingHeaderTableSize, Value: cfg.TableSize},
-		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Value: uint32(cfg.MaxStreams)},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Value: cfg.StreamWindow},
-		http2.Setting{ID: http2.SettingMaxFrameSize, Value: cfg.FrameSize},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Value: uint32(cfg.List.Bytes)},
-		http2.Setting{ID: http2.SettingNoPriorities, Value: 1})
+	s.room(80)
+	settings := []http2.Setting{
+		{ID: http2.SettingHeaderTableSize, Value: cfg.TableSize},
+		{ID: http2.SettingMaxConcurrentStreams, Value: uint32(cfg.MaxStreams)},
+		{ID: http2.SettingInitialWindowSize, Value: cfg.StreamWindow},
+		{ID: http2.SettingMaxFrameSize, Value: cfg.FrameSize},
+		{ID: http2.SettingMaxHeaderListSize, Value: uint32(cfg.List.Bytes)},
+		{ID: http2.SettingNoPriorities, Value: 1},
+	}
+	if cfg.ExtendedConnect {
+		settings = append(settings, http2.Setting{ID: http2.SettingEnableConnectProtocol, Value: 1})
+	}
+	s.out.B = http2.AppendSettings(s.out.B, settings...)
 	if more := cfg.ConnWindow - http2.DefaultSettings.InitialWindow; more > 0 {
 		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, more)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -33,6 +34,9 @@ type request struct {
 	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
 	// What Run has found: the handler has returned, and has answered.
 	returned, answered bool
+	// over is set by Run in the end, and by Session.Closed. The second of them gives up
+	// what the handler has left: the connection has ended, and Done is not called.
+	over atomic.Bool
 }
 
 var requests = sync.Pool{New: func() any {
@@ -49,6 +53,7 @@ func (r *request) free() {
 	if r.handler != nil {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
+		r.over.Store(false)
 		r.t, r.place, r.file = target{}, conn.Here{}, direct.File{}
 	}
 	r.fields.Reset(keepFields)
@@ -154,7 +159,9 @@ func (r *request) Run() {
 				s.LogPanic(s.Link, e)
 			}
 		}
-		s.finishing.Add(1)
+		if r.over.Swap(true) {
+			s.guard(r.x.Drop)
+		}
 	}()
 	r.st.Time.Begin()
 	defer r.st.Time.End()
@@ -165,10 +172,7 @@ func (r *request) Run() {
 // Done implements conn.Run.
 func (r *request) Done() conn.Next {
 	s := r.st.s
-	if !r.end() {
-		return conn.Lost
-	}
-	return s.settle(conn.More)
+	return s.after(r.end())
 }
 
 // end sends the answer, or has the plain way make one. It reports whether the loop is
@@ -189,7 +193,6 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	s.finishing.Add(-1)
 	closed := st.closed
 	s.mu.Unlock()
 	route := r.x.Pattern()
@@ -232,13 +235,16 @@ func (r *request) send() {
 	o := bridge.OutcomeOf(&a)
 	if a.File.File != nil {
 		r.file = a.File
-		s.mu.Lock()
-		s.finishing.Add(-1)
-		s.mu.Unlock()
+		if d := s.WriteTimeout; d > 0 {
+			st.link.SetWriteDeadline(time.Now().Add(d))
+		}
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
 	}
-	kept := r.sendBody(a.Body)
+	kept, err := r.sendBody(a.Body)
+	if err != nil {
+		o.Cut(0)
+	}
 	if o.Watched() {
 		st.client.Follow(&o)
 	}
@@ -250,13 +256,13 @@ func (r *request) send() {
 }
 
 // sendBody sends the answer, whose body is body, as far as the client takes it, and
-// reports whether r is kept for the rest.
-func (r *request) sendBody(body []byte) (kept bool) {
+// reports whether r is kept for the rest. An error means that nothing is sent.
+func (r *request) sendBody(body []byte) (kept bool, err error) {
 	st, s := r.st, r.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st.sendable() != nil {
-		return false
+	if err := st.sendable(); err != nil {
+		return false, err
 	}
 	s.putBlock(st, r.block, len(body) == 0)
 	for len(body) > 0 {
@@ -267,11 +273,14 @@ func (r *request) sendBody(body []byte) (kept bool) {
 		body, _ = s.putData(st, body, nil, n, n == len(body))
 	}
 	if len(body) == 0 {
-		return false
+		return false, nil
+	}
+	if d := s.WriteTimeout; d > 0 {
+		st.writeBy = time.Now().Add(d)
 	}
 	st.rest, st.release = body, r.free
-	s.pending = append(s.pending, st)
-	return true
+	s.pend(st)
+	return true, nil
 }
 
 // sendFile sends an answer whose body is a part of a file, beside others.
@@ -281,7 +290,8 @@ type sendFile struct {
 	sent bool
 }
 
-// Run implements conn.Run.
+// Run implements conn.Run. It leaves nothing to Done that must be done: the connection
+// may end before.
 func (f *sendFile) Run() {
 	r, st := f.r, f.r.st
 	defer func() {
@@ -289,6 +299,7 @@ func (f *sendFile) Run() {
 			st.s.LogPanic(st.s.Link, e)
 			f.sent = false
 		}
+		f.end()
 		st.s.finishing.Add(1)
 	}()
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
@@ -304,20 +315,31 @@ func (f *sendFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Done implements conn.Run.
-func (f *sendFile) Done() conn.Next {
-	r, st := f.r, f.r.st
+// end gives the file back, and tells the one that watches the answer.
+func (f *sendFile) end() {
+	st, s := f.r.st, f.r.st.s
+	if !f.sent {
+		s.mu.Lock()
+		f.o.Cut(st.sent)
+		s.mu.Unlock()
+	}
 	if f.o.Watched() {
 		st.client.Follow(&f.o)
 	}
+	if done := f.r.file.Done; done != nil {
+		s.guard(done)
+	}
+}
+
+// Done implements conn.Run.
+func (f *sendFile) Done() conn.Next {
+	r, st := f.r, f.r.st
+	s := st.s
+	s.finishing.Add(-1)
 	if st.next = conn.More; !f.sent {
 		st.next = conn.Close
 	}
-	s := st.s
 	st.finish()
-	if done := r.file.Done; done != nil {
-		s.guard(done)
-	}
 	r.free()
 	return s.settle(conn.More)
 }

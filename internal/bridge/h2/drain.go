@@ -33,6 +33,11 @@ const (
 // Drain implements conn.Session.
 func (s *Session) Drain(since int64) conn.Next {
 	s.startDrain()
+	select {
+	case <-s.Stopping:
+		s.stopTunnels(since)
+	default:
+	}
 	// Others may wait for the connection's place, in which case since is long ago.
 	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
 		if s.drain.by = by; s.Link.Now() >= by {
@@ -99,9 +104,7 @@ func (s *Session) setDeadline() {
 	if s.drain.on && !s.drain.last {
 		sooner(s.drain.by)
 	}
-	if len(s.streams) == 0 && s.cfg.IdleTime > 0 && s.settled {
-		sooner(s.since + s.cfg.IdleTime)
-	}
+	sooner(s.idleBy())
 	if stall := s.Shared.Limits.WriteStall; stall > 0 {
 		if len(s.pending) == 0 {
 			s.stalledAt = 0
@@ -125,7 +128,17 @@ func (s *Session) setDeadline() {
 			sooner(s.heard + s.cfg.PingAfter)
 		}
 	}
+	sooner(s.tunnelBy)
 	s.Link.SetDeadline(by)
+}
+
+// idleBy is when the connection has had no request for too long, 0 for never. A header
+// block that has begun has a time of its own. mu is held.
+func (s *Session) idleBy() int64 {
+	if s.cfg.IdleTime <= 0 || s.headBy != 0 || len(s.streams) > 0 {
+		return 0
+	}
+	return s.since + s.cfg.IdleTime
 }
 
 // leastProgress is how much of an answer a client must take in the time of
@@ -166,23 +179,17 @@ func (s *Session) Expired() conn.Next {
 		}
 	}
 	s.expirePending(now)
+	s.expireTunnels(now)
 	next := conn.More
-	if s.cfg.IdleTime > 0 && passed(s.since+s.cfg.IdleTime) && s.settled && !s.busy() {
+	s.mu.Lock()
+	if passed(s.idleBy()) {
 		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateIdle)
-		s.mu.Lock()
 		s.room(32)
 		s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
-		s.mu.Unlock()
 		next = conn.Linger
 	}
+	s.mu.Unlock()
 	return s.settle(next)
-}
-
-// busy reports whether a request is under way.
-func (s *Session) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.streams) > 0
 }
 
 var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}

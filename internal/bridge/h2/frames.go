@@ -106,11 +106,15 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 	s.out.B = http2.AppendPing(s.out.B, true, p)
 }
 
+// idle reports whether a stream has not begun. Those with even numbers, which a server
+// begins, never do (RFC 9113 section 5.1.1).
+func (s *Session) idle(id uint32) bool { return id > s.lastID || id != 0 && id%2 == 0 }
+
 // onWindowUpdate is RFC 9113 section 6.9.
 func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 	s.spendUseless()
 	n, err := h.Increment(p)
-	if h.Stream > s.lastID {
+	if s.idle(h.Stream) {
 		return errIdle
 	}
 	if err != nil {
@@ -138,7 +142,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 
 // onReset is RST_STREAM (RFC 9113 section 6.4).
 func (s *Session) onReset(h http2.Header) error {
-	if h.Stream > s.lastID {
+	if s.idle(h.Stream) {
 		return errIdle
 	}
 	s.mu.Lock()
@@ -163,7 +167,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Stream > s.lastID || h.Stream%2 == 0 {
+	if s.idle(h.Stream) {
 		return nil, errIdle
 	}
 	end := h.Has(http2.FlagEndStream)
@@ -193,6 +197,9 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if st.takesBody() {
 		st.body.add(data)
 		kept = uint32(len(data))
+	}
+	if st.tunnel != nil {
+		s.feedLater(st.tunnel)
 	}
 	s.refund(st, h.Length-kept)
 	if end {

@@ -58,6 +58,8 @@ func TestErrors(t *testing.T) {
 		{"HEADERS on a stream that was passed by", then(func(c *raw) { c.headers(5, true, get...) }, request(true, get...)), protocol},
 		{"a frame that is too large", frame("ffffff 00 00 00000001"), size},
 		{"RST on an idle stream", frame("000004 03 00 00000001 00000000"), protocol},
+		{"RST on an even stream", then(func(c *raw) { c.headers(5, true, get...) }, frame("000004 03 00 00000002 00000000")), protocol},
+		{"WINDOW_UPDATE on an even stream", then(func(c *raw) { c.headers(5, true, get...) }, frame("000004 08 00 00000002 00000001")), protocol},
 		{"RST of 3 bytes", then(open, frame("000003 03 00 00000001 000000")), size},
 		{"SETTINGS on a stream", frame("000000 04 00 00000001"), protocol},
 		{"SETTINGS of 5 bytes", frame("000005 04 00 00000000 0000000000"), size},

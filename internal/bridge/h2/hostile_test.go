@@ -192,7 +192,7 @@ func TestInFlightAfterResets(t *testing.T) {
 func TestWriteTimeoutOfTheRest(t *testing.T) {
 	t.Parallel()
 	each(t, "", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{WriteTimeout: 50 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		s := serve(t, kind, &chert.Server{WriteTimeout: time.Second, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, strings.Repeat("x", 3000))
 		})})
 		c := s.raw(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})

@@ -32,7 +32,7 @@ func (st *stream) inspect(before int64, f func(stats.Request, int64)) {
 		f(one, st.Time.Since)
 		return
 	}
-	if !st.made {
+	if !st.made || st.tunnel != nil {
 		return
 	}
 	// Without life: handlers that hold it take mu.

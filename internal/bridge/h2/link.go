@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // link is a stream as a conn.Link: what its exchange has of the connection. The
@@ -65,36 +66,133 @@ func (l *link) CanRelay() bool                                        { return f
 func (l *link) Unsent() (waiting, lost int64) {
 	s := l.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil || l.st.err != nil {
-		return 0, int64(len(l.st.rest))
+	rest := int64(len(l.st.rest))
+	ended := s.over != nil || l.st.err != nil
+	here := !s.allQueued()
+	s.mu.Unlock()
+	switch {
+	case ended:
+		return 0, rest
+	case rest > 0 || here:
+		return rest + 1, 0
 	}
-	waiting = int64(len(l.st.rest))
-	if s.out != nil {
-		waiting += int64(len(s.out.B))
-	}
-	if s.sending {
-		waiting++
-	}
-	return waiting, 0
+	return l.Link.Unsent()
 }
 
 // Follow implements conn.Link. f is told when the owner has given the end of the
-// stream to the Link and that has sent it, or when it is known that it will not.
+// stream to the Link and that has sent it, or when it is known that it will not. On a
+// tunnel it is told when nothing is queued of what has been offered.
 func (l *link) Follow(f conn.Follower) {
 	s := l.st.s
 	s.mu.Lock()
+	if t := l.st.tunnel; t != nil {
+		wait := !t.told && len(l.st.rest) > 0
+		if wait {
+			t.marks = append(t.marks, mark{t.offered, f})
+		}
+		if s.mu.Unlock(); !wait {
+			f.Sent(0)
+		}
+		return
+	}
 	if !l.st.localClosed && s.over == nil && l.st.err == nil {
 		l.st.follower = f
 		s.mu.Unlock()
 		return
 	}
-	gone := s.gone
-	if !gone {
+	gone, queued := s.gone, s.allQueued()
+	if !gone && !queued {
 		s.followers = append(s.followers, f)
 	}
 	s.mu.Unlock()
-	if gone {
+	switch {
+	case gone:
 		f.Sent(1)
+	case queued:
+		l.Link.Follow(f)
 	}
 }
+
+// What follows is for the session that has taken the stream over, from Share on.
+
+// Share implements conn.Link: it makes the stream a tunnel.
+func (l *link) Share() {
+	s := l.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.st.tunnel = &tunnel{st: l.st, running: true, inside: true}
+	l.st.readBy, l.st.writeBy = time.Time{}, time.Time{} // the request's
+}
+
+// Buffered implements conn.Link.
+func (l *link) Buffered() []byte {
+	if in := l.st.tunnel.in; in != nil {
+		return in.B
+	}
+	return nil
+}
+
+// Discard implements conn.Link.
+func (l *link) Discard(n int) {
+	t := l.st.tunnel
+	if t.in == nil {
+		return
+	}
+	t.used += uint32(n)
+	if t.in.B = t.in.B[n:]; len(t.in.B) == 0 {
+		t.in.Release()
+		t.in = nil
+	}
+}
+
+// Offer implements conn.Link.
+func (l *link) Offer(a, b []byte, limit int) (full bool, err error) {
+	s := l.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.st.tunnel.offer(a, b, limit)
+}
+
+// OnLoop implements conn.Link.
+func (l *link) OnLoop() bool {
+	if t := l.st.tunnel; t != nil {
+		return t.place.Held()
+	}
+	return l.Link.OnLoop()
+}
+
+// Go implements conn.Link: the owner starts Serve when Data has returned.
+func (l *link) Go() bool {
+	l.st.tunnel.serve = true
+	return true
+}
+
+// Enter and Leave implement conn.Link.
+func (l *link) Enter() bool {
+	s := l.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !l.st.closed && s.over == nil
+}
+
+func (l *link) Leave() {}
+
+// Post implements conn.Link.
+func (l *link) Post(f func() conn.Next) {
+	s, t := l.st.s, l.st.tunnel
+	s.Link.Post(func() conn.Next {
+		t.call(f)
+		return s.after(true)
+	})
+}
+
+// SetDeadline implements conn.Link.
+func (l *link) SetDeadline(ns int64) {
+	s := l.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limitTunnel(l.st.tunnel, ns)
+}
+
+// Now implements conn.Link. The session may be called beside the connection's owner.
+func (l *link) Now() int64 { return sys.Nanotime() }

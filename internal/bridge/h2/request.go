@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"bytes"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -20,147 +19,11 @@ var (
 	errMalformed = &http2.StreamError{Code: http2.ProtocolError, Reason: "malformed request"}
 	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
 	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
+	errConnected = &http2.StreamError{Code: http2.ProtocolError, Reason: "HEADERS after CONNECT"}
 	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
 	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
 	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
 )
-
-// target is what the pseudo-fields and the fields that concern the request as a whole
-// say.
-type target struct {
-	method, scheme, authority, path, host []byte
-	at                                    struct{ method, authority, path, host http2.Span }
-	seen                                  uint8 // pseudo-fields, by their NameID
-	hasHost                               bool
-	length                                int64 // -1 for none
-	crumbs, cookieSize                    int
-	trailer, expect                       bool
-	priority                              []byte
-}
-
-// parse judges f and takes out what is not an ordinary field.
-func (t *target) parse(f *http2.Fields) bool {
-	t.length = -1
-	regular := false
-	for i := range f.List {
-		h := &f.List[i]
-		v := f.Get(h.Value)
-		if h.ID != 0 && h.ID <= http2.IDStatus {
-			// RFC 9113 section 8.3: before all others, and each once.
-			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == http2.IDStatus {
-				return false
-			}
-			t.seen |= 1 << (h.ID - 1)
-			switch h.ID {
-			case http2.IDMethod:
-				t.method, t.at.method = v, h.Value
-			case http2.IDScheme:
-				t.scheme = v
-			case http2.IDAuthority:
-				t.authority, t.at.authority = v, h.Value
-			case http2.IDPath:
-				t.path, t.at.path = v, h.Value
-			}
-			continue
-		}
-		regular = true
-		if !t.field(f, h, v) {
-			return false
-		}
-	}
-	return t.valid()
-}
-
-// field looks at an ordinary field.
-func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
-	switch h.ID {
-	case http2.IDHost:
-		if t.hasHost {
-			return false
-		}
-		t.host, t.at.host, t.hasHost = v, h.Value, true
-	case http2.IDContentLength:
-		n, ok := parseLength(v)
-		if !ok || t.length >= 0 {
-			return false
-		}
-		t.length = n
-	case http2.IDCookie:
-		t.crumbs++
-		t.cookieSize += len(v) + 2
-	case http2.IDExpect:
-		t.expect = t.expect || bytes.EqualFold(v, []byte("100-continue"))
-	case 0:
-		switch name := f.Get(h.Name); string(name) {
-		case "te":
-			return string(v) == "trailers" // RFC 9113 section 8.2.2
-		case "trailer":
-			t.trailer = true
-		case "priority":
-			t.priority = v
-		}
-	}
-	return true
-}
-
-func parseLength(v []byte) (n int64, ok bool) {
-	if len(v) == 0 || len(v) > 18 {
-		return 0, false
-	}
-	for _, c := range v {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
-}
-
-// valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
-func (t *target) valid() bool {
-	if !http2.ValidName(stringOf(t.method)) {
-		return false
-	}
-	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
-	if t.hasHost && (len(t.host) == 0 || !plainHost(t.host)) || len(t.authority) > 0 && !plainHost(t.authority) {
-		return false
-	}
-	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
-		return false // which of the two others would go by nobody knows
-	}
-	if string(t.method) == http.MethodConnect {
-		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
-	}
-	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
-		return false
-	}
-	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
-	// refuse, as ServeMux does.
-	if t.path[0] != '/' && string(t.path) != "*" {
-		return false
-	}
-	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
-}
-
-// hostBytes are those of RFC 3986 section 3.2 without userinfo.
-var hostBytes = func() (t [256]bool) {
-	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=:[]") {
-		t[b] = true
-	}
-	for b := 0x80; b < 0x100; b++ {
-		t[b] = true // net/http takes them, too
-	}
-	return t
-}()
-
-func plainHost(p []byte) bool {
-	for _, b := range p {
-		if !hostBytes[b] {
-			return false
-		}
-	}
-	return true
-}
 
 // onRequest begins a stream. It returns it if its handler is to be begun now.
 func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
@@ -183,7 +46,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	var t target
-	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 {
+	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 || len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		s.unanswered(http.StatusBadRequest)
@@ -222,7 +85,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	} else {
 		st.Note("")
 	}
-	if quick && !end && !t.expect && s.Link.OnLoop() {
+	if quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
 		st.deferred = true
 		s.deferred = append(s.deferred, st)
 		return nil, nil
@@ -303,7 +166,7 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 		r.Host = part(t.at.host)
 	}
 	r.URL = &st.URL
-	if r.Method == http.MethodConnect {
+	if r.Method == http.MethodConnect && len(t.protocol) == 0 {
 		r.RequestURI = r.Host
 		st.URL.Host = r.Host
 	} else {
@@ -358,6 +221,8 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 			key = str[h.Name.Start:h.Name.End]
 		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
 			continue
+		case http2.IDProtocol:
+			key = ":protocol" // as net/http has it
 		case http2.IDCookie:
 			if t.crumbs > 1 {
 				continue
@@ -453,6 +318,8 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 		return nil, nil
 	case st.closed:
 		return nil, errAfterEnd
+	case st.tunnel != nil:
+		return nil, errConnected
 	case st.remoteClosed:
 		return nil, errHalfClosed
 	case !h.Has(http2.FlagEndStream):

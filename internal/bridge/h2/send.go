@@ -21,6 +21,10 @@ const (
 	// maxRest is how much of an answer is kept for a handler that returns while the
 	// client takes no more.
 	maxRest = 16 << 10
+	// leastUseful is how many bytes make a DATA frame useful, unless it is the last of
+	// what there is to send: a client must not earn by windows of a few bytes each what
+	// opening them costs it.
+	leastUseful = 512
 )
 
 // room makes room for n bytes in out. mu is held.
@@ -87,11 +91,23 @@ func (s *Session) flush() {
 			s.wakeNext()
 		}
 	}
+	if len(s.followers) > 0 && s.allQueued() { // they came while this was sending
+		follow := s.followers
+		s.followers = nil
+		s.mu.Unlock()
+		for _, f := range follow {
+			s.Link.Follow(f)
+		}
+		s.mu.Lock()
+	}
 	if s.starved && !s.full {
 		s.starved = false
 		s.pumpSoon()
 	}
 }
+
+// allQueued reports whether the Link has all frames. mu is held.
+func (s *Session) allQueued() bool { return !s.sending && (s.out == nil || len(s.out.B) == 0) }
 
 // sendLast gives the Link what is ready before it is closed, also if that has no room.
 // It is the owner's; mu is held.
@@ -140,8 +156,10 @@ func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte
 	s.sentAll += int64(n)
 	s.order.turn++
 	st.turn = s.order.turn
-	s.useful++
-	return a[k:], b[n-k:]
+	if a, b = a[k:], b[n-k:]; n >= leastUseful || len(a)+len(b) == 0 {
+		s.useful++
+	}
+	return a, b
 }
 
 // putBlock appends a header block. mu is held.
@@ -248,7 +266,7 @@ func (st *stream) end(tail *buf.Buf) {
 	switch {
 	case len(st.rest) > 0:
 		st.tail = tail
-		s.pending = append(s.pending, st)
+		s.pend(st)
 	case tail != nil:
 		s.putBlock(st, tail.B, true)
 		tail.Release()
@@ -272,6 +290,7 @@ func (s *Session) pump() {
 	for {
 		st := s.best(s.pending)
 		if st == nil {
+			s.wakeNext() // one that has waited for an answer that was pending until now
 			return
 		}
 		n := s.allow(st, len(st.rest))
@@ -282,8 +301,18 @@ func (s *Session) pump() {
 			s.starved = s.sending
 			return
 		}
-		st.rest, _ = s.putData(st, st.rest, nil, n, st.tail == nil && n == len(st.rest))
+		t := st.tunnel
+		end := n == len(st.rest) && st.tail == nil && (t == nil || t.ending)
+		st.rest, _ = s.putData(st, st.rest, nil, n, end)
+		if t != nil {
+			t.sent()
+		}
 		if len(st.rest) > 0 {
+			continue
+		}
+		if t != nil && !end {
+			s.unpend(st)
+			st.dropRest()
 			continue
 		}
 		if st.tail != nil {
@@ -298,6 +327,13 @@ func (s *Session) pump() {
 		s.closeIfSent(st)
 		s.drop(st)
 	}
+}
+
+// pend has the owner send the rest of st's answer. The time in which the client must
+// accept some of it begins with the next that Expired measures. mu is held.
+func (s *Session) pend(st *stream) {
+	st.mark, st.markAll = st.sent-leastProgress, s.sentAll-leastProgress
+	s.pending = append(s.pending, st)
 }
 
 // unpend takes st out of pending. mu is held.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/tally"
 )
 
 // Session speaks HTTP/2 on one connection. Its fields are the owner's, but for those
@@ -60,6 +57,9 @@ type Session struct {
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
+	// fed are tunnels for which something has come. feeding: feedAll was posted.
+	fed     []*tunnel
+	feeding bool
 
 	mu         sync.Mutex
 	streams    map[uint32]*stream // that are not closed, or whose handlers run
@@ -75,7 +75,7 @@ type Session struct {
 	// had.
 	inData, sending, full bool
 	writables             uint32
-	useful                int32           // DATA frames that were sent, and not counted by spendUseless
+	useful                int32           // DATA frames worth something that were sent, and not counted by spendUseless
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
@@ -87,6 +87,7 @@ type Session struct {
 	over                  error           // nothing is sent any more
 	closing               bool            // nor read: GOAWAY with an error was
 	gone                  bool            // Closed was called: nothing must be kept
+	tunnelBy              int64           // when the next of the tunnels expires, or earlier; 0 for never
 }
 
 // continuation is a header block under way.
@@ -109,10 +110,10 @@ func (s *Session) Data(eof bool) conn.Next {
 	s.inData = true
 	s.mu.Unlock()
 	next := s.read(eof)
-	if next == conn.Lost {
-		return next
+	if next == conn.Lost || !s.afterData() {
+		return conn.Lost
 	}
-	return s.afterData(next)
+	return s.settle(next)
 }
 
 // read handles the frames that have come.
@@ -190,9 +191,9 @@ func (s *Session) checkFrame(h http2.Header) error {
 	return nil
 }
 
-// afterData ends Data: it begins the requests that have waited for their bodies, and
-// sends what is ready.
-func (s *Session) afterData(next conn.Next) conn.Next {
+// afterData begins the requests that have waited for their bodies, and calls the
+// sessions of tunnels. It reports whether the loop is still the caller's.
+func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
 		if st.deferred {
 			st.deferred = false
@@ -201,7 +202,7 @@ func (s *Session) afterData(next conn.Next) conn.Next {
 	}
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
-	return s.settle(next)
+	return s.feedAll()
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of
@@ -212,17 +213,23 @@ func (s *Session) settle(next conn.Next) conn.Next {
 		s.SetState(http.StateIdle)
 	}
 	s.free()
+	s.feedSoon()
 	return next
 }
 
 // free calls what was left to the owner.
 func (s *Session) free() {
-	s.mu.Lock()
-	all := s.freed
-	s.freed = nil
-	s.mu.Unlock()
-	for _, f := range all {
-		f()
+	for {
+		s.mu.Lock()
+		all := s.freed
+		s.freed = nil
+		s.mu.Unlock()
+		if all == nil {
+			return
+		}
+		for _, f := range all {
+			f()
+		}
 	}
 }
 
@@ -311,197 +318,4 @@ func (s *Session) Late(held time.Duration) {
 	if st := s.here.Load(); st != nil {
 		st.late(held)
 	}
-}
-
-// PeerGone implements conn.Session: nothing runs that has the Link to itself, but
-// stream.Conn.Kill calls it.
-func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
-
-// Closed implements conn.Session.
-func (s *Session) Closed(hijacked bool) {
-	s.Link.Tally().Add(false, tally.HTTP2Ended, 1)
-	s.cancelAll(errClosed)
-	s.mu.Lock()
-	s.gone = true
-	if s.out != nil {
-		s.out.Release()
-		s.out = nil
-	}
-	for _, st := range slices.Clone(s.pending) {
-		s.drop(st)
-	}
-	for _, st := range s.streams { // those whose Done will not be called
-		st.dropRest()
-		s.lose(st)
-		st.lost()
-	}
-	all := s.followers
-	s.followers = nil
-	s.mu.Unlock()
-	for _, f := range all {
-		s.Link.Follow(f)
-	}
-	s.free()
-	s.SetState(http.StateClosed)
-}
-
-// cancelAll ends all streams, since the connection has ended.
-func (s *Session) cancelAll(err error) {
-	s.mu.Lock()
-	if s.over == nil {
-		s.over = err
-	}
-	var all []*stream
-	for _, st := range s.streams {
-		st.kill(err)
-		all = append(all, st)
-	}
-	s.mu.Unlock()
-	for _, st := range all {
-		st.gone()
-	}
-}
-
-// fail ends the connection because of err (RFC 9113 section 5.4.1).
-func (s *Session) fail(err error) {
-	e, ok := err.(*http2.ConnError)
-	if !ok {
-		e = &http2.ConnError{Code: http2.CompressionError, Reason: err.Error()}
-	}
-	if s.closing {
-		return
-	}
-	s.closing = true
-	s.count("conn_", e.Code)
-	s.Refuse(http.StatusBadRequest, e.Error(), nil)
-	s.mu.Lock()
-	s.room(64 + len(e.Reason))
-	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, e.Code, e.Reason)
-	s.flush()
-	s.mu.Unlock()
-	s.cancelAll(e)
-}
-
-// count tells Config.CountError.
-func (s *Session) count(kind string, code http2.ErrCode) {
-	if f := s.cfg.CountError; f != nil {
-		f(kind + strings.ReplaceAll(strings.ToLower(code.String()), " ", "_"))
-	}
-}
-
-// refuse answers an error of a frame.
-func (s *Session) refuse(id uint32, err error) {
-	e, ok := err.(*http2.StreamError)
-	if !ok {
-		s.fail(err)
-		return
-	}
-	s.resetStream(id, e.Code, e)
-}
-
-// resetStream ends a stream because of what the client has sent.
-func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
-	if !s.spendReset() {
-		return
-	}
-	s.count("stream_", code)
-	s.mu.Lock()
-	st := s.streams[id]
-	s.room(16)
-	s.out.B = http2.AppendRST(s.out.B, id, code)
-	if st != nil {
-		st.kill(err)
-		s.drop(st)
-	} else {
-		s.remember(id, true)
-	}
-	s.mu.Unlock()
-	if st != nil {
-		st.gone()
-	}
-}
-
-// spendReset charges a stream that ends early.
-func (s *Session) spendReset() bool {
-	if s.closing {
-		return false
-	}
-	if !s.resets.spend(sys.Nanotime) {
-		s.fail(errResets)
-		return false
-	}
-	return true
-}
-
-// spendUseless charges a frame that does nothing.
-func (s *Session) spendUseless() {
-	s.mu.Lock()
-	ok := s.takeUseless()
-	s.mu.Unlock()
-	if !ok {
-		s.fail(errUseless)
-	}
-}
-
-// takeUseless is spendUseless with mu held, for who fails by itself.
-func (s *Session) takeUseless() bool {
-	s.useless.refund(usefulWorth * min(s.useful, idleBudget))
-	s.useful = 0
-	return s.useless.spend(sys.Nanotime)
-}
-
-var (
-	errResets  = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many streams are reset"}
-	errUseless = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many frames that do nothing"}
-)
-
-// drop forgets a stream that is closed, unless its handler still runs. It may be
-// another stream afterwards, unless it was killed. mu is held.
-func (s *Session) drop(st *stream) {
-	if !st.closed || !st.done && st.started {
-		return
-	}
-	if _, ok := s.streams[st.id]; !ok {
-		return
-	}
-	st.deferred = false
-	delete(s.streams, st.id)
-	s.remember(st.id, st.byUs)
-	s.unpend(st)
-	st.dropRest()
-	st.dropBody()
-	s.lose(st)
-	st.lost()
-	if st.reusable() {
-		st.recycle()
-	}
-}
-
-// lose has the one that follows an answer told that it will not be sent. mu is held.
-func (s *Session) lose(st *stream) {
-	if f := st.follower; f != nil {
-		// What was not sent is not known; more than nothing.
-		st.follower = nil
-		s.freed = append(s.freed, func() { f.Sent(1) })
-	}
-}
-
-// remember notes that a stream is closed, byUs if the client may not know.
-func (s *Session) remember(id uint32, byUs bool) {
-	if !byUs {
-		s.closed[s.closedAt%len(s.closed)] = id
-		s.closedAt++
-		return
-	}
-	if s.reset == nil {
-		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000))
-	}
-	s.reset[s.resetAt%len(s.reset)] = id
-	s.resetAt++
-}
-
-// wasClosed tells whether the stream is one of those that have ended last, and how.
-func (s *Session) wasClosed(id uint32) (byUs, known bool) {
-	byUs = slices.Contains(s.reset, id)
-	return byUs, byUs || slices.Contains(s.closed[:], id)
 }

@@ -169,26 +169,6 @@ func TestConnectionClose(t *testing.T) {
 	})
 }
 
-func TestIdle(t *testing.T) {
-	t.Parallel()
-	each(t, "oracle", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{IdleTimeout: time.Second, ReadHeaderTimeout: time.Second, Handler: hf(hello)})
-		c := s.raw()
-		if a := c.get(1, "/"); a.outcome() != "200" {
-			t.Errorf("%+v", a)
-		}
-		if a := c.read(3); !a.closed || a.goaway != "NO_ERROR" {
-			t.Errorf("idle: %+v", a)
-		}
-		c = s.raw()
-		c.out.Write(unhex("000001 01 00 00000001 82"))
-		c.send()
-		if a := c.read(3); a.goaway != "PROTOCOL_ERROR" {
-			t.Errorf("a block without end: %+v", a)
-		}
-	})
-}
-
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -27,6 +26,7 @@ type stream struct {
 	s       *Session
 	id      uint32
 	place   conn.Here
+	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
 	writing *writing // nil before anything of the answer was written, and after it
 	content bridge.Body
 
@@ -36,6 +36,7 @@ type stream struct {
 	leave    bool        // the handler has set "Connection: close"
 	deferred bool        // its handler begins when the body has come
 	started  bool        // its handler runs, or has run, or waits for a slot
+	isTunnel bool        // it is a tunnel, and the handler has returned
 	direct   *request    // that a direct handler is to have
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
@@ -67,7 +68,7 @@ type stream struct {
 	// remoteClosed, localClosed: END_STREAM has come, was sent. closed: both, or a
 	// reset, byUs or by the client. done: the handler has returned.
 	remoteClosed, localClosed, closed, byUs, done bool
-	headOut, noBody                               bool  // HEADERS are out; the body is not read
+	headOut                                       bool  // HEADERS are out
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop
@@ -116,9 +117,8 @@ func (st *stream) forget() {
 
 // Run implements conn.Run.
 func (st *stream) Run() {
-	s := st.s
 	st.next = conn.Close // if the handler ends its goroutine
-	defer s.finishing.Add(1)
+	defer st.ran()
 	st.next = st.Serve(st.refused)
 }
 
@@ -139,8 +139,9 @@ func (st *stream) Left() {
 // Done implements conn.Run.
 func (st *stream) Done() conn.Next {
 	s := st.s
+	s.finishing.Add(-1)
 	st.finish()
-	return s.settle(conn.More)
+	return s.after(true)
 }
 
 // finish ends the stream on the server's side, after the handler has returned.
@@ -159,8 +160,11 @@ func (st *stream) finish() {
 	if st.leave && st.err == nil {
 		s.beginDrain()
 	}
-	s.finishing.Add(-1)
-	st.done, st.noBody = true, true
+	st.done = true
+	if st.tunnel != nil {
+		st.tunnel.finished()
+		return
+	}
 	st.dropBody()
 	switch {
 	case st.closed:
@@ -179,6 +183,9 @@ func (st *stream) finish() {
 // account counts the request, whose handler has returned.
 func (st *stream) account(driving bool) {
 	s := st.s
+	if st.tunnel != nil {
+		return // it was counted when it was taken over
+	}
 	if st.made {
 		if !st.headOut {
 			st.Unsent()
@@ -194,6 +201,7 @@ func (st *stream) lost() {
 	switch {
 	case st.counted:
 		return
+	case st.tunnel != nil:
 	case st.returned:
 		st.account(false)
 	case st.started && st.made && (st.Way != stats.Inline || st.place.Gone()) && st.slot != slotQueued:
@@ -222,9 +230,12 @@ func (s *Session) closeIfSent(st *stream) {
 
 // late notes that the handler holds the loop.
 func (st *stream) late(held time.Duration) {
-	if st.direct != nil {
+	switch {
+	case st.isTunnel:
+		st.tunnel.session.Late(held)
+	case st.direct != nil:
 		st.direct.late(st.s, held)
-	} else {
+	default:
 		st.Late(held)
 	}
 }
@@ -274,6 +285,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	if !s.Link.StartHere(st, &st.place) {
 		return false
 	}
+	s.finishing.Add(-1)
 	st.finish()
 	return true
 }
@@ -323,7 +335,7 @@ func (st *stream) acquired() conn.Next {
 	} else if !s.admit(st, true) {
 		return conn.Lost
 	}
-	return s.settle(conn.More)
+	return s.after(true)
 }
 
 // Release implements bridge.Message.
@@ -383,126 +395,4 @@ func stallBy(limit int64) int64 {
 		return 0
 	}
 	return sys.Nanotime() + limit
-}
-
-// queue is what has been received of a body.
-type queue struct {
-	pieces []*buf.Buf
-	size   int
-}
-
-// pieceSize is the room for small frames of a body.
-const pieceSize = 4 << 10
-
-func (q *queue) add(p []byte) {
-	if q.size += len(p); len(p) == 0 {
-		return
-	}
-	if n := len(q.pieces); n > 0 {
-		last := q.pieces[n-1]
-		k := min(cap(last.B)-len(last.B), len(p))
-		last.B = append(last.B, p[:k]...)
-		p = p[k:]
-	}
-	if len(p) > 0 {
-		b := buf.Get(max(len(p), pieceSize))
-		b.B = append(b.B, p...)
-		q.pieces = append(q.pieces, b)
-	}
-}
-
-func (q *queue) read(p []byte) (n int) {
-	for n < len(p) && q.size > 0 {
-		b := q.pieces[0]
-		k := copy(p[n:], b.B)
-		n += k
-		q.size -= k
-		if b.B = b.B[k:]; len(b.B) == 0 {
-			b.Release()
-			q.pieces[0] = nil
-			q.pieces = q.pieces[1:]
-		}
-	}
-	if q.size == 0 {
-		q.pieces = nil
-	}
-	return n
-}
-
-func (q *queue) drop() (n int) {
-	for _, b := range q.pieces {
-		b.Release()
-	}
-	n = q.size
-	*q = queue{}
-	return n
-}
-
-// takesBody reports whether somebody may read the body. mu is held.
-func (st *stream) takesBody() bool { return !st.noBody && !st.closed && !st.done }
-
-// dropBody gives the windows back of what is not going to be read. mu is held.
-func (st *stream) dropBody() { st.s.refund(nil, uint32(st.body.drop())) }
-
-// refund gives n bytes of the windows back that were used up: of the connection's, and
-// of st's if that goes on. mu is held.
-func (s *Session) refund(st *stream, n uint32) {
-	if back := s.inflow.Refund(n); back > 0 && s.over == nil {
-		s.room(16)
-		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, back)
-	}
-	if st == nil || st.closed || st.remoteClosed {
-		return
-	}
-	s.sample(n)
-	if back := st.inflow.Refund(n + s.grown(st)); back > 0 {
-		s.room(16)
-		s.out.B = http2.AppendWindowUpdate(s.out.B, st.id, back)
-	}
-}
-
-// BodyLeft implements bridge.Message.
-func (st *stream) BodyLeft() int64 { return 0 }
-
-// ReadBody implements bridge.Message.
-func (st *stream) ReadBody(p []byte) (int, error) {
-	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for flushed, stall := false, int64(0); ; {
-		n := st.body.read(p)
-		if n > 0 && !st.remoteClosed {
-			s.refund(st, uint32(n))
-			s.flushBeside()
-		} else if n > 0 {
-			s.refund(nil, uint32(n))
-			s.flushBeside()
-		}
-		switch {
-		case st.body.size == 0 && st.remoteClosed && st.err == nil:
-			st.mergeTrailer()
-			return n, io.EOF
-		case n > 0:
-			return n, nil
-		case st.err != nil:
-			return 0, st.err
-		}
-		if !flushed {
-			flushed, stall = true, stallBy(s.Shared.Limits.ReadStall)
-			s.flush() // what the client may wait for
-			continue  // more may have come meanwhile
-		}
-		if err := st.wait(st.readBy, stall); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// mergeTrailer gives the request those of its trailers that it has announced.
-func (st *stream) mergeTrailer() {
-	for k, vv := range st.trailer {
-		if _, ok := st.Req.Trailer[k]; ok {
-			st.Req.Trailer[k] = vv
-		}
-	}
 }

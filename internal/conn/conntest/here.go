@@ -80,22 +80,30 @@ func testRunsHere(x *suite) {
 }
 
 // testPause: nothing is read while the peer takes nothing, and all is answered in the
-// end. What a session queues stays little.
+// end. What a session queues stays little. Reading begins again before all is sent.
 func testPause(x *suite) {
 	const lines = 3000
 	answer := strings.Repeat("x", 1000)
 	var most atomic.Int64
+	var early atomic.Bool
+	paused := false
 	s := &script{onWritable: ignore}
 	s.line = func(s *script, line string) conn.Next {
 		s.Share()
+		if left, _ := s.Unsent(); paused && left > 0 {
+			early.Store(true)
+		}
+		paused = false
 		full, err := s.Queue([]byte(line + answer + "\n"))
 		waiting, _ := s.Unsent()
 		most.Store(max(most.Load(), waiting))
 		switch {
 		case err == conn.ErrFull:
 			s.waiting = &line
+			paused = true
 			return conn.Pause
 		case full:
+			paused = true
 			return conn.Pause
 		}
 		return conn.More
@@ -112,4 +120,39 @@ func testPause(x *suite) {
 	if n := most.Load(); n > 1<<20 {
 		x.Errorf("%d bytes were queued", n)
 	}
+	// A layer has taken what is queued long before it is sent.
+	if !early.Load() && !strings.Contains(x.Name(), "layer") {
+		x.Error("nothing was read until all was sent")
+	}
+}
+
+// testPausedDrain: Drain is called while nothing is read.
+func testPausedDrain(x *suite) {
+	drained := make(chan bool, 1)
+	paused := make(chan bool, 1)
+	s := &script{onWritable: ignore}
+	s.onDrain = func(*script, int64) conn.Next {
+		select {
+		case drained <- true:
+		default:
+		}
+		return conn.More
+	}
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		for {
+			// Until the sockets are full as well.
+			if full, _ := s.Queue(make([]byte, 16<<10)); full {
+				break
+			}
+		}
+		paused <- true
+		return conn.Pause
+	}
+	c := x.open(Options{Small: true}, s)
+	c.Send("go\n")
+	servertest.Await(x.T, paused, "the pause")
+	c.command(conn.Drain)
+	servertest.Await(x.T, drained, "Drain")
+	c.command(conn.Kill)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // testOffer: Offer accepts no more than its limit beyond what the sockets hold, except
-// when nothing waits; what it has not accepted is not sent, and a Follower is notified
+// when less than half of that waits; what it has not accepted is not sent, and a Follower is notified
 // when there is room.
 func testOffer(x *suite) {
 	const piece, limit = 7000, 200_000

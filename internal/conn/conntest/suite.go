@@ -97,6 +97,7 @@ var tests = []struct {
 	{"runs beside user code", testRunsBesideUser},
 	{"runs on the loop", testRunsHere},
 	{"a pause", testPause},
+	{"the end of a pause", testPausedDrain},
 	{"half-close with runs", testRunsHalfClose},
 	{"post", testPost},
 	{"post from a session", testPostWithin},

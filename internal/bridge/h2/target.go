@@ -1,0 +1,155 @@
+package h2
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file judges the fields that say what a request is for (RFC 9113 section 8.3).
+
+// target is what the pseudo-fields and the fields that concern the request as a whole
+// say.
+type target struct {
+	method, scheme, authority, path, host, protocol []byte
+	at                                              struct{ method, authority, path, host http2.Span }
+	seen                                            uint8 // pseudo-fields, by their NameID
+	hasHost                                         bool
+	length                                          int64 // -1 for none
+	crumbs, cookieSize                              int
+	trailer, expect                                 bool
+	priority                                        []byte
+}
+
+// parse judges f and takes out what is not an ordinary field.
+func (t *target) parse(f *http2.Fields) bool {
+	t.length = -1
+	regular := false
+	for i := range f.List {
+		h := &f.List[i]
+		v := f.Get(h.Value)
+		if h.ID != 0 && h.ID <= http2.IDStatus {
+			// RFC 9113 section 8.3: before all others, and each once.
+			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == http2.IDStatus {
+				return false
+			}
+			t.seen |= 1 << (h.ID - 1)
+			switch h.ID {
+			case http2.IDMethod:
+				t.method, t.at.method = v, h.Value
+			case http2.IDScheme:
+				t.scheme = v
+			case http2.IDAuthority:
+				t.authority, t.at.authority = v, h.Value
+			case http2.IDPath:
+				t.path, t.at.path = v, h.Value
+			case http2.IDProtocol:
+				t.protocol = v
+			}
+			continue
+		}
+		regular = true
+		if !t.field(f, h, v) {
+			return false
+		}
+	}
+	return t.valid()
+}
+
+// field looks at an ordinary field.
+func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
+	switch h.ID {
+	case http2.IDHost:
+		if t.hasHost {
+			return false
+		}
+		t.host, t.at.host, t.hasHost = v, h.Value, true
+	case http2.IDContentLength:
+		n, ok := parseLength(v)
+		if !ok || t.length >= 0 {
+			return false
+		}
+		t.length = n
+	case http2.IDCookie:
+		t.crumbs++
+		t.cookieSize += len(v) + 2
+	case http2.IDExpect:
+		t.expect = t.expect || bytes.EqualFold(v, []byte("100-continue"))
+	case 0:
+		switch name := f.Get(h.Name); string(name) {
+		case "te":
+			return string(v) == "trailers" // RFC 9113 section 8.2.2
+		case "trailer":
+			t.trailer = true
+		case "priority":
+			t.priority = v
+		}
+	}
+	return true
+}
+
+func parseLength(v []byte) (n int64, ok bool) {
+	if len(v) == 0 || len(v) > 18 {
+		return 0, false
+	}
+	for _, c := range v {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
+func (t *target) valid() bool {
+	if !http2.ValidName(stringOf(t.method)) {
+		return false
+	}
+	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
+	if t.hasHost && (len(t.host) == 0 || !plainHost(t.host)) || len(t.authority) > 0 && !plainHost(t.authority) {
+		return false
+	}
+	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
+		return false // which of the two others would go by nobody knows
+	}
+	connect := string(t.method) == http.MethodConnect
+	if has(http2.IDProtocol) {
+		// RFC 8441 section 4. What follows is no content.
+		if !connect || len(t.protocol) == 0 || t.length >= 0 {
+			return false
+		}
+	} else if connect {
+		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
+	}
+	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
+		return false
+	}
+	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
+	// refuse, as ServeMux does.
+	if t.path[0] != '/' && string(t.path) != "*" {
+		return false
+	}
+	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
+}
+
+// hostBytes are those of RFC 3986 section 3.2 without userinfo.
+var hostBytes = func() (t [256]bool) {
+	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=:[]") {
+		t[b] = true
+	}
+	for b := 0x80; b < 0x100; b++ {
+		t[b] = true // net/http takes them, too
+	}
+	return t
+}()
+
+func plainHost(p []byte) bool {
+	for _, b := range p {
+		if !hostBytes[b] {
+			return false
+		}
+	}
+	return true
+}

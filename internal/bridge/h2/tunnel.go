@@ -1,0 +1,462 @@
+package h2
+
+import (
+	"math"
+	"net"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file is streams that another protocol has taken over: WebSockets (RFC 8441).
+// What the client sends in DATA frames is for the protocol's session, and what that
+// sends becomes DATA frames.
+//
+// The session is called by the connection's owner, or, where user code may run, by a
+// conn.Run: on the loop as long as that code is quick, on a goroutine otherwise. While a
+// Run is under way, what is to be called waits for its end. Between Runs a tunnel costs
+// no goroutine.
+
+// lowWater is when Writable is called and a pause ends, in bytes of one stream.
+const lowWater = 32 << 10
+
+// tunnel is a stream that was taken over.
+type tunnel struct {
+	st      *stream
+	session conn.Session // set when the handler has returned
+	place   conn.Here
+
+	// The Run's, and otherwise the owner's.
+	in    *buf.Buf // received, not consumed; nil if empty
+	used  uint32   // consumed, not yet given back to the windows
+	next  conn.Next
+	serve bool // the Run calls Serve, not Data
+	eof   bool // what Data is told
+
+	listed bool // in Session.fed; the owner's
+
+	// Guarded by Session.mu.
+	running bool // there is a Run, or the handler, until its Done
+	inside  bool // and it has not returned
+	paused  bool // nothing is consumed until the queue, which is stream.rest, is low
+	ending  bool // END_STREAM follows what is queued
+	told    bool // Closed was called, or is in Session.freed
+	owed    bool // Writable is to be called
+	stopped bool // Drain was called for the server's end
+	// posts are to be called when the Run has ended.
+	posts    []func() conn.Next
+	deadline int64 // of Expired; 0 for none
+	offered  int64 // bytes, in all
+	marks    []mark
+}
+
+// mark is a Follower of what was offered up to a point.
+type mark struct {
+	at int64
+	f  conn.Follower
+}
+
+// ran is the end of a handler's Run: if it has taken the stream over, that now has its
+// session.
+func (st *stream) ran() {
+	s, t := st.s, st.tunnel
+	s.finishing.Add(1)
+	if t == nil {
+		return
+	}
+	t.session = st.Taken()
+	t.returned()
+}
+
+// returned is the end of a Run. If the connection has ended meanwhile there will be no
+// Done.
+func (t *tunnel) returned() {
+	s := t.st.s
+	s.mu.Lock()
+	t.inside = false
+	gone := s.gone
+	if gone {
+		t.over()
+	}
+	s.mu.Unlock()
+	if gone {
+		s.free()
+	}
+}
+
+// over ends the session, once. mu is held, and there is no Run.
+func (t *tunnel) over() {
+	s := t.st.s
+	if t.told {
+		return
+	}
+	t.told = true
+	t.drop()
+	for _, m := range t.marks {
+		s.freed = append(s.freed, func() { m.f.Sent(1) })
+	}
+	t.marks, t.posts = nil, nil
+	if t.session != nil {
+		s.freed = append(s.freed, func() { t.session.Closed(false) })
+	}
+}
+
+// drop gives up what was received. mu is held, and there is no Run.
+func (t *tunnel) drop() {
+	n := t.used
+	if t.used = 0; t.in != nil {
+		n += uint32(len(t.in.B))
+		t.in.Release()
+		t.in = nil
+	}
+	t.st.s.refund(nil, n)
+}
+
+// finished is stream.finish after the handler has taken the stream over. mu is held.
+func (t *tunnel) finished() {
+	st, s := t.st, t.st.s
+	t.running = false
+	if !st.closed && (st.next != conn.Detached || t.session == nil) { // runtime.Goexit
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.InternalError)
+		st.closed, st.byUs = true, true
+	}
+	s.feedLater(t) // the session begins even if nothing has come
+	s.drop(st)
+}
+
+// more reports whether something has come that Data has not been told of. mu is held.
+func (t *tunnel) more() bool { return t.st.body.size > 0 || t.st.remoteClosed && !t.eof }
+
+// feedLater has feedAll call the session, which is the caller's to do, or settle's.
+func (s *Session) feedLater(t *tunnel) {
+	if !t.listed {
+		t.listed = true
+		s.fed = append(s.fed, t)
+	}
+}
+
+// feedAll calls the sessions of the tunnels for which something has come. It reports
+// whether the loop is still the caller's.
+func (s *Session) feedAll() (kept bool) {
+	// Those that are added meanwhile have their turn after other connections.
+	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
+		t := s.fed[0]
+		copy(s.fed, s.fed[1:])
+		s.fed[len(s.fed)-1] = nil
+		s.fed = s.fed[:len(s.fed)-1]
+		if !t.feed() {
+			return false
+		}
+	}
+	return true
+}
+
+// feedSoon has the owner call feedAll, if that is needed.
+func (s *Session) feedSoon() {
+	if len(s.fed) == 0 || s.feeding {
+		return
+	}
+	s.feeding = true
+	s.Link.Post(func() conn.Next {
+		s.feeding = false
+		return s.after(true)
+	})
+}
+
+// after ends what the owner was called for. kept: the loop is still the caller's.
+func (s *Session) after(kept bool) conn.Next {
+	if !kept || !s.feedAll() {
+		return conn.Lost
+	}
+	return s.settle(conn.More)
+}
+
+// feed begins a Run of what has come.
+func (t *tunnel) feed() (kept bool) {
+	st, s := t.st, t.st.s
+	t.listed = false
+	s.mu.Lock()
+	if t.running || t.paused || t.told || t.ending {
+		s.mu.Unlock()
+		return true
+	}
+	t.in = st.body.join(t.in)
+	t.eof = st.remoteClosed
+	t.running, t.inside = true, true
+	st.isTunnel = true
+	s.mu.Unlock()
+	if !s.loops || !s.Link.OnLoop() {
+		s.Link.Start(t)
+		return true
+	}
+	s.here.Store(st)
+	if !s.Link.StartHere(t, &t.place) {
+		return false
+	}
+	t.end()
+	return true
+}
+
+// join appends what was received to b, and returns that.
+func (q *queue) join(b *buf.Buf) *buf.Buf {
+	if q.size == 0 {
+		return b
+	}
+	pieces := q.pieces
+	if b == nil {
+		b, pieces = pieces[0], pieces[1:]
+	}
+	more := 0
+	for _, p := range pieces {
+		more += len(p.B)
+	}
+	b = b.Grow(more)
+	for _, p := range pieces {
+		b.B = append(b.B, p.B...)
+		p.Release()
+	}
+	*q = queue{}
+	return b
+}
+
+// Run implements conn.Run.
+func (t *tunnel) Run() {
+	t.next = conn.Close // if user code ends its goroutine
+	defer t.st.s.finishing.Add(1)
+	defer t.returned()
+	if t.serve {
+		t.next = t.session.Serve()
+	} else {
+		t.next = t.session.Data(t.eof)
+	}
+}
+
+// Done implements conn.Run.
+func (t *tunnel) Done() conn.Next {
+	t.end()
+	return t.st.s.after(true)
+}
+
+// end is after a Run, for the owner.
+func (t *tunnel) end() {
+	st, s := t.st, t.st.s
+	next := t.next
+	s.mu.Lock()
+	s.finishing.Add(-1)
+	s.refund(st, t.used)
+	t.used = 0
+	if next == conn.Elsewhere && !st.closed {
+		t.inside = true
+		s.mu.Unlock()
+		s.Link.Start(t)
+		return
+	}
+	t.running, t.serve = false, false
+	posts := t.posts
+	t.posts = nil
+	closed := st.closed
+	s.mu.Unlock()
+	for _, f := range posts {
+		if n := f(); n != conn.More && !closed && next < conn.Close {
+			next = n
+		}
+	}
+	t.act(next)
+}
+
+// call calls f like a method of the session, as soon as there is no Run.
+func (t *tunnel) call(f func() conn.Next) {
+	s := t.st.s
+	s.mu.Lock()
+	if t.told {
+		s.mu.Unlock()
+		return
+	}
+	if t.running {
+		t.posts = append(t.posts, f)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	t.act(f())
+}
+
+// act does what the session requests. It is the owner's, without a Run.
+func (t *tunnel) act(next conn.Next) {
+	st, s := t.st, t.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.closed {
+		s.drop(st)
+		return
+	}
+	if t.ending && next != conn.Reset {
+		return
+	}
+	switch next {
+	case conn.More:
+		if t.more() {
+			s.feedLater(t)
+		}
+	case conn.Requeue:
+		s.feedLater(t)
+	case conn.Pause:
+		if t.paused = len(st.rest) > lowWater; !t.paused {
+			s.feedLater(t)
+		}
+		t.owed = t.owed || t.paused
+	case conn.Reset:
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.Cancel) // RFC 8441 section 5
+		st.kill(errTunnel)
+		s.drop(st)
+	default:
+		t.ending, t.paused = true, false
+		st.dropBody()
+		if t.drop(); len(st.rest) == 0 {
+			s.putData(st, nil, nil, 0, true)
+			s.closeIfSent(st)
+			s.drop(st)
+		}
+	}
+}
+
+var errTunnel = &http2.StreamError{Code: http2.Cancel, Reason: "the session has ended the stream"}
+
+// offer queues or sends a and then b. mu is held.
+func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
+	st, s := t.st, t.st.s
+	if err := st.sendable(); err != nil {
+		return false, err
+	}
+	if t.ending || t.told {
+		return false, net.ErrClosed
+	}
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	if held := len(st.rest); held > limit/2 && held > limit-len(a)-len(b) {
+		t.owed = true
+		return true, conn.ErrFull
+	}
+	t.offered += int64(len(a) + len(b))
+	for len(a)+len(b) > 0 {
+		n := s.allow(st, len(a)+len(b)) // others may queue something meanwhile
+		if n == 0 || len(st.rest) > 0 || t.ending {
+			break
+		}
+		a, b = s.putData(st, a, b, n, false)
+	}
+	if err := st.sendable(); err != nil {
+		return false, err
+	}
+	if t.ending {
+		return false, net.ErrClosed
+	}
+	if len(a)+len(b) > 0 {
+		first := len(st.rest) == 0
+		if st.addRest(a, b); first {
+			s.pend(st)
+		}
+		s.settleSoon() // for the time that the client has
+	}
+	full = len(st.rest) > limit/2
+	t.owed = t.owed || full
+	s.flushBeside()
+	s.wakeNext()
+	return full, nil
+}
+
+// addRest adds to what is queued.
+func (st *stream) addRest(a, b []byte) {
+	if st.restBuf == nil {
+		st.keepRest(a, b)
+		return
+	}
+	st.restBuf.B = st.rest
+	st.restBuf = st.restBuf.Grow(len(a) + len(b))
+	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
+	st.rest = st.restBuf.B
+}
+
+// sent is after pump has sent some of what was queued. mu is held.
+func (t *tunnel) sent() {
+	s, left := t.st.s, len(t.st.rest)
+	for len(t.marks) > 0 && t.marks[0].at <= t.offered-int64(left) {
+		f := t.marks[0].f
+		s.freed = append(s.freed, func() { f.Sent(0) })
+		t.marks = t.marks[1:]
+	}
+	if t.owed && left <= lowWater {
+		t.owed = false
+		s.freed = append(s.freed, t.writable)
+	}
+}
+
+// writable calls Writable, and ends a pause.
+func (t *tunnel) writable() {
+	s := t.st.s
+	t.call(func() conn.Next { return t.session.Writable() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.paused {
+		t.paused = false
+		s.feedLater(t)
+	}
+}
+
+// tunnels returns those that f selects. mu is held.
+func (s *Session) tunnels(f func(t *tunnel) bool) (all []*tunnel) {
+	for _, st := range s.streams {
+		if t := st.tunnel; t != nil && t.session != nil && f(t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// expireTunnels calls the sessions whose deadlines have passed.
+func (s *Session) expireTunnels(now int64) {
+	s.mu.Lock()
+	if s.tunnelBy == 0 || now < s.tunnelBy {
+		s.mu.Unlock()
+		return
+	}
+	s.tunnelBy = 0
+	late := s.tunnels(func(t *tunnel) bool {
+		if t.deadline != 0 && now < t.deadline {
+			s.limitTunnel(t, t.deadline)
+			return false
+		}
+		due := t.deadline != 0
+		t.deadline = 0
+		return due
+	})
+	s.mu.Unlock()
+	for _, t := range late {
+		t.call(t.session.Expired)
+	}
+}
+
+// limitTunnel sets when a tunnel's session expires. mu is held.
+func (s *Session) limitTunnel(t *tunnel, by int64) {
+	if t.deadline = by; by != 0 && (s.tunnelBy == 0 || by < s.tunnelBy) {
+		s.tunnelBy = by
+	}
+}
+
+// stopTunnels tells the sessions that the server stops.
+func (s *Session) stopTunnels(since int64) {
+	s.mu.Lock()
+	all := s.tunnels(func(t *tunnel) bool {
+		first := !t.stopped
+		t.stopped = true
+		return first
+	})
+	s.mu.Unlock()
+	for _, t := range all {
+		t.call(func() conn.Next { return t.session.Drain(since) })
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// h2specTests is the suite of h2spec, which is a program: a module of our own runs its
+// cases as tests.
+type h2specTests struct{}
+
+//go:embed testdata/h2spec
+var h2specFiles embed.FS
+
+const h2specPath = "github.com/summerwind/h2spec"
+
+func (h2specTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
+	source := filepath.Join(dir, "source")
+	if err := os.MkdirAll(source, 0o755); err != nil {
+		return nil, err
+	}
+	// A folder with a go.mod would not be embedded.
+	for from, to := range map[string]string{"mod.txt": "go.mod", "sum.txt": "go.sum", "h2spec_test.go": "h2spec_test.go"} {
+		text, err := h2specFiles.ReadFile("testdata/h2spec/" + from)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(source, to), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	var mod struct {
+		Module  struct{ Path string }
+		Require []struct{ Path, Version string }
+	}
+	if err := goJSON(ctx, &mod, source, []string{"GOWORK=off"}, "mod", "edit", "-json"); err != nil {
+		return nil, err
+	}
+	for _, r := range mod.Require {
+		if r.Path == h2specPath {
+			return (&module{path: mod.Module.Path}).lay(ctx, co, name, dir, source, r.Version)
+		}
+	}
+	return nil, errors.New("its go.mod does not require " + h2specPath)
+}
