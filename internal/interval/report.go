@@ -40,7 +40,7 @@ type Report struct {
 	Loops    []Loop           `json:"loops"`
 	AllLoops int              `json:"allLoops"` // more than len(Loops) if some are left out
 	Routes   []Route          `json:"routes"`
-	Recent   []PlacementEvent `json:"recent"`  // the latest first
+	Recent   []PlacementEvent `json:"recent"` // the latest first
 	Longest  []Running        `json:"longest"`
 	TLS      TLS              `json:"tls"`
 	Runtime  Usage            `json:"runtime"`
