@@ -80,7 +80,8 @@ func adminHosts(e endpoint) []string {
 	return []string{host}
 }
 
-// metricsOf returns the handler of /metrics.
+// metricsOf returns the handler of /metrics; nil is none. It is the only place that has
+// to know package metrics.
 func metricsOf(stats.Source) http.Handler { return nil }
 
 func (a *adminServer) ready() bool { return !a.draining.Load() }
