@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/sys"
@@ -188,13 +186,20 @@ func (l *load) awaited() (id string, began chan bool) {
 
 // second sends requests by HTTP/2, some of which it resets.
 func (l *load) second(rnd *rand.Rand) {
-	tr := &http2.Transport{AllowHTTP: true, TLSClientConfig: l.tls, DialTLSContext: func(ctx context.Context, network, addr string, cfg *tls.Config) (net.Conn, error) {
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		l.opened.Add(1)
-		if l.tls == nil {
-			return net.Dial("tcp", l.addr)
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	if tr.Protocols.SetUnencryptedHTTP2(l.tls == nil); l.tls != nil {
+		tr.Protocols.SetHTTP2(true)
+		cfg := l.tls.Clone()
+		cfg.NextProtos = []string{"h2"}
+		tr.DialTLSContext = func(_ context.Context, network, addr string) (net.Conn, error) {
+			l.opened.Add(1)
+			return tls.Dial(network, addr, cfg) // not cancelled: the server counts handshakes that end
 		}
-		return tls.Dial("tcp", l.addr, cfg)
-	}}
+	}
 	defer tr.CloseIdleConnections()
 	scheme := "http://"
 	if l.tls != nil {

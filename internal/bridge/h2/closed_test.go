@@ -72,6 +72,8 @@ type quietLink struct {
 	follows []conn.Follower
 }
 
+func (l *quietLink) Tally() *tally.Shard    { return new(tally.Shard) }
+func (l *quietLink) OnLoop() bool           { return true }
 func (l *quietLink) Now() int64             { return l.now }
 func (l *quietLink) SetDeadline(int64)      {}
 func (l *quietLink) Post(func() conn.Next)  {}
