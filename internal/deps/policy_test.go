@@ -102,6 +102,10 @@ var policy = []rule{
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "eventstream", may: "internal/takeover internal/buf"},
+	// How what a server has counted is shown. The listener of admin may be that of any
+	// server.
+	{pkg: "internal/interval", may: "stats"},
+	{pkg: "admin", may: "stats internal/interval"},
 	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
 
 	// Of the server it knows what it has counted, and no more.
@@ -113,7 +117,7 @@ var policy = []rule{
 	{pkg: "suites", may: "suites/internal/onchert"},
 	// golang-jwt issues the tokens of the demo. certmagic, with its log, is for
 	// internal/acme alone; see confined.
-	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 " +
+	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term " +
 		"github.com/caddyserver/certmagic go.uber.org/zap"},
 
 	// Tests only.
