@@ -26,7 +26,7 @@ func TestAdmin(t *testing.T) {
 	for range 3 {
 		get(t, c, p.urls[0]+"f")
 	}
-	for path, want := range map[string]string{"": "<title>chert serve", "stats": `"Protocol":"HTTP/1.1","Class":2`, "readyz": "ready", "healthz": "ok", "debug/connections": `"Protocol":"HTTP/1"`} {
+	for path, want := range map[string]string{"": "<title>chert serve", "stats": `"Protocol":"HTTP/1.1","Class":2`, "readyz": "ready", "healthz": "ok", "metrics": "\nhttp_server_request_duration_seconds_count{", "debug/connections": `"Protocol":"HTTP/1"`} {
 		if status, body := get(t, c, page+path); status != 200 || !strings.Contains(body, want) {
 			t.Errorf("/%s: %d %.200q, want %q", path, status, body, want)
 		}
