@@ -229,7 +229,7 @@ func (r *request) send() {
 		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
-		b = appendDate(b)
+		b = appendDate(b, s.Link.Now())
 	}
 	r.block = b
 	o := bridge.OutcomeOf(&a)

@@ -106,7 +106,7 @@ func (s *Session) unanswered(status int) {
 // For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
-	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest))
+	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
 	block = http2.AppendInt(block, http2.IDContentLength, 0)
 	s.mu.Lock()
 	s.putBlock(&stream{id: id}, block, false)
@@ -119,7 +119,7 @@ func (s *Session) answer(id uint32, status int, end bool) {
 	s.Refuse(status, "the request's fields are too large", nil)
 	s.unanswered(status)
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
-	block := appendDate(http2.AppendStatus(nil, status))
+	block := appendDate(http2.AppendStatus(nil, status), s.Link.Now())
 	block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
 	block = http2.AppendInt(block, http2.IDContentLength, int64(len(text)))
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}

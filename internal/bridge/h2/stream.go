@@ -291,7 +291,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		s.Link.Start(st)
 		return true
 	}
-	st.Way = stats.Inline
+	st.Way, st.Now = stats.Inline, s.Link.Now()
 	s.here.Store(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false
