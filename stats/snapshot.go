@@ -17,7 +17,7 @@ type Snapshot struct {
 	// (Server.MaxHandlers) or for a goroutine.
 	Running, Waiting int64
 	// BytesRead and BytesWritten are what went through the sockets: with TLS, its
-	// records.
+	// records, or for connections on goroutines what is in them.
 	BytesRead, BytesWritten uint64
 	// Syscalls are the server's own system calls by kind: "read", "write", "sendfile",
 	// "wait", "accept", "close" and others. Those of handlers are not among them, nor
@@ -26,25 +26,28 @@ type Snapshot struct {
 	// Timeouts are connections or requests that ended because a limit of time was
 	// exceeded, by the limit: "head", "read", "write", "idle", "stall", "handshake".
 	Timeouts []Count
-	// Malformed are requests that were refused before a handler ran, by reason.
+	// Malformed are requests that were refused before a handler ran, by reason. They are
+	// among Requests too, but not in the histograms.
 	Malformed []Count
 
 	// Total is the time from a request's first byte until its response has been passed
-	// to the socket. The others are parts of it.
+	// to the socket, or to the queue of what a slow client has not accepted yet. The
+	// others, except for Write, are parts of it.
 	//
 	// Requests whose handlers are quick enough to run on a loop are timed one in
 	// SampleEvery on average, and such a sample counts for all since the last one.
 	// Others are always timed.
 	Total Histogram
 	// Head is the time until the head was complete, of requests that took more than
-	// one read.
+	// one read, to about a millisecond; from the accept for a connection's first one.
 	Head Histogram
 	// Wait is the time a request waited for a slot or a goroutine, if it did.
 	Wait Histogram
 	// Handler is the time in the handler.
 	Handler Histogram
 	// Write is the time from the handler's return until the client had accepted the
-	// rest of the response, if it did not accept all at once.
+	// rest of the response, if it did not accept all at once, to about a millisecond.
+	// Connections on goroutines wait for that within Total.
 	Write Histogram
 
 	// Routes are the routes that a router has named in Request.Pattern, in no
@@ -55,7 +58,8 @@ type Snapshot struct {
 	Loops     []Loop
 	Placement Placement
 	TLS       TLS
-	// Buffers is how many pooled buffers are in use, and BufferBytes their size.
+	// Buffers is how many pooled buffers are in use, and BufferBytes their size, in all
+	// servers of the process.
 	Buffers, BufferBytes int64
 }
 
@@ -95,7 +99,8 @@ type Connections struct {
 	// Open is how many there are, and Loops and Goroutines how many of them each
 	// engine drives.
 	Open, Loops, Goroutines int64
-	// Active is how many of Open have a request in progress, or have sent part of one.
+	// Active is how many of Open have a request in progress, or have sent part of one; an
+	// estimate if a loop has more than 8192 connections.
 	Active int64
 	// By protocol: HTTP/1, HTTP/2, WebSocket connections, and event streams; the last
 	// two are also counted when they are streams of HTTP/2.

@@ -77,11 +77,19 @@ func (t *Timing) Lost() bool { return t.lost }
 
 // Account counts the request, which has ended. driving is as in package tally.
 func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
-	if t.weight == 0 && !t.late {
-		s.Answer(driving, id, pattern, nil, false)
-	} else if tally.Enabled {
+	if !t.Counted(s, driving, id, pattern) && tally.Enabled {
 		t.account(s, driving, id, pattern)
 	}
+}
+
+// Counted counts the request if it is not timed, for a caller that is about to send the
+// response, and reports whether it was. Otherwise Account follows.
+func (t *Timing) Counted(s *tally.Shard, driving bool, id tally.ID, pattern string) bool {
+	if t.weight != 0 || t.late {
+		return false
+	}
+	s.Answer(driving, id, pattern, nil, false)
+	return true
 }
 
 func (t *Timing) account(s *tally.Shard, driving bool, id tally.ID, pattern string) {

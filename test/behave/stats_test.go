@@ -171,6 +171,9 @@ func TestStatsEnds(t *testing.T) {
 
 // What runs, and what is open, can be seen while it lasts.
 func TestStatsInspect(t *testing.T) {
+	if !tally.Enabled {
+		t.Skip("nothing is counted")
+	}
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		srv := fresh()
 		srv.MaxHandlers = 2
@@ -243,7 +246,7 @@ func TestStatsInspect(t *testing.T) {
 
 // A direct handler that has lost its loop can be seen too.
 func TestStatsInspectDirect(t *testing.T) {
-	if !sys.HavePoller {
+	if !sys.HavePoller || !tally.Enabled {
 		t.Skip("no loops")
 	}
 	t.Parallel()
@@ -309,7 +312,7 @@ func TestSlowHandler(t *testing.T) {
 
 // What the placement learns is recorded, and bounded.
 func TestStatsPlacement(t *testing.T) {
-	if !sys.HavePoller {
+	if !sys.HavePoller || !tally.Enabled {
 		t.Skip("no loops")
 	}
 	t.Parallel()
@@ -419,7 +422,7 @@ func TestStatsTimeouts(t *testing.T) {
 
 // A loop that does not answer makes its part of the snapshot stale, and no more.
 func TestStatsOfAStuckLoop(t *testing.T) {
-	if !sys.HavePoller || engines.Layered {
+	if !sys.HavePoller || !tally.Enabled || engines.Layered {
 		t.Skip("no loops")
 	}
 	t.Parallel()

@@ -334,9 +334,11 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
 	o := bridge.OutcomeOf(&a)
-	t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
-	defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }() // also if Done panics
-	if err := s.Link.Send(w); err != nil {                                     // r may belong to another request from here on
+	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {
+		t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
+		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }() // also if Done panics
+	}
+	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
 		then = bridge.Failure(err)
 	}
 	if o.Watched() {
