@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -185,4 +186,30 @@ func (s Sockets) summary(took []time.Duration, elapsed time.Duration, failed []e
 // OpenEchoes opens WebSocket connections at SocketsPath that are to be idle, after an echo on each.
 func OpenEchoes(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	return OpenSockets(ctx, addr, SocketsPath, n, cfg)
+}
+
+// OpenRoom opens WebSocket connections that Receive what is published.
+func OpenRoom(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
+	i, err := OpenSockets(ctx, addr, "/debug/room", n, cfg)
+	if err != nil {
+		return nil, err
+	}
+	i.gets = func(c net.Conn, r *bufio.Reader, n, size int) error {
+		c.SetDeadline(time.Now().Add(time.Minute))
+		want := binaryFrame(bytes.Repeat([]byte("x"), size), nil)
+		got := make([]byte, len(want))
+		for range n {
+			if _, err := io.ReadFull(r, got); err != nil {
+				return err
+			}
+			if !bytes.Equal(got, want) {
+				return errors.New("something else came than was published")
+			}
+		}
+		if n := r.Buffered(); n > 0 {
+			return fmt.Errorf("%d bytes more than was published", n)
+		}
+		return nil
+	}
+	return i, nil
 }

@@ -340,7 +340,7 @@ func TestIdle(t *testing.T) {
 // Echoes over WebSockets, by chert's package and by one of the libraries on net/http.
 func TestSockets(t *testing.T) {
 	need(t, "taskset")
-	for _, name := range []string{"wsecho"} {
+	for _, name := range []string{"wsecho", "wsburst"} {
 		t.Run(name, func(t *testing.T) {
 			ownTemp(t)
 			path := filepath.Join(t.TempDir(), "report.json")
@@ -376,6 +376,34 @@ func TestSocketsIdle(t *testing.T) {
 		if p.Server == socketServer && p.Goroutines > 0.2 || p.Server != socketServer && (p.Goroutines < 0.8 || p.Goroutines > 1.2) {
 			t.Errorf("%+v", p)
 		}
+	}
+}
+
+// What many connections get at once: events of chert's package, and messages of all libraries.
+func TestBroadcast(t *testing.T) {
+	need(t, "taskset")
+	for _, tt := range []struct {
+		args    string
+		servers int
+	}{{"ssebroadcast --events 2", 2}, {"wsbroadcast --messages 2", 5}} {
+		args := strings.Fields(tt.args)
+		t.Run(args[0], func(t *testing.T) {
+			ownTemp(t)
+			path := filepath.Join(t.TempDir(), "report.json")
+			_, text, err := runs(t.Context(), append(args, "--receivers", "50", "--rounds", "1", "--json", path)...)
+			if err != nil {
+				t.Fatal(text)
+			}
+			series := readReport(t, path).Broadcast.Series
+			if len(series) != tt.servers {
+				t.Errorf("%d servers", len(series))
+			}
+			for _, s := range series {
+				if len(s.Rounds) != 1 || s.Rounds[0].CPU <= 0 || s.Rounds[0].Rate <= 0 {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
 	}
 }
 

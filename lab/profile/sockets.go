@@ -23,6 +23,8 @@ func socketScenes() []scene {
 	all := []scene{
 		{name: "wsecho", about: "WebSockets: echo of 64 bytes, one message under way on each of 64 connections", burst: 1,
 			title: "%d WebSockets that echo 64 bytes, one message under way on each"},
+		{name: "wsburst", about: "WebSockets: the same with 16 messages in each write", burst: 16,
+			title: "%d WebSockets that echo 64 bytes, 16 messages in each write"},
 	}
 	for i := range all {
 		s := &all[i]
@@ -47,4 +49,13 @@ func runSocketsIdle(ctx context.Context, args []string, out, log io.Writer) erro
 		return fmt.Errorf("%d connections: may not be less than 1", *connections)
 	}
 	return c.hold(ctx, *connections, "WebSockets after one echo on each", Holding{Open: load.OpenEchoes, TLS: *secure, Heap: *heap}, out, log)
+}
+
+func runSocketsBroadcast(ctx context.Context, args []string, out, log io.Writer) error {
+	b := broadcast{open: load.OpenRoom, what: "message", apart: true}
+	b.needs, b.server = rival.Sockets, socketServer
+	f := flag.NewFlagSet("wsbroadcast", flag.ContinueOnError)
+	b.register(f, everyone)
+	f.IntVar(&b.count, "messages", 20, "how many messages are published in a turn")
+	return b.run(ctx, f, args, out, log)
 }
