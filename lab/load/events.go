@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// OpenEvents opens n streams of events, which Receive what is published.
+// OpenEvents opens n streams of events. Ask publishes an event, which all must get.
 func OpenEvents(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	first := func(c net.Conn, r *bufio.Reader) error {
 		c.SetDeadline(time.Now().Add(10 * time.Second))
@@ -28,15 +28,13 @@ func OpenEvents(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle
 		}
 		return lines(r, "retry: ", 1) // not the next bytes, which come later
 	}
-	i, err := openIdle(ctx, addr, n, cfg, first, nil)
-	if err != nil {
-		return nil, err
-	}
-	i.gets = func(c net.Conn, r *bufio.Reader, n, _ int) error {
-		c.SetDeadline(time.Now().Add(time.Minute))
-		return lines(r, "data: ", n)
-	}
-	return i, nil
+	return openIdle(ctx, addr, n, cfg, first, func(c net.Conn, r *bufio.Reader) error { return events(c, r, 1) })
+}
+
+// events reads n events.
+func events(c net.Conn, r *bufio.Reader, n int) error {
+	c.SetDeadline(time.Now().Add(time.Minute))
+	return lines(r, "data: ", n)
 }
 
 // lines reads until there have been n lines that begin like this.
@@ -72,13 +70,13 @@ func Publish(ctx context.Context, addr string, n, size int) error {
 	return nil
 }
 
-// Receive publishes n events or messages and reads them on all connections.
+// Receive publishes n events and reads them on all connections.
 func (i *Idle) Receive(ctx context.Context, addr string, n, size int) error {
 	published := make(chan error, 1)
 	go func() { published <- Publish(ctx, addr, n, size) }()
 	err := each(ctx, len(i.conns), func(k int, r *bufio.Reader) error {
 		r.Reset(i.conns[k])
-		return i.gets(i.conns[k], r, n, size)
+		return events(i.conns[k], r, n)
 	})
 	if err2 := <-published; err == nil {
 		err = err2

@@ -14,9 +14,8 @@ import (
 
 // Idle is a set of keep-alive connections on which nothing happens.
 type Idle struct {
-	asks  func(c net.Conn, r *bufio.Reader) error              // makes an exchange on a connection
-	gets  func(c net.Conn, r *bufio.Reader, n, size int) error // reads what is published; nil if nothing is
-	conns []net.Conn                                           // nil where opening failed
+	asks  func(c net.Conn, r *bufio.Reader) error // makes an exchange on a connection
+	conns []net.Conn                              // nil where opening failed
 }
 
 // workers open connections and ask at the same time: enough to keep a server busy, far below its backlog.

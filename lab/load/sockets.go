@@ -8,15 +8,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
 )
 
-// SocketsPath is where servers echo WebSocket messages.
-const SocketsPath = "/echo"
+// SocketsPath is where servers echo WebSocket messages; at roomPath their connections also get what is published.
+const (
+	SocketsPath = "/echo"
+	roomPath    = "/debug/room"
+)
 
 // Sockets sends messages over WebSocket connections that echo them, on each the next ones when all before have come
 // back. One thread does it, which waits with epoll and compares what comes with what must: no more work for a message
@@ -64,7 +66,9 @@ func (s Sockets) Run(ctx context.Context) (SocketsResult, error) {
 	socks := make([]socket, s.Connections)
 	defer func() {
 		for i := range socks {
-			socks[i].close()
+			if c := socks[i].conn; c != nil {
+				c.Close()
+			}
 		}
 	}()
 	for i := range socks {
@@ -80,12 +84,12 @@ func (s Sockets) FrameSize() int { return len(binaryFrame(make([]byte, s.Size), 
 
 // socket is one of the connections.
 type socket struct {
-	conn *net.TCPConn
-	fd   int    // the same connection; -1 when it has failed or was given up
-	out  []byte // a burst, masked
-	want []byte // its echo
-	in   []byte // one byte more than that has, so that what nobody wants is noticed
-	have int    // bytes of in
+	conn *net.TCPConn // until it is open
+	fd   int          // afterwards; -1 when it has failed or is done
+	out  []byte       // a burst, masked
+	want []byte       // its echo
+	in   []byte       // one byte more than that has, so that what nobody wants is noticed
+	have int          // bytes of in
 	sent time.Time
 }
 
@@ -105,7 +109,6 @@ func (k *socket) open(ctx context.Context, s Sockets, number byte) error {
 	if n := r.Buffered(); n > 0 {
 		return fmt.Errorf("%d bytes before any message", n)
 	}
-	c.SetDeadline(time.Time{})
 	random := rand.NewChaCha8([32]byte{number})
 	payload, mask := make([]byte, s.Size), make([]byte, 4)
 	for range s.Burst {
@@ -116,13 +119,6 @@ func (k *socket) open(ctx context.Context, s Sockets, number byte) error {
 	}
 	k.in = make([]byte, len(k.want)+1)
 	return nil
-}
-
-func (k *socket) close() {
-	if k.conn != nil {
-		k.conn.SetLinger(0)
-		k.conn.Close()
-	}
 }
 
 var errEcho = errors.New("something else came back than was sent")
@@ -186,30 +182,4 @@ func (s Sockets) summary(took []time.Duration, elapsed time.Duration, failed []e
 // OpenEchoes opens WebSocket connections at SocketsPath that are to be idle, after an echo on each.
 func OpenEchoes(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	return OpenSockets(ctx, addr, SocketsPath, n, cfg)
-}
-
-// OpenRoom opens WebSocket connections that Receive what is published.
-func OpenRoom(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
-	i, err := OpenSockets(ctx, addr, "/debug/room", n, cfg)
-	if err != nil {
-		return nil, err
-	}
-	i.gets = func(c net.Conn, r *bufio.Reader, n, size int) error {
-		c.SetDeadline(time.Now().Add(time.Minute))
-		want := binaryFrame(bytes.Repeat([]byte("x"), size), nil)
-		got := make([]byte, len(want))
-		for range n {
-			if _, err := io.ReadFull(r, got); err != nil {
-				return err
-			}
-			if !bytes.Equal(got, want) {
-				return errors.New("something else came than was published")
-			}
-		}
-		if n := r.Buffered(); n > 0 {
-			return fmt.Errorf("%d bytes more than was published", n)
-		}
-		return nil
-	}
-	return i, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -24,24 +25,19 @@ func (s Sockets) drive(ctx context.Context, socks []socket) (SocketsResult, erro
 		return SocketsResult{}, os.NewSyscallError("epoll_create1", err)
 	}
 	defer syscall.Close(poll)
-	files := make([]*os.File, len(socks))
-	defer func() {
-		for _, f := range files {
-			if f != nil {
-				f.Close()
-			}
-		}
-	}()
+	conns := make([]net.Conn, len(socks))
 	for i := range socks {
-		if files[i], err = socks[i].conn.File(); err != nil {
-			return SocketsResult{}, err
-		}
-		socks[i].fd = int(files[i].Fd())
-		if err := syscall.SetNonblock(socks[i].fd, true); err != nil {
-			return SocketsResult{}, os.NewSyscallError("fcntl", err)
-		}
+		conns[i] = socks[i].conn
+	}
+	fds, err := unpolled(conns)
+	defer closeAll(fds)
+	if err != nil {
+		return SocketsResult{}, err
+	}
+	for i, fd := range fds {
+		socks[i].fd = fd
 		event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(i)}
-		if err := syscall.EpollCtl(poll, syscall.EPOLL_CTL_ADD, socks[i].fd, &event); err != nil {
+		if err := syscall.EpollCtl(poll, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
 			return SocketsResult{}, os.NewSyscallError("epoll_ctl", err)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -84,5 +86,71 @@ func TestSocketsFail(t *testing.T) {
 	}
 	if _, err := (Sockets{}).Run(t.Context()); err == nil {
 		t.Error("no error without connections")
+	}
+}
+
+// publishing is a room as servers have it. It publishes so many messages too many.
+func publishing(t *testing.T, more int) (addr string) {
+	t.Helper()
+	var mu sync.Mutex
+	var room []*websocket.Conn
+	var upgrader websocket.Upgrader
+	mux := http.NewServeMux()
+	mux.HandleFunc(roomPath, func(w http.ResponseWriter, r *http.Request) {
+		c, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		mu.Lock()
+		room = append(room, c)
+		mu.Unlock()
+		for {
+			kind, p, err := c.ReadMessage()
+			if err != nil || c.WriteMessage(kind, p) != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("/debug/publish", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.FormValue("n"))
+		size, _ := strconv.Atoi(r.FormValue("size"))
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range room {
+			for range n + more {
+				c.NetConn().Write(binaryFrame([]byte(strings.Repeat("x", size)), nil))
+			}
+		}
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	addr := publishing(t, 0)
+	room, err := OpenRoom(t.Context(), addr, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := room.Receive(t.Context(), addr, 2, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room.Close()
+
+	addr = publishing(t, 1)
+	if room, err = OpenRoom(t.Context(), addr, 1); err != nil {
+		t.Fatal(err)
+	}
+	defer room.Close()
+	if err := room.Receive(t.Context(), addr, 1, 64); err == nil {
+		t.Error("no error with two messages instead of one")
+	}
+	if _, err := OpenRoom(t.Context(), addr[:strings.Index(addr, ":")]+":1", 1); err == nil {
+		t.Error("no error without a server")
 	}
 }

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
@@ -17,23 +21,31 @@ import (
 // broadcast measures what many connections get at once.
 type broadcast struct {
 	common
-	open  Opener // connections that receive
+	// opens n connections that receive.
+	open  func(ctx context.Context, addr string, n int) (receivers, error)
 	what  string // they receive: "event"
 	apart bool   // one is published when all connections have the last; else all at once
 	count int    // in a turn
 
-	receivers, size, rounds int
+	most, size, rounds int // most is --receivers
+}
+
+// receivers are connections that get what is published.
+type receivers interface {
+	// Receive publishes, and returns when all have it.
+	Receive(ctx context.Context, addr string, n, size int) error
+	Close()
 }
 
 // run parses the flags and measures. Those of common and count are registered.
 func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out, log io.Writer) error {
-	f.IntVar(&b.receivers, "receivers", 10000, "how many connections get each "+b.what)
+	f.IntVar(&b.most, "receivers", 10000, "how many connections get each "+b.what)
 	f.IntVar(&b.size, "size", 64, "bytes of one "+b.what)
 	f.IntVar(&b.rounds, "rounds", 7, "how many turns each server has")
 	if err := parse(f, args); err != nil {
 		return err
 	}
-	if b.receivers < 1 || b.count < 1 || b.count > 64 || b.size < 1 || b.size > 1<<16-1 || b.rounds < 1 {
+	if b.most < 1 || b.count < 1 || b.count > 64 || b.size < 1 || b.size > 1<<16-1 || b.rounds < 1 {
 		return fmt.Errorf("--receivers, --%ss (up to 64), --size (up to 65535) and --rounds may not be less than 1", b.what)
 	}
 	if err := installed("taskset"); err != nil {
@@ -48,14 +60,21 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 		return err
 	}
 	defer os.RemoveAll(dir)
-	limit, err := load.RaiseFiles(b.receivers*len(specs) + spareFiles)
+	limit, err := load.RaiseFiles(b.most*len(specs) + spareFiles)
 	if err != nil {
 		return err
 	}
-	n, message := clamp(b.receivers, len(specs), limit)
+	// With too few files for the connections of all servers, each has its own for its turns only.
+	together := limit >= b.most*len(specs)+spareFiles
+	n, message := clamp(b.most, 1, limit)
 	if message != "" {
 		fmt.Fprintln(log, message)
 	}
+	release, err := pin(ctx, seats.Load)
+	if err != nil {
+		return err
+	}
+	defer release()
 	how := ""
 	if b.apart {
 		how = ", one after the other"
@@ -63,24 +82,33 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 	table := report.Broadcast{What: b.what, Title: fmt.Sprintf("%s, %d receivers of %d %ss of %d bytes%s: %d rounds, %s",
 		b.profile, n, b.count, b.what, b.size, how, b.rounds, seats.Describe("load"))}
 	var servers []*rival.Server
-	var receivers []*load.Idle
+	var rooms []receivers
 	for _, spec := range specs {
 		s, err := rival.Start(ctx, spec, rival.Room{Cores: seats.Server, Connections: n})
 		if err != nil {
 			return err
 		}
 		defer s.Stop()
-		i, err := b.open(ctx, s.Addr, n, nil)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+		servers = append(servers, s)
+		if together {
+			i, err := b.open(ctx, s.Addr, n)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+			defer i.Close()
+			rooms = append(rooms, i)
 		}
-		defer i.Close()
-		servers, receivers = append(servers, s), append(receivers, i)
 		table.Series = append(table.Series, report.BroadcastSeries{Server: s.Name})
 	}
 	p := Pace{Rounds: b.rounds + 1} // the first is a warm-up
 	err = p.inTurn(len(servers), func(i int, turn string) error {
-		round, err := b.turn(ctx, servers[i], receivers[i], n, seats)
+		var round report.BroadcastRound
+		var err error
+		if together {
+			round, err = b.turn(ctx, servers[i], rooms[i], n, seats)
+		} else {
+			round, err = b.turnAlone(ctx, servers[i], n, seats)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", servers[i].Name, err)
 		}
@@ -99,8 +127,24 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 	return b.finish(report.File{Broadcast: &table}, nil, out)
 }
 
+// turnAlone is a turn whose connections are opened before it, and closed after it until nothing is left of them.
+func (b *broadcast) turnAlone(ctx context.Context, s *rival.Server, n int, seats Seats) (round report.BroadcastRound, err error) {
+	room, err := b.open(ctx, s.Addr, n)
+	if err != nil {
+		return round, err
+	}
+	if err = settle(ctx, s); err == nil {
+		round, err = b.turn(ctx, s, room, n, seats)
+	}
+	room.Close()
+	if err != nil {
+		return round, err
+	}
+	return round, settle(ctx, s)
+}
+
 // turn publishes, and reads on all connections.
-func (b *broadcast) turn(ctx context.Context, s *rival.Server, receivers *load.Idle, n int, seats Seats) (report.BroadcastRound, error) {
+func (b *broadcast) turn(ctx context.Context, s *rival.Server, room receivers, n int, seats Seats) (report.BroadcastRound, error) {
 	times, together := 1, b.count
 	if b.apart {
 		times, together = b.count, 1
@@ -113,7 +157,7 @@ func (b *broadcast) turn(ctx context.Context, s *rival.Server, receivers *load.I
 		}
 		begin := time.Now()
 		for range times {
-			if err := receivers.Receive(ctx, s.Addr, together, b.size); err != nil {
+			if err := room.Receive(ctx, s.Addr, together, b.size); err != nil {
 				return 0, err
 			}
 		}
@@ -126,4 +170,25 @@ func (b *broadcast) turn(ctx context.Context, s *rival.Server, receivers *load.I
 	}
 	each := float64(n * b.count)
 	return report.BroadcastRound{CPU: micros(spent.CPU.Total) / each, Rate: each / took.Seconds(), Steal: spent.Steal, Others: spent.Others}, nil
+}
+
+// pin confines this process to a core, as it is the load. release undoes it.
+func pin(ctx context.Context, core int) (release func(), err error) {
+	allowed, err := measure.Allowed()
+	if err != nil {
+		return nil, err
+	}
+	confine := func(ctx context.Context, cores []int) error {
+		list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(cores)), ","), "[]")
+		_, err := child.Run(ctx, child.Command{Args: []string{"taskset", "-a", "-p", "-c", list, strconv.Itoa(os.Getpid())}})
+		return err
+	}
+	if err := confine(ctx, []int{core}); err != nil {
+		return nil, err
+	}
+	procs := runtime.GOMAXPROCS(1)
+	return func() {
+		runtime.GOMAXPROCS(procs)
+		confine(context.WithoutCancel(ctx), allowed)
+	}, nil
 }

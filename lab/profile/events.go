@@ -29,7 +29,9 @@ func runEventsIdle(ctx context.Context, args []string, out, log io.Writer) error
 }
 
 func runEventsBroadcast(ctx context.Context, args []string, out, log io.Writer) error {
-	b := broadcast{open: load.OpenEvents, what: "event"}
+	b := broadcast{what: "event", open: func(ctx context.Context, addr string, n int) (receivers, error) {
+		return load.OpenEvents(ctx, addr, n, nil)
+	}}
 	b.needs, b.server = rival.Events, "chertevents"
 	f := flag.NewFlagSet("ssebroadcast", flag.ContinueOnError)
 	b.register(f, "nethttp")

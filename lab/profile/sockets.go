@@ -52,7 +52,9 @@ func runSocketsIdle(ctx context.Context, args []string, out, log io.Writer) erro
 }
 
 func runSocketsBroadcast(ctx context.Context, args []string, out, log io.Writer) error {
-	b := broadcast{open: load.OpenRoom, what: "message", apart: true}
+	b := broadcast{what: "message", apart: true, open: func(ctx context.Context, addr string, n int) (receivers, error) {
+		return load.OpenRoom(ctx, addr, n)
+	}}
 	b.needs, b.server = rival.Sockets, socketServer
 	f := flag.NewFlagSet("wsbroadcast", flag.ContinueOnError)
 	b.register(f, everyone)
