@@ -14,9 +14,9 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod cmd/chert/internal/acme/acmetest/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod))
 
-.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test acme-test browser-test suites cross bench bench-idle ci
+.PHONY: all build test layer-test race vet staticcheck fmt tidy fuzz lab-test examples-test acme-test tracing-test browser-test suites cross bench bench-idle ci
 
 all: build vet test
 
@@ -84,6 +84,12 @@ lab-test:
 # Certificates by ACME, against pebble in the tests' own process: nothing leaves the machine.
 acme-test:
 	$(GO) -C cmd/chert/internal/acme/acmetest test -timeout $(TIMEOUT) ./...
+
+# Spans of requests, against OpenTelemetry's SDK and a receiver of OTLP in the tests' own process.
+tracing-test:
+	$(GO) -C middleware/tracing test -timeout $(TIMEOUT) ./...
+	$(GO) -C middleware/tracing test -race -timeout $(TIMEOUT) ./...
+	$(GO) -C middleware/tracing test -vet=off -run '^$$' -fuzz '^FuzzParent$$' -fuzztime $(FUZZTIME) .
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // acceptor is a Serve call on a listener that chert did not open: it calls
@@ -195,7 +196,9 @@ func (a *acceptor) admit(nc net.Conn) error {
 	if a.onLoops {
 		return a.toLoop(nc, peer)
 	}
-	c := stream.New(nc, &a.cfg().Shared.Limits, func(c *stream.Conn, hijacked bool) {
+	t := a.s.counts.shard()
+	c := stream.New(nc, &a.cfg().Shared.Limits, t, func(c *stream.Conn, hijacked bool) {
+		t.Add(false, tally.Closed, 1)
 		a.s.untrack(c)
 		if hijacked {
 			a.s.gate.Lend(nc, peer)
@@ -203,6 +206,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 			a.s.gate.Leave(peer)
 		}
 	})
+	t.Add(false, tally.Accepted, 1)
 	a.s.track(c)
 	j := job{nc, c, a.cfg().New(c)}
 	if a.queue == nil {

@@ -84,14 +84,18 @@ func (a *acceptor) serve(j job) {
 		}
 		a.over(j) // also after runtime.Goexit
 	}()
-	state, err := handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
+	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
+		return handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
+	})
 	if err != nil {
 		if answer := a.s.handshakeFailed(peer, tlsio.Cause(err)); len(answer) > 0 {
 			j.nc.(*tls.Conn).NetConn().Write(answer)
 		}
 		return
 	}
-	shaken = true
+	if shaken = true; state != nil {
+		j.c.SetTLS(state.Version)
+	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
 		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
 			j.c.Lend()
@@ -109,6 +113,21 @@ func (a *acceptor) serve(j job) {
 	}
 	p.Start(state)
 	j.c.Run(p)
+}
+
+// timedHandshake counts a handshake, if nc has one.
+func (s *Server) timedHandshake(nc net.Conn, shake func() (*tls.ConnectionState, error)) (*tls.ConnectionState, error) {
+	if _, ok := nc.(*tls.Conn); !ok {
+		return shake()
+	}
+	began := time.Now()
+	s.counts.shook.onGoroutines.Add(1)
+	defer s.counts.shook.onGoroutines.Add(-1) // functions of the tls.Config may panic
+	state, err := shake()
+	if err == nil {
+		s.counts.shaken(state, time.Since(began))
+	}
+	return state, err
 }
 
 // over ends a connection that did not use HTTP/1.

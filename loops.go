@@ -13,8 +13,9 @@ import (
 // server. It lives until the last of them has returned and its connections
 // have ended.
 type loopSet struct {
-	loops []*loop.Loop
-	users int // Serve calls; guarded by Server.mu
+	loops  []*loop.Loop
+	number int // in the order of their beginning; immutable
+	users  int // Serve calls; guarded by Server.mu
 }
 
 // useLoops returns the running loops, starting them if there are none.
@@ -33,7 +34,8 @@ func (s *Server) useLoops() (*loopSet, error) {
 }
 
 func (s *Server) startLoops() (*loopSet, error) {
-	set := new(loopSet)
+	s.begunSets++
+	set := &loopSet{number: s.begunSets}
 	for range runtime.GOMAXPROCS(0) {
 		l, err := loop.New()
 		if err != nil {
@@ -42,13 +44,16 @@ func (s *Server) startLoops() (*loopSet, error) {
 			}
 			return nil, err
 		}
+		l.Tally.Init(&s.counts.names)
 		set.loops = append(set.loops, l)
 	}
 	s.sets[set] = struct{}{}
 	var running sync.WaitGroup
 	for _, l := range set.loops {
 		running.Go(func() {
-			if err := l.Run(); err != nil {
+			err := l.Run()
+			s.counts.over(l)
+			if err != nil {
 				s.logf("chert: an event loop failed: %v", err)
 			}
 		})

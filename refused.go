@@ -2,8 +2,6 @@ package chert
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,39 +11,10 @@ import (
 // This file handles what the server refuses without calling its handler: it is
 // counted, and a bounded part of it is reported to the hook.
 
-// Stats are counts of a server since it was created.
-type Stats struct {
-	// Refused counts what was refused without calling Handler, by status and reason.
-	Refused []RefusedCount
-}
-
 // A Refusal is a request that the server has refused without calling its handler,
 // or a connection that it had no place for. The type is wire's so that middleware,
 // which runs on other servers too, can log it.
 type Refusal = wire.Refusal
-
-// RefusedCount is the number of requests or connections refused with one status
-// and reason; see Refusal. There are a few dozen of them at most.
-type RefusedCount struct {
-	Status int
-	Reason string
-	Count  int64
-}
-
-// Stats returns the current counts. Safe for concurrent use.
-func (s *Server) Stats() Stats {
-	r := &s.refusals
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var st Stats
-	for k, n := range r.counts {
-		st.Refused = append(st.Refused, RefusedCount{k.status, k.reason, n})
-	}
-	slices.SortFunc(st.Refused, func(a, b RefusedCount) int {
-		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(a.Reason, b.Reason))
-	})
-	return st
-}
 
 // How many refusals are reported per second at most, and how much of each request line.
 const (

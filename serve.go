@@ -83,6 +83,7 @@ func (s *Server) begin(sv *serving) bool {
 		return false
 	}
 	s.serving[sv] = struct{}{}
+	s.watchHandlers()
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,11 +178,22 @@ type Server struct {
 	// negative value means that none wait.
 	QueueLength int
 
+	// SlowHandler makes the server log handlers that run for longer, with the stack of
+	// their goroutines, once a minute for each route. The stacks of all goroutines are
+	// taken for that, at most once a second, which stops the program for about 5 us for
+	// each; with more than 5000 there is no stack. Handlers that last by their nature,
+	// such as event streams, are logged too. It also logs, once for each, which routes
+	// have ceased to be quick; see Placement. Default none, as a negative value.
+	SlowHandler time.Duration
+
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
 	refusals     refusals
+	counts       counting
+	placed       placed
+	slow         slow
 	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
@@ -193,12 +205,13 @@ type Server struct {
 	mirror     atomic.Pointer[http.Server] // nil until httpServer is called
 	current    *loopSet                    // the loops that new Serve calls use; nil when none run
 	sets       map[*loopSet]struct{}       // all whose loops have not ended
-	serving    map[*serving]struct{}       // the Serve calls under way
-	streams    map[*stream.Conn]bool       // true: it is being served and does not wait for a worker
-	layer      func() conn.Layer           // wraps connections on loops; for tests
-	drainFor   time.Duration               // of a body that the handler left unread; for tests; 0 is the default
-	quiet      *sync.Cond                  // signalled when one of the above has ended
-	told       chan struct{}               // closed when Shutdown or Close has closed the listeners; see Stopping
+	begunSets  int
+	serving    map[*serving]struct{} // the Serve calls under way
+	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
+	layer      func() conn.Layer     // wraps connections on loops; for tests
+	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
+	quiet      *sync.Cond            // signalled when one of the above has ended
+	told       chan struct{}         // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 
@@ -267,9 +280,11 @@ func (s *Server) lock() {
 		s.streams = make(map[*stream.Conn]bool)
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
+		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
+		s.counts.init(runtime.GOMAXPROCS(0))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
@@ -102,6 +103,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Timeout: s.handshakeTimeout(),
 		Bound:   &s.shaking,
 		Failed:  s.handshakeFailed,
+		Shaken:  s.counts.shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
 			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
 		},
@@ -120,6 +122,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 // handshakeFailed logs err, and returns the response for a client that speaks
 // HTTP without TLS.
 func (s *Server) handshakeFailed(peer string, err error) (answer []byte) {
+	s.counts.shakeFailed(err)
 	s.logf("http: TLS handshake error from %s: %v", peer, err)
 	if err == tlsio.ErrPlain {
 		s.refused(peer, http.StatusBadRequest, err.Error(), nil)
@@ -152,7 +155,8 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 		return false
 	}
 	nc := &takenConn{Conn: tc}
-	c := stream.New(nc, limits, func(c *stream.Conn, _ bool) { s.untrack(c) })
+	t := s.counts.shard()
+	c := stream.New(nc, limits, t, func(c *stream.Conn, _ bool) { s.untrack(c) })
 	c.Lend()
 	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other
 	defer c.Gone()
@@ -161,8 +165,10 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 	}
 	defer func() { // also after runtime.Goexit
 		tc.Close()
+		t.Add(false, tally.Closed, 1)
 		h.Closed(false)
 	}()
+	t.Add(false, tally.Closed, ^uint64(0)) // the loop counts it as closed, which it is not
 	nc.take()
 	h.NextProto(tc, next)
 	return true

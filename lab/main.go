@@ -80,6 +80,7 @@ func list(w io.Writer) {
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others
   --against REVISION       chert's servers as they were at a commit, branch or tag, too
+  --against-tags TAGS      chert's servers as they are when built with these tags, too
   --rounds 30 --seconds 1  more and shorter turns
 
 `)

@@ -98,6 +98,10 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
+	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", errs); err != nil {
+		return err
+	}
+	defer s.admin.close()
 	ls := listeners(s.bindings)
 	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
@@ -113,7 +117,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	srv.Handler = f
 
 	start := time.Now()
-	if err := printDemo(stdout, o, d, ls); err != nil {
+	if err := printDemo(stdout, o, d, ls, s.admin.line()); err != nil {
 		return err
 	}
 	if o.open {
@@ -135,8 +139,8 @@ func opened(l listener) endpoint {
 	return endpoint{network: network, address: l.Addr().String()}
 }
 
-func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener) error {
-	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) + networkLine(ls, net.InterfaceAddrs)
+func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener, admin string) error {
+	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) + networkLine(ls, net.InterfaceAddrs) + admin
 	jwt, err := d.JWT()
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // keys for by site cannot.
 var besides = map[string]bool{
 	"listen": true, "config": true, "open": true, "log": true, "quiet": true, "shutdown-timeout": true, "rate-limit": true,
-	"rate-store": true, "rate-failure": true, "rate-timeout": true, "rate-instances": true, "trusted-proxy": true, "max-conns": true, "max-conns-per-addr": true,
+	"rate-store": true, "rate-failure": true, "rate-timeout": true, "rate-instances": true, "trusted-proxy": true, "max-conns": true, "admin": true, "max-conns-per-addr": true,
 }
 
 // flagNames reads all flags of a command from its help.

@@ -52,7 +52,7 @@ func newRootCmd() *cobra.Command {
 	}
 	root.SetVersionTemplate("chert {{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newServeCmd(), newCheckCmd(), newCertCmd(), newDemoCmd(), newVersionCmd())
+	root.AddCommand(newServeCmd(), newCheckCmd(), newCertCmd(), newTopCmd(), newDemoCmd(), newVersionCmd())
 	return root
 }
 

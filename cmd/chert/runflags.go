@@ -15,6 +15,7 @@ type runFlags struct {
 	open            bool
 	log             logFormat // set to the default before add
 	quiet           bool
+	admin           checked
 	shutdownTimeout time.Duration
 }
 
@@ -27,7 +28,11 @@ func (o *runFlags) add(cmd *cobra.Command) {
 	o.shutdownTimeout = 30 * time.Second
 	f.Var((*durationFlag)(&o.shutdownTimeout), "shutdown-timeout", "how long a stop waits for running requests; 0 does not wait")
 
+	o.admin.check, o.admin.kind = checkAdmin, "address"
+	f.Var(&o.admin, "admin", "serve a page about the running server, profiles and health checks at this address, in the form\nof --listen. It has no authentication")
+
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
+	mustComplete(cmd, "admin", cobra.NoFileCompletions)
 	mustComplete(cmd, "log", cobra.FixedCompletions(logWords, cobra.ShellCompDirectiveNoFileComp))
 	mustComplete(cmd, "shutdown-timeout", cobra.NoFileCompletions)
 }

@@ -38,6 +38,7 @@ type server struct {
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
+	adminAt string        // from the start
 	acme    *acme.Manager // from the first configuration that needs it
 	acmeFor acme.Options  // of acme
 }
@@ -50,6 +51,7 @@ type setup struct {
 	chosen  bool // listen is not the default
 	format  logFormat
 	timeout time.Duration
+	admin   string // an address; "" for none
 	conns   connLimits
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
@@ -105,12 +107,17 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
+	s.adminAt = first.admin
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, "chert serve "+first.what, s.errs); err != nil {
+		return err
+	}
+	defer s.admin.close()
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
 
 	start := time.Now()
-	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings)))
+	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+s.admin.line())
 	if o.open {
 		openBrowser(listeners(s.bindings), func(err error) {
 			if !o.quiet {
@@ -126,7 +133,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 // load prepares the current configuration of the command line and the file that it names.
 func (s *server) load() (*setup, error) {
 	o := s.o
-	up := &setup{format: o.log, timeout: o.shutdownTimeout}
+	up := &setup{format: o.log, timeout: o.shutdownTimeout, admin: o.admin.text}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
 		cfg := o.tls.config()
@@ -166,6 +173,9 @@ func (s *server) load() (*setup, error) {
 	}
 	if cfg.Log != "" && !o.given("log") && !o.quiet {
 		up.format = logFormat(cfg.Log)
+	}
+	if cfg.Admin != "" && !o.given("admin") {
+		up.admin = cfg.Admin
 	}
 	if cfg.ShutdownTimeout != nil && !o.given("shutdown-timeout") {
 		up.timeout = *cfg.ShutdownTimeout
@@ -265,6 +275,9 @@ func (s *server) reloadAll() {
 	s.use(up)
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; restart chert for that")
+	}
+	if up.admin != s.adminAt {
+		s.errs.Print("reload: the admin address stays as it was at the start; restart chert for that")
 	}
 	old := s.bindings
 	s.bindings = bindings

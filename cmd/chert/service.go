@@ -22,6 +22,7 @@ type service struct {
 	plain    *chert.Server // of listeners that redirect to TLS; nil if there can be none
 	stdout   io.Writer
 	errs     *log.Logger
+	admin    *adminServer  // nil for none
 	timeout  time.Duration // of a drain
 	reload   func()        // at SIGHUP
 	bindings []*binding
@@ -146,6 +147,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 // drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
 func (s *service) drain(stop <-chan os.Signal) error {
 	srv, timeout := s.srv, s.timeout
+	s.admin.drain()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	done := make(chan error, 1)

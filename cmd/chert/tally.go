@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/static"
+	"github.com/chert-http/chert/stats"
 )
 
 // tally counts what the summary at the end reports. It is safe for concurrent use. Bytes are those of bodies that
@@ -89,8 +90,11 @@ func (t *tally) slow(method, path string, took time.Duration) {
 
 // refused returns the number of requests and connections that srv refused without its handler.
 func refused(srv *chert.Server) (n int64) {
-	for _, r := range srv.Stats().Refused {
-		n += r.Count
+	sn := srv.Stats()
+	for _, of := range [][]stats.Count{sn.Malformed, sn.Connections.Refused} {
+		for _, c := range of {
+			n += int64(c.N)
+		}
 	}
 	return n
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // Body is a request's body. Its methods are safe for concurrent use, also after
@@ -101,6 +103,9 @@ func (b *Body) read(p []byte) (n int, err error) {
 		late := errors.Is(err, os.ErrDeadlineExceeded)
 		own := late && b.hurry.Load()
 		b.timedOut = b.timedOut || late && !own
+		if late && !own {
+			b.x.c.late(b.x.readDeadline(), tally.LateRead)
+		}
 		// As with net/http: the deadline of a body with a length may be moved
 		// and the read tried again; everything else is final.
 		if !late || b.final {

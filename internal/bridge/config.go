@@ -59,6 +59,7 @@ type Config struct {
 	Shared conn.Shared
 
 	locals locals
+	strays strays
 }
 
 // locals caches the local addresses of connections: there are few, and idle

@@ -14,6 +14,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // Exchange is one request and its response. A version of HTTP embeds it in an
@@ -31,15 +33,19 @@ type Exchange struct {
 	taken conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
 	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
 	// goroutines.
-	Now   int64
-	began int64 // when the handler began, or how long it took, if it is timed
-	// target and method are the keys of the placement's records: copies, since
-	// the handler may change its request.
+	Now  int64
+	Time Timing
+	// target and method are those of the request, and route is the pattern that a
+	// router has matched before the handler ran: keys of the placement's records.
+	// Copies, since the handler may change its request; immutable once the handler
+	// may run.
 	target string
+	route  string
 	method place.Method
-	routed bool // target is a router's pattern
+	Proto  tally.Proto // immutable, as the following
+	Way    stats.Way
+	learns bool // the placement has a record of it
 	quick  bool // the handler may run on the loop
-	late   bool // it has held the loop for too long
 
 	facts  atomic.Uint32
 	IsHEAD bool
@@ -63,18 +69,16 @@ const (
 	bodyDone uint32 = 1 << iota
 	left            // the client is gone
 	reset           // and does not read either
+	handling        // the handler has begun, and returned; not kept for handlers that begin on loops
+	returned
 )
 
 func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 
-// Init initializes x as part of message m, received on c. reused means that
-// Reset was called.
-func (x *Exchange) Init(c *Client, m Message, reused bool) {
-	if reused {
-		x.life.Lock()
-		defer x.life.Unlock()
-	}
-	x.c, x.m, x.over = c, m, false
+// Init initializes x as part of message m, received on c. An x that was Reset needs
+// Open afterwards.
+func (x *Exchange) Init(c *Client, m Message) {
+	x.c, x.m = c, m
 	x.ctx.x = x
 	x.Res.x = x
 	// The copy that WithContext returns is the one stored: the call is inlined,
@@ -94,13 +98,22 @@ func (x *Exchange) Init(c *Client, m Message, reused bool) {
 	}
 }
 
+// Open shows a reused x to other goroutines, when everything that they may read is set.
+func (x *Exchange) Open() {
+	if x.over {
+		x.life.Lock()
+		x.over = false
+		x.life.Unlock()
+	}
+}
+
 // Reset makes x ready for another Init, while another goroutine may be in Gone.
 func (x *Exchange) Reset() {
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.Req, x.URL, x.ctx, x.Body, x.Res = http.Request{}, url.URL{}, reqContext{}, nil, Response{}
-	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.late, x.began = 0, false, false, false, false, false, 0
-	x.routed, x.target, x.method, x.readBy, x.over, x.taken = false, "", 0, nil, true, nil
+	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.learns, x.Time = 0, false, false, false, false, false, Timing{}
+	x.route, x.target, x.method, x.readBy, x.over, x.taken = "", "", 0, nil, true, nil
 	x.facts.Store(0)
 }
 
@@ -163,6 +176,14 @@ func (x *Exchange) readDeadline() time.Time {
 	return *x.readBy
 }
 
+// writeBy is when the response was to be sent, as WriteTimeout has it.
+func (x *Exchange) writeBy() time.Time {
+	if d := x.c.WriteTimeout; d > 0 {
+		return time.Now().Add(d - time.Duration(sys.Nanotime()-x.Time.Since))
+	}
+	return time.Time{}
+}
+
 // watchPeer starts to watch for the client's disconnection, if the whole
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
@@ -195,8 +216,15 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		}
 		x.m.Release()
 		next = x.abort()
-		if e == nil && (next != conn.Detached || x.taken != nil) {
-			x.c.Link.Abandon() // runtime.Goexit
+		if e != nil {
+			return
+		}
+		// runtime.Goexit
+		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+			x.accountEarly()
+		}
+		if next != conn.Detached || x.taken != nil {
+			x.c.Link.Abandon()
 		}
 	}()
 	switch {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // Hijack implements http.Hijacker.
@@ -41,6 +43,11 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
 	}
 	w.taken.Store(&nc)
+	if w.wroteHeader {
+		w.status = w.Status
+	}
+	w.x.accountEarly()
+	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)
 	w.x.m.Release()
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d

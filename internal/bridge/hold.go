@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file lets requests wait for their answers after their handlers.
@@ -47,6 +48,12 @@ type held struct {
 	begun   bool
 	over    bool // the answer has been sent
 }
+
+var _ conn.Inspected = (*held)(nil)
+
+// Speaks and Running implement conn.Inspected.
+func (h *held) Speaks() string                                  { return "HTTP/1" }
+func (h *held) Running(bool, int64, func(stats.Request, int64)) {}
 
 // Data and the following implement conn.Session. What the client sends meanwhile is
 // for the session afterwards.

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
-	"math/rand/v2"
 	"net/http"
 
 	"github.com/chert-http/chert/direct/wire"
@@ -79,7 +78,6 @@ type Client struct {
 	Link conn.Link
 	more *more // usually nil
 
-	runs uint32 // of handlers on the loop
 	// Waits belongs to the session: since when it waits for the peer.
 	Waits uint32
 }
@@ -116,7 +114,6 @@ func (c *Client) Begin() {
 		}
 		c.extra().ctx = ctx
 	}
-	c.runs = rand.Uint32() // otherwise short connections would never be sampled
 	c.SetState(http.StateNew)
 }
 
@@ -139,6 +136,13 @@ func (c *Client) SetTLS(state *tls.ConnectionState) {
 func (c *Client) HeadBegins() {
 	if c.ReadTimeout > 0 {
 		c.extra().headAt = sys.Nanotime()
+	}
+}
+
+// HeadServed ends HeadBegins for a request that has no ReadTimeout of its own.
+func (c *Client) HeadServed() {
+	if c.more != nil {
+		c.more.headAt = 0
 	}
 }
 

@@ -3,8 +3,10 @@ package bridge
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file notifies the watcher of a response of its delivery.
@@ -42,6 +44,12 @@ func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.begin()
 	w.watcher = wire.Both(w.watcher, watcher)
 	return true
+}
+
+// Arrived implements the method that wire.Arrived calls.
+func (w *Response) Arrived() (t time.Time, ok bool) {
+	since := w.x.Time.Since
+	return sys.Epoch().Add(time.Duration(since)), since != 0
 }
 
 // outcome returns the Outcome of w. mu is held, and nothing more is sent.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file lets responses outlive their handlers.
@@ -33,6 +34,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 		l := &lasting{c: c}
 		l.source = begin(l, !w.x.m.Raw())
 		w.x.taken = l
+		l.count(true)
 	})
 }
 
@@ -54,7 +56,17 @@ var (
 	_ takeover.Streamer = (*StreamWriter)(nil)
 	_ takeover.Stream   = (*lasting)(nil)
 	_ conn.Session      = (*lasting)(nil)
+	_ conn.Inspected    = (*lasting)(nil)
 )
+
+func (l *lasting) count(begun bool) {
+	l.c.Count(takeover.EventStream, begun)
+	l.c.countTaken(begun)
+}
+
+// Speaks and Running implement conn.Inspected.
+func (l *lasting) Speaks() string                                  { return "event stream" }
+func (l *lasting) Running(bool, int64, func(stats.Request, int64)) {}
 
 // maxJunk bounds what a client may send during such a response, in bytes. It has been
 // told that the connection ends after it.
@@ -96,6 +108,7 @@ func (l *lasting) Drain(int64) conn.Next {
 }
 
 func (l *lasting) Closed(bool) {
+	l.count(false)
 	l.source.Closed()
 	l.c.SetState(http.StateClosed)
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/place"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // Placement is where the handlers of connections on loops run.
@@ -19,45 +20,57 @@ const (
 	Pooled
 )
 
-// sampleEvery: one in so many runs on the loop is timed.
-const sampleEvery = 64
-
 // Place decides where the handler of x runs, for a connection on a loop. route is
 // the pattern that a router has matched, "" without a router.
 func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
-	cfg := x.c.Config
-	if cfg.Placement != Adaptive {
-		x.quick = cfg.Placement == Inline
+	x.Note(route)
+	if p := x.c.Placement; p != Adaptive {
+		x.quick = p == Inline
 		return x.quick
 	}
-	x.target, x.method = x.Req.RequestURI, place.MethodOf(x.Req.Method)
-	if x.routed = route != ""; x.routed {
-		x.target = route
-	}
 	// Unusual methods share a number, and would share their records.
-	x.quick = x.method != 0 && x.table().Quick(x.method.String(), x.target, m)
+	x.learns = x.method != 0
+	x.quick = x.learns && x.table().Quick(x.method.String(), x.key(), m)
 	return x.quick
+}
+
+// Note records what the request is known by from now on. Place does.
+func (x *Exchange) Note(route string) {
+	x.target, x.route, x.method = x.Req.RequestURI, route, place.MethodOf(x.Req.Method)
 }
 
 // Quick is what Place has said.
 func (x *Exchange) Quick() bool { return x.quick }
 
+// table has the records of x, by key.
 func (x *Exchange) table() *place.Table {
-	if x.routed {
+	if x.route != "" {
 		return x.c.Routes
 	}
 	return x.c.Places
 }
 
-// run runs the handler, and times it if that is useful.
+func (x *Exchange) key() string {
+	if x.route != "" {
+		return x.route
+	}
+	return x.target
+}
+
+// run runs the handler.
 func (x *Exchange) run() {
 	h := x.c.handler(&x.Req)
-	if x.c.runs++; x.method == 0 || x.quick && x.c.runs%sampleEvery != 0 {
-		h.ServeHTTP(x.writer(), &x.Req)
-		return
+	if x.Way == stats.Goroutine {
+		t := x.c.Link.Tally()
+		t.Add(false, tally.HandlersBegun, 1)
+		defer t.Add(false, tally.HandlersEnded, 1)
 	}
-	x.began = sys.Nanotime()
-	defer func() { x.began = max(sys.Nanotime()-x.began, 1) }() // also after a panic
+	if x.Way != stats.Inline {
+		x.facts.Or(handling)
+		defer x.facts.Or(returned)
+	}
+	x.Time.Begin()
+	defer x.Time.End() // also after a panic
 	h.ServeHTTP(x.writer(), &x.Req)
 }
 
@@ -73,9 +86,9 @@ func (x *Exchange) writer() http.ResponseWriter {
 // long: other requests of its route must not hold their loops meanwhile. It is
 // called as conn.Session.Late is.
 func (x *Exchange) Late(held time.Duration) {
-	if x.method != 0 && held > place.Quick {
-		x.late = true
-		x.table().Overstayed(x.method.String(), x.target, held)
+	x.Time.Held(held)
+	if x.learns && held > place.Quick {
+		x.table().Overstayed(x.method.String(), x.key(), held)
 	}
 }
 
@@ -83,8 +96,8 @@ func (x *Exchange) Late(held time.Duration) {
 func (x *Exchange) Learn(l conn.Link) {
 	// Not if it waited for the peer, which must not be able to spoil a record;
 	// nor for 404 and 405, which any client can cause under any name.
-	if x.began != 0 && !x.late && !x.Res.missing && !l.Waited() {
-		x.table().Ran(x.method.String(), x.target, time.Duration(x.began))
+	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !l.Waited() {
+		x.table().Ran(x.method.String(), x.key(), time.Duration(t.took))
 	}
 }
 

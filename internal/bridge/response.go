@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path"
 	"runtime"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // Response is the http.ResponseWriter. Bytes flow as follows:
@@ -36,7 +38,7 @@ type Response struct {
 	Done        bool // the handler has returned
 	LimitHit    bool // http.MaxBytesReader asked to close
 	broken      bool // the connection has failed; known at the end
-	missing     bool // the status is 404 or 405; known at the end
+	status      int  // of what was sent, 0 for nothing; known at the end
 
 	// CloseAfter: the connection is not to be kept.
 	CloseAfter atomic.Bool
@@ -130,6 +132,9 @@ func (w *Response) informational(code int) {
 // failed records an error of the connection.
 func (w *Response) failed(err error) {
 	if err != nil {
+		if w.Err == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			w.x.c.late(w.x.writeBy(), tally.LateWrite)
+		}
 		w.Err = err
 		w.CloseAfter.Store(true)
 		w.x.gone()
@@ -363,11 +368,16 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	w.complete(nil)
 	next := w.x.m.Finish(w.header)
 	w.broken = w.Err != nil
-	w.missing = w.Status == http.StatusNotFound || w.Status == http.StatusMethodNotAllowed
+	w.status = w.Status
 	o := w.outcome()
 	o.d.Complete = !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
 	w.end()
 	return next, o
+}
+
+// missing reports whether the response was 404 or 405.
+func (w *Response) missing() bool {
+	return w.status == http.StatusNotFound || w.status == http.StatusMethodNotAllowed
 }
 
 // implicitHeader sends the status of a handler that wrote nothing: 200, or the
@@ -396,6 +406,7 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 	if w.Progress != nil && w.HeadOut {
 		// Otherwise there is at most the beginning of a head, which no client
 		// could use.
+		w.status = w.Status
 		w.flush()
 	}
 	o = w.outcome()

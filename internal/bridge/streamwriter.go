@@ -32,6 +32,7 @@ func (w *StreamWriter) CloseNotify() <-chan bool              { return w.res().C
 func (w *StreamWriter) ReadFrom(src io.Reader) (int64, error) { return w.res().ReadFrom(src) }
 func (w *StreamWriter) SendFile(f direct.File) error          { return w.res().SendFile(f) }
 func (w *StreamWriter) Watch(watcher wire.Watcher) bool       { return w.res().Watch(watcher) }
+func (w *StreamWriter) Arrived() (time.Time, bool)            { return w.res().Arrived() }
 func (w *StreamWriter) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	return w.res().TakeOver(begin)
 }
@@ -47,14 +48,13 @@ var (
 // same time: l is what that request has of the connection. It is called by the
 // connection's owner.
 func (c *Client) Stream(of *Client, l conn.Link) {
-	of.runs++
-	c.Config, c.Link, c.more, c.runs = of.Config, l, of.more, of.runs
+	c.Config, c.Link, c.more = of.Config, l, of.more
 }
 
 // Take makes a client of a connection that another session has begun, and shown
 // to the server's hooks.
 func (c *Client) Take() Client {
-	return Client{Config: c.Config, Link: c.Link, more: c.more, runs: c.runs, Waits: c.Waits}
+	return Client{Config: c.Config, Link: c.Link, more: c.more, Waits: c.Waits}
 }
 
 // DateValue is the value of the Date field as it is at now; see AppendDate.

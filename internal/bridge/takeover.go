@@ -11,6 +11,8 @@ import (
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 var errStatus = errors.New("chert: a connection is taken over with the status 101, a response outlives its handler with another")
@@ -26,9 +28,10 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	}
 	return w.passOn(status, true, func(c *Client) {
 		c.Link.Share()
-		t := &taken{c: c}
+		t := &taken{c: c, shared: w.x.Shared}
 		t.s = begin(t)
 		w.x.taken = t
+		t.count(true)
 	})
 }
 
@@ -68,6 +71,8 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 		hook = c.Link.NetConn()
 	}
 	w.taken.Store(&hook)
+	w.status = w.Status
+	w.x.accountEarly()
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
 	}
@@ -107,6 +112,10 @@ type taken struct {
 	began int64
 	// facts are those below: Late may be called at any time.
 	facts atomic.Uint32
+	// shared: the connection is a stream of one, whose runs are under a lease already,
+	// so that the loop's Sampler is not theirs to use. runs counts them.
+	runs   uint16
+	shared bool
 }
 
 // Bits of taken.facts.
@@ -122,6 +131,46 @@ var (
 	_ conn.Session    = (*taken)(nil)
 )
 
+// Speaks and Running implement conn.Inspected.
+func (t *taken) Speaks() string {
+	if t.s.Kind() == takeover.EventStream {
+		return "event stream"
+	}
+	return "WebSocket"
+}
+
+func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
+
+// count counts t, which begins or has ended.
+func (t *taken) count(begun bool) {
+	t.c.Count(t.s.Kind(), begun)
+	if !t.shared {
+		t.c.countTaken(begun)
+	}
+}
+
+// countTaken counts a connection that is taken over as a whole, or has ended.
+func (c *Client) countTaken(begun bool) {
+	id := tally.TakenEnded
+	if begun {
+		id = tally.TakenBegun
+	}
+	c.Link.Tally().Add(false, id, 1)
+}
+
+// Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
+// for concurrent use.
+func (c *Client) Count(k takeover.Kind, begun bool) {
+	id := tally.WebSocketsBegun
+	if k == takeover.EventStream {
+		id = tally.EventStreamsBegun
+	}
+	if !begun {
+		id++
+	}
+	c.Link.Tally().Add(false, id, 1)
+}
+
 // nexts translates takeover.Next.
 var nexts = [...]conn.Next{
 	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Pause: conn.Pause, takeover.Close: conn.Close,
@@ -132,7 +181,11 @@ var nexts = [...]conn.Next{
 func (t *taken) Data(eof bool) conn.Next { return nexts[t.s.Data(eof)] }
 func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
 func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
-func (t *taken) Closed(bool)             { t.s.Closed() }
+
+func (t *taken) Closed(bool) {
+	t.count(false)
+	t.s.Closed()
+}
 
 func (t *taken) Writable() conn.Next {
 	t.s.Writable()
@@ -225,6 +278,18 @@ func (t *taken) Post(f func() takeover.Next) {
 	t.c.Link.Post(func() conn.Next { return nexts[f()] })
 }
 
+// selected reports whether a run of user code is timed.
+func (t *taken) selected() bool {
+	if !t.c.Link.OnLoop() {
+		return true
+	}
+	if t.shared {
+		t.runs++
+		return t.runs%stats.SampleEvery == 1
+	}
+	return t.c.Link.Tally().Messages.Next() != 0
+}
+
 // Run implements takeover.Link.
 func (t *taken) Run(u takeover.User) (ok bool) {
 	facts := t.facts.Load()
@@ -232,7 +297,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		t.facts.And(^ranLate)
 	}
 	t.began = 0
-	if t.c.runs++; facts&kindKnown != 0 && (facts&kindQuick == 0 || t.c.runs%sampleEvery == 0) {
+	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
 	if !t.c.Link.Enter() {

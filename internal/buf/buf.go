@@ -51,7 +51,7 @@ func Get(size int) *Buf {
 	}
 	b.B = b.full[:0]
 	b.lent = true
-	live[b.shard].n.Add(1)
+	live[b.shard].n.Add(b.weight())
 	return b
 }
 
@@ -67,7 +67,7 @@ func (b *Buf) Release() {
 	}
 	b.lent = false
 	b.B = nil
-	live[b.shard].n.Add(-1)
+	live[b.shard].n.Add(-b.weight())
 	if b.class != unpooled {
 		pools[b.class].Put(b)
 	}

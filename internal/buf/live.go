@@ -12,8 +12,8 @@ import "sync/atomic"
 const shards = 64 // a power of two, fits Buf.shard
 
 type counter struct {
-	n atomic.Int64
-	_ [120]byte // two cache lines: processors fetch them in pairs
+	n atomic.Int64 // sum of weights
+	_ [120]byte    // two cache lines: processors fetch them in pairs
 }
 
 var (
@@ -29,9 +29,25 @@ func nextShard() uint8 {
 // no other goroutine is inside Get or Release, so stop the server before
 // calling it.
 func Live() int64 {
+	n, _ := Lent()
+	return n
+}
+
+// A buffer is counted together with its size, by one operation: its weight is 1, and
+// from bit sizeShift on its size in units of the smallest class.
+const sizeShift = 32
+
+func (b *Buf) weight() int64 {
+	return int64((len(b.full)+1<<minShift-1)>>minShift)<<sizeShift | 1
+}
+
+// Lent returns how many buffers have been got and not released, and their size in bytes,
+// which is rounded up. It is exact as Live is.
+func Lent() (n, bytes int64) {
 	var sum int64
 	for i := range live {
 		sum += live[i].n.Load()
 	}
-	return sum
+	n = int64(int32(sum))
+	return n, (sum - n) >> sizeShift << minShift
 }

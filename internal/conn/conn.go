@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/timer"
 )
 
@@ -99,6 +100,7 @@ func (c *Conn) Open(l *loop.Loop, fd int, peer string, local net.Addr, s Session
 		return err
 	}
 	c.arm()
+	l.Tally.Add(true, tally.Accepted, 1)
 	return nil
 }
 

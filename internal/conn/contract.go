@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // A Session is the protocol spoken on a Link. The Link's owner calls it, so its
@@ -97,6 +98,17 @@ type Run interface {
 	// Done is called by the Link's owner after Run has returned, unless the
 	// connection has ended.
 	Done() Next
+}
+
+// A Leaver is a Run that is told when its Run has returned beside the loop, on the
+// goroutine that has run it and before Done: the connection may have ended.
+type Leaver interface{ Left() }
+
+// Left calls r's Left if it has one. For Links.
+func Left(r Run) {
+	if l, ok := r.(Leaver); ok {
+		l.Left()
+	}
 }
 
 // A Link is one connection, as bytes in both directions. It knows no protocol.
@@ -230,6 +242,10 @@ type Link interface {
 	// peer has not accepted all of that yet.
 	SetLayer(l Layer) error
 
+	// Tally returns where the Link is counted. Its owner is driving the Shard's loop,
+	// as package tally has it, while OnLoop is true and no user code runs. Safe for
+	// concurrent use.
+	Tally() *tally.Shard
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
 	// reading the clock. Not between Enter and Leave.
 	Now() int64

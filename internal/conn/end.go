@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is how the loop ends a connection that it owns.
@@ -26,6 +27,16 @@ func (c *Conn) obey(m Command) {
 	}
 }
 
+// Active reports whether the connection has a request in progress, or a part of one, or
+// something to send. Only the loop may call it.
+func (c *Conn) Active() bool {
+	switch q := c.queue.Load(); {
+	case c.state.Load()&owned != 0 || c.phase != reading || c.in != nil || q != nil && q.pending():
+		return true
+	}
+	return c.session.Since(c.loop.Now()) < 0
+}
+
 // Spare implements loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
 	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
@@ -47,6 +58,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 // GiveWay implements loop.Spare: it ends the wait. There is no need to linger,
 // since everything received has been read.
 func (c *Conn) GiveWay() bool {
+	c.loop.Tally.Add(true, tally.Others, 1)
 	if n, e := sys.Peek(int(c.fd)); n > 0 {
 		c.ready |= poll.Readable
 		c.loop.Requeue(c.handle)
@@ -59,7 +71,9 @@ func (c *Conn) GiveWay() bool {
 	if q := c.queue.Load(); q != nil && q.shared {
 		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
 	} else {
+		c.loop.Tally.GivingWay = true
 		next = c.session.Expired()
+		c.loop.Tally.GivingWay = false
 	}
 	if c.in != nil {
 		c.Discard(len(c.in.B))
@@ -110,6 +124,7 @@ func (c *Conn) end(how Next) {
 		sys.SetReset(int(c.fd))
 		c.closeNow()
 	case Linger:
+		c.loop.Tally.Add(true, tally.Others, 1)
 		sys.CloseWrite(int(c.fd))
 		c.dropBuffers()
 		c.phase = lingering
@@ -156,6 +171,8 @@ func (c *Conn) leave(hijacked bool) {
 	c.loop.Detach(c.handle)
 	c.dropBuffers() // before: another goroutine may be at the queue
 	c.loop.Poller().CloseFD(int(c.fd))
+	c.loop.Tally.Add(true, tally.Closes, 1)
+	c.loop.Tally.Add(true, tally.Closed, 1)
 	if !hijacked {
 		c.shared.Gate.Leave(c.peer) // otherwise user code has its place, see Gate.Lend
 	}

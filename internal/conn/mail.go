@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file handles a connection's timer and its messages.
@@ -24,6 +25,11 @@ func (c *Conn) Expire() {
 	now := c.loop.Now()
 	if stalled && q.giveUp <= now {
 		if !q.progress() {
+			id := tally.LateStall
+			if q.overdue() {
+				id = tally.LateWrite
+			}
+			c.loop.Tally.Late(true, id)
 			sys.SetReset(int(c.fd))
 			c.closeNow()
 			return

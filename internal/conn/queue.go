@@ -361,6 +361,13 @@ func (q *queue) progress() bool {
 	return q.outq < before && (q.deadline == 0 || sys.Nanotime() < q.deadline)
 }
 
+// overdue reports whether the deadline has passed.
+func (q *queue) overdue() bool {
+	q.mu.Lock()
+	defer q.unlock()
+	return q.deadline != 0 && sys.Nanotime() >= q.deadline
+}
+
 // keepDeadline keeps the write deadline of user code that has ended.
 func (q *queue) keepDeadline(dl int64) {
 	q.mu.Lock()

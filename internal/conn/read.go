@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // readSize is the smallest buffer that is read into.
@@ -61,7 +62,19 @@ func (c *Conn) room(n int) {
 }
 
 // read is the only function that reads from the socket.
-func (c *Conn) read(p []byte) (int, sys.Errno) { return c.loop.Poller().Read(int(c.fd), p) }
+func (c *Conn) read(p []byte) (int, sys.Errno) {
+	t, driving := &c.loop.Tally, c.driving()
+	t.Add(driving, tally.Reads, 1)
+	n, e := c.loop.Poller().Read(int(c.fd), p)
+	t.Add(driving, tally.BytesRead, uint64(n))
+	return n, e
+}
+
+// Tally implements Link.
+func (c *Conn) Tally() *tally.Shard { return &c.loop.Tally }
+
+// driving reports whether the caller, the owner, drives the loop and runs no user code.
+func (c *Conn) driving() bool { return !c.off && c.lease == 0 }
 
 // receive reads once, as the goroutine that calls Data. n == 0 is the end of the
 // stream.

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
@@ -242,13 +243,18 @@ type beside struct {
 }
 
 func (b *beside) Run() {
-	defer func() { b.c.loop.Post(b.c.handle, b.r) }() // also after runtime.Goexit
+	defer func() { // also after runtime.Goexit
+		Left(b.r)
+		b.c.loop.Post(b.c.handle, b.r)
+	}()
 	b.r.Run()
 }
 
 // StartHere implements Link.
 func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
-	h.c = c
+	if h.c = c; h.gone.Load() { // in an earlier Run
+		h.gone.Store(false)
+	}
 	h.lease = c.loop.Enter(h)
 	returned := false
 	defer func() {
@@ -258,6 +264,7 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 		// runtime.Goexit: this goroutine drives no loop any more.
 		h.Yield()
 		c.loop.Leave(h.lease)
+		Left(r)
 		c.loop.Post(c.handle, r)
 	}()
 	r.Run()
@@ -265,6 +272,7 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 	if c.loop.Leave(h.lease) {
 		return true
 	}
+	Left(r)
 	c.loop.Post(c.handle, r)
 	return false
 }
@@ -274,7 +282,11 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 type Here struct {
 	c     *Conn
 	lease loop.Lease
+	gone  atomic.Bool
 }
+
+// Gone reports whether the loop has gone on without the Run. Safe for concurrent use.
+func (h *Here) Gone() bool { return h.gone.Load() }
 
 // Yield comes before a wait of the Run: the loop goes on without it. Safe for
 // concurrent use.
@@ -291,6 +303,7 @@ func (h *Here) Held() bool { return h.c != nil && h.c.loop.Held(h.lease) }
 // are in the buffer of this one.
 func (h *Here) Lost(overstayed bool) {
 	c := h.c
+	h.gone.Store(true)
 	c.keep()
 	c.refeed = true
 	c.ready |= poll.Readable // an end of the stream that Data has been told of

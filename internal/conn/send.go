@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file sends for the owner: only write, and the calls of sendfile and
@@ -29,12 +30,32 @@ func (c *Conn) push(p, q []byte, more bool) (int, sys.Errno) {
 	return c.write(p, q, more)
 }
 
-// write is the only function that writes bytes to the socket.
+// write and writeAlone are the only functions that write bytes to the socket.
 func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
+	n, e := 0, sys.Errno(0)
 	if more && len(q) == 0 {
-		return c.loop.Poller().WriteMore(int(c.fd), p)
+		n, e = c.loop.Poller().WriteMore(int(c.fd), p)
+	} else {
+		n, e = c.loop.Poller().Write2(int(c.fd), p, q)
 	}
-	return c.loop.Poller().Write2(int(c.fd), p, q)
+	c.sent(tally.Writes, n)
+	return n, e
+}
+
+// writeAlone is write for the owner of a link that is not shared and has no queue, who
+// may be driving the loop: an answer on the loop costs no locked instruction.
+func (c *Conn) writeAlone(p, q []byte) (int, sys.Errno) {
+	n, e := c.loop.Poller().Write2(int(c.fd), p, q)
+	t, driving := &c.loop.Tally, c.driving()
+	t.Add(driving, tally.Writes, 1)
+	t.Add(driving, tally.BytesWritten, uint64(n))
+	return n, e
+}
+
+// sent counts a system call that has sent n bytes. Any goroutine calls it.
+func (c *Conn) sent(id tally.ID, n int) {
+	c.loop.Tally.Add(false, id, 1)
+	c.loop.Tally.Add(false, tally.BytesWritten, uint64(n))
 }
 
 // transmit sends what the socket accepts of s. Its error is errWouldBlock,
@@ -79,6 +100,7 @@ func (c *Conn) transmit(s *segment, more bool) error {
 		}
 		// Fd, since SyscallConn allocates. It does not change a regular file.
 		m, e := sys.Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
+		c.sent(tally.Sendfiles, m)
 		switch {
 		case e == 0 && m == 0:
 			return io.ErrUnexpectedEOF // the file has shrunk
@@ -117,7 +139,7 @@ func (c *Conn) Send(w *Write) error {
 	sent := 0
 	if q == nil && w.Len == 0 && (!w.Cork || c.off) && c.mayWrite() == nil {
 		// Usually the socket accepts everything.
-		n, e := c.push(w.A, w.B, false)
+		n, e := c.writeAlone(w.A, w.B) // with a layer there is a queue
 		if n == len(w.A)+len(w.B) || e != 0 && !sys.Again(e) {
 			lost := int64(len(w.A) + len(w.B) - n)
 			release(w.Holder) // which w may be a part of

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file writes for user code that may wait for the peer, and for goroutines
@@ -156,6 +157,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 		var e sys.Errno
 		ctl := raw.Control(func(fd uintptr) {
 			m, e = sys.Sendfile(int(c.fd), int(fd), offset, int(min(n-sent, sendfileMax)))
+			c.sent(tally.Sendfiles, m)
 		})
 		switch {
 		case ctl != nil:
@@ -200,6 +202,7 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 			return sent, err
 		}
 		n, e := r.Give(int(c.fd))
+		c.sent(tally.Splices, n)
 		sent += n
 		if e != 0 && !sys.Again(e) {
 			return sent, c.opError("splice", e)

@@ -24,6 +24,10 @@ var otherwise = map[string]string{
 	"filter: Pass":       "decisions; the zero Outcome is a mistake, not a default",
 	"filter: OnPlain":    "as Pass",
 	"filter: Responded":  "as Pass",
+	"stats: Inline":      "words of the documentation, which need no prefix in this package",
+	"stats: Pooled":      "as Inline",
+	"stats: Direct":      "as Inline",
+	"stats: Goroutine":   "as Inline",
 }
 
 func TestPublicAPI(t *testing.T) {

@@ -12,6 +12,7 @@ package deps
 // A package may only list packages of lines above its own, so the table reads
 // from the bottom to the top, and a cycle cannot be written:
 //
+//	stats < tally < loop
 //	sys < poll < loop < conn < tlsio < bridge < . < cmd
 //	buf, timer < loop
 //	conn < stream < .
@@ -30,6 +31,9 @@ var policy = []rule{
 	// Classifies handlers by latency, independent of loops and messages.
 	{pkg: "internal/place"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
+	// What a server counts: as its users see it, and where it is counted.
+	{pkg: "stats"},
+	{pkg: "internal/tally", may: "stats"},
 
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
@@ -42,28 +46,28 @@ var policy = []rule{
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
-	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer"},
-	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer"},
+	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally stats"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
 
 	// Connections that belong to user code, and wait without a goroutine.
 	{pkg: "internal/park", may: "internal/sys internal/poll"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys"},
+	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/takeover"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge internal/tally stats"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/takeover internal/tally stats"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook"},
+		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
@@ -98,7 +102,14 @@ var policy = []rule{
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "eventstream", may: "internal/takeover internal/buf"},
+	// How what a server has counted is shown. The listener of admin may be that of any
+	// server.
+	{pkg: "internal/interval", may: "stats"},
+	{pkg: "admin", may: "stats internal/interval"},
 	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
+
+	// Of the server it knows what it has counted, and no more.
+	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
 
 	// Above the root.
 	{pkg: "chertest", may: "."},
@@ -106,7 +117,7 @@ var policy = []rule{
 	{pkg: "suites", may: "suites/internal/onchert"},
 	// golang-jwt issues the tokens of the demo. certmagic, with its log, is for
 	// internal/acme alone; see confined.
-	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 " +
+	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term " +
 		"github.com/caddyserver/certmagic go.uber.org/zap"},
 
 	// Tests only.

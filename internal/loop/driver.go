@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file defines which goroutine drives a loop, and how the loop passes to another.
@@ -117,6 +118,11 @@ func (l *Loop) take(t Lease, overstayed bool) {
 	l.taking.Lock()
 	defer l.taking.Unlock()
 	if l.mark.CompareAndSwap(uint64(t), uint64(t)&^insideLease+2) {
+		id := tally.Yields
+		if overstayed {
+			id = tally.Handovers
+		}
+		l.Tally.Add(false, id, 1)
 		l.holder.Lost(overstayed)
 		l.startDriver()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/timer"
 )
 
@@ -153,6 +154,7 @@ func (ln *Listener) accept() bool {
 			}
 		}
 		ln.files.RLock()
+		ln.loop.Tally.Add(true, tally.Accepts, 1)
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
 		ln.files.RUnlock()
 		if e == 0 {
@@ -211,6 +213,7 @@ func (ln *Listener) refuseSome() {
 	defer ln.files.Unlock()
 	for range refuseBatch {
 		ln.giveUpReserve()
+		ln.loop.Tally.Add(true, tally.Accepts, 1)
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
 			answerAndClose(fd, ln.Refusal(), ln.loop.Scratch())

@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/timer"
 )
 
@@ -65,6 +66,8 @@ type Loop struct {
 	barren int64
 	// dispatched is how many tasks this turn has passed to the pool.
 	dispatched int
+	// Tally is what the loop and its connections count.
+	Tally tally.Shard
 
 	holder  Holder        // of the current lease, or the last one
 	taking  sync.Mutex    // held while a lease is taken away
@@ -284,11 +287,14 @@ func (l *Loop) wait() error {
 			until = poll.Now
 		}
 	}
+	l.count()
 	l.poller.Share(l.pool.atWork.Load() > 0)
 	n, err := l.poller.Wait(l.events, until)
 	l.asleep.Store(false)
 	l.now = sys.Nanotime()
 	l.next, l.got = 0, n
+	l.Tally.Add(true, tally.Turns, 1)
+	l.Tally.Add(true, tally.Events, uint64(n))
 	return err
 }
 

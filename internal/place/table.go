@@ -74,7 +74,11 @@ type Table struct {
 	whole  bool // targets are the patterns of routes
 	brake  *brake
 	random func() uint32 // immutable; replaced by tests
-	sets   [sets][ways]atomic.Uint64
+	// Changed, if not nil, is called for each Event, by any goroutine. It must not wait.
+	// target is a route's pattern, or a prefix of a path; the callee must copy it. held
+	// is how long a loop was held, if that was the cause. It is set before first use.
+	Changed func(e Event, method, target string, held time.Duration)
+	sets    [sets][ways]atomic.Uint64
 }
 
 // New makes an empty table.
@@ -86,6 +90,24 @@ func New() *Table {
 // which of its routes matched: each route's pattern has one record.
 func (t *Table) NewRoutes() *Table {
 	return &Table{seed: maphash.MakeSeed(), brake: t.brake, random: t.random, whole: true}
+}
+
+// An Event is a change of what a Table predicts.
+type Event uint8
+
+const (
+	Proven Event = iota
+	Demoted
+	Handover // a run has cost a loop its driver
+)
+
+// String returns the event's name.
+func (e Event) String() string { return [...]string{"proven", "demoted", "handover"}[e] }
+
+func (t *Table) changed(e Event, method, target string, held time.Duration) {
+	if t.Changed != nil {
+		t.Changed(e, method, target, held)
+	}
 }
 
 // Memo caches the last result of Quick, for repeated requests on one
@@ -131,9 +153,12 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 		h := t.hash(method, p.prefix)
 		if took <= Quick {
 			// One less, so that random paths under a prefix weigh less than it.
-			inherited = max(inherited, t.quick(h, inherited), 1) - 1
-		} else {
-			t.slow(h, 0)
+			strikes, proven := t.quick(h, inherited)
+			if inherited = max(inherited, strikes, 1) - 1; proven {
+				t.changed(Proven, method, p.prefix, 0)
+			}
+		} else if t.slow(h, 0) {
+			t.changed(Demoted, method, p.prefix, 0)
 		}
 	}
 }
@@ -143,7 +168,12 @@ func (t *Table) Overstayed(method, target string, held time.Duration) {
 	t.brake.held(held)
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		t.slow(t.hash(method, p.prefix), strikesFor(held))
+		if t.slow(t.hash(method, p.prefix), strikesFor(held)) {
+			t.changed(Demoted, method, p.prefix, held)
+		}
+	}
+	if held >= Overstay {
+		t.changed(Handover, method, p.prefix, held)
 	}
 }
 
@@ -170,8 +200,11 @@ func (t *Table) Late(method, target string, held time.Duration) bool {
 		if _, at := t.find(h); at == nil {
 			t.insert(h, 0)
 		}
-		t.slow(h, 1)
+		if t.slow(h, 1) {
+			t.changed(Demoted, method, p.prefix, held)
+		}
 	}
+	t.changed(Handover, method, p.prefix, held)
 	return true
 }
 
@@ -192,13 +225,13 @@ func (t *Table) Struck(method, target string) bool {
 }
 
 // quick counts a quick run. A strike is removed when there have been as many since
-// the proof as the proof took. It returns the record's strikes; a new one starts
-// with inherited.
-func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
+// the proof as the proof took. It returns the record's strikes, and whether this run has
+// proven it; a new one starts with inherited.
+func (t *Table) quick(h uint64, inherited uint32) (strikes uint32, proven bool) {
 	r, at := t.find(h)
 	if at == nil {
 		t.insert(h, inherited)
-		return inherited
+		return inherited, false
 	}
 	now := r + 1
 	switch {
@@ -207,24 +240,27 @@ func (t *Table) quick(h uint64, inherited uint32) (strikes uint32) {
 	case r.strikes() > 0 && r.proven(1):
 		now = newRecord(r.tag(), r.strikes()-1, r.count()/4)
 	}
-	at.CompareAndSwap(uint64(r), uint64(now))
-	return r.strikes()
+	swapped := at.CompareAndSwap(uint64(r), uint64(now))
+	return r.strikes(), swapped && now.proven(0) && !r.proven(0)
 }
 
-func (t *Table) slow(h uint64, strike uint32) {
+// slow counts a slow run, and reports whether it has cost the proof.
+func (t *Table) slow(h uint64, strike uint32) (demoted bool) {
 	r, at := t.find(h)
 	if at == nil {
-		return // it cannot be less proven
+		return false // it cannot be less proven
 	}
 	count := uint32(0)
 	if strike == 0 {
 		count = r.count() - min(max(r.count()/slowCosts, slowCosts), r.count())
 	}
 	now := newRecord(r.tag(), min(r.strikes()+strike, maxStrikes), count)
-	at.CompareAndSwap(uint64(r), uint64(now))
+	swapped := at.CompareAndSwap(uint64(r), uint64(now))
 	if r.proven(0) && !now.proven(0) {
 		t.brake.epoch.Add(1)
+		return swapped
 	}
+	return false
 }
 
 // hash is the key of a record.

@@ -42,6 +42,8 @@ type epoll struct {
 	n   int
 	err error
 	try func() bool
+	// waits is how often the kernel was asked.
+	waits uint64
 }
 
 const (
@@ -141,6 +143,7 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 // hold waits without releasing the processor, at most until slightly after the
 // time most.
 func (p *epoll) hold(until, now, most int64) (int, sys.Errno) {
+	p.waits++
 	if p.brief >= proof {
 		return sys.EpollWait(p.fd, p.got, milliseconds(until, now))
 	}
@@ -155,6 +158,7 @@ func (p *epoll) hold(until, now, most int64) (int, sys.Errno) {
 		if now >= min(until, most) {
 			return 0, 0
 		}
+		p.waits++
 	}
 }
 
@@ -188,6 +192,7 @@ func milliseconds(until, now int64) int {
 // fetch fetches what is ready now and reports whether there was anything,
 // including a wake-up or an error.
 func (p *epoll) fetch() bool {
+	p.waits++
 	n, e := sys.EpollPoll(p.fd, p.got)
 	if e != 0 {
 		p.err = e
@@ -224,6 +229,8 @@ func readyOf(ev uint32) (r Ready) {
 	}
 	return r
 }
+
+func (p *epoll) Waits() uint64 { return p.waits }
 
 func (p *epoll) Wake() { sys.EventfdSignal(p.wakeFD) }
 

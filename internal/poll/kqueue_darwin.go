@@ -23,6 +23,8 @@ type kqueue struct {
 	n    int
 	err  error
 	try  func() bool
+	// waits is how often the kernel was asked.
+	waits uint64
 }
 
 // New opens the system's poller.
@@ -84,6 +86,7 @@ func (p *kqueue) Wait(events []Event, until int64) (int, error) {
 // fetch fetches what is ready now and reports whether there was anything,
 // including a wake-up or an error.
 func (p *kqueue) fetch() bool {
+	p.waits++
 	if cap(p.got) < len(p.out) {
 		p.got = make([]sys.Kevent, len(p.out))
 	}
@@ -130,6 +133,8 @@ func readyOf(ev *sys.Kevent) Ready {
 
 // Share does nothing: Wait always lets other goroutines run.
 func (p *kqueue) Share(bool) {}
+
+func (p *kqueue) Waits() uint64 { return p.waits }
 
 func (p *kqueue) Wake() {
 	one := [1]byte{1}

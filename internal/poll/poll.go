@@ -49,7 +49,7 @@ type Event struct {
 //   - Events may be spurious: the operation then returns EAGAIN again.
 //   - Add is called once in a descriptor's life; there is nothing to rearm.
 //
-// Wait and Share are called by the goroutine that drives the loop. Read, Write2, WriteMore,
+// Wait, Share and Waits are called by the goroutine that drives the loop. Read, Write2, WriteMore,
 // Remove and Wake may be called by any goroutine, but each direction of a descriptor by one at
 // a time: its owner (see internal/conn). Only the loop closes descriptors.
 type Poller interface {
@@ -66,6 +66,8 @@ type Poller interface {
 	// Share sets whether goroutines that the loop has started are at work. They
 	// then need the processor more often.
 	Share(others bool)
+	// Waits is how often Wait has asked the kernel for events.
+	Waits() uint64
 	// Wake makes the current Wait, or the next one, return.
 	Wake()
 	// Close releases the poller. The descriptors it watched stay open.

@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/conn/conntest"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -26,7 +27,7 @@ func TestConformance(t *testing.T) {
 				if tcp, ok := nc.(*net.TCPConn); ok && o.Small {
 					tcp.SetWriteBuffer(servertest.Small(peer))
 				}
-				c := New(nc, &o.Limits, nil)
+				c := New(nc, &o.Limits, new(tally.Shard), nil)
 				if o.Layer != nil {
 					c.SetLayer(o.Layer)
 				}

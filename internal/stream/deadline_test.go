@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -27,7 +28,7 @@ func reading(t *testing.T, stall time.Duration) (c *Conn, nc *notedConn, peer ne
 	ours, peer := net.Pipe()
 	t.Cleanup(func() { ours.Close(); peer.Close() })
 	nc = &notedConn{ours, make(chan time.Time, 1000)}
-	c = New(nc, &conn.Limits{ReadStall: int64(stall)}, nil)
+	c = New(nc, &conn.Limits{ReadStall: int64(stall)}, new(tally.Shard), nil)
 	c.Enter()
 	return c, nc, peer
 }

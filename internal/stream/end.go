@@ -59,6 +59,21 @@ func (c *Conn) GiveWay() bool {
 	return ok
 }
 
+// Active reports whether the connection has a request in progress, or a part of one.
+func (c *Conn) Active() bool {
+	c.mu.Lock()
+	s, active := c.session, c.serving || !c.idle
+	shared := s != nil && c.queue.shared
+	c.mu.Unlock()
+	switch {
+	case s == nil:
+		return false
+	case shared:
+		return s.Since(sys.Nanotime()) < 0
+	}
+	return active
+}
+
 // CloseIdle ends the connection if it is idle, and leaves it alone otherwise.
 func (c *Conn) CloseIdle() {
 	c.mu.Lock()
@@ -141,7 +156,7 @@ func (c *Conn) linger() {
 	b := buf.Get(readSize)
 	defer b.Release()
 	for {
-		if _, err := c.nc.Read(b.Whole()); err != nil {
+		if _, err := c.read(b.Whole()); err != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file sends files and data of other sockets.
@@ -30,6 +31,7 @@ func (c *Conn) sendPart(f *os.File, offset, n int64) (sent int64, err error) {
 			return true
 		}
 		m, e = sys.Sendfile(int(fd), src, offset+sent, int(min(n-sent, 4*pieceSize)))
+		c.called(tally.Sendfiles, m)
 		waited = e == syscall.EAGAIN
 		return !waited
 	}
@@ -84,6 +86,7 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 	for sent < n {
 		c.stall.progress()
 		m, err := rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+		c.wrote(m)
 		sent += m
 		if err != nil || m == 0 {
 			return sent, true, err
@@ -132,6 +135,7 @@ func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
 	var e syscall.Errno
 	give := func(fd uintptr) bool {
 		n, e = r.Give(int(fd))
+		c.called(tally.Splices, n)
 		return e != syscall.EAGAIN
 	}
 	defer c.stall.done()

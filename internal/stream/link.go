@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file implements conn.Link.
@@ -76,7 +77,7 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 		if err := c.beginRead(now, stall); err != nil {
 			return 0, err
 		}
-		n, err = c.nc.Read(p)
+		n, err = c.read(p)
 		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
@@ -141,6 +142,7 @@ func (c *Conn) write(a, b []byte) error {
 		c.stall.progress()
 		bufs := net.Buffers{a, b}
 		n, err := bufs.WriteTo(c.nc)
+		c.wrote(n)
 		c.lost += int64(len(a)+len(b)) - n
 		return err
 	}
@@ -157,7 +159,8 @@ func (c *Conn) write(a, b []byte) error {
 		}
 		c.stall.progress()
 		k := min(len(p), pieceSize)
-		if n, err := c.nc.Write(p[:k]); err != nil {
+		n, err := c.nc.Write(p[:k])
+		if c.wrote(int64(n)); err != nil {
 			c.lost += int64(len(p) - n + len(next))
 			return err
 		}
@@ -173,7 +176,8 @@ func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
 		for len(a)+len(b) > 0 {
 			c.stall.progress()
 			var n int
-			if n, e = sys.Write2(int(fd), a, b[:min(len(b), checkSize)]); e != 0 {
+			n, e = sys.Write2(int(fd), a, b[:min(len(b), checkSize)])
+			if c.called(tally.Writes, n); e != 0 {
 				return !sys.Again(e)
 			}
 			k := min(n, len(a))

@@ -50,7 +50,10 @@ func (c *Conn) Waited() bool { return true }
 // Start implements conn.Link.
 func (c *Conn) Start(r conn.Run) {
 	go func() {
-		defer c.Post(r.Done) // also after runtime.Goexit
+		defer func() { // also after runtime.Goexit
+			conn.Left(r)
+			c.Post(r.Done)
+		}()
 		r.Run()
 	}()
 }
@@ -91,7 +94,7 @@ func (c *Conn) WatchPeer() (gone bool) {
 
 func (c *Conn) watch() {
 	b := buf.Get(readSize)
-	n, err := c.nc.Read(b.Whole())
+	n, err := c.read(b.Whole())
 	c.mu.Lock()
 	gone := false
 	if n > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 const (
@@ -32,6 +33,7 @@ type Conn struct {
 	nc       net.Conn        // used by the owner; changed with mu held
 	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
+	tally    *tally.Shard    // immutable
 	left     func(hijacked bool)
 	peer     string        // set before Run
 	in       *buf.Buf      // received, not consumed
@@ -63,6 +65,7 @@ type Conn struct {
 	aborted  bool               // that read is being ended
 	hijacked bool
 	killed   bool
+	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
 	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
@@ -72,11 +75,11 @@ type Conn struct {
 
 var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc. Its Session is passed to Run. left is called
+// New makes a connection over nc, which t counts. Its Session is passed to Run. left is called
 // once, when the connection no longer belongs to the server: at a hijack,
 // although the handler continues, or when the owner calls Gone.
-func New(nc net.Conn, limits *conn.Limits, left func(c *Conn, hijacked bool)) *Conn {
-	c := &Conn{base: nc, nc: nc, limits: limits, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
+func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
+	c := &Conn{base: nc, nc: nc, limits: limits, tally: t, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.left = func(hijacked bool) {
 		if left != nil {
 			c.gone.Do(func() { left(c, hijacked) })
@@ -248,7 +251,7 @@ func (c *Conn) await() error {
 	if c.eof {
 		err = c.rest(until)
 	} else {
-		err = c.readMore(c.nc.Read)
+		err = c.readMore(c.read)
 	}
 	c.mu.Lock()
 	if c.reading = false; c.idle {
@@ -304,6 +307,25 @@ func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	}
 	return err
 }
+
+// read is nc's Read. Its system calls, those of package net, are not counted.
+func (c *Conn) read(p []byte) (int, error) {
+	n, err := c.nc.Read(p)
+	c.tally.Add(false, tally.BytesRead, uint64(n))
+	return n, err
+}
+
+// wrote counts n bytes that package net has sent, called those that a system call of
+// the server's has.
+func (c *Conn) wrote(n int64) { c.tally.Add(false, tally.BytesWritten, uint64(n)) }
+
+func (c *Conn) called(id tally.ID, n int) {
+	c.tally.Add(false, id, 1)
+	c.wrote(int64(n))
+}
+
+// Tally implements conn.Link.
+func (c *Conn) Tally() *tally.Shard { return c.tally }
 
 // Begin records that the connection is being served. It is called before Run, and
 // before a handshake.

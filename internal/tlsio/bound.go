@@ -210,6 +210,13 @@ func (b *Bound) Drain(by time.Time) {
 	}
 }
 
+// Count returns how many have a goroutine, and how many wait for their turn.
+func (b *Bound) Count() (running, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.begun), b.fresh.n
+}
+
 // late reports whether h's time has passed.
 func (b *Bound) late(h *Handshake) bool {
 	b.mu.Lock()

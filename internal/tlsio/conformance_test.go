@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/conn/conntest"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -86,7 +87,7 @@ func onStream(t testing.TB, o conntest.Options, s conntest.Session) conntest.Pee
 	if o.Small {
 		nc.SetWriteBuffer(servertest.Small(peer))
 	}
-	c := stream.New(nc, &o.Limits, nil)
+	c := stream.New(nc, &o.Limits, new(tally.Shard), nil)
 	c.SetLayer(o.Layer)
 	if o.Deadline != 0 {
 		c.SetDeadline(sys.Nanotime() + o.Deadline)

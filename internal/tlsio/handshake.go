@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/stats"
 )
 
 // Config is shared by the handshakes of a listener. It is immutable.
@@ -25,6 +26,8 @@ type Config struct {
 	// Failed is called with the reason why a handshake failed. It returns the
 	// response, in plain text, for a client that has sent plain HTTP.
 	Failed func(peer string, err error) (answer []byte)
+	// Shaken, if not nil, is called with the result of one that took d from the accept.
+	Shaken func(state *tls.ConnectionState, d time.Duration)
 	// Second, if not nil, makes the session that takes over from u when ALPN has
 	// chosen "h2", on the same Link.
 	Second func(u Upper, state *tls.ConnectionState) conn.Session
@@ -232,6 +235,9 @@ func (h *Handshake) shake() conn.Next {
 		return next
 	}
 	state := w.tc.ConnectionState()
+	if h.cfg.Shaken != nil {
+		h.cfg.Shaken(&state, time.Duration(sys.Nanotime()-h.accepted))
+	}
 	p := state.NegotiatedProtocol
 	second := p == "h2" && h.cfg.Second != nil
 	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
@@ -312,3 +318,7 @@ func (h *Handshake) Closed(hijacked bool) {
 func (h *Handshake) Writable() conn.Next { return conn.More }
 func (h *Handshake) Late(time.Duration)  {}
 func (h *Handshake) PeerGone(bool)       {}
+
+// Speaks and Running implement conn.Inspected.
+func (h *Handshake) Speaks() string                                  { return "TLS handshake" }
+func (h *Handshake) Running(bool, int64, func(stats.Request, int64)) {}

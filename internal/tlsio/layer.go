@@ -35,6 +35,9 @@ var (
 // have them kept for as long as a handler reads the data.
 const maxOwed = 16 << 10
 
+// Version implements conn.Versioned.
+func (l *layer) Version() uint16 { return l.tc.ConnectionState().Version }
+
 // Open implements conn.Layer. crypto/tls is asked for the content of a record when
 // that is all there, and gets nothing beyond it: so it keeps nothing of one
 // record when it reads the next, one Read is enough for each, and only those of

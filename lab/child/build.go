@@ -17,9 +17,11 @@ func Build(ctx context.Context, binary, folder string) error {
 
 // BuildAt compiles the Go program whose package is in dir. The same source makes the same program, byte for byte, in
 // any folder and whether or not it was committed: servers that differ in nothing else would otherwise differ in the
-// names of their files, and be laid out another way. It also lets Go's build cache serve a copy of the source.
-func BuildAt(ctx context.Context, binary, dir string) error {
-	_, err := Run(ctx, Command{Args: []string{"go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", binary, "."}})
+// names of their files, and be laid out another way. It also lets Go's build cache serve a copy of the source. flags are
+// further ones of go build.
+func BuildAt(ctx context.Context, binary, dir string, flags ...string) error {
+	args := append([]string{"go", "build", "-C", dir, "-trimpath", "-buildvcs=false"}, flags...)
+	_, err := Run(ctx, Command{Args: append(args, "-o", binary, ".")})
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/lab/rival"
 )
 
-// revisions finds what the flag --against names.
+// revisions finds what the flags --against and --against-tags name.
 func (c *common) revisions(ctx context.Context, dir string) ([]*rival.Revision, error) {
 	var all []*rival.Revision
 	for _, name := range list(c.against) {
@@ -20,6 +20,13 @@ func (c *common) revisions(ctx context.Context, dir string) ([]*rival.Revision, 
 		}
 		if slices.ContainsFunc(all, func(other *rival.Revision) bool { return other.Name == r.Name }) {
 			return nil, fmt.Errorf("--against %s: there are two of the name %s", c.against, r.Name)
+		}
+		all = append(all, r)
+	}
+	if c.tags != "" {
+		r, err := rival.OpenTags(ctx, c.tags)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, r)
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// Revision is chert's source of another time or place than the present one. Its servers are built from it as a whole,
+// Revision is chert's source of another time or place than the present one, or built with other tags. Its servers are built from it as a whole,
 // with the handlers it has, and can be measured beside the present ones.
 type Revision struct {
 	Name   string // follows the @ in the names of its servers: an abbreviated commit, or the name of a folder
 	source string // folder of the source
+	tags   string // of the build, separated by commas
 }
 
 // OpenRevision finds a revision. name is anything git knows as a commit, which is then written into dir; or, if it
@@ -40,6 +41,15 @@ func openSource(folder string) (*Revision, error) {
 		return nil, fmt.Errorf("%s is not a folder with chert's source: %w", folder, err)
 	}
 	return &Revision{Name: filepath.Base(source), source: source}, nil
+}
+
+// OpenTags is the present source built with tags, which are separated by commas.
+func OpenTags(ctx context.Context, tags string) (*Revision, error) {
+	lab, err := child.Lab(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Revision{Name: tags, source: filepath.Dir(lab), tags: tags}, nil
 }
 
 // checkout writes a commit of the repository into a folder below dir. Nothing is written into the repository, not even
@@ -81,7 +91,11 @@ func (r *Revision) Build(ctx context.Context, dir string, present Spec) (Spec, e
 		return Spec{}, fmt.Errorf("no %s: only servers built from chert have revisions", spec.Name)
 	}
 	spec.binary = filepath.Join(dir, spec.Name)
-	if err := child.BuildAt(ctx, spec.binary, r.folder(present)); err != nil {
+	var flags []string
+	if r.tags != "" {
+		flags = []string{"-tags", r.tags}
+	}
+	if err := child.BuildAt(ctx, spec.binary, r.folder(present), flags...); err != nil {
 		return Spec{}, fmt.Errorf("%s does not build: %w", spec.Name, err)
 	}
 	return spec, nil

@@ -186,3 +186,34 @@ func known(t *testing.T, name string) Spec {
 	}
 	return spec
 }
+
+// The present source built with tags stands beside the one without.
+func TestBuildTags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two servers")
+	}
+	tmp := t.TempDir()
+	present := known(t, "chert")
+	r, err := OpenTags(t.Context(), "chert_nostats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := r.Build(t.Context(), tmp, present)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Name != "chert@chert_nostats" || spec.Present != "chert" {
+		t.Errorf("built %+v", spec)
+	}
+	plain := filepath.Join(tmp, "plain")
+	if err := child.BuildAt(t.Context(), plain, r.folder(present)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(spec.binary); err != nil || bytes.Equal(a, b) {
+		t.Errorf("the tags change nothing: %v", err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
@@ -479,6 +480,34 @@ func TestDirectDeclined(t *testing.T) {
 			if _, body := c.Response("POST"); body != `POST /slow "body" []` {
 				t.Errorf("got %q", body)
 			}
+		}
+	})
+}
+
+// The time of a direct request whose head came in parts does not count for a later one.
+func TestDirectReadTimeout(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		const limit = 500 * time.Millisecond
+		s := engines.Start(t, &chert.Server{Engine: e, ReadTimeout: limit, IdleTimeout: time.Minute, Handler: directFunc{
+			func(x *direct.Exchange) bool { return string(x.Path()) == "/direct" },
+			func(w http.ResponseWriter, r *http.Request) {
+				b, err := io.ReadAll(r.Body)
+				put(w, fmt.Sprint(string(b), err))
+			},
+		}})
+		c := s.Dial()
+		c.Send("GET /direct HT")
+		servertest.Eventually(t, "a part of the head has come", func() bool { return s.Stats().BytesRead > 0 })
+		c.Send("TP/1.1\r\nHost: h\r\n\r\n")
+		c.Status(200)
+		time.Sleep(limit + limit/10) // it is the time that counts
+		before := s.Stats().BytesRead
+		c.Send("POST /plain HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n")
+		servertest.Eventually(t, "the head has come", func() bool { return s.Stats().BytesRead > before })
+		c.Send("body")
+		if got := c.Status(200); got != "body<nil>" {
+			t.Errorf("got %q", got)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package behave
 
 import (
 	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file tests how refusals are reported and counted.
@@ -72,8 +72,12 @@ func TestRefused(t *testing.T) {
 				if got := told.get(); len(got) != 1 || got[0] != want {
 					t.Errorf("got  %+v\nwant %+v", got, want)
 				}
-				if got := fmt.Sprint(s.Stats().Refused); got != fmt.Sprint([]chert.RefusedCount{{Status: tt.status, Reason: tt.reason, Count: 1}}) {
-					t.Errorf("counted: %s", got)
+				sn := s.Stats()
+				if got := sn.Malformed; len(got) != 1 || got[0] != (stats.Count{Name: tt.reason, N: 1}) {
+					t.Errorf("counted: %v", got)
+				}
+				if got := sn.Requests; len(got) != 1 || got[0].Class != tt.status/100 || got[0].N != 1 {
+					t.Errorf("counted: %v", got)
 				}
 				c.Close()
 			}
@@ -117,7 +121,8 @@ func TestRefusedForRoom(t *testing.T) {
 			if got.Status != 503 || got.Reason != tt.reason || got.RemoteAddr == "" || name == "handlers" && got.Line != "GET /second HTTP/1.1" {
 				t.Errorf("%s: %+v", name, got)
 			}
-			if n := s.Stats().Refused; len(n) != 1 || n[0].Reason != tt.reason || n[0].Count != 1 {
+			sn := s.Stats()
+			if n := append(sn.Malformed, sn.Connections.Refused...); len(n) != 1 || n[0].Name != tt.reason || n[0].N != 1 {
 				t.Errorf("%s: %+v", name, n)
 			}
 			close(release)
@@ -190,7 +195,7 @@ func TestRefusedFlood(t *testing.T) {
 		if single+omitted != n || single > 20*(seconds+1) || omitted == 0 {
 			t.Errorf("%d reported, %d omitted", single, omitted)
 		}
-		if got := s.Stats().Refused; len(got) != 1 || got[0].Count != n {
+		if got := s.Stats().Malformed; len(got) != 1 || got[0].N != n {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -1,5 +1,6 @@
 // Package browser tests, in headless Chromium, the pages that chert sends to browsers:
-// folder listings, errors and the demo; and that it is served over HTTPS.
+// folder listings, errors, the demo and the live page of package admin; and that it is
+// served over HTTPS.
 //
 // The tests need the program chromium (Debian's package of that name) and skip
 // without it; with CHERT_REQUIRE_ALL=1 they fail. With CHERT_SCREENSHOTS=DIR

@@ -32,6 +32,7 @@ type progress struct {
 	chunking bool
 	last     conn.Write
 	lost     int64 // of Held
+	begun    bool  // something of it was passed to the Link
 }
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
@@ -96,7 +97,7 @@ func (x *exchange) gather(p []byte) error {
 		return nil
 	}
 	have := w.out
-	w.out = w.out[:0]
+	w.out, w.begun = w.out[:0], true
 	return x.s.Link.Write(have, p)
 }
 
@@ -107,6 +108,7 @@ func (x *exchange) Flush() error {
 	if w.out = w.out[:0]; len(have) == 0 {
 		return nil
 	}
+	w.begun = true
 	return x.s.Link.Write(have, nil)
 }
 
@@ -142,6 +144,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 		w.last = conn.Write{A: w.out, Cork: x.more}
 		w.out = w.out[:0]
 		w.Err = x.s.Link.Send(&w.last)
+		x.unsent = w.Err != nil && !w.begun
 	}
 	switch {
 	case w.Err != nil:

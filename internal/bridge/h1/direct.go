@@ -14,6 +14,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file is the direct way: the request stays in the buffer it was read
@@ -34,6 +36,7 @@ type request struct {
 	file    direct.File               // that is being sent
 	w       conn.Write                // the answer, for Send
 	all     iter.Seq2[[]byte, []byte] // each, as a value allocated once
+	time    bridge.Timing
 }
 
 var requests = sync.Pool{New: func() any {
@@ -56,6 +59,7 @@ const (
 func (r *request) free() {
 	if r.handler != nil {
 		r.raw, r.handler, r.s, r.w.B, r.w.File = nil, nil, nil, nil, nil
+		r.time = bridge.Timing{}
 		r.x.Reset(wire.Request{})
 		if cap(r.out) > keepOut {
 			r.out = nil
@@ -107,6 +111,12 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 
 // late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
+	r.time.Held(held)
+	if r.time.Lost() {
+		one := s.Shown(unsafe.Pointer(r), r.x.Method(), stringOf(r.x.Target()))
+		one.Protocol, one.Way, one.Stage = "HTTP/1.1", stats.Direct, "handler"
+		s.Strayed(s, one, r.time.Since)
+	}
 	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
@@ -198,18 +208,27 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	if busy {
 		r.handler = bridge.Busy
 	}
+	if tally.Enabled || s.is(onLoops) {
+		r.time.Select(s.Link.Tally(), now != 0)
+	}
 	s.direct = r
 	if !s.Link.Enter() {
 		s.direct = nil
 		s.release()
+		s.account(r, 0)
 		return conn.Close
 	}
+	r.time.Begin()
 	answered, next := s.runDirect(r)
+	r.time.End()
 	s.Link.Leave()
-	s.direct = nil
+	if s.direct = nil; r.time.Lost() {
+		s.Found(s)
+	}
 	switch {
 	case next != conn.More: // a panic; r may still be in use, so it is not kept
 		s.release()
+		s.account(r, 0)
 		if o := bridge.Abandoned(&r.x); o.Watched() {
 			s.follow(&o)
 		}
@@ -218,6 +237,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		return next
 	case !answered:
 		return s.serveAfterAll(r, busy)
+	}
+	if s.ReadTimeout > 0 {
+		s.HeadServed()
 	}
 	s.release()
 	n := len(r.raw)
@@ -243,6 +265,9 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 			s.Follow(&o)
 			r.x.Drop()
 			s.release()
+			defer s.Found(s)
+			r.time.Drop(s.Link.Tally())
+			s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
 			s.Link.Abandon() // s.direct stays: until here Late may read it
 		}
 	}()
@@ -256,12 +281,15 @@ func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
 	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])
+	t := r.time
 	r.free()
 	if err != nil {
+		t.Drop(s.Link.Tally())
 		s.release()
 		return s.refuse(err)
 	}
 	x.more = x.body == nil && len(s.Link.Buffered()) > n
+	x.Time = t
 	s.Link.Discard(n)
 	return s.start(x, route, busy)
 }
@@ -306,6 +334,10 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
 	o := bridge.OutcomeOf(&a)
+	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {
+		t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
+		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }() // also if Done panics
+	}
 	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
 		then = bridge.Failure(err)
 	}
@@ -313,6 +345,17 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		s.follow(&o)
 	}
 	return then
+}
+
+// answer is the counter of direct answers with a status. HTTP/1.0 does not go the direct
+// way.
+func (s *Session) answer(status int) tally.ID {
+	return tally.AnswerOf(tally.HTTP11, tally.ClassOf(status), s.way(stats.Direct))
+}
+
+// account counts r, which ends without an answer.
+func (s *Session) account(r *request, status int) {
+	r.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(status), r.x.Pattern())
 }
 
 // follow notifies the watcher of a direct answer of its delivery. The watcher is

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // exchange is one request and its response in HTTP/1: one allocation, not reused
@@ -25,6 +26,7 @@ type exchange struct {
 	minor     uint8
 	keepAlive bool // the request allows it
 	more      bool // another request had arrived when this one was parsed
+	unsent    bool // the response could not be sent
 }
 
 // block is an exchange and its other memory that is kept with ReuseRequests.
@@ -63,7 +65,7 @@ func (x *exchange) free() {
 	clear(b.resHeader)
 	clear(b.values)
 	x.Reset()
-	x.s, x.body, x.more = nil, nil, false
+	x.s, x.body, x.more, x.unsent = nil, nil, false, false
 	blocks.Put(b)
 }
 
@@ -82,7 +84,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		x, str = new(exchange), string(head)
 	}
 	x.s = s
-	x.Init(&s.Client, x, x.block != nil)
+	x.Init(&s.Client, x)
 	r := &x.Req
 	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])
 	r.RequestURI = str[h.Target.Start:h.Target.End]
@@ -96,6 +98,7 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.Host = str[h.Host.Start:h.Host.End]
 	}
 	r.Close = !h.KeepAlive
+	x.Proto = protoNumber(h)
 	x.minor, x.keepAlive, x.ExpectOther = h.Minor, h.KeepAlive, h.ExpectOther
 	x.IsHEAD = r.Method == http.MethodHead
 	if err := x.buildHeader(h, head, str); err != nil {
@@ -110,6 +113,14 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.ContentLength, r.Close = -1, true
 	}
 	return x, nil
+}
+
+// protoNumber is the version for counters. HTTP/1.2 and later are HTTP/1.1.
+func protoNumber(h *http1.Request) tally.Proto {
+	if h.Minor == 0 {
+		return tally.HTTP10
+	}
+	return tally.HTTP11
 }
 
 // buildHeader fills r.Header: all fields except those that net/http moves

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 const wrkGET = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
@@ -42,6 +43,7 @@ type fakeLink struct {
 	// follow are notified when nothing is left.
 	follow []conn.Follower
 	off    bool // it is not on a loop after all
+	tally  tally.Shard
 }
 
 func (l *fakeLink) Buffered() []byte         { return l.in }
@@ -110,6 +112,7 @@ func (l *fakeLink) WatchPeer() bool                            { return false }
 func (l *fakeLink) Hijack() (net.Conn, []byte, error)          { return nil, nil, net.ErrClosed }
 func (l *fakeLink) Switch(conn.Session)                        {}
 func (l *fakeLink) SetLayer(conn.Layer) error                  { return nil }
+func (l *fakeLink) Tally() *tally.Shard                        { return &l.tally }
 func (l *fakeLink) Now() int64                                 { return l.now }
 func (l *fakeLink) Peer() string                               { return "127.0.0.1:1" }
 func (l *fakeLink) LocalAddr() net.Addr                        { return nil }

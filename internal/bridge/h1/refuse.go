@@ -8,6 +8,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 var (
@@ -24,10 +26,19 @@ func (s *Session) refuse(err error) conn.Next {
 		e = errBad
 	}
 	s.Refuse(e.Status, e.Reason, s.Link.Buffered())
+	s.Unanswered(tally.HTTP11, e.Status, s.way(stats.Inline), s.Link.OnLoop())
 	if s.Link.Send(&conn.Write{A: refusal(e)}) != nil {
 		return conn.Close
 	}
 	return conn.Linger
+}
+
+// way is where the Session serves a request that a loop serves as given.
+func (s *Session) way(w stats.Way) stats.Way {
+	if !s.is(onLoops) {
+		return stats.Goroutine
+	}
+	return w
 }
 
 func refusal(e *http1.Error) []byte {

@@ -13,6 +13,8 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // Config is what the sessions of a server have in common. It is immutable once
@@ -156,6 +158,8 @@ func (s *Session) Data(eof bool) conn.Next {
 // request serves the next request, if its head has arrived completely.
 func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.sending { // it has been sent
+		now := s.Link.Now()
+		s.Link.Tally().Write(s.Link.OnLoop(), time.Duration(max(now-s.Since(now), 1<<(sinceUnit-1))))
 		if next := s.settle(conn.More); next != conn.More {
 			return next, false
 		}
@@ -192,12 +196,13 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 		return s.refuse(err), false
 	}
-	busy := false
+	busy, t := false, s.timing()
 	if s.Slots != nil {
 		switch s.acquire() {
 		case conn.Queued:
 			r.free()
 			s.Link.SetDeadline(0)
+			s.await()
 			return conn.Wait, false
 		case conn.Refused:
 			s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", b)
@@ -206,6 +211,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	}
 	s.begun, s.partial = true, false
 	if s.takeDirect(r, b, n) {
+		r.time = t
 		return s.serveDirect(r, busy), true
 	}
 	x, err := s.newExchange(&r.head, b[:n])
@@ -214,9 +220,29 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		return s.refuse(err), false
 	}
 	x.more = x.body == nil && len(b) > n
+	x.Time = t
 	s.Link.Discard(n)
 	return s.start(x, "", busy), true
 }
+
+// timing returns that of the request whose head has come.
+func (s *Session) timing() (t bridge.Timing) {
+	if !tally.Enabled && !s.is(onLoops) {
+		return t
+	}
+	now := s.Link.Now()
+	t.Since = now
+	if s.waiting || s.partial {
+		t.Since = min(s.Since(now), now-1)
+		if t.Queued = s.waiting; !t.Queued {
+			t.Head = now - t.Since
+		}
+	}
+	return t
+}
+
+// await notes when a wait begins that is not for a request.
+func (s *Session) await() { s.Waits = uint32(s.Link.Now() >> sinceUnit) }
 
 // preface is HTTP/2's (RFC 9113 section 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -243,16 +269,28 @@ func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 // start runs the handler of x, on the loop if it is likely to be quick. route is
 // the pattern that a router has found.
 func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
-	if s.is(onLoops) {
-		quick := x.Place(route, &s.memo) || busy
-		s.cur.Store(x)
-		if s.Link.OnLoop() {
-			if x.Now = s.Link.Now(); !quick && s.Link.Go() {
-				return conn.Elsewhere
-			}
+	if !s.is(onLoops) {
+		x.Note(route)
+		if x.Way = stats.Goroutine; tally.Enabled {
+			x.Time.Select(nil, false)
 		}
-	} else {
+		x.Open()
 		s.cur.Store(x)
+		return s.serve(x, busy)
+	}
+	here := s.Link.OnLoop()
+	quick := (x.Place(route, &s.memo) || busy) && here
+	if x.Time.Select(s.Link.Tally(), quick); !quick {
+		x.Way = stats.Pooled
+	}
+	if here {
+		x.Now = s.Link.Now()
+		x.Time.Queued = x.Time.Queued || !quick
+	}
+	x.Open()
+	s.cur.Store(x)
+	if here && !quick && s.Link.Go() {
+		return conn.Elsewhere
 	}
 	return s.serve(x, busy)
 }
@@ -274,6 +312,10 @@ func (s *Session) serve(x *exchange, busy bool) conn.Next {
 		if s.is(onLoops) {
 			x.Learn(s.Link)
 		}
+		if x.unsent {
+			x.Unsent()
+		}
+		x.Account(s.Link.OnLoop())
 		x.free()
 	} else if t := x.Taken(); t != nil {
 		s.Link.Switch(t)
@@ -290,6 +332,7 @@ func (s *Session) settle(next conn.Next) conn.Next {
 		return conn.Close
 	}
 	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
+		s.await()
 		return conn.More
 	}
 	if next == conn.More {
@@ -351,6 +394,11 @@ func (s *Session) limit(d int64) {
 
 // Expired implements conn.Session.
 func (s *Session) Expired() conn.Next {
+	id := tally.LateIdle
+	if s.partial || !s.begun {
+		id = tally.LateHead
+	}
+	s.Link.Tally().Late(s.Link.OnLoop(), id)
 	if !s.partial {
 		return conn.Close
 	}

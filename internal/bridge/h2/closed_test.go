@@ -6,12 +6,16 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // deadLink is a Link whose connection has ended.
 type deadLink struct{ conn.Link }
 
 func (deadLink) Follow(f conn.Follower) { f.Sent(0) }
+func (deadLink) Tally() *tally.Shard    { return new(tally.Shard) }
+func (deadLink) OnLoop() bool           { return false }
+func (deadLink) Now() int64             { return 1 }
 
 type follower struct{ told []int64 }
 
@@ -68,6 +72,8 @@ type quietLink struct {
 	follows []conn.Follower
 }
 
+func (l *quietLink) Tally() *tally.Shard    { return new(tally.Shard) }
+func (l *quietLink) OnLoop() bool           { return true }
 func (l *quietLink) Now() int64             { return l.now }
 func (l *quietLink) SetDeadline(int64)      {}
 func (l *quietLink) Post(func() conn.Next)  {}

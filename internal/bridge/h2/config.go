@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // Config is what the HTTP/2 sessions of a server have in common. It is immutable once
@@ -70,6 +71,7 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, state *tls.ConnectionStat
 		s.Begin()
 	}
 	s.SetTLS(state)
+	s.Link.Tally().Add(false, tally.HTTP2Begun, 1)
 	s.init()
 	if state != nil && !cfg.AnyCipher && !adequate(state) {
 		s.fail(errSecurity)

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file is the direct way: a request that is answered from its decoded fields.
@@ -102,6 +103,7 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 
 // late notes that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
+	r.st.Time.Held(held)
 	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
@@ -134,8 +136,13 @@ func splitTarget(r *wire.Request) bool {
 func (s *Session) beginDirect(st *stream) (kept bool) {
 	r := st.direct
 	st.started = true
+	onLoop := s.Link.OnLoop()
+	if st.Way = stats.Direct; !s.loops {
+		st.Way = stats.Goroutine
+	}
+	st.Time.Select(s.Link.Tally(), onLoop)
 	s.here.Store(st)
-	if !s.Link.OnLoop() {
+	if !onLoop {
 		r.Run()
 	} else if !s.Link.StartHere(r, &r.place) {
 		return false
@@ -156,6 +163,8 @@ func (r *request) Run() {
 			s.guard(r.x.Drop)
 		}
 	}()
+	r.st.Time.Begin()
+	defer r.st.Time.End()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
 }
@@ -196,13 +205,16 @@ func (r *request) end() (kept bool) {
 		s.mu.Unlock()
 		return true
 	case err != nil:
-		st.started = false
+		st.started, st.status = false, http.StatusBadRequest
+		s.Refuse(st.status, errMalformed.Reason, nil)
 		s.malformed(st.id)
 		s.resetStream(st.id, http2.ProtocolError, errMalformed)
 		return true
 	}
 	if s.loops {
 		st.Place(route, &s.memo)
+	} else {
+		st.Note(route)
 	}
 	return s.admit(st, true)
 }
@@ -211,12 +223,13 @@ func (r *request) end() (kept bool) {
 func (r *request) send() {
 	st, s := r.st, r.st.s
 	a := r.x.Finish()
+	st.status, st.pattern = a.Status, r.x.Pattern()
 	b := http2.AppendStatus(r.block[:0], a.Status)
 	for i := range a.Fields {
 		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
-		b = appendDate(b)
+		b = appendDate(b, s.Link.Now())
 	}
 	r.block = b
 	o := bridge.OutcomeOf(&a)

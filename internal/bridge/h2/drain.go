@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is how a session ends in peace, and its times.
@@ -157,6 +158,7 @@ func (s *Session) Expired() conn.Next {
 	now := s.Link.Now()
 	passed := func(t int64) bool { return t > 0 && now >= t }
 	if passed(s.headBy) {
+		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateHead)
 		s.fail(errTimeout)
 		return s.settle(conn.Linger)
 	}
@@ -166,6 +168,7 @@ func (s *Session) Expired() conn.Next {
 	if s.cfg.PingAfter > 0 {
 		switch {
 		case s.pinged != 0 && passed(s.pinged+s.cfg.PingTime):
+			s.Link.Tally().Late(s.Link.OnLoop(), tally.LatePing)
 			return conn.Reset
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now
@@ -181,6 +184,7 @@ func (s *Session) Expired() conn.Next {
 	next := conn.More
 	s.mu.Lock()
 	if passed(s.idleBy()) {
+		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateIdle)
 		s.room(32)
 		s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
 		next = conn.Linger
@@ -208,6 +212,7 @@ func (s *Session) expirePending(now int64) {
 	}
 	s.mu.Unlock()
 	for _, st := range late {
+		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
 		s.resetStream(st.id, http2.Cancel, errStall)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is how streams and connections end: by errors, by the client, and at last.
@@ -17,6 +18,7 @@ func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
+	s.Link.Tally().Add(false, tally.HTTP2Ended, 1)
 	s.cancelAll(errClosed)
 	s.mu.Lock()
 	s.gone = true
@@ -30,6 +32,7 @@ func (s *Session) Closed(hijacked bool) {
 	for _, st := range s.streams { // those whose Done will not be called
 		st.dropRest()
 		s.lose(st)
+		st.lost()
 		if r := st.direct; r != nil && r.over.Swap(true) {
 			s.freed = append(s.freed, func() { s.guard(r.x.Drop) })
 		}
@@ -173,6 +176,7 @@ func (s *Session) drop(st *stream) {
 	st.dropRest()
 	st.dropBody()
 	s.lose(st)
+	st.lost()
 	if st.tunnel != nil {
 		st.tunnel.over()
 	} else if st.reusable() {

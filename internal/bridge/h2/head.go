@@ -188,7 +188,7 @@ func (st *stream) Complete(p []byte) error {
 		}
 	}
 	if !w.hasDate {
-		w.block = appendDate(w.block)
+		w.block = appendDate(w.block, st.now())
 	}
 	return nil
 }
@@ -206,8 +206,17 @@ type dateBlock struct {
 
 var lastDate atomic.Pointer[dateBlock]
 
-func appendDate(b []byte) []byte {
-	value := bridge.DateValue(sys.Nanotime())
+// now returns the time for the Date field: the loop's, if the handler still has the lease.
+func (st *stream) now() int64 {
+	if st.Now != 0 && st.place.Held() {
+		return st.Now
+	}
+	return sys.Nanotime()
+}
+
+// appendDate appends the Date field for now, of sys.Nanotime.
+func appendDate(b []byte, now int64) []byte {
+	value := bridge.DateValue(now)
 	d := lastDate.Load()
 	if d == nil || d.value != value {
 		d = &dateBlock{value, http2.AppendKnown(nil, http2.IDDate, value)}

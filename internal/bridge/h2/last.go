@@ -33,6 +33,7 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
 	l := &lasting{st: st}
 	l.source = begin(l)
 	s := st.s
+	s.Count(takeover.EventStream, true)
 	s.mu.Lock()
 	st.lasting = l
 	dead := st.closed || s.over != nil
@@ -53,6 +54,7 @@ func (l *lasting) closed() {
 	l.gone = true
 	s.mu.Unlock()
 	if first {
+		s.Count(takeover.EventStream, false)
 		l.source.Closed()
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file makes requests of header blocks (RFC 9113 section 8.3).
@@ -31,6 +33,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	s.mu.Unlock()
 	if full || s.drain.last {
 		r.free()
+		s.unanswered(0)
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
@@ -46,6 +49,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 || len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
+		s.unanswered(http.StatusBadRequest)
 		return nil, s.malformed(h.Stream)
 	}
 	s.useless.refund(usefulWorth)
@@ -53,6 +57,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	direct := s.takesDirect(r, &t, end)
 	st := s.newStream(direct)
 	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
+	st.Time.Since = s.Link.Now()
 	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
 	st.client.Stream(&s.Client, &st.link)
@@ -70,9 +75,17 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	}
 	err := st.makeRequest(r, &t)
 	if r.free(); err != nil {
+		st.status = http.StatusBadRequest
+		s.Refuse(st.status, errMalformed.Reason, nil)
 		return nil, s.malformed(st.id)
 	}
-	if quick := s.loops && st.Place("", &s.memo); quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
+	quick := false
+	if s.loops {
+		quick = st.Place("", &s.memo)
+	} else {
+		st.Note("")
+	}
+	if quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
 		st.deferred = true
 		s.deferred = append(s.deferred, st)
 		return nil, nil
@@ -80,11 +93,20 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	return st, nil
 }
 
+// unanswered counts a request that is refused, with a status or, without one, by a reset.
+func (s *Session) unanswered(status int) {
+	w := stats.Inline
+	if !s.loops {
+		w = stats.Goroutine
+	}
+	s.Unanswered(tally.HTTP2, status, w, s.loops && s.Link.OnLoop())
+}
+
 // malformed answers 400 before the stream is reset, as RFC 9113 section 8.1.1 permits.
 // For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
-	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest))
+	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
 	block = http2.AppendInt(block, http2.IDContentLength, 0)
 	s.mu.Lock()
 	s.putBlock(&stream{id: id}, block, false)
@@ -95,8 +117,9 @@ func (s *Session) malformed(id uint32) error {
 // answer refuses a request without a handler.
 func (s *Session) answer(id uint32, status int, end bool) {
 	s.Refuse(status, "the request's fields are too large", nil)
+	s.unanswered(status)
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
-	block := appendDate(http2.AppendStatus(nil, status))
+	block := appendDate(http2.AppendStatus(nil, status), s.Link.Now())
 	block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
 	block = http2.AppendInt(block, http2.IDContentLength, int64(len(text)))
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
@@ -119,8 +142,8 @@ func (s *Session) answer(id uint32, status int, end bool) {
 // strings are parts of one.
 func (st *stream) makeRequest(scratch *request, t *target) error {
 	f := &scratch.fields
-	st.Init(&st.client, st, false)
-	st.Shared = true
+	st.Init(&st.client, st)
+	st.Shared, st.Proto = true, tally.HTTP2
 	st.made = true
 	canonicalNames(f)
 	var str string

@@ -321,6 +321,9 @@ func (s *Session) pump() {
 		s.unpend(st)
 		st.dropRest()
 		st.followed()
+		if st.endedAt != 0 {
+			s.Link.Tally().Write(s.loops && s.Link.OnLoop(), time.Duration(max(s.Link.Now()-st.endedAt, 1)))
+		}
 		s.closeIfSent(st)
 		st.lasting.settled()
 		s.drop(st)

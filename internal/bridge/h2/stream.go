@@ -12,6 +12,8 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
 )
 
 // stream is one request and its answer: the conn.Run of its handler, and the
@@ -39,6 +41,8 @@ type stream struct {
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
 	made     bool        // makeRequest was called
+	status   int         // of a direct answer, or one that is made without a handler
+	pattern  string      // of a direct answer's route
 	parts    *parts      // nil without ReuseRequests
 
 	// What follows is guarded by s.mu.
@@ -67,6 +71,10 @@ type stream struct {
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut                                       bool  // HEADERS are out
 	err                                           error // of the stream, once closed by a reset
+	counted                                       bool  // as a request that has ended
+	returned                                      bool  // from a handler beside the loop
+	shown                                         bool  // to goroutines that are not the owner; not used on loops
+	endedAt                                       int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
 var errReset = errors.New("http2: the client has reset the stream")
@@ -121,6 +129,20 @@ func (st *stream) Run() {
 	st.next = st.Serve(st.refused)
 }
 
+// Left implements conn.Leaver. It counts the request if its connection has ended
+// meanwhile: then Done is not called.
+func (st *stream) Left() {
+	s := st.s
+	s.mu.Lock()
+	st.returned = true
+	orphan := s.gone && !st.counted
+	st.counted = st.counted || orphan
+	s.mu.Unlock()
+	if orphan {
+		st.account(false)
+	}
+}
+
 // Done implements conn.Run.
 func (st *stream) Done() conn.Next {
 	s := st.s
@@ -135,8 +157,12 @@ func (st *stream) finish() {
 	if s.loops {
 		st.Learn(&st.link)
 	}
+	st.account(s.loops && s.Link.OnLoop())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if st.counted = true; len(st.rest) > 0 {
+		st.endedAt = s.Link.Now()
+	}
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
 		s.beginDrain()
@@ -163,6 +189,39 @@ func (st *stream) finish() {
 		s.closeIfSent(st)
 	}
 	s.drop(st)
+}
+
+// account counts the request, whose handler has returned.
+func (st *stream) account(driving bool) {
+	s := st.s
+	if st.tunnel != nil || st.lasting != nil {
+		return // it was counted when it was taken over
+	}
+	if st.made {
+		if !st.headOut {
+			st.Unsent()
+		}
+		st.Account(driving)
+	} else {
+		st.Time.Account(s.Link.Tally(), driving, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern)
+	}
+}
+
+// lost counts the request if finish has not, nor Left will. mu is held.
+func (st *stream) lost() {
+	switch {
+	case st.counted:
+		return
+	case st.tunnel != nil || st.lasting != nil:
+	case st.returned:
+		st.account(false)
+	case st.started && st.made && (st.Way != stats.Inline || st.place.Gone()) && st.slot != slotQueued:
+		return // its handler runs
+	default:
+		st.Time.Drop(st.s.Link.Tally())
+		st.s.Link.Tally().Answer(false, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern, nil, false)
+	}
+	st.counted = true
 }
 
 // closeIfSent closes a stream whose answer has been sent. What the client still sends
@@ -215,12 +274,24 @@ func (s *Session) begin(st *stream) (kept bool) {
 func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	st.started = true
 	if s.Slots != nil && st.slot == slotNone && !st.acquire() {
+		st.Time.Queued = true
 		return true
 	}
-	if !inline || !s.loops || !s.Link.OnLoop() || !st.Quick() && !st.refused {
+	inline = inline && s.loops && s.Link.OnLoop() && (st.Quick() || st.refused)
+	if st.Time.Select(s.Link.Tally(), inline); !inline {
+		if st.Way = stats.Pooled; !s.loops {
+			st.Way = stats.Goroutine
+		}
+		st.Time.Queued = true
+		if !s.loops {
+			s.mu.Lock()
+			st.shown = true
+			s.mu.Unlock()
+		}
 		s.Link.Start(st)
 		return true
 	}
+	st.Way, st.Now = stats.Inline, s.Link.Now()
 	s.here.Store(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false

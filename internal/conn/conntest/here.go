@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -116,12 +117,17 @@ func testPause(x *suite) {
 	}()
 	for i := range lines {
 		c.Want(fmt.Sprint(i) + answer + "\n")
+		if x.sides == nil && !early.Load() {
+			// A peer that reads everything at once leaves nothing unsent at the
+			// end of any pause.
+			time.Sleep(50 * time.Microsecond)
+		}
 	}
 	if n := most.Load(); n > 1<<20 {
 		x.Errorf("%d bytes were queued", n)
 	}
 	// A layer has taken what is queued long before it is sent.
-	if !early.Load() && !strings.Contains(x.Name(), "layer") {
+	if !early.Load() && x.sides == nil {
 		x.Error("nothing was read until all was sent")
 	}
 }

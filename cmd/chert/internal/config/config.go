@@ -22,6 +22,7 @@ type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
+	Admin           string         // where package admin is served; in the form of --listen; "" for none
 	MaxConns        *int           // nil if the file has none, as below
 	MaxConnsPerAddr *int           // 0: no limit
 	Proxies         Proxies
@@ -163,6 +164,13 @@ func (l *loader) config(t *table) *Config {
 	}
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
+	}
+	if s, at, ok := t.str("admin"); ok {
+		if err := l.checks.Listen(cfg.Listen, s); err != nil {
+			l.errorf(at, "admin: %v", err)
+		} else {
+			cfg.Admin = s
+		}
 	}
 	cfg.MaxConns = t.count("max_conns", 1, MaxConns)
 	cfg.MaxConnsPerAddr = t.count("max_conns_per_addr", 0, MaxConns)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/metrics"
+	"github.com/chert-http/chert/stats"
+)
+
+// adminServer serves package admin. It stays open while the server drains, so that the
+// drain can be watched and load balancers learn of it.
+type adminServer struct {
+	listener
+	srv      *chert.Server
+	draining atomic.Bool
+}
+
+// checkAdmin checks the form of an address for --admin.
+func checkAdmin(s string) error {
+	_, err := parseEndpoint(s)
+	return err
+}
+
+// startAdmin opens the address where, and serves source on it. It returns nil for "".
+// listen are the addresses of the server itself.
+func startAdmin(where string, listen []endpoint, source stats.Source, title string, errs *log.Logger) (*adminServer, error) {
+	if where == "" {
+		return nil, nil
+	}
+	e, err := parseEndpoint(where)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	for _, other := range listen {
+		if err := e.clash(other); err != nil {
+			return nil, fmt.Errorf("--admin %s: %w", e, err)
+		}
+	}
+	a := &adminServer{}
+	// A goroutine for each connection, so that it works while loops do not.
+	a.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 256,
+		Handler: admin.New(source, &admin.Options{Title: title, Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
+	if a.listener, err = listenAdmin(a.srv, e); err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := a.srv.Serve(a.Listener); !errors.Is(err, http.ErrServerClosed) {
+			errs.Printf("the admin address failed: %v", err)
+		}
+	}()
+	return a, nil
+}
+
+func listenAdmin(srv *chert.Server, e endpoint) (listener, error) {
+	l, err := listen(srv.Listen, e)
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), "--listen", "--admin"))
+	}
+	return l, err
+}
+
+// adminHosts returns the name that the page may be requested under, if the address has
+// one.
+func adminHosts(e endpoint) []string {
+	host, _, err := net.SplitHostPort(e.address)
+	if e.network != "tcp" || err != nil || host == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	return []string{host}
+}
+
+func (a *adminServer) ready() bool { return !a.draining.Load() }
+
+// drain lets /readyz answer 503. a may be nil, as below.
+func (a *adminServer) drain() {
+	if a != nil {
+		a.draining.Store(true)
+	}
+}
+
+func (a *adminServer) close() {
+	if a != nil {
+		a.srv.Close()
+		a.listener.close()
+	}
+}
+
+// line is printed after the start line.
+func (a *adminServer) line() string {
+	if a == nil {
+		return ""
+	}
+	text := "\nchert: admin page at " + a.url()
+	if tcp, ok := a.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		text += " (other machines can reach it, and it has no authentication)"
+	}
+	return text
+}

@@ -1,0 +1,149 @@
+package chert
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/stats"
+)
+
+// This file shows what a server does at the moment. Each loop walks over its own
+// connections, which costs it about 100 ns for each.
+
+// RunningRequests returns requests that are in progress, at most max of each loop and max
+// of connections on goroutines, the longest first. Those that run on a loop at the moment
+// it is asked are not among them: they end, or move to a goroutine, within two
+// milliseconds. It waits for a busy loop for 100 ms at most, and shows nothing of one
+// that does not answer. Safe for concurrent use.
+func (s *Server) RunningRequests(max int) []stats.Request {
+	all := survey(s, func(c *conn.Conn, index int, to *oldest[stats.Request]) bool {
+		c.Running(to.before, func(r stats.Request, since int64) {
+			r.Loop = index
+			to.add(r, since)
+		})
+		return true
+	}, func(c *stream.Conn, to *oldest[stats.Request]) bool {
+		c.Running(to.before, func(r stats.Request, since int64) {
+			r.Loop = -1
+			to.add(r, since)
+		})
+		return true
+	}, max)
+	out := make([]stats.Request, 0, len(all))
+	at := time.Now().Add(-time.Duration(sys.Nanotime()))
+	for _, x := range all {
+		x.what.Began = at.Add(time.Duration(x.since))
+		out = append(out, x.what)
+	}
+	return out
+}
+
+// OpenConnections returns open connections, at most max of each loop and max of those on
+// goroutines. It waits as RunningRequests does. Safe for concurrent use.
+func (s *Server) OpenConnections(max int) []stats.Connection {
+	all := survey(s, func(c *conn.Conn, index int, to *oldest[stats.Connection]) bool {
+		what, since := c.Inspect()
+		what.Loop = index
+		to.all = append(to.all, aged[stats.Connection]{what, since})
+		return len(to.all) < max
+	}, func(c *stream.Conn, to *oldest[stats.Connection]) bool {
+		what, since := c.Inspect()
+		to.all = append(to.all, aged[stats.Connection]{what, since})
+		return len(to.all) < max
+	}, max)
+	out := make([]stats.Connection, 0, len(all))
+	at := time.Now().Add(-time.Duration(sys.Nanotime()))
+	for _, x := range all {
+		if x.since != 0 {
+			x.what.Since = at.Add(time.Duration(x.since))
+		}
+		out = append(out, x.what)
+	}
+	return out
+}
+
+// oldest are the max that have begun first.
+type oldest[T any] struct {
+	max    int
+	all    []aged[T]
+	before int64 // those that came later are not wanted any more
+}
+
+// aged is something since a time of sys.Nanotime.
+type aged[T any] struct {
+	what  T
+	since int64
+}
+
+func (o *oldest[T]) add(what T, since int64) {
+	if o.all = append(o.all, aged[T]{what, since}); len(o.all) >= 2*o.max {
+		o.cut()
+	}
+}
+
+// cut drops those that are too many.
+func (o *oldest[T]) cut() {
+	slices.SortStableFunc(o.all, func(a, b aged[T]) int { return cmp.Compare(a.since, b.since) })
+	if len(o.all) >= o.max {
+		o.all = o.all[:o.max]
+		o.before = o.all[o.max-1].since
+	}
+}
+
+// survey calls onLoop for each connection of the loops, there, and beside for those on
+// goroutines, here, until they return false, and returns what they have found.
+func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]) bool, beside func(*stream.Conn, *oldest[T]) bool, max int) []aged[T] {
+	if max <= 0 {
+		return nil
+	}
+	fresh := func() *oldest[T] { return &oldest[T]{max: max, before: poll.Never} }
+	s.lock()
+	sets, streams := s.loopSets(), slices.Collect(maps.Keys(s.streams))
+	s.mu.Unlock()
+	type asked struct {
+		done <-chan struct{}
+		to   *oldest[T]
+	}
+	var pending []asked
+	for _, set := range sets {
+		for _, l := range set.loops {
+			a, index := asked{to: fresh()}, len(pending)
+			a.done = l.Survey(func() {
+				l.Socks(0, func(k loop.Sock) bool {
+					c, ok := k.(*conn.Conn)
+					return !ok || onLoop(c, index, a.to)
+				})
+			})
+			pending = append(pending, a)
+		}
+	}
+	found := fresh()
+	for _, c := range streams {
+		if !beside(c, found) {
+			break
+		}
+	}
+	found.cut()
+	all := found.all
+	timeout := time.NewTimer(surveyFor)
+	defer timeout.Stop()
+	for _, a := range pending {
+		select {
+		case <-a.done:
+			a.to.cut()
+			all = append(all, a.to.all...)
+			continue
+		case <-timeout.C:
+			timeout.Reset(0) // for the others, too
+		}
+	}
+	slices.SortStableFunc(all, func(a, b aged[T]) int { return cmp.Compare(a.since, b.since) })
+	return all
+}

@@ -1,0 +1,155 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
+)
+
+// This file times requests and counts them when they end.
+
+// Timing is when a request came, and how long its handler ran. The times of most
+// requests on loops are not taken: one is selected now and then, which stands for all
+// since the one before. What holds a loop is timed in any case, but then by the loop's
+// clock.
+type Timing struct {
+	// Since is when the request came, of sys.Nanotime. Head is how long its head
+	// took, if that came in parts.
+	Since, Head int64
+	// Queued: it has waited for a slot or a goroutine.
+	Queued bool
+	// selected: the Sampler has counted it. late: it has held a loop for longer than
+	// place.Quick; lost: so long that the loop went on without it.
+	selected, late, lost bool
+	weight               uint32 // for how many requests its times stand; 0: they are not taken
+	began, took          int64  // its handler
+}
+
+// Select decides whether the request is timed. quick: it is about to run on the loop
+// that the caller drives. It may be called again, for a request that the direct way has
+// passed on.
+func (t *Timing) Select(s *tally.Shard, quick bool) {
+	switch {
+	case quick && t.selected:
+	case quick:
+		t.weight, t.selected = s.Requests.Next(), true
+	default:
+		t.Drop(s)
+		t.weight = 1
+	}
+}
+
+// Drop ends a selection: the request is counted without its times, or in its own name.
+func (t *Timing) Drop(s *tally.Shard) {
+	if t.selected {
+		t.selected = false
+		s.Requests.Correct(t.weight)
+	}
+}
+
+// Begin and End enclose the handler.
+func (t *Timing) Begin() {
+	if t.weight != 0 {
+		t.began = sys.Nanotime()
+	}
+}
+
+func (t *Timing) End() {
+	if t.began != 0 {
+		t.took = max(sys.Nanotime()-t.began, 1)
+	}
+}
+
+// Held records that the handler has held a loop for d; see conn.Session.Late.
+func (t *Timing) Held(d time.Duration) {
+	if d > place.Quick {
+		t.late, t.lost = true, t.lost || d >= loop.Overstay
+	}
+}
+
+// Lost reports whether it has held a loop so long that the loop went on without it. It
+// may be called where Held is, and after the Link's Leave.
+func (t *Timing) Lost() bool { return t.lost }
+
+// Account counts the request, which has ended. driving is as in package tally.
+func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
+	if !t.Counted(s, driving, id, pattern) && tally.Enabled {
+		t.account(s, driving, id, pattern)
+	}
+}
+
+// Counted counts the request if it is not timed, for a caller that is about to send the
+// response, and reports whether it was. Otherwise Account follows.
+func (t *Timing) Counted(s *tally.Shard, driving bool, id tally.ID, pattern string) bool {
+	if t.weight != 0 || t.late {
+		return false
+	}
+	s.Answer(driving, id, pattern, nil, false)
+	return true
+}
+
+func (t *Timing) account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
+	now := sys.Nanotime()
+	all := tally.Times{
+		Weight: t.weight, Total: time.Duration(max(now-t.Since, 1)),
+		Head: time.Duration(t.Head), Handler: time.Duration(t.took),
+	}
+	if t.late && t.selected {
+		t.Drop(s)
+		if all.Weight = 1; t.took == 0 {
+			all.Handler = all.Total
+		}
+	}
+	if t.Queued && t.began != 0 {
+		all.Wait = time.Duration(max(t.began-t.Since, 1))
+	}
+	s.Answer(driving, id, pattern, &all, t.lost)
+}
+
+// Account counts the request of x when it has ended, unless accountEarly has. driving
+// is as in package tally.
+func (x *Exchange) Account(driving bool) {
+	x.Time.Account(x.c.Link.Tally(), driving, x.answer(), x.pattern())
+}
+
+// accountEarly counts a request whose handler has taken the connection, or ends its
+// goroutine: without its times, since a loop may be about to record some.
+func (x *Exchange) accountEarly() {
+	s := x.c.Link.Tally()
+	x.Time.Drop(s)
+	s.Answer(false, x.answer(), x.pattern(), nil, false)
+}
+
+// Unsent records that nothing of the response could be sent. It comes after the Message's
+// Finish.
+func (x *Exchange) Unsent() { x.Res.status = 0 }
+
+func (x *Exchange) answer() tally.ID {
+	return tally.AnswerOf(x.Proto, tally.ClassOf(x.Res.status), x.Way)
+}
+
+func (x *Exchange) pattern() string {
+	if p := x.Req.Pattern; p != "" {
+		return p
+	}
+	return x.route
+}
+
+// Unanswered counts a request that ends without a response and without a handler, or
+// one that was refused with a status.
+func (c *Client) Unanswered(p tally.Proto, status int, w stats.Way, driving bool) {
+	c.Link.Tally().Answer(driving, tally.AnswerOf(p, tally.ClassOf(status), w), "", nil, false)
+}
+
+// late counts a limit of time that an error of the connection reports, in a handler.
+// by is one that the server or the handler has set; otherwise it was a stall.
+func (c *Client) late(by time.Time, id tally.ID) {
+	if by.IsZero() || time.Now().Before(by) {
+		id = tally.LateStall
+	}
+	c.Link.Tally().Add(false, id, 1)
+}

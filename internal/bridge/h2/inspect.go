@@ -1,0 +1,48 @@
+package h2
+
+import (
+	"unsafe"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/stats"
+)
+
+var _ conn.Inspected = (*Session)(nil)
+
+// Speaks implements conn.Inspected.
+func (s *Session) Speaks() string { return "HTTP/2" }
+
+// Running implements conn.Inspected.
+func (s *Session) Running(owner bool, before int64, f func(r stats.Request, since int64)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		if owner || st.shown {
+			st.inspect(before, f)
+		}
+	}
+}
+
+// inspect is the owner's, or for a stream that is shown. mu is held.
+func (st *stream) inspect(before int64, f func(stats.Request, int64)) {
+	s := st.s
+	if r := st.direct; r != nil && st.Time.Since < before {
+		one := s.Shown(unsafe.Pointer(st), r.x.Method(), stringOf(r.x.Target()))
+		one.Protocol, one.Way, one.Stage = "HTTP/2.0", st.Way, "handler"
+		f(one, st.Time.Since)
+		return
+	}
+	if !st.made || st.tunnel != nil {
+		return
+	}
+	// Without life: handlers that hold it take mu.
+	st.Describe(before, func(r stats.Request, since int64) {
+		switch {
+		case !st.started:
+			r.Stage = "waiting" // for its body, to be served at once
+		case st.done:
+			r.Stage = "write"
+		}
+		f(r, since)
+	})
+}

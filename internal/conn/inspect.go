@@ -1,0 +1,87 @@
+package conn
+
+import (
+	"crypto/tls"
+
+	"github.com/chert-http/chert/stats"
+)
+
+// This file shows what a connection does to those who look from outside.
+
+// An Inspected is a Session that can be looked at. Its methods are safe for concurrent
+// use: owner says that the caller is the Link's owner, and may see what belongs to it.
+type Inspected interface {
+	// Speaks returns the protocol, as in stats.Connection; it is always the same.
+	Speaks() string
+	// Running calls f for each request in progress that has come before a time of
+	// sys.Nanotime, with when it came.
+	Running(owner bool, before int64, f func(r stats.Request, since int64))
+}
+
+// Versioned is a Layer of TLS.
+type Versioned interface{ Version() uint16 }
+
+// VersionName returns a version as in stats.Connection.
+func VersionName(v uint16) string {
+	switch v {
+	case 0:
+		return ""
+	case tls.VersionTLS12:
+		return "1.2"
+	case tls.VersionTLS13:
+		return "1.3"
+	}
+	return tls.VersionName(v)
+}
+
+// Running calls f for the requests of the connection as Inspected.Running does. Only the
+// loop may call it.
+func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
+	s, ok := c.sessionOf().(Inspected)
+	if !ok {
+		return
+	}
+	state := c.state.Load()
+	s.Running(state&owned == 0, before, func(r stats.Request, since int64) {
+		if state&waitWrite != 0 {
+			r.Stage = "write"
+		}
+		f(r, since)
+	})
+}
+
+// Inspect returns what the connection does, and since when, as a time of sys.Nanotime; 0
+// if that is not known. Only the loop may call it.
+func (c *Conn) Inspect() (out stats.Connection, since int64) {
+	out = stats.Connection{Peer: c.peer, State: "active"}
+	if c.local != nil {
+		out.Local = c.local.String()
+	}
+	session := c.sessionOf()
+	if s, ok := session.(Inspected); ok {
+		out.Protocol = s.Speaks()
+	}
+	if l := c.layerOf(); l != nil {
+		if v, ok := l.Layer.(Versioned); ok {
+			out.TLS = VersionName(v.Version())
+		}
+	}
+	if q := c.queue.Load(); q != nil {
+		q.mu.Lock()
+		out.Unsent = q.size()
+		q.unlock()
+	}
+	if c.state.Load()&owned != 0 || c.phase != reading {
+		return out, 0
+	}
+	if since = session.Since(c.loop.Now()); since < 0 {
+		return out, 0
+	}
+	if !c.Active() {
+		out.State = "idle"
+		if n, ok := session.(interface{ New() bool }); ok && n.New() {
+			out.State = "new"
+		}
+	}
+	return out, since
+}

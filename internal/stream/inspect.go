@@ -1,0 +1,57 @@
+package stream
+
+import (
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/stats"
+)
+
+// SetTLS sets the version of TLS, once it is known.
+func (c *Conn) SetTLS(version uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = version
+}
+
+// Running does what that of conn.Conn does. Safe for concurrent use.
+func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
+	c.mu.Lock()
+	session := c.session
+	c.mu.Unlock()
+	if s, ok := session.(conn.Inspected); ok {
+		s.Running(false, before, f)
+	}
+}
+
+// Inspect does what that of conn.Conn does. Safe for concurrent use.
+func (c *Conn) Inspect() (out stats.Connection, since int64) {
+	c.mu.Lock()
+	session, lent, idle, version := c.session, c.lent, c.idle, c.version
+	shared, waits := session != nil && c.queue.shared, c.waits
+	c.mu.Unlock()
+	out = stats.Connection{State: "active", TLS: conn.VersionName(version), Loop: -1}
+	if shared {
+		out.Unsent, _ = c.Unsent()
+	}
+	if a := c.LocalAddr(); a != nil {
+		out.Local = a.String()
+	}
+	switch s, ok := session.(conn.Inspected); {
+	case ok:
+		out.Peer, out.Protocol = c.peer, s.Speaks()
+	case lent:
+	default:
+		out.State = "new" // it waits for a worker, or shakes hands
+		return out, waits
+	}
+	if shared {
+		if waits = session.Since(sys.Nanotime()); waits >= 0 {
+			out.State = "idle"
+		}
+		return out, max(waits, 0)
+	}
+	if idle {
+		out.State = "idle"
+	}
+	return out, waits
+}

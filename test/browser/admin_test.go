@@ -1,0 +1,223 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/stats"
+	"github.com/chromedp/chromedp"
+)
+
+// A fake is a server of which only the figures exist. Its counters are functions of the
+// time, so that a page has the same content whenever it looks.
+type fake struct {
+	since  time.Time
+	asked  atomic.Int64
+	loops  int
+	routes []string
+	many   int // requests in progress
+}
+
+func newFake() *fake {
+	return &fake{since: time.Now().Add(-27 * time.Hour), loops: 4, many: 300,
+		routes: []string{"GET /users/{id}", "POST /orders", "GET /search", "GET /static/{path...}", "GET /<img src=x onerror=alert(1)>", "GET /\u202egnp.x", ""}}
+}
+
+func (f *fake) Stats() (s stats.Snapshot) {
+	n := uint64(f.asked.Add(1))
+	now := time.Now()
+	s.At, s.Since = now, f.since
+	s.Running, s.Waiting = 12+int64(n%5), 40
+	for i, k := range []stats.Requests{{Class: 2}, {Class: 2, Way: stats.Way(1)}, {Class: 4}, {Class: 5}, {}} {
+		k.Protocol, k.N = "HTTP/1.1", n*(200_000>>(4*i))
+		s.Requests = append(s.Requests, k)
+	}
+	s.Connections = stats.Connections{Accepted: 12_345 + n*3, Closed: 2_000 + n*3, Open: 10_345, Active: 210, Loops: 10_300, Goroutines: 45, HTTP1: 10_000, HTTP2: 300, WebSockets: 45,
+		Refused: []stats.Count{{Name: "connection limit of an address", N: n}}}
+	s.BytesRead, s.BytesWritten = n*30<<20, n*90<<20
+	s.Syscalls = []stats.Count{{Name: "read", N: n * 100_000}, {Name: "write", N: n * 98_000}, {Name: "wait", N: n * 4_000}}
+	s.Timeouts = []stats.Count{{Name: "idle", N: n * 2}}
+	s.Total.Observe(40*time.Microsecond, n*150_000)
+	s.Total.Observe(3*time.Millisecond, n*40_000)
+	s.Total.Observe(260*time.Millisecond, n*5_000)
+	s.Head.Observe(2*time.Millisecond, n*20)
+	s.Wait.Observe(9*time.Millisecond, n*500)
+	s.Handler.Observe(11*time.Microsecond, n*150_000)
+	s.Handler.Observe(250*time.Millisecond, n*5_000)
+	s.Write.Observe(1500*time.Millisecond, n*30)
+	for i, pattern := range f.routes {
+		r := stats.Route{Pattern: pattern, Classes: [6]uint64{2: n * 40_000 >> i, 5: n * uint64(i%2)}, Handovers: n * uint64(i%3), Demotions: uint64(i % 2)}
+		r.Ways[0], r.Ways[1] = r.Classes[2]*3/4, r.Classes[2]/4+r.Classes[5]
+		r.Duration.Observe(time.Duration(i*i*i)*time.Millisecond+50*time.Microsecond, r.N())
+		r.Handler.Observe(time.Duration(i*i*i)*time.Millisecond+5*time.Microsecond, r.N())
+		s.Routes = append(s.Routes, r)
+	}
+	for i := range f.loops {
+		l := stats.Loop{Turns: n * 1000, Events: n * 4000, Inline: n * 40_000, Pooled: n * uint64(5_000*(i+1)), Direct: n * 3000, Handovers: n / uint64(3+i),
+			Connections: 2500, AtWork: 12, Lag: 40 * time.Microsecond, Stale: i == 3}
+		l.Turn.Observe(300*time.Microsecond, n*16*uint64(i+1))
+		s.Loops = append(s.Loops, l)
+	}
+	for i := range 20 {
+		s.Placement.Recent = append(s.Placement.Recent, stats.PlacementEvent{At: now.Add(-time.Duration(20-i) * 3 * time.Second), Kind: []string{"proven", "handover", "demoted"}[i%3],
+			Method: "GET", Target: f.routes[i%len(f.routes)], Held: time.Duration(i%3) * 7 * time.Millisecond})
+	}
+	return s
+}
+
+func (f *fake) RunningRequests(most int) (all []stats.Request) {
+	for i := range min(most, f.many) {
+		all = append(all, stats.Request{ID: uint64(i), Method: "GET", Target: fmt.Sprintf("/search?q=<script>throw %d</script>%s", i, strings.Repeat("long", i)), Route: "GET /search",
+			Protocol: "HTTP/1.1", Peer: "192.0.2.7:40312", Began: time.Now().Add(-time.Duration(i*i) * 37 * time.Millisecond), Way: stats.Way(1), Stage: []string{"handler", "write", "waiting"}[i%3], Loop: i%5 - 1})
+	}
+	return all
+}
+
+func (f *fake) OpenConnections(most int) (all []stats.Connection) {
+	for i := range min(most, 500) {
+		all = append(all, stats.Connection{Peer: "[2001:db8::" + fmt.Sprint(i) + "]:40312", Local: "[2001:db8::1]:443", Protocol: "HTTP/2", TLS: "1.3", State: "idle",
+			Since: time.Now().Add(-time.Duration(i) * time.Second), Unsent: int64(i * i), Loop: i % 4})
+	}
+	return all
+}
+
+// serveAdmin serves a handler at an address, so that it can be served there again.
+func serveAdmin(t *testing.T, at string, h http.Handler) (origin string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	return "http://" + l.Addr().String(), func() { s.Close() }
+}
+
+func text(t *testing.T, tab *tab, id string) string {
+	t.Helper()
+	return eval[string](t, tab, "document.getElementById("+quoted(id)+").textContent")
+}
+
+// await waits until an expression is true.
+func await(t *testing.T, tab *tab, expression string) {
+	t.Helper()
+	eval[bool](t, tab, `(async () => { while (!(`+expression+`)) await new Promise(r => setTimeout(r, 20)); return true })()`)
+}
+
+// live waits for a report of an interval after the first.
+const live = `document.getElementById("rate").textContent.endsWith("k") && document.getElementById("state").textContent === "live"`
+
+// The page shows all figures, and what clients have sent as text.
+func TestAdminPage(t *testing.T) {
+	t.Parallel()
+	origin, _ := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), nil))
+	tab := openTab(t, origin)
+	tab.visit(t, origin+"/")
+	await(t, tab, live)
+	for id, want := range map[string]string{"state": "live", "uptime": "up 1 d 3 h", "open": "10k", "conns": "45 WebSockets"[3:], "waiting": "40 waiting", "p99": "ms", "calls": "0.9",
+		"stages": "slot or goroutine", "loops": "> 100 ms", "routes": "<img src=x onerror=alert(1)>", "longest": "<script>throw 9</script>", "recent": "no longer runs on loops",
+		"troubles": "connection limit of an address", "found": "40 requests wait"} {
+		if got := text(t, tab, id); !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q in it", id, got, want)
+		}
+	}
+	if n := eval[int](t, tab, `document.querySelectorAll("img, main script, iframe, [onerror]").length`); n != 0 {
+		t.Errorf("%d elements that no page has", n)
+	}
+	if n := eval[int](t, tab, `document.querySelectorAll("td, tbody th").length`); n > 600 {
+		t.Errorf("%d cells", n)
+	}
+	// Rows are sorted by what the header's button says.
+	tab.do(t, chromedp.Click(chromedp.CSS(`button[data-key=rate]`)))
+	if first := eval[string](t, tab, `document.querySelector("#routes th").textContent`); first != "GET /users/{id}" {
+		t.Errorf("by requests the first is %q", first)
+	}
+	if got := eval[string](t, tab, `document.querySelector("[data-key=rate]").closest("th").ariaSort`); got != "descending" {
+		t.Errorf("the sorted column is %q", got)
+	}
+	// A page that changes by itself can be stopped.
+	tab.do(t, chromedp.Click(chromedp.CSS(`#pause`)))
+	before := text(t, tab, "uptime") + text(t, tab, "running")
+	eval[int](t, tab, `new Promise(r => setTimeout(() => r(1), 2500))`)
+	if got := text(t, tab, "uptime") + text(t, tab, "running"); got != before {
+		t.Errorf("while it is stopped %q becomes %q", before, got)
+	}
+	tab.visit(t, origin+"/debug/requests")
+	if got := eval[string](t, tab, `document.body.textContent`); !strings.Contains(got, "<script>throw 3</script>") {
+		t.Errorf("the list has %.300q", got)
+	}
+	tab.visit(t, origin+"/debug/pprof/")
+	tab.visit(t, origin+"/debug/connections")
+}
+
+// After a restart of the server the page goes on, with a new history.
+func TestAdminReconnects(t *testing.T) {
+	t.Parallel()
+	origin, stop := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), nil))
+	tab := startTab(t, origin) // the lost connection is a fault
+	tab.visit(t, origin+"/")
+	await(t, tab, live)
+	stop()
+	await(t, tab, `document.getElementById("state").textContent.startsWith("no connection")`)
+	f := newFake()
+	f.since, f.loops = time.Now(), 2
+	_, _ = serveAdmin(t, strings.TrimPrefix(origin, "http://"), admin.New(f, nil))
+	await(t, tab, live+` && document.getElementById("loops").rows.length === 2`)
+	if n := eval[int](t, tab, `past.rate.length`); n > 30 {
+		t.Errorf("the history has %d seconds of the old process", n)
+	}
+}
+
+// Nothing is wider than the window, the focus is visible, and tables have headers.
+func TestAdminLook(t *testing.T) {
+	t.Parallel()
+	origin, _ := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), nil))
+	tab := openTab(t, origin)
+	background := map[string]string{}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390, 320} {
+			tab.look(t, width, 1400, scheme, chromedp.EmulateScale(1))
+			tab.visit(t, origin+"/")
+			await(t, tab, live)
+			if got := eval[int64](t, tab, `document.documentElement.scrollWidth`); got > width {
+				t.Errorf("the page is %d wide in a window of %d", got, width)
+			}
+			eval[int](t, tab, `new Promise(r => setTimeout(() => r(1), 3000))`)
+			tab.picture(t, fmt.Sprintf("admin-%s-%d", scheme, width))
+			for _, path := range []string{"requests", "connections"} {
+				tab.visit(t, origin+"/debug/"+path)
+				if got := eval[int64](t, tab, `document.documentElement.scrollWidth`); got > width {
+					t.Errorf("%s is %d wide in a window of %d", path, got, width)
+				}
+			}
+			tab.picture(t, fmt.Sprintf("admin-connections-%s-%d", scheme, width))
+		}
+		background[scheme] = eval[string](t, tab, "getComputedStyle(document.body).backgroundColor")
+	}
+	if background["light"] == background["dark"] {
+		t.Errorf("light and dark are both %s", background["dark"])
+	}
+	tab.visit(t, origin+"/")
+	await(t, tab, live)
+	// Everything that can have the focus gets it in turn, and shows it.
+	n := eval[int](t, tab, `document.querySelectorAll("a, button, [tabindex='0']").length`)
+	for i := range n {
+		tab.do(t, chromedp.KeyEvent("\t"))
+		if got := eval[string](t, tab, "document.activeElement === document.body ? 'none' : getComputedStyle(document.activeElement).outlineStyle"); got != "solid" {
+			t.Errorf("after %d times Tab the outline is %q", i+1, got)
+		}
+	}
+	if bad := eval[int](t, tab, `Array.from(document.querySelectorAll("table")).filter(t => !t.querySelector("thead th[scope=col]")).length`); bad != 0 {
+		t.Errorf("%d tables without headers", bad)
+	}
+	if bad := eval[int](t, tab, `Array.from(document.querySelectorAll("canvas, .range, .ways")).filter(e => e.ariaHidden !== "true").length`); bad != 0 {
+		t.Errorf("%d drawings that a screen reader would name", bad)
+	}
+}
