@@ -39,6 +39,16 @@ type receivers interface {
 
 // run parses the flags and measures. Those of common and count are registered.
 func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out, log io.Writer) error {
+	if err := b.parse(f, args); err != nil {
+		return err
+	}
+	if err := installed("taskset"); err != nil {
+		return err
+	}
+	return b.measure(ctx, out, log)
+}
+
+func (b *broadcast) parse(f *flag.FlagSet, args []string) error {
 	f.IntVar(&b.most, "receivers", 10000, "how many connections get each "+b.what)
 	f.IntVar(&b.size, "size", 64, "bytes of one "+b.what)
 	f.IntVar(&b.rounds, "rounds", 7, "how many turns each server has")
@@ -48,9 +58,11 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 	if b.most < 1 || b.count < 1 || b.count > 64 || b.size < 1 || b.size > 1<<16-1 || b.rounds < 1 {
 		return fmt.Errorf("--receivers, --%ss (up to 64), --size (up to 65535) and --rounds may not be less than 1", b.what)
 	}
-	if err := installed("taskset"); err != nil {
-		return err
-	}
+	return nil
+}
+
+// measure makes the table. All servers run the whole time.
+func (b *broadcast) measure(ctx context.Context, out, log io.Writer) error {
 	seats, err := b.seats(-1)
 	if err != nil {
 		return err
@@ -60,6 +72,11 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 		return err
 	}
 	defer os.RemoveAll(dir)
+	release, err := pin(ctx, seats.Load)
+	if err != nil {
+		return err
+	}
+	defer release()
 	limit, err := load.RaiseFiles(b.most*len(specs) + spareFiles)
 	if err != nil {
 		return err
@@ -70,11 +87,6 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 	if message != "" {
 		fmt.Fprintln(log, message)
 	}
-	release, err := pin(ctx, seats.Load)
-	if err != nil {
-		return err
-	}
-	defer release()
 	how := ""
 	if b.apart {
 		how = ", one after the other"
@@ -82,7 +94,6 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 	table := report.Broadcast{What: b.what, Title: fmt.Sprintf("%s, %d receivers of %d %ss of %d bytes%s: %d rounds, %s",
 		b.profile, n, b.count, b.what, b.size, how, b.rounds, seats.Describe("load"))}
 	var servers []*rival.Server
-	var rooms []receivers
 	for _, spec := range specs {
 		s, err := rival.Start(ctx, spec, rival.Room{Cores: seats.Server, Connections: n})
 		if err != nil {
@@ -90,41 +101,51 @@ func (b *broadcast) run(ctx context.Context, f *flag.FlagSet, args []string, out
 		}
 		defer s.Stop()
 		servers = append(servers, s)
-		if together {
-			i, err := b.open(ctx, s.Addr, n)
+	}
+	turn := func(s *rival.Server) (report.BroadcastRound, error) { return b.turnAlone(ctx, s, n, seats) }
+	if together {
+		rooms := make(map[*rival.Server]receivers)
+		for _, s := range servers {
+			room, err := b.open(ctx, s.Addr, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
-			defer i.Close()
-			rooms = append(rooms, i)
+			defer room.Close()
+			rooms[s] = room
 		}
-		table.Series = append(table.Series, report.BroadcastSeries{Server: s.Name})
+		turn = func(s *rival.Server) (report.BroadcastRound, error) { return b.turn(ctx, s, rooms[s], n, seats) }
 	}
-	p := Pace{Rounds: b.rounds + 1} // the first is a warm-up
-	err = p.inTurn(len(servers), func(i int, turn string) error {
-		var round report.BroadcastRound
-		var err error
-		if together {
-			round, err = b.turn(ctx, servers[i], rooms[i], n, seats)
-		} else {
-			round, err = b.turnAlone(ctx, servers[i], n, seats)
-		}
+	if table.Series, err = b.series(servers, turn, log); err != nil {
+		return err
+	}
+	table.Text(out)
+	return b.finish(report.File{Broadcast: &table}, nil, out)
+}
+
+// series takes the rounds, and a warm-up before them.
+func (b *broadcast) series(servers []*rival.Server, turn func(*rival.Server) (report.BroadcastRound, error), log io.Writer) ([]report.BroadcastSeries, error) {
+	all := make([]report.BroadcastSeries, len(servers))
+	for i, s := range servers {
+		all[i].Server = s.Name
+	}
+	p := Pace{Rounds: b.rounds + 1}
+	err := p.inTurn(len(servers), func(i int, name string) error {
+		round, err := turn(servers[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", servers[i].Name, err)
 		}
 		fmt.Fprintf(log, "%-12s %-24s %6.2f us/%s  %8.0f %ss/s  steal %.1f %%  others %.1f %%\n",
-			turn, servers[i].Name, round.CPU, b.what, round.Rate, b.what, round.Steal, round.Others)
-		table.Series[i].Rounds = append(table.Series[i].Rounds, round)
+			name, servers[i].Name, round.CPU, b.what, round.Rate, b.what, round.Steal, round.Others)
+		all[i].Rounds = append(all[i].Rounds, round)
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i := range table.Series {
-		table.Series[i].Rounds = table.Series[i].Rounds[1:]
+	for i := range all {
+		all[i].Rounds = all[i].Rounds[1:]
 	}
-	table.Text(out)
-	return b.finish(report.File{Broadcast: &table}, nil, out)
+	return all, nil
 }
 
 // turnAlone is a turn whose connections are opened before it, and closed after it until nothing is left of them.
