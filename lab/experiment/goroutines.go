@@ -116,8 +116,8 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 			}
 			how := profile.Holding{Open: load.OpenIdle}
 			if s.path != "" {
-				how.Open = func(ctx context.Context, addr string, n int, _ *tls.Config) (*load.Idle, error) {
-					return load.OpenSockets(ctx, addr, s.path, n)
+				how.Open = func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error) {
+					return load.OpenSockets(ctx, addr, s.path, n, cfg)
 				}
 			}
 			held, err := profile.Hold(ctx, spec, b.Seats.Server, n, how, b.Log)

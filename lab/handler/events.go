@@ -11,6 +11,21 @@ import (
 func WithEvents(open http.Handler, publish func(data string)) http.Handler {
 	mux := withoutEvents()
 	mux.Handle("GET /debug/events", open)
+	publishes(mux, publish)
+	return mux
+}
+
+// WithSockets is New with WebSockets instead of events: those at /echo echo what comes, those at /debug/room also get what is
+// published.
+func WithSockets(echo, room http.Handler, publish func(data string)) http.Handler {
+	mux := withoutEvents()
+	mux.Handle("GET /echo", echo)
+	mux.Handle("GET /debug/room", room)
+	publishes(mux, publish)
+	return mux
+}
+
+func publishes(mux *http.ServeMux, publish func(data string)) {
 	mux.HandleFunc("POST /debug/publish", func(w http.ResponseWriter, r *http.Request) {
 		n, err1 := strconv.Atoi(r.URL.Query().Get("n"))
 		size, err2 := strconv.Atoi(r.URL.Query().Get("size"))
@@ -23,7 +38,6 @@ func WithEvents(open http.Handler, publish func(data string)) http.Handler {
 			publish(data)
 		}
 	})
-	return mux
 }
 
 // events are streams as they are usually written: a goroutine and a channel for each client.

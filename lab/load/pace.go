@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// PaceFolder is where the Go program is that runs a Beside, a Readers, a Stream or a Burst.
+// PaceFolder is where the Go program is that runs a Beside, a Readers, a Stream, a Burst or a Sockets.
 const PaceFolder = "cmd/pace"
 
 // inChild runs a plan in a process on a core of its own, and returns the processor time it took.
@@ -55,6 +55,12 @@ func Pace(ctx context.Context, args []string) (res any, err error) {
 		return plan.Run(ctx)
 	case "burst":
 		var plan Burst
+		if err := json.Unmarshal(text, &plan); err != nil {
+			return nil, err
+		}
+		return plan.Run(ctx)
+	case "sockets":
+		var plan Sockets
 		if err := json.Unmarshal(text, &plan); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ type Result struct {
 	Bytes     float64 // of answers, also of those not read in full; wrk prints three digits or more
 	Latency   Latency
 	Errors    Errors
+	Fault     string        // the first error, where it is known
 	CPU       time.Duration // what wrk itself used; not part of its output
 }
 

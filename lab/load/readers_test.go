@@ -84,7 +84,7 @@ func TestReadersFail(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	for _, args := range [][]string{{}, {"beside"}, {"beside", "{"}, {"readers", "{"}, {"stream", "{"}, {"march", "{}"}} {
+	for _, args := range [][]string{{}, {"beside"}, {"beside", "{"}, {"readers", "{"}, {"stream", "{"}, {"sockets", "{"}, {"march", "{}"}} {
 		if res, err := Pace(t.Context(), args); err == nil {
 			t.Errorf("%q: %+v, want an error", args, res)
 		}

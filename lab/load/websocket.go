@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -12,16 +13,20 @@ import (
 )
 
 // OpenSockets opens n WebSocket connections to a path of addr that echoes messages, and sends one message on each.
-func OpenSockets(ctx context.Context, addr, path string, n int) (*Idle, error) {
-	handshake := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, addr)
+// With cfg they speak TLS.
+func OpenSockets(ctx context.Context, addr, path string, n int, cfg *tls.Config) (*Idle, error) {
 	first := func(c net.Conn, r *bufio.Reader) error {
-		if err := upgrade(c, r, handshake); err != nil {
+		if err := upgrade(c, r, handshake(addr, path)); err != nil {
 			return err
 		}
 		return echo(c, r)
 	}
-	return openIdle(ctx, addr, n, nil, first, echo)
+	return openIdle(ctx, addr, n, cfg, first, echo)
+}
+
+func handshake(addr, path string) string {
+	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, addr)
 }
 
 func upgrade(c net.Conn, r *bufio.Reader, handshake string) error {

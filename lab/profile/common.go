@@ -117,6 +117,8 @@ var lacking = map[rival.Trade]string{
 	rival.Code:    "run the handlers",
 	rival.Files:   "serve the files",
 	rival.Streams: "stream the bodies",
+	rival.Events:  "stream the events",
+	rival.Sockets: "open the WebSockets",
 
 	rival.Answers | rival.H2: "give the answers over HTTP/2",
 	rival.Code | rival.H2:    "run the handlers over HTTP/2",

@@ -19,11 +19,13 @@ type Compare struct {
 	Pace
 	Checks  []Check // what must be answered, before and after; wrk requests the first, unless there is an order
 	Order   *load.Order
-	Folder  string // what servers of files serve
-	Cold    bool   // no server is warmed up
-	ByBytes bool   // requests are counted by the bytes that came
-	TLS     bool   // the load is over TLS
-	Streams int    // on each connection, over TLS and HTTP/2; 0: wrk and HTTP/1
+	Folder  string        // what servers of files serve
+	Cold    bool          // no server is warmed up
+	ByBytes bool          // requests are counted by the bytes that came
+	TLS     bool          // the load is over TLS
+	Streams int           // on each connection, over TLS and HTTP/2; 0: wrk and HTTP/1
+	Sockets *load.Sockets // if not nil, messages over WebSockets instead of requests
+	pace    string        // the program built in load.PaceFolder, which Sockets needs
 	Seats   Seats
 	Log     io.Writer // progress
 	Faults  []string  // requests that failed, in all runs so far
@@ -141,6 +143,9 @@ func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runne
 		r.stop()
 		return nil, 0, err
 	}
+	if c.Sockets != nil {
+		size = c.Sockets.FrameSize()
+	}
 	r.size = size
 	return r, size, nil
 }
@@ -208,9 +213,14 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 		if c.TLS {
 			run.Addr, run.TLS = r.TLS, true
 		}
-		if c.Streams > 0 {
+		switch {
+		case c.Sockets != nil:
+			plan := *c.Sockets
+			plan.Addr, plan.Connections, plan.Seconds = r.Addr, connections, float64(seconds)
+			res, err = plan.Child(ctx, c.pace, c.Seats.Load)
+		case c.Streams > 0:
 			res, err = run.H2load(ctx, c.Streams)
-		} else {
+		default:
 			res, err = run.Wrk(ctx)
 		}
 		return res.CPU, err
@@ -224,6 +234,9 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 	round := roundOf(res, spent)
 	if round.Errors > 0 || round.Requests == 0 {
 		fault := fmt.Sprintf("%s, %d connections, %s: %d requests answered; %v", r.Name, connections, name, round.Requests, res.Errors)
+		if res.Fault != "" {
+			fault += "; " + res.Fault
+		}
 		c.Faults = append(c.Faults, fault)
 	}
 	fmt.Fprintf(c.Log, "%-12s %-24s %7.2f us/request %8.0f req/s  %d errors  steal %.1f %%  others %.1f %%\n",

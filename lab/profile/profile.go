@@ -34,6 +34,8 @@ func All() []Profile {
 	all = append(all, Profile{"h2far", "HTTP/2: an upload of 1 GiB over a link with a delay of 50 ms", runFar})
 	all = append(all, Profile{"sseidle", "idle streams of events: resident bytes and goroutines for each", runEventsIdle})
 	all = append(all, Profile{"ssebroadcast", "events that 10,000 streams get: processor time for each", runEventsBroadcast})
+	all = append(all, Profile{"wsidle", "idle WebSockets: resident bytes and goroutines for each", runSocketsIdle})
+	all = append(all, Profile{"wsbroadcast", "a message that 10,000 WebSockets get: processor time for each", runSocketsBroadcast})
 	return append(all, Profile{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle})
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
@@ -26,7 +28,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	c.register(f, s.rivals)
 	p.register(f)
 	connections := f.String("connections", s.connections, "numbers of connections; a table for each")
-	loadCore := f.Int("load-core", -1, "the core wrk runs on (-1: the first no server has)")
+	loadCore := f.Int("load-core", -1, "the core the load comes from (-1: the first no server has)")
 	if s.held > 0 {
 		f.IntVar(&s.held, "idle", s.held, "how many idle connections")
 	}
@@ -46,7 +48,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := s.check(); err != nil {
 		return err
 	}
-	if err := installed(s.generator(), "taskset"); err != nil {
+	if err := installed(s.programs()...); err != nil {
 		return err
 	}
 	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, TLS: s.tls, Streams: s.streams, Log: log}
@@ -68,6 +70,12 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 			return err
 		}
 	}
+	if s.burst > 0 {
+		cmp.Sockets, cmp.pace = &load.Sockets{Burst: s.burst, Size: messageSize}, filepath.Join(dir, "pace")
+		if err := child.Build(ctx, cmp.pace, load.PaceFolder); err != nil {
+			return err
+		}
+	}
 	file, err := s.tables(ctx, &cmp, specs, counts, out)
 	if err != nil {
 		return err
@@ -77,10 +85,21 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 
 // generator is the program that makes the load.
 func (s scene) generator() string {
-	if s.streams > 0 {
+	switch {
+	case s.streams > 0:
 		return "h2load"
+	case s.burst > 0:
+		return "load"
 	}
 	return "wrk"
+}
+
+// programs are those that must be installed. The lab brings the load of WebSockets.
+func (s scene) programs() []string {
+	if s.burst > 0 {
+		return []string{"taskset"}
+	}
+	return []string{s.generator(), "taskset"}
 }
 
 // check validates the numbers that flags have changed.

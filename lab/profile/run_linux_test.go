@@ -337,6 +337,76 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// Echoes over WebSockets, by chert's package and by one of the libraries on net/http.
+func TestSockets(t *testing.T) {
+	need(t, "taskset")
+	for _, name := range []string{"wsecho", "wsburst"} {
+		t.Run(name, func(t *testing.T) {
+			ownTemp(t)
+			path := filepath.Join(t.TempDir(), "report.json")
+			_, text, err := runs(t.Context(), name, "--vs", "gorilla", "--connections", "4", "--rounds", "1", "--seconds", "1", "--json", path)
+			if err != nil {
+				t.Fatal(text)
+			}
+			for _, s := range readReport(t, path).Comparisons[0].Series {
+				r := s.Rounds[0]
+				if s.ResponseBytes != 66 || r.CPU <= 0 || r.User > r.CPU || r.Requests < 8 || r.P50 <= 0 || r.P50 > r.P99 || r.Bytes != float64(66*r.Requests) {
+					t.Errorf("%s: %+v", s.Server, s)
+				}
+			}
+		})
+	}
+}
+
+// chert has no goroutine for an idle WebSocket, the libraries on net/http have one.
+func TestSocketsIdle(t *testing.T) {
+	need(t, "taskset")
+	ownTemp(t)
+	path := filepath.Join(t.TempDir(), "idle.json")
+	_, text, err := runs(t.Context(), "wsidle", "--tls", "--connections", "100", "--json", path)
+	if err != nil {
+		t.Fatal(text)
+	}
+	held := readReport(t, path).Held
+	if len(held) != 5 {
+		t.Errorf("%d servers", len(held))
+	}
+	for _, p := range held {
+		// Pooled goroutines that the warm-up has left may still end.
+		if p.Server == socketServer && p.Goroutines > 0.2 || p.Server != socketServer && (p.Goroutines < 0.8 || p.Goroutines > 1.2) {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// What many connections get at once: events of chert's package, and messages of all libraries.
+func TestBroadcast(t *testing.T) {
+	need(t, "taskset")
+	for _, tt := range []struct {
+		args    string
+		servers int
+	}{{"ssebroadcast --events 2", 2}, {"wsbroadcast --messages 2", 5}} {
+		args := strings.Fields(tt.args)
+		t.Run(args[0], func(t *testing.T) {
+			ownTemp(t)
+			path := filepath.Join(t.TempDir(), "report.json")
+			_, text, err := runs(t.Context(), append(args, "--receivers", "50", "--rounds", "1", "--json", path)...)
+			if err != nil {
+				t.Fatal(text)
+			}
+			series := readReport(t, path).Broadcast.Series
+			if len(series) != tt.servers {
+				t.Errorf("%d servers", len(series))
+			}
+			for _, s := range series {
+				if len(s.Rounds) != 1 || s.Rounds[0].CPU <= 0 || s.Rounds[0].Rate <= 0 {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
 func TestNeedsGo(t *testing.T) {
 	need(t, "taskset", "nginx", "wrk")
 	for _, name := range []string{"idle", "post64", "fastslow"} {

@@ -22,6 +22,7 @@ type scene struct {
 	held        int     // how many idle connections half of the servers hold; 0: no server does
 	tls         bool    // all of it
 	streams     int     // on each connection, over HTTP/2; 0 for HTTP/1
+	burst       int     // messages in each write over WebSockets; 0: requests
 	folder      *folder // what is served; nil: not files but answers, and one request and what is wanted
 }
 
@@ -79,5 +80,6 @@ func scenes() []scene {
 		request: exchange.Get("/"), want: hello, connections: "64", held: 10000})
 	all = append(all, fileScenes()...)
 	all = append(all, tlsScenes(closing)...)
+	all = append(all, socketScenes()...)
 	return append(all, h2Scenes(form, upload, string(items))...)
 }

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// BroadcastRound is one server's turn with events for many receivers.
+// BroadcastRound is one server's turn with events, or messages, for many receivers.
 type BroadcastRound struct {
-	CPU    float64 `json:"cpu_us_per_event"` // of the server's process tree, for each event that one receiver gets
+	CPU    float64 `json:"cpu_us_per_event"` // of the server's process tree, for each that one receiver gets
 	Rate   float64 `json:"events_per_second"`
 	Steal  float64 `json:"steal_percent"`
 	Others float64 `json:"others_percent"`
@@ -19,17 +19,18 @@ type BroadcastSeries struct {
 	Rounds []BroadcastRound `json:"rounds"`
 }
 
-// Broadcast is one table: events that many receivers get, on several servers.
+// Broadcast is one table: events, or messages, that many receivers get, on several servers.
 type Broadcast struct {
 	Title  string            `json:"title"`
+	What   string            `json:"what"` // the receivers get: "event"
 	Series []BroadcastSeries `json:"series"`
 }
 
 // Text writes the table.
 func (t Broadcast) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s\nCPU: microseconds of the server's processor time for each event that one receiver gets, user + system.\n\n", t.Title)
+	fmt.Fprintf(w, "%s\nCPU: microseconds of the server's processor time for each %s that one receiver gets, user + system.\n\n", t.Title, t.What)
 	var rows table
-	rows.row("server", "CPU best", "CPU median", "events/s", "steal worst", "others worst")
+	rows.row("server", "CPU best", "CPU median", t.What+"s/s", "steal worst", "others worst")
 	for _, s := range t.Series {
 		cpu := Lowest(each(s.Rounds, func(r BroadcastRound) float64 { return r.CPU }))
 		worst := func(f func(BroadcastRound) float64) string { return f1(Highest(each(s.Rounds, f)).Best) + " %" }

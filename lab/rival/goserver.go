@@ -24,6 +24,13 @@ func goServer(name string, does Trade) Spec {
 	return spec
 }
 
+// socketServer is net/http with a library for WebSockets. All of them are one program.
+func socketServer(library string) Spec {
+	spec := Program(library, cmd+"/wsnethttp", "--library", library)
+	spec.Does = Sockets
+	return spec
+}
+
 // Program is a server written in Go that is not in the table: its package is in a folder below the lab's, and it is
 // started with further arguments. It must have the flag --listen, and --files if it is to serve files.
 func Program(name, folder string, further ...string) Spec {

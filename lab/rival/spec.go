@@ -47,6 +47,8 @@ const (
 	H2
 	// Events: streams of events, at /debug/events.
 	Events
+	// Sockets: WebSockets, which package handler has.
+	Sockets
 )
 
 // Has reports whether t includes all of wanted.
@@ -69,12 +71,17 @@ var specs = []Spec{
 	chertServer("chertgoroutines", Streams|H2),
 	chertServer("chertdirect", Answers|Code|H2),
 	chertServer("chertevents", Events),
+	chertServer("chertws", Sockets),
 	goServer("nethttp", Answers|Code|Streams|H2|Events),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
 	chertServer("chertfiles", Files|H2),
 	chertServer("chertfilesplain", Files|H2),
 	goServer("nethttpfiles", Files|H2),
+	socketServer("gorilla"),
+	socketServer("gws"),
+	socketServer("coder"),
+	socketServer("gobwas"),
 	{Name: "nginx", Program: "nginx", Does: Answers | Files | H2, command: nginx},
 	{Name: "h2o", Program: "h2o", Does: Answers | Files | H2, command: h2o},
 	{Name: "caddy", Does: Files, source: "caddy", command: caddy},

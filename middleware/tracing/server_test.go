@@ -46,6 +46,7 @@ func TestWait(t *testing.T) {
 				t.Fatal("no request waits")
 			}
 		}
+		time.Sleep(3 * time.Millisecond) // how long requests wait is known to a millisecond
 		free := time.Now()
 		release <- struct{}{}
 		<-entered

@@ -35,7 +35,7 @@ func serveEcho(c *websocket.Conn, _ *http.Request) {
 func TestUnread(t *testing.T) {
 	total := 64 << 20
 	if testing.Short() {
-		total = 32 << 20
+		total = 16 << 20
 	}
 	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		for _, size := range []int{200, 16 << 10, 300 << 10} {

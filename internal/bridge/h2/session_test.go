@@ -543,3 +543,37 @@ func TestTools(t *testing.T) {
 		})
 	}
 }
+
+// TestHTTPX is Python's httpx, with python-h2. One request after another: with several
+// threads it opens streams out of order, which net/http refuses as well.
+func TestHTTPX(t *testing.T) {
+	t.Parallel()
+	python := ""
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import httpx, h2").Run() == nil {
+			python = name
+		}
+	}
+	if python == "" {
+		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
+			t.Fatal("httpx with HTTP/2 is not installed; the Debian packages are python3-httpx and python3-h2")
+		}
+		t.Skip("httpx with HTTP/2 is not installed; the Debian packages are python3-httpx and python3-h2")
+	}
+	const script = `
+import httpx, sys
+with httpx.Client(http1=False, http2=True, verify=False, timeout=60, trust_env=False) as c:
+    for n in range(40):
+        body = bytes([n]) * n * 5000
+        r = c.post(sys.argv[1], content=body)
+        assert r.http_version == "HTTP/2" and r.status_code == 200 and r.content == body, (n, r)
+print("done")
+`
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(handlers["/echo"])})
+		out, err := exec.Command(python, "-c", script, s.url("/echo")).CombinedOutput()
+		if err != nil || string(out) != "done\n" {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
