@@ -36,6 +36,10 @@ func newApp(ctx context.Context, s settings) (*app, error) {
 			return nil, err
 		}
 	}
+	ws, err := echo()
+	if err != nil {
+		return nil, err
+	}
 	r := router.New()
 	r.HandleFunc("GET /baseline11", sum)
 	r.HandleFunc("POST /baseline11", sum)
@@ -47,7 +51,7 @@ func newApp(ctx context.Context, s settings) (*app, error) {
 	r.HandleFunc("GET /crud/items/{id}", a.read)
 	r.HandleFunc("POST /crud/items", a.create)
 	r.HandleFunc("PUT /crud/items/{id}", a.update)
-	r.HandleFunc("GET /ws", echo)
+	r.Handle("GET /ws", ws)
 	// Only the codings that the profile counts.
 	compress, err := middleware.Compress(&middleware.CompressOptions{Codings: []string{"br", "gzip"}})
 	if err != nil {

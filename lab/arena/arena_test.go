@@ -338,10 +338,10 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// The program as it is started: both ports, and an end.
+// The program as it is started: all ports, and an end.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	s := settings{plain: freeAddr(t), secure: freeAddr(t), dataset: dataset(t)}
+	s := settings{plain: freeAddr(t), secure: freeAddr(t), plain2: freeAddr(t), secure2: freeAddr(t), dataset: dataset(t)}
 	s.certificate, s.key = certificate(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -376,6 +376,21 @@ func TestRun(t *testing.T) {
 	c.Close()
 	if _, body := do(t, "GET", "http://"+s.plain+"/pipeline", ""); body != "ok" {
 		t.Errorf("%q", body)
+	}
+	for url, unencrypted := range map[string]bool{"http://" + s.plain2: true, "https://" + s.secure2: false} {
+		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP2(!unencrypted)
+		tr.Protocols.SetUnencryptedHTTP2(unencrypted)
+		resp, err := (&http.Client{Transport: tr}).Get(url + "/baseline2?a=13&b=42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.ProtoMajor != 2 || string(body) != "55" {
+			t.Errorf("%s: %s %q %v", url, resp.Proto, body, err)
+		}
+		tr.CloseIdleConnections()
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -28,6 +28,7 @@ func main() {
 // settings are where things are. The benchmark mounts them at the defaults.
 type settings struct {
 	plain, secure    string // addresses
+	plain2, secure2  string // the same for HTTP/2
 	certificate, key string // files
 	dataset, files   string
 	database         string // URL; empty for none
@@ -42,7 +43,7 @@ func fromEnvironment() settings {
 		return otherwise
 	}
 	return settings{
-		plain: ":8080", secure: ":8081",
+		plain: ":8080", secure: ":8081", plain2: ":8082", secure2: ":8443",
 		certificate: or("TLS_CERT", "/certs/server.crt"), key: or("TLS_KEY", "/certs/server.key"),
 		dataset: or("DATASET_PATH", "/data/dataset.json"), files: or("STATIC_PATH", "/data/static"),
 		database: os.Getenv("DATABASE_URL"), connections: os.Getenv("DATABASE_MAX_CONN"),
@@ -56,14 +57,23 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	defer a.close()
-	plain := &chert.Server{Addr: s.plain, Handler: a.handler}
-	failed := make(chan error, 2)
-	go func() { failed <- plain.ListenAndServe() }()
-	servers := []*chert.Server{plain}
+	failed := make(chan error, 4)
+	var servers []*chert.Server
+	serve := func(addr string, protocols *http.Protocols, listen func(*chert.Server) error) {
+		server := &chert.Server{Addr: addr, Handler: a.handler, Protocols: protocols}
+		servers = append(servers, server)
+		go func() { failed <- listen(server) }()
+	}
+	serve(s.plain, nil, (*chert.Server).ListenAndServe)
+	prior := new(http.Protocols)
+	prior.SetUnencryptedHTTP2(true)
+	serve(s.plain2, prior, (*chert.Server).ListenAndServe)
 	if _, err := os.Stat(s.certificate); !errors.Is(err, fs.ErrNotExist) {
-		secure := &chert.Server{Addr: s.secure, Handler: a.handler}
-		servers = append(servers, secure)
-		go func() { failed <- secure.ListenAndServeTLS(s.certificate, s.key) }()
+		secure := func(server *chert.Server) error { return server.ListenAndServeTLS(s.certificate, s.key) }
+		one := new(http.Protocols)
+		one.SetHTTP1(true)
+		serve(s.secure, one, secure)
+		serve(s.secure2, nil, secure)
 	}
 	select {
 	case err := <-failed:

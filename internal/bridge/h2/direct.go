@@ -206,7 +206,7 @@ func (r *request) end() (kept bool) {
 		return true
 	case err != nil:
 		st.started, st.status = false, http.StatusBadRequest
-		s.Refuse(st.status, errMalformed.Reason, nil)
+		s.Refuse(int(st.status), errMalformed.Reason, nil)
 		s.malformed(st.id)
 		s.resetStream(st.id, http2.ProtocolError, errMalformed)
 		return true
@@ -223,7 +223,7 @@ func (r *request) end() (kept bool) {
 func (r *request) send() {
 	st, s := r.st, r.st.s
 	a := r.x.Finish()
-	st.status, st.pattern = a.Status, r.x.Pattern()
+	st.status, st.pattern = int32(a.Status), r.x.Pattern()
 	b := http2.AppendStatus(r.block[:0], a.Status)
 	for i := range a.Fields {
 		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)

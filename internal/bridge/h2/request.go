@@ -76,7 +76,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	err := st.makeRequest(r, &t)
 	if r.free(); err != nil {
 		st.status = http.StatusBadRequest
-		s.Refuse(st.status, errMalformed.Reason, nil)
+		s.Refuse(int(st.status), errMalformed.Reason, nil)
 		return nil, s.malformed(st.id)
 	}
 	quick := false

@@ -25,6 +25,7 @@ type stream struct {
 	link    link
 	s       *Session
 	id      uint32
+	status  int32 // of a direct answer, or one that is made without a handler
 	place   conn.Here
 	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
 	writing *writing // nil before anything of the answer was written, and after it
@@ -37,25 +38,24 @@ type stream struct {
 	deferred bool        // its handler begins when the body has come
 	started  bool        // its handler runs, or has run, or waits for a slot
 	isTunnel bool        // it is a tunnel, and the handler has returned
+	made     bool        // makeRequest was called
 	direct   *request    // that a direct handler is to have
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
-	made     bool        // makeRequest was called
-	status   int         // of a direct answer, or one that is made without a handler
 	pattern  string      // of a direct answer's route
 	parts    *parts      // nil without ReuseRequests
 
 	// What follows is guarded by s.mu.
 	slot       slotState
+	window     uint32    // of inflow
 	cond       sync.Cond // windows, room, body, deadlines, the end
 	priority   http2.Priority
 	turn       uint64 // of order; when it has sent last
 	sendWindow http2.Window
 	inflow     http2.Inflow
-	window     uint32 // of inflow
-	received   int64  // of the body
-	sent, mark int64  // of the answer; what it was when Expired looked last
-	markAll    int64  // the same of Session.sentAll
+	received   int64 // of the body
+	sent, mark int64 // of the answer; what it was when Expired looked last
+	markAll    int64 // the same of Session.sentAll
 	body       queue
 	rest       []byte   // of the answer, when the handler has returned
 	restBuf    *buf.Buf // whose bytes they are; nil for others'
@@ -203,7 +203,7 @@ func (st *stream) account(driving bool) {
 		}
 		st.Account(driving)
 	} else {
-		st.Time.Account(s.Link.Tally(), driving, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern)
+		st.Time.Account(s.Link.Tally(), driving, tally.AnswerOf(tally.HTTP2, tally.ClassOf(int(st.status)), st.Way), st.pattern)
 	}
 }
 
@@ -219,7 +219,7 @@ func (st *stream) lost() {
 		return // its handler runs
 	default:
 		st.Time.Drop(st.s.Link.Tally())
-		st.s.Link.Tally().Answer(false, tally.AnswerOf(tally.HTTP2, tally.ClassOf(st.status), st.Way), st.pattern, nil, false)
+		st.s.Link.Tally().Answer(false, tally.AnswerOf(tally.HTTP2, tally.ClassOf(int(st.status)), st.Way), st.pattern, nil, false)
 	}
 	st.counted = true
 }
