@@ -21,7 +21,7 @@ import (
 // of connections on goroutines, the longest first. Those that run on a loop at the moment
 // it is asked are not among them: they end, or move to a goroutine, within two
 // milliseconds. It waits for a busy loop for 100 ms at most, and shows nothing of one
-// that does not answer. Safe for concurrent use.
+// that does not answer; concurrent calls wait for each other. Safe for concurrent use.
 func (s *Server) RunningRequests(max int) []stats.Request {
 	all := survey(s, func(c *conn.Conn, index int, to *oldest[stats.Request]) bool {
 		c.Running(to.before, func(r stats.Request, since int64) {
@@ -98,23 +98,41 @@ func (o *oldest[T]) cut() {
 }
 
 // survey calls onLoop for each connection of the loops, there, and beside for those on
-// goroutines, here, until they return false, and returns what they have found.
+// goroutines, here, until they return false, and returns what they have found. Callers
+// wait for each other, and a loop that has not answered one is not asked by the next: what
+// a loop has to look at does not grow with them.
 func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]) bool, beside func(*stream.Conn, *oldest[T]) bool, max int) []aged[T] {
 	if max <= 0 {
 		return nil
 	}
+	c := &s.counts
+	c.inspect.Lock()
+	defer c.inspect.Unlock()
 	fresh := func() *oldest[T] { return &oldest[T]{max: max, before: poll.Never} }
 	s.lock()
 	sets, streams := s.loopSets(), slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
+	maps.DeleteFunc(c.late, func(l *loop.Loop, done <-chan struct{}) bool {
+		select {
+		case <-done:
+			return true
+		default: // one that has failed never will
+			return !slices.ContainsFunc(sets, func(set *loopSet) bool { return slices.Contains(set.loops, l) })
+		}
+	})
+	index := -1
 	type asked struct {
+		l    *loop.Loop
 		done <-chan struct{}
 		to   *oldest[T]
 	}
 	var pending []asked
 	for _, set := range sets {
 		for _, l := range set.loops {
-			a, index := asked{to: fresh()}, len(pending)
+			if index++; c.late[l] != nil {
+				continue
+			}
+			a, index := asked{l: l, to: fresh()}, index
 			a.done = l.Survey(func() {
 				l.Socks(0, func(k loop.Sock) bool {
 					c, ok := k.(*conn.Conn)
@@ -142,6 +160,7 @@ func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]
 			continue
 		case <-timeout.C:
 			timeout.Reset(0) // for the others, too
+			c.late[a.l] = a.done
 		}
 	}
 	slices.SortStableFunc(all, func(a, b aged[T]) int { return cmp.Compare(a.since, b.since) })

@@ -42,7 +42,41 @@ type counting struct {
 	ended []*tally.Shard // of loops that have ended
 	past  tally.Counts   // of those that are not kept
 	last  map[*loop.Loop]*view
+	asked map[*loop.Loop]*question
 	shook shook
+
+	// inspect is held by the one that looks at requests or connections. late are
+	// loops that have not answered it yet.
+	inspect sync.Mutex
+	late    map[*loop.Loop]<-chan struct{}
+}
+
+// A question to a loop is shared by all who ask before the loop begins to answer, so
+// that its mail does not grow with them.
+type question struct {
+	v     view
+	begun atomic.Bool
+	done  chan struct{}
+}
+
+// ask asks a loop.
+func (c *counting) ask(l *loop.Loop) *question {
+	c.mu.Lock()
+	if q := c.asked[l]; q != nil && !q.begun.Load() {
+		c.mu.Unlock()
+		return q
+	}
+	q := &question{done: make(chan struct{})}
+	if !slices.Contains(c.ended, &l.Tally) {
+		c.asked[l] = q
+	}
+	c.mu.Unlock()
+	l.Survey(func() {
+		q.begun.Store(true)
+		q.v.read(l)
+		close(q.done)
+	})
+	return q
 }
 
 // maxLooks is how many connections of a loop are looked at for a snapshot: about 1 ms at
@@ -72,7 +106,8 @@ var shookVersions = [...]string{"1.2", "1.3"}
 // init is called with the server's lock held, before anything is counted.
 func (c *counting) init(goroutines int) {
 	c.since = time.Now()
-	c.last = make(map[*loop.Loop]*view)
+	c.last, c.asked = make(map[*loop.Loop]*view), make(map[*loop.Loop]*question)
+	c.late = make(map[*loop.Loop]<-chan struct{})
 	for range goroutines {
 		s := new(tally.Shard)
 		s.Init(&c.names)
@@ -90,6 +125,7 @@ func (c *counting) over(l *loop.Loop) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, l)
+	delete(c.asked, l)
 	if c.ended = append(c.ended, &l.Tally); len(c.ended) > keptShards {
 		c.past.Read(c.ended[0])
 		c.ended = slices.Delete(c.ended, 0, 1)
@@ -174,9 +210,8 @@ func (s *Server) loopSets() (sets []*loopSet) {
 // surveyAll asks all loops that have not ended at once, and waits for their answers.
 func (s *Server) surveyAll(sn *stats.Snapshot, all *tally.Counts, sets []*loopSet, ended []*tally.Shard) {
 	type asked struct {
+		*question
 		l    *loop.Loop
-		v    *view
-		done <-chan struct{}
 		mail int
 		at   int64
 	}
@@ -186,8 +221,8 @@ func (s *Server) surveyAll(sn *stats.Snapshot, all *tally.Counts, sets []*loopSe
 			if slices.Contains(ended, &l.Tally) {
 				continue
 			}
-			a := asked{l: l, v: new(view), mail: l.Mailed(), at: sys.Nanotime()}
-			a.done = l.Survey(func() { a.v.read(l) })
+			a := asked{l: l, mail: l.Mailed(), at: sys.Nanotime()}
+			a.question = s.counts.ask(l)
 			pending = append(pending, a)
 		}
 	}
@@ -202,7 +237,7 @@ func (s *Server) surveyAll(sn *stats.Snapshot, all *tally.Counts, sets []*loopSe
 				expired = true
 			}
 		}
-		v, stale := a.v, false
+		v, stale := &a.v, false
 		select {
 		case <-a.done:
 		default:

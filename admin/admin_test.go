@@ -290,6 +290,69 @@ func TestOneProfile(t *testing.T) {
 	servertest.Eventually(t, "another profile can be taken", func() bool { return status() == 200 })
 }
 
+// Queries of clients may contain secrets.
+func TestNoQueries(t *testing.T) {
+	t.Parallel()
+	src := newSource()
+	src.requests = []stats.Request{{Method: "GET", Target: "/reset?token=secret", Stage: "write", Began: time.Now().Add(-time.Hour)}}
+	base := serve(t, src, nil)
+	for _, path := range []string{"/debug/requests", "/debug/requests?format=html"} {
+		if _, body := do(t, "GET", base+path); strings.Contains(body, "secret") || !strings.Contains(body, "/reset?...") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	res, err := http.Get(base + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for r := bufio.NewReader(res.Body); ; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "secret") {
+			t.Error(line)
+		}
+		if strings.Contains(line, "/reset") {
+			break
+		}
+	}
+}
+
+// reluctant records whether each Write of a profile has a deadline.
+type reluctant struct {
+	*httptest.ResponseRecorder
+	armed   bool
+	unbound int
+}
+
+func (r *reluctant) SetWriteDeadline(t time.Time) error {
+	r.armed = !t.IsZero() && time.Until(t) < time.Minute
+	return nil
+}
+
+func (r *reluctant) Write(p []byte) (int, error) {
+	if !r.armed {
+		r.unbound++
+	}
+	r.armed = false
+	return r.ResponseRecorder.Write(p)
+}
+
+// A client that does not read cannot prevent other profiles.
+func TestProfileHasDeadlines(t *testing.T) {
+	t.Parallel()
+	h := admin.New(newSource(), nil)
+	for _, path := range []string{"heap", "goroutine?debug=1"} {
+		w := &reluctant{ResponseRecorder: httptest.NewRecorder()}
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/pprof/"+path, nil))
+		if w.Code != 200 || w.Body.Len() == 0 || w.unbound > 0 || w.armed {
+			t.Errorf("%s: %d, %d bytes, %d writes without a deadline", path, w.Code, w.Body.Len(), w.unbound)
+		}
+	}
+}
+
 // watch waits for the first line of the events.
 func watch(t *testing.T, base string) {
 	t.Helper()

@@ -39,6 +39,9 @@ func (h *handler) requests(w http.ResponseWriter, r *http.Request) {
 	all := h.source.RunningRequests(most)
 	slices.SortStableFunc(all, func(x, y stats.Request) int { return x.Began.Compare(y.Began) })
 	all = all[:min(len(all), most)]
+	for i := range all {
+		all[i].Target = interval.WithoutQuery(all[i].Target)
+	}
 	if wantsJSON(r) {
 		sendJSON(w, requestList{now, orEmpty(all)})
 		return

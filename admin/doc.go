@@ -20,11 +20,11 @@
 //	/debug/connections   the open connections, as HTML or JSON
 //	/debug/pprof/        profiles, for "go tool pprof"
 //
-// They show paths and addresses of users, and profiles take time: use a listener that
-// only operators can reach, such as one on 127.0.0.1. There is no authentication. The
-// handler defends itself against web pages in an operator's browser: it answers only GET
-// and HEAD, refuses requests that other origins cause, and on loopback addresses also
-// requests for foreign host names (DNS rebinding).
+// They show paths and addresses of users, but no queries, which may contain secrets, and
+// profiles take time: use a listener that only operators can reach, such as one on
+// 127.0.0.1. There is no authentication. The handler defends itself against web pages in
+// an operator's browser: it answers only GET and HEAD, refuses requests that other origins
+// cause, and on loopback addresses also requests for foreign host names (DNS rebinding).
 package admin
 
 // It imports std, stats and internal/interval: the listener may be that of any server.

@@ -56,6 +56,9 @@ func (h *handler) profile(w http.ResponseWriter, r *http.Request) {
 		plain(w, http.StatusServiceUnavailable, "another profile is being taken")
 		return
 	}
+	out := &steady{w, http.NewResponseController(w)}
+	defer out.end()
+	w = out
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	if debugLevel(r) > 0 && !taken {
@@ -81,6 +84,26 @@ func (h *handler) profile(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("Content-Disposition")
 		plain(w, http.StatusConflict, err.Error())
 	}
+}
+
+// steady ends a response whose client accepts nothing for a while: until it is written
+// no other profile can be taken, and the runtime keeps what is traced.
+type steady struct {
+	http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (s *steady) Write(p []byte) (int, error) {
+	// Not supported by all servers; they have limits of their own.
+	s.c.SetWriteDeadline(time.Now().Add(stuck))
+	return s.ResponseWriter.Write(p)
+}
+
+// end sends the rest. net/http's server keeps the deadline for the next request.
+func (s *steady) end() {
+	s.c.SetWriteDeadline(time.Now().Add(stuck))
+	s.c.Flush()
+	s.c.SetWriteDeadline(time.Time{})
 }
 
 // lookup writes a profile that the runtime keeps. Those of mutexes and blocking are

@@ -20,8 +20,8 @@
 // last ones: a client that connects again says by Last-Event-ID what it has seen, and
 // gets what it has missed, once and in order.
 //
-// [Stream.Send] and [Topic.Publish] may be called from any goroutine and never wait. A
-// client that reads too slowly is behind in the topic's history, which costs it a
+// [Stream.Send] and [Topic.Publish] may be called from any goroutine and never wait for
+// clients. A client that reads too slowly is behind in the topic's history, which costs it a
 // bounded buffer and others nothing; when the history has gone on without it, its stream
 // ends or continues with the oldest event that there is, see [Slow].
 //

@@ -111,6 +111,12 @@ func (h *Handler) enter() bool {
 // open opens a stream for which there is room.
 func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 	s := &Stream{h: h, lastID: h.lastID(r)}
+	added := false
+	defer func() {
+		if !added { // also after a panic of what wraps w
+			h.leave()
+		}
+	}()
 	var own *writer
 	t := takeover.StreamerOf(w)
 	if t != nil && r.ProtoMajor == 1 {
@@ -128,10 +134,10 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 		s.link, s.chunked = l, chunked
 		return (*source)(s)
 	}); err != nil {
-		h.leave()
 		return
 	}
 	h.add(s)
+	added = true
 	returned := false
 	defer func() {
 		s.forget()
@@ -224,9 +230,13 @@ func (h *Handler) Close() {
 	}
 }
 
-// logPanic logs a panic of user code with its stack.
-func (h *Handler) logPanic(e any) {
-	logger := h.logger
+// logPanics is deferred around user code on a goroutine of its own, a panic of which
+// would end the process, and logs it with its stack.
+func logPanics(logger *slog.Logger) {
+	e := recover()
+	if e == nil {
+		return
+	}
 	if logger == nil {
 		logger = slog.Default()
 	}

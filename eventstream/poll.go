@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -21,17 +22,20 @@ type PollOptions struct {
 	// Timeout is after how long the answer is empty. Default 25 s, below the usual half
 	// minute of proxies; negative: never.
 	Timeout time.Duration
+	// Logger receives panics of OnClose. Default slog.Default.
+	Logger *slog.Logger
 }
 
 // A PollHandler is an http.Handler whose requests wait for an answer. It sends the
 // status, 200, and the head at once, and the body when there is one. Waiting requests
-// cost no goroutine on chert, and over HTTP/1 the connection can be used again. Make it
-// with [NewPoll].
+// cost no goroutine on chert, and over HTTP/1 the connection can be used again, if the
+// request's body has been read. Make it with [NewPoll].
 type PollHandler struct {
 	onOpen      func(*Poll, *http.Request)
 	onClose     func(*Poll)
 	contentType string
 	timeout     time.Duration
+	logger      *slog.Logger
 
 	mu     sync.Mutex
 	polls  map[*Poll]struct{}
@@ -56,7 +60,7 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 	if o == nil {
 		o = new(PollOptions)
 	}
-	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout, polls: make(map[*Poll]struct{})}
+	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout, logger: o.Logger, polls: make(map[*Poll]struct{})}
 	if h.contentType == "" {
 		h.contentType = "application/json"
 	}
@@ -224,6 +228,9 @@ func (p *polled) Closed() {
 	delete(h.polls, (*Poll)(p))
 	h.mu.Unlock()
 	if h.onClose != nil {
-		go h.onClose((*Poll)(p))
+		go func() {
+			defer logPanics(h.logger)
+			h.onClose((*Poll)(p))
+		}()
 	}
 }

@@ -187,11 +187,7 @@ func (s *source) Closed() {
 	h.remove(s.stream())
 	if h.onClose != nil {
 		go func() {
-			defer func() {
-				if e := recover(); e != nil {
-					h.logPanic(e)
-				}
-			}()
+			defer logPanics(h.logger)
 			h.onClose(s.stream())
 		}()
 	}

@@ -22,7 +22,7 @@ type Request struct {
 	// ID distinguishes the requests of a server while they run.
 	ID       uint64
 	Method   string
-	Target   string // as the client has sent it
+	Target   string // as the client has sent it, with a query that may contain secrets; at most 2 KiB
 	Route    string // the router's pattern, if it was known before the handler ran
 	Protocol string // "HTTP/1.1"
 	Peer     string // as Request.RemoteAddr

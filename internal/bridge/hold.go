@@ -28,6 +28,8 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 	}
 	return w.passOn(http.StatusOK, false, func(c *Client) {
 		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
+		// What is left of the body is not the next request (RFC 9112 section 6.3).
+		h.unread = w.x.Body != nil && !w.x.Body.sawEOF
 		h.source = begin(h.answer)
 		w.x.taken = h
 	})
@@ -45,6 +47,7 @@ type held struct {
 	back    conn.Session // which has the connection afterwards
 	chunked bool
 	last    bool // the connection is not kept
+	unread  bool // nor is it if the handler has not read the whole body
 	begun   bool
 	over    bool // the answer has been sent
 }
@@ -108,6 +111,9 @@ func (h *held) answer(p []byte) {
 		}
 		if err := h.c.Link.Send(&w); err != nil {
 			return Failure(err)
+		}
+		if h.unread {
+			return conn.Linger
 		}
 		if h.last || !h.c.KeepAlives() {
 			return conn.Close

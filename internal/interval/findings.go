@@ -102,6 +102,15 @@ func Printable(s string) string {
 	return s
 }
 
+// WithoutQuery returns the target of a request with "?..." for its query, which may
+// contain secrets, such as tokens.
+func WithoutQuery(target string) string {
+	if path, _, ok := strings.Cut(target, "?"); ok {
+		return path + "?..."
+	}
+	return target
+}
+
 // Short returns a duration with two or three digits.
 func Short(d time.Duration) string {
 	unit, name := time.Second, "s"

@@ -21,7 +21,8 @@ func Take(source stats.Source) *Sample {
 	s := &Sample{Snapshot: source.Stats(), Runtime: readRuntime()}
 	s.Longest = oldest(source.RunningRequests(MaxRunning), MaxRunning)
 	for i := range s.Longest {
-		if t := &s.Longest[i].Target; len(*t) > maxTarget {
+		t := &s.Longest[i].Target
+		if *t = WithoutQuery(*t); len(*t) > maxTarget {
 			*t = (*t)[:maxTarget] + "..."
 		}
 	}

@@ -54,7 +54,7 @@ type slot struct {
 type entry struct {
 	raw      syscall.RawConn
 	ready    func()
-	checking bool // guarded by parker.mu
+	checking bool // or being parked; guarded by parker.mu
 }
 
 // A key identifies an entry: its slot, and above that its gen.
@@ -76,7 +76,10 @@ var shared parker
 func Park(raw syscall.RawConn, now bool, ready func()) error { return shared.park(raw, now, ready) }
 
 func (p *parker) park(raw syscall.RawConn, now bool, ready func()) error {
-	ep, k, err := p.enter(&entry{raw: raw, ready: ready})
+	// It is not checked meanwhile: what has been fired must not be added after that, or it
+	// could not be parked again.
+	e := &entry{raw: raw, ready: ready, checking: true}
+	ep, k, err := p.enter(e)
 	if err != nil {
 		return err
 	}
@@ -88,16 +91,18 @@ func (p *parker) park(raw syscall.RawConn, now bool, ready func()) error {
 		err = added
 	}
 	switch {
-	case err == nil && now:
-		p.fire(k)
 	case err != nil:
-		if _, e := p.claim(k); e == nil {
-			return nil // check has found it closed, and calls ready
-		}
+		p.claim(k)
 		p.release(k)
 		if errors.Is(err, syscall.EEXIST) {
 			err = ErrParked
 		}
+	case now:
+		p.fire(k)
+	default:
+		p.mu.Lock()
+		e.checking = false
+		p.mu.Unlock()
 	}
 	return err
 }

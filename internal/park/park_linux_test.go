@@ -174,6 +174,50 @@ func TestReadsWhileParked(t *testing.T) {
 	}
 }
 
+// checked is a socket of which a check begins just before it is used first.
+type checked struct {
+	syscall.RawConn
+	check func()
+}
+
+func (c *checked) Control(f func(fd uintptr)) error {
+	if g := c.check; g != nil {
+		c.check = nil
+		g()
+	}
+	return c.RawConn.Control(f)
+}
+
+// TestCheckedAtOnce: a socket whose deadline has passed before it is parked can be parked
+// again.
+func TestCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := new(parker)
+	nc, peer, raw := pair(t)
+	nc.SetReadDeadline(time.Unix(1, 0))
+	calls := make(chan string, 2)
+	ready := func() { calls <- outcome(nc) }
+	first := &checked{raw, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.check(1000)
+	}}
+	if err := p.park(first, false, ready); err != nil {
+		t.Fatal(err)
+	}
+	if got := servertest.Await(t, calls, "the deadline"); got != "timeout" {
+		t.Errorf("Read returned %q", got)
+	}
+	nc.SetReadDeadline(time.Time{})
+	if err := p.park(raw, false, ready); err != nil {
+		t.Fatal(err)
+	}
+	peer.Write([]byte("x"))
+	if got := servertest.Await(t, calls, "a call"); got != "x" {
+		t.Errorf("Read returned %q", got)
+	}
+}
+
 // TestCheckBound: a check looks at no more than it was told, and at all in turn.
 func TestCheckBound(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -449,6 +450,18 @@ func TestStatsOfAStuckLoop(t *testing.T) {
 	}
 	if stale != 1 || sn.Connections.Accepted != 1 || len(s.RunningRequests(1)) != 0 {
 		t.Errorf("%d of %d loops are stale, %+v", stale, len(sn.Loops), sn.Connections)
+	}
+	// It is asked once, however often and by however many the server is.
+	var asking sync.WaitGroup
+	for range 10 {
+		asking.Go(func() { s.Stats() })
+		asking.Go(func() { s.RunningRequests(1) })
+	}
+	asking.Wait()
+	for i, l := range s.Stats().Loops {
+		if l.Mail > 2 { // of either kind
+			t.Errorf("%d messages wait for loop %d", l.Mail, i)
+		}
 	}
 	close(release)
 	c.Status(404)

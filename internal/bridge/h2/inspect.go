@@ -32,8 +32,8 @@ func (st *stream) inspect(before int64, f func(stats.Request, int64)) {
 		f(one, st.Time.Since)
 		return
 	}
-	if !st.made || st.tunnel != nil {
-		return
+	if !st.made || st.tunnel != nil || st.lasting != nil {
+		return // as over HTTP/1, where it has the connection
 	}
 	// Without life: handlers that hold it take mu.
 	st.Describe(before, func(r stats.Request, since int64) {

@@ -2,9 +2,9 @@ package h2
 
 import (
 	"net"
+	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/takeover"
 )
@@ -36,6 +36,7 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
 	s.Count(takeover.EventStream, true)
 	s.mu.Lock()
 	st.lasting = l
+	st.writeBy = time.Time{} // the request's
 	dead := st.closed || s.over != nil
 	s.mu.Unlock()
 	if dead { // before lasting was set
@@ -90,26 +91,13 @@ func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
 	}
 	if len(a)+len(b) > 0 {
 		st.keepMore(a, b)
+		s.settleSoon() // for the time that the client has
 		much = limit >= 0 && len(st.rest) > limit/2
 		l.owed = l.owed || much
 	}
 	s.flushBeside()
 	s.wakeNext()
 	return much, nil
-}
-
-// keepMore adds to what the client takes later. mu is held.
-func (st *stream) keepMore(a, b []byte) {
-	n := len(a) + len(b)
-	if st.restBuf == nil {
-		st.restBuf = buf.Get(n)
-		st.s.pending = append(st.s.pending, st)
-	} else {
-		st.restBuf.B = st.rest
-		st.restBuf = st.restBuf.Grow(n)
-	}
-	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
-	st.rest = st.restBuf.B
 }
 
 // End implements takeover.Stream.

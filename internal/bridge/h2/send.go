@@ -260,6 +260,19 @@ func (st *stream) keepRest(a, b []byte) {
 	st.rest = st.restBuf.B
 }
 
+// keepMore adds to what the client takes later. mu is held.
+func (st *stream) keepMore(a, b []byte) {
+	if st.restBuf == nil {
+		st.keepRest(a, b)
+		st.s.pend(st)
+		return
+	}
+	st.restBuf.B = st.rest
+	st.restBuf = st.restBuf.Grow(len(a) + len(b))
+	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
+	st.rest = st.restBuf.B
+}
+
 // end ends the answer, after what is in rest. mu is held.
 func (st *stream) end(tail *buf.Buf) {
 	s := st.s

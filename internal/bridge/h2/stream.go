@@ -160,7 +160,7 @@ func (st *stream) finish() {
 	st.account(s.loops && s.Link.OnLoop())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st.counted = true; len(st.rest) > 0 {
+	if st.counted = true; len(st.rest) > 0 && st.tunnel == nil && st.lasting == nil {
 		st.endedAt = s.Link.Now()
 	}
 	// What answers a request that the client has reset does not concern the others.

@@ -24,7 +24,7 @@ const lowWater = 32 << 10
 // tunnel is a stream that was taken over.
 type tunnel struct {
 	st      *stream
-	session conn.Session // set when the handler has returned
+	session conn.Session // set, with Session.mu held, when the handler has returned
 	place   conn.Here
 
 	// The Run's, and otherwise the owner's.
@@ -65,7 +65,9 @@ func (st *stream) ran() {
 	if t == nil {
 		return
 	}
+	s.mu.Lock()
 	t.session = st.Taken()
+	s.mu.Unlock()
 	t.returned()
 }
 
@@ -356,10 +358,7 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 		return false, net.ErrClosed
 	}
 	if len(a)+len(b) > 0 {
-		first := len(st.rest) == 0
-		if st.addRest(a, b); first {
-			s.pend(st)
-		}
+		st.keepMore(a, b)
 		s.settleSoon() // for the time that the client has
 	}
 	full = len(st.rest) > limit/2
@@ -367,18 +366,6 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 	s.flushBeside()
 	s.wakeNext()
 	return full, nil
-}
-
-// addRest adds to what is queued.
-func (st *stream) addRest(a, b []byte) {
-	if st.restBuf == nil {
-		st.keepRest(a, b)
-		return
-	}
-	st.restBuf.B = st.rest
-	st.restBuf = st.restBuf.Grow(len(a) + len(b))
-	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
-	st.rest = st.restBuf.B
 }
 
 // sent is after pump has sent some of what was queued. mu is held.

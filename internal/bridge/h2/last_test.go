@@ -1,0 +1,127 @@
+package h2
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
+)
+
+// countingLink is a quietLink that counts, and posts to the test.
+type countingLink struct {
+	quietLink
+	shard tally.Shard
+	posts int
+}
+
+func (l *countingLink) Tally() *tally.Shard   { return &l.shard }
+func (l *countingLink) Post(func() conn.Next) { l.posts++ }
+
+// silent is a Source that is only told.
+type silent struct{ closed, writable int }
+
+func (s *silent) Writable() { s.writable++ }
+func (s *silent) Stop()     {}
+func (s *silent) Closed()   { s.closed++ }
+
+// outliving is a stream whose answer outlives its handler, which has returned, and that
+// has a window of n bytes.
+func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.Stream, source *silent) {
+	s, st, _ = quiet()
+	l, source = new(countingLink), new(silent)
+	l.shard.Init(nil)
+	s.Client.Link, st.link = l, link{l, st}
+	s.resets.init(resetBudget, resetRate, 0)
+	s.sendWindow.Add(1 << 20)
+	st.sendWindow.Add(n)
+	st.Last(func(to takeover.Stream) takeover.Source {
+		out = to
+		return source
+	})
+	return s, st, l, out, source
+}
+
+// The deadline of the request's answer, which WriteTimeout sets, is not that of what
+// outlives the handler.
+func TestLastHasNoDeadline(t *testing.T) {
+	t.Parallel()
+	s, st, _ := quiet()
+	s.sendWindow.Add(100)
+	st.sendWindow.Add(100)
+	var out takeover.Stream
+	st.writeBy = time.Unix(1, 0)
+	st.Last(func(to takeover.Stream) takeover.Source {
+		out = to
+		return new(silent)
+	})
+	if _, err := out.Offer([]byte("event"), nil, 100); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that opens no window has as long for what has been offered as for any other
+// answer, from the moment on that it waits.
+func TestLastStalls(t *testing.T) {
+	t.Parallel()
+	const stall = 1000
+	s, st, l, out, source := outliving(10)
+	s.cfg.Shared.Limits.WriteStall = stall
+	st.done = true
+	l.now = 1
+	for range 10 { // more than the window
+		out.Offer([]byte("12"), nil, 100)
+	}
+	if l.posts != 1 { // the owner sets the deadline
+		t.Errorf("%d posts", l.posts)
+	}
+	s.settle(conn.More)
+	for _, step := range []struct {
+		at     int64
+		closed int
+	}{{stall, 0}, {1 + stall, 1}} {
+		l.now = step.at
+		if s.Expired(); source.closed != step.closed {
+			t.Errorf("at %d: Closed was called %d times", step.at, source.closed)
+		}
+	}
+}
+
+// What waits for a client while events are sent is not the rest of an answer, whose time
+// is counted, nor is the stream a request in progress.
+func TestLastIsNoRequest(t *testing.T) {
+	t.Parallel()
+	s, st, l, out, source := outliving(2)
+	st.made, l.now = true, 1
+	out.Offer([]byte("event"), nil, 4)
+	st.finish()
+	s.Running(true, 1<<62, func(stats.Request, int64) { t.Error("a request is in progress") })
+	l.now = int64(time.Hour)
+	st.sendWindow.Add(100)
+	s.settle(conn.More)
+	if source.writable != 1 {
+		t.Errorf("Writable was called %d times", source.writable)
+	}
+	var sn stats.Snapshot
+	all := new(tally.Counts)
+	all.Read(&l.shard)
+	if all.Fill(&sn); sn.Write.N() != 0 {
+		t.Errorf("%d rests of answers", sn.Write.N())
+	}
+}
+
+// The owner looks for tunnels while handlers return. The race detector sees it.
+func TestTunnelsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		s, st, _ := quiet()
+		st.link.Share()
+		var both sync.WaitGroup
+		both.Go(st.ran)
+		both.Go(func() { s.stopTunnels(0) })
+		both.Wait()
+	}
+}
