@@ -25,8 +25,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/lab/arena/sumpb"
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/chert-http/chert"
 )
@@ -392,9 +396,44 @@ func TestRun(t *testing.T) {
 		}
 		tr.CloseIdleConnections()
 	}
+	for addr, creds := range map[string]credentials.TransportCredentials{
+		s.plain:   insecure.NewCredentials(),
+		s.secure2: credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}),
+	} {
+		checkCalls(t, addr, creds)
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+func checkCalls(t *testing.T, addr string, creds credentials.TransportCredentials) {
+	t.Helper()
+	c, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	client := sumpb.NewBenchmarkServiceClient(c)
+	if r, err := client.GetSum(ctx, &sumpb.SumRequest{A: 13, B: 42}); err != nil || r.Result != 55 {
+		t.Errorf("GetSum: %v, %v", r, err)
+	}
+	for count, want := range map[int32]int32{5000: 5000, 0: 1} {
+		stream, err := client.StreamSum(ctx, &sumpb.StreamRequest{A: 1, B: 2, Count: count})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			if r, err := stream.Recv(); err != nil || r.Result != 3+i {
+				t.Fatalf("StreamSum, reply %d: %v, %v", i, r, err)
+			}
+		}
+		if r, err := stream.Recv(); err != io.EOF {
+			t.Errorf("StreamSum, after %d: %v, %v", want, r, err)
+		}
 	}
 }
 

@@ -59,21 +59,25 @@ func run(ctx context.Context, s settings) error {
 	defer a.close()
 	failed := make(chan error, 4)
 	var servers []*chert.Server
-	serve := func(addr string, protocols *http.Protocols, listen func(*chert.Server) error) {
-		server := &chert.Server{Addr: addr, Handler: a.handler, Protocols: protocols}
+	serve := func(addr string, protocols *http.Protocols, h http.Handler, listen func(*chert.Server) error) {
+		server := &chert.Server{Addr: addr, Handler: h, Protocols: protocols}
 		servers = append(servers, server)
 		go func() { failed <- listen(server) }()
 	}
-	serve(s.plain, nil, (*chert.Server).ListenAndServe)
+	calls := withGRPC(a.handler)
+	both := new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	serve(s.plain, both, calls, (*chert.Server).ListenAndServe)
 	prior := new(http.Protocols)
 	prior.SetUnencryptedHTTP2(true)
-	serve(s.plain2, prior, (*chert.Server).ListenAndServe)
+	serve(s.plain2, prior, a.handler, (*chert.Server).ListenAndServe)
 	if _, err := os.Stat(s.certificate); !errors.Is(err, fs.ErrNotExist) {
 		secure := func(server *chert.Server) error { return server.ListenAndServeTLS(s.certificate, s.key) }
 		one := new(http.Protocols)
 		one.SetHTTP1(true)
-		serve(s.secure, one, secure)
-		serve(s.secure2, nil, secure)
+		serve(s.secure, one, a.handler, secure)
+		serve(s.secure2, nil, calls, secure)
 	}
 	select {
 	case err := <-failed:
