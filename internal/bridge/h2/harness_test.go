@@ -375,15 +375,16 @@ type hf = http.HandlerFunc
 
 func hello(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }
 
-// tool is the path of a program, without which the test is skipped.
-func tool(t *testing.T, name string) string {
+// tool is the path of a program, of a package of Debian's, without which the test is
+// skipped.
+func tool(t *testing.T, name, pkg string) string {
 	t.Helper()
 	p, err := exec.LookPath(name)
 	if err != nil {
 		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
-			t.Fatal(err)
+			t.Fatalf("%s is not installed; the Debian package is %s", name, pkg)
 		}
-		t.Skip(err)
+		t.Skipf("%s is not installed; the Debian package is %s", name, pkg)
 	}
 	return p
 }

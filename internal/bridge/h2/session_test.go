@@ -518,17 +518,17 @@ func TestWatch(t *testing.T) {
 func TestTools(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name string
-		args []string
-		want string
+		name, pkg string
+		args      []string
+		want      string
 	}{
-		{"curl", []string{"-sS", "--http2-prior-knowledge", "-d", "body", "-w", " %{http_version} %{http_code}"}, "body 2 200"},
-		{"nghttp", []string{"-d", "FILE"}, "body"},
-		{"h2load", []string{"-n", "2000", "-c", "4", "-m", "20"}, "2000 succeeded"},
+		{"curl", "curl", []string{"-sS", "--http2-prior-knowledge", "-d", "body", "-w", " %{http_version} %{http_code}"}, "body 2 200"},
+		{"nghttp", "nghttp2-client", []string{"-d", "FILE"}, "body"},
+		{"h2load", "nghttp2-client", []string{"-n", "2000", "-c", "4", "-m", "20"}, "2000 succeeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			bin := tool(t, tt.name)
+			bin := tool(t, tt.name, tt.pkg)
 			each(t, "oracle tls", func(t *testing.T, kind string) {
 				s := serve(t, kind, &chert.Server{Handler: hf(handlers["/echo"])})
 				file := filepath.Join(t.TempDir(), "body")
