@@ -14,9 +14,6 @@ type session Conn
 
 var _ takeover.Session = (*session)(nil)
 
-// Kind implements takeover.Session.
-func (s *session) Kind() takeover.Kind { return takeover.WebSocket }
-
 func (s *session) conn() *Conn { return (*Conn)(s) }
 
 // batch is how many frames of one connection are processed on a loop before others

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -60,8 +61,8 @@ var (
 )
 
 func (l *lasting) count(begun bool) {
-	l.c.Count(takeover.EventStream, begun)
-	l.c.countTaken(begun)
+	l.c.Count(tally.EventStreamsBegun, begun)
+	l.c.Count(tally.TakenBegun, begun)
 }
 
 // Speaks and Running implement conn.Inspected.

@@ -132,39 +132,20 @@ var (
 )
 
 // Speaks and Running implement conn.Inspected.
-func (t *taken) Speaks() string {
-	if t.s.Kind() == takeover.EventStream {
-		return "event stream"
-	}
-	return "WebSocket"
-}
-
+func (t *taken) Speaks() string                                  { return "WebSocket" }
 func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
 
 // count counts t, which begins or has ended.
 func (t *taken) count(begun bool) {
-	t.c.Count(t.s.Kind(), begun)
+	t.c.Count(tally.WebSocketsBegun, begun)
 	if !t.shared {
-		t.c.countTaken(begun)
+		t.c.Count(tally.TakenBegun, begun)
 	}
 }
 
-// countTaken counts a connection that is taken over as a whole, or has ended.
-func (c *Client) countTaken(begun bool) {
-	id := tally.TakenEnded
-	if begun {
-		id = tally.TakenBegun
-	}
-	c.Link.Tally().Add(false, id, 1)
-}
-
-// Count counts a connection, or a stream of one, that is taken over, or has ended. Safe
-// for concurrent use.
-func (c *Client) Count(k takeover.Kind, begun bool) {
-	id := tally.WebSocketsBegun
-	if k == takeover.EventStream {
-		id = tally.EventStreamsBegun
-	}
+// Count counts something that has begun, or else has ended: id is the first of a pair of
+// the tally's. Safe for concurrent use.
+func (c *Client) Count(id tally.ID, begun bool) {
 	if !begun {
 		id++
 	}

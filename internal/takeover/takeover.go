@@ -19,14 +19,6 @@ const (
 	Elsewhere             // Go has passed the Link to another goroutine
 )
 
-// Kind is what a Session speaks.
-type Kind uint8
-
-const (
-	WebSocket Kind = iota
-	EventStream
-)
-
 // A Session is the protocol on a Link. The Link's owner calls its methods, one at a
 // time, except Late and PeerGone, which any goroutine may call, and Closed. None
 // may block, except user code under Link.Run, and Serve.
@@ -52,8 +44,6 @@ type Session interface {
 	PeerGone()
 	// Closed is called once, after the connection has ended. It must not wait.
 	Closed()
-	// Kind is the same each time. Safe for concurrent use.
-	Kind() Kind
 }
 
 // A User is user code.

@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is answers that outlive their handlers: no goroutine waits for them. What
@@ -33,7 +34,7 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
 	l := &lasting{st: st}
 	l.source = begin(l)
 	s := st.s
-	s.Count(takeover.EventStream, true)
+	s.Count(tally.EventStreamsBegun, true)
 	s.mu.Lock()
 	st.lasting = l
 	st.writeBy = time.Time{} // the request's
@@ -55,7 +56,7 @@ func (l *lasting) closed() {
 	l.gone = true
 	s.mu.Unlock()
 	if first {
-		s.Count(takeover.EventStream, false)
+		s.Count(tally.EventStreamsBegun, false)
 		l.source.Closed()
 	}
 }
