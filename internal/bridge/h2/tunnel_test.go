@@ -255,6 +255,7 @@ func TestTunnelEnds(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
 		release, entered, closed := make(chan bool), make(chan bool, 10), make(chan bool, 10)
+		opened := make(chan bool, 10)
 		wait := func() {
 			entered <- true
 			<-release
@@ -263,6 +264,8 @@ func TestTunnelEnds(t *testing.T) {
 			OnOpen: func(_ *websocket.Conn, r *http.Request) {
 				if r.URL.Path == "/wait" {
 					wait()
+				} else {
+					opened <- true
 				}
 			},
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) { wait() },
@@ -275,6 +278,9 @@ func TestTunnelEnds(t *testing.T) {
 		c.send()
 		servertest.Await(t, entered, "OnOpen or OnMessage")
 		servertest.Await(t, entered, "OnOpen or OnMessage")
+		// A connection that ends before is no WebSocket yet.
+		servertest.Await(t, opened, "OnOpen")
+		servertest.Await(t, opened, "OnOpen")
 		c.Close()
 		servertest.Await(t, closed, "OnClose of the silent one")
 		close(release)
