@@ -11,11 +11,12 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // reading collects what a terminal shows.
-func reading(master *os.File) *output {
-	out := &output{}
+func reading(master *os.File) *servertest.Log {
+	out := new(servertest.Log)
 	go func() {
 		buf := make([]byte, 1<<16)
 		for {

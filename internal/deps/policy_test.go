@@ -122,10 +122,11 @@ var policy = []rule{
 
 	// Tests only.
 	{pkg: "internal/deps"},
-	{pkg: "internal/testing/redistest"},
+	{pkg: "internal/testing/gorillatest", other: "github.com/gorilla/websocket"},
 	{pkg: "internal/testing/race"},
 	{pkg: "internal/testing/leak"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
+	{pkg: "internal/testing/redistest", may: "internal/testing/servertest"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
