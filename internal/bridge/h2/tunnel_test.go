@@ -209,7 +209,9 @@ func TestTunnelBlocks(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
 		entered, release, closed := make(chan bool, 10), make(chan bool), make(chan websocket.Code, 10)
+		opened := make(chan bool, 10)
 		c := tunnels(t, kind, &websocket.Options{
+			OnOpen: func(*websocket.Conn, *http.Request) { opened <- true },
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 				if string(p) == "wait" {
 					entered <- true
@@ -221,6 +223,11 @@ func TestTunnelBlocks(t *testing.T) {
 		}).raw()
 		for id := uint32(1); id < 8; id += 2 {
 			c.headers(id, false, connect...)
+		}
+		c.send()
+		for range 4 {
+			// A stream that is reset before is no WebSocket yet.
+			servertest.Await(t, opened, "OnOpen")
 		}
 		c.data(1, text("wait")+text("after"))
 		c.data(3, text("wait")+text("never"))
