@@ -79,7 +79,7 @@ type Session struct {
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
-	starved               bool            // pump had no room while another goroutine was in Link.Queue
+	starved               bool            // pump had no room, or the connection was to end, while another goroutine was in Link.Queue
 	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
