@@ -151,7 +151,8 @@ func (s *Session) feedLater(t *tunnel) {
 // feedAll calls the sessions of the tunnels for which something has come. It reports
 // whether the loop is still the caller's.
 func (s *Session) feedAll() (kept bool) {
-	// Those that are added meanwhile have their turn after other connections.
+	began := int64(0)
+	// Those that are added meanwhile, or left, have their turn after other connections.
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
 		t := s.fed[0]
 		copy(s.fed, s.fed[1:])
@@ -159,6 +160,9 @@ func (s *Session) feedAll() (kept bool) {
 		s.fed = s.fed[:len(s.fed)-1]
 		if !t.feed() {
 			return false
+		}
+		if n > 1 && s.spent(&began) {
+			break
 		}
 	}
 	return true
