@@ -79,7 +79,7 @@ type Session struct {
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
-	starved               bool            // pump had no room while another goroutine was in Link.Queue
+	starved               bool            // pump had no room, or the connection was to end, while another goroutine was in Link.Queue
 	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
@@ -158,13 +158,8 @@ func (s *Session) read(eof bool) conn.Next {
 		if frames%16 == 0 && s.choked() {
 			return conn.Pause
 		}
-		if runs%16 == 15 {
-			now := sys.Nanotime()
-			if began == 0 {
-				began = now
-			} else if now-began >= s.cfg.Slice && s.Link.OnLoop() {
-				return conn.Requeue
-			}
+		if runs%16 == 15 && s.spent(&began) {
+			return conn.Requeue
 		}
 	}
 	if s.closing {
@@ -175,6 +170,17 @@ func (s *Session) read(eof bool) conn.Next {
 		return conn.Close
 	}
 	return conn.More
+}
+
+// spent reports whether Config.Slice has passed since the first call, which sets began, if
+// others wait for this goroutine.
+func (s *Session) spent(began *int64) bool {
+	now := sys.Nanotime()
+	if *began == 0 {
+		*began = now
+		return false
+	}
+	return now-*began >= s.cfg.Slice && s.Link.OnLoop()
 }
 
 // checkFrame judges a frame by its header and by what has come before it.

@@ -88,6 +88,10 @@ func (st *stream) kill(err error) {
 	}
 	st.closed, st.byUs = true, err != errReset
 	st.dropBody()
+	// Now, not when its handler has returned: it would hold up others, and the handler may
+	// wait for it.
+	st.s.unpend(st)
+	st.tunnel.lose()
 	st.cond.Broadcast()
 }
 

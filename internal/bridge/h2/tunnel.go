@@ -95,13 +95,22 @@ func (t *tunnel) over() {
 	}
 	t.told = true
 	t.drop()
-	for _, m := range t.marks {
-		s.freed = append(s.freed, func() { m.f.Sent(1) })
-	}
-	t.marks, t.posts = nil, nil
+	t.lose()
+	t.posts = nil
 	if t.session != nil {
 		s.freed = append(s.freed, func() { t.session.Closed(false) })
 	}
+}
+
+// lose has those told who follow what will not be sent. mu is held.
+func (t *tunnel) lose() {
+	if t == nil {
+		return
+	}
+	for _, m := range t.marks {
+		t.st.s.freed = append(t.st.s.freed, func() { m.f.Sent(1) })
+	}
+	t.marks = nil
 }
 
 // drop gives up what was received. mu is held, and there is no Run.
@@ -142,7 +151,8 @@ func (s *Session) feedLater(t *tunnel) {
 // feedAll calls the sessions of the tunnels for which something has come. It reports
 // whether the loop is still the caller's.
 func (s *Session) feedAll() (kept bool) {
-	// Those that are added meanwhile have their turn after other connections.
+	began := int64(0)
+	// Those that are added meanwhile, or left, have their turn after other connections.
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
 		t := s.fed[0]
 		copy(s.fed, s.fed[1:])
@@ -150,6 +160,9 @@ func (s *Session) feedAll() (kept bool) {
 		s.fed = s.fed[:len(s.fed)-1]
 		if !t.feed() {
 			return false
+		}
+		if n > 1 && s.spent(&began) {
+			break
 		}
 	}
 	return true
