@@ -220,8 +220,8 @@ var lastDate atomic.Pointer[dateBlock]
 
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (st *stream) now() int64 {
-	if st.Now != 0 && st.place.Held() {
-		return st.Now
+	if st.InTurn && st.place.Held() {
+		return st.Time.Since
 	}
 	return sys.Nanotime()
 }

@@ -55,7 +55,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	s.useless.refund(usefulWorth)
 	s.touch()
 	direct := s.takesDirect(r, &t, end)
-	st := s.newStream(direct)
+	st := newStream()
 	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
 	st.Time.Since = s.Link.Now()
 	st.link = link{s.Link, st}
@@ -211,7 +211,7 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 	if p := st.parts; p != nil {
 		r.Header, values = p.header, p.values[:0]
 	} else {
-		r.Header = make(http.Header, max(len(f.List)-4, 0))
+		r.Header, values = make(http.Header, max(len(f.List)-4, 0)), st.values[:0]
 	}
 	for i := range f.List {
 		h := &f.List[i]
@@ -237,12 +237,14 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 			r.Header[key] = append(have, value)
 			continue
 		}
-		if values == nil {
-			values = make([]string, 0, len(f.List)-i)
-		}
-		// After a reused array that was too small, append moves: the earlier fields
-		// keep the old one.
+		// The earlier fields keep the array that was too small.
 		n := len(values)
+		if n == cap(values) {
+			if n = len(f.List); st.parts == nil {
+				n -= i
+			}
+			values, n = make([]string, 0, n), 0
+		}
 		values = append(values, value)
 		r.Header[key] = values[n : n+1 : n+1]
 	}
@@ -295,7 +297,7 @@ func (st *stream) initBody(t *target) {
 		return
 	}
 	st.Req.ContentLength = t.length
-	st.SetBody(&st.content, true, true, t.expect) // as with net/http, a read that has timed out is not tried again
+	st.SetBody(new(bridge.Body), true, true, t.expect) // as with net/http, a read that has timed out is not tried again
 }
 
 // onTrailers is a header block on a stream that has begun.
@@ -349,7 +351,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 	st.remoteClosed = true
 	st.wake()
 	if st.deferred {
-		st.deferred = false
+		s.undefer(st)
 		return st, nil
 	}
 	return nil, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,7 +196,7 @@ func (s *Session) checkFrame(h http2.Header) error {
 // sessions of tunnels. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
-		if st.deferred {
+		if st.deferred { // it has not been reset
 			st.deferred = false
 			s.admit(st, false)
 		}
@@ -203,6 +204,13 @@ func (s *Session) afterData() (kept bool) {
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
 	return s.feedAll()
+}
+
+// undefer takes st, which is about to begin, out of deferred.
+func (s *Session) undefer(st *stream) {
+	st.deferred = false
+	i := slices.Index(s.deferred, st)
+	s.deferred = slices.Delete(s.deferred, i, i+1)
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of

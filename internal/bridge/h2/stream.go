@@ -16,20 +16,25 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-// stream is one request and its answer: the conn.Run of its handler, and the
-// bridge.Message of its exchange. It is one allocation, which may be reused; see
-// reuse.go.
-type stream struct {
+// exchange is what a handler may keep of a stream. With the word that the allocator
+// keeps before it, it is to fit a class of sizes.
+type exchange struct {
 	bridge.Exchange
-	client  bridge.Client // its Link is link
-	link    link
+	client bridge.Client // its Link is link
+	link   link
+	values [2]string // of the request's fields, if they are not more
+}
+
+// stream is one request and its answer: the conn.Run of its handler, and the
+// bridge.Message of its exchange. Both are reused, or the stream alone; see reuse.go.
+type stream struct {
+	*exchange
 	s       *Session
 	id      uint32
 	status  int32 // of a direct answer, or one that is made without a handler
 	place   conn.Here
 	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
 	writing *writing // nil before anything of the answer was written, and after it
-	content bridge.Body
 
 	// The owner's, and the handler's goroutine's before it returns.
 	next     conn.Next
@@ -291,7 +296,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		s.Link.Start(st)
 		return true
 	}
-	st.Way, st.Now = stats.Inline, s.Link.Now()
+	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
 	s.here.Store(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false
