@@ -26,7 +26,7 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	case w.Done:
 		panic("net/http: Hijack called after ServeHTTP finished")
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if w.wroteHeader {
 		w.flushStage()
 		w.complete(nil)

@@ -110,7 +110,7 @@ func (w *Response) writeHeader(code int) {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", code))
 	}
 	if code < 101 || code > 199 {
-		w.canContinue.Store(false)
+		w.noContinue()
 	}
 	if code <= 199 && code != http.StatusSwitchingProtocols {
 		w.informational(code)
@@ -138,6 +138,13 @@ func (w *Response) failed(err error) {
 		w.Err = err
 		w.CloseAfter.Store(true)
 		w.x.gone()
+	}
+}
+
+// noContinue withdraws the 100 (Continue), which is too late now. mu is held.
+func (w *Response) noContinue() {
+	if w.canContinue.Load() { // a store costs more
+		w.canContinue.Store(false)
 	}
 }
 
@@ -183,7 +190,7 @@ func (w *Response) beginWrite(n int) error {
 	case w.Done:
 		return errDone
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if !w.wroteHeader {
 		w.writeHeader(http.StatusOK)
 	}

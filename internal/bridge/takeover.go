@@ -52,7 +52,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 	case w.Done:
 		return errDone
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if !w.wroteHeader { // what wraps w may have kept it back
 		w.writeHeader(status)
 	}

@@ -28,10 +28,7 @@ var (
 // onRequest begins a stream. It returns it if its handler is to be begun now.
 func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
-	s.mu.Lock()
-	full := len(s.streams) >= s.cfg.MaxStreams
-	s.mu.Unlock()
-	if full || s.drain.last {
+	if s.drain.last {
 		r.free()
 		s.unanswered(0)
 		return nil, errRefused
@@ -52,24 +49,15 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(http.StatusBadRequest)
 		return nil, s.malformed(h.Stream)
 	}
+	st := s.open(h.Stream, &t, end)
+	if st == nil {
+		r.free()
+		s.unanswered(0)
+		return nil, errRefused
+	}
 	s.useless.refund(usefulWorth)
 	s.touch()
-	direct := s.takesDirect(r, &t, end)
-	st := newStream()
-	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
-	st.Time.Since = s.Link.Now()
-	st.link = link{s.Link, st}
-	st.cond.L = &s.mu
-	st.client.Stream(&s.Client, &st.link)
-	s.mu.Lock()
-	st.sendWindow = http2.Window(s.peer.InitialWindow)
-	st.window = s.cfg.StreamWindow
-	st.inflow.Avail = http2.Window(st.window)
-	st.priority = s.priorityOf(st.id, t.priority)
-	st.turn = s.order.turn // or new streams would hold up the others
-	s.streams[st.id] = st
-	s.mu.Unlock()
-	if direct {
+	if s.takesDirect(r, &t, end) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
@@ -91,6 +79,28 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	return st, nil
+}
+
+// open makes a stream; nil if there are too many.
+func (s *Session) open(id uint32, t *target, end bool) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) >= s.cfg.MaxStreams {
+		return nil
+	}
+	st := newStream()
+	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
+	st.Time.Since = s.Link.Now()
+	st.link = link{s.Link, st}
+	st.cond.L = &s.mu
+	st.client.Stream(&s.Client, &st.link)
+	st.sendWindow = http2.Window(s.peer.InitialWindow)
+	st.window = s.cfg.StreamWindow
+	st.inflow.Avail = http2.Window(st.window)
+	st.priority = s.priorityOf(id, t.priority)
+	st.turn = s.order.turn // or new streams would hold up the others
+	s.streams[id] = st
+	return st
 }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.

@@ -54,7 +54,7 @@ type Session struct {
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
 
-	finishing atomic.Int32 // Runs that have run, and wait for their Done
+	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]

@@ -138,6 +138,7 @@ func (st *stream) Run() {
 // meanwhile: then Done is not called.
 func (st *stream) Left() {
 	s := st.s
+	s.finishing.Add(1)
 	s.mu.Lock()
 	st.returned = true
 	orphan := s.gone && !st.counted
@@ -297,13 +298,19 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		return true
 	}
 	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
-	s.here.Store(st)
+	s.runsHere(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false
 	}
-	s.finishing.Add(-1)
 	st.finish()
 	return true
+}
+
+// runsHere notes whose handler runs on the loop from now on.
+func (s *Session) runsHere(st *stream) {
+	if s.here.Load() != st { // a store costs more
+		s.here.Store(st)
+	}
 }
 
 // acquire takes a slot, and reports whether the handler is to run, if only to be
