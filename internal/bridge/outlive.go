@@ -34,7 +34,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 		c.Link.Share()
 		l := &lasting{c: c}
 		l.source = begin(l, !w.x.m.Raw())
-		w.x.taken = l
+		w.x.seldom().taken = l
 		l.count(true)
 	})
 }

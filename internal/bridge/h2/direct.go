@@ -118,7 +118,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 		st.Way = stats.Goroutine
 	}
 	st.Time.Select(s.Link.Tally(), onLoop)
-	s.here.Store(st)
+	s.runsHere(st)
 	if !onLoop {
 		r.Run()
 	} else if !s.Link.StartHere(r, &r.place) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +54,7 @@ type Session struct {
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
 
-	finishing atomic.Int32 // Runs that have run, and wait for their Done
+	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
@@ -201,7 +202,7 @@ func (s *Session) checkFrame(h http2.Header) error {
 // sessions of tunnels. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
-		if st.deferred {
+		if st.deferred { // it has not been reset
 			st.deferred = false
 			s.admit(st, false)
 		}
@@ -209,6 +210,13 @@ func (s *Session) afterData() (kept bool) {
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
 	return s.feedAll()
+}
+
+// undefer takes st, which is about to begin, out of deferred.
+func (s *Session) undefer(st *stream) {
+	st.deferred = false
+	i := slices.Index(s.deferred, st)
+	s.deferred = slices.Delete(s.deferred, i, i+1)
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of

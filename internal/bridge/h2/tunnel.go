@@ -60,11 +60,11 @@ type mark struct {
 // ran is the end of a handler's Run: if it has taken the stream over, that now has its
 // session.
 func (st *stream) ran() {
-	s, t := st.s, st.tunnel
-	s.finishing.Add(1)
+	t := st.tunnel
 	if t == nil {
 		return
 	}
+	s := st.s
 	s.mu.Lock()
 	t.session = st.Taken()
 	s.mu.Unlock()
