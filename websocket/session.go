@@ -17,7 +17,7 @@ var _ takeover.Session = (*session)(nil)
 func (s *session) conn() *Conn { return (*Conn)(s) }
 
 // batch is how many frames of one connection are processed on a loop before others
-// have their turn.
+// have their turn. What inflates counts as several: see Conn.weight.
 const batch = 64
 
 // Data implements takeover.Session.
@@ -31,6 +31,7 @@ func (s *session) Data(eof bool) takeover.Next {
 	if s.choked.Load() {
 		return takeover.Pause
 	}
+	s.weight = 0
 	s.mu.Lock()
 	s.corked, s.serves = s.link.OnLoop(), true
 	s.mu.Unlock()
@@ -84,7 +85,7 @@ func (s *session) read(eof bool) takeover.Next {
 		} else if s.choked.Load() {
 			return takeover.Pause
 		}
-		if n >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
+		if n+int(s.weight) >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
 			return takeover.Requeue
 		}
 	}
@@ -119,7 +120,14 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 
 // inlineInflate is how much a message may become, in bytes, for it to be inflated on a
 // loop: others wait meanwhile, and a small message can become a large one.
-const inlineInflate = 32 << 10
+// inlineDeflated is how large it may be before: empty blocks take time and become nothing.
+const (
+	inlineInflate  = 32 << 10
+	inlineDeflated = inlineInflate / deflatedCosts
+	// deflatedCosts is how many bytes that come out of a message take as long as one of
+	// such blocks.
+	deflatedCosts = 8
+)
 
 // piece processes a part of a message that ends after k Buffered bytes. If the
 // message is complete, it is delivered.
@@ -184,9 +192,7 @@ func (s *session) serve() takeover.Next {
 
 // ignores reports whether messages are not delivered any more, or never.
 func (s *session) ignores() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed || s.h.onMessage == nil && !s.alone
+	return s.closed.Load() || s.h.onMessage == nil && !s.alone
 }
 
 // drop ends the use of the message that is delivered, or of a piece of one.
@@ -255,6 +261,9 @@ func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
 	if !d.params.ClientNoTakeover {
 		window = &d.in
 	}
+	if onLoop && len(data) > inlineDeflated {
+		return true, nil
+	}
 	short := onLoop && (limit == 0 || limit > inlineInflate)
 	if short {
 		limit = inlineInflate
@@ -262,6 +271,7 @@ func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
 	b := buf.Get(2 * len(data))
 	out, err := wsdeflate.Inflate(b.B, data, window, limit)
 	b.B = out
+	s.weight += int32((len(out) + deflatedCosts*len(data)) / (inlineInflate / batch))
 	switch {
 	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
 		if window != nil {
@@ -339,7 +349,7 @@ func (s *session) Expired() takeover.Next {
 	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
 		s.pinged = now
 		s.mu.Lock()
-		if !s.closed {
+		if !s.closed.Load() {
 			c.frame(wsframe.Ping, false, nil, s.h.maxUnsent)
 		}
 		s.mu.Unlock()
@@ -372,7 +382,8 @@ func (s *session) PeerGone() {}
 // Closed implements takeover.Session.
 func (s *session) Closed() {
 	s.mu.Lock()
-	s.closed, s.ended = true, true
+	s.closed.Store(true)
+	s.ended = true
 	if s.out != nil {
 		s.out.Release()
 		s.out = nil
