@@ -88,6 +88,9 @@ func (st *stream) kill(err error) {
 	}
 	st.closed, st.byUs = true, err != errReset
 	st.dropBody()
+	if st.tunnel != nil {
+		st.tunnel.lose()
+	}
 	st.cond.Broadcast()
 }
 

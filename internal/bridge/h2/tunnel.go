@@ -95,13 +95,20 @@ func (t *tunnel) over() {
 	}
 	t.told = true
 	t.drop()
-	for _, m := range t.marks {
-		s.freed = append(s.freed, func() { m.f.Sent(1) })
-	}
-	t.marks, t.posts = nil, nil
+	t.lose()
+	t.posts = nil
 	if t.session != nil {
 		s.freed = append(s.freed, func() { t.session.Closed(false) })
 	}
+}
+
+// lose has Followers told that what they follow will not be sent: user code may wait for
+// that in a Run. mu is held.
+func (t *tunnel) lose() {
+	for _, m := range t.marks {
+		t.st.s.freed = append(t.st.s.freed, func() { m.f.Sent(1) })
+	}
+	t.marks = nil
 }
 
 // drop gives up what was received. mu is held, and there is no Run.
