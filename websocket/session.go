@@ -1,11 +1,10 @@
 package websocket
 
 import (
-	"unicode/utf8"
+	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/takeover"
-	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
@@ -17,8 +16,13 @@ var _ takeover.Session = (*session)(nil)
 func (s *session) conn() *Conn { return (*Conn)(s) }
 
 // batch is how many frames of one connection are processed on a loop before others
-// have their turn. What inflates counts as several: see Conn.weight.
-const batch = 64
+// have their turn. What inflates counts as several: see Conn.weight. slice bounds the
+// time that they take, roughly: the clock is read every clockEvery frames.
+const (
+	batch      = 64
+	slice      = 200 * time.Microsecond
+	clockEvery = 8
+)
 
 // Data implements takeover.Session.
 func (s *session) Data(eof bool) takeover.Next {
@@ -65,6 +69,7 @@ func (s *session) Late() { s.uncork() }
 
 // read processes the frames that have arrived.
 func (s *session) read(eof bool) takeover.Next {
+	var began time.Time
 	for n := 1; ; n++ {
 		p, k, err := s.reader.Next(s.link.Buffered(), &s.h.limits)
 		switch {
@@ -85,7 +90,16 @@ func (s *session) read(eof bool) takeover.Next {
 		} else if s.choked.Load() {
 			return takeover.Pause
 		}
-		if n+int(s.weight) >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
+		full := n+int(s.weight) >= batch
+		if !full && n%clockEvery != 0 || !s.link.OnLoop() || len(s.link.Buffered()) == 0 {
+			continue
+		}
+		if full {
+			return takeover.Requeue
+		}
+		if now := time.Now(); began.IsZero() {
+			began = now
+		} else if now.Sub(began) >= slice {
 			return takeover.Requeue
 		}
 	}
@@ -117,17 +131,6 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 	}
 	return false
 }
-
-// inlineInflate is how much a message may become, in bytes, for it to be inflated on a
-// loop: others wait meanwhile, and a small message can become a large one.
-// inlineDeflated is how large it may be before: empty blocks take time and become nothing.
-const (
-	inlineInflate  = 32 << 10
-	inlineDeflated = inlineInflate / deflatedCosts
-	// deflatedCosts is how many bytes that come out of a message take as long as one of
-	// such blocks.
-	deflatedCosts = 8
-)
 
 // piece processes a part of a message that ends after k Buffered bytes. If the
 // message is complete, it is delivered.
@@ -252,46 +255,6 @@ func (s *session) gather(p wsframe.Piece) {
 	}
 	s.msg = s.msg.Grow(len(p.Data))
 	s.msg.B = append(s.msg.B, p.Data...)
-}
-
-// inflate inflates the message. later reports that it is too large for a loop.
-func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
-	d, limit, data := s.deflate, s.h.limits.Message, s.message()
-	var window *wsdeflate.Window
-	if !d.params.ClientNoTakeover {
-		window = &d.in
-	}
-	if onLoop && len(data) > inlineDeflated {
-		return true, nil
-	}
-	short := onLoop && (limit == 0 || limit > inlineInflate)
-	if short {
-		limit = inlineInflate
-	}
-	b := buf.Get(2 * len(data))
-	out, err := wsdeflate.Inflate(b.B, data, window, limit)
-	b.B = out
-	s.weight += int32((len(out) + deflatedCosts*len(data)) / (inlineInflate / batch))
-	switch {
-	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
-		if window != nil {
-			window.Add(out, d.params.ClientBits)
-		}
-		s.release()
-		s.msg, s.packed = b, false
-		return false, nil
-	case err == wsdeflate.ErrTooBig && short:
-		b.Release()
-		return true, nil
-	}
-	b.Release()
-	switch err {
-	case nil:
-		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
-	case wsdeflate.ErrTooBig:
-		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
-	}
-	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
 }
 
 // release gives up the message's buffer.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
@@ -86,6 +87,51 @@ func TestPongs(t *testing.T) {
 	}
 }
 
+// TestSlice: quick code that many messages of one connection call has its turns.
+func TestSlice(t *testing.T) {
+	t.Parallel()
+	got := 0
+	s, l := stuck(t, &Options{OnMessage: func(*Conn, Type, []byte) { time.Sleep(slice / clockEvery); got++ }})
+	l.in = bytes.Repeat(fromClient(wsframe.Text, false, "a"), batch)
+	if next := s.Data(false); next != takeover.Requeue || got > 2*clockEvery {
+		t.Errorf("%d messages in a turn; %d", got, next)
+	}
+}
+
+// recorder is a net.Conn that takes everything.
+type recorder struct {
+	wire
+	deadlines, bytes int
+	large            bool
+}
+
+func (r *recorder) SetWriteDeadline(time.Time) error { r.deadlines++; return nil }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.bytes += len(p)
+	r.large = r.large || len(p) > writePiece
+	return len(p), nil
+}
+
+// TestPieces: the time that a client has to accept something is not that for all of a large
+// message.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	l := &netLink{nc: &r}
+	for _, n := range []int{5, 1 << 20, 0, writePiece - 5} {
+		if _, err := l.Offer(make([]byte, n), nil, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan bool)
+	l.Follow(func() { close(done) })
+	<-done
+	if r.bytes != 1<<20+writePiece || r.deadlines < 17 || r.large {
+		t.Errorf("%d bytes by %d deadlines, large writes %v", r.bytes, r.deadlines, r.large)
+	}
+}
+
 // TestInlineInflate: messages that take long to inflate do not do so on a loop, and many
 // of them have their turns.
 func TestInlineInflate(t *testing.T) {
@@ -113,7 +159,7 @@ func TestInlineInflate(t *testing.T) {
 		l.in = bytes.Repeat(fromClient(wsframe.Binary, true, z), 3*batch)
 		for range 2 {
 			got = 0
-			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < tt.most/2 {
+			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < min(tt.most/2, 2*clockEvery) {
 				t.Errorf("%d messages of %d bytes in a turn, want %d; %d", got, tt.size, tt.most, next)
 			}
 		}
