@@ -63,15 +63,33 @@ const (
 
 // A Conn is an open connection. All its methods are safe for concurrent use.
 type Conn struct {
+	// What Send uses comes first, so that a broadcast, which finds none of it in the
+	// processor's cache, fetches little.
 	h       *Handler      // immutable
 	link    takeover.Link // immutable
 	deflate *deflate      // immutable; nil without the extension
+
+	mu     sync.Mutex
+	out    *buf.Buf // frames that are to leave together; nil if there are none
+	corked bool     // Send adds to out
+	serves bool     // messages are being processed: what is sent may be their answers
+	much   bool     // more than lowWater has waited since Writable was called
+	ended  bool     // the connection has ended
+	// These change with mu held. choked: answers to messages wait for the client, so no
+	// more of them is read. closed: a Close frame was sent, or the connection has ended.
+	choked, closed atomic.Bool
+
+	pong  *[]byte        // the payload of the last Ping that could not be answered at once
+	why   *wsframe.Error // for OnClose; nil while it is not known
+	value any
+	rooms []*Room // that it is in
 
 	// The session's; used by the Link's owner.
 	reader  wsframe.Reader
 	msg     *buf.Buf // what has arrived of a message that was not complete at once
 	used    int32    // how many Buffered bytes belong to the message that is delivered
 	at      int32    // where it begins there, if not in msg
+	weight  int32    // how many frames what was inflated in this turn of the loop counts as
 	heard   int64    // when something was received, of Link.Now
 	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ     Type
@@ -82,22 +100,6 @@ type Conn struct {
 	packed  bool // the message is still compressed
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
-
-	// choked: answers to messages wait for the client, so no more of them is read. It
-	// changes with mu held.
-	choked atomic.Bool
-
-	mu     sync.Mutex
-	out    *buf.Buf       // frames that are to leave together; nil if there are none
-	corked bool           // Send adds to out
-	serves bool           // messages are being processed: what is sent may be their answers
-	much   bool           // more than half of MaxUnsent waits
-	closed bool           // a Close frame was sent, or the connection has ended
-	ended  bool           // the connection has ended
-	pong   *[]byte        // the payload of the last Ping that could not be answered at once
-	why    *wsframe.Error // for OnClose; nil while it is not known
-	value  any
-	rooms  []*Room // that it is in
 }
 
 // deflate is the state of permessage-deflate.
@@ -190,8 +192,7 @@ func (c *Conn) tooSlow() {
 		return
 	}
 	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
+	first := !c.closed.Swap(true)
 	c.because(CodePolicy, "too slow")
 	c.mu.Unlock()
 	if first {

@@ -46,6 +46,7 @@ package websocket
 // compression internal/wsdeflate's.
 //
 //	session.go   receives, on a takeover.Link
+//	inflate.go   inflates what it receives
 //	send.go      sends
-//	netlink.go   a takeover.Link over a hijacked net.Conn
+//	netlink.go   a takeover.Link over a hijacked net.Conn; netsend.go is its sending side
 //	read.go      Options.Serve

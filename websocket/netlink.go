@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -27,8 +26,6 @@ const (
 	readSize = 4 << 10
 	// lowWater is when Writable is called, and a pause ends, in bytes that are queued.
 	lowWater = takeover.MinLimit / 2
-	// writeStall is how long a client may accept nothing of what is written.
-	writeStall = 30 * time.Second
 	// lingerFor bounds the time between FIN and close.
 	lingerFor = 2 * time.Second
 )
@@ -328,82 +325,4 @@ func (h *Handler) logPanic(peer net.Addr, e any) {
 	}
 	stack := make([]byte, 64<<10)
 	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
-}
-
-func (l *netLink) Offer(a, b []byte, limit int) (much bool, err error) {
-	n := len(a) + len(b)
-	if limit < 0 {
-		limit = math.MaxInt
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.writeErr != nil:
-		return false, l.writeErr
-	case l.over:
-		return false, net.ErrClosed
-	case l.size > limit/2 && l.size > limit-n:
-		l.much = true
-		return true, takeover.ErrFull
-	}
-	l.pending = append(l.pending, append(append(make([]byte, 0, n), a...), b...))
-	if l.size += n; l.writing == nil {
-		l.writing = make(chan struct{})
-		go l.write(l.writing)
-	}
-	much = l.size > limit/2
-	l.much = l.much || much
-	return much, nil
-}
-
-func (l *netLink) Follow(f func()) {
-	l.mu.Lock()
-	wait := l.size > 0
-	if wait {
-		l.follow = append(l.follow, f)
-	}
-	l.mu.Unlock()
-	if !wait {
-		f()
-	}
-}
-
-// write writes what is pending until there is nothing left. All that is pending leaves
-// together.
-func (l *netLink) write(done chan struct{}) {
-	defer close(done)
-	for {
-		l.mu.Lock()
-		if len(l.pending) == 0 {
-			l.size, l.writing = 0, nil
-			follow := l.follow
-			l.follow = nil
-			l.mu.Unlock()
-			for _, f := range follow {
-				f()
-			}
-			return
-		}
-		all := net.Buffers(l.pending)
-		l.pending = nil
-		l.mu.Unlock()
-		n := 0
-		for _, p := range all {
-			n += len(p)
-		}
-		l.nc.SetWriteDeadline(time.Now().Add(writeStall))
-		_, err := all.WriteTo(l.nc)
-		l.mu.Lock()
-		if l.size -= n; err != nil {
-			l.writeErr, l.pending, l.size = err, nil, 0
-			l.nc.Close() // the reader ends the connection
-			l.rouse()
-		}
-		tell := l.much && l.size <= lowWater
-		l.much = l.much && !tell
-		l.mu.Unlock()
-		if tell {
-			l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
-		}
-	}
 }

@@ -151,8 +151,9 @@ func New(o *Options) (*Handler, error) {
 	limit := or(o.MaxMessage, defaultMaxMessage, 0)
 	h.limits = wsframe.Limits{Message: limit, Deflated: limit, Fragments: or(o.MaxFragments, defaultMaxFragments, 0)}
 	if limit > 0 {
-		// Data that cannot be compressed grows a little.
-		h.limits.Deflated += limit>>8 + 64
+		// Data that cannot be compressed grows, by up to an eighth where zlib has
+		// little memory (deflateBound).
+		h.limits.Deflated += limit>>3 + limit>>7 + 64
 	}
 	if len(o.Subprotocols) > math.MaxUint8 {
 		return nil, errors.New("websocket: Subprotocols: there are more than 255")

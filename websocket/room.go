@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -14,9 +13,13 @@ import (
 // copied.
 type Room struct {
 	mu      sync.Mutex
-	members map[*Conn]struct{}
-	// list is members for Broadcast, which must not hold mu while it sends: a loop
-	// may wait for mu to remove a connection. Nil after a change; immutable.
+	members map[*Conn]int // the index of each in order
+	// order has the members in the order of Join, and nil for some that have left:
+	// connections that were opened one after another, and what the kernel has for them,
+	// are likely to be neighbours in memory, which makes a broadcast faster.
+	order []*Conn
+	// list is a copy of order for Broadcast, which must not hold mu while it sends: a
+	// loop may wait for mu to remove a connection. Nil after a change; immutable.
 	list []*Conn
 }
 
@@ -31,10 +34,11 @@ func (r *Room) Join(c *Conn) bool {
 		return false
 	}
 	if r.members == nil {
-		r.members = make(map[*Conn]struct{})
+		r.members = make(map[*Conn]int)
 	}
 	if _, ok := r.members[c]; !ok {
-		r.members[c], r.list = struct{}{}, nil
+		r.members[c] = len(r.order)
+		r.order, r.list = append(r.order, c), nil
 		c.rooms = append(c.rooms, r)
 	}
 	return true
@@ -43,10 +47,23 @@ func (r *Room) Join(c *Conn) bool {
 func (r *Room) remove(c *Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.members[c]; ok {
-		delete(r.members, c)
-		r.list = nil
+	i, ok := r.members[c]
+	if !ok {
+		return
 	}
+	delete(r.members, c)
+	r.order[i], r.list = nil, nil
+	if len(r.order) <= 2*len(r.members) {
+		return
+	}
+	all := make([]*Conn, 0, len(r.members))
+	for _, c := range r.order {
+		if c != nil {
+			r.members[c] = len(all)
+			all = append(all, c)
+		}
+	}
+	r.order = all
 }
 
 // Leave removes c.
@@ -75,7 +92,7 @@ func (r *Room) all() []*Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.list == nil && len(r.members) > 0 {
-		r.list = slices.Collect(maps.Keys(r.members))
+		r.list = slices.Clone(r.order)
 	}
 	return r.list
 }
@@ -87,7 +104,7 @@ func (r *Room) all() []*Conn {
 func (r *Room) Broadcast(t Type, p []byte) (dropped int) {
 	m := message{t: t, p: p}
 	for _, c := range r.all() {
-		if m.send(c) == OutcomeDropped {
+		if c != nil && m.send(c) == OutcomeDropped {
 			dropped++
 		}
 	}
@@ -120,7 +137,7 @@ func (m *message) frame(d *deflate, threshold int) []byte {
 
 func (m *message) send(c *Conn) Outcome {
 	c.mu.Lock()
-	if c.closed {
+	if c.closed.Load() {
 		c.mu.Unlock()
 		return OutcomeDropped
 	}

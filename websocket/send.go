@@ -25,7 +25,7 @@ const (
 // send is Send. slow reports that the message was dropped because the client reads
 // too slowly.
 func (c *Conn) send(t Type, p []byte) (o Outcome, slow bool) {
-	if c.closed {
+	if c.closed.Load() {
 		return OutcomeDropped, false
 	}
 	d := c.deflate
@@ -95,8 +95,10 @@ func (c *Conn) gathered() (Outcome, bool) {
 // offer passes a and then b to the Link.
 func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
 	much, err := c.link.Offer(a, b, limit)
-	c.much = much && err == nil || err == takeover.ErrFull
-	c.choke(limit)
+	if much && limit == c.h.maxUnsent {
+		c.choke()
+	}
+	c.much = c.much || much
 	switch {
 	case err == takeover.ErrFull:
 		return OutcomeDropped, true
@@ -108,34 +110,40 @@ func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
 	return OutcomeAccepted, false
 }
 
-// choke ends the reading of messages if too many answers to them wait for the client: a
-// client that sends and does not read is slowed down, instead of losing answers. What
-// other goroutines send at other times does not end it, or a client that reads a feed
-// slowly would not be heard. Pongs need not: see sendPong.
-func (c *Conn) choke(limit int) {
-	if c.much && c.serves && limit == c.h.maxUnsent {
+// choke is called when more than half of maxUnsent waits. It ends the reading of messages
+// if these are answers to them: a client that sends and does not read is slowed down,
+// instead of losing answers. What other goroutines send at other times does not end it,
+// or a client that reads a feed slowly would not be heard. Pongs need not: see sendPong.
+func (c *Conn) choke() {
+	if c.serves {
 		c.choked.Store(true)
 	}
 }
 
-// flush sends what is gathered. There is room for it: frames are gathered only while
-// less than half of maxUnsent waits.
+// flush sends what is gathered, and ends the gathering if that makes much wait.
 func (c *Conn) flush() {
 	if c.out == nil {
 		return
 	}
-	c.much, _ = c.link.Offer(c.out.B, nil, c.h.maxUnsent)
-	c.choke(c.h.maxUnsent)
+	much, err := c.link.Offer(c.out.B, nil, takeover.MinLimit)
+	if err == takeover.ErrFull {
+		// A Writable of an earlier time has come after a large message. What was
+		// accepted is sent all the same; it is not more than corkSize and corkFrame.
+		c.link.Offer(c.out.B, nil, -1)
+	}
+	if c.much = c.much || much; much && c.h.maxUnsent == takeover.MinLimit {
+		c.choke()
+	}
 	c.out.Release()
 	c.out = nil
 }
 
 // sendClose sends a Close frame, once, and reports whether it did.
 func (c *Conn) sendClose(code Code, reason string) bool {
-	if c.closed {
+	if c.closed.Load() {
 		return false
 	}
-	c.closed = true
+	c.closed.Store(true)
 	var b [2 + wsframe.MaxControl]byte
 	c.put(wsframe.AppendClose(b[:0], code, reason), -1)
 	return true
@@ -144,7 +152,7 @@ func (c *Conn) sendClose(code Code, reason string) bool {
 // sendPong answers a Ping, or keeps its payload until the client has read some of
 // what waits: RFC 6455 section 5.5.3 permits to answer only the last Ping.
 func (c *Conn) sendPong(payload []byte) {
-	if c.closed {
+	if c.closed.Load() {
 		return
 	}
 	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow { // more than half of it waits

@@ -1,11 +1,10 @@
 package websocket
 
 import (
-	"unicode/utf8"
+	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/takeover"
-	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
@@ -17,8 +16,13 @@ var _ takeover.Session = (*session)(nil)
 func (s *session) conn() *Conn { return (*Conn)(s) }
 
 // batch is how many frames of one connection are processed on a loop before others
-// have their turn.
-const batch = 64
+// have their turn. What inflates counts as several: see Conn.weight. slice bounds the
+// time that they take, roughly: the clock is read every clockEvery frames.
+const (
+	batch      = 64
+	slice      = 200 * time.Microsecond
+	clockEvery = 8
+)
 
 // Data implements takeover.Session.
 func (s *session) Data(eof bool) takeover.Next {
@@ -31,6 +35,7 @@ func (s *session) Data(eof bool) takeover.Next {
 	if s.choked.Load() {
 		return takeover.Pause
 	}
+	s.weight = 0
 	s.mu.Lock()
 	s.corked, s.serves = s.link.OnLoop(), true
 	s.mu.Unlock()
@@ -64,6 +69,7 @@ func (s *session) Late() { s.uncork() }
 
 // read processes the frames that have arrived.
 func (s *session) read(eof bool) takeover.Next {
+	var began time.Time
 	for n := 1; ; n++ {
 		p, k, err := s.reader.Next(s.link.Buffered(), &s.h.limits)
 		switch {
@@ -84,7 +90,16 @@ func (s *session) read(eof bool) takeover.Next {
 		} else if s.choked.Load() {
 			return takeover.Pause
 		}
-		if n >= batch && s.link.OnLoop() && len(s.link.Buffered()) > 0 {
+		full := n+int(s.weight) >= batch
+		if !full && n%clockEvery != 0 || !s.link.OnLoop() || len(s.link.Buffered()) == 0 {
+			continue
+		}
+		if full {
+			return takeover.Requeue
+		}
+		if now := time.Now(); began.IsZero() {
+			began = now
+		} else if now.Sub(began) >= slice {
 			return takeover.Requeue
 		}
 	}
@@ -116,10 +131,6 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 	}
 	return false
 }
-
-// inlineInflate is how much a message may become, in bytes, for it to be inflated on a
-// loop: others wait meanwhile, and a small message can become a large one.
-const inlineInflate = 32 << 10
 
 // piece processes a part of a message that ends after k Buffered bytes. If the
 // message is complete, it is delivered.
@@ -184,9 +195,7 @@ func (s *session) serve() takeover.Next {
 
 // ignores reports whether messages are not delivered any more, or never.
 func (s *session) ignores() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed || s.h.onMessage == nil && !s.alone
+	return s.closed.Load() || s.h.onMessage == nil && !s.alone
 }
 
 // drop ends the use of the message that is delivered, or of a piece of one.
@@ -248,42 +257,6 @@ func (s *session) gather(p wsframe.Piece) {
 	s.msg.B = append(s.msg.B, p.Data...)
 }
 
-// inflate inflates the message. later reports that it is too large for a loop.
-func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
-	d, limit, data := s.deflate, s.h.limits.Message, s.message()
-	var window *wsdeflate.Window
-	if !d.params.ClientNoTakeover {
-		window = &d.in
-	}
-	short := onLoop && (limit == 0 || limit > inlineInflate)
-	if short {
-		limit = inlineInflate
-	}
-	b := buf.Get(2 * len(data))
-	out, err := wsdeflate.Inflate(b.B, data, window, limit)
-	b.B = out
-	switch {
-	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
-		if window != nil {
-			window.Add(out, d.params.ClientBits)
-		}
-		s.release()
-		s.msg, s.packed = b, false
-		return false, nil
-	case err == wsdeflate.ErrTooBig && short:
-		b.Release()
-		return true, nil
-	}
-	b.Release()
-	switch err {
-	case nil:
-		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
-	case wsdeflate.ErrTooBig:
-		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
-	}
-	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
-}
-
 // release gives up the message's buffer.
 func (s *session) release() {
 	if s.msg != nil {
@@ -339,7 +312,7 @@ func (s *session) Expired() takeover.Next {
 	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
 		s.pinged = now
 		s.mu.Lock()
-		if !s.closed {
+		if !s.closed.Load() {
 			c.frame(wsframe.Ping, false, nil, s.h.maxUnsent)
 		}
 		s.mu.Unlock()
@@ -372,7 +345,8 @@ func (s *session) PeerGone() {}
 // Closed implements takeover.Session.
 func (s *session) Closed() {
 	s.mu.Lock()
-	s.closed, s.ended = true, true
+	s.closed.Store(true)
+	s.ended = true
 	if s.out != nil {
 		s.out.Release()
 		s.out = nil

@@ -28,7 +28,7 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	}
 	return w.passOn(status, true, func(c *Client) {
 		c.Link.Share()
-		t := &taken{c: c, shared: w.x.Shared}
+		t := &taken{link: c.Link, c: c, shared: w.x.Shared}
 		t.s = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
@@ -109,10 +109,12 @@ func (x *Exchange) Taken() conn.Session {
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
-	c    *Client
+	link conn.Link // c's, for Offer: one pointer less to follow
 	s    takeover.Session
+	c    *Client
 	kind string // of the user code, from the first Quick on
-	memo place.Memo
+	// quickIn is the Epoch in which the code was found to be quick; 0 for none.
+	quickIn uint64
 	// Of the current run of user code; used by the owner.
 	began int64
 	// facts are those below: Late may be called at any time.
@@ -209,17 +211,17 @@ func (t *taken) Late(held time.Duration) {
 const methodOfRuns = "TAKEOVER"
 
 // Buffered and the following implement takeover.Link.
-func (t *taken) Buffered() []byte     { return t.c.Link.Buffered() }
-func (t *taken) Discard(n int)        { t.c.Link.Discard(n) }
-func (t *taken) OnLoop() bool         { return t.c.Link.OnLoop() }
-func (t *taken) SetDeadline(ns int64) { t.c.Link.SetDeadline(ns) }
-func (t *taken) Now() int64           { return t.c.Link.Now() }
-func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
-func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
+func (t *taken) Buffered() []byte     { return t.link.Buffered() }
+func (t *taken) Discard(n int)        { t.link.Discard(n) }
+func (t *taken) OnLoop() bool         { return t.link.OnLoop() }
+func (t *taken) SetDeadline(ns int64) { t.link.SetDeadline(ns) }
+func (t *taken) Now() int64           { return t.link.Now() }
+func (t *taken) LocalAddr() net.Addr  { return t.link.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	much, err = t.c.Link.Offer(a, b, limit)
+	much, err = t.link.Offer(a, b, limit)
 	if err == conn.ErrFull {
 		err = takeover.ErrFull
 	}
@@ -227,7 +229,7 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 }
 
 // Follow implements takeover.Link.
-func (t *taken) Follow(f func()) { t.c.Link.Follow(follower(f)) }
+func (t *taken) Follow(f func()) { t.link.Follow(follower(f)) }
 
 type follower func()
 
@@ -243,8 +245,10 @@ func (t *taken) Quick(kind string) bool {
 	var quick bool
 	if p := t.c.Placement; p != Adaptive {
 		quick = p == Inline
-	} else {
-		quick = t.c.Routes.Quick(methodOfRuns, kind, &t.memo)
+	} else if epoch := t.c.Routes.Epoch(); t.quickIn == epoch {
+		quick = true
+	} else if quick = t.c.Routes.Quick(methodOfRuns, kind, new(place.Memo)); quick {
+		t.quickIn = epoch
 	}
 	now := kindKnown
 	if quick {
@@ -257,23 +261,23 @@ func (t *taken) Quick(kind string) bool {
 }
 
 // Go implements takeover.Link.
-func (t *taken) Go() { t.c.Link.Go() }
+func (t *taken) Go() { t.link.Go() }
 
 // Post implements takeover.Link.
 func (t *taken) Post(f func() takeover.Next) {
-	t.c.Link.Post(func() conn.Next { return nexts[f()] })
+	t.link.Post(func() conn.Next { return nexts[f()] })
 }
 
 // selected reports whether a run of user code is timed.
 func (t *taken) selected() bool {
-	if !t.c.Link.OnLoop() {
+	if !t.link.OnLoop() {
 		return true
 	}
 	if t.shared {
 		t.runs++
 		return t.runs%stats.SampleEvery == 1
 	}
-	return t.c.Link.Tally().Messages.Next() != 0
+	return t.link.Tally().Messages.Next() != 0
 }
 
 // Run implements takeover.Link.
@@ -286,7 +290,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
-	if !t.c.Link.Enter() {
+	if !t.link.Enter() {
 		return true // Data will not be called again
 	}
 	defer func() {
@@ -295,13 +299,13 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		}
 		e := recover()
 		if e == nil { // runtime.Goexit
-			t.c.Link.Abandon()
+			t.link.Abandon()
 			return
 		}
 		if e != http.ErrAbortHandler {
-			t.c.LogPanic(t.c.Link, e)
+			t.c.LogPanic(t.link, e)
 		}
-		t.c.Link.Leave()
+		t.link.Leave()
 	}()
 	u.Run()
 	took := time.Duration(0)
@@ -309,9 +313,9 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 		took = time.Duration(max(sys.Nanotime()-t.began, 1))
 	}
 	ok = true
-	t.c.Link.Leave()
+	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && t.facts.Load()&ranLate == 0 && !t.c.Link.Waited() {
+	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {
 		t.c.Routes.Ran(methodOfRuns, t.kind, took)
 	}
 	return true

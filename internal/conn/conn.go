@@ -31,11 +31,18 @@ type Conn struct {
 	// a new session's first one.
 	off, borrowed, switched bool
 
-	loop    *loop.Loop // immutable
-	shared  *Shared    // immutable
-	session Session    // used by the owner; changed with shared.switching held
-	peer    string     // immutable
-	local   net.Addr   // immutable; shared between connections
+	// What sending uses comes first: see websocket.Conn.
+	loop  *loop.Loop            // immutable
+	queue atomic.Pointer[queue] // nil until something has had to wait
+	layer *layered              // nil for plain text
+	lease loop.Lease            // of the running user code, if it began on the loop
+	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
+	in    *buf.Buf              // received, not consumed; nil if empty
+
+	session Session  // used by the owner; changed with shared.switching held
+	shared  *Shared  // immutable
+	peer    string   // immutable
+	local   net.Addr // immutable; shared between connections
 
 	handle loop.Handle // immutable
 	node   timer.Node  // the loop's
@@ -46,12 +53,6 @@ type Conn struct {
 	// armedAt is when the timer fires, as the loop left it to an owner that
 	// cannot arm it.
 	armedAt int64
-
-	in    *buf.Buf              // received, not consumed; nil if empty
-	queue atomic.Pointer[queue] // nil until something has had to wait
-	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
-	lease loop.Lease            // of the running user code, if it began on the loop
-	layer *layered              // nil for plain text
 }
 
 var _ Link = (*Conn)(nil)
@@ -210,7 +211,7 @@ func (c *Conn) proceed() (mine bool) {
 	if goOn, mine := c.deliver(); !goOn {
 		return mine
 	}
-	if q := c.queue.Load(); q != nil && q.pending() {
+	if q := c.queue.Load(); q != nil && q.busy.Load() && q.pending() {
 		if c.ready&(poll.Writable|poll.Hangup) != 0 {
 			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
 				return mine
@@ -326,15 +327,16 @@ func (c *Conn) act(next Next) (goOn bool) {
 	c.keep()
 	q := c.queue.Load()
 	stalled := false
-	if q != nil {
+	if q != nil && q.busy.Load() {
 		next = c.notifyWritable(q, next)
 		if c.flush(q) != nil {
 			c.closeNow()
 			return false
 		}
-		if stalled = q.pending(); !stalled {
-			q.giveUp = poll.Never
-		}
+		stalled = q.pending()
+	}
+	if q != nil && !stalled {
+		q.giveUp = poll.Never
 	}
 	switch next {
 	case More:

@@ -6,10 +6,10 @@ package conn
 
 // follow is the state of a queue's Followers. Guarded by the queue's lock.
 type follow struct {
+	passed  []mark // Followers to be notified
+	marks   []mark // in order
 	sent    int64  // of the queue, since the connection began
 	lost    int64  // of the queue, when the connection failed
-	marks   []mark // in order
-	passed  []mark // Followers to be notified
 	telling bool   // a goroutine notifies those in passed
 }
 

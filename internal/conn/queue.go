@@ -26,18 +26,22 @@ type queue struct {
 	stalled  bool       // the socket is full; an event will say when it is not
 	shared   bool       // see Link.Share; immutable once others use it
 	closed   bool       // the connection has ended
-	owed     int32      // Session.Writable must be called while held is less; 0: need not
-	outq     int        // what the socket held when it stalled
-	deadline int64      // for the peer to accept everything, of sys.Nanotime; 0 for none
-	err      error      // of the connection, found where it could not be returned
-	freed    []Holder   // to be released by unlock
-	follow   follow     // Followers of what is queued
 	// blocked: what is queued has had to wait for the peer, or for its turn. It
 	// changes with mu held.
 	blocked atomic.Bool
+	// busy: there are segments, an error, or a Writable that is owed. It is set by unlock,
+	// so that the loop need not lock mu when it has nothing to do here: what another
+	// goroutine has just left reaches it by a message.
+	busy atomic.Bool
 	// missed: an event arrived while another goroutine held mu, which may have
 	// found the socket full before the event.
-	missed atomic.Bool
+	missed   atomic.Bool
+	owed     int32    // Session.Writable must be called while held is less; 0: need not
+	err      error    // of the connection, found where it could not be returned
+	freed    []Holder // to be released by unlock
+	follow   follow   // Followers of what is queued
+	outq     int      // what the socket held when it stalled
+	deadline int64    // for the peer to accept everything, of sys.Nanotime; 0 for none
 	// giveUp is when the loop gives up on a peer that accepts nothing, of
 	// sys.Nanotime; poll.Never while it does not wait for one. Used by the loop
 	// only.
@@ -101,6 +105,9 @@ func (c *Conn) newQueue() *queue {
 
 // unlock unlocks mu, and then does what must not be done under it.
 func (q *queue) unlock() {
+	if busy := len(q.segments) > 0 || q.owed != 0 || q.err != nil; busy != q.busy.Load() {
+		q.busy.Store(busy)
+	}
 	if len(q.freed)+len(q.follow.passed) > 0 {
 		q.settle()
 	}

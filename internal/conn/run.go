@@ -128,7 +128,7 @@ func (c *Conn) Run() {
 // loop.
 func (c *Conn) own(next Next) {
 	for {
-		if q := c.queue.Load(); q != nil {
+		if q := c.queue.Load(); q != nil && q.busy.Load() {
 			if c.flush(q) != nil {
 				next = Close
 			}

@@ -134,6 +134,10 @@ func (t *Table) memoKey(method, target string) uint64 {
 	return t.hash(method, target) ^ uint64(t.brake.epoch.Load())*0x9e3779b97f4a7c15 | 1
 }
 
+// Epoch changes, and is never 0, when something that Quick has found to be quick may not
+// be any more: a Memo for one target, without a hash of it.
+func (t *Table) Epoch() uint64 { return uint64(t.brake.epoch.Load()) + 1 }
+
 func (t *Table) lookup(method, target string) bool {
 	level := t.brake.level()
 	p := prefixes{rest: target, whole: t.whole}

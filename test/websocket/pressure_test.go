@@ -311,9 +311,9 @@ func TestNoGoroutines(t *testing.T) {
 	}
 }
 
-// TestWriteEnds: Write of a message's code, which waits until the client reads, does not
+// TestWriteGivesUp: Write of a message's code, which waits until the client reads, does not
 // wait for one that has gone, accepts nothing for too long, or for the server's end.
-func TestWriteEnds(t *testing.T) {
+func TestWriteGivesUp(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		for _, way := range []string{"gone", "stall", "server"} {
 			full, failed := make(chan bool, 1), make(chan error, 1)

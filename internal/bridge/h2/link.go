@@ -86,7 +86,7 @@ func (l *link) Follow(f conn.Follower) {
 	s := l.st.s
 	s.mu.Lock()
 	if t := l.st.tunnel; t != nil {
-		wait := !l.st.closed && len(l.st.rest) > 0
+		wait := !t.told && !l.st.closed && len(l.st.rest) > 0
 		if wait {
 			t.marks = append(t.marks, mark{t.offered, f})
 		}

@@ -1,0 +1,60 @@
+package websocket
+
+import (
+	"unicode/utf8"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// inlineInflate is how much a message may become, in bytes, for it to be inflated on a
+// loop: others wait meanwhile, and a small message can become a large one.
+// inlineDeflated is how large it may be before: empty blocks take time and become nothing.
+const (
+	inlineInflate  = 32 << 10
+	inlineDeflated = inlineInflate / deflatedCosts
+	// deflatedCosts is how many bytes that come out of a message take as long as one of
+	// such blocks.
+	deflatedCosts = 8
+)
+
+// inflate inflates the message. later reports that it is too large for a loop.
+func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
+	d, limit, data := s.deflate, s.h.limits.Message, s.message()
+	var window *wsdeflate.Window
+	if !d.params.ClientNoTakeover {
+		window = &d.in
+	}
+	if onLoop && len(data) > inlineDeflated {
+		return true, nil
+	}
+	short := onLoop && (limit == 0 || limit > inlineInflate)
+	if short {
+		limit = inlineInflate
+	}
+	b := buf.Get(2 * len(data))
+	out, err := wsdeflate.Inflate(b.B, data, window, limit)
+	b.B = out
+	s.weight += int32((len(out) + deflatedCosts*len(data)) / (inlineInflate / batch))
+	switch {
+	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
+		if window != nil {
+			window.Add(out, d.params.ClientBits)
+		}
+		s.release()
+		s.msg, s.packed = b, false
+		return false, nil
+	case err == wsdeflate.ErrTooBig && short:
+		b.Release()
+		return true, nil
+	}
+	b.Release()
+	switch err {
+	case nil:
+		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+	case wsdeflate.ErrTooBig:
+		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
+	}
+	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
+}

@@ -1,0 +1,168 @@
+package websocket
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/wsdeflate"
+	"github.com/chert-http/chert/internal/wsframe"
+)
+
+// stuckLink is a fakeLink on a loop whose client reads nothing.
+type stuckLink struct {
+	fakeLink
+	held int
+}
+
+func (l *stuckLink) Quick(string) bool { return true }
+
+func (l *stuckLink) Offer(a, b []byte, limit int) (bool, error) {
+	n := len(a) + len(b)
+	if limit >= 0 && l.held > limit/2 && l.held > limit-n {
+		return true, takeover.ErrFull
+	}
+	l.held += n
+	l.fakeLink.Offer(a, b, limit)
+	return limit >= 0 && l.held > limit/2, nil
+}
+
+// stuck opens a connection on a stuckLink.
+func stuck(t *testing.T, o *Options) (*session, *stuckLink) {
+	t.Helper()
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := new(stuckLink)
+	return (*session)(&Conn{h: h, link: l}), l
+}
+
+func fromClient(op wsframe.Opcode, compressed bool, p string) []byte {
+	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Masked: true, Length: int64(len(p))}
+	return append(h.Append(nil), p...)
+}
+
+// TestGathered: what Send has accepted is sent, also if a Writable comes after another
+// goroutine's large message that it does not concern.
+func TestGathered(t *testing.T) {
+	t.Parallel()
+	var l *stuckLink
+	s, l := stuck(t, &Options{OnMessage: func(c *Conn, typ Type, p []byte) {
+		l.held = 2 * defaultMaxUnsent
+		(*session)(c).Writable()
+		if o := c.Send(typ, p); o != OutcomeAccepted {
+			t.Error(o)
+		}
+	}})
+	l.in = fromClient(wsframe.Text, false, "hello")
+	if next := s.Data(false); next != takeover.More {
+		t.Error(next)
+	}
+	if string(l.sent) != "\x81\x05hello" {
+		t.Errorf("%q was sent", l.sent)
+	}
+	if c := s.conn(); c.Send(TypeText, []byte("more")) != OutcomeDropped || !s.much {
+		t.Error("more is gathered")
+	}
+}
+
+// TestPongs: what waits of Pongs is bounded, whatever MaxUnsent is.
+func TestPongs(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{-1, 0, 16 << 20} {
+		s, l := stuck(t, &Options{MaxUnsent: most})
+		for range 1000 {
+			l.in = bytes.Repeat(fromClient(wsframe.Ping, false, strings.Repeat("x", 100)), batch)
+			s.Data(false)
+		}
+		if l.held > maxPongs {
+			t.Errorf("MaxUnsent %d: %d bytes wait", most, l.held)
+		}
+		if s.pong == nil {
+			t.Error("the last Ping is forgotten")
+		}
+	}
+}
+
+// TestSlice: quick code that many messages of one connection call has its turns.
+func TestSlice(t *testing.T) {
+	t.Parallel()
+	got := 0
+	s, l := stuck(t, &Options{OnMessage: func(*Conn, Type, []byte) { time.Sleep(slice / clockEvery); got++ }})
+	l.in = bytes.Repeat(fromClient(wsframe.Text, false, "a"), batch)
+	if next := s.Data(false); next != takeover.Requeue || got > 2*clockEvery {
+		t.Errorf("%d messages in a turn; %d", got, next)
+	}
+}
+
+// recorder is a net.Conn that takes everything.
+type recorder struct {
+	net.Conn
+	deadlines, bytes int
+	large            bool
+}
+
+func (r *recorder) SetWriteDeadline(time.Time) error { r.deadlines++; return nil }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.bytes += len(p)
+	r.large = r.large || len(p) > writePiece
+	return len(p), nil
+}
+
+// TestPieces: the time that a client has to accept something is not that for all of a large
+// message.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	l := &netLink{nc: &r}
+	for _, n := range []int{5, 1 << 20, 0, writePiece - 5} {
+		if _, err := l.Offer(make([]byte, n), nil, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan bool)
+	l.Follow(func() { close(done) })
+	<-done
+	if r.bytes != 1<<20+writePiece || r.deadlines < 17 || r.large {
+		t.Errorf("%d bytes by %d deadlines, large writes %v", r.bytes, r.deadlines, r.large)
+	}
+}
+
+// TestInlineInflate: messages that take long to inflate do not do so on a loop, and many
+// of them have their turns.
+func TestInlineInflate(t *testing.T) {
+	t.Parallel()
+	got := 0
+	open := func() (*session, *stuckLink) {
+		s, l := stuck(t, &Options{OnMessage: func(*Conn, Type, []byte) { got++ }, Compression: new(Compression)})
+		s.reader.Deflate, s.deflate = true, &deflate{params: wsdeflate.Params{Bits: 12, ClientBits: 12}}
+		return s, l
+	}
+	s, l := open()
+	const emptyBlock = "\x00\x00\x00\xff\xff"
+	l.in = fromClient(wsframe.Binary, true, strings.Repeat(emptyBlock, inlineDeflated/len(emptyBlock)+1)+"\x00")
+	if next := s.Data(false); next != takeover.Elsewhere || got != 0 {
+		t.Fatalf("a message of empty blocks: %d, %d messages", next, got)
+	}
+	if next := s.Serve(); got != 1 {
+		t.Error(got, "messages", next)
+	}
+	for _, tt := range []struct {
+		size, most int
+	}{{inlineInflate, 1}, {inlineInflate / 4, 4}, {10, batch}} {
+		s, l = open()
+		z := string(wsdeflate.Deflate(nil, make([]byte, tt.size), nil, 12))
+		l.in = bytes.Repeat(fromClient(wsframe.Binary, true, z), 3*batch)
+		for range 2 {
+			got = 0
+			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < min(tt.most/2, 2*clockEvery) {
+				t.Errorf("%d messages of %d bytes in a turn, want %d; %d", got, tt.size, tt.most, next)
+			}
+		}
+	}
+}
