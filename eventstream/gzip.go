@@ -108,7 +108,7 @@ func (z *zipped) add(p *piece, from *subscription) {
 	z.from, z.window = from, nil
 }
 
-// add is called when plain has been sent by Stream.Send, as p, with window.
+// addOwn notes that plain has been sent by Stream.Send, as p, with window.
 func (z *zipped) addOwn(p *piece, plain []byte, window *wsdeflate.Window) {
 	z.add(p, nil)
 	if window == nil {

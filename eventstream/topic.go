@@ -14,7 +14,7 @@ import (
 // TopicOptions configure a [Topic].
 type TopicOptions struct {
 	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
-	// connect again or read slowly. The newest event is kept in any case. Defaults 1000
+	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any case. Defaults 1000
 	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
 }
