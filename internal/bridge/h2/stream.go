@@ -186,6 +186,8 @@ func (st *stream) finish() {
 	switch {
 	case st.closed:
 	case st.lasting != nil:
+		st.Shed()
+		st.trailer, st.parts = nil, nil
 		s.closeIfSent(st)
 		st.lasting.settled()
 		st.lasting.stopLate()
