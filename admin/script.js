@@ -260,8 +260,9 @@ function lists(r) {
     [time(q.age), q.stage, q.method + " " + q.target, q.way + (q.loop < 0 ? "" : ", loop " + q.loop), q.peer].forEach((text, i) => set(cell[i], text));
   }, "none beside those that a loop runs at this moment");
   fill($("recent"), r.recent, cells("  tn"), (cell, e) => {
+    // The pattern of a route has its method, if it has one; a path has no space.
     const names = { proven: "runs on loops now", demoted: "no longer runs on loops", handover: "handed over" };
-    [new Date(e.at).toLocaleTimeString(), names[e.kind] || e.kind, (e.method + " " + e.target).trim(), e.held ? time(e.held) : ""].forEach((text, i) => set(cell[i], text));
+    [new Date(e.at).toLocaleTimeString(), names[e.kind] || e.kind, e.target.includes(" ") ? e.target : (e.method + " " + e.target).trim(), e.held ? time(e.held) : ""].forEach((text, i) => set(cell[i], text));
   }, "nothing yet");
   fill($("troubles"), r.troubles, cells("tn"), (cell, t) => {
     set(cell[0], t.name);
