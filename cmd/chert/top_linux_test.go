@@ -61,7 +61,7 @@ func TestTopTerminal(t *testing.T) {
 	master.WriteString("c")
 	shows("(connections)")
 	resize(t, slave, 12, 40)
-	shows("q quit  space pause  tab or v view (conn"[:39] + "\u2026")
+	shows("q quit  space pause  tab view (connections)"[:39] + "\u2026")
 	ts.CloseClientConnections()
 	ts.Config.Close()
 	shows("cannot reach"[:6])
