@@ -154,8 +154,7 @@ func (c *Conn) notify(r poll.Ready) {
 		c.wake(waitRead)
 	}
 	if r&poll.Writable != 0 && !c.wake(waitWrite) {
-		c.flushBeside()
-		c.limitBeside()
+		c.sendBeside()
 	}
 	if r&poll.Hangup != 0 {
 		c.sessionOf().PeerGone(true)
@@ -381,7 +380,7 @@ func (c *Conn) awaitPeer(q *queue) (goOn bool) {
 		c.loop.Requeue(c.handle)
 	}
 	if !q.shared || q.giveUp == poll.Never {
-		q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
+		q.giveUp = q.until(c.loop.Now())
 	}
 	c.arm()
 	return q.shared && c.phase == reading

@@ -52,15 +52,13 @@ func (c *Conn) Expire() {
 	}
 }
 
-// limitBeside begins the time of Limits.WriteStall for what waits on a shared link while
-// another goroutine owns it, who may be waiting for that: see Follow.
-func (c *Conn) limitBeside() {
-	q := c.queue.Load()
-	if q == nil || !q.sharedWaits() {
-		return
+// sendBeside is flushBeside on the loop, which then sees to Limits.WriteStall.
+func (c *Conn) sendBeside() {
+	if giveUp, left := c.flushBeside(c.loop.Now()); left {
+		q := c.queue.Load()
+		q.giveUp = giveUp
+		c.armBeside(q)
 	}
-	q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
-	c.armBeside(q)
 }
 
 // armBeside is arm without the deadline, which is the owner's.
@@ -70,7 +68,7 @@ func (c *Conn) armBeside(q *queue) {
 	}
 }
 
-// expireBeside ends the connection if the time of limitBeside has passed, and reports
+// expireBeside ends the connection if the time of sendBeside has passed, and reports
 // whether it did.
 func (c *Conn) expireBeside() (ended bool) {
 	q := c.queue.Load()
@@ -79,7 +77,7 @@ func (c *Conn) expireBeside() (ended bool) {
 	case q.giveUp > c.loop.Now():
 		c.armBeside(q)
 	case q.progress():
-		c.limitBeside()
+		c.sendBeside()
 	default:
 		c.loop.Tally.Late(true, tally.LateStall)
 		sys.SetReset(int(c.fd))
@@ -102,8 +100,7 @@ func (c *Conn) Mail(message any) {
 		}
 	case queueStalled:
 		if c.state.Load()&owned != 0 {
-			c.flushBeside()
-			c.limitBeside()
+			c.sendBeside()
 		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
 			c.awaitPeer(q)
 		}

@@ -300,16 +300,18 @@ func (c *Conn) flush(q *queue) error {
 }
 
 // flushBeside sends what the socket accepts of bytes in memory while another
-// goroutine is the owner. It does not wait for one that is sending.
-func (c *Conn) flushBeside() {
+// goroutine is the owner. It does not wait for one that is sending. It reports whether
+// some are left on a shared link, where the owner may wait for them (see Follow), and
+// when the loop is to give up on the peer then, having waited since now.
+func (c *Conn) flushBeside(now int64) (giveUp int64, left bool) {
 	q := c.queue.Load()
 	if q == nil {
-		return
+		return 0, false
 	}
 	if !q.mu.TryLock() {
 		q.missed.Store(true)
 		if !q.mu.TryLock() {
-			return // unlock handles it
+			return 0, false // unlock handles it
 		}
 		q.missed.Store(false)
 	}
@@ -317,6 +319,7 @@ func (c *Conn) flushBeside() {
 	if !slices.ContainsFunc(q.segments, func(s segment) bool { return s.n > 0 }) {
 		q.send() // the owner gets an error at its next write
 	}
+	return q.limit(now), q.shared && len(q.segments) > 0
 }
 
 // pending reports whether something is unsent.
@@ -353,10 +356,15 @@ func (q *queue) sendsFile() bool {
 }
 
 // until returns when to give up on a peer that accepts nothing from now on.
-func (q *queue) until(now, stall int64) int64 {
+func (q *queue) until(now int64) int64 {
 	q.mu.Lock()
 	defer q.unlock()
-	u := after(now, stall)
+	return q.limit(now)
+}
+
+// limit is until with mu held.
+func (q *queue) limit(now int64) int64 {
+	u := after(now, q.c.shared.Limits.WriteStall)
 	if q.deadline != 0 {
 		u = min(u, q.deadline)
 	}

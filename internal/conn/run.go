@@ -54,14 +54,14 @@ func (c *Conn) leaveLoop() {
 		return
 	}
 	c.off = true
-	c.flushBeside() // what was corked since the loop was lost
+	c.flushBeside(0) // what was corked since the loop was lost
 }
 
 // Lost implements loop.Holder: it makes the goroutine that runs the user code the
 // owner.
 func (c *Conn) Lost(overstayed bool) {
 	c.lend()
-	c.flushBeside()
+	c.flushBeside(0)
 	if overstayed {
 		c.sessionOf().Late(loop.Overstay)
 	}
