@@ -140,6 +140,7 @@ func (c *Conn) end(next conn.Next) {
 		if t, ok := c.base.(interface{ SetLinger(int) error }); ok {
 			t.SetLinger(0)
 		}
+		c.base.Close() // a layer would send an alert first
 	}
 	c.nc.Close()
 	c.queue.wait()

@@ -243,13 +243,9 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 	}
 }
 
-// abort closes the connection after an error that the owner has not seen.
-func (c *Conn) abort() {
-	c.mu.Lock()
-	nc := c.nc
-	c.mu.Unlock()
-	nc.Close()
-}
+// abort closes the connection after an error that the owner has not seen. A layer has no
+// say: its last record may be incomplete.
+func (c *Conn) abort() { c.base.Close() }
 
 // writeError wraps err like the errors of the net.Conn's own Write.
 func (c *Conn) writeError(err error) error {
