@@ -10,23 +10,21 @@ import (
 	"github.com/chert-http/chert/internal/tally"
 )
 
-// alertingLayer makes connections that cannot be written to any more, and which say goodbye
-// all the same, as crypto/tls does.
-type alertingLayer struct{ conn.Layer }
-
-func (alertingLayer) Conn(nc net.Conn, _ []byte) net.Conn { return alertingConn{nc} }
-
+// alertingConn cannot be written to any more, and says goodbye all the same, as crypto/tls
+// does.
 type alertingConn struct{ net.Conn }
 
 func (alertingConn) Write([]byte) (int, error) { return 0, errors.New("cut") }
+
+func (a alertingConn) NetConn() net.Conn { return a.Conn }
 
 func (a alertingConn) Close() error {
 	a.Conn.Write([]byte("alert"))
 	return a.Conn.Close()
 }
 
-// What a layer sends after a write that has failed, perhaps within a record, would be an
-// error to the peer, and an attack to TLS.
+// What TLS sends after a write that has failed, perhaps within a record, is a
+// bad MAC to the peer.
 func TestNoAlertAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c *Conn){
@@ -36,10 +34,9 @@ func TestNoAlertAfterFailure(t *testing.T) {
 		base, peer := net.Pipe()
 		shard := new(tally.Shard)
 		shard.Init(nil)
-		c := New(base, new(conn.Limits), shard, nil)
+		c := New(alertingConn{base}, new(conn.Limits), shard, nil)
 		c.Share()
 		c.session = mute{}
-		c.SetLayer(alertingLayer{})
 		go end(c)
 		if got, err := io.ReadAll(peer); len(got) > 0 || err != nil {
 			t.Errorf("%s: %q, %v", name, got, err)
