@@ -56,11 +56,13 @@ func (c *Conn) Expire() {
 // another goroutine owns it, who may be waiting for that: see Follow.
 func (c *Conn) limitBeside() {
 	q := c.queue.Load()
-	if q == nil || !q.sharedWaits() {
+	if q == nil {
 		return
 	}
-	q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
-	c.armBeside(q)
+	if q.giveUp = poll.Never; q.sharedWaits() {
+		q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
+		c.armBeside(q)
+	}
 }
 
 // armBeside is arm without the deadline, which is the owner's.
@@ -101,10 +103,12 @@ func (c *Conn) Mail(message any) {
 			c.loop.Requeue(c.handle)
 		}
 	case queueStalled:
+		q := c.queue.Load()
+		q.giveUp = poll.Never // that of an earlier wait
 		if c.state.Load()&owned != 0 {
 			c.flushBeside()
 			c.limitBeside()
-		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
+		} else if c.phase <= ending && q.pending() {
 			c.awaitPeer(q)
 		}
 	case Run:
