@@ -54,8 +54,12 @@ func (c *Conn) Expire() {
 
 // sendBeside is flushBeside on the loop, which then sees to Limits.WriteStall.
 func (c *Conn) sendBeside() {
-	if giveUp, left := c.flushBeside(c.loop.Now()); left {
-		q := c.queue.Load()
+	q := c.queue.Load()
+	if q == nil {
+		return
+	}
+	giveUp, left := c.flushBeside(c.loop.Now())
+	if q.giveUp = poll.Never; left {
 		q.giveUp = giveUp
 		c.armBeside(q)
 	}
@@ -99,9 +103,11 @@ func (c *Conn) Mail(message any) {
 			c.loop.Requeue(c.handle)
 		}
 	case queueStalled:
+		q := c.queue.Load()
+		q.giveUp = poll.Never // that of an earlier wait
 		if c.state.Load()&owned != 0 {
 			c.sendBeside()
-		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
+		} else if c.phase <= ending && q.pending() {
 			c.awaitPeer(q)
 		}
 	case Run:

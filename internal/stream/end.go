@@ -137,9 +137,10 @@ func (c *Conn) end(next conn.Next) {
 	case conn.Linger:
 		c.linger()
 	case conn.Reset:
-		if t, ok := c.base.(interface{ SetLinger(int) error }); ok {
+		if t, ok := c.below().(interface{ SetLinger(int) error }); ok {
 			t.SetLinger(0)
 		}
+		c.below().Close()
 	}
 	c.nc.Close()
 	c.queue.wait()

@@ -244,11 +244,16 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 }
 
 // abort closes the connection after an error that the owner has not seen.
-func (c *Conn) abort() {
-	c.mu.Lock()
-	nc := c.nc
-	c.mu.Unlock()
-	nc.Close()
+func (c *Conn) abort() { c.below().Close() }
+
+// below is the socket below a TLS connection, or base. A Close of TLS would send an alert first,
+// but what it has sent last may have come in part, or not at all: the alert would be a bad
+// MAC to the peer.
+func (c *Conn) below() net.Conn {
+	if t, ok := c.base.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
+	}
+	return c.base
 }
 
 // writeError wraps err like the errors of the net.Conn's own Write.

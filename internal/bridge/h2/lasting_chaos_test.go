@@ -171,7 +171,7 @@ func TestChaosOfOutlivers(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("CHERT_CHAOS"))
 	each(t, "oracle", func(t *testing.T, kind string) {
 		o := newOutlivers()
-		s := serve(t, kind, &chert.Server{Handler: o, ExtendedConnect: true, WriteStallTimeout: time.Second})
+		s := serve(t, kind, &chert.Server{Handler: o, ExtendedConnect: true})
 		stop := make(chan bool)
 		var beside sync.WaitGroup
 		defer beside.Wait()
