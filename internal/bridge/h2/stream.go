@@ -75,6 +75,7 @@ type stream struct {
 	// reset, byUs or by the client. done: the handler has returned.
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut                                       bool  // HEADERS are out
+	listed                                        bool  // in Session.streams
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop
