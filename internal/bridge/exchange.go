@@ -96,9 +96,7 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
-	// The copy that WithContext returns is the one stored: the call is inlined,
-	// so nothing is allocated.
-	x.Req = *(&http.Request{}).WithContext(x.asContext())
+	setContext(&x.Req, x.asContext())
 	x.Req.RemoteAddr = c.Link.Peer()
 	if c.more != nil {
 		x.Req.TLS = c.more.tls

@@ -24,10 +24,11 @@ func TestAllocs(t *testing.T) {
 		h     http.Handler
 		reuse bool
 		most  float64
+		bytes float64
 	}{
-		{"plain", hf(hello), false, 3},
-		{"reused", hf(hello), true, 0},
-		{"direct", direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte("hello")), false, 0},
+		{"plain", hf(hello), false, 3, 768 + 48 + 32}, // the exchange, the header's map, the strings
+		{"reused", hf(hello), true, 0, 0},
+		{"direct", direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, []byte("hello")), false, 0, 0},
 	} {
 		s := serve(t, "inline", &chert.Server{Handler: tt.h, ReuseRequests: tt.reuse})
 		c := s.raw()
@@ -78,6 +79,9 @@ func TestAllocs(t *testing.T) {
 		t.Logf("%s: %.1f allocations of %.0f bytes, %d bytes on the wire", tt.name, got, float64(after.TotalAlloc-before.TotalAlloc)/float64(batch*(len(requests)-1)), one)
 		if got > tt.most+0.5 { // a garbage collection empties pools
 			t.Errorf("%s: %.1f allocations for each request, %v at most", tt.name, got, tt.most)
+		}
+		if size := float64(after.TotalAlloc-before.TotalAlloc) / float64(batch*(len(requests)-1)); size > tt.bytes+80 {
+			t.Errorf("%s: %.0f bytes for each request, %v at most", tt.name, size, tt.bytes)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	cfg := &bridge.Config{Slots: slots}
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
-	st := &stream{exchange: new(exchange), s: s, id: 1, started: true}
+	st := &stream{exchange: new(exchange), s: s, id: 1, started: true, listed: true}
 	st.link = link{deadLink{}, st}
 	st.cond.L = &s.mu
 	s.streams = map[uint32]*stream{1: st}
@@ -156,7 +156,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	s, a, l := quiet()
 	s.resets.init(resetBudget, resetRate, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
-	b := &stream{exchange: new(exchange), s: s, id: 3, started: true}
+	b := &stream{exchange: new(exchange), s: s, id: 3, started: true, listed: true}
 	b.cond.L = &s.mu
 	s.streams[3] = b
 	wait := func(st *stream) {

@@ -166,10 +166,10 @@ func (s *Session) drop(st *stream) {
 	if !st.closed || !st.done && st.started || st.tunnel != nil && st.tunnel.running {
 		return
 	}
-	if _, ok := s.streams[st.id]; !ok {
+	if !st.listed {
 		return
 	}
-	st.deferred = false
+	st.listed, st.deferred = false, false
 	delete(s.streams, st.id)
 	s.remember(st.id, st.byUs)
 	s.unpend(st)

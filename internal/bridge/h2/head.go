@@ -68,7 +68,7 @@ func (st *stream) End() {
 // Interim implements bridge.Message.
 func (st *stream) Interim(status int, h http.Header) error {
 	block := http2.AppendStatus(make([]byte, 0, 64), status)
-	var few [16]string
+	var few [8]string
 	keys, _ := sortedKeys(few[:0], h)
 	for _, k := range keys {
 		switch k {
@@ -109,7 +109,7 @@ func (st *stream) Head(status int, h http.Header) {
 	if len(h) == 0 {
 		return
 	}
-	var few [16]string
+	var few [8]string
 	keys, prefixed := sortedKeys(few[:0], h)
 	for _, k := range keys {
 		if vv := h[k]; st.note(status, k, vv) {
@@ -150,7 +150,12 @@ func (st *stream) note(status int, k string, vv []string) bool {
 		return false
 	case "Content-Type":
 		w.hasType = true
-		return status != http.StatusNotModified
+		if status != http.StatusNotModified {
+			for _, v := range vv {
+				w.block = http2.AppendType(w.block, v)
+			}
+		}
+		return false
 	case "Content-Encoding":
 		w.coded = len(vv) > 0 && vv[0] != ""
 	case "Date":
@@ -193,22 +198,13 @@ func (st *stream) Complete(p []byte) error {
 		w.block = http2.AppendInt(w.block, http2.IDContentLength, w.Length)
 	}
 	if !w.hasType && !w.coded && allowed && len(p) > 0 {
-		if t := bridge.ContentType(p); t == plainText {
-			w.block = append(w.block, plainBlock...)
-		} else {
-			w.block = http2.AppendKnown(w.block, http2.IDContentType, t)
-		}
+		w.block = http2.AppendType(w.block, bridge.ContentType(p))
 	}
 	if !w.hasDate {
 		w.block = appendDate(w.block, st.now())
 	}
 	return nil
 }
-
-// plainBlock is the Content-Type that is found most often.
-const plainText = "text/plain; charset=utf-8"
-
-var plainBlock = http2.AppendKnown(nil, http2.IDContentType, plainText)
 
 // dateBlock is a Date field as it is in header blocks.
 type dateBlock struct {

@@ -88,7 +88,7 @@ func (s *Session) open(id uint32, t *target, end bool) *stream {
 	if len(s.streams) >= s.cfg.MaxStreams {
 		return nil
 	}
-	st := newStream()
+	st := s.newStream()
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
 	st.Time.Since = s.Link.Now()
 	st.link = link{s.Link, st}
@@ -99,7 +99,7 @@ func (s *Session) open(id uint32, t *target, end bool) *stream {
 	st.inflow.Avail = http2.Window(st.window)
 	st.priority = s.priorityOf(id, t.priority)
 	st.turn = s.order.turn // or new streams would hold up the others
-	s.streams[id] = st
+	s.streams[id], st.listed = st, true
 	return st
 }
 

@@ -12,9 +12,12 @@ import (
 
 var pooled = sync.Pool{New: func() any { return new(stream) }}
 
-// newStream returns a stream that is empty but for its parts.
-func newStream() *stream {
-	st := pooled.Get().(*stream)
+// newStream returns a stream that is empty but for its parts. mu is held.
+func (s *Session) newStream() *stream {
+	st := s.spare
+	if s.spare = nil; st == nil {
+		st = pooled.Get().(*stream)
+	}
 	if st.exchange == nil {
 		st.exchange = new(exchange)
 	}
@@ -48,11 +51,11 @@ func (st *stream) reusable() bool {
 // that: the request of a direct handler belongs to the server, any other to the handler
 // unless ReuseRequests says otherwise. Bodies are not reused. mu is held.
 func (st *stream) recycle() {
-	x, p := st.exchange, st.parts
+	s, x, p := st.s, st.exchange, st.parts
 	switch {
 	case !st.made:
 		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
-	case !st.s.ReuseRequests:
+	case !s.ReuseRequests:
 		x, p = nil, nil
 	case st.Watched() || st.Body != nil || cap(p.bytes) > keepBytes || len(p.header) > keepNames || len(p.resHeader) > keepNames:
 		x, p = nil, nil
@@ -63,7 +66,19 @@ func (st *stream) recycle() {
 		clear(p.values)
 	}
 	*st = stream{exchange: x, parts: p}
-	pooled.Put(st)
+	if s.spare == nil {
+		s.spare = st
+	} else {
+		pooled.Put(st)
+	}
+}
+
+// giveSpare gives the spare stream up, while no request is under way. mu is held.
+func (s *Session) giveSpare() {
+	if s.spare != nil {
+		pooled.Put(s.spare)
+		s.spare = nil
+	}
 }
 
 // text returns b, which is reused, as a string.

@@ -92,6 +92,18 @@ var handlers = map[string]hf{
 		w.Header().Set(http.TrailerPrefix+"X-Late", "yes")
 		w.Header().Set("X-Too-Late", "no")
 	},
+	"/trailers instead": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Field", "1")
+		io.WriteString(w, "body")
+		w.(http.Flusher).Flush()
+		w.Header().Del("X-Field")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "yes")
+	},
+	"/trailers before": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(http.TrailerPrefix+"X-Early", "yes")
+		w.Header().Set("X-Field", "1")
+		io.WriteString(w, "body")
+	},
 	"/trailers alone": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "Grpc-Status")
 		w.WriteHeader(200)

@@ -64,6 +64,7 @@ type Session struct {
 
 	mu         sync.Mutex
 	streams    map[uint32]*stream // that are not closed, or whose handlers run
+	spare      *stream            // for the next request, which saves most of them the pool
 	sendWindow http2.Window
 	inflow     http2.Inflow
 	growth     growth
@@ -280,6 +281,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 		s.active = false
 		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
+		s.giveSpare()
 	}
 	s.setDeadline()
 	return next, idle

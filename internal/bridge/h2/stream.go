@@ -75,6 +75,7 @@ type stream struct {
 	// reset, byUs or by the client. done: the handler has returned.
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut                                       bool  // HEADERS are out
+	listed                                        bool  // in Session.streams
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop
@@ -263,15 +264,6 @@ func (st *stream) late(held time.Duration) {
 	}
 }
 
-type slotState uint8
-
-const (
-	slotNone  slotState = iota
-	slotAsked           // Acquire is being called
-	slotQueued
-	slotHeld
-)
-
 // begin begins the handler of a request that has come, or puts that off. It reports
 // whether the loop is still the caller's.
 func (s *Session) begin(st *stream) (kept bool) {
@@ -318,74 +310,6 @@ func (s *Session) runsHere(st *stream) {
 		s.here.Store(st)
 	}
 }
-
-// acquire takes a slot, and reports whether the handler is to run, if only to be
-// refused.
-func (st *stream) acquire() bool {
-	s := st.s
-	s.mu.Lock()
-	st.slot = slotAsked
-	s.mu.Unlock()
-	a := s.Slots.Acquire(st)
-	s.mu.Lock()
-	st.slot = [...]slotState{conn.Admitted: slotHeld, conn.Queued: slotQueued, conn.Refused: slotNone}[a]
-	over := s.over != nil
-	s.mu.Unlock()
-	if a == conn.Queued {
-		if over { // meanwhile, by another goroutine
-			st.gone()
-		}
-		return false
-	}
-	if st.refused = a == conn.Refused; st.refused {
-		s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
-	}
-	return true
-}
-
-// Acquired implements loop.Waiter: a slot is there. Any goroutine calls it.
-func (st *stream) Acquired() { st.s.Link.Post(st.acquired) }
-
-func (st *stream) acquired() conn.Next {
-	s := st.s
-	s.mu.Lock()
-	if st.slot != slotQueued {
-		s.mu.Unlock()
-		return conn.More
-	}
-	st.slot = slotHeld
-	closed := st.closed
-	s.mu.Unlock()
-	if closed {
-		st.Release()
-		s.mu.Lock()
-		st.forget()
-		s.mu.Unlock()
-	} else if !s.admit(st, true) {
-		return conn.Lost
-	}
-	return s.after(true)
-}
-
-// Release implements bridge.Message.
-func (st *stream) Release() {
-	s := st.s
-	if s.Slots == nil {
-		return
-	}
-	s.mu.Lock()
-	held := st.slot == slotHeld
-	if held {
-		st.slot = slotNone
-	}
-	s.mu.Unlock()
-	if held {
-		s.Slots.Release()
-	}
-}
-
-// Aside implements bridge.Message.
-func (st *stream) Aside(f func()) { f() }
 
 // wait waits until something of the stream changes, a deadline passes, or stall
 // nanoseconds go by. mu is held, and given up meanwhile.

@@ -104,7 +104,7 @@ func parseLength(v []byte) (n int64, ok bool) {
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
 func (t *target) valid() bool {
-	if !http2.ValidName(stringOf(t.method)) {
+	if string(t.method) != http.MethodGet && !http2.ValidName(stringOf(t.method)) {
 		return false
 	}
 	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
@@ -131,7 +131,12 @@ func (t *target) valid() bool {
 	if t.path[0] != '/' && string(t.path) != "*" {
 		return false
 	}
-	return bytes.IndexByte(t.path, ' ') < 0 && bytes.IndexByte(t.path, '\t') < 0 && bytes.IndexByte(t.path, '#') < 0
+	for _, b := range t.path {
+		if b == ' ' || b == '\t' || b == '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // hostBytes are those of RFC 3986 section 3.2 without userinfo.
