@@ -2,8 +2,10 @@
 # compiler too, bench needs wrk, nginx and taskset.
 
 GO ?= go
-# How long each fuzz target runs, and how long the tests of a package may take.
+# How long each fuzz target runs and how many at a time, and how long the tests of a
+# package may take.
 FUZZTIME ?= 10s
+FUZZJOBS ?= 2
 TIMEOUT ?= 5m
 # More flags for go test, with the race detector and without.
 TESTFLAGS ?=
@@ -55,16 +57,15 @@ tidy:
 	@set -e; for m in $(MODULES) $(wildcard lab/caddy); do echo "$(GO) -C $$m mod tidy -diff"; $(GO) -C $$m mod tidy -diff; done
 
 # go test takes one fuzz target at a time. They are looked for in the source: go
-# test -list would build the tests of every package for it.
+# test -list would build the tests of every package for it. Much of a short run is
+# linking and the baseline, on one processor, so FUZZJOBS run at a time.
 fuzz:
 	@files=$$($(GO) list -f '{{range .TestGoFiles}}{{$$.ImportPath}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$.ImportPath}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}' ./...) || exit 1; \
 	echo "$$files" | while read -r pkg file; do \
-		[ -n "$$file" ] || continue; \
-		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
-			echo "$$name in $$pkg"; \
-			$(GO) test -vet=off -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
-		done || exit 1; \
-	done
+		[ -z "$$file" ] || sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$pkg \1|p" "$$file"; \
+	done | xargs -n 2 -P $(FUZZJOBS) sh -c ' \
+		out=$$($(GO) test -vet=off -run "^$$" -parallel 1 -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) "$$0" </dev/null 2>&1); code=$$?; \
+		echo "$$1 in $$0"; echo "$$out"; [ $$code -eq 0 ] || exit 255'
 
 # What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
 # faults that are left out look at the socket: resets, descriptors, refusals before TLS, and what the relay of the layer

@@ -4,23 +4,23 @@
 const $ = id => document.getElementById(id);
 const kept = 60; // seconds of history
 
-// Formatting, as internal/interval does it for the terminal.
+// Formatting, as internal/interval does it for the terminal; no line ends before a unit.
 const digits = x => x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixed(0);
 const number = n => n >= 1e6 ? digits(n / 1e6) + "M" : n >= 1e4 ? digits(n / 1e3) + "k" : digits(n);
-const percent = x => (x * 100).toFixed(x > 0 && x < 0.0995 ? 1 : 0) + " %";
+const percent = x => (x * 100).toFixed(x > 0 && x < 0.0995 ? 1 : 0) + "\u00a0%";
 function time(ns) {
   if (!ns) return "–";
-  if (ns < 1e3) return ns.toFixed(0) + " ns";
-  if (ns < 1e6) return digits(ns / 1e3) + " µs";
-  if (ns < 1e9) return digits(ns / 1e6) + " ms";
-  return digits(ns / 1e9) + " s";
+  if (ns < 1e3) return ns.toFixed(0) + "\u00a0ns";
+  if (ns < 1e6) return digits(ns / 1e3) + "\u00a0µs";
+  if (ns < 1e9) return digits(ns / 1e6) + "\u00a0ms";
+  return digits(ns / 1e9) + "\u00a0s";
 }
 function bytes(n) {
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
-    if (n < 1024) return (unit === "B" ? n.toFixed(0) : digits(n)) + " " + unit;
+    if (n < 1024) return (unit === "B" ? n.toFixed(0) : digits(n)) + "\u00a0" + unit;
     n /= 1024;
   }
-  return digits(n) + " TiB";
+  return digits(n) + "\u00a0TiB";
 }
 function span(seconds) {
   const d = Math.floor(seconds / 86400), h = Math.floor(seconds / 3600) % 24, m = Math.floor(seconds / 60) % 60;
@@ -260,8 +260,9 @@ function lists(r) {
     [time(q.age), q.stage, q.method + " " + q.target, q.way + (q.loop < 0 ? "" : ", loop " + q.loop), q.peer].forEach((text, i) => set(cell[i], text));
   }, "none beside those that a loop runs at this moment");
   fill($("recent"), r.recent, cells("  tn"), (cell, e) => {
+    // The pattern of a route has its method, if it has one; a path has no space.
     const names = { proven: "runs on loops now", demoted: "no longer runs on loops", handover: "handed over" };
-    [new Date(e.at).toLocaleTimeString(), names[e.kind] || e.kind, (e.method + " " + e.target).trim(), e.held ? time(e.held) : ""].forEach((text, i) => set(cell[i], text));
+    [new Date(e.at).toLocaleTimeString(), names[e.kind] || e.kind, e.target.includes(" ") ? e.target : (e.method + " " + e.target).trim(), e.held ? time(e.held) : ""].forEach((text, i) => set(cell[i], text));
   }, "nothing yet");
   fill($("troubles"), r.troubles, cells("tn"), (cell, t) => {
     set(cell[0], t.name);

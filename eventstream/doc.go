@@ -38,6 +38,19 @@
 // Over HTTP/1 a browser opens six connections to one host, of which each stream takes
 // one; over HTTP/2 it takes none.
 //
+// # Compression
+//
+// With Options.Compression a stream is compressed for a client that accepts gzip. No
+// compressor is kept: an event of a [Topic] is compressed once for all clients, with
+// references to the last 4 KiB of the topic's events for those that have received just
+// these. What [Stream.Send] sends is compressed for its client, with references to what
+// was sent in this way before; up to 4 KiB of it are kept until the next heartbeat. Events
+// that would not become shorter are sent as they are, with 10 bytes more.
+//
+// Compression can leak secrets (CRIME, BREACH): if a stream or a topic has secrets and
+// text that an attacker chooses, an observer of the encrypted connection can guess a
+// secret from the sizes of events. Do not compress such streams.
+//
 // # Other servers
 //
 // On net/http's server the same code runs, with a goroutine for each stream: the
@@ -54,6 +67,8 @@ package eventstream
 //	handler.go  opens streams
 //	stream.go   one stream
 //	topic.go    many streams, and history
+//	pump.go     what a topic sends
+//	gzip.go     compressed streams
 //	sweep.go    heartbeats and ages
 //	writer.go   a takeover.Stream over an http.ResponseWriter, by a goroutine
 //	poll.go     requests that wait

@@ -119,4 +119,7 @@ func (f *frame) bytes(chunked bool) []byte {
 var lastChunk = []byte("0\r\n\r\n")
 
 // beat is a comment, for proxies that end what is silent.
-var beat = newFrame(3, func(b []byte) []byte { return append(b, ":\n\n"...) })
+var (
+	beat   = newFrame(3, func(b []byte) []byte { return append(b, ":\n\n"...) })
+	beatGz = newPiece(beat.bytes(false), nil)
+)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -23,6 +24,7 @@ type Handler struct {
 	maxUnsent int
 	slow      Slow
 	max       int
+	compress  bool
 	param     string
 	logger    *slog.Logger
 
@@ -45,7 +47,7 @@ func New(o *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
-		slow: o.Slow, max: o.MaxStreams, param: o.LastIDParam, logger: o.Logger,
+		slow: o.Slow, max: o.MaxStreams, compress: o.Compression, param: o.LastIDParam, logger: o.Logger,
 	}
 	if o.Slow > SlowSkip {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
@@ -86,7 +88,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("Cache-Control", "no-cache, no-transform")
 	}
 	head.Set("X-Accel-Buffering", "no") // nginx
+	zip := h.compress && acceptsGzip(head, r) && len(head["Content-Encoding"]) == 0
 	if r.Method == http.MethodHead {
+		if zip {
+			head.Set("Content-Encoding", coding.Gzip.Token())
+		}
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -94,7 +100,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(h.appendRetry(nil))
 		return
 	}
-	h.open(w, r)
+	h.open(w, r, zip)
 }
 
 // enter reserves room for a stream.
@@ -109,8 +115,13 @@ func (h *Handler) enter() bool {
 }
 
 // open opens a stream for which there is room.
-func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 	s := &Stream{h: h, lastID: h.lastID(r)}
+	coded := ""
+	if zip {
+		s.z, coded = new(zipped), coding.Gzip.Token()
+		w.Header().Set("Content-Encoding", coded)
+	}
 	added := false
 	defer func() {
 		if !added { // also after a panic of what wraps w
@@ -126,7 +137,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 	if _, ok := w.(takeover.Streamer); t != nil && !ok {
 		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
 	}
-	if t == nil || w.Header().Get("Content-Encoding") != "" {
+	if t == nil || strings.Join(w.Header()["Content-Encoding"], ",") != coded {
 		// Either not chert's, or something on the way changes what is written.
 		own = newWriter(w, r, (*source)(s))
 		s.link = own
@@ -150,8 +161,9 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request) {
 			own.over()
 		}
 	}()
-	f := newFrame(64, h.appendRetry)
-	s.write(&f)
+	s.mu.Lock()
+	s.begin()
+	s.mu.Unlock()
 	if h.onOpen != nil {
 		h.onOpen(s, r)
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	// MaxStreams is how many streams may be open. Further requests are answered with an
 	// empty stream and a time to retry. Default, and negative: no limit.
 	MaxStreams int
+	// Compression enables gzip for clients that accept it (RFC 9110 section 12.5.3). The
+	// package's documentation says what it costs, and when it leaks secrets. Default: none.
+	Compression bool
 	// LastIDParam is the name of a query parameter that has the ID of the last event if
 	// the request has no field Last-Event-ID: an EventSource cannot set that in its
 	// first request. Default: none.

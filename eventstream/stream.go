@@ -22,12 +22,14 @@ type Stream struct {
 	// mu orders what is offered to link. It comes before Topic.mu, and after
 	// Handler.mu.
 	mu    sync.Mutex
+	begun bool   // begin has been called
 	ended bool   // nothing more is sent
 	gone  bool   // the client is, or has all
 	sent  uint32 // when something was sent last, in ticks
 	until uint32 // when the stream ends, in ticks; if Handler.age is set
 	subs  []*subscription
 	value any
+	z     *zipped // nil if the stream is not compressed; the pointer is immutable after open
 	// lastID is from the request, and empty after OnOpen, so as not to be kept.
 	lastID string
 }
@@ -73,18 +75,53 @@ func (s *Stream) Send(e Event) error {
 		return err
 	}
 	f := e.frame()
-	return s.write(&f)
-}
-
-func (s *Stream) write(f *frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catchUp()
-	err := s.offer(f.bytes(s.chunked))
+	err := s.own(&f)
 	if err == ErrSlow && s.h.slow == SlowClose {
 		s.abort()
 	}
 	return err
+}
+
+// own sends an event to this client alone. mu is held.
+func (s *Stream) own(f *frame) error {
+	if s.z == nil {
+		return s.offer(f.bytes(s.chunked))
+	}
+	plain := f.bytes(false)
+	p, window := newPiece(plain, useful(s.z.window, plain)), s.z.window
+	err := s.offer(p.bytes(s.chunked))
+	if err == nil {
+		s.z.addOwn(p, plain, window)
+	}
+	return err
+}
+
+// begin sends what precedes all else, once: the beginning of a compressed stream, and the
+// time to retry. The server may stop before open has come so far. mu is held.
+func (s *Stream) begin() {
+	if s.begun || s.ended {
+		return
+	}
+	s.begun = true
+	if s.z != nil {
+		f := newFrame(len(gzipHeader), func(b []byte) []byte { return append(b, gzipHeader...) })
+		s.link.Offer(f.bytes(s.chunked), nil, -1)
+	}
+	f := newFrame(64, s.h.appendRetry)
+	s.force(&f)
+}
+
+// force sends f besides all events. mu is held.
+func (s *Stream) force(f *frame) {
+	if s.z != nil {
+		p := newPiece(f.bytes(false), nil)
+		s.z.add(p, nil)
+		f = &p.frame
+	}
+	s.link.Offer(f.bytes(s.chunked), nil, -1)
 }
 
 // catchUp sends what topics have published and not sent yet. mu is held.
@@ -122,11 +159,16 @@ func (s *Stream) Close() {
 
 // end is Close with mu held.
 func (s *Stream) end() {
+	s.begin()
 	s.catchUp()
 	if s.ended {
 		return
 	}
 	s.ended = true
+	if s.z != nil {
+		f := s.z.end()
+		s.link.Offer(f.bytes(s.chunked), nil, -1)
+	}
 	if s.chunked {
 		s.link.Offer(lastChunk, nil, -1)
 	}
@@ -145,12 +187,13 @@ func (s *Stream) abort() {
 func (s *Stream) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin()
 	s.catchUp()
 	if s.ended {
 		return
 	}
 	f := newFrame(len(s.h.last)+64, func(b []byte) []byte { return append(s.h.appendRetry(b), s.h.last...) })
-	s.link.Offer(f.bytes(s.chunked), nil, -1)
+	s.force(&f)
 	s.end()
 }
 

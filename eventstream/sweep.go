@@ -87,7 +87,14 @@ func (s *Stream) tick(now uint32) {
 		s.end()
 	case h.beatAfter > 0 && now-s.sent >= h.beatAfter:
 		s.sent = now
+		s.begin()
 		// Not if something waits: the client gets that.
-		s.link.Offer(beat.bytes(s.chunked), nil, 0)
+		f := &beat
+		if s.z != nil {
+			f = &beatGz.frame
+		}
+		if _, err := s.link.Offer(f.bytes(s.chunked), nil, 0); err == nil && s.z != nil {
+			s.z.add(beatGz, nil)
+		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/wsdeflate"
 )
 
 // TopicOptions configure a [Topic].
 type TopicOptions struct {
 	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
-	// connect again or read slowly. The newest event is kept in any case. Defaults 1000
+	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any case. Defaults 1000
 	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
 }
@@ -42,12 +42,27 @@ type Topic struct {
 	all      []*subscription
 	// list is all for pump, which must not hold mu while it sends. Nil after a
 	// change; immutable.
-	list []*subscription
+	list   []*subscription
+	zipped int // how many of all are compressed
+	// window is the last bytes of the events before number windowEnd, if any of all are
+	// compressed. Only pump uses them.
+	window    wsdeflate.Window
+	windowEnd uint64
 }
 
+// entry is an event in the log.
 type entry struct {
 	id string
 	frame
+	z *piece // nil until a compressed stream needs it; guarded by Topic.mu
+}
+
+func (e *entry) size() int {
+	n := len(e.b)
+	if e.z != nil {
+		n += len(e.z.b)
+	}
+	return n
 }
 
 const (
@@ -121,7 +136,7 @@ func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
 	s.subs = append(s.subs, m)
 	if tell {
 		f := newFrame(len(newest)+16, func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
-		s.offer(f.bytes(s.chunked))
+		s.force(&f)
 	}
 	m.catchUp()
 	return complete
@@ -143,6 +158,9 @@ func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
 	}
 	m.index = len(t.all)
 	t.all, t.list = append(t.all, m), nil
+	if m.s.z != nil {
+		t.zipped++
+	}
 	return newest, complete
 }
 
@@ -184,6 +202,9 @@ func (t *Topic) remove(m *subscription) {
 		t.all[m.index].index = m.index
 		t.all[n] = nil
 		t.all, t.list = t.all[:n], nil
+		if m.s.z != nil {
+			t.zipped--
+		}
 	}
 }
 
@@ -214,7 +235,7 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 		e.ID = t.id(n + 1)
 	}
 	f := e.frame()
-	t.log = append(t.log, entry{e.ID, f})
+	t.log = append(t.log, entry{id: e.ID, frame: f})
 	t.bytes += len(f.b)
 	if t.unsent += len(f.b); !t.pumping {
 		if len(t.all) > 0 {
@@ -225,7 +246,7 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 		}
 	}
 	for len(t.log) > 1 && t.first < t.sent && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
-		t.bytes -= len(t.log[0].b)
+		t.bytes -= t.log[0].size()
 		t.log[0] = entry{}
 		t.log = t.log[1:]
 		t.first++
@@ -240,140 +261,4 @@ func (t *Topic) end() uint64 { return t.first + uint64(len(t.log)) }
 // they have been sent to those who read. mu is held.
 func (t *Topic) lag() bool {
 	return t.end()-t.sent >= uint64(max(t.maxEvents/2, 1)) || t.unsent > t.maxBytes/2
-}
-
-// pump sends what has been published, until there is nothing left. Most members are at
-// the same event, so what they get is gathered once.
-func (t *Topic) pump() {
-	var b batch
-	for {
-		t.mu.Lock()
-		end, first := t.end(), t.first
-		if t.sent == end {
-			t.pumping = false
-			t.mu.Unlock()
-			return
-		}
-		if t.list == nil {
-			t.list = slices.Clone(t.all)
-		}
-		list, bytes := t.list, t.unsent
-		b.gather(t.log[t.sent-first:], t.sent)
-		t.mu.Unlock()
-		for _, m := range list {
-			m.deliver(&b, first, end)
-		}
-		t.mu.Lock()
-		t.sent = end
-		t.unsent -= bytes
-		t.progress.Broadcast()
-		t.mu.Unlock()
-	}
-}
-
-// batch is some events in a row, from number from to before number to, as they are sent
-// to all who have had those before.
-type batch struct {
-	from, to uint64
-	plain    []byte
-	chunked  []byte
-}
-
-// gather makes b a batch of the first events of log, the first of which has number n.
-func (b *batch) gather(log []entry, n uint64) {
-	b.from, b.to = n, n+1
-	b.plain, b.chunked = log[0].bytes(false), log[0].bytes(true)
-	if len(log) == 1 {
-		return
-	}
-	b.plain, b.chunked = slices.Clone(b.plain), slices.Clone(b.chunked)
-	for i := 1; i < len(log) && len(b.chunked)+len(log[i].b) <= pieceSize; i++ {
-		b.plain = append(b.plain, log[i].bytes(false)...)
-		b.chunked = append(b.chunked, log[i].bytes(true)...)
-		b.to++
-	}
-}
-
-// deliver sends what m has not got of the events before number end, of which b may be the
-// next. first is the oldest event that there is.
-func (m *subscription) deliver(b *batch, first, end uint64) {
-	s := m.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return
-	}
-	if m.behind {
-		if m.next < first && s.h.slow == SlowClose {
-			s.abort()
-		}
-		return
-	}
-	if m.next == b.from {
-		p := b.plain
-		if s.chunked {
-			p = b.chunked
-		}
-		switch s.offer(p) {
-		case nil:
-			m.next = b.to
-		case ErrSlow:
-			m.behind = true
-		}
-	}
-	if m.next < end && !m.behind {
-		m.catchUp()
-	}
-}
-
-// catchUp sends what the topic has for m, as far as there is room. s.mu is held.
-func (m *subscription) catchUp() {
-	s, t := m.s, m.t
-	var b *buf.Buf
-	defer func() {
-		if b != nil {
-			b.Release()
-		}
-	}()
-	for !s.ended {
-		t.mu.Lock()
-		if m.next < t.first {
-			if s.h.slow == SlowClose {
-				t.mu.Unlock()
-				s.abort()
-				return
-			}
-			m.next = t.first
-		}
-		log := t.log[m.next-t.first:]
-		if len(log) == 0 {
-			m.behind = false
-			t.mu.Unlock()
-			return
-		}
-		if b == nil {
-			b = buf.Get(pieceSize)
-		}
-		b.B = b.B[:0]
-		n := uint64(0)
-		for i := range log {
-			p := log[i].bytes(s.chunked)
-			if n > 0 && len(b.B)+len(p) > pieceSize {
-				break
-			}
-			b = b.Grow(len(p))
-			b.B = append(b.B, p...)
-			n++
-		}
-		t.mu.Unlock()
-		switch s.offer(b.B) {
-		case nil:
-			m.next += n
-		case ErrSlow:
-			m.behind = true
-			return
-		default:
-			return
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -27,7 +28,7 @@ const patience = 2 * time.Minute
 // A server is a Prometheus that scrapes one target.
 type server struct {
 	url string
-	out *output
+	out *servertest.Log
 }
 
 // startPrometheus starts one with these features enabled.
@@ -41,7 +42,7 @@ func startPrometheus(t *testing.T, target, features string) *server {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{out: new(output)}
+	s := &server{out: new(servertest.Log)}
 	// Another process may take the port before Prometheus does.
 	for try := 0; ; try++ {
 		err := s.start(t, config, filepath.Join(dir, fmt.Sprint(try)), features)
@@ -210,22 +211,4 @@ func TestPrometheusNative(t *testing.T) {
 		got := s.query(t, `histogram_quantile(0.5, rate(http_server_request_duration_seconds{http_route="/users/{id}"}[10s]))`)
 		return len(got) == 1 && (strings.HasPrefix(got[0], "0.009") || strings.HasPrefix(got[0], "0.01"))
 	})
-}
-
-// output collects what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

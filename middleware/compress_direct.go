@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/encode"
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
@@ -80,7 +81,7 @@ func (c *compress) code(x *wire.Exchange, chosen coding.Coding) {
 	b := coded.Get().(*bytes.Buffer)
 	defer coded.Put(b)
 	b.Reset()
-	w := coding.NewWriter(b, chosen)
+	w := encode.NewWriter(b, chosen)
 	w.Write(x.ResponseBody())
 	if w.Close() != nil { // a buffer does not fail
 		return
@@ -133,7 +134,7 @@ func (c *compress) derive(r *wire.Response, chosen coding.Coding) *wire.Response
 	}
 	vary(h)
 	if chosen != coding.Identity {
-		small, err := coding.Compress(nil, body, chosen)
+		small, err := encode.Compress(nil, body, chosen)
 		if err == nil {
 			mark(h, chosen)
 			body = small

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/encode"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -22,7 +23,7 @@ type compressing struct {
 	held    []byte
 	decided bool
 	coded   bool
-	out     *coding.Writer
+	out     *encode.Writer
 }
 
 func (a *compressing) fields() plainHeader { return plainHeader(a.Header()) }
@@ -58,7 +59,7 @@ func (a *compressing) decide(wanted bool) {
 			a.coded = true
 			mark(a.fields(), a.coding)
 			if !a.head {
-				a.out = coding.NewWriter(a.Next(), a.coding)
+				a.out = encode.NewWriter(a.Next(), a.coding)
 			}
 		}
 	}

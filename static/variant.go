@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/rfc/encode"
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
@@ -102,7 +103,7 @@ func (h *Handler) compress(e *entry, c coding.Coding) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := coding.Compress(nil, b, c)
+	out, err := encode.Compress(nil, b, c)
 	if err != nil {
 		return nil, err
 	}

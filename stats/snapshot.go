@@ -1,6 +1,9 @@
 package stats
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Snapshot is what a server has counted since it was first used. It shares no memory
 // with the server. The parts are collected from the loops one after another, so what
@@ -124,12 +127,27 @@ const (
 	Ways // how many there are
 )
 
+var wayNames = [Ways]string{"inline", "pooled", "direct", "goroutine"}
+
 // String returns a name in lower case.
 func (w Way) String() string {
 	if w < Ways {
-		return [...]string{"inline", "pooled", "direct", "goroutine"}[w]
+		return wayNames[w]
 	}
 	return "unknown"
+}
+
+// MarshalText returns what String does: that is what JSON has.
+func (w Way) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads what MarshalText has written. A name that it does not know, of a later
+// version, is no error: String returns "unknown" then.
+func (w *Way) UnmarshalText(b []byte) error {
+	*w = Ways
+	if i := slices.Index(wayNames[:], string(b)); i >= 0 {
+		*w = Way(i)
+	}
+	return nil
 }
 
 // Requests counts requests of one kind.
@@ -148,7 +166,7 @@ type Route struct {
 	// Pattern is the router's, such as "GET /users/{id}".
 	Pattern string
 	// Classes counts requests by the status code's first digit, as in Requests.Class,
-	// and Ways by where their handlers ran.
+	// and Ways by where their handlers ran, in the order of the constants.
 	Classes [6]uint64
 	Ways    [Ways]uint64
 	// Duration is as Snapshot.Total, Handler as Snapshot.Handler.

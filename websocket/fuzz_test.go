@@ -1,22 +1,18 @@
 package websocket
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	gorilla "github.com/gorilla/websocket"
 
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/testing/gorillatest"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
@@ -77,34 +73,9 @@ func (l *fakeLink) feed(s *session, b []byte) bool {
 	return true
 }
 
-// wire is a connection that has received what its Reader gives.
-type wire struct{ io.Reader }
-
-func (wire) Write(p []byte) (int, error)      { return len(p), nil }
-func (wire) Close() error                     { return nil }
-func (wire) LocalAddr() net.Addr              { return nil }
-func (wire) RemoteAddr() net.Addr             { return nil }
-func (wire) SetDeadline(time.Time) error      { return nil }
-func (wire) SetReadDeadline(time.Time) error  { return nil }
-func (wire) SetWriteDeadline(time.Time) error { return nil }
-
-type hijacker struct {
-	*httptest.ResponseRecorder
-	c wire
-}
-
-func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return h.c, bufio.NewReadWriter(bufio.NewReader(h.c), bufio.NewWriter(h.c)), nil
-}
-
 // oracle returns the messages that gorilla/websocket finds in b.
 func oracle(t *testing.T, b []byte) (messages []string) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
-	c, err := new(gorilla.Upgrader).Upgrade(hijacker{httptest.NewRecorder(), wire{bytes.NewReader(b)}}, r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := gorillatest.Received(t, b)
 	for {
 		op, p, err := c.ReadMessage()
 		if err != nil || op == gorilla.TextMessage && !utf8.Valid(p) {

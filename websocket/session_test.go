@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func TestSlice(t *testing.T) {
 
 // recorder is a net.Conn that takes everything.
 type recorder struct {
-	wire
+	net.Conn
 	deadlines, bytes int
 	large            bool
 }

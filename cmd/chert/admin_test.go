@@ -68,7 +68,7 @@ func TestReadyFollowsDrain(t *testing.T) {
 		t.Error(err)
 	}
 	p.waitFor(exitOK)
-	if p.stderr.Len() > 0 {
+	if len(p.stderr.String()) > 0 {
 		t.Errorf("stderr: %s", p.stderr.String())
 	}
 }

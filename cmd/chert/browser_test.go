@@ -79,7 +79,7 @@ func TestOpenFails(t *testing.T) {
 		failing:            "chert: note: cannot open the browser: " + failing + ": exit status 3\n",
 	} {
 		p := startOpen(t, browser, "-l", "127.0.0.1:0")
-		until(t, func() bool { return p.stderr.Len() > 0 })
+		until(t, func() bool { return len(p.stderr.String()) > 0 })
 		if got := p.stderr.String(); got != want {
 			t.Errorf("stderr %q, want %q", got, want)
 		}

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // patience is when a test that hangs is ended. No other test waits for it.
@@ -61,29 +63,9 @@ type proc struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
-	stderr output
+	stderr servertest.Log
 	urls   []string // from the start-up line
 }
-
-// output collects what a process writes. It is safe for concurrent use.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-func (o *output) Len() int { return len(o.String()) }
 
 // command prepares the binary. It is killed at the end of the test or of patience.
 func command(t *testing.T, args ...string) *exec.Cmd {

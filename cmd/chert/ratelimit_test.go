@@ -166,7 +166,7 @@ func TestProcessesShareRateLimit(t *testing.T) {
 	for _, p := range ps {
 		p.signal(syscall.SIGTERM)
 		p.waitFor(exitOK)
-		if p.stderr.Len() > 0 {
+		if len(p.stderr.String()) > 0 {
 			t.Errorf("stderr: %s", p.stderr.String())
 		}
 	}

@@ -44,7 +44,7 @@ func (p *proc) reload() {
 // refuse makes the server read an invalid configuration, and waits until it has reported that.
 func (p *proc) refuse() (said string) {
 	p.t.Helper()
-	before := p.stderr.Len()
+	before := len(p.stderr.String())
 	p.signal(syscall.SIGHUP)
 	until(p.t, func() bool {
 		said = p.stderr.String()[before:]
@@ -142,7 +142,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	stop.Store(true)
 	clients.Wait()
 	until(t, func() bool { return descriptors(t, p) <= before })
-	if p.stderr.Len() > 0 {
+	if len(p.stderr.String()) > 0 {
 		t.Errorf("stderr: %s", p.stderr.String())
 	}
 	// The runtime's response to SIGABRT: all goroutines.
@@ -315,7 +315,7 @@ func TestConfigBelowFlags(t *testing.T) {
 		t.Errorf("line %q", line)
 	}
 	p.waitFor(exitOK)
-	if _, err := os.Lstat(filepath.Join(filepath.Dir(file), "never")); len(p.urls) != 1 || p.stderr.Len() > 0 || err == nil {
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(file), "never")); len(p.urls) != 1 || len(p.stderr.String()) > 0 || err == nil {
 		t.Errorf("addresses %q, stderr %q", p.urls, p.stderr.String())
 	}
 }

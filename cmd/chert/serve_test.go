@@ -224,7 +224,7 @@ func TestQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.waitFor(exitOK)
-	if len(out) > 0 || p.stderr.Len() > 0 {
+	if len(out) > 0 || len(p.stderr.String()) > 0 {
 		t.Errorf("stdout %q, stderr %q, want nothing", out, p.stderr.String())
 	}
 }

@@ -131,7 +131,7 @@ tls_key = "%[1]s/good-key.pem"
 `, filepath.ToSlash(dir)), map[string]string{"a/f": "x"})
 	want := "chert: the certificate in " + quote(filepath.Join(dir, "soon.pem")) + " expires on " + leafOf(t, filepath.Join(dir, "soon.pem")).NotAfter.Format(time.DateTime) + "; renew it\n" +
 		"chert: the certificate in " + quote(filepath.Join(dir, "good.pem")) + ` is not for "other.example", so clients refuse it there` + "\n"
-	until(t, func() bool { return p.stderr.Len() >= len(want) })
+	until(t, func() bool { return len(p.stderr.String()) >= len(want) })
 	if got := p.stderr.String(); got != want {
 		t.Errorf("at the start: %s\nwant: %s", got, want)
 	}

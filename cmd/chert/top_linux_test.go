@@ -11,11 +11,12 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // reading collects what a terminal shows.
-func reading(master *os.File) *output {
-	out := &output{}
+func reading(master *os.File) *servertest.Log {
+	out := new(servertest.Log)
 	go func() {
 		buf := make([]byte, 1<<16)
 		for {
@@ -60,7 +61,7 @@ func TestTopTerminal(t *testing.T) {
 	master.WriteString("c")
 	shows("(connections)")
 	resize(t, slave, 12, 40)
-	shows("q quit  space pause  tab or v view (conn"[:39] + "\u2026")
+	shows("q quit  space pause  tab view (connections)"[:39] + "\u2026")
 	ts.CloseClientConnections()
 	ts.Config.Close()
 	shows("cannot reach"[:6])

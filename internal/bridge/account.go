@@ -29,6 +29,9 @@ type Timing struct {
 	began, took          int64  // its handler
 }
 
+// HeadAt is when the request's head was complete, of sys.Nanotime.
+func (t *Timing) HeadAt() int64 { return t.Since + t.Head }
+
 // Select decides whether the request is timed. quick: it is about to run on the loop
 // that the caller drives. It may be called again, for a request that the direct way has
 // passed on.
@@ -129,7 +132,7 @@ func (x *Exchange) accountEarly() {
 func (x *Exchange) Unsent() { x.Res.status = 0 }
 
 func (x *Exchange) answer() tally.ID {
-	return tally.AnswerOf(x.Proto, tally.ClassOf(x.Res.status), x.Way)
+	return tally.AnswerOf(x.Proto, tally.ClassOf(int(x.Res.status)), x.Way)
 }
 
 func (x *Exchange) pattern() string {

@@ -3,31 +3,28 @@ package bridge
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-// reqContext is a request's context. It is made with every request, so it
-// allocates nothing before it is used: the first Done makes the channel, and
+// reqContext is an Exchange as its request's context. It is made with every request,
+// so it allocates nothing before it is used: the first Done makes the channel, and
 // only then are the parent and the peer watched.
 //
 // It is done when the handler has returned, when the peer is gone, or when the
 // parent is done.
-type reqContext struct {
-	x *Exchange // immutable
+type reqContext Exchange
 
-	mu    sync.Mutex
-	err   error
-	cares *cares // nil until Done, Err or AfterFunc is called
-}
+// asContext returns x as its request's context.
+func (x *Exchange) asContext() *reqContext { return (*reqContext)(x) }
 
 // cares is the state of a context whose end is awaited.
 type cares struct {
 	done  chan struct{} // nil until requested
 	stop  func() bool   // ends the watch on the parent
 	after map[*afterCall]struct{}
+	err   error // why it has ended, unless that is context.Canceled
 }
 
 type afterCall struct{ f func() }
@@ -36,14 +33,14 @@ type afterCall struct{ f func() }
 type StoppingKey = takeover.StoppingKey
 
 // parent returns the context that this one derives from.
-func (c *reqContext) parent() context.Context { return c.x.c.context() }
+func (c *reqContext) parent() context.Context { return c.c.context() }
 
 // care returns c.cares and whether the caller is the first to need it: the
-// first one must call watch. c.mu is held.
+// first one must call watch. c.caring is held.
 func (c *reqContext) care() (_ *cares, first bool) {
 	if c.cares == nil {
 		c.cares = new(cares)
-		first = c.err == nil
+		first = !c.ended
 	}
 	return c.cares, first
 }
@@ -55,30 +52,30 @@ func (c *reqContext) Deadline() (time.Time, bool) { return c.parent().Deadline()
 func (c *reqContext) Value(key any) any {
 	switch key {
 	case http.ServerContextKey:
-		return c.x.c.HTTPServer()
+		return c.c.HTTPServer()
 	case http.LocalAddrContextKey:
-		if a := c.x.c.Link.LocalAddr(); a != nil {
+		if a := c.c.Link.LocalAddr(); a != nil {
 			return a
 		}
 		return nil
 	case StoppingKey{}:
-		return c.x.c.Stopping
+		return c.c.Stopping
 	}
 	return c.parent().Value(key)
 }
 
 // Done implements context.Context.
 func (c *reqContext) Done() <-chan struct{} {
-	c.mu.Lock()
+	c.caring.Lock()
 	cares, first := c.care()
 	if cares.done == nil {
 		cares.done = make(chan struct{})
-		if c.err != nil {
+		if c.ended {
 			close(cares.done)
 		}
 	}
 	done := cares.done
-	c.mu.Unlock()
+	c.caring.Unlock()
 	if first {
 		c.watch()
 	}
@@ -87,24 +84,30 @@ func (c *reqContext) Done() <-chan struct{} {
 
 // Err implements context.Context.
 func (c *reqContext) Err() error {
-	c.mu.Lock()
-	_, first := c.care()
-	c.mu.Unlock()
+	c.caring.Lock()
+	cares, first := c.care()
+	c.caring.Unlock()
 	if first {
 		c.watch()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	c.caring.Lock()
+	defer c.caring.Unlock()
+	switch {
+	case !c.ended:
+		return nil
+	case cares.err != nil:
+		return cares.err
+	}
+	return context.Canceled
 }
 
 // AfterFunc lets package context register f instead of starting a goroutine for
 // every derived context.
 func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 	call := &afterCall{f}
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
+	c.caring.Lock()
+	if c.ended {
+		c.caring.Unlock()
 		go f()
 		return func() bool { return false }
 	}
@@ -113,13 +116,13 @@ func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 		cares.after = make(map[*afterCall]struct{})
 	}
 	cares.after[call] = struct{}{}
-	c.mu.Unlock()
+	c.caring.Unlock()
 	if first {
 		c.watch()
 	}
 	return func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.caring.Lock()
+		defer c.caring.Unlock()
 		_, ok := cares.after[call]
 		delete(cares.after, call)
 		return ok
@@ -134,43 +137,46 @@ func (c *reqContext) watch() {
 			return
 		}
 		stop := context.AfterFunc(parent, func() { c.cancel(parent.Err()) })
-		c.mu.Lock()
-		over := c.err != nil
+		c.caring.Lock()
+		over := c.ended
 		c.cares.stop = stop
-		c.mu.Unlock()
+		c.caring.Unlock()
 		if over {
 			stop()
 		}
 	}
-	c.x.watchPeer()
+	(*Exchange)(c).watchPeer()
 }
 
 // isWatched reports whether the context's end is awaited.
 func (c *reqContext) isWatched() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.caring.Lock()
+	defer c.caring.Unlock()
 	return c.cares != nil
 }
 
 // cancel ends the context; only the first call counts.
 func (c *reqContext) cancel(err error) {
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
+	c.caring.Lock()
+	if c.ended {
+		c.caring.Unlock()
 		return
 	}
-	c.err = err
+	c.ended = true
 	cares := c.cares
-	if cares == nil {
-		c.mu.Unlock()
+	if cares == nil { // then nobody but the server has called this
+		c.caring.Unlock()
 		return
+	}
+	if err != context.Canceled {
+		cares.err = err
 	}
 	if cares.done != nil {
 		close(cares.done)
 	}
 	after, stop := cares.after, cares.stop
 	cares.after = nil
-	c.mu.Unlock()
+	c.caring.Unlock()
 	if stop != nil {
 		stop()
 	}

@@ -23,17 +23,13 @@ import (
 type Exchange struct {
 	Req  http.Request
 	URL  url.URL
-	ctx  reqContext
 	Body *Body // nil when there is none
 	Res  Response
 
 	c *Client
 	m Message
 
-	taken conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
-	// Now is when the loop began to process the request, of sys.Nanotime; 0 on
-	// goroutines.
-	Now  int64
+	rare *rare // nil until something of it is needed
 	Time Timing
 	// target and method are those of the request, and route is the pattern that a
 	// router has matched before the handler ran: keys of the placement's records.
@@ -46,6 +42,9 @@ type Exchange struct {
 	Way    stats.Way
 	learns bool // the placement has a record of it
 	quick  bool // the handler may run on the loop
+	// InTurn: the handler began in the turn of the loop in which the request had come.
+	InTurn bool
+	ended  bool // the context; guarded by caring
 
 	facts  atomic.Uint32
 	IsHEAD bool
@@ -58,8 +57,25 @@ type Exchange struct {
 	// life is held by goroutines other than the handler's while they use the
 	// connection, since they may be late. It is the last in the order of locks,
 	// and stays valid when the exchange is reused.
-	life   sync.Mutex
-	readBy *time.Time // the read deadline: ReadTimeout's or the handler's; nil for none
+	life sync.Mutex
+
+	caring sync.Mutex // guards what the context has of x
+	cares  *cares     // nil until Done, Err or AfterFunc is called
+}
+
+// rare is what few exchanges need.
+type rare struct {
+	readBy *time.Time   // the read deadline: ReadTimeout's or the handler's; nil for none
+	taken  conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
+}
+
+// seldom returns x.rare, which it makes at first. life is held, or the handler has not
+// begun.
+func (x *Exchange) seldom() *rare {
+	if x.rare == nil {
+		x.rare = new(rare)
+	}
+	return x.rare
 }
 
 // State of the client; bits of Exchange.facts.
@@ -79,11 +95,10 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 // Open afterwards.
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
-	x.ctx.x = x
 	x.Res.x = x
 	// The copy that WithContext returns is the one stored: the call is inlined,
 	// so nothing is allocated.
-	x.Req = *(&http.Request{}).WithContext(&x.ctx)
+	x.Req = *(&http.Request{}).WithContext(x.asContext())
 	x.Req.RemoteAddr = c.Link.Peer()
 	if c.more != nil {
 		x.Req.TLS = c.more.tls
@@ -94,7 +109,7 @@ func (x *Exchange) Init(c *Client, m Message) {
 			by = by.Add(time.Duration(m.headAt - sys.Nanotime()))
 			m.headAt = 0
 		}
-		x.readBy = &by
+		x.seldom().readBy = &by
 	}
 }
 
@@ -111,9 +126,9 @@ func (x *Exchange) Open() {
 func (x *Exchange) Reset() {
 	x.life.Lock()
 	defer x.life.Unlock()
-	x.Req, x.URL, x.ctx, x.Body, x.Res = http.Request{}, url.URL{}, reqContext{}, nil, Response{}
-	x.Now, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.learns, x.Time = 0, false, false, false, false, false, Timing{}
-	x.route, x.target, x.method, x.readBy, x.over, x.taken = "", "", 0, nil, true, nil
+	x.Req, x.URL, x.cares, x.ended, x.Body, x.Res = http.Request{}, url.URL{}, nil, false, nil, Response{}
+	x.InTurn, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.learns, x.Time = false, false, false, false, false, false, Timing{}
+	x.route, x.target, x.method, x.rare, x.over = "", "", 0, nil, true
 	x.facts.Store(0)
 }
 
@@ -154,7 +169,7 @@ func (x *Exchange) Gone(c *Client, byReset bool) {
 // gone notifies the handler that the client has disconnected.
 func (x *Exchange) gone() {
 	x.facts.Or(left)
-	x.ctx.cancel(context.Canceled)
+	x.asContext().cancel(context.Canceled)
 }
 
 // limitReads sets a read deadline of chert's own. restore restores the
@@ -170,10 +185,10 @@ func (x *Exchange) limitReads(until time.Time) (restore func()) {
 }
 
 func (x *Exchange) readDeadline() time.Time {
-	if x.readBy == nil {
-		return time.Time{}
+	if r := x.rare; r != nil && r.readBy != nil {
+		return *r.readBy
 	}
-	return *x.readBy
+	return time.Time{}
 }
 
 // writeBy is when the response was to be sent, as WriteTimeout has it.
@@ -196,7 +211,7 @@ func (x *Exchange) watchPeer() {
 // AllRead records that the whole request has been read.
 func (x *Exchange) AllRead() {
 	x.facts.Or(bodyDone)
-	if x.ctx.isWatched() {
+	if x.asContext().isWatched() {
 		x.watchPeer()
 	}
 }
@@ -223,7 +238,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
 			x.accountEarly()
 		}
-		if next != conn.Detached || x.taken != nil {
+		if next != conn.Detached || x.Taken() != nil {
 			x.c.Link.Abandon()
 		}
 	}()
@@ -241,8 +256,8 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		// would be lost. A client that has only closed its side still reads.
 		panic(http.ErrAbortHandler)
 	default:
-		if x.readBy != nil {
-			x.c.Link.SetReadDeadline(*x.readBy)
+		if by := x.readDeadline(); !by.IsZero() {
+			x.c.Link.SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
 			x.c.Link.SetWriteDeadline(time.Now().Add(d))
@@ -260,7 +275,7 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 // finish completes the response after the handler has returned and returns how
 // the connection continues.
 func (x *Exchange) finish() conn.Next {
-	x.ctx.cancel(context.Canceled)
+	x.asContext().cancel(context.Canceled)
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
@@ -285,7 +300,7 @@ func (x *Exchange) finish() conn.Next {
 // abort ends the connection after a handler's panic. What was already flushed
 // or gathered is sent, so that the client sees the partial response.
 func (x *Exchange) abort() conn.Next {
-	x.ctx.cancel(context.Canceled)
+	x.asContext().cancel(context.Canceled)
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
@@ -323,7 +338,7 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 
 // Watched reports whether other code may be notified of the context's end, and
 // so may retain the exchange.
-func (x *Exchange) Watched() bool { return x.ctx.isWatched() }
+func (x *Exchange) Watched() bool { return x.asContext().isWatched() }
 
 // Failure returns how a connection ends after a failed write: a client that
 // stopped reading gets a reset, so that nothing waits for it.

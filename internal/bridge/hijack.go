@@ -26,7 +26,7 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	case w.Done:
 		panic("net/http: Hijack called after ServeHTTP finished")
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if w.wroteHeader {
 		w.flushStage()
 		w.complete(nil)
@@ -44,7 +44,7 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	w.taken.Store(&nc)
 	if w.wroteHeader {
-		w.status = w.Status
+		w.status = int32(w.Status)
 	}
 	w.x.accountEarly()
 	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)

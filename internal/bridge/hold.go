@@ -31,7 +31,7 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 		// What is left of the body is not the next request (RFC 9112 section 6.3).
 		h.unread = w.x.Body != nil && !w.x.Body.sawEOF
 		h.source = begin(h.answer)
-		w.x.taken = h
+		w.x.seldom().taken = h
 	})
 }
 

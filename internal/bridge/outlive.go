@@ -34,7 +34,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 		c.Link.Share()
 		l := &lasting{c: c}
 		l.source = begin(l, !w.x.m.Raw())
-		w.x.taken = l
+		w.x.seldom().taken = l
 		l.count(true)
 	})
 }
@@ -42,6 +42,15 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 // Outlive implements takeover.Streamer.
 func (w *StreamWriter) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
 	return w.res().Outlive(begin)
+}
+
+// Shed drops the fields of the request and of the response after a handler has returned
+// that has called Outlive: they may be larger than all else that the response keeps.
+func (x *Exchange) Shed() {
+	x.Req.Header, x.Req.Trailer, x.Req.Form, x.Req.PostForm, x.Req.MultipartForm = nil, nil, nil, nil, nil
+	x.Res.mu.Lock()
+	defer x.Res.mu.Unlock()
+	x.Res.header = nil
 }
 
 // lasting is a response that has outlived its handler, on a connection of its own: the

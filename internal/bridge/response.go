@@ -34,11 +34,11 @@ type Response struct {
 	// Progress is nil before the first write and after the end; callers that
 	// may be late check Done first.
 	*Progress
-	wroteHeader bool // WriteHeader was called, or Write in its place
-	Done        bool // the handler has returned
-	LimitHit    bool // http.MaxBytesReader asked to close
-	broken      bool // the connection has failed; known at the end
-	status      int  // of what was sent, 0 for nothing; known at the end
+	wroteHeader bool  // WriteHeader was called, or Write in its place
+	Done        bool  // the handler has returned
+	LimitHit    bool  // http.MaxBytesReader asked to close
+	broken      bool  // the connection has failed; known at the end
+	status      int32 // of what was sent, 0 for nothing; known at the end
 
 	// CloseAfter: the connection is not to be kept.
 	CloseAfter atomic.Bool
@@ -110,7 +110,7 @@ func (w *Response) writeHeader(code int) {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", code))
 	}
 	if code < 101 || code > 199 {
-		w.canContinue.Store(false)
+		w.noContinue()
 	}
 	if code <= 199 && code != http.StatusSwitchingProtocols {
 		w.informational(code)
@@ -138,6 +138,13 @@ func (w *Response) failed(err error) {
 		w.Err = err
 		w.CloseAfter.Store(true)
 		w.x.gone()
+	}
+}
+
+// noContinue withdraws the 100 (Continue), which is too late now. mu is held.
+func (w *Response) noContinue() {
+	if w.canContinue.Load() { // a store costs more
+		w.canContinue.Store(false)
 	}
 }
 
@@ -183,7 +190,7 @@ func (w *Response) beginWrite(n int) error {
 	case w.Done:
 		return errDone
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if !w.wroteHeader {
 		w.writeHeader(http.StatusOK)
 	}
@@ -283,7 +290,7 @@ func (w *Response) FlushError() error {
 func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
 	return w.control(func(t conn.Link) {
-		w.x.readBy = &deadline
+		w.x.seldom().readBy = &deadline
 		t.SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
@@ -343,7 +350,7 @@ func (w *Response) CloseNotify() <-chan bool {
 	ch := w.notify
 	w.mu.Unlock()
 	if first {
-		w.x.ctx.AfterFunc(func() {
+		(*reqContext)(w.x).AfterFunc(func() {
 			if w.x.is(left) {
 				ch <- true
 			}
@@ -368,7 +375,7 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	w.complete(nil)
 	next := w.x.m.Finish(w.header)
 	w.broken = w.Err != nil
-	w.status = w.Status
+	w.status = int32(w.Status)
 	o := w.outcome()
 	o.d.Complete = !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
 	w.end()
@@ -406,7 +413,7 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 	if w.Progress != nil && w.HeadOut {
 		// Otherwise there is at most the beginning of a head, which no client
 		// could use.
-		w.status = w.Status
+		w.status = int32(w.Status)
 		w.flush()
 	}
 	o = w.outcome()

@@ -30,7 +30,7 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		c.Link.Share()
 		t := &taken{link: c.Link, c: c, shared: w.x.Shared}
 		t.s = begin(t)
-		w.x.taken = t
+		w.x.seldom().taken = t
 		t.count(true)
 	})
 }
@@ -52,7 +52,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 	case w.Done:
 		return errDone
 	}
-	w.canContinue.Store(false)
+	w.noContinue()
 	if !w.wroteHeader { // what wraps w may have kept it back
 		w.writeHeader(status)
 	}
@@ -71,7 +71,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 		hook = c.Link.NetConn()
 	}
 	w.taken.Store(&hook)
-	w.status = w.Status
+	w.status = int32(w.Status)
 	w.x.accountEarly()
 	if watched := w.outcome(); watched.Watched() {
 		o.watcher, o.d = watched.watcher, watched.d
@@ -99,7 +99,12 @@ func (x *Exchange) passOn(take func(c *Client)) {
 }
 
 // Taken returns the session that has taken over the connection, or nil.
-func (x *Exchange) Taken() conn.Session { return x.taken }
+func (x *Exchange) Taken() conn.Session {
+	if x.rare == nil {
+		return nil
+	}
+	return x.rare.taken
+}
 
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.

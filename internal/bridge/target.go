@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // MethodOf is m, without keeping what it is a part of if it is usual.
@@ -29,7 +31,7 @@ func PlainTarget(u *url.URL, target string) bool {
 			u.ForceQuery = u.RawQuery == ""
 			return true
 		}
-		if !PlainPath[b] {
+		if !plainPath[b] {
 			return false
 		}
 	}
@@ -37,9 +39,31 @@ func PlainTarget(u *url.URL, target string) bool {
 	return true
 }
 
-// PlainPath are the bytes that mean themselves in a path and that net/url
+// SplitTarget sets Path and RawQuery of a request for a direct handler. It reports
+// false for a target that net/url does not accept, so that only the plain way refuses
+// those.
+func SplitTarget(r *wire.Request) bool {
+	for i, b := range r.Target {
+		if b == '?' {
+			r.Path, r.RawQuery = r.Target[:i], r.Target[i+1:]
+			return true
+		}
+		if !plainPath[b] {
+			u, err := url.ParseRequestURI(string(r.Target))
+			if err != nil {
+				return false
+			}
+			r.Path, r.RawQuery = []byte(u.Path), []byte(u.RawQuery)
+			return true
+		}
+	}
+	r.Path = r.Target
+	return true
+}
+
+// plainPath are the bytes that mean themselves in a path and that net/url
 // would write the same way, so that RawPath stays empty.
-var PlainPath = func() (t [256]bool) {
+var plainPath = func() (t [256]bool) {
 	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~$&+,/:;=@") {
 		t[b] = true
 	}

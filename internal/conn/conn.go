@@ -155,6 +155,7 @@ func (c *Conn) notify(r poll.Ready) {
 	}
 	if r&poll.Writable != 0 && !c.wake(waitWrite) {
 		c.flushBeside()
+		c.limitBeside()
 	}
 	if r&poll.Hangup != 0 {
 		c.sessionOf().PeerGone(true)

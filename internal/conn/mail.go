@@ -11,7 +11,7 @@ import (
 // Expire implements loop.Sock.
 func (c *Conn) Expire() {
 	if c.state.Load()&owned != 0 {
-		if c.state.Or(recall)&owned != 0 {
+		if c.expireBeside() || c.state.Or(recall)&owned != 0 {
 			return
 		}
 		c.state.And(^recall)
@@ -52,6 +52,43 @@ func (c *Conn) Expire() {
 	}
 }
 
+// limitBeside begins the time of Limits.WriteStall for what waits on a shared link while
+// another goroutine owns it, who may be waiting for that: see Follow.
+func (c *Conn) limitBeside() {
+	q := c.queue.Load()
+	if q == nil || !q.sharedWaits() {
+		return
+	}
+	q.giveUp = q.until(c.loop.Now(), c.shared.Limits.WriteStall)
+	c.armBeside(q)
+}
+
+// armBeside is arm without the deadline, which is the owner's.
+func (c *Conn) armBeside(q *queue) {
+	if q.giveUp != poll.Never && (!c.node.Armed() || c.node.When() > q.giveUp) {
+		c.loop.Arm(&c.node, q.giveUp)
+	}
+}
+
+// expireBeside ends the connection if the time of limitBeside has passed, and reports
+// whether it did.
+func (c *Conn) expireBeside() (ended bool) {
+	q := c.queue.Load()
+	switch {
+	case q == nil || !q.sharedWaits():
+	case q.giveUp > c.loop.Now():
+		c.armBeside(q)
+	case q.progress():
+		c.limitBeside()
+	default:
+		c.loop.Tally.Late(true, tally.LateStall)
+		sys.SetReset(int(c.fd))
+		c.kill()
+		return true
+	}
+	return false
+}
+
 // Mail implements loop.Sock.
 func (c *Conn) Mail(message any) {
 	switch m := message.(type) {
@@ -66,6 +103,7 @@ func (c *Conn) Mail(message any) {
 	case queueStalled:
 		if c.state.Load()&owned != 0 {
 			c.flushBeside()
+			c.limitBeside()
 		} else if q := c.queue.Load(); c.phase <= ending && q.pending() {
 			c.awaitPeer(q)
 		}

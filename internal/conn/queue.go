@@ -326,6 +326,13 @@ func (q *queue) pending() bool {
 	return len(q.segments) > 0
 }
 
+// sharedWaits is pending for a shared link. Others are not shared.
+func (q *queue) sharedWaits() bool {
+	q.mu.Lock()
+	defer q.unlock()
+	return q.shared && len(q.segments) > 0
+}
+
 // Stalled implements Link.
 func (c *Conn) Stalled() bool {
 	q := c.queue.Load()

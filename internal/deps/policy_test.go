@@ -39,7 +39,7 @@ var policy = []rule{
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
 	{pkg: "internal/wsframe"},
-	// Only for users of package websocket, since it needs another module.
+	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
 	{pkg: "internal/takeover"},
@@ -75,7 +75,8 @@ var policy = []rule{
 	// of RFC 9110, or one format, without handlers.
 	{pkg: "internal/rfc/field", may: "direct/wire"},
 	{pkg: "internal/rfc/percent"},
-	{pkg: "internal/rfc/coding", may: "internal/rfc/field", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
+	{pkg: "internal/rfc/coding", may: "internal/rfc/field"},
+	{pkg: "internal/rfc/encode", may: "internal/rfc/coding", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
 	{pkg: "internal/rfc/cond", may: "direct/wire internal/rfc/field"},
 	{pkg: "internal/rfc/ranges"},
 	{pkg: "internal/rfc/media"},
@@ -94,14 +95,14 @@ var policy = []rule{
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/cond internal/refusal internal/user middleware/internal/wrap"},
+	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user middleware/internal/wrap"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
-	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
+	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "eventstream", may: "internal/takeover internal/buf"},
+	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/buf"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server.
 	{pkg: "internal/interval", may: "stats"},
@@ -122,10 +123,11 @@ var policy = []rule{
 
 	// Tests only.
 	{pkg: "internal/deps"},
-	{pkg: "internal/testing/redistest"},
+	{pkg: "internal/testing/gorillatest", other: "github.com/gorilla/websocket"},
 	{pkg: "internal/testing/race"},
 	{pkg: "internal/testing/leak"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
+	{pkg: "internal/testing/redistest", may: "internal/testing/servertest"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.

@@ -80,10 +80,17 @@ var (
 	errInteger    = errors.New("http2: an integer of a header block is too large")
 	errIndex      = errors.New("http2: a header block refers to what is not in the table")
 	errUpdate     = errors.New("http2: a table size update that is too large or not at the block's beginning")
+	errListLarge  = &ConnError{EnhanceYourCalm, "a header list is far larger than was announced"}
 )
 
+// farTooLarge is how many times the bytes that are allowed a list may have for all of
+// its block to be decoded, so that the request is answered: two bytes on the wire can
+// stand for as many as the table has.
+const farTooLarge = 4
+
 // Decode decodes a whole header block into f. An error is of the connection
-// (COMPRESSION_ERROR): what the table is from there on is not known.
+// (COMPRESSION_ERROR unless it is a ConnError): what the table is from there on is not
+// known.
 func (d *Decoder) Decode(b []byte, f *Fields, lim ListLimits) error {
 	f.Bytes, f.List, f.size, f.Malformed, f.TooLarge = f.Bytes[:0], f.List[:0], 0, false, false
 	first := true
@@ -109,6 +116,9 @@ func (d *Decoder) Decode(b []byte, f *Fields, lim ListLimits) error {
 			continue
 		default:
 			b, err = d.literal(b, 4, false, f, lim)
+		}
+		if err == nil && f.size/farTooLarge > lim.Bytes {
+			err = errListLarge
 		}
 		if err != nil {
 			return err
@@ -183,6 +193,7 @@ func (d *Decoder) indexed(b []byte, f *Fields, lim ListLimits) ([]byte, error) {
 	}
 	if i > 0 && i < uint32(len(static)) {
 		e := &static[i]
+		f.Malformed = f.Malformed || staticID[i] == IDTransferEncoding // as in literal
 		if f.fits(len(e.name)+len(e.value), lim) {
 			f.List = append(f.List, Field{ID: staticID[i], Index: uint8(i), Value: f.putString(e.value)})
 		}

@@ -244,11 +244,16 @@ func TestDecodeLimits(t *testing.T) {
 	large := append(appendInteger([]byte{0x00, 1, 'a'}, 0, 7, 60000), make([]byte, 60000)...)
 	var g Fields
 	block = nil
-	for range 50 {
+	for range 6 {
 		block = append(block, large...)
 	}
-	if err := d.Decode(block, &g, ListLimits{Fields: 10, Bytes: 1000}); err != nil || !g.TooLarge || cap(g.Bytes) > 200<<10 {
+	lim := ListLimits{Fields: 10, Bytes: 100_000}
+	if err := d.Decode(block, &g, lim); err != nil || !g.TooLarge || cap(g.Bytes) > 200<<10 {
 		t.Errorf("%d bytes are kept, %v", cap(g.Bytes), err)
+	}
+	// Nor is what is far too large decoded to its end.
+	if err := d.Decode(append(block, large...), &g, lim); err != errListLarge {
+		t.Errorf("far too large: %v", err)
 	}
 }
 

@@ -58,12 +58,22 @@ func (l *Loop) Survey(f func()) (done <-chan struct{}) {
 	return ran
 }
 
-// Socks calls f for each Sock until that returns false, beginning somewhere, which from
-// selects. Only the driver may call it, while no lease is held.
-func (l *Loop) Socks(from uint32, f func(Sock) bool) {
-	for i := range l.slots {
-		if s := l.slots[(i+int(from%uint32(len(l.slots))))%len(l.slots)].sock; s != nil && !f(s) {
-			return
+// Slots returns how many places for Socks the loop has, some of them empty. Only the driver
+// may call it, while no lease is held.
+func (l *Loop) Slots() int { return len(l.slots) }
+
+// Socks calls f for each Sock in n slots from one on, until f returns false, and returns the
+// slot after those; 0 if there is no further one, or f has returned false. Only the driver
+// may call it, while no lease is held. A Sock stays in its slot.
+func (l *Loop) Socks(from, n int, f func(Sock) bool) (next int) {
+	end := min(from+n, len(l.slots))
+	for i := from; i < end; i++ {
+		if s := l.slots[i].sock; s != nil && !f(s) {
+			return 0
 		}
 	}
+	if end == len(l.slots) {
+		return 0
+	}
+	return end
 }

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"crypto/tls"
+
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
@@ -28,8 +30,8 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
 	session, lent, idle, version := c.session, c.lent, c.idle, c.version
 	shared, waits := session != nil && c.queue.shared, c.waits
+	out = stats.Connection{Peer: c.peer, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
-	out = stats.Connection{State: "active", TLS: conn.VersionName(version), Loop: -1}
 	if shared {
 		out.Unsent, _ = c.Unsent()
 	}
@@ -38,10 +40,13 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	}
 	switch s, ok := session.(conn.Inspected); {
 	case ok:
-		out.Peer, out.Protocol = c.peer, s.Speaks()
+		out.Protocol = s.Speaks()
 	case lent:
-	default:
-		out.State = "new" // it waits for a worker, or shakes hands
+	default: // it waits for a worker, or shakes hands
+		out.State = "new"
+		if _, ok := c.base.(*tls.Conn); ok && out.Peer != "" && out.TLS == "" {
+			out.Protocol = "TLS handshake"
+		}
 		return out, waits
 	}
 	if shared {

@@ -284,7 +284,11 @@ func (c *Conn) Now() int64 { return sys.Nanotime() }
 func (c *Conn) Stalled() bool { return false }
 
 // SetPeer sets what Peer returns. It is called before Run.
-func (c *Conn) SetPeer(peer string) { c.peer = peer }
+func (c *Conn) SetPeer(peer string) {
+	c.mu.Lock() // for Inspect
+	defer c.mu.Unlock()
+	c.peer = peer
+}
 
 // Peer implements conn.Link.
 func (c *Conn) Peer() string { return c.peer }

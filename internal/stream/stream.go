@@ -35,7 +35,7 @@ type Conn struct {
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
 	left     func(hijacked bool)
-	peer     string        // set before Run
+	peer     string        // set before Run, with mu held
 	in       *buf.Buf      // received, not consumed
 	deadline time.Time     // of SetDeadline; used by the owner
 	drained  conn.Next     // the result of Drain; used by the owner

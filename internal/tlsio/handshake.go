@@ -319,6 +319,9 @@ func (h *Handshake) Writable() conn.Next { return conn.More }
 func (h *Handshake) Late(time.Duration)  {}
 func (h *Handshake) PeerGone(bool)       {}
 
+// New reports, as that of HTTP/1 does, that there has been no request.
+func (h *Handshake) New() bool { return true }
+
 // Speaks and Running implement conn.Inspected.
 func (h *Handshake) Speaks() string                                  { return "TLS handshake" }
 func (h *Handshake) Running(bool, int64, func(stats.Request, int64)) {}

@@ -37,6 +37,9 @@ func (w *Window) Add(p []byte, bits uint8) {
 	w.b = append(w.b, p...)
 }
 
+// Len returns how many bytes the window holds. w may be nil.
+func (w *Window) Len() int { return len(w.bytes()) }
+
 func (w *Window) bytes() []byte {
 	if w == nil {
 		return nil

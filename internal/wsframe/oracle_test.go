@@ -1,49 +1,21 @@
 package wsframe
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/chert-http/chert/internal/testing/gorillatest"
 )
-
-// wire is a connection that has received b.
-type wire struct{ io.Reader }
-
-func (wire) Write(p []byte) (int, error)      { return len(p), nil }
-func (wire) Close() error                     { return nil }
-func (wire) LocalAddr() net.Addr              { return nil }
-func (wire) RemoteAddr() net.Addr             { return nil }
-func (wire) SetDeadline(time.Time) error      { return nil }
-func (wire) SetReadDeadline(time.Time) error  { return nil }
-func (wire) SetWriteDeadline(time.Time) error { return nil }
-
-type hijacker struct {
-	*httptest.ResponseRecorder
-	c wire
-}
-
-func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return h.c, bufio.NewReadWriter(bufio.NewReader(h.c), bufio.NewWriter(h.c)), nil
-}
 
 // oracle is what gorilla/websocket makes of b, in received's form.
 func oracle(t *testing.T, b []byte) (lines []string, err error) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
-	c, err := new(websocket.Upgrader).Upgrade(hijacker{httptest.NewRecorder(), wire{bytes.NewReader(b)}}, r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := gorillatest.Received(t, b)
 	c.SetPingHandler(func(s string) error {
 		lines = append(lines, fmt.Sprintf("9 %q", s))
 		return nil

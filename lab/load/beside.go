@@ -21,8 +21,11 @@ type Beside struct {
 	PerSecond   float64 // fast requests, over all connections
 	// SlowBefore is how many requests a second the slow path gets in the first half, when it is to be fast yet.
 	SlowBefore float64
-	Turn       string  // if not empty, a path to ask for between the halves
-	Seconds    float64 // each half
+	Turn       string // if not empty, a path to ask for between the halves
+	// Spread is the time over which the slow ones begin. If they begin at once and take equally long, they stay in step:
+	// what a fast request then waits for is a burst of others.
+	Spread  time.Duration
+	Seconds float64 // each half
 	// Streams: all requests are streams of one connection, over TLS and HTTP/2.
 	Streams bool
 }
@@ -30,6 +33,7 @@ type Beside struct {
 // BesideResult is what came of it.
 type BesideResult struct {
 	Alone  Timings // fast, first half
+	Apart  Timings // fast, between the halves, while the slow ones are streams of another connection; only with Streams
 	Beside Timings // fast, second half
 	Slow   Timings // slow, second half
 	Errors int64   // requests that failed, and all that were then not sent
@@ -45,6 +49,7 @@ func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 		b.Slows = b.Connections
 	}
 	open := openFlow
+	var apart *flow // the slow ones on another connection
 	if b.Streams {
 		t := transportH2()
 		defer t.CloseIdleConnections()
@@ -54,6 +59,13 @@ func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 		open = func(ctx context.Context, addr, path string, n int) (*flow, error) {
 			return streamFlow(ctx, t, addr, path, n), nil
 		}
+		other := transportH2()
+		defer other.CloseIdleConnections()
+		if err := askH2(ctx, other, "https://"+b.Addr+b.Fast); err != nil {
+			return res, err
+		}
+		apart = streamFlow(ctx, other, b.Addr, b.Slow, b.Slows)
+		apart.spread = b.Spread
 	}
 	fast, err := open(ctx, b.Addr, b.Fast, b.Connections)
 	if err != nil {
@@ -65,6 +77,7 @@ func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 		return res, err
 	}
 	defer slow.close()
+	slow.spread = b.Spread
 
 	half := time.Duration(b.Seconds * float64(time.Second))
 	var before chan Timings
@@ -84,10 +97,17 @@ func (b Beside) Run(ctx context.Context) (BesideResult, error) {
 			return res, fmt.Errorf("%s: %w", b.Turn, err)
 		}
 	}
+	flows := []*flow{fast, slow}
+	if apart != nil {
+		elsewhere := apart.start(ctx, 0, half)
+		res.Apart = <-fast.start(ctx, b.PerSecond, half)
+		<-elsewhere
+		flows = append(flows, apart)
+	}
 	slowly := slow.start(ctx, 0, half)
 	res.Beside = <-fast.start(ctx, b.PerSecond, half)
 	res.Slow = <-slowly
-	for _, f := range []*flow{fast, slow} {
+	for _, f := range flows {
 		for _, err := range f.failed {
 			if err != nil {
 				res.Errors++

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// OpenEvents opens n streams of events. Ask publishes an event, which all must get.
+// OpenEvents opens n streams of events, for Receive.
 func OpenEvents(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, error) {
 	first := func(c net.Conn, r *bufio.Reader) error {
 		c.SetDeadline(time.Now().Add(10 * time.Second))
@@ -28,7 +28,11 @@ func OpenEvents(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle
 		}
 		return lines(r, "retry: ", 1) // not the next bytes, which come later
 	}
-	return openIdle(ctx, addr, n, cfg, first, func(c net.Conn, r *bufio.Reader) error { return events(c, r, 1) })
+	i, err := openIdle(ctx, addr, n, cfg, first, nil)
+	if err == nil {
+		i.reads = func(c net.Conn, _ int, r *bufio.Reader, count int) error { return events(c, r, count) }
+	}
+	return i, err
 }
 
 // events reads n events.
@@ -76,7 +80,7 @@ func (i *Idle) Receive(ctx context.Context, addr string, n, size int) error {
 	go func() { published <- Publish(ctx, addr, n, size) }()
 	err := each(ctx, len(i.conns), func(k int, r *bufio.Reader) error {
 		r.Reset(i.conns[k])
-		return events(i.conns[k], r, n)
+		return i.reads(i.conns[k], k, r, n)
 	})
 	if err2 := <-published; err == nil {
 		err = err2

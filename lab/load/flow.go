@@ -23,7 +23,8 @@ type Timings struct {
 type flow struct {
 	conns  []net.Conn // none of streams
 	asks   []func() error
-	failed []error // for each of asks, why it was given up
+	failed []error       // for each of asks, why it was given up
+	spread time.Duration // over which requests without a pace begin
 }
 
 func openFlow(ctx context.Context, addr, path string, n int) (*flow, error) {
@@ -59,7 +60,8 @@ func (f *flow) close() {
 }
 
 // start sends requests on all connections for some time and then returns how long the responses took. perSecond is
-// spread evenly over the connections and over time; 0 sends the next request when the last was answered.
+// spread evenly over the connections and over time; 0 sends the next request when the last was answered, and the first
+// ones spread over f.spread.
 func (f *flow) start(ctx context.Context, perSecond float64, during time.Duration) chan Timings {
 	result := make(chan Timings, 1)
 	begin := time.Now()
@@ -68,11 +70,13 @@ func (f *flow) start(ctx context.Context, perSecond float64, during time.Duratio
 	inTime := make([]int, len(f.asks))
 	var wg sync.WaitGroup
 	for k := range f.asks {
-		var period, phase time.Duration
+		var period time.Duration
+		over := f.spread
 		if perSecond > 0 {
 			period = time.Duration(float64(len(f.asks)) / perSecond * float64(time.Second))
-			phase = period * time.Duration(k) / time.Duration(len(f.asks))
+			over = period
 		}
+		phase := over * time.Duration(k) / time.Duration(len(f.asks))
 		wg.Go(func() { took[k], inTime[k] = f.keepAsking(ctx, k, begin.Add(phase), end, period) })
 	}
 	go func() {
@@ -98,7 +102,7 @@ func (f *flow) keepAsking(ctx context.Context, k int, due, end time.Time, period
 			for due.Before(now) {
 				due = due.Add(period)
 			}
-		} else {
+		} else if due.Before(now) {
 			due = now
 		}
 		if !due.Before(end) {

@@ -16,6 +16,8 @@ import (
 type Idle struct {
 	asks  func(c net.Conn, r *bufio.Reader) error // makes an exchange on a connection
 	conns []net.Conn                              // nil where opening failed
+	// reads reads count events on connection k, if they are streams of events.
+	reads func(c net.Conn, k int, r *bufio.Reader, count int) error
 }
 
 // workers open connections and ask at the same time: enough to keep a server busy, far below its backlog.
@@ -35,7 +37,16 @@ func OpenIdle(ctx context.Context, addr string, n int, cfg *tls.Config) (*Idle, 
 
 // openIdle opens connections, and makes a first exchange on each.
 func openIdle(ctx context.Context, addr string, n int, cfg *tls.Config, first, asks func(net.Conn, *bufio.Reader) error) (*Idle, error) {
-	i := &Idle{asks: asks, conns: make([]net.Conn, n)}
+	i, err := openIdleAt(ctx, addr, n, cfg, func(c net.Conn, _ int, r *bufio.Reader) error { return first(c, r) })
+	if err == nil {
+		i.asks = asks
+	}
+	return i, err
+}
+
+// openIdleAt is openIdle for a first exchange that differs from connection to connection.
+func openIdleAt(ctx context.Context, addr string, n int, cfg *tls.Config, first func(c net.Conn, k int, r *bufio.Reader) error) (*Idle, error) {
+	i := &Idle{conns: make([]net.Conn, n)}
 	err := each(ctx, n, func(k int, r *bufio.Reader) error {
 		dialer := net.Dialer{Timeout: 5 * time.Second}
 		if source := k / perSource; source > 0 {
@@ -50,7 +61,7 @@ func openIdle(ctx context.Context, addr string, n int, cfg *tls.Config, first, a
 			i.conns[k] = tls.Client(c, cfg)
 		}
 		r.Reset(i.conns[k])
-		return first(i.conns[k], r)
+		return first(i.conns[k], k, r)
 	})
 	if err != nil {
 		i.Close()

@@ -55,6 +55,7 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 	p.register(f)
 	connections := f.Int("connections", 32, "how many for the fast requests")
 	slows := f.Int("slow", 0, "connections for the slow ones (0: as many, of computing ones half as many as there are cores, at least 1)")
+	together := f.Bool("together", false, "slow requests begin at once and stay in step, not spread over the time that one sleeps")
 	rate := f.Int("rate", 2000, "fast requests per second, over all connections")
 	loadCore := f.Int("load-core", -1, "the core the load comes from (-1: the first no server has)")
 	if err := parse(f, args); err != nil {
@@ -85,15 +86,21 @@ func (d duet) run(ctx context.Context, args []string, out, log io.Writer) error 
 	var file report.File
 	for _, slow := range d.slow {
 		plan := load.Beside{Fast: "/", Slow: slow.path, Turn: slow.turn, Connections: *connections, Slows: slow.connections(*slows, *connections, c.cores), PerSecond: float64(*rate), Seconds: float64(p.Seconds), Streams: d.streams}
+		if !*together && !slow.busy {
+			plan.Spread = work.Pause
+		}
 		if slow.turn != "" {
 			plan.SlowBefore = plan.PerSecond
 		}
-		kind := "connections"
+		kind, slowKind := "connections", ""
 		if d.streams {
 			kind = "streams of one connection"
 		}
-		title := fmt.Sprintf("%s, %s: %d %s with %d fast requests a second, %d with slow ones: %d rounds of 2 x %d s, %s",
-			d.name, slow.what, *connections, kind, *rate, plan.Slows, p.Rounds, p.Seconds, seats.Describe("load"))
+		if *together {
+			slowKind = " in step"
+		}
+		title := fmt.Sprintf("%s, %s: %d %s with %d fast requests a second, %d with slow ones%s: %d rounds of %d x %d s, %s",
+			d.name, slow.what, *connections, kind, *rate, plan.Slows, slowKind, p.Rounds, parts(plan), p.Seconds, seats.Describe("load"))
 		table, err := r.table(ctx, specs, plan)
 		if err != nil {
 			return err
@@ -131,8 +138,8 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 	for _, spec := range specs {
 		table.Series = append(table.Series, report.BesideSeries{Server: spec.Name})
 	}
-	fmt.Fprintf(r.log, "%d servers, %d rounds of 2 x %d s, about %v\n", len(specs), r.Rounds, r.Seconds,
-		time.Duration(len(specs)*r.Rounds*2*r.Seconds)*time.Second)
+	fmt.Fprintf(r.log, "%d servers, %d rounds of %d x %d s, about %v\n", len(specs), r.Rounds, parts(plan), r.Seconds,
+		time.Duration(len(specs)*r.Rounds*parts(plan)*r.Seconds)*time.Second)
 	err := r.inTurn(len(specs), func(i int, name string) error {
 		got, err := r.turn(ctx, specs[i], plan, name)
 		if err != nil {
@@ -142,6 +149,14 @@ func (r *recital) table(ctx context.Context, specs []rival.Spec, plan load.Besid
 		return nil
 	})
 	return table, err
+}
+
+// parts is how many times a round is measured: streams also beside slow ones of another connection.
+func parts(plan load.Beside) int {
+	if plan.Streams {
+		return 3
+	}
+	return 2
 }
 
 // turn measures one server, in a process of its own each time: none must know from earlier which handler is slow.
@@ -199,7 +214,7 @@ func both(ctx context.Context, s *rival.Server, plan load.Beside) error {
 
 func besideRoundOf(res load.BesideResult, spent Cost) report.BesideRound {
 	return report.BesideRound{
-		AloneP50: millis(res.Alone.P50), AloneP99: millis(res.Alone.P99),
+		AloneP50: millis(res.Alone.P50), AloneP99: millis(res.Alone.P99), ApartP99: millis(res.Apart.P99),
 		BesideP50: millis(res.Beside.P50), BesideP99: millis(res.Beside.P99), BesideMax: millis(res.Beside.Max),
 		FastBefore: res.Alone.PerSecond, Fast: res.Beside.PerSecond, Slow: res.Slow.PerSecond,
 		Errors: res.Errors, Steal: spent.Steal, Others: spent.Others,

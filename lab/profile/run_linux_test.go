@@ -407,6 +407,22 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
+// What viewers of the live page cost, and how often they get an event.
+func TestPage(t *testing.T) {
+	need(t, "wrk", "taskset")
+	ownTemp(t)
+	path := filepath.Join(t.TempDir(), "report.json")
+	_, text, err := runs(t.Context(), "page", "--idle", "100", "--connections", "4", "--viewers", "2", "--rounds", "1", "--seconds", "2", "--json", path)
+	if err != nil {
+		t.Fatal(text)
+	}
+	for _, r := range readReport(t, path).Page.Rounds {
+		if r.Without.Events != 0 || r.With.Events < 1 || r.With.Bytes < 500 || r.With.Largest <= 0 || r.Without.CPU <= 0 || r.With.CPU <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func TestNeedsGo(t *testing.T) {
 	need(t, "taskset", "nginx", "wrk")
 	for _, name := range []string{"idle", "post64", "fastslow"} {

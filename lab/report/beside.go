@@ -3,12 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // BesideRound is one server's turn with fast requests, first alone and then beside slow ones. Times are milliseconds.
 type BesideRound struct {
 	AloneP50   float64 `json:"alone_p50_ms"`
 	AloneP99   float64 `json:"alone_p99_ms"`
+	ApartP99   float64 `json:"apart_p99_ms,omitempty"` // while the slow ones are streams of another connection
 	BesideP50  float64 `json:"beside_p50_ms"`
 	BesideP99  float64 `json:"beside_p99_ms"`
 	BesideMax  float64 `json:"beside_max_ms"`
@@ -44,8 +46,13 @@ func (s BesideSeries) P99() (median, low, high float64) {
 func (b Beside) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s\nalone, beside: milliseconds of a fast request, without and with the slow ones. Medians of the rounds.\n\n", b.Title)
 	var t table
-	t.row("server", "alone p50", "alone p99", "beside p50", "beside p99", "p99 quartiles", "beside max", "fast req/s", "slow req/s",
-		"errors", "steal worst", "others worst")
+	head := []string{"server", "alone p50", "alone p99", "beside p50", "beside p99", "p99 quartiles", "beside max", "fast req/s", "slow req/s",
+		"errors", "steal worst", "others worst"}
+	apart := slices.ContainsFunc(b.Series, func(s BesideSeries) bool { return len(s.Rounds) > 0 && s.Rounds[0].ApartP99 > 0 })
+	if apart {
+		head = slices.Insert(head, 3, "apart p99")
+	}
+	t.row(head...)
 	for _, s := range b.Series {
 		middle := func(f func(BesideRound) float64) float64 { return Median(each(s.Rounds, f)) }
 		worst := func(f func(BesideRound) float64) float64 { return Highest(each(s.Rounds, f)).Best }
@@ -54,13 +61,17 @@ func (b Beside) Text(w io.Writer) {
 			errors += r.Errors
 		}
 		p99, low, high := s.P99()
-		t.row(s.Server,
+		row := []string{s.Server,
 			f2(middle(func(r BesideRound) float64 { return r.AloneP50 })), f2(middle(func(r BesideRound) float64 { return r.AloneP99 })),
 			f2(middle(func(r BesideRound) float64 { return r.BesideP50 })), f2(p99), between(low, high),
 			f2(middle(func(r BesideRound) float64 { return r.BesideMax })),
 			f0(middle(func(r BesideRound) float64 { return r.Fast })), f0(middle(func(r BesideRound) float64 { return r.Slow })),
 			fmt.Sprint(errors),
-			f1(worst(func(r BesideRound) float64 { return r.Steal }))+" %", f1(worst(func(r BesideRound) float64 { return r.Others }))+" %")
+			f1(worst(func(r BesideRound) float64 { return r.Steal })) + " %", f1(worst(func(r BesideRound) float64 { return r.Others })) + " %"}
+		if apart {
+			row = slices.Insert(row, 3, f2(middle(func(r BesideRound) float64 { return r.ApartP99 })))
+		}
+		t.row(row...)
 	}
 	t.write(w)
 }

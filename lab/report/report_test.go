@@ -170,6 +170,11 @@ var idle = Idle{
 	},
 }
 
+var page = Page{Title: "page, 2 rounds", Rounds: []PageRound{
+	{Without: PageTurn{CPU: 2, Rate: 200000}, With: PageTurn{CPU: 2.01, Rate: 199000, Steal: 1, Events: 2, Largest: 1.1, Bytes: 2000}},
+	{Without: PageTurn{CPU: 2.1, Rate: 190000, Others: 0.5}, With: PageTurn{CPU: 2.12, Rate: 189000, Events: 2, Largest: 1.01, Bytes: 2200}},
+}}
+
 func TestText(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder){
 		"comparison": func(b *strings.Builder) { comparison.Text(b) },
@@ -177,6 +182,7 @@ func TestText(t *testing.T) {
 		"readers":    func(b *strings.Builder) { readers.Text(b) },
 		"stream":     func(b *strings.Builder) { stream.Text(b) },
 		"idle":       func(b *strings.Builder) { idle.Text(b) },
+		"page":       func(b *strings.Builder) { page.Text(b) },
 	} {
 		var b strings.Builder
 		write(&b)

@@ -11,8 +11,8 @@
 // beginning to handler.start it waited, from handler.end to its end the client accepted
 // the rest of the response.
 //
-// A request that is not sampled costs two allocations on the plain way, and none on
-// the direct way. Like all middleware of this module it works on every server, and
+// A request that is not sampled costs an allocation on the plain way, and none on the
+// direct way. Like all middleware of this module it works on every server, and
 // keeps the direct way and sendfile on chert's.
 package tracing
 

@@ -24,15 +24,16 @@ type parent struct {
 	traceID trace.TraceID
 	spanID  trace.SpanID
 	flags   trace.TraceFlags
-	lines   []string          // of tracestate
-	other   trace.SpanContext // instead, from Options.Propagator
+	lines   []string           // of tracestate
+	other   *trace.SpanContext // instead, from Options.Propagator
 }
 
 // parentOf reads the fields of a request.
 func (t *tracing) parentOf(f wire.Fields) (p parent) {
 	if t.Propagator != nil {
-		p.other = trace.SpanContextFromContext(t.Propagator.Extract(context.Background(), carrier{f}))
-		p.valid, p.flags = p.other.IsValid(), p.other.TraceFlags()
+		if sc := trace.SpanContextFromContext(t.Propagator.Extract(context.Background(), carrier{f})); sc.IsValid() {
+			p.valid, p.flags, p.other = true, sc.TraceFlags(), &sc
+		}
 		return p
 	}
 	v, n := f.First(parentField)
@@ -120,8 +121,8 @@ func unhex(to, from []byte) bool {
 
 // spanContext returns p for the SDK and for handlers.
 func (p *parent) spanContext() trace.SpanContext {
-	if p.other.IsValid() {
-		return p.other
+	if p.other != nil {
+		return *p.other
 	}
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: p.traceID, SpanID: p.spanID, TraceFlags: p.flags, TraceState: state(p.lines), Remote: true,
@@ -147,14 +148,26 @@ func state(lines []string) trace.TraceState {
 	return s
 }
 
-// An unsampled is the context of a request that is not recorded. What its handler
-// calls must know that, or would begin traces of its own, so it has a span context;
-// that is made when it is asked for.
+// An unsampled is the context of a request that is not recorded, and the copy of the
+// request that has it: one allocation. What its handler calls must know that, or would
+// begin traces of its own, so it has a span context; that is made when it is asked for.
 type unsampled struct {
 	context.Context
-	parent parent // valid, or a trace begins here
-	once   sync.Once
-	span   trace.Span
+	request http.Request
+	parent  *parent // nil: a trace begins here
+	once    sync.Once
+	span    trace.Span
+}
+
+// unsampledFor returns the one of r.
+func unsampledFor(r *http.Request, p *parent) *unsampled {
+	u := &unsampled{Context: r.Context()}
+	if p.valid {
+		own := *p // so that p need not be allocated
+		u.parent = &own
+	}
+	u.request = *r.WithContext(u) // which is inlined, so this is the only copy that is allocated
+	return u
 }
 
 // Value implements context.Context.
@@ -168,7 +181,7 @@ func (u *unsampled) Value(key any) any {
 
 func (u *unsampled) begin() {
 	sc := trace.SpanContext{}
-	if u.parent.valid {
+	if u.parent != nil {
 		sc = u.parent.spanContext()
 	} else {
 		sc = newRoot()

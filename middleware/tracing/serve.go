@@ -51,7 +51,7 @@ func (t *tracing) servePlain(w http.ResponseWriter, r *http.Request, next http.H
 		if t.Public {
 			p = parent{}
 		}
-		wrap.Serve(next, w, r, r.WithContext(&unsampled{Context: r.Context(), parent: p}))
+		wrap.Serve(next, w, r, &unsampledFor(r, &p).request)
 		return
 	}
 	c := &call{t: t, method: r.Method}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,15 +183,23 @@ func TestAdminLook(t *testing.T) {
 	tab := openTab(t, origin)
 	background := map[string]string{}
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390, 320} {
+		for _, width := range []int64{1280, 1000, 800, 390, 320} {
 			tab.look(t, width, 1400, scheme, chromedp.EmulateScale(1))
 			tab.visit(t, origin+"/")
 			await(t, tab, live)
 			if got := eval[int64](t, tab, `document.documentElement.scrollWidth`); got > width {
 				t.Errorf("the page is %d wide in a window of %d", got, width)
 			}
+			if cut := eval[[]string](t, tab, `Array.from(document.querySelectorAll(".scroll")).filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-labelledby") + " " + e.scrollWidth + " > " + e.clientWidth)`); len(cut) > 0 {
+				t.Errorf("in a window of %d text is cut: %v", width, cut)
+			}
 			eval[int](t, tab, `new Promise(r => setTimeout(() => r(1), 3000))`)
 			tab.picture(t, fmt.Sprintf("admin-%s-%d", scheme, width))
+			if os.Getenv("CHERT_SCREENSHOTS") != "" { // of what is below, too
+				tab.look(t, width, 4000, scheme, chromedp.EmulateScale(1))
+				tab.picture(t, fmt.Sprintf("admin-whole-%s-%d", scheme, width))
+				tab.look(t, width, 1400, scheme, chromedp.EmulateScale(1))
+			}
 			for _, path := range []string{"requests", "connections"} {
 				tab.visit(t, origin+"/debug/"+path)
 				if got := eval[int64](t, tab, `document.documentElement.scrollWidth`); got > width {

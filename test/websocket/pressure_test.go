@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/wsframe"
 	"github.com/chert-http/chert/websocket"
@@ -308,4 +309,46 @@ func TestNoGoroutines(t *testing.T) {
 	for _, c := range all {
 		c.Close()
 	}
+}
+
+// TestWriteGivesUp: Write of a message's code, which waits until the client reads, does not
+// wait for one that has gone, accepts nothing for too long, or for the server's end.
+func TestWriteGivesUp(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		for _, way := range []string{"gone", "stall", "server"} {
+			full, failed := make(chan bool, 1), make(chan error, 1)
+			s := fresh(handler(t, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+				big := make([]byte, 1<<20)
+				for c.Send(websocket.TypeBinary, big) != websocket.OutcomeDropped {
+				}
+				full <- true
+				for {
+					if err := c.Write(context.Background(), websocket.TypeBinary, big); err != nil {
+						failed <- err
+						return
+					}
+				}
+			}}))
+			if way == "stall" {
+				if s.Engine == engines.NetHTTP {
+					continue // half a minute
+				}
+				s.WriteStallTimeout = soon
+			}
+			ts := start(t, s)
+			c := open(ts)
+			c.Send(text("a"))
+			servertest.Await(t, full, "a client that does not read")
+			switch way {
+			case "gone":
+				c.Close()
+			case "server":
+				if ts.Server.Close(); s.Engine == engines.NetHTTP {
+					c.Close() // it does not end what was hijacked
+				}
+			}
+			servertest.Await(t, failed, way+": the end of Write")
+			c.Close()
+		}
+	})
 }

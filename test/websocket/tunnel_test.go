@@ -58,6 +58,7 @@ func start(t testing.TB, s *chert.Server) *engines.Server {
 				return
 			}
 			keep(nc)
+			small(nc)
 			wait.Go(func() {
 				defer nc.Close()
 				adapt(nc, addr, keep)
@@ -65,6 +66,12 @@ func start(t testing.TB, s *chert.Server) *engines.Server {
 		}
 	})
 	return ts
+}
+
+// small bounds what the socket of an end that is not the server's holds.
+func small(nc net.Conn) {
+	nc.(*net.TCPConn).SetReadBuffer(64 << 10)
+	nc.(*net.TCPConn).SetWriteBuffer(64 << 10)
 }
 
 // adapt serves one connection of the adapter.
@@ -146,6 +153,7 @@ func dialTunnel(addr string, fields ...string) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
+	small(nc)
 	tn := &tunnel{nc: nc, fr: http2.NewFramer(nc, nc), conn: 65535, stream: 65535}
 	tn.cond.L = &tn.mu
 	tn.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

@@ -3,7 +3,6 @@ package h1
 import (
 	"iter"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 	"unsafe"
@@ -91,7 +90,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
 	}
-	if r.has(http1.FieldPragma) || !splitTarget(&req) || !s.placeDirect(req.Method, target) {
+	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false
 	}
 	r.handler = dh
@@ -120,28 +119,6 @@ func (r *request) late(s *Session, held time.Duration) {
 	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
-}
-
-// splitTarget sets Path and RawQuery. It reports false for a target that
-// net/url does not accept, so that only the plain way refuses those.
-func splitTarget(r *wire.Request) bool {
-	t := r.Target
-	for i, b := range t {
-		if b == '?' {
-			r.Path, r.RawQuery = t[:i], t[i+1:]
-			return true
-		}
-		if !bridge.PlainPath[b] {
-			u, err := url.ParseRequestURI(string(t))
-			if err != nil {
-				return false
-			}
-			r.Path, r.RawQuery = []byte(u.Path), []byte(u.RawQuery)
-			return true
-		}
-	}
-	r.Path = t
-	return true
 }
 
 func (r *request) has(id http1.FieldID) bool {

@@ -22,17 +22,17 @@ type exchange struct {
 	// writing is nil before the first byte of the response is written, and after the last.
 	writing   *writing
 	body      *body // nil when there is none
-	block     *block
 	minor     uint8
 	keepAlive bool // the request allows it
 	more      bool // another request had arrived when this one was parsed
 	unsent    bool // the response could not be sent
+	reused    bool // it is that of a block
 }
 
 // block is an exchange and its other memory that is kept with ReuseRequests.
 type block struct {
-	x         exchange
-	head      []byte // what the request's strings are parts of
+	x         exchange // the first field: see exchange.block
+	head      []byte   // what the request's strings are parts of
 	header    http.Header
 	resHeader http.Header
 	values    []string
@@ -40,7 +40,7 @@ type block struct {
 
 var blocks = sync.Pool{New: func() any {
 	b := &block{header: make(http.Header), resHeader: make(http.Header)}
-	b.x.block = b
+	b.x.reused = true
 	return b
 }}
 
@@ -53,11 +53,19 @@ const (
 // Session implements bridge.Returner.
 func (x *exchange) Session() conn.Session { return x.s }
 
+// block returns the block that x is part of, nil if x was allocated by itself.
+func (x *exchange) block() *block {
+	if !x.reused {
+		return nil
+	}
+	return (*block)(unsafe.Pointer(x))
+}
+
 // free keeps the block for reuse, unless other code may still refer to it: a
 // caller of the context's Done or Err may be notified later, and Read of a body
 // for which the client expects 100 (Continue) uses the response.
 func (x *exchange) free() {
-	b := x.block
+	b := x.block()
 	if b == nil || x.Watched() || x.Expects() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
 		return
 	}
@@ -131,7 +139,7 @@ func protoNumber(h *http1.Request) tally.Proto {
 func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 	r := &x.Req
 	var values []string
-	if b := x.block; b != nil {
+	if b := x.block(); b != nil {
 		r.Header, values = b.header, b.values[:0]
 	} else {
 		r.Header = make(http.Header, max(len(h.Fields)-1, 0))
@@ -160,7 +168,7 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 		values = append(values, value)
 		header[key] = values[n : n+1 : n+1]
 	}
-	if b := x.block; b != nil {
+	if b := x.block(); b != nil {
 		b.values = values
 	}
 	if p, ok := header["Pragma"]; ok && p[0] == "no-cache" {

@@ -186,8 +186,8 @@ func (x *exchange) Complete(p []byte) error {
 
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (x *exchange) now() int64 {
-	if x.Now != 0 && x.s.Link.Inline() {
-		return x.Now
+	if x.InTurn && x.s.Link.Inline() {
+		return x.Time.HeadAt()
 	}
 	return sys.Nanotime()
 }

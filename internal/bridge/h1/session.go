@@ -284,7 +284,7 @@ func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
 		x.Way = stats.Pooled
 	}
 	if here {
-		x.Now = s.Link.Now()
+		x.InTurn = x.Time.HeadAt() == s.Link.Now()
 		x.Time.Queued = x.Time.Queued || !quick
 	}
 	x.Open()

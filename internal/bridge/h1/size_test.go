@@ -11,3 +11,11 @@ func TestConnectionSize(t *testing.T) {
 		t.Errorf("%d bytes: the allocator gives 320", size)
 	}
 }
+
+// An exchange is allocated for each request. With the word that the allocator keeps
+// before it, it fits the size class of 704 bytes; the next one has 768.
+func TestExchangeSize(t *testing.T) {
+	if size := unsafe.Sizeof(exchange{}); unsafe.Sizeof(uintptr(0)) == 8 && size > 704-8 {
+		t.Errorf("%d bytes", size)
+	}
+}

@@ -228,7 +228,7 @@ func TestContinuation(t *testing.T) {
 }
 
 // CVE-2016-6581 and CVE-2026-49975: a field in the table, referred to by single bytes,
-// and cookies in crumbs, are counted.
+// and cookies in crumbs, are counted. TestFieldsWithoutEnd has what is not answered.
 func TestHeaderBombs(t *testing.T) {
 	t.Parallel()
 	attacked(t, "431", hf(hello), func(c *raw) string {
@@ -243,7 +243,7 @@ func TestHeaderBombs(t *testing.T) {
 			}
 			p = append(p, value...)
 			block := append([]byte{0x82, 0x84, 0x86}, p...)
-			block = append(block, bytes.Repeat([]byte{0xbe}, 10_000)...)
+			block = append(block, bytes.Repeat([]byte{0xbe}, []int{60, 5000, 5000}[i])...)
 			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndStream: true, EndHeaders: true})
 		}
 		c.send()

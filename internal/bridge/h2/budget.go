@@ -37,7 +37,8 @@ func (b *budget) spend(now func() int64) bool {
 		return true
 	}
 	t := now()
-	grown := min((t-b.at)*int64(b.perSecond)/int64(time.Second), int64(b.most))
+	// In milliseconds: it may be a year.
+	grown := min((t-b.at)/int64(time.Millisecond)*int64(b.perSecond)/1000, int64(b.most))
 	if grown > 0 {
 		b.at = t
 		b.left += int32(grown)

@@ -25,7 +25,7 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	cfg := &bridge.Config{Slots: slots}
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
-	st := &stream{s: s, id: 1, started: true}
+	st := &stream{exchange: new(exchange), s: s, id: 1, started: true}
 	st.link = link{deadLink{}, st}
 	st.cond.L = &s.mu
 	s.streams = map[uint32]*stream{1: st}
@@ -122,6 +122,32 @@ func TestFollowWhileSending(t *testing.T) {
 	}
 }
 
+// A connection of which nothing is left does not end while another goroutine passes the
+// last frames on, but soon after that.
+func TestEndWhileSending(t *testing.T) {
+	t.Parallel()
+	s, st, l, _, _ := outliving(10)
+	st.closed, st.done = true, true
+	s.drop(st)
+	s.leaving = true
+	l.queued = func() {
+		if next := s.settle(conn.More); next != conn.More {
+			t.Errorf("while sending: %d", next)
+		}
+	}
+	s.mu.Lock()
+	s.room(1)
+	s.out.B = append(s.out.B, 0)
+	s.flush()
+	s.mu.Unlock()
+	if l.posts != 1 {
+		t.Errorf("%d posts", l.posts)
+	}
+	if next := s.settle(conn.More); next < conn.Close {
+		t.Errorf("afterwards: %d", next)
+	}
+}
+
 // Each answer has the whole of WriteStallTimeout, also one that begins to wait while
 // another does.
 func TestStallOfEachAnswer(t *testing.T) {
@@ -130,7 +156,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	s, a, l := quiet()
 	s.resets.init(resetBudget, resetRate, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
-	b := &stream{s: s, id: 3, started: true}
+	b := &stream{exchange: new(exchange), s: s, id: 3, started: true}
 	b.cond.L = &s.mu
 	s.streams[3] = b
 	wait := func(st *stream) {

@@ -2,6 +2,7 @@ package h2_test
 
 import (
 	"bytes"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +18,10 @@ func BenchmarkPlain(b *testing.B) {
 	if !sys.HavePoller {
 		b.Skip("no loops")
 	}
-	s := serve(b, "inline", &chert.Server{Handler: hf(hello)})
+	s := serve(b, "inline", &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		hello(w, r)
+	})})
 	c := s.raw()
 	const batch = 32
 	c.get(1, "/")

@@ -3,7 +3,6 @@ package h2
 import (
 	"iter"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,7 +81,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	if len(req.Host) == 0 {
 		req.Host = t.host
 	}
-	if !splitTarget(&req) || !s.placeDirect(req.Method, t.path) {
+	if !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, t.path) {
 		return false
 	}
 	if s.loops && s.Link.OnLoop() {
@@ -109,28 +108,6 @@ func (r *request) late(s *Session, held time.Duration) {
 	}
 }
 
-// splitTarget sets Path and RawQuery. It reports false for a target that net/url does
-// not take.
-func splitTarget(r *wire.Request) bool {
-	t := r.Target
-	for i, b := range t {
-		if b == '?' {
-			r.Path, r.RawQuery = t[:i], t[i+1:]
-			return true
-		}
-		if !bridge.PlainPath[b] {
-			u, err := url.ParseRequestURI(string(t))
-			if err != nil {
-				return false
-			}
-			r.Path, r.RawQuery = []byte(u.Path), []byte(u.RawQuery)
-			return true
-		}
-	}
-	r.Path = t
-	return true
-}
-
 // beginDirect runs the handler here. It reports whether the loop is still the
 // caller's.
 func (s *Session) beginDirect(st *stream) (kept bool) {
@@ -141,7 +118,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 		st.Way = stats.Goroutine
 	}
 	st.Time.Select(s.Link.Tally(), onLoop)
-	s.here.Store(st)
+	s.runsHere(st)
 	if !onLoop {
 		r.Run()
 	} else if !s.Link.StartHere(r, &r.place) {

@@ -87,10 +87,14 @@ func (s *Session) endDrain() {
 	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
 }
 
-// ended reports whether nothing is left to be done on a connection that is to end. mu
-// is held.
+// ended reports whether nothing is left to be done on a connection that is to end. What
+// another goroutine is passing to the Link may be the end of an answer. mu is held.
 func (s *Session) ended() bool {
-	return (s.drain.last || s.leaving) && len(s.streams) == 0 && !s.full
+	if !s.drain.last && !s.leaving || len(s.streams) > 0 || s.full {
+		return false
+	}
+	s.starved = s.sending
+	return !s.sending
 }
 
 // setDeadline sets the time of Expired. mu is held.

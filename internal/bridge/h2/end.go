@@ -76,10 +76,10 @@ func (s *Session) fail(err error) {
 	if s.closing {
 		return
 	}
-	s.closing = true
 	s.count("conn_", e.Code)
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
 	s.mu.Lock()
+	s.closing = true // others look at it when the Link has failed
 	s.room(64 + len(e.Reason))
 	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, e.Code, e.Reason)
 	s.flush()

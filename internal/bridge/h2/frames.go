@@ -207,7 +207,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	st.wake()
 	if end && st.deferred {
-		st.deferred = false
+		s.undefer(st)
 		return st, nil
 	}
 	return nil, nil

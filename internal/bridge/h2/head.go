@@ -38,7 +38,15 @@ type progress struct {
 	// What is known of the handler's fields: a length, a type or a date is set, or
 	// not wanted; the body is coded; there may be trailers.
 	noLength, hasType, hasDate, coded, trailers bool
+	// keys are the names of all fields that the head was made of, and fields is how many
+	// there are; -1 for more than fit. See mayTrail.
+	fields int
+	keys   [fewKeys]string
 }
+
+// fewKeys is for how many fields it is quicker to look each of them up than to look at
+// all there are.
+const fewKeys = 4
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
 
@@ -61,7 +69,8 @@ func (st *stream) End() {
 func (st *stream) Interim(status int, h http.Header) error {
 	block := http2.AppendStatus(make([]byte, 0, 64), status)
 	var few [16]string
-	for _, k := range sortedKeys(few[:0], h) {
+	keys, _ := sortedKeys(few[:0], h)
+	for _, k := range keys {
 		switch k {
 		case "Content-Length", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
 		default:
@@ -101,15 +110,15 @@ func (st *stream) Head(status int, h http.Header) {
 		return
 	}
 	var few [16]string
-	for _, k := range sortedKeys(few[:0], h) {
-		if st.note(status, k, h[k]) {
-			w.block = appendAll(w.block, k, h[k])
+	keys, prefixed := sortedKeys(few[:0], h)
+	for _, k := range keys {
+		if vv := h[k]; st.note(status, k, vv) {
+			w.block = appendAll(w.block, k, vv)
 		}
 	}
-	if !w.trailers {
-		for k := range h {
-			w.trailers = w.trailers || strings.HasPrefix(k, http.TrailerPrefix)
-		}
+	w.trailers = w.trailers || prefixed
+	if w.fields = -1; len(keys) == len(h) && len(keys) <= fewKeys {
+		w.fields = copy(w.keys[:], keys)
 	}
 }
 
@@ -159,17 +168,20 @@ func (st *stream) note(status int, k string, vv []string) bool {
 	return true
 }
 
-// sortedKeys appends to keys those of h that are field names.
-func sortedKeys(keys []string, h http.Header) []string {
+// sortedKeys appends to keys those of h that are field names, and reports whether
+// there are keys with http.TrailerPrefix, which are not.
+func sortedKeys(keys []string, h http.Header) (_ []string, prefixed bool) {
 	for k := range h {
 		if http2.ValidName(k) {
 			keys = append(keys, k)
+		} else {
+			prefixed = prefixed || strings.HasPrefix(k, http.TrailerPrefix)
 		}
 	}
 	if len(keys) > 1 {
 		slices.Sort(keys)
 	}
-	return keys
+	return keys, prefixed
 }
 
 // Complete implements bridge.Message.
@@ -208,8 +220,8 @@ var lastDate atomic.Pointer[dateBlock]
 
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (st *stream) now() int64 {
-	if st.Now != 0 && st.place.Held() {
-		return st.Now
+	if st.InTurn && st.place.Held() {
+		return st.Time.Since
 	}
 	return sys.Nanotime()
 }
@@ -284,7 +296,7 @@ func (st *stream) Finish(h http.Header) conn.Next {
 	have := w.body
 	w.body = w.body[:0]
 	var tail *buf.Buf
-	if w.trailers || len(w.Trailers) > 0 || hasPrefixed(h) {
+	if w.mayTrail(h) {
 		tail = w.tail(h)
 	}
 	if w.Err = st.commit(w.take(), have, nil, true, tail); w.Err != nil {
@@ -293,9 +305,19 @@ func (st *stream) Finish(h http.Header) conn.Next {
 	return conn.More
 }
 
+// mayTrail reports whether there may be trailers in h. If the names are those that the
+// head was made of, there are none.
+func (w *writing) mayTrail(h http.Header) bool {
+	same := len(h) == w.fields
+	for i := 0; same && i < w.fields; i++ {
+		_, same = h[w.keys[i]]
+	}
+	return w.trailers || len(w.Trailers) > 0 || !same && hasPrefixed(h)
+}
+
 func hasPrefixed(h http.Header) bool {
 	for k := range h {
-		if len(k) > len(http.TrailerPrefix) && k[0] == 'T' && strings.HasPrefix(k, http.TrailerPrefix) {
+		if strings.HasPrefix(k, http.TrailerPrefix) {
 			return true
 		}
 	}
@@ -322,7 +344,8 @@ func (w *writing) tail(h http.Header) *buf.Buf {
 		}
 	}
 	var block []byte
-	for _, k := range sortedKeys(nil, all) {
+	keys, _ := sortedKeys(nil, all)
+	for _, k := range keys {
 		block = appendAll(block, k, all[k])
 	}
 	if len(block) == 0 {

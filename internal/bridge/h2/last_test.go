@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -87,6 +88,23 @@ func TestLastStalls(t *testing.T) {
 		if s.Expired(); source.closed != step.closed {
 			t.Errorf("at %d: Closed was called %d times", step.at, source.closed)
 		}
+	}
+}
+
+// When its handler has returned, an open stream keeps no fields: a browser's may be larger
+// than all else.
+func TestLastSheds(t *testing.T) {
+	t.Parallel()
+	_, st, _, out, _ := outliving(100)
+	st.made, st.parts = true, new(parts)
+	st.Req.Header = http.Header{"Cookie": {"a"}}
+	st.Res.Header().Set("Set-Cookie", "a")
+	st.finish()
+	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 || st.parts != nil {
+		t.Error(st.Req.Header, st.Res.Header(), st.parts)
+	}
+	if _, err := out.Offer([]byte("event"), nil, 100); err != nil {
+		t.Error(err)
 	}
 }
 

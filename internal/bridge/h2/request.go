@@ -28,10 +28,7 @@ var (
 // onRequest begins a stream. It returns it if its handler is to be begun now.
 func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
-	s.mu.Lock()
-	full := len(s.streams) >= s.cfg.MaxStreams
-	s.mu.Unlock()
-	if full || s.drain.last {
+	if s.drain.last {
 		r.free()
 		s.unanswered(0)
 		return nil, errRefused
@@ -52,24 +49,15 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(http.StatusBadRequest)
 		return nil, s.malformed(h.Stream)
 	}
+	st := s.open(h.Stream, &t, end)
+	if st == nil {
+		r.free()
+		s.unanswered(0)
+		return nil, errRefused
+	}
 	s.useless.refund(usefulWorth)
 	s.touch()
-	direct := s.takesDirect(r, &t, end)
-	st := s.newStream(direct)
-	st.s, st.id, st.length, st.remoteClosed = s, h.Stream, t.length, end
-	st.Time.Since = s.Link.Now()
-	st.link = link{s.Link, st}
-	st.cond.L = &s.mu
-	st.client.Stream(&s.Client, &st.link)
-	s.mu.Lock()
-	st.sendWindow = http2.Window(s.peer.InitialWindow)
-	st.window = s.cfg.StreamWindow
-	st.inflow.Avail = http2.Window(st.window)
-	st.priority = s.priorityOf(st.id, t.priority)
-	st.turn = s.order.turn // or new streams would hold up the others
-	s.streams[st.id] = st
-	s.mu.Unlock()
-	if direct {
+	if s.takesDirect(r, &t, end) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
@@ -91,6 +79,28 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	return st, nil
+}
+
+// open makes a stream; nil if there are too many.
+func (s *Session) open(id uint32, t *target, end bool) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) >= s.cfg.MaxStreams {
+		return nil
+	}
+	st := newStream()
+	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
+	st.Time.Since = s.Link.Now()
+	st.link = link{s.Link, st}
+	st.cond.L = &s.mu
+	st.client.Stream(&s.Client, &st.link)
+	st.sendWindow = http2.Window(s.peer.InitialWindow)
+	st.window = s.cfg.StreamWindow
+	st.inflow.Avail = http2.Window(st.window)
+	st.priority = s.priorityOf(id, t.priority)
+	st.turn = s.order.turn // or new streams would hold up the others
+	s.streams[id] = st
+	return st
 }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.
@@ -211,7 +221,7 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 	if p := st.parts; p != nil {
 		r.Header, values = p.header, p.values[:0]
 	} else {
-		r.Header = make(http.Header, max(len(f.List)-4, 0))
+		r.Header, values = make(http.Header, max(len(f.List)-4, 0)), st.values[:0]
 	}
 	for i := range f.List {
 		h := &f.List[i]
@@ -237,12 +247,14 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 			r.Header[key] = append(have, value)
 			continue
 		}
-		if values == nil {
-			values = make([]string, 0, len(f.List)-i)
-		}
-		// After a reused array that was too small, append moves: the earlier fields
-		// keep the old one.
+		// The earlier fields keep the array that was too small.
 		n := len(values)
+		if n == cap(values) {
+			if n = len(f.List); st.parts == nil {
+				n -= i
+			}
+			values, n = make([]string, 0, n), 0
+		}
 		values = append(values, value)
 		r.Header[key] = values[n : n+1 : n+1]
 	}
@@ -295,7 +307,7 @@ func (st *stream) initBody(t *target) {
 		return
 	}
 	st.Req.ContentLength = t.length
-	st.SetBody(&st.content, true, true, t.expect) // as with net/http, a read that has timed out is not tried again
+	st.SetBody(new(bridge.Body), true, true, t.expect) // as with net/http, a read that has timed out is not tried again
 }
 
 // onTrailers is a header block on a stream that has begun.
@@ -349,7 +361,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 	st.remoteClosed = true
 	st.wake()
 	if st.deferred {
-		st.deferred = false
+		s.undefer(st)
 		return st, nil
 	}
 	return nil, nil

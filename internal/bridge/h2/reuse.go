@@ -4,19 +4,21 @@ import (
 	"net/http"
 	"sync"
 	"unsafe"
+
+	"github.com/chert-http/chert/internal/bridge"
 )
 
 // This file reuses the memory of streams.
 
 var pooled = sync.Pool{New: func() any { return new(stream) }}
 
-// newStream returns a stream that is reused, if that is likely: those of handlers that
-// may keep their requests never come back, and would only make the pool look for them.
-func (s *Session) newStream(direct bool) *stream {
-	if direct || s.ReuseRequests {
-		return pooled.Get().(*stream)
+// newStream returns a stream that is empty but for its parts.
+func newStream() *stream {
+	st := pooled.Get().(*stream)
+	if st.exchange == nil {
+		st.exchange = new(exchange)
 	}
-	return new(stream)
+	return st
 }
 
 // parts is the other memory of a request that is kept with ReuseRequests.
@@ -33,32 +35,34 @@ const (
 	keepNames = 64
 )
 
-// reusable reports whether nothing refers to st any more. The request of a direct
-// handler belongs to the server, any other to the handler unless ReuseRequests says
-// otherwise. Bodies are not reused, nor is a stream that some goroutine waited for
-// or that has been killed: that goroutine, or the one that kills it, may be late. mu
-// is held.
+// reusable reports whether nothing uses st any more. What the handler may keep, the
+// exchange and the body, does not use it after the handler has returned. A stream is not
+// reused if some goroutine waited for it or it has been killed: that goroutine, or the
+// one that kills it, may be late. mu is held.
 func (st *stream) reusable() bool {
 	s := st.s
-	if s.over != nil || st.err != nil || st.waited || st.Body != nil || st.slot != slotNone || st.lasting != nil {
-		return false
-	}
-	if !st.made {
-		return true
-	}
-	p := st.parts
-	return s.ReuseRequests && !st.Watched() && cap(p.bytes) <= keepBytes && len(p.header) <= keepNames && len(p.resHeader) <= keepNames
+	return s.over == nil && st.err == nil && !st.waited && st.slot == slotNone && st.lasting == nil
 }
 
-// recycle returns st to the pool. mu is held.
+// recycle returns st to the pool, and with it its exchange if a handler cannot have kept
+// that: the request of a direct handler belongs to the server, any other to the handler
+// unless ReuseRequests says otherwise. Bodies are not reused. mu is held.
 func (st *stream) recycle() {
-	p := st.parts
-	if p != nil {
+	x, p := st.exchange, st.parts
+	switch {
+	case !st.made:
+		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
+	case !st.s.ReuseRequests:
+		x, p = nil, nil
+	case st.Watched() || st.Body != nil || cap(p.bytes) > keepBytes || len(p.header) > keepNames || len(p.resHeader) > keepNames:
+		x, p = nil, nil
+	default:
+		*x = exchange{}
 		clear(p.header)
 		clear(p.resHeader)
 		clear(p.values)
 	}
-	*st = stream{parts: p}
+	*st = stream{exchange: x, parts: p}
 	pooled.Put(st)
 }
 

@@ -102,7 +102,7 @@ func (s *Session) flush() {
 	}
 	if s.starved && !s.full {
 		s.starved = false
-		s.pumpSoon()
+		s.settleSoon()
 	}
 }
 

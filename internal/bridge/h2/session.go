@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +54,7 @@ type Session struct {
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
 
-	finishing atomic.Int32 // Runs that have run, and wait for their Done
+	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
@@ -79,7 +80,7 @@ type Session struct {
 	order                 order           // of what is sent
 	sentAll               int64           // DATA of all streams
 	wanting               []*stream       // that goroutines wait for, to send
-	starved               bool            // pump had no room while another goroutine was in Link.Queue
+	starved               bool            // pump had no room, or the connection was to end, while another goroutine was in Link.Queue
 	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
@@ -158,13 +159,8 @@ func (s *Session) read(eof bool) conn.Next {
 		if frames%16 == 0 && s.choked() {
 			return conn.Pause
 		}
-		if runs%16 == 15 {
-			now := sys.Nanotime()
-			if began == 0 {
-				began = now
-			} else if now-began >= s.cfg.Slice && s.Link.OnLoop() {
-				return conn.Requeue
-			}
+		if runs%16 == 15 && s.spent(&began) {
+			return conn.Requeue
 		}
 	}
 	if s.closing {
@@ -175,6 +171,17 @@ func (s *Session) read(eof bool) conn.Next {
 		return conn.Close
 	}
 	return conn.More
+}
+
+// spent reports whether Config.Slice has passed since the first call, which sets began, if
+// others wait for this goroutine.
+func (s *Session) spent(began *int64) bool {
+	now := sys.Nanotime()
+	if *began == 0 {
+		*began = now
+		return false
+	}
+	return now-*began >= s.cfg.Slice && s.Link.OnLoop()
 }
 
 // checkFrame judges a frame by its header and by what has come before it.
@@ -195,7 +202,7 @@ func (s *Session) checkFrame(h http2.Header) error {
 // sessions of tunnels. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
-		if st.deferred {
+		if st.deferred { // it has not been reset
 			st.deferred = false
 			s.admit(st, false)
 		}
@@ -203,6 +210,13 @@ func (s *Session) afterData() (kept bool) {
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
 	return s.feedAll()
+}
+
+// undefer takes st, which is about to begin, out of deferred.
+func (s *Session) undefer(st *stream) {
+	st.deferred = false
+	i := slices.Index(s.deferred, st)
+	s.deferred = slices.Delete(s.deferred, i, i+1)
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of

@@ -16,20 +16,25 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-// stream is one request and its answer: the conn.Run of its handler, and the
-// bridge.Message of its exchange. It is one allocation, which may be reused; see
-// reuse.go.
-type stream struct {
+// exchange is what a handler may keep of a stream. With the word that the allocator
+// keeps before it, it is to fit a class of sizes.
+type exchange struct {
 	bridge.Exchange
-	client  bridge.Client // its Link is link
-	link    link
+	client bridge.Client // its Link is link
+	link   link
+	values [2]string // of the request's fields, if they are not more
+}
+
+// stream is one request and its answer: the conn.Run of its handler, and the
+// bridge.Message of its exchange. Both are reused, or the stream alone; see reuse.go.
+type stream struct {
+	*exchange
 	s       *Session
 	id      uint32
 	status  int32 // of a direct answer, or one that is made without a handler
 	place   conn.Here
 	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
 	writing *writing // nil before anything of the answer was written, and after it
-	content bridge.Body
 
 	// The owner's, and the handler's goroutine's before it returns.
 	next     conn.Next
@@ -88,9 +93,10 @@ func (st *stream) kill(err error) {
 	}
 	st.closed, st.byUs = true, err != errReset
 	st.dropBody()
-	if st.tunnel != nil {
-		st.tunnel.lose()
-	}
+	// Now, not when its handler has returned: it would hold up others, and the handler may
+	// wait for it.
+	st.s.unpend(st)
+	st.tunnel.lose()
 	st.cond.Broadcast()
 }
 
@@ -136,6 +142,7 @@ func (st *stream) Run() {
 // meanwhile: then Done is not called.
 func (st *stream) Left() {
 	s := st.s
+	s.finishing.Add(1)
 	s.mu.Lock()
 	st.returned = true
 	orphan := s.gone && !st.counted
@@ -179,6 +186,8 @@ func (st *stream) finish() {
 	switch {
 	case st.closed:
 	case st.lasting != nil:
+		st.Shed()
+		st.trailer, st.parts = nil, nil
 		s.closeIfSent(st)
 		st.lasting.settled()
 		st.lasting.stopLate()
@@ -294,14 +303,20 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		s.Link.Start(st)
 		return true
 	}
-	st.Way, st.Now = stats.Inline, s.Link.Now()
-	s.here.Store(st)
+	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
+	s.runsHere(st)
 	if !s.Link.StartHere(st, &st.place) {
 		return false
 	}
-	s.finishing.Add(-1)
 	st.finish()
 	return true
+}
+
+// runsHere notes whose handler runs on the loop from now on.
+func (s *Session) runsHere(st *stream) {
+	if s.here.Load() != st { // a store costs more
+		s.here.Store(st)
+	}
 }
 
 // acquire takes a slot, and reports whether the handler is to run, if only to be

@@ -60,11 +60,11 @@ type mark struct {
 // ran is the end of a handler's Run: if it has taken the stream over, that now has its
 // session.
 func (st *stream) ran() {
-	s, t := st.s, st.tunnel
-	s.finishing.Add(1)
+	t := st.tunnel
 	if t == nil {
 		return
 	}
+	s := st.s
 	s.mu.Lock()
 	t.session = st.Taken()
 	s.mu.Unlock()
@@ -102,9 +102,11 @@ func (t *tunnel) over() {
 	}
 }
 
-// lose has Followers told that what they follow will not be sent: user code may wait for
-// that in a Run. mu is held.
+// lose has those told who follow what will not be sent. mu is held.
 func (t *tunnel) lose() {
+	if t == nil {
+		return
+	}
 	for _, m := range t.marks {
 		t.st.s.freed = append(t.st.s.freed, func() { m.f.Sent(1) })
 	}
@@ -149,7 +151,8 @@ func (s *Session) feedLater(t *tunnel) {
 // feedAll calls the sessions of the tunnels for which something has come. It reports
 // whether the loop is still the caller's.
 func (s *Session) feedAll() (kept bool) {
-	// Those that are added meanwhile have their turn after other connections.
+	began := int64(0)
+	// Those that are added meanwhile, or left, have their turn after other connections.
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
 		t := s.fed[0]
 		copy(s.fed, s.fed[1:])
@@ -157,6 +160,9 @@ func (s *Session) feedAll() (kept bool) {
 		s.fed = s.fed[:len(s.fed)-1]
 		if !t.feed() {
 			return false
+		}
+		if n > 1 && s.spent(&began) {
+			break
 		}
 	}
 	return true

@@ -209,7 +209,9 @@ func TestTunnelBlocks(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
 		entered, release, closed := make(chan bool, 10), make(chan bool), make(chan websocket.Code, 10)
+		opened := make(chan bool, 10)
 		c := tunnels(t, kind, &websocket.Options{
+			OnOpen: func(*websocket.Conn, *http.Request) { opened <- true },
 			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 				if string(p) == "wait" {
 					entered <- true
@@ -221,6 +223,11 @@ func TestTunnelBlocks(t *testing.T) {
 		}).raw()
 		for id := uint32(1); id < 8; id += 2 {
 			c.headers(id, false, connect...)
+		}
+		c.send()
+		for range 4 {
+			// A stream that is reset before is no WebSocket yet.
+			servertest.Await(t, opened, "OnOpen")
 		}
 		c.data(1, text("wait")+text("after"))
 		c.data(3, text("wait")+text("never"))
@@ -382,4 +389,99 @@ func TestTunnelGoroutines(t *testing.T) {
 		c.wantData(map[uint32]string{id: echoes("a")})
 	}
 	servertest.Eventually(t, "no goroutine for each stream", func() bool { return runtime.NumGoroutine() < before+50 })
+}
+
+// TestTunnelWriteEnds: code that waits until the client reads goes on when that resets the
+// stream, or ends the connection.
+func TestTunnelWriteEnds(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		for _, end := range []string{"stream", "connection"} {
+			failed, waits := make(chan error, 1), make(chan bool, 1)
+			s := tunnels(t, kind, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+				big := make([]byte, 16<<10)
+				for c.Send(websocket.TypeBinary, big) != websocket.OutcomeDropped {
+				}
+				waits <- true
+				failed <- c.Write(context.Background(), websocket.TypeBinary, big)
+			}})
+			c := s.raw()
+			c.headers(1, false, connect...)
+			c.data(1, text("a"))
+			c.send()
+			servertest.Await(t, waits, "full")
+			if end == "stream" {
+				c.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+				c.send()
+			} else {
+				c.Close()
+			}
+			if err := servertest.Await(t, failed, "Write"); err == nil {
+				t.Errorf("%s: Write has succeeded", end)
+			}
+		}
+	})
+}
+
+// TestTunnelResetWhileCodeRuns: what a stream that the client has reset had to send does not
+// have its turn before others' until its code returns.
+func TestTunnelResetWhileCodeRuns(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		release, entered := make(chan bool), make(chan bool, 1)
+		defer close(release)
+		s := tunnels(t, kind, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+			c.Send(websocket.TypeBinary, make([]byte, 1000))
+			entered <- true
+			<-release
+		}})
+		c := s.raw(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
+		c.headers(1, false, connect...)
+		c.data(1, text("a"))
+		c.send()
+		servertest.Await(t, entered, "OnMessage")
+		c.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+		c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+		c.send()
+		for id := uint32(3); id < 30; id += 2 {
+			if a := c.get(id, "/hello"); a.body != "hello" {
+				t.Fatalf("another stream: %+v", a)
+			}
+		}
+	})
+}
+
+// TestTunnelShutdownMeanwhile: the server's end is told to those whose handlers have not
+// returned when it begins.
+func TestTunnelShutdownMeanwhile(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		release, entered := make(chan bool), make(chan bool, 1)
+		s := tunnels(t, kind, &websocket.Options{OnOpen: func(*websocket.Conn, *http.Request) {
+			entered <- true
+			<-release
+		}})
+		c := s.raw()
+		c.headers(1, false, connect...)
+		c.send()
+		servertest.Await(t, entered, "OnOpen")
+		done := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
+		defer cancel()
+		go func() { done <- s.Shutdown(ctx) }()
+		for stopping := false; !stopping; {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("the connection has ended")
+			case *http2.GoAwayFrame:
+				stopping = true
+			case *http2.HeadersFrame:
+				c.dec.DecodeFull(f.HeaderBlockFragment())
+			}
+		}
+		close(release)
+		c.wantData(map[uint32]string{1: string(wsframe.AppendClose(nil, websocket.CodeGoingAway, ""))})
+		c.Close()
+		servertest.Await(t, done, "Shutdown")
+	})
 }

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +10,10 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // patience is how long a server may take for a command.
@@ -29,7 +29,7 @@ type Server struct {
 	args []string
 	auth string // password, if it has one
 	cmd  *exec.Cmd
-	out  output
+	out  servertest.Log
 }
 
 // Start starts a server that stores nothing on disk. args are additional
@@ -226,22 +226,4 @@ func read(r *bufio.Reader) (string, error) {
 		return strings.Join(all, "\n"), nil
 	}
 	return line[1:], nil
-}
-
-// output collects what a server writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

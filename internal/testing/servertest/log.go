@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Log is a destination of an ErrorLog that tests may read concurrently.
+// Log collects what is logged, or what a process writes. It is safe for concurrent use.
 type Log struct {
 	mu sync.Mutex
 	b  strings.Builder

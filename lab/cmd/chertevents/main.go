@@ -28,6 +28,10 @@ func main() {
 			return err
 		}
 		s := &chert.Server{Addr: addr, MaxConns: -1, TLSConfig: &tls.Config{Certificates: []tls.Certificate{serve.Certificate()}}}
+		s.Protocols = new(http.Protocols)
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetHTTP2(true)
+		s.Protocols.SetUnencryptedHTTP2(true)
 		if os.Getenv("CHERT_ENGINE") == "goroutines" {
 			s.Engine = chert.EngineGoroutines
 		}

@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,16 +105,17 @@ func summary(r *interval.Report) []line {
 			classes = append(classes, interval.Rate{Name: name, N: n})
 		}
 	}
-	add("requests", "%s/s%s; %s/s in, %s/s out", number(r.Requests), join(" ", classes, number), size(r.Read), size(r.Written))
+	add("requests", "%s/s%s; %s/s in, %s/s out", number(r.Requests), join(":", classes, number), size(r.Read), size(r.Written))
 	ways := slices.DeleteFunc(slices.Clone(r.Ways), func(w interval.Rate) bool { return w.N == 0 })
-	add("handlers", "%d running, %d waiting%s", r.Running, r.Waiting, join("; ", ways, func(n float64) string { return percent(n / r.Requests) }))
+	add("handlers", "%d running, %d waiting%s", r.Running, r.Waiting, join(";", ways, func(n float64) string { return percent(n / r.Requests) }))
 	c := &r.Conns
 	kinds := []interval.Rate{{Name: "HTTP/1", N: float64(c.HTTP1)}, {Name: "HTTP/2", N: float64(c.HTTP2)}, {Name: "WebSockets", N: float64(c.WebSockets)},
 		{Name: "streams", N: float64(c.EventStreams)}, {Name: "on goroutines", N: float64(c.Goroutines)}}
 	kinds = slices.DeleteFunc(kinds, func(k interval.Rate) bool { return k.N == 0 })
-	add("connections", "%d open, %d active%s; %s new/s", c.Open, c.Active, join("; ", kinds, number), number(c.Accepted))
-	if len(r.Syscalls) > 0 {
-		add("system calls", "%s for a request", strings.TrimSpace(join("", r.Syscalls[:min(len(r.Syscalls), 6)], func(n float64) string { return fmt.Sprintf("%.2f", n) })))
+	add("connections", "%d open, %d active%s; %s new/s", c.Open, c.Active, join(";", kinds, number), number(c.Accepted))
+	// Those that are not 0.00.
+	if calls := slices.DeleteFunc(slices.Clone(r.Syscalls), func(c interval.Rate) bool { return c.N < 0.005 }); len(calls) > 0 {
+		add("system calls", "%s for a request", strings.TrimSpace(join("", calls, func(n float64) string { return fmt.Sprintf("%.2f", n) })))
 	}
 	u := &r.Runtime
 	add("runtime", "%d goroutines; heap %s of %s, %s/s allocated; collector %s, pauses %s; waits for mutexes %s/s",
@@ -180,7 +182,7 @@ func loops(r *interval.Report, most int) []line {
 	if len(r.Loops) == 0 || most < 2 {
 		return nil
 	}
-	lines := []line{{fmt.Sprintf("%-4s %-12s %9s %9s %9s %9s %7s %9s %9s", "LOOP", "BUSY", "ON LOOP", "POOLED", "HANDED", "CONNS", "AT WORK", "TURN 99 %", "LAG"), head}}
+	lines := []line{{fmt.Sprintf("%-4s %-12s %8s %7s %7s %6s %8s %9s %8s", "LOOP", "BUSY", "ON LOOP", "POOLED", "HANDED", "CONNS", "AT WORK", "TURN 99 %", "LAG"), head}}
 	for i, l := range r.Loops {
 		if len(lines) == most-1 && i < r.AllLoops-1 {
 			lines = append(lines, line{fmt.Sprintf("%d more loops", r.AllLoops-i), dim})
@@ -192,24 +194,37 @@ func loops(r *interval.Report, most int) []line {
 		}
 		full := int(l.Busy*6 + 0.5)
 		bar := strings.Repeat("|", full) + strings.Repeat(" ", 6-full)
-		lines = append(lines, line{fmt.Sprintf("%-4d %s %5s %9s %9s %9s %9d %7d %9s %9s", l.Index, bar, percent(l.Busy),
+		lines = append(lines, line{fmt.Sprintf("%-4d %s %5s %8s %7s %7s %6d %8d %9s %8s", l.Index, bar, percent(l.Busy),
 			interval.Number(l.Inline+l.Direct), interval.Number(l.Pooled), interval.Number(l.Handovers), l.Connections, l.AtWork, duration(l.TurnP99), lag), s})
 	}
 	return lines
 }
 
-func routes(r *interval.Report, by order) []line {
+// routes are of a width of about 80 columns with the way alone that most requests went, or
+// of 100 with all of them.
+func routes(r *interval.Report, by order, width int) []line {
 	sorted := slices.Clone(r.Routes)
 	slices.SortStableFunc(sorted, func(x, y interval.Route) int { return cmp.Compare(by.by(y), by.by(x)) })
-	lines := []line{{fmt.Sprintf("%8s %9s %9s %9s %5s %7s %7s  %-18s %s", "PER S", "50 %", "99 %", "HANDLER", "TIME", "ERRORS", "HANDED", "PLACEMENT", "ROUTE (by "+by.name+")"), head}}
+	place := 9
+	if width >= 100 {
+		place = 26
+	}
+	const format = "%7s %7s %7s %7s %5s %6s %6s  %-*s %s"
+	lines := []line{{fmt.Sprintf(format, "PER S", "50 %", "99 %", "HANDLER", "TIME", "ERRORS", "HANDED", place, "PLACEMENT", "ROUTE (by "+by.name+")"), head}}
 	for _, t := range sorted {
 		s := normal
 		if t.Errors > 0 {
 			s = warn
 		}
-		place := strings.TrimSpace(join("", t.Ways, percent))
-		lines = append(lines, line{fmt.Sprintf("%8s %9s %9s %9s %5s %7s %7s  %-18s %s", interval.Number(t.Rate), duration(t.P50), duration(t.P99), duration(t.Handler),
-			percent(t.Share), interval.Number(t.Errors), interval.Number(t.Handovers), cut(place, 18), Clean(interval.RouteName(t.Pattern))), s})
+		ways := strings.TrimSpace(join("", t.Ways, percent))
+		if width < 100 && len(t.Ways) > 0 {
+			ways = slices.MaxFunc(t.Ways, func(x, y interval.Rate) int { return cmp.Compare(x.N, y.N) }).Name
+		}
+		lines = append(lines, line{fmt.Sprintf(format, interval.Number(t.Rate), duration(t.P50), duration(t.P99), duration(t.Handler),
+			percent(t.Share), interval.Number(t.Errors), interval.Number(t.Handovers), place, cut(ways, place), Clean(interval.RouteName(t.Pattern))), s})
+	}
+	if len(sorted) == 0 {
+		lines = append(lines, line{"no request in this interval", dim})
 	}
 	return lines
 }
@@ -234,6 +249,26 @@ func connections(all []stats.Connection, at time.Time) []line {
 	return lines
 }
 
+// unlimited is the width of what is no terminal.
+const unlimited = math.MaxInt
+
+// wrap continues lines that are too long below their text.
+func wrap(lines []line, width int) (all []line) {
+	const indent = "             " // as long as a label
+	for _, l := range lines {
+		for len(l.text) > width && width > 2*len(indent) {
+			at := strings.LastIndexByte(l.text[:width+1], ' ')
+			if at <= len(indent) {
+				break // a word that is too long
+			}
+			all = append(all, line{l.text[:at], l.style})
+			l.text = indent + l.text[at+1:]
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
 // title is the first line.
 func (c *content) title() string {
 	up := c.report.At.Sub(c.report.Since).Round(time.Second)
@@ -244,7 +279,7 @@ func (c *content) title() string {
 func (c *content) block() string {
 	var b strings.Builder
 	b.WriteString(c.title() + "\n")
-	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2), routes(c.report, c.order)} {
+	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2), routes(c.report, c.order, unlimited)} {
 		for _, l := range part {
 			b.WriteString(strings.TrimRight(l.text, " ") + "\n")
 		}
@@ -255,7 +290,7 @@ func (c *content) block() string {
 // screen returns the lines of a terminal, none wider than it, and not more than it has.
 func (c *content) screen(width, height int, state string) []line {
 	lines := []line{{c.title(), bold}}
-	lines = append(lines, summary(c.report)...)
+	lines = append(lines, wrap(summary(c.report), width)...)
 	lines = append(lines, line{})
 	lines = append(lines, stages(c.report)...)
 	lines = append(lines, line{})
@@ -264,7 +299,7 @@ func (c *content) screen(width, height int, state string) []line {
 	lines = append(lines, line{})
 	switch c.view {
 	case viewRoutes:
-		lines = append(lines, routes(c.report, c.order)...)
+		lines = append(lines, routes(c.report, c.order, width)...)
 	case viewRequests:
 		lines = append(lines, requests(c.requests)...)
 	case viewConnections:
@@ -275,6 +310,9 @@ func (c *content) screen(width, height int, state string) []line {
 		lines = append(lines, line{})
 	}
 	keys := "q quit  space pause  tab or v view (" + viewNames[c.view] + ")  c connections  routes by: r requests  l latency  t time  e errors  o hand-overs"
+	if len(keys) > width {
+		keys = "q quit  space pause  tab view (" + viewNames[c.view] + ")  sort by: r l t e o"
+	}
 	if state != "" {
 		keys = state
 	}

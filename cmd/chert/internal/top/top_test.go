@@ -215,6 +215,11 @@ func TestScreenSizes(t *testing.T) {
 				t.Errorf("%v: the last line is %q", size, lines[len(lines)-1].text)
 			}
 		}
+		// The smallest usual one shows the routes' names, and findings to their end.
+		small := fmt.Sprint(s.show.screen(80, 30, ""))
+		if want := []string{"GET /fast", "title", "192.0.2.9:1"}[v]; !strings.Contains(small, want) || !strings.Contains(small, "(debug/requests)") || !strings.Contains(small, " LAG ") {
+			t.Errorf("view %v in 80 columns:\n%s", viewNames[v], small)
+		}
 		text := fmt.Sprint(s.show.screen(300, 100, ""))
 		if want := []string{"GET /fast", "title", "192.0.2.9:1"}[v]; !strings.Contains(text, want) {
 			t.Errorf("view %v has no %q", viewNames[v], want)
@@ -232,7 +237,7 @@ func TestKeys(t *testing.T) {
 	}
 	s.before = first
 	s.take(s.fetch(t.Context(), viewRoutes))
-	top := func() string { return routes(s.show.report, s.show.order)[1].text }
+	top := func() string { return routes(s.show.report, s.show.order, 200)[1].text }
 	for _, tt := range []struct {
 		key   byte
 		first string

@@ -1,7 +1,6 @@
 package acmetest
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,13 +17,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	pebbleacme "github.com/letsencrypt/pebble/v2/acme"
 )
 
@@ -47,29 +46,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// output gathers what a process writes. It may be read meanwhile.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // proc is a running chert.
 type proc struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	said output // on stdout and stderr
+	said servertest.Log // on stdout and stderr
 }
 
 // start runs chert serve. It trusts the authority's own server.
@@ -326,9 +307,9 @@ func TestUnreachableAuthority(t *testing.T) {
 }
 
 // server serves the certificates of a manager, of which the test chooses the times.
-func server(t *testing.T, o acme.Options) (*acme.Manager, *output) {
+func server(t *testing.T, o acme.Options) (*acme.Manager, *servertest.Log) {
 	t.Helper()
-	said := &output{}
+	said := new(servertest.Log)
 	o.Logger = slog.New(slog.NewTextHandler(said, nil))
 	m, err := acme.New(o)
 	if err != nil {

@@ -1,6 +1,9 @@
-package coding
+package encode
 
-import "github.com/klauspost/compress/zstd"
+import (
+	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/klauspost/compress/zstd"
+)
 
 // Compress appends src in coding c to dst and returns the extended slice, which
 // may have capacity to spare. It is for results that are kept: it takes 5 to 15 ms
@@ -9,9 +12,9 @@ import "github.com/klauspost/compress/zstd"
 // Within one version of a program the same src gives the same bytes, whatever was
 // compressed before. The error is nil for all defined codings. Safe for concurrent
 // use.
-func Compress(dst, src []byte, c Coding) ([]byte, error) {
+func Compress(dst, src []byte, c coding.Coding) ([]byte, error) {
 	switch {
-	case c == Identity:
+	case c == coding.Identity:
 		return append(dst, src...), nil
 	case c >= codings:
 		return dst, errUnknown

@@ -1,4 +1,4 @@
-package coding
+package encode
 
 import (
 	"bytes"
@@ -13,24 +13,25 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
+	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/testing/race"
 	"github.com/klauspost/compress/zstd"
 )
 
-var coders = []Coding{Gzip, Brotli, Zstd}
+var coders = []coding.Coding{coding.Gzip, coding.Brotli, coding.Zstd}
 
 // decode decodes all of b, with the limits of a browser.
-func decode(b []byte, c Coding) ([]byte, error) {
+func decode(b []byte, c coding.Coding) ([]byte, error) {
 	switch c {
-	case Gzip: // by std: an implementation of its own
+	case coding.Gzip: // by std: an implementation of its own
 		r, err := stdgzip.NewReader(bytes.NewReader(b))
 		if err != nil {
 			return nil, err
 		}
 		return io.ReadAll(r)
-	case Brotli:
+	case coding.Brotli:
 		return io.ReadAll(brotli.NewReader(bytes.NewReader(b)))
-	case Zstd:
+	case coding.Zstd:
 		r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err
@@ -72,8 +73,8 @@ func TestCompress(t *testing.T) {
 		"keepMax":            sample(keepMax),
 		"more than a window": bytes.Repeat(noise(1<<20), 9),
 	} {
-		for _, c := range append(coders, Identity) {
-			if len(src) > maxWindow && c != Zstd {
+		for _, c := range append(coders, coding.Identity) {
+			if len(src) > maxWindow && c != coding.Zstd {
 				continue // a window that large is zstd's alone
 			}
 			t.Run(c.String()+" of "+name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestCompress(t *testing.T) {
 				if back, err := decode(rest, c); err != nil || !bytes.Equal(back, src) {
 					t.Fatalf("decodes to %d bytes, %v; want the %d that went in", len(back), err, len(src))
 				}
-				if c != Identity && strings.Contains(name, "page") && len(rest) > len(src)/2 {
+				if c != coding.Identity && strings.Contains(name, "page") && len(rest) > len(src)/2 {
 					t.Errorf("%d bytes became %d", len(src), len(rest))
 				}
 			})
@@ -108,7 +109,7 @@ func TestWindow(t *testing.T) {
 		return h
 	}
 	for _, n := range []int{300, keepMax - 1, keepMax, maxWindow - 1, maxWindow, maxWindow + 1, 2*maxWindow + 1} {
-		b, err := Compress(nil, make([]byte, n), Zstd)
+		b, err := Compress(nil, make([]byte, n), coding.Zstd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,7 @@ func TestWindow(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	w := NewWriter(&b, Zstd)
+	w := NewWriter(&b, coding.Zstd)
 	w.Write(make([]byte, 2*maxWindow))
 	w.Close()
 	if h := header(b.Bytes()); h.WindowSize > maxWindow {
@@ -167,7 +168,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestWriter(t *testing.T) {
 	t.Parallel()
-	for _, c := range append(coders, Identity) {
+	for _, c := range append(coders, coding.Identity) {
 		for name, pieces := range map[string][]int{
 			"nothing":      nil,
 			"empty":        {0, 0},
@@ -190,7 +191,7 @@ func TestWriter(t *testing.T) {
 				if err := w.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if c != Identity && out.Len() == 0 {
+				if c != coding.Identity && out.Len() == 0 {
 					t.Error("empty content must differ from a missing response")
 				}
 				if back, err := decode(out.Bytes(), c); err != nil || !bytes.Equal(back, in.Bytes()) {
@@ -219,15 +220,15 @@ func TestFlush(t *testing.T) {
 			}()
 			var r io.Reader
 			switch c {
-			case Gzip:
+			case coding.Gzip:
 				z, err := stdgzip.NewReader(pr)
 				if err != nil {
 					t.Fatal(err)
 				}
 				r = z
-			case Brotli:
+			case coding.Brotli:
 				r = brotli.NewReader(pr)
-			case Zstd:
+			case coding.Zstd:
 				z, err := zstd.NewReader(pr, zstd.WithDecoderConcurrency(1))
 				if err != nil {
 					t.Fatal(err)
@@ -261,7 +262,7 @@ func (b *brittle) Write(p []byte) (int, error) {
 
 func TestWriterErrors(t *testing.T) {
 	t.Parallel()
-	for _, c := range append(coders, Identity) {
+	for _, c := range append(coders, coding.Identity) {
 		for _, left := range []int{0, 5, 500} {
 			w := NewWriter(&brittle{left}, c)
 			var err error
@@ -293,7 +294,7 @@ func TestWriterErrors(t *testing.T) {
 		}
 		// A failure that only the end brings.
 		w := NewWriter(&brittle{0}, c)
-		if c != Identity {
+		if c != coding.Identity {
 			if err := w.Close(); !errors.Is(err, errBroken) {
 				t.Errorf("%v: Close alone: %v", c, err)
 			}
@@ -303,7 +304,7 @@ func TestWriterErrors(t *testing.T) {
 
 func TestWriterClosed(t *testing.T) {
 	t.Parallel()
-	for _, c := range append(coders, Identity) {
+	for _, c := range append(coders, coding.Identity) {
 		var out bytes.Buffer
 		w := NewWriter(&out, c)
 		w.Close()
@@ -394,7 +395,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-func again(t *testing.T, c Coding, e effort, all [][]byte) {
+func again(t *testing.T, c coding.Coding, e effort, all [][]byte) {
 	fresh := make([][]byte, len(all))
 	for i, src := range all {
 		fresh[i] = mustCompress(t, makers[c][e](), src)

@@ -1,4 +1,4 @@
-package coding
+package encode
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/andybalholm/brotli"
+	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -71,10 +72,13 @@ const maxWindow = 8 << 20
 // A maker makes an encoder, which writes nowhere until it is reset.
 type maker func() encoder
 
+// codings is how many there are.
+const codings = coding.Zstd + 1
+
 var makers = [codings][efforts]maker{
-	Gzip:   {keep: newGzip(8), bulk: newGzip(6), live: newGzip(6)},
-	Brotli: {keep: newBrotli(6, 20), bulk: newBrotli(4, 22), live: newBrotli(3, 16)},
-	Zstd: {
+	coding.Gzip:   {keep: newGzip(8), bulk: newGzip(6), live: newGzip(6)},
+	coding.Brotli: {keep: newBrotli(6, 20), bulk: newBrotli(4, 22), live: newBrotli(3, 16)},
+	coding.Zstd: {
 		keep: newZstd(zstd.SpeedBetterCompression, keepMax),
 		bulk: newZstd(zstd.SpeedBetterCompression, maxWindow),
 		live: newZstd(zstd.SpeedFastest, 128<<10),
@@ -119,7 +123,7 @@ func newZstd(level zstd.EncoderLevel, window int) maker {
 // finds an encoder idle frees it.
 var pools [codings][efforts]sync.Pool
 
-func take(c Coding, e effort) encoder {
+func take(c coding.Coding, e effort) encoder {
 	if enc, ok := pools[c][e].Get().(encoder); ok {
 		return enc
 	}
@@ -127,10 +131,10 @@ func take(c Coding, e effort) encoder {
 }
 
 // give returns enc to its pool. It must not retain what it wrote to.
-func give(c Coding, e effort, enc encoder) {
+func give(c coding.Coding, e effort, enc encoder) {
 	enc.Reset(nil)
 	pools[c][e].Put(enc)
 }
 
 // errUnknown is for a Coding that is none of the constants.
-var errUnknown = errors.New("coding: unknown content coding")
+var errUnknown = errors.New("encode: unknown content coding")

@@ -1,19 +1,21 @@
-package coding
+package encode
 
 import (
 	"errors"
 	"io"
+
+	"github.com/chert-http/chert/internal/rfc/coding"
 )
 
 // ErrClosed is the error of a Writer that is used after Close.
-var ErrClosed = errors.New("coding: writer is closed")
+var ErrClosed = errors.New("encode: writer is closed")
 
 // A Writer compresses a stream. It is not safe for concurrent use. A Writer that
 // is not closed, because its response was cut short, may be left to the garbage
 // collector: it holds no goroutine.
 type Writer struct {
 	w   io.Writer
-	c   Coding
+	c   coding.Coding
 	enc encoder // from the pool and back; nil for Identity, and after Close
 	err error   // the first failure, which stays
 }
@@ -21,12 +23,12 @@ type Writer struct {
 // NewWriter returns a Writer of coding c to w. It writes nothing until it is
 // written to, flushed or closed. c must be one of the constants, otherwise
 // every method returns an error. An encoder takes 0.7 to 1.1 MiB until Close.
-func NewWriter(w io.Writer, c Coding) *Writer {
+func NewWriter(w io.Writer, c coding.Coding) *Writer {
 	z := &Writer{w: w, c: c}
 	switch {
 	case c >= codings:
 		z.err = errUnknown
-	case c != Identity:
+	case c != coding.Identity:
 		z.enc = take(c, live)
 		z.enc.Reset(w)
 	}

@@ -1,0 +1,230 @@
+package eventstream
+
+import (
+	"slices"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/wsdeflate"
+)
+
+// pump sends what has been published, until there is nothing left. Most members are at
+// the same event, so what they get is gathered once.
+func (t *Topic) pump() {
+	for {
+		t.mu.Lock()
+		end, first := t.end(), t.first
+		if t.sent == end {
+			t.pumping = false
+			t.mu.Unlock()
+			return
+		}
+		if t.list == nil {
+			t.list = slices.Clone(t.all)
+		}
+		list, zipped := t.list, t.zipped > 0
+		b := batch{t: t}
+		b.gather(t.log[t.sent-first:], t.sent)
+		t.mu.Unlock()
+		if t.windowEnd != b.from {
+			t.window = wsdeflate.Window{}
+		}
+		for _, m := range list {
+			m.deliver(&b, first)
+		}
+		if zipped {
+			t.window.Add(b.plain, windowBits)
+			t.windowEnd = b.to
+		}
+		t.mu.Lock()
+		t.sent = b.to
+		t.unsent -= len(b.chunked)
+		t.progress.Broadcast()
+		t.mu.Unlock()
+	}
+}
+
+// batch is some events in a row, from number from to before number to, as they are sent
+// to all who have had those before.
+type batch struct {
+	t        *Topic
+	from, to uint64
+	plain    []byte
+	chunked  []byte
+	// alone and after are for compressed streams, and made when one needs them. after
+	// refers to the topic's window.
+	alone, after *piece
+}
+
+// gather makes b a batch of the first events of log, the first of which has number n.
+func (b *batch) gather(log []entry, n uint64) {
+	b.from, b.to = n, n+1
+	b.plain, b.chunked, b.alone = log[0].bytes(false), log[0].bytes(true), log[0].z
+	if len(log) == 1 || len(b.chunked)+len(log[1].b) > pieceSize {
+		return
+	}
+	b.plain, b.chunked, b.alone = slices.Clone(b.plain), slices.Clone(b.chunked), nil
+	for i := 1; i < len(log) && len(b.chunked)+len(log[i].b) <= pieceSize; i++ {
+		b.plain = append(b.plain, log[i].bytes(false)...)
+		b.chunked = append(b.chunked, log[i].bytes(true)...)
+		b.to++
+	}
+}
+
+// piece returns the batch for a compressed stream that is at its beginning.
+func (b *batch) piece(m *subscription) *piece {
+	z, w := m.s.z, useful(&b.t.window, b.plain)
+	if w.Len() == 0 || z.from != m || int(z.run) < w.Len() {
+		if b.alone == nil {
+			b.alone = newPiece(b.plain, nil)
+		}
+		return b.alone
+	}
+	if b.after == nil {
+		b.after = newPiece(b.plain, w)
+	}
+	return b.after
+}
+
+// deliver sends what m has not got of the events before b.to. first is the oldest event
+// that there is.
+func (m *subscription) deliver(b *batch, first uint64) {
+	s := m.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	if m.behind {
+		if m.next < first && s.h.slow == SlowClose {
+			s.abort()
+		}
+		return
+	}
+	if m.next == b.from {
+		switch m.offer(b) {
+		case nil:
+			m.next = b.to
+		case ErrSlow:
+			m.behind = true
+		}
+	}
+	if m.next < b.to && !m.behind {
+		m.catchUp()
+	}
+}
+
+// offer sends a batch, at the beginning of which m is. s.mu is held.
+func (m *subscription) offer(b *batch) error {
+	s := m.s
+	switch {
+	case s.z != nil:
+		p := b.piece(m)
+		err := s.offer(p.bytes(s.chunked))
+		if err == nil {
+			s.z.add(p, m)
+		}
+		return err
+	case s.chunked:
+		return s.offer(b.chunked)
+	}
+	return s.offer(b.plain)
+}
+
+// zip compresses the events from number n on, as many as are sent at once, if that has
+// not been done.
+func (t *Topic) zip(n uint64) {
+	for size := 0; size < pieceSize; n++ {
+		t.mu.Lock()
+		if n < t.first || n >= t.end() {
+			t.mu.Unlock()
+			return
+		}
+		e := t.log[n-t.first]
+		t.mu.Unlock()
+		if size += len(e.b); e.z != nil {
+			continue
+		}
+		z := newPiece(e.bytes(false), nil)
+		t.mu.Lock()
+		if n >= t.first && t.log[n-t.first].z == nil {
+			t.log[n-t.first].z = z
+			t.bytes += len(z.b)
+		}
+		t.mu.Unlock()
+	}
+}
+
+// catchUp sends what the topic has for m, as far as there is room. s.mu is held.
+func (m *subscription) catchUp() {
+	s, t := m.s, m.t
+	var b *buf.Buf
+	defer func() {
+		if b != nil {
+			b.Release()
+		}
+	}()
+	for !s.ended {
+		var z zipped // after what is sent next
+		if s.z != nil {
+			t.zip(m.next)
+			z = *s.z
+		}
+		t.mu.Lock()
+		if m.next < t.first {
+			if s.h.slow == SlowClose {
+				t.mu.Unlock()
+				s.abort()
+				return
+			}
+			if m.next = t.first; s.z != nil {
+				s.z.from, z.from = nil, nil
+			}
+		}
+		log := t.log[m.next-t.first:]
+		if len(log) == 0 {
+			m.behind = false
+			t.mu.Unlock()
+			return
+		}
+		if b == nil {
+			b = buf.Get(pieceSize)
+		}
+		b.B = b.B[:0]
+		n := uint64(0)
+		for i := range log {
+			f := &log[i].frame
+			if s.z != nil {
+				if log[i].z == nil { // it has just been published, or others dropped
+					break
+				}
+				f = &log[i].z.frame
+			}
+			p := f.bytes(s.chunked)
+			if n > 0 && len(b.B)+len(p) > pieceSize {
+				break
+			}
+			if s.z != nil {
+				z.add(log[i].z, m)
+			}
+			b = b.Grow(len(p))
+			b.B = append(b.B, p...)
+			n++
+		}
+		t.mu.Unlock()
+		if n == 0 {
+			continue
+		}
+		switch s.offer(b.B) {
+		case nil:
+			m.next += n
+			if s.z != nil {
+				*s.z = z
+			}
+		case ErrSlow:
+			m.behind = true
+			return
+		default:
+			return
+		}
+	}
+}

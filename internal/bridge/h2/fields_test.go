@@ -1,0 +1,63 @@
+package h2_test
+
+import (
+	"bytes"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/chert-http/chert"
+)
+
+// Transfer-Encoding without a value is a field of HPACK's static table, which has no
+// bytes that could be judged. It is malformed all the same (RFC 9113 section 8.2.2).
+func TestTransferEncodingByIndex(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(hello)})
+		c := s.raw()
+		c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(c.block(get...), 0x80|57), EndStream: true, EndHeaders: true})
+		c.send()
+		if a := c.read(1); a.status() != "400" && a.reset == "" {
+			t.Errorf("in a request: %+v", a)
+		}
+		c.headers(3, false, post...)
+		c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x80 | 57}, EndStream: true, EndHeaders: true})
+		c.send()
+		if a := c.read(3); a.reset == "" && kind != "oracle" {
+			t.Errorf("in trailers: %+v", a)
+		}
+	})
+}
+
+// What a header block stands for is bounded before it is decoded to the end: two bytes
+// can name a field of the table's size again and again, which 431 would be too late for.
+func TestFieldsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(hello)})
+		for name, field := range map[string]string{
+			"names of the table":            "\x0f\x2f\x00",
+			"names of the table, new to it": "\x7e\x00",
+			"fields of the table":           "\xbe",
+		} {
+			c := s.raw()
+			long := bytes.Repeat([]byte("a"), 4000)
+			block := append(c.block(get...), 0x40, 0x7f, 0xa1, 0x1e) // a literal of 4,000 bytes
+			block = append(append(block, long...), 0)
+			block = append(block, bytes.Repeat([]byte(field), 4000)...)
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block, EndStream: true, EndHeaders: true})
+			c.send()
+			if a := c.read(1); a.outcome() != "GOAWAY ENHANCE_YOUR_CALM" {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+		c := s.raw()
+		big := bytes.Repeat([]byte("a"), 30<<10)
+		c.headers(1, true, with(get, "a: "+string(big[:10<<10]), "b: "+string(big[:10<<10]))...)
+		c.send()
+		if a := c.read(1); a.status() != "200" {
+			t.Errorf("fields within the limit: %+v", a)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package h2
+
+import (
+	"testing"
+
+	"github.com/chert-http/chert/internal/conn"
+)
+
+// hereLink is a countingLink on a loop, which no Run loses.
+type hereLink struct{ countingLink }
+
+func (l *hereLink) StartHere(r conn.Run, _ *conn.Here) bool {
+	r.Run()
+	return true
+}
+
+// counted is a Session that counts its calls.
+type counted struct {
+	conn.Session
+	n int
+}
+
+func (c *counted) Data(bool) conn.Next { c.n++; return conn.More }
+
+// The tunnels of a connection have their turns within Config.Slice, after which other
+// connections have theirs.
+func TestTunnelsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s, _, _ := quiet()
+	l := new(hereLink)
+	l.shard.Init(nil)
+	s.Client.Link, s.loops = l, true
+	const all = 10
+	var one counted
+	for id := uint32(1); id < 2*all; id += 2 {
+		st := &stream{s: s, id: id, done: true, started: true}
+		st.tunnel = &tunnel{st: st, session: &one}
+		s.streams[id] = st
+		s.feedLater(st.tunnel)
+	}
+	// The time is over whenever it is asked for.
+	if s.after(true); one.n == 0 || one.n >= all {
+		t.Errorf("%d of %d had a turn", one.n, all)
+	}
+	for turns := 0; one.n < all; turns++ {
+		if l.posts == 0 || turns == all {
+			t.Fatalf("%d of %d had a turn, and no other comes", one.n, all)
+		}
+		l.posts, s.feeding = 0, false // what was posted
+		s.after(true)
+	}
+}
