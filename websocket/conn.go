@@ -89,15 +89,15 @@ type Conn struct {
 	msg     *buf.Buf // what has arrived of a message that was not complete at once
 	used    int32    // how many Buffered bytes belong to the message that is delivered
 	at      int32    // where it begins there, if not in msg
-	weight  int32    // how many frames what was inflated in this turn of the loop counts as
 	heard   int64    // when something was received, of Link.Now
 	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ     Type
 	begun   bool
-	closing bool // the client's answer to a Close frame is awaited
-	alone   bool // Options.Serve runs: messages are for Read
-	ready   bool // Read has a message
-	packed  bool // the message is still compressed
+	closing bool  // the client's answer to a Close frame is awaited
+	alone   bool  // Options.Serve runs: messages are for Read
+	ready   bool  // Read has a message
+	packed  bool  // the message is still compressed
+	weight  uint8 // how many frames what was inflated in this turn of the loop counts as
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 }

@@ -36,7 +36,7 @@ func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
 	b := buf.Get(2 * len(data))
 	out, err := wsdeflate.Inflate(b.B, data, window, limit)
 	b.B = out
-	s.weight += int32((len(out) + deflatedCosts*len(data)) / (inlineInflate / batch))
+	s.weight = uint8(min(int(s.weight)+(len(out)+deflatedCosts*len(data))/(inlineInflate/batch), batch))
 	switch {
 	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
 		if window != nil {

@@ -36,11 +36,11 @@ type queue struct {
 	// missed: an event arrived while another goroutine held mu, which may have
 	// found the socket full before the event.
 	missed   atomic.Bool
+	outq     int32    // what the socket held when it stalled
 	owed     int32    // Session.Writable must be called while held is less; 0: need not
 	err      error    // of the connection, found where it could not be returned
 	freed    []Holder // to be released by unlock
 	follow   follow   // Followers of what is queued
-	outq     int      // what the socket held when it stalled
 	deadline int64    // for the peer to accept everything, of sys.Nanotime; 0 for none
 	// giveUp is when the loop gives up on a peer that accepts nothing, of
 	// sys.Nanotime; poll.Never while it does not wait for one. Used by the loop
@@ -198,7 +198,7 @@ func (q *queue) add(s *segment, waits bool) {
 func (q *queue) stall(full bool) {
 	q.blocked.Store(true)
 	if q.stalled = full; full {
-		q.outq = sys.Queued(int(q.c.fd))
+		q.outq = int32(sys.Queued(int(q.c.fd)))
 	}
 }
 
@@ -379,7 +379,7 @@ func (q *queue) progress() bool {
 	q.mu.Lock()
 	defer q.unlock()
 	before := q.outq
-	q.outq = sys.Queued(int(q.c.fd))
+	q.outq = int32(sys.Queued(int(q.c.fd)))
 	return q.outq < before && (q.deadline == 0 || sys.Nanotime() < q.deadline)
 }
 
