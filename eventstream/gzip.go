@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/wsdeflate"
@@ -44,8 +45,11 @@ type piece struct {
 
 // newPiece compresses plain. It refers to the bytes of w, if it is not nil.
 func newPiece(plain []byte, w *wsdeflate.Window) *piece {
+	scratch := buf.Get(len(plain) + 5*(len(plain)/maxStored+2))
+	defer scratch.Release()
+	z := appendDeflated(scratch.B, plain, w)
 	return &piece{
-		frame: newFrame(len(plain)+16, func(b []byte) []byte { return appendDeflated(b, plain, w) }),
+		frame: newFrame(len(z), func(b []byte) []byte { return append(b, z...) }), // it may be kept
 		crc:   crc32.ChecksumIEEE(plain), shift: crcShift(len(plain)), n: uint32(len(plain)),
 	}
 }

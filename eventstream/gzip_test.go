@@ -320,6 +320,9 @@ func TestPieces(t *testing.T) {
 			if got := len(p.bytes(false)); got > len(plain)+5*(len(plain)/maxStored+2) {
 				t.Errorf("%d bytes of %d", got, len(plain))
 			}
+			if got := cap(p.b); got > len(p.b)+len(p.b)/4+64 { // size classes
+				t.Errorf("%d bytes are kept of %d", got, len(p.b))
+			}
 		}
 		var z zipped
 		p := newPiece(plain, nil)
