@@ -100,6 +100,10 @@ func (s *Shard) answer(driving bool, id ID, pattern string, t *Times, handover b
 	}
 	if driving {
 		s.local[id]++
+		if t == nil && pattern != "" && !handover { // as most are
+			count(s.own.routes.find(pattern), id)
+			return
+		}
 		s.own.add(id, pattern, t, handover)
 		return
 	}
@@ -115,9 +119,7 @@ func (e *ended) add(id ID, pattern string, t *Times, handover bool) {
 	var r *stats.Route
 	if pattern != "" {
 		r = e.routes.find(pattern)
-		k := id - Answers
-		r.Classes[k/ID(stats.Ways)%Classes]++
-		r.Ways[k%ID(stats.Ways)]++
+		count(r, id)
 		if handover {
 			r.Handovers++
 		}
@@ -137,6 +139,13 @@ func (e *ended) add(id ID, pattern string, t *Times, handover bool) {
 			r.Handler.Observe(t.Handler, n)
 		}
 	}
+}
+
+// count counts a request of a route.
+func count(r *stats.Route, id ID) {
+	k := id - Answers
+	r.Classes[k/ID(stats.Ways)%Classes]++
+	r.Ways[k%ID(stats.Ways)]++
 }
 
 // Write counts a response that the client has accepted d after its handler returned.

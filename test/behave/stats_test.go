@@ -69,7 +69,11 @@ func TestStatsSyscalls(t *testing.T) {
 		}
 		after := s.Stats()
 		for call, want := range map[string]uint64{"read": n, "write": n, "accept": 0, "close": 0, "sendfile": 0, "other": 0} {
-			if made := stats.Get(after.Syscalls, call) - stats.Get(before.Syscalls, call); made != want {
+			made := stats.Get(after.Syscalls, call) - stats.Get(before.Syscalls, call)
+			if call == "accept" && made <= uint64(runtime.GOMAXPROCS(0)) {
+				continue // another loop may have looked for the connection as well, later
+			}
+			if made != want {
 				t.Errorf("%s: %d calls of %s, want %d", name, made, call, want)
 			}
 		}
