@@ -129,6 +129,10 @@ func malformed(err error) bool {
 	return err == ErrFraming || err == http.ErrLineTooLong || err == ErrTrailer
 }
 
+// A BodyDropper is a Message that is told that the handler has closed the body, the last
+// of its connection or stream, before its end.
+type BodyDropper interface{ DropBody() }
+
 // Close implements io.Closer. It reads the rest if that is small, so that the
 // connection can be kept.
 func (b *Body) Close() error {
@@ -141,8 +145,11 @@ func (b *Body) Close() error {
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
-	if b.last {
-		return nil // nothing is gained by reading
+	if b.last { // nothing is gained by reading
+		if d, ok := b.x.m.(BodyDropper); ok && !b.over {
+			d.DropBody()
+		}
+		return nil
 	}
 	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || b.x.Res.CloseAfter.Load() || b.timedOut {
 		b.earlyClose = true

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"io"
+	"net/http"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/http2"
@@ -64,7 +65,22 @@ func (q *queue) drop() (n int) {
 
 // takesBody reports whether somebody may read the body. mu is held.
 func (st *stream) takesBody() bool {
-	return !st.closed && (!st.done || st.tunnel != nil && !st.tunnel.ending)
+	return !st.closed && !st.unwanted && (!st.done || st.tunnel != nil && !st.tunnel.ending)
+}
+
+// DropBody implements bridge.BodyDropper. The rest of the body must not keep the windows
+// of others, however long the handler goes on. The stream's own stays used up, as with
+// net/http, so that the client does not send it all. A CONNECT's is the tunnel's.
+func (st *stream) DropBody() {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.tunnel != nil || st.Req.Method == http.MethodConnect {
+		return
+	}
+	st.unwanted = true
+	st.dropBody()
+	s.flushBeside()
 }
 
 // dropBody gives the windows back of what is not going to be read. mu is held.

@@ -169,6 +169,77 @@ func TestConnectionClose(t *testing.T) {
 	})
 }
 
+// It says so with the head, not when the handler returns, which may be much later.
+func TestConnectionCloseIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		leave := make(chan struct{})
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "close")
+			w.(http.Flusher).Flush()
+			<-leave
+		})})
+		defer close(leave)
+		c := s.raw()
+		c.headers(1, true, get...)
+		c.send()
+		for told := false; !told; {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("closed")
+			case *http2.GoAwayFrame:
+				told = true
+				if f.ErrCode != http2.ErrCodeNo {
+					t.Error(f.ErrCode)
+				}
+			}
+		}
+	})
+}
+
+// A handler that closes the body and goes on does not keep the connection's window,
+// which other streams need. The stream's own is not given back.
+func TestClosedBodyGivesTheWindowBack(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		closed, leave := make(chan struct{}), make(chan struct{})
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if n, err := r.Body.Read(make([]byte, 1)); n != 1 {
+				t.Error(n, err)
+			}
+			r.Body.Close()
+			close(closed)
+			<-leave
+		})})
+		defer close(leave)
+		c := s.raw()
+		c.headers(1, false, post...)
+		sent := 0
+		data := func() {
+			c.fr.WriteData(1, false, make([]byte, 16<<10))
+			sent += 16 << 10
+			c.send()
+		}
+		data()
+		servertest.Await(t, closed, "the handler") // the rest of what it has is dropped
+		for range 10 {
+			data()
+		}
+		const unsent = 32 << 10 // what is little is given back later
+		for back := 0; back < sent-unsent; {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("closed")
+			case *http2.WindowUpdateFrame:
+				if f.StreamID != 0 {
+					t.Fatalf("%d for stream %d", f.Increment, f.StreamID)
+				}
+				back += int(f.Increment)
+			}
+		}
+	})
+}
+
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {

@@ -70,6 +70,7 @@ type stream struct {
 	// reset, byUs or by the client. done: the handler has returned.
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut                                       bool  // HEADERS are out
+	unwanted                                      bool  // the handler has closed the body
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop
@@ -162,10 +163,6 @@ func (st *stream) finish() {
 	defer s.mu.Unlock()
 	if st.counted = true; len(st.rest) > 0 && st.tunnel == nil && st.lasting == nil {
 		st.endedAt = s.Link.Now()
-	}
-	// What answers a request that the client has reset does not concern the others.
-	if st.leave && st.err == nil {
-		s.beginDrain()
 	}
 	st.done = true
 	if st.tunnel != nil {
