@@ -32,6 +32,7 @@ type module struct {
 type patch struct {
 	file     string
 	old, new string // the whole file if old is empty
+	added    bool   // the file is a new one
 	why      string // if it changes what chert is to do
 }
 
@@ -158,12 +159,15 @@ func (m *module) tree(ctx context.Context, co *checkout, dir, source string, pat
 // apply fails if the file has changed since the patch was written.
 func (p patch) apply(dir string) error {
 	file := filepath.Join(dir, filepath.FromSlash(p.file))
-	if p.old == "" {
+	if p.added {
 		return os.WriteFile(file, []byte(p.new), 0o644)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("a patch: %w", err)
+	}
+	if p.old == "" {
+		return os.WriteFile(file, []byte(p.new), 0o644)
 	}
 	if n := strings.Count(string(text), p.old); n != 1 {
 		return fmt.Errorf("a patch: %s has %d times, not once:\n%s", p.file, n, p.old)

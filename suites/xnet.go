@@ -23,7 +23,7 @@ var xnetSuite = &module{
 			new: "\tst.cc.SetReadDeadline(time.Now().Add(10 * time.Second)); return st.fr.ReadFrame()\n"},
 	},
 	chertPatches: []patch{
-		{file: "http2/configure_test.go", new: xnetConfigure},
+		{file: "http2/configure_test.go", new: xnetConfigure, added: true},
 		server("\tConfigureServer(ts.Config, h2server)\n", "\tconfigure(ts.Config, h2server); ts.EnableHTTP2 = true\n"),
 		// What reaches into the server that is replaced.
 		server("\tst.scMu.Lock()\n\tdefer st.scMu.Unlock()\n\tst.sc.conn.Close()\n", "\n\n\tst.ts.CloseClientConnections()\n"),

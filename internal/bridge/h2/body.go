@@ -80,6 +80,7 @@ func (st *stream) DropBody() {
 	}
 	st.unwanted = true
 	st.dropBody()
+	st.wake()
 	s.flushBeside()
 }
 
@@ -126,6 +127,8 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 			return n, io.EOF
 		case n > 0:
 			return n, nil
+		case st.unwanted:
+			return 0, http.ErrBodyReadAfterClose
 		case st.err != nil:
 			return 0, st.err
 		}

@@ -240,6 +240,42 @@ func TestClosedBodyGivesTheWindowBack(t *testing.T) {
 	})
 }
 
+// Closing the body ends a Read that waits in another goroutine, as grpc-go's handler does
+// it. The request goes on.
+func TestCloseEndsRead(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).EnableFullDuplex()
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			first, read := make(chan struct{}), make(chan error, 1)
+			go func() {
+				r.Body.Read(make([]byte, 1))
+				close(first)
+				_, err := r.Body.Read(make([]byte, 1))
+				read <- err
+			}()
+			<-first
+			r.Body.Close()
+			if err := <-read; err == nil || err == io.EOF {
+				t.Error(err)
+			}
+			if err := r.Context().Err(); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(w, "done")
+		})})
+		c := s.raw()
+		c.headers(1, false, post...)
+		c.fr.WriteData(1, false, []byte("a"))
+		c.send()
+		if a := c.read(1); a.body != "done" || a.outcome() != "200" {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
