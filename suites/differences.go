@@ -60,7 +60,7 @@ var differences = []difference{
 	{suite: "xnet", test: "TestServerContinuationAfterInvalidHeader", why: malformed400},
 	{suite: "xnet", test: "TestServer_NoCrash_HandlerClose_Then_ClientClose", why: "DATA on a stream that the server has reset is ignored, RFC 9113 5.1; x/net resets it again"},
 	{suite: "xnet", test: "TestServerGracefulShutdown", why: "a connection ends with two GOAWAYs, of which the first promises all streams, RFC 9113 6.8"},
-	{suite: "xnet", test: "TestServerHandlerConnectionClose", why: "a connection ends with two GOAWAYs, of which the first promises all streams, RFC 9113 6.8"},
+	{suite: "xnet", test: "TestServerHandlerConnectionClose", why: "a handler's Connection: close ends the connection when it has returned, with two GOAWAYs; x/net's tells it with the head"},
 	{suite: "xnet", test: "TestServer_Response_Stream_With_Missing_Trailer", why: "a trailer that is announced and not set leaves the response to end with its head"},
 	{suite: "xnet", test: "TestTransportContentLengthWithoutBody", why: shortBody},
 }

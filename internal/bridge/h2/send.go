@@ -207,9 +207,6 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	if len(head) > 0 {
 		st.headOut = true
 		s.putBlock(st, head, end && tail == nil && len(a)+len(b) == 0)
-		if st.leave {
-			s.beginDrain()
-		}
 	}
 	stall, since, all := int64(0), st.sent, s.sentAll
 	for len(a)+len(b) > 0 {

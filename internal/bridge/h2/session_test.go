@@ -169,34 +169,6 @@ func TestConnectionClose(t *testing.T) {
 	})
 }
 
-// It says so with the head, not when the handler returns, which may be much later.
-func TestConnectionCloseIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	each(t, "", func(t *testing.T, kind string) {
-		leave := make(chan struct{})
-		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Connection", "close")
-			w.(http.Flusher).Flush()
-			<-leave
-		})})
-		defer close(leave)
-		c := s.raw()
-		c.headers(1, true, get...)
-		c.send()
-		for told := false; !told; {
-			switch f := c.next().(type) {
-			case nil:
-				t.Fatal("closed")
-			case *http2.GoAwayFrame:
-				told = true
-				if f.ErrCode != http2.ErrCodeNo {
-					t.Error(f.ErrCode)
-				}
-			}
-		}
-	})
-}
-
 // A handler that closes the body and goes on does not keep the connection's window,
 // which other streams need. The stream's own is not given back.
 func TestClosedBodyGivesTheWindowBack(t *testing.T) {

@@ -164,6 +164,10 @@ func (st *stream) finish() {
 	if st.counted = true; len(st.rest) > 0 && st.tunnel == nil && st.lasting == nil {
 		st.endedAt = s.Link.Now()
 	}
+	// What answers a request that the client has reset does not concern the others.
+	if st.leave && st.err == nil {
+		s.beginDrain()
+	}
 	st.done = true
 	if st.tunnel != nil {
 		st.tunnel.finished()
