@@ -20,7 +20,7 @@ var xnetSuite = &module{
 		// A frame that does not come fails the test, not the package by its timeout.
 		{file: "http2/server_test.go",
 			old: "\treturn st.fr.ReadFrame()\n",
-			new: "\tst.cc.SetReadDeadline(time.Now().Add(10 * time.Second)); return st.fr.ReadFrame()\n"},
+			new: "\tst.cc.SetReadDeadline(time.Now().Add(5 * time.Second)); return st.fr.ReadFrame()\n"},
 	},
 	chertPatches: []patch{
 		{file: "http2/configure_test.go", new: xnetConfigure, added: true},
