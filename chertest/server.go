@@ -142,9 +142,14 @@ func (s *Server) note(c net.Conn, state http.ConnState, hook func(net.Conn, http
 	over := state == http.StateClosed || state == http.StateHijacked
 	if !over {
 		s.mu.Lock()
-		s.conns[c] = state
-		s.changed.Broadcast()
-		late := s.closed && state != http.StateActive
+		// The hook is also called for a hijacked connection, by who serves it: x/net's h2c
+		// does. The end of that is not told.
+		_, known := s.conns[c]
+		if known = known || state == http.StateNew; known {
+			s.conns[c] = state
+			s.changed.Broadcast()
+		}
+		late := known && s.closed && state != http.StateActive
 		s.mu.Unlock()
 		if late {
 			c.Close()

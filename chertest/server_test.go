@@ -394,6 +394,28 @@ func TestCloseLeavesHijacked(t *testing.T) {
 	})
 }
 
+// Who serves a hijacked connection may tell its states to the server's hook, as x/net's
+// h2c does, and not its end.
+func TestCloseIgnoresStatesOfHijacked(t *testing.T) {
+	told := make(chan net.Conn, 1)
+	h := hf(func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+		}
+		hook := r.Context().Value(http.ServerContextKey).(*http.Server).ConnState
+		hook(c, http.StateActive)
+		hook(c, http.StateIdle)
+		told <- c
+	})
+	alike(t, h, func(t *testing.T, s *side) {
+		s.Start()
+		io.WriteString(dial(t, s.addr()), "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		defer servertest.Await(t, told, "the hijack").Close()
+		s.Close()
+	})
+}
+
 // The hook of a test sees the same states as without this package.
 func TestConnStateHook(t *testing.T) {
 	alike(t, hello, func(t *testing.T, s *side) {

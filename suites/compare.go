@@ -23,11 +23,16 @@ func (r *results) count(state string) (n int) {
 	return n
 }
 
-// served counts the tests and subtests whose function created a chert server.
+// served counts the tests and subtests whose function, or method, created a chert server.
 func (r *results) served() (n int) {
 	for at := range r.tests {
-		if at.test != "" && r.onChert[at.top()] {
-			n++
+		name := ""
+		for part := range strings.SplitSeq(at.test, "/") {
+			if name += part; part != "" && r.onChert[id{at.pkg, name}] {
+				n++
+				break
+			}
+			name += "/"
 		}
 	}
 	return n

@@ -16,15 +16,53 @@ type difference struct {
 // insideHTTP is a reason that several share.
 const insideHTTP = "tests a part of net/http's server, not what it does"
 
+// Reasons of the suites of HTTP/2.
+const (
+	shortBody = "a response that is shorter than its Content-Length ends with " +
+		"RST_STREAM, so that a client that does not count notices too; net/http ends it as if it were whole"
+	insideXnet = "looks into x/net's server or configures it"
+	noPush     = "there is no server push, which browsers have removed: Push returns http.ErrNotSupported"
+)
+
 var differences = []difference{
 	{suite: "go", test: "TestAutomaticHTTP2_Serve_H2TLSConfig", why: insideHTTP},
 	{suite: "go", test: "TestAutomaticHTTP2_Serve_NoTLSConfig", why: insideHTTP},
 	{suite: "go", test: "TestAutomaticHTTP2_Serve_WithTLSConfig", why: insideHTTP},
-	{suite: "go", test: "TestH12_HandlerWritesTooLittle", why: "a response that is shorter than its Content-Length ends with " +
-		"RST_STREAM, so that a client that does not count notices too; net/http ends it as if it were whole"},
+	{suite: "go", test: "TestH12_HandlerWritesTooLittle", why: shortBody},
 	{suite: "go", test: "TestLinuxSendfile", why: "its file has 1 KiB; chert sends files below 16 KiB together with the head"},
 	{suite: "go", test: "TestUnsupportedTransferEncodingsReturn501/h1", why: "its bytes have no Date and no Content-Length; chert's refusals have both"},
 	{suite: "go", test: "TestCloseWrite", why: insideHTTP, omit: true},
+	{suite: "xnet", test: "TestConfigureServer", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestConfigureServerIdleTimeout_Go18", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServerHandleCustomConn", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServer_StateTransitions", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServer_Headers_HalfCloseRemote", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServerWindowUpdateOnBodyClose", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServer_MaxEncoderHeaderTableSize", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestCompressionErrorOnWrite", why: insideXnet, omit: true},
+	{suite: "xnet", test: "TestServer_Push_Success", why: noPush},
+	{suite: "xnet", test: "TestServer_Push_SuccessNoRace", why: noPush},
+	{suite: "xnet", test: "TestServer_Push_RejectWhenNoConcurrentStreams", why: noPush},
+	{suite: "xnet", test: "TestServer_Push_Underflow", why: noPush},
+	{suite: "xnet", test: "TestServer_Push_RejectRecursivePush", why: noPush, omit: true},
+	{suite: "xnet", test: "TestServer_Push_StateTransitions", why: noPush, omit: true},
+	{suite: "xnet", test: "TestServer_Push_RejectAfterGoAway", why: noPush, omit: true},
+	{suite: "xnet", test: "TestServer_RSTStream_Unblocks_Read", why: "compares with an error of x/net's; chert has its own for a stream that was reset"},
+	{suite: "xnet", test: "TestTransportAllocationsAfterResponseBodyClose", why: "compares with an error of x/net's; chert has its own for a stream that was reset"},
+	{suite: "xnet", test: "TestServer_Request_Post_Body_ContentLength_TooLarge", why: "a handler is not started for a request whose body, by then, is known to be malformed, RFC 9113 8.1.1", omit: true},
+	{suite: "xnet", test: "TestServer_Request_Post_Body_ContentLength_TooSmall", why: "a handler is not started for a request whose body, by then, is known to be malformed, RFC 9113 8.1.1", omit: true},
+	{suite: "xnet", test: "TestServerRejectsContentLengthWithSignNewRequests", why: "a Content-Length that is no number makes a request malformed, RFC 9113 8.1.1: it is answered 400", omit: true},
+	{suite: "xnet", test: "TestServer_Request_Get_Host", why: "an empty :authority beside a Host is refused: it must not be empty, and Host must not differ from it, RFC 9113 8.3.1", omit: true},
+	{suite: "xnet", test: "TestServer_MaxQueuedControlFrames", why: "a client that does not read the answers to its PINGs is not read either; it is disconnected by WriteStall, half a minute later", omit: true},
+	{suite: "xnet", test: "TestServerMaxHandlerGoroutines", why: "a stream counts until its handler has returned, so that one more is refused with REFUSED_STREAM; x/net queues it", omit: true},
+	{suite: "xnet", test: "TestServerDoS_MaxHeaderListSize", why: "a header block that is much larger than SETTINGS_MAX_HEADER_LIST_SIZE ends the connection, RFC 9113 10.5.1; one that is a little larger is answered 431"},
+	{suite: "xnet", test: "TestServerContinuationFlood", why: "GOAWAY names the last stream that was processed, which that of the flood was not, RFC 9113 6.8"},
+	{suite: "xnet", test: "TestServerContinuationAfterInvalidHeader", why: malformed400},
+	{suite: "xnet", test: "TestServer_NoCrash_HandlerClose_Then_ClientClose", why: "DATA on a stream that the server has reset is ignored, RFC 9113 5.1; x/net resets it again"},
+	{suite: "xnet", test: "TestServerGracefulShutdown", why: "a connection ends with two GOAWAYs, of which the first promises all streams, RFC 9113 6.8"},
+	{suite: "xnet", test: "TestServerHandlerConnectionClose", why: "a handler's Connection: close ends the connection when it has returned, with two GOAWAYs; x/net's tells it with the head"},
+	{suite: "xnet", test: "TestServer_Response_Stream_With_Missing_Trailer", why: "a trailer that is announced and not set leaves the response to end with its head"},
+	{suite: "xnet", test: "TestTransportContentLengthWithoutBody", why: shortBody},
 }
 
 func (d difference) String() string { return d.test }

@@ -24,12 +24,6 @@ func (i id) String() string {
 	return i.pkg + " " + i.test
 }
 
-// top is the test function.
-func (i id) top() id {
-	name, _, _ := strings.Cut(i.test, "/")
-	return id{i.pkg, name}
-}
-
 // result is how a test ended.
 type result struct {
 	state  string // pass, fail or skip, as go test has it

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,16 +15,24 @@ import (
 type module struct {
 	// path is the module's; the version is the one that examples/go.mod has.
 	path string
-	// skip has folders whose sources are not rewritten.
-	skip []string
-	// patches are made first, in both trees.
-	patches []patch
+	// own says that testdata has a go.mod that has the version instead.
+	own bool
+	// packages are the ones whose tests are run; all if empty.
+	packages []string
+	args     []string // of go test
+	// skip has folders whose sources are not rewritten; testsOnly says that only the tests
+	// of packages are.
+	skip      []string
+	testsOnly bool
+	// patches are made first, in both trees, chertPatches in that of chert.
+	patches, chertPatches []patch
 }
 
 // patch changes a file where the tests as they are would not test a server.
 type patch struct {
 	file     string
 	old, new string // the whole file if old is empty
+	added    bool   // the file is a new one
 	why      string // if it changes what chert is to do
 }
 
@@ -52,26 +61,63 @@ var modules = map[string]*module{
 }
 
 func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
+	from, env := filepath.Join(co.dir, "examples"), []string(nil)
+	if m.own {
+		from, env = filepath.Join(dir, "version"), []string{"GOWORK=off"}
+		if err := writeModule(name, from); err != nil {
+			return nil, err
+		}
+	}
 	var got struct{ Version, Dir string }
 	// Without a version it takes the build list's, and go.sum's checksums.
-	err := goJSON(ctx, &got, filepath.Join(co.dir, "examples"), nil, "mod", "download", "-json", m.path)
-	if err != nil {
+	if err := goJSON(ctx, &got, from, env, "mod", "download", "-json", m.path); err != nil {
 		return nil, err
 	}
 	return m.lay(ctx, co, name, dir, got.Dir, got.Version)
 }
 
+//go:embed testdata/*/mod.txt testdata/*/sum.txt
+var moduleFiles embed.FS
+
+// writeModule writes the go.mod and the go.sum that testdata has for a suite to dir.
+// They have other names there, since a folder with a go.mod would not be embedded.
+func writeModule(name, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, file := range []string{"mod", "sum"} {
+		text, err := moduleFiles.ReadFile("testdata/" + name + "/" + file + ".txt")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go."+file), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lay makes the trees of a module whose files are in source.
 func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, version string) (p *prepared, err error) {
-	p = &prepared{version: version}
-	if p.plain, err = m.tree(ctx, co, filepath.Join(dir, "plain"), source); err != nil {
+	p = &prepared{version: version, patches: m.chertPatches}
+	if p.plain, err = m.tree(ctx, co, filepath.Join(dir, "plain"), source, m.patches); err != nil {
 		return nil, err
 	}
-	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), source); err != nil {
+	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), source, slices.Concat(m.patches, m.chertPatches)); err != nil {
 		return nil, err
 	}
 	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name)}
-	if p.places, err = r.rewriteTree(p.chert.dir, m.skip...); err != nil {
+	if !m.testsOnly {
+		p.places, err = r.rewriteTree(p.chert.dir, m.skip...)
+	}
+	for _, pkg := range m.packages {
+		if m.testsOnly && err == nil {
+			var places int
+			places, err = r.rewriteTests(filepath.Join(p.chert.dir, filepath.FromSlash(pkg)))
+			p.places += places
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if p.places == 0 {
@@ -83,16 +129,20 @@ func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, versi
 // tree makes a workspace of a copy of the module and the checkout. So the
 // module keeps its go.mod and with it its version of the language, and both
 // trees have the same dependencies.
-func (m *module) tree(ctx context.Context, co *checkout, dir, source string) (t tree, err error) {
+func (m *module) tree(ctx context.Context, co *checkout, dir, source string, patches []patch) (t tree, err error) {
 	t = tree{
 		dir:      filepath.Join(dir, "module"),
 		env:      []string{"GOWORK=" + filepath.Join(dir, "go.work")},
-		packages: []string{"./..."},
+		args:     m.args,
+		packages: m.packages,
+	}
+	if len(t.packages) == 0 {
+		t.packages = []string{"./..."}
 	}
 	if err := copyTree(t.dir, source); err != nil {
 		return t, err
 	}
-	for _, p := range m.patches {
+	for _, p := range patches {
 		if err := p.apply(t.dir); err != nil {
 			return t, err
 		}
@@ -109,6 +159,9 @@ func (m *module) tree(ctx context.Context, co *checkout, dir, source string) (t 
 // apply fails if the file has changed since the patch was written.
 func (p patch) apply(dir string) error {
 	file := filepath.Join(dir, filepath.FromSlash(p.file))
+	if p.added {
+		return os.WriteFile(file, []byte(p.new), 0o644)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("a patch: %w", err)

@@ -29,6 +29,9 @@ var suites = []struct {
 	{"gorilla", modules["gorilla"]},
 	{"coder", modules["coder"]},
 	{"h2spec", h2specTests{}},
+	{"xnet", xnetSuite},
+	{"connect", connectSuite},
+	{"grpc", grpcSuite},
 }
 
 func names() (list []string) {

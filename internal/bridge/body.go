@@ -27,7 +27,11 @@ type Body struct {
 	// over: the handler has returned, and only the server may read.
 	over   bool
 	sawEOF bool
-	err    error // sticky: the framing is lost
+	// reading: a Read is in ReadBody, so that the exchange is still this body's. Only for one
+	// that is the last, and guarded by readingMu, which is taken after mu.
+	reading   bool
+	readingMu sync.Mutex
+	err       error // sticky: the framing is lost
 	// earlyClose: closed with more unread than is worth draining.
 	earlyClose bool
 	timedOut   bool
@@ -95,8 +99,12 @@ func (b *Body) read(p []byte) (n int, err error) {
 	case len(p) == 0:
 		return 0, nil
 	}
+	b.setReading(true)
 	n, err = b.x.m.ReadBody(p)
-	if err == io.EOF {
+	b.setReading(false)
+	if err == http.ErrBodyReadAfterClose {
+		return n, err // by another goroutine, see Close
+	} else if err == io.EOF {
 		b.sawEOF = true
 		b.x.AllRead()
 	} else if err != nil {
@@ -129,9 +137,38 @@ func malformed(err error) bool {
 	return err == ErrFraming || err == http.ErrLineTooLong || err == ErrTrailer
 }
 
+// A BodyDropper is a Message that is told that the handler has closed the body, the last
+// of its connection or stream, before its end. A ReadBody that waits returns
+// http.ErrBodyReadAfterClose then.
+type BodyDropper interface{ DropBody() }
+
+// setReading says whether a Read is in ReadBody.
+func (b *Body) setReading(v bool) {
+	if b.last {
+		b.readingMu.Lock()
+		b.reading = v
+		b.readingMu.Unlock()
+	}
+}
+
+// endRead ends a Read of another goroutine, if the Message can: the handler may close the
+// body in order to end it, as with net/http over HTTP/2.
+func (b *Body) endRead() {
+	b.readingMu.Lock()
+	defer b.readingMu.Unlock()
+	if b.reading {
+		if d, ok := b.x.m.(BodyDropper); ok {
+			d.DropBody()
+		}
+	}
+}
+
 // Close implements io.Closer. It reads the rest if that is small, so that the
 // connection can be kept.
 func (b *Body) Close() error {
+	if b.last {
+		b.endRead()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -141,8 +178,11 @@ func (b *Body) Close() error {
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
-	if b.last {
-		return nil // nothing is gained by reading
+	if b.last { // nothing is gained by reading
+		if d, ok := b.x.m.(BodyDropper); ok && !b.over {
+			d.DropBody()
+		}
+		return nil
 	}
 	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || b.x.Res.CloseAfter.Load() || b.timedOut {
 		b.earlyClose = true

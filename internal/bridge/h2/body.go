@@ -2,6 +2,7 @@ package h2
 
 import (
 	"io"
+	"net/http"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/http2"
@@ -64,7 +65,23 @@ func (q *queue) drop() (n int) {
 
 // takesBody reports whether somebody may read the body. mu is held.
 func (st *stream) takesBody() bool {
-	return !st.closed && (!st.done || st.tunnel != nil && !st.tunnel.ending)
+	return !st.closed && !st.unwanted && (!st.done || st.tunnel != nil && !st.tunnel.ending)
+}
+
+// DropBody implements bridge.BodyDropper. The rest of the body must not keep the windows
+// of others, however long the handler goes on. The stream's own stays used up, as with
+// net/http, so that the client does not send it all. A CONNECT's is the tunnel's.
+func (st *stream) DropBody() {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.tunnel != nil || st.Req.Method == http.MethodConnect {
+		return
+	}
+	st.unwanted = true
+	st.dropBody()
+	st.wake()
+	s.flushBeside()
 }
 
 // dropBody gives the windows back of what is not going to be read. mu is held.
@@ -110,6 +127,8 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 			return n, io.EOF
 		case n > 0:
 			return n, nil
+		case st.unwanted:
+			return 0, http.ErrBodyReadAfterClose
 		case st.err != nil:
 			return 0, st.err
 		}

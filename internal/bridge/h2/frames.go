@@ -194,9 +194,13 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		return nil, errLength
 	}
 	kept := uint32(0)
-	if st.takesBody() {
+	switch {
+	case st.takesBody():
 		st.body.add(data)
 		kept = uint32(len(data))
+	case st.unwanted && !st.done:
+		kept = uint32(len(data))
+		s.refund(nil, kept)
 	}
 	if st.tunnel != nil {
 		s.feedLater(st.tunnel)

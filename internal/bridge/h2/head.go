@@ -137,11 +137,12 @@ func (st *stream) note(status int, k string, vv []string) bool {
 			w.noLength = true
 			return false
 		}
-		n, err := strconv.ParseInt(vv[0], 10, 64)
-		if err != nil || n < 0 {
+		v, err := strconv.ParseUint(vv[0], 10, 63) // digits alone
+		if err != nil {
 			st.s.Logf("http: invalid Content-Length of %q", vv[0])
 			return false
 		}
+		n := int64(v)
 		w.Length = n
 		// RFC 9110 sections 8.6 and 15.4.5.
 		if w.noLength = true; bridge.BodyAllowed(status) {

@@ -443,3 +443,19 @@ func TestDeadlines(t *testing.T) {
 		}
 	})
 }
+
+// A Content-Length that is not digits alone, RFC 9110 section 8.6, is left out.
+func TestInvalidContentLengthIsLeftOut(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		for _, v := range []string{"+3", "-3", "3 ", "0x3", "9223372036854775808"} {
+			s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Length", v)
+				io.WriteString(w, "abcd")
+			})})
+			if a := s.raw().get(1, "/"); a.outcome() != "200" || a.field("content-length") != "4" || a.body != "abcd" {
+				t.Errorf("%q: %+v", v, a)
+			}
+		}
+	})
+}

@@ -169,6 +169,85 @@ func TestConnectionClose(t *testing.T) {
 	})
 }
 
+// A handler that closes the body and goes on does not keep the connection's window,
+// which other streams need. The stream's own is not given back.
+func TestClosedBodyGivesTheWindowBack(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		closed, leave := make(chan struct{}), make(chan struct{})
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if n, err := r.Body.Read(make([]byte, 1)); n != 1 {
+				t.Error(n, err)
+			}
+			r.Body.Close()
+			close(closed)
+			<-leave
+		})})
+		defer close(leave)
+		c := s.raw()
+		c.headers(1, false, post...)
+		sent := 0
+		data := func() {
+			c.fr.WriteData(1, false, make([]byte, 16<<10))
+			sent += 16 << 10
+			c.send()
+		}
+		data()
+		servertest.Await(t, closed, "the handler") // the rest of what it has is dropped
+		for range 10 {
+			data()
+		}
+		const unsent = 32 << 10 // what is little is given back later
+		for back := 0; back < sent-unsent; {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("closed")
+			case *http2.WindowUpdateFrame:
+				if f.StreamID != 0 {
+					t.Fatalf("%d for stream %d", f.Increment, f.StreamID)
+				}
+				back += int(f.Increment)
+			}
+		}
+	})
+}
+
+// Closing the body ends a Read that waits in another goroutine, as grpc-go's handler does
+// it. The request goes on.
+func TestCloseEndsRead(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).EnableFullDuplex()
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			first, read := make(chan struct{}), make(chan error, 1)
+			go func() {
+				r.Body.Read(make([]byte, 1))
+				close(first)
+				_, err := r.Body.Read(make([]byte, 1))
+				read <- err
+			}()
+			<-first
+			r.Body.Close()
+			if err := <-read; err == nil || err == io.EOF {
+				t.Error(err)
+			}
+			if err := r.Context().Err(); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(w, "done")
+		})})
+		c := s.raw()
+		c.headers(1, false, post...)
+		c.fr.WriteData(1, false, []byte("a"))
+		c.send()
+		if a := c.read(1); a.body != "done" || a.outcome() != "200" {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {

@@ -76,6 +76,7 @@ type stream struct {
 	remoteClosed, localClosed, closed, byUs, done bool
 	headOut                                       bool  // HEADERS are out
 	listed                                        bool  // in Session.streams
+	unwanted                                      bool  // the handler has closed the body
 	err                                           error // of the stream, once closed by a reset
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop

@@ -134,11 +134,16 @@ func note() {
 }
 
 // testOf splits a function's full name and reports whether it is of a test.
-// Names with a small t are the bodies of tests that run in several modes.
+// Names with a small t are the bodies of tests that run in several modes. Methods are
+// subtests of a function Test, as grpc-go has them.
 func testOf(function string) (pkg, test string, ok bool) {
 	slash := strings.LastIndexByte(function, '/') + 1
 	last, rest, _ := strings.Cut(function[slash:], ".")
-	name, _, _ := strings.Cut(rest, ".")
+	name, method, _ := strings.Cut(rest, ".")
+	method, _, _ = strings.Cut(method, ".")
+	if after, found := strings.CutPrefix(method, "Test"); found && name[0] != '(' {
+		return function[:slash] + strings.TrimSuffix(last, "_test"), "Test/" + after, true
+	}
 	for _, prefix := range []string{"Test", "test", "Example"} {
 		if after, found := strings.CutPrefix(name, prefix); found && name != "TestMain" {
 			if prefix == "test" {

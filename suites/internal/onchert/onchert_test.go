@@ -21,6 +21,8 @@ func TestTestOf(t *testing.T) {
 		{"testing.tRunner", ""},
 		{"example.org/x.(*testing).TestX", ""},
 		{"main.init", ""},
+		{"google.golang.org/grpc/status_test.s.TestDetails.func1", "google.golang.org/grpc/status Test/Details"},
+		{"google.golang.org/grpc/test.(*test).startServer", ""},
 	} {
 		got := ""
 		if pkg, test, ok := testOf(c.function); ok {
