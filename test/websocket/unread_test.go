@@ -34,9 +34,9 @@ func serveEcho(c *websocket.Conn, _ *http.Request) {
 // TestUnread: a client that sends and does not read is slowed down. It gets all echoes, in
 // order, when it reads, and what waits for it meanwhile is bounded.
 func TestUnread(t *testing.T) {
-	total, small := 64<<20, 200
+	total, small := 16<<20, 200
 	if testing.Short() {
-		total, small = 16<<20, 2<<10 // sockets hold some MiB
+		small = 2 << 10
 	}
 	eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		for _, size := range []int{small, 16 << 10, 300 << 10} {
@@ -64,7 +64,7 @@ func TestUnread(t *testing.T) {
 // reluctant dials for a client of which little is held on the way.
 func reluctant(ts *engines.Server) *servertest.Client {
 	ts.T.Helper()
-	c := ts.DialSmall(4 << 10)
+	c := ts.DialSmall(64 << 10)
 	c.TCP().SetWriteBuffer(64 << 10)
 	return c
 }
