@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	limit := flag.Duration("for", time.Minute, "how long the simulation may look for each")
+	model := flag.String("model", "", "the model of clients, as test/sim has it; empty: all, which share the time")
+	check := flag.Bool("check", false, "only apply and compile")
+	flag.Parse()
+	if err := run(*limit, *check, *model, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(limit time.Duration, check bool, model string, names []string) error {
+	root, err := output(".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/chert-http/chert")
+	if err != nil {
+		return err
+	}
+	root = strings.TrimSpace(root)
+	patches, err := filepath.Glob(filepath.Join(root, "internal/sim/mutants/*.patch"))
+	if err != nil {
+		return err
+	}
+	found, ran := 0, 0
+	for _, p := range patches {
+		name := strings.TrimSuffix(filepath.Base(p), ".patch")
+		if len(names) > 0 && !matches(names, name) {
+			continue
+		}
+		ran++
+		said, err := try(root, p, model, limit, check)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if said == "" {
+			said = "not found"
+		} else {
+			found++
+		}
+		fmt.Printf("%-28s %s\n", name, said)
+	}
+	if check {
+		fmt.Printf("%d mutants apply and compile\n", ran)
+		return nil
+	}
+	fmt.Printf("%d of %d mutants found\n", found, ran)
+	return nil
+}
+
+func matches(names []string, name string) bool {
+	for _, n := range names {
+		if strings.Contains(name, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// try applies a patch to copies, builds the simulation with them and runs it. It returns
+// how it was found, "" if not.
+func try(root, patch, model string, limit time.Duration, check bool) (string, error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := apply(root, patch, dir)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "sim.test")
+	if _, err := output(root, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./test/sim"); err != nil {
+		return "", err
+	}
+	if check {
+		return "compiles", nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
+		"-sim.for", limit.String(), "-sim.model", model)
+	cmd.Dir = filepath.Join(root, "test/sim")
+	begun := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(begun).Round(100 * time.Millisecond)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Sprintf("found after %v: the simulation does not end", took), nil
+	case err == nil:
+		return "", nil
+	}
+	return fmt.Sprintf("found after %v: %s", took, reason(out)), nil
+}
+
+var failed = regexp.MustCompile(`(?m)^.*(seed \d+ .*|panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
+
+func reason(out []byte) string {
+	m := failed.FindSubmatch(out)
+	if m == nil {
+		return "it failed"
+	}
+	s := string(m[1])
+	if i := strings.Index(s, "}): "); i >= 0 {
+		s = s[:strings.IndexByte(s, '(')] + s[i+4:]
+	}
+	return s[:min(len(s), 120)]
+}
+
+// apply makes patched copies of the files that a patch names, and an overlay of them.
+func apply(root, patch, dir string) (string, error) {
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		return "", err
+	}
+	replace := make(map[string]string)
+	for line := range bytes.Lines(text) {
+		name, ok := bytes.CutPrefix(line, []byte("+++ b/"))
+		if !ok {
+			continue
+		}
+		file := filepath.FromSlash(strings.TrimSpace(string(name)))
+		old, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return "", err
+		}
+		copied := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(copied, old, 0o644); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = copied
+	}
+	if len(replace) == 0 {
+		return "", errors.New("the patch names no file")
+	}
+	if _, err := output(dir, "git", "apply", "--recount", patch); err != nil {
+		return "", fmt.Errorf("it does not apply any more and must be renewed: %w", err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, overlay, 0o644)
+}
+
+// output runs a command and returns what it prints; an error has what it says.
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s%s", name, err, out, stderr.Bytes())
+	}
+	return string(out), nil
+}
