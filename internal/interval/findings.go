@@ -13,7 +13,7 @@ import (
 
 // A Finding is something that stands out in an interval, with where to look next.
 type Finding struct {
-	// Kind is "route", "clients", "slots", "lock", "collector" or "loop".
+	// Kind is "errors", "refusals", "route", "clients", "slots", "lock", "collector" or "loop".
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 	// Look is a path of the admin handler, without the initial slash; "" for none.
@@ -30,6 +30,10 @@ const (
 	muchLocking = 0.5                    // seconds that goroutines wait for mutexes, in a second
 	muchGC      = 0.15                   // of all processors' time
 	slowLoop    = 50 * time.Millisecond  // until a loop answers
+	fewEvents   = 3                      // errors or refusals are reported from here on, if their part is largePart,
+	manyEvents  = 10                     // and from here on if it is smallPart
+	smallPart   = 0.01
+	largePart   = 0.05
 )
 
 // findings returns what stands out, one for each kind.
@@ -46,6 +50,8 @@ func findings(r *Report) []Finding {
 		}
 		return Latency{}
 	}
+	errorsOf(r, add)
+	refusalsOf(r, add)
 	// Several requests wait for slots when many come at once; that is no trouble.
 	if w := stage("wait"); r.Waiting > 0 && w.P50 >= slowSlot {
 		add("slots", "debug/requests", "%d requests wait for a slot or a goroutine, half of them longer than %s", r.Waiting, Short(w.P50))
@@ -80,6 +86,63 @@ func findings(r *Report) []Finding {
 		}
 	}
 	return list
+}
+
+// notable reports whether n of all events are enough to be reported.
+func notable(n, all float64) bool {
+	return n >= manyEvents && n >= smallPart*all || n >= fewEvents && n >= largePart*all
+}
+
+// noSlot is the name among Troubles of the requests beyond Server.MaxHandlers, the only ones that the server
+// answers 503 by itself.
+const noSlot = "refused request: too many requests wait for a handler"
+
+// errorsOf reports responses of 5xx, of handlers and of the server itself, and the route that most of them come from.
+func errorsOf(r *Report, add func(kind, look, format string, args ...any)) {
+	failed, all := r.Classes[5], 0.0
+	for _, n := range r.Classes {
+		all += n
+	}
+	if !notable(failed*r.Seconds, all*r.Seconds) {
+		return
+	}
+	if i := slices.IndexFunc(r.Troubles, func(t Rate) bool { return t.Name == noSlot }); i >= 0 && r.Troubles[i].N > failed*r.Seconds/2 {
+		add("errors", "debug/requests", "%s of requests are answered with 5xx, mostly by the server, because all slots for handlers are taken", percent(failed/all))
+		return
+	}
+	from := ""
+	for i := range r.Routes {
+		// A route's number includes requests without a response.
+		if t := &r.Routes[i]; t.Errors > failed/2 {
+			from = fmt.Sprintf(", mostly by %s, %s of whose requests fail", RouteName(t.Pattern), percent(t.Errors/max(t.Rate, t.Errors)))
+			break
+		}
+	}
+	add("errors", "", "%s of requests are answered with 5xx%s: see the program's log", percent(failed/all), from)
+}
+
+// percent returns a part of 1 for people.
+func percent(part float64) string {
+	if part < 0.1 {
+		return strconv.FormatFloat(100*part, 'f', 1, 64) + " %"
+	}
+	return strconv.FormatFloat(100*part, 'f', 0, 64) + " %"
+}
+
+// refusalsOf reports requests and connections that the server refuses by itself: limits that are reached, clients that
+// send what is no request.
+func refusalsOf(r *Report, add func(kind, look, format string, args ...any)) {
+	n, most := 0.0, ""
+	for _, t := range r.Troubles { // the most frequent first
+		if what, ok := strings.CutPrefix(t.Name, "refused "); ok {
+			if n += t.N; most == "" {
+				most = what
+			}
+		}
+	}
+	if notable(n, r.Requests*r.Seconds+n) {
+		add("refusals", "", "%s requests or connections were refused in %s, mostly: %s", Number(n), Short(time.Duration(r.Seconds*float64(time.Second))), most)
+	}
 }
 
 // RouteName returns a pattern for people.

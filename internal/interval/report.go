@@ -25,10 +25,14 @@ type Report struct {
 	At      time.Time `json:"at"`
 	Since   time.Time `json:"since"`   // when the server began to count: another server has another
 	Seconds float64   `json:"seconds"` // between the samples
+	// Average: the first sample is the server's start, so rates are averages since then, and
+	// those of the runtime, whose start is unknown, are 0.
+	Average bool `json:"average"`
 
 	Requests float64          `json:"requests"`
 	Ways     []Rate           `json:"ways"`
 	Classes  [6]float64       `json:"classes"` // by the status's first digit; 0 for no response
+	Totals   [6]uint64        `json:"totals"`  // the same since the server's start
 	Running  int64            `json:"running"`
 	Waiting  int64            `json:"waiting"`
 	Read     float64          `json:"read"` // bytes
@@ -159,7 +163,9 @@ type Usage struct {
 
 // Average returns the report from the server's beginning to the sample.
 func Average(now *Sample) *Report {
-	return Between(&Sample{Snapshot: stats.Snapshot{At: now.Since, Since: now.Since}, Runtime: now.Runtime}, now)
+	r := Between(&Sample{Snapshot: stats.Snapshot{At: now.Since, Since: now.Since}, Runtime: now.Runtime}, now)
+	r.Average = true
+	return r
 }
 
 // Between returns what happened from one sample to the next. If the server was
@@ -237,6 +243,7 @@ func (b *between) requests(r *Report) {
 		r.Requests += n
 		if q.Class >= 0 && q.Class < len(r.Classes) {
 			r.Classes[q.Class] += n
+			r.Totals[q.Class] += q.N
 		}
 		if q.Way < stats.Ways {
 			ways[q.Way] += n

@@ -57,6 +57,9 @@ func TestBetween(t *testing.T) {
 		got, want any
 	}{
 		{"seconds", r.Seconds, 2.0},
+		{"average", r.Average, false},
+		{"average since the start", Average(sample(0, state(10))).Average, true},
+		{"totals", r.Totals, [6]uint64{2: 2200, 5: 220}},
 		{"requests", r.Requests, 110.0},
 		{"2xx", r.Classes[2], 100.0},
 		{"5xx", r.Classes[5], 10.0},
@@ -174,6 +177,40 @@ func TestSampleJSON(t *testing.T) {
 	}
 }
 
+// What an operator reads of errors and refusals.
+func TestFindingsText(t *testing.T) {
+	t.Parallel()
+	r := Between(sample(0, nil), sample(1, func(s *Sample) {
+		s.Requests = []stats.Requests{{Class: 2, N: 890}, {Class: 5, N: 110}}
+		s.Routes = []stats.Route{{Pattern: "GET /ok", Classes: [6]uint64{2: 780}}, {Pattern: "GET /bad", Classes: [6]uint64{2: 110, 5: 110}}}
+		s.Malformed = []stats.Count{{Name: "no Host field", N: 60}}
+		s.Connections.Refused = []stats.Count{{Name: "too many connections", N: 40}}
+	}))
+	want := []string{
+		"11 % of requests are answered with 5xx, mostly by GET /bad, 50 % of whose requests fail: see the program's log",
+		"100 requests or connections were refused in 1 s, mostly: request: no Host field",
+	}
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	r = Between(sample(0, nil), sample(1, func(s *Sample) {
+		s.Requests = []stats.Requests{{Class: 2, N: 500}, {Class: 5, N: 500}}
+		s.Malformed = []stats.Count{{Name: "too many requests wait for a handler", N: 490}}
+	}))
+	if len(r.Findings) != 2 || r.Findings[0].Text != "50 % of requests are answered with 5xx, mostly by the server, because all slots for handlers are taken" || r.Findings[1].Kind != "refusals" {
+		t.Errorf("%+v", r.Findings)
+	}
+	for part, want := range map[float64]string{1: "100 %", 0.996: "100 %", 0.114: "11 %", 0.0996: "10.0 %", 0.012: "1.2 %"} {
+		if got := percent(part); got != want {
+			t.Errorf("%g: %s, want %s", part, got, want)
+		}
+	}
+}
+
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -193,6 +230,32 @@ func TestFindings(t *testing.T) {
 			s.Longest = []stats.Request{{Began: s.At.Add(-30 * time.Millisecond), Stage: "write"}, {Began: s.At.Add(-time.Minute), Stage: "handler"}}
 		}, ""},
 		{"large responses", func(s *Sample) { s.Write = observe(50*time.Millisecond, 10) }, ""},
+		{"errors", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 980}, {Class: 5, N: 20}}
+		}, "errors"},
+		{"few requests, and many of them fail", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 24}, {Class: 5, N: 3}}
+		}, "errors"},
+		{"few errors", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 100}, {Class: 5, N: 2}, {Class: 4, N: 50}, {Class: 0, N: 50}}
+		}, ""},
+		{"rare errors", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 10000}, {Class: 5, N: 20}}
+		}, ""},
+		{"refused requests", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 50}, {Class: 4, N: 10}}
+			s.Malformed = []stats.Count{{Name: "no Host field", N: 6}, {Name: "bad chunk", N: 4}}
+		}, "refusals"},
+		{"refused connections", func(s *Sample) {
+			s.Connections.Refused = []stats.Count{{Name: "too many connections", N: 5}}
+		}, "refusals"},
+		{"the server is full", func(s *Sample) {
+			s.Requests = []stats.Requests{{Class: 2, N: 500}, {Class: 5, N: 50}}
+			s.Malformed = []stats.Count{{Name: "too many requests wait for a handler", N: 50}}
+		}, "errors refusals"},
+		{"timeouts are no refusals", func(s *Sample) {
+			s.Timeouts = []stats.Count{{Name: "idle", N: 500}}
+		}, ""},
 		{"lock", func(s *Sample) { s.Runtime.LockSeconds = 3 }, "lock"},
 		{"collector", func(s *Sample) { s.Runtime.GCSeconds, s.Runtime.CPUSeconds = 1, 4 }, "collector"},
 		{"route", func(s *Sample) {
@@ -208,7 +271,7 @@ func TestFindings(t *testing.T) {
 		var kinds []string
 		for _, f := range Between(sample(0, nil), sample(1, tt.fill)).Findings {
 			kinds = append(kinds, f.Kind)
-			if f.Text == "" || f.Look == "" {
+			if f.Text == "" || f.Look == "" && f.Kind != "errors" && f.Kind != "refusals" {
 				t.Errorf("%s: %+v", tt.name, f)
 			}
 		}

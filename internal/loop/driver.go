@@ -203,6 +203,7 @@ func (l *Loop) watch() {
 					l.seen.Store(mark)
 				}
 			case mark&insideLease != 0:
+				l.Point(Handle{}) // the watches of all loops may be here at once
 				l.take(Lease(mark), true)
 			default:
 				quiet++

@@ -72,16 +72,20 @@ func newRunner(t *testing.T, l *Loop) *runner {
 	t.Helper()
 	fd, peer := ends(t)
 	r := &runner{l: l, fd: fd}
-	r.lease = func(e poll.Ready) bool {
-		if e != 0 || len(r.queue) == 0 {
-			return true
+	r.lease = func(poll.Ready) bool {
+		for len(r.queue) > 0 {
+			c := r.queue[0]
+			if r.queue = r.queue[1:]; len(r.queue) > 0 {
+				l.Requeue(r.handle) // for the next driver, if this one loses the loop
+			}
+			if c.begin != nil {
+				c.begin()
+			}
+			if !c.run(l.Enter(c)) {
+				return false
+			}
 		}
-		c := r.queue[0]
-		r.queue = r.queue[1:]
-		if c.begin != nil {
-			c.begin()
-		}
-		return c.run(l.Enter(c))
+		return true
 	}
 	t.Cleanup(func() { sys.Close(peer) })
 	return r
@@ -106,7 +110,7 @@ func (r *runner) detach() {
 	})
 }
 
-// next has c run in a Ready that follows the present call. It is for the loop's
+// next has c run in this Ready, or one that follows the present call. It is for the loop's
 // goroutine.
 func (r *runner) next(c *lease) {
 	r.queue = append(r.queue, c)
@@ -307,8 +311,9 @@ func TestLost(t *testing.T) {
 				})
 			})
 			servertest.Await(t, ended, "the end of the user code")
-			l.on(t, func() {})
-			l.on(t, func() {})
+			for range 3 {
+				l.on(t, func() {})
+			}
 			did.want(t, "before", "run", "lost", "after", "last")
 		})
 	}
@@ -571,7 +576,10 @@ func TestTurnGoesOn(t *testing.T) {
 					}
 					return false
 				}
-				s.mail = func(any) { did.add("mail %d", i) }
+				s.mail = func(any) {
+					did.add("mail %d", i)
+					l.Requeue(s.handle)
+				}
 				s.expire = func() {
 					if did.add("timer %d", i); i == 2 {
 						close(end)
@@ -587,7 +595,6 @@ func TestTurnGoesOn(t *testing.T) {
 			}
 			for i, s := range socks {
 				l.Post(s.handle, 0)
-				l.Requeue(s.handle)
 				l.Arm(&s.node, l.now-int64(3-i)*int64(time.Millisecond))
 			}
 			order := []int{}

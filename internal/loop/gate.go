@@ -139,11 +139,18 @@ func (g *Gate) forget(host string) {
 	}
 }
 
-// host returns the address without its port, or the /64 of an IPv6 address, which
-// is the least that a client has; "" for peers that are not counted: if there is
-// no limit, and for unix sockets, whose peers have no address.
+// host returns Host of a peer that is counted, "" if there is no limit.
 func (g *Gate) host(peer string) string {
-	if g.addrs == nil || peer == "" || peer == "@" {
+	if g.addrs == nil {
+		return ""
+	}
+	return Host(peer)
+}
+
+// Host returns a peer's address without its port, or the /64 of an IPv6 address, which is
+// the least that a client has; "" for unix sockets, whose peers have no address.
+func Host(peer string) string {
+	if peer == "" || peer == "@" {
 		return ""
 	}
 	host, _, err := net.SplitHostPort(peer)

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -76,10 +75,10 @@ type resume struct{}
 // Listen starts to accept on fd, which the listener then owns.
 func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	ln := &Listener{Accept: a, loop: l, fd: fd}
-	a.enlist()
+	a.enlist(l.poller)
 	var err error
 	if ln.handle, err = l.Attach(ln, fd, &ln.node); err != nil {
-		a.leave()
+		a.leave(l.poller)
 		return nil, err
 	}
 	// Connections may have arrived before the poller watched.
@@ -97,7 +96,7 @@ func (ln *Listener) Close() {
 	}
 	ln.loop.Detach(ln.handle)
 	ln.loop.poller.CloseFD(ln.fd)
-	ln.leave()
+	ln.leave(ln.loop.poller)
 	ln.fd = -1
 }
 
@@ -130,7 +129,7 @@ func (ln *Listener) resume() {
 		ln.paused = false
 		// Only if a connection waits: the room reserved meanwhile may be the
 		// last, and another listener's connection may wait for it.
-		if sys.Pending(ln.fd) {
+		if ln.loop.poller.Pending(ln.fd) {
 			ln.Ready(0)
 		}
 		if !ln.paused {
@@ -143,7 +142,7 @@ func (ln *Listener) resume() {
 func (ln *Listener) accept() bool {
 	for range acceptBatch {
 		if !ln.Gate.Enter() {
-			if !sys.Pending(ln.fd) {
+			if !ln.loop.poller.Pending(ln.fd) {
 				return false // no connection waits; an event follows
 			}
 			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
@@ -164,7 +163,7 @@ func (ln *Listener) accept() bool {
 		ln.Gate.Leave("")
 		switch {
 		case sys.TemporaryAccept(e):
-		case sys.Again(e), sys.NoFiles(e) && !sys.Pending(ln.fd):
+		case sys.Again(e), sys.NoFiles(e) && !ln.loop.poller.Pending(ln.fd):
 			// accept4 takes a descriptor before it looks for a connection. If none
 			// waits, closing an idle connection would make room for no client; the
 			// idle one may be the one just accepted.
@@ -212,14 +211,14 @@ func (ln *Listener) refuseSome() {
 	ln.files.Lock()
 	defer ln.files.Unlock()
 	for range refuseBatch {
-		ln.giveUpReserve()
+		ln.giveUpReserve(ln.loop.poller)
 		ln.loop.Tally.Add(true, tally.Accepts, 1)
 		fd, peer, e := ln.loop.poller.Accept(ln.fd)
 		if e == 0 {
-			answerAndClose(fd, ln.Refusal(), ln.loop.Scratch())
+			ln.loop.answerAndClose(fd, ln.Refusal())
 			ln.Refused(peer, false)
 		}
-		ln.reserve, _ = sys.ReservePlace()
+		ln.reserve, _ = ln.loop.poller.Reserve()
 		if e != 0 && !sys.TemporaryAccept(e) {
 			return
 		}
@@ -227,27 +226,27 @@ func (ln *Listener) refuseSome() {
 }
 
 // enlist counts a listener; the first opens the reserve.
-func (a *Accept) enlist() {
+func (a *Accept) enlist(p poll.Poller) {
 	a.files.Lock()
 	defer a.files.Unlock()
 	if a.listeners++; a.listeners == 1 {
-		a.reserve, _ = sys.ReservePlace()
+		a.reserve, _ = p.Reserve()
 	}
 }
 
 // leave ends what enlist began.
-func (a *Accept) leave() {
+func (a *Accept) leave(p poll.Poller) {
 	a.files.Lock()
 	defer a.files.Unlock()
 	if a.listeners--; a.listeners == 0 {
-		a.giveUpReserve()
+		a.giveUpReserve(p)
 	}
 }
 
 // giveUpReserve is called with files held.
-func (a *Accept) giveUpReserve() {
+func (a *Accept) giveUpReserve(p poll.Poller) {
 	if a.reserve >= 0 {
-		sys.Close(a.reserve)
+		p.CloseFD(a.reserve)
 		a.reserve = -1
 	}
 }
@@ -255,14 +254,14 @@ func (a *Accept) giveUpReserve() {
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
 	if !a.Gate.Admit(peer) {
-		answerAndClose(fd, a.Refusal(), l.Scratch())
+		l.answerAndClose(fd, a.Refusal())
 		a.Gate.Leave("")
 		a.Refused(peer, true)
 		return
 	}
 	if err := a.Open(l, fd, peer); err != nil {
 		a.Log("chert: a new connection was dropped: %v", err)
-		sys.Close(fd)
+		l.poller.CloseFD(fd)
 		a.Gate.Leave(peer)
 	}
 }
@@ -284,14 +283,14 @@ func (a *Accept) Complain(err error) {
 // answerAndClose refuses a connection. What the client has sent so far is read
 // first: closing with unread bytes sends a reset, which can overtake the
 // response.
-func answerAndClose(fd int, answer []byte, scratch *buf.Buf) {
-	sys.Write(fd, answer)
-	sys.CloseWrite(fd)
-	p := scratch.Whole()
+func (l *Loop) answerAndClose(fd int, answer []byte) {
+	l.poller.Write2(fd, answer, nil)
+	l.poller.CloseWrite(fd)
+	p := l.scratch.Whole()
 	for range 4 {
-		if n, e := sys.Read(fd, p); n < len(p) || e != 0 {
+		if n, e := l.poller.Read(fd, p); n < len(p) || e != 0 {
 			break
 		}
 	}
-	sys.Close(fd)
+	l.poller.CloseFD(fd)
 }

@@ -56,11 +56,16 @@ type Loop struct {
 	free    []uint32
 	// attached counts Socks; a retiring loop ends when it falls to zero.
 	attached int
-	// requeued are Socks that requested to be called again, from head on.
-	requeued []Handle
-	head     int
-	retiring bool
-	pool     pool
+	// due are Socks that are called in this turn because they requested it, from head
+	// on; later are those of the next one. See queue.go.
+	due, later []Handle
+	head       int
+	mailing    bool // mail is being delivered
+	mailed     bool // and has been in this turn
+	retiring   bool
+	// scheduler is nil but in a simulation. Immutable.
+	scheduler scheduler
+	pool      pool
 	// hand is the slot where spare has stopped. Until barren there is no search.
 	hand   int
 	barren int64
@@ -88,9 +93,11 @@ type Loop struct {
 }
 
 type slot struct {
-	sock Sock
-	node *timer.Node
-	gen  uint32
+	sock   Sock
+	node   *timer.Node
+	gen    uint32
+	queued bool       // in due or later, for this generation
+	missed poll.Ready // events that wait with it
 }
 
 type mail struct {
@@ -106,6 +113,38 @@ func New() (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	return On(p), nil
+}
+
+// A scheduler is a poller of a simulation that also decides when goroutines go on.
+type scheduler interface {
+	// Point returns when the calling goroutine, which holds no lock, is to go on. key is
+	// its own among those of the loop.
+	Point(key uint64)
+}
+
+// scheduled is a Task that begins when the scheduler lets it.
+type scheduled struct {
+	Task
+	by  scheduler
+	key uint64
+}
+
+func (s scheduled) Run() {
+	s.by.Point(s.key)
+	s.Task.Run()
+}
+
+// Point is called by a goroutine of user code that has waited for the Sock at h: a
+// simulation may let others go on first.
+func (l *Loop) Point(h Handle) {
+	if l.scheduler != nil {
+		l.scheduler.Point(uint64(h.slot))
+	}
+}
+
+// On is New with a poller, which the loop closes at its end.
+func On(p poll.Poller) *Loop {
 	l := &Loop{
 		poller: p,
 		now:    sys.Nanotime(),
@@ -116,7 +155,10 @@ func New() (*Loop, error) {
 		ended:  make(chan error, 1),
 	}
 	l.wheel = timer.New(l.now)
-	return l, nil
+	if s, ok := p.(scheduler); ok {
+		l.scheduler, l.pool.scheduler = s, s
+	}
+	return l
 }
 
 // Now returns the time of this turn, in sys.Nanotime's nanoseconds.
@@ -148,7 +190,7 @@ func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 		return Handle{}, err
 	}
 	node.Key = i
-	sl.sock, sl.node = s, node
+	sl.sock, sl.node, sl.queued, sl.missed = s, node, false, 0
 	l.attached++
 	return h, nil
 }
@@ -170,10 +212,6 @@ func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
 
 // Stop disarms a timer.
 func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
-
-// Requeue makes the next turn call the Sock's Ready with nothing set, for one
-// that stopped halfway so that others get their share.
-func (l *Loop) Requeue(h Handle) { l.requeued = append(l.requeued, h) }
 
 // Go runs t on a pooled goroutine.
 func (l *Loop) Go(t Task) {
@@ -248,20 +286,21 @@ func (l *Loop) turn() bool {
 		ev := &l.events[l.next]
 		l.next++
 		// An earlier event of this batch may have detached this one.
-		if sl := l.at(handleOf(ev.Key)); sl != nil && !sl.sock.Ready(ev.Ready) {
+		sl := l.at(handleOf(ev.Key))
+		switch {
+		case sl == nil:
+		case sl.queued:
+			sl.missed |= ev.Ready
+		case !sl.sock.Ready(ev.Ready):
 			return false
 		}
 	}
-	l.deliver()
-	// Socks that are requeued meanwhile wait for the next turn.
-	for n := len(l.requeued) - l.head; n > 0; n-- {
-		h := l.requeued[l.head]
-		if l.head++; l.head == len(l.requeued) {
-			l.requeued, l.head = l.requeued[:0], 0
-		}
-		if sl := l.at(h); sl != nil && !sl.sock.Ready(0) {
-			return false
-		}
+	if !l.mailed {
+		l.mailed = true
+		l.deliver()
+	}
+	if !l.serveDue() {
+		return false
 	}
 	l.wheel.Advance(l.now, l.fire)
 	return true
@@ -276,7 +315,7 @@ func (l *Loop) wait() error {
 		runtime.Gosched()
 	}
 	until := poll.Never
-	if l.head < len(l.requeued) {
+	if l.nextDue() {
 		until = poll.Now
 	} else if when, ok := l.wheel.Next(); ok {
 		until = when
@@ -292,7 +331,7 @@ func (l *Loop) wait() error {
 	n, err := l.poller.Wait(l.events, until)
 	l.asleep.Store(false)
 	l.now = sys.Nanotime()
-	l.next, l.got = 0, n
+	l.next, l.got, l.mailed = 0, n, false
 	l.Tally.Add(true, tally.Turns, 1)
 	l.Tally.Add(true, tally.Events, uint64(n))
 	return err
@@ -309,6 +348,7 @@ func (l *Loop) deliver() {
 	in := l.mail
 	l.mail = l.delivered[:0]
 	l.mu.Unlock()
+	l.mailing = true
 	for i := range in {
 		m := in[i]
 		in[i] = mail{}
@@ -318,7 +358,7 @@ func (l *Loop) deliver() {
 			sl.sock.Mail(m.message)
 		}
 	}
-	l.delivered = in
+	l.delivered, l.mailing = in, false
 }
 
 func (l *Loop) fire(n *timer.Node) {

@@ -28,9 +28,12 @@ type pool struct {
 	node timer.Node // the loop's; fires trim
 	// atWork counts the tasks that were passed to run and have not ended.
 	atWork atomic.Int32
+	// scheduler is the loop's.
+	scheduler scheduler
 
 	mu      sync.Mutex
 	idle    []*worker // oldest first
+	begun   uint64    // tasks; only for the scheduler
 	round   int       // counts calls of trim; the workers' clock
 	workers int
 	stopped bool
@@ -44,6 +47,10 @@ type worker struct {
 func (p *pool) run(t Task) {
 	p.atWork.Add(1)
 	p.mu.Lock()
+	if p.scheduler != nil {
+		p.begun++
+		t = scheduled{t, p.scheduler, 1<<32 + p.begun}
+	}
 	if n := len(p.idle); n > 0 {
 		w := p.idle[n-1]
 		p.idle[n-1] = nil

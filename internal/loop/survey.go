@@ -20,7 +20,8 @@ type State struct {
 	// AtWork is how many of its pooled goroutines have a task, Spare how many wait for
 	// one.
 	AtWork, Spare int
-	// Requeued is how many Socks wait for the next turn.
+	// Requeued is how many Socks wait for another call in this turn or the next, each
+	// counted once; some of them may have been detached since.
 	Requeued int
 	// Waits is how often the kernel was asked for events.
 	Waits uint64
@@ -33,7 +34,7 @@ func (l *Loop) State() State {
 	l.pool.mu.Unlock()
 	return State{
 		AtWork: max(int(l.pool.atWork.Load()), 0), Spare: spare,
-		Requeued: len(l.requeued) - l.head, Waits: l.poller.Waits(),
+		Requeued: len(l.due) - l.head + len(l.later), Waits: l.poller.Waits(),
 	}
 }
 

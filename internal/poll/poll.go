@@ -2,6 +2,7 @@ package poll
 
 import (
 	"errors"
+	"net"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/sys"
@@ -73,12 +74,30 @@ type Poller interface {
 	// Close releases the poller. The descriptors it watched stay open.
 	Close() error
 
+	Ops
+}
+
+// Ops are the operations on descriptors, each but Conn that of internal/sys with the same name.
+type Ops interface {
 	Accept(fd int) (nfd int, peer string, e sys.Errno)
+	// Pending reports whether a connection waits to be accepted.
+	Pending(fd int) bool
 	Read(fd int, p []byte) (int, sys.Errno)
+	Peek(fd int) (int, sys.Errno)
 	Write2(fd int, a, b []byte) (int, sys.Errno)
 	// WriteMore writes p, which other bytes will follow immediately.
 	WriteMore(fd int, p []byte) (int, sys.Errno)
+	Sendfile(fd, file int, offset int64, n int) (int, sys.Errno)
+	// Queued is how many written bytes the peer has not accepted.
+	Queued(fd int) int
+	CloseWrite(fd int)
+	CloseBoth(fd int)
+	SetReset(fd int)
 	CloseFD(fd int)
+	// Conn returns a duplicate of a connection's descriptor as package net's.
+	Conn(fd int) (net.Conn, error)
+	// Reserve opens a descriptor to close at EMFILE.
+	Reserve() (int, error)
 }
 
 // Arguments of Wait.

@@ -79,8 +79,9 @@ func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
 	return 0, e
 }
 
-// EpollWaitKeeping is EpollWait without the scheduler: the processor is kept,
-// except that the runtime's monitor ends the wait with a signal after 10 ms.
+// EpollWaitKeeping is EpollWait without the scheduler: the processor is kept, and
+// the caller must not ask for more than a millisecond or so. The runtime ends the
+// wait early, by a signal, to stop the world, and its monitor does after 10 ms.
 func EpollWaitKeeping(ep int, events []EpollEvent, ms int) (int, Errno) {
 	r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
 	switch e {

@@ -21,6 +21,10 @@ var epoch = time.Now()
 // this process's life. It never jumps when the wall clock is set.
 func Nanotime() int64 { return int64(time.Since(epoch)) }
 
+// SetEpoch sets when Nanotime is 0, for simulations with a clock of their own. It must be
+// called before any other use of the clock.
+func SetEpoch(t time.Time) { epoch = t }
+
 // Epoch is when Nanotime was 0.
 func Epoch() time.Time { return epoch }
 

@@ -93,44 +93,22 @@ func Write2(fd int, a, b []byte) (n int, e Errno) {
 const HaveSendfile = true
 
 // Sendfile copies up to n bytes of src to dst inside the kernel: from the given
-// offset, or with -1 from src's own, which then moves. If it may have to wait
-// for the disk it goes through the scheduler.
+// offset, or with -1 from src's own, which then moves. It always goes through the
+// scheduler: no check can exclude that it waits for the disk, since a file's pages
+// may be evicted at any time and the kernel has no sendfile that does not wait.
 func Sendfile(dst, src int, offset int64, n int) (int, Errno) {
 	sends()
-	call := syscall.Syscall6
 	var at unsafe.Pointer
 	if offset >= 0 {
-		if n >= longSend && cached(src, offset) && cached(src, offset+int64(n)-1) {
-			call = syscall.RawSyscall6
-		}
 		at = unsafe.Pointer(&offset)
 	}
 	for {
-		r, _, e := call(sysSendfile, uintptr(dst), uintptr(src), uintptr(at), uintptr(n), 0, 0)
+		r, _, e := syscall.Syscall6(sysSendfile, uintptr(dst), uintptr(src), uintptr(at), uintptr(n), 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}
 		if e != unix.EINTR {
 			return 0, e
-		}
-	}
-}
-
-// longSend is the size, in bytes, from which a call may take longer than 20 us.
-// In such a call the scheduler takes the processor away and returns it, which
-// costs more than two checks of the page cache.
-const longSend = 256 << 10
-
-// cached reports whether a byte of a file can be read without waiting.
-func cached(fd int, offset int64) bool {
-	var b byte
-	iov := unix.Iovec{Base: &b}
-	iov.SetLen(1)
-	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_PREADV2, uintptr(fd), uintptr(unsafe.Pointer(&iov)), 1,
-			uintptr(offset), uintptr(offset>>32), unix.RWF_NOWAIT)
-		if e != unix.EINTR {
-			return e == 0 && n == 1
 		}
 	}
 }
