@@ -117,6 +117,9 @@ func (t *Timing) account(s *tally.Shard, driving bool, id tally.ID, pattern stri
 // is as in package tally.
 func (x *Exchange) Account(driving bool) {
 	x.Time.Account(x.c.Link.Tally(), driving, x.answer(), x.pattern())
+	if x.Refusal != NotRefused {
+		x.c.Report(x.Refusal, []byte(x.Req.Method+" "+x.Req.RequestURI+" "+x.Req.Proto))
+	}
 }
 
 // accountEarly counts a request whose handler has taken the connection, or ends its

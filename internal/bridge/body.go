@@ -184,7 +184,10 @@ func (b *Body) Close() error {
 		}
 		return nil
 	}
-	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || b.x.Res.CloseAfter.Load() || b.timedOut {
+	// If the connection is not kept, the handler's Close reads nevertheless, as with
+	// net/http: the client may send everything before it reads the response.
+	closes := b.over && b.x.Res.CloseAfter.Load()
+	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || closes || b.timedOut {
 		b.earlyClose = true
 		return nil
 	}
@@ -230,9 +233,9 @@ func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 	return err == nil && b.sawEOF, false
 }
 
-// unfinished reports whether bytes of the body may be left on the connection,
+// Unfinished reports whether bytes of the body may be left on the connection,
 // so that no request can follow.
-func (b *Body) unfinished() bool {
+func (b *Body) Unfinished() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.sawEOF

@@ -8,6 +8,25 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
+// Refusal is why a request is answered without the handler.
+type Refusal uint8
+
+const (
+	NotRefused     Refusal = iota
+	ForExpectation         // one other than 100-continue (RFC 9110 section 10.1.1)
+	ForRoom                // Server.MaxHandlers of them run, and too many requests wait
+)
+
+// Report calls the hook for a request that was refused, after it has been counted: the
+// hook may look at the statistics.
+func (c *Client) Report(why Refusal, head []byte) {
+	if why == ForRoom {
+		c.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", head)
+	} else {
+		c.Refuse(http.StatusExpectationFailed, "unknown expectation", head)
+	}
+}
+
 // Busy is the response of a server without a free slot for a handler.
 var Busy direct.Handler = busy{}
 

@@ -44,13 +44,15 @@ type Config struct {
 	HTTPServer func() *http.Server
 	// KeepAlives reports whether connections may be kept now.
 	KeepAlives func() bool
+	// Stopped reports whether the server's Shutdown or Close has been called.
+	Stopped func() bool
 	// Stopping is closed when the server begins to stop; see StoppingKey.
 	Stopping <-chan struct{}
 	Logf     func(format string, args ...any)
 	// Refused, if not nil, is called for requests that are refused without
-	// calling the handler. head is what has arrived of the request. It does not
-	// block.
-	Refused func(peer string, status int, reason string, head []byte)
+	// calling the handler. local is the address that the client connected to, and
+	// head what has arrived of the request. It does not block.
+	Refused func(peer string, local net.Addr, status int, reason string, head []byte)
 	// Slots bounds how many handlers run at once; nil means no bound.
 	Slots *conn.Semaphore
 	// DrainFor bounds how long the unread rest of a body is drained.

@@ -48,8 +48,8 @@ type Exchange struct {
 
 	facts  atomic.Uint32
 	IsHEAD bool
-	// ExpectOther: the request has an expectation other than 100-continue.
-	ExpectOther bool
+	// Refusal: the request is answered without the handler.
+	Refusal Refusal
 	// Shared: other requests have the connection too; see StreamWriter.
 	Shared bool
 	over   bool // the connection no longer belongs to this exchange; guarded by life
@@ -67,6 +67,7 @@ type Exchange struct {
 type rare struct {
 	readBy *time.Time   // the read deadline: ReadTimeout's or the handler's; nil for none
 	taken  conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
+	ending *Ending      // the same
 }
 
 // seldom returns x.rare, which it makes at first. life is held, or the handler has not
@@ -96,7 +97,7 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
-	setContext(&x.Req, x.asContext())
+	x.Req = *x.Req.WithContext(x.asContext()) // inlined: nothing is allocated
 	x.Req.RemoteAddr = c.Link.Peer()
 	if c.more != nil {
 		x.Req.TLS = c.more.tls
@@ -125,7 +126,7 @@ func (x *Exchange) Reset() {
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.Req, x.URL, x.cares, x.ended, x.Body, x.Res = http.Request{}, url.URL{}, nil, false, nil, Response{}
-	x.InTurn, x.IsHEAD, x.ExpectOther, x.Shared, x.quick, x.learns, x.Time = false, false, false, false, false, false, Timing{}
+	x.InTurn, x.IsHEAD, x.Refusal, x.Shared, x.quick, x.learns, x.Time = false, false, NotRefused, false, false, false, Timing{}
 	x.route, x.target, x.method, x.rare, x.over = "", "", 0, nil, true
 	x.facts.Store(0)
 }
@@ -214,10 +215,10 @@ func (x *Exchange) AllRead() {
 	}
 }
 
-// Serve runs the handler, or answers that the server is busy, and returns how
-// the connection continues. It is called between the Link's Enter and Leave.
+// Serve runs the handler, or answers what the request is refused for, and returns
+// how the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
-func (x *Exchange) Serve(busy bool) (next conn.Next) {
+func (x *Exchange) Serve() (next conn.Next) {
 	returned := false
 	defer func() {
 		if returned {
@@ -241,12 +242,11 @@ func (x *Exchange) Serve(busy bool) (next conn.Next) {
 		}
 	}()
 	switch {
-	case busy:
+	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)
-	case x.ExpectOther:
+	case x.Refusal == ForExpectation:
 		// RFC 9110 section 10.1.1: a server MAY answer 417 to an expectation
 		// other than 100-continue.
-		x.c.Refuse(http.StatusExpectationFailed, "unknown expectation", []byte(x.Req.Method+" "+x.Req.RequestURI+" "+x.Req.Proto))
 		x.Res.Header().Set("Connection", "close")
 		x.Res.WriteHeader(http.StatusExpectationFailed)
 	case x.c.Slots != nil && x.is(reset):
@@ -279,12 +279,13 @@ func (x *Exchange) finish() conn.Next {
 	}
 	next, o := x.Res.finish()
 	if next == conn.Detached {
+		x.handOver()
 		return next
 	}
 	x.c.Follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
-		if !x.Res.broken && (x.Body.unfinished() || x.Body.earlyClose) {
+		if !x.Res.broken && (x.Body.Unfinished() || x.Body.earlyClose) {
 			next = conn.Linger
 		}
 	}
@@ -304,8 +305,10 @@ func (x *Exchange) abort() conn.Next {
 	}
 	next, o := x.Res.abort()
 	x.c.Follow(&o)
-	if next != conn.Detached && x.Body != nil {
-		if x.Body.unfinished() {
+	if next == conn.Detached {
+		x.handOver()
+	} else if x.Body != nil {
+		if x.Body.Unfinished() {
 			next = conn.Linger
 		}
 		x.Body.invalidate()
@@ -321,6 +324,10 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
 		defer x.Body.mu.Unlock()
+	}
+	// Earlier answers may wait for the client, and the loop for life: see Gone.
+	if err := x.c.Link.Sent(); err != nil {
+		return nil, nil, err
 	}
 	x.life.Lock()
 	defer x.life.Unlock()
@@ -349,8 +356,10 @@ func Failure(err error) conn.Next {
 }
 
 // LogPanic logs a handler's panic with its stack.
-func (cfg *Config) LogPanic(l conn.Link, e any) {
+func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer(), e) }
+
+func (cfg *Config) logPanic(peer string, e any) {
 	stack := make([]byte, 64<<10)
 	stack = stack[:runtime.Stack(stack, false)]
-	cfg.Logf("http: panic serving %v: %v\n%s", l.Peer(), e, stack)
+	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, stack)
 }

@@ -12,7 +12,7 @@ import (
 
 // Hijack implements http.Hijacker.
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	o := Outcome{c: w.x.c}
+	var o Outcome
 	defer func() { // what follows is not the server's response
 		if o.Watched() {
 			o.notify(0)
@@ -40,6 +40,11 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	nc, rest, err := w.x.hijack()
 	if err != nil {
+		// RFC 9110 section 15.2.2: what follows a 101 is in the new protocol, so it must
+		// not be read as requests.
+		if w.wroteHeader && w.Status == http.StatusSwitchingProtocols {
+			w.CloseAfter.Store(true)
+		}
 		return nil, nil, fmt.Errorf("chert: hijack: %w", err)
 	}
 	w.taken.Store(&nc)
@@ -50,7 +55,7 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)
 	w.x.m.Release()
 	if watched := w.outcome(); watched.Watched() {
-		o.watcher, o.d = watched.watcher, watched.d
+		o = watched
 	}
 	w.end()
 	if hook != nil {

@@ -21,17 +21,18 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 	if !ok { // it shares its connection
 		return w.Outlive(func(s takeover.Stream, _ bool) takeover.Source {
 			return begin(func(p []byte) {
-				s.Offer(p, nil, -1)
+				s.Offer(p, len(p), -1)
 				s.End(false)
 			})
 		})
 	}
-	return w.passOn(http.StatusOK, false, func(c *Client) {
+	return w.passOn(http.StatusOK, false, func(c *Client) *Ending {
 		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
 		// What is left of the body is not the next request (RFC 9112 section 6.3).
 		h.unread = w.x.Body != nil && !w.x.Body.sawEOF
 		h.source = begin(h.answer)
 		w.x.seldom().taken = h
+		return &h.Ending
 	})
 }
 
@@ -42,6 +43,7 @@ func (w *StreamWriter) Hold(begin func(answer func(p []byte)) takeover.Source) e
 
 // held is a request that waits for its answer: the conn.Session meanwhile.
 type held struct {
+	Ending
 	c       *Client
 	source  takeover.Source
 	back    conn.Session // which has the connection afterwards
@@ -49,7 +51,7 @@ type held struct {
 	last    bool // the connection is not kept
 	unread  bool // nor is it if the handler has not read the whole body
 	begun   bool
-	over    bool // the answer has been sent
+	sent    bool // the answer, or at least the Link has it
 }
 
 var _ conn.Inspected = (*held)(nil)
@@ -89,16 +91,20 @@ func (h *held) Drain(int64) conn.Next {
 
 func (h *held) Closed(bool) {
 	h.source.Closed()
+	h.Over(h.c, 0, false) // unless the answer has been sent
 	h.c.SetState(http.StateClosed)
 }
+
+// Sent implements conn.Follower.
+func (h *held) Sent(lost int64) { h.Over(h.c, lost, true) }
 
 // answer sends the body and gives the connection back.
 func (h *held) answer(p []byte) {
 	h.c.Link.Post(func() conn.Next {
-		if h.over {
+		if h.sent {
 			return conn.More
 		}
-		h.over = true
+		h.sent = true
 		w := conn.Write{A: p}
 		if h.chunked {
 			const end = "0\r\n\r\n"
@@ -111,6 +117,11 @@ func (h *held) answer(p []byte) {
 		}
 		if err := h.c.Link.Send(&w); err != nil {
 			return Failure(err)
+		}
+		if h.Given(len(p)); h.c.waits() {
+			h.c.Link.Follow(h)
+		} else {
+			h.Over(h.c, 0, true)
 		}
 		if h.unread {
 			return conn.Linger

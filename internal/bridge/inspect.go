@@ -11,14 +11,11 @@ import (
 // maxTarget is how much of a target is shown, in bytes.
 const maxTarget = 2 << 10
 
-// identity makes a number of an address that does not show it: the product with an odd
-// number is different for each.
+// identity hashes addresses for the IDs of requests, so that an ID does not show its address:
+// the product with an odd number is different for each.
 var identity = rand.Uint64() | 1
 
-// Identity returns the ID of a request by the address of what it is.
-func Identity(address uint64) uint64 { return address * identity }
-
-func identityOf(p unsafe.Pointer) uint64 { return Identity(uint64(uintptr(p))) }
+func identityOf(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) * identity }
 
 // Inspect calls f as conn.Inspected.Running does, if x is in progress for client c. Any
 // goroutine may call it: the memory is x's while life is held.
@@ -53,6 +50,14 @@ func (x *Exchange) Describe(before int64, f func(stats.Request, int64)) {
 		}
 	}
 	f(r, x.Time.Since)
+}
+
+// Outline makes x, which is new, what Describe shows of another exchange of client c, and
+// keeps nothing else of that: its handler has returned, and some of its response is left.
+func (x *Exchange) Outline(of *Exchange, c *Client) {
+	x.c, x.Time, x.Proto, x.Way, x.method = c, of.Time, of.Proto, of.Way, of.method
+	x.target, x.route = shown(of.target), strings.Clone(of.route)
+	x.facts.Store(of.facts.Load())
 }
 
 // Shown describes a request that has not become an Exchange, of client c; p is unique

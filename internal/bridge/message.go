@@ -120,7 +120,7 @@ func (c *Client) Begin() {
 // Refuse records that a request is refused without calling the handler; see Config.Refused.
 func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
-		f(c.Link.Peer(), status, reason, head)
+		f(c.Link.Peer(), c.Link.LocalAddr(), status, reason, head)
 	}
 }
 
@@ -130,6 +130,9 @@ func (c *Client) SetTLS(state *tls.ConnectionState) {
 		c.extra().tls = state
 	}
 }
+
+// HasTLS reports whether SetTLS has set what was negotiated.
+func (c *Client) HasTLS() bool { return c.more != nil && c.more.tls != nil }
 
 // HeadBegins records that part of a request's head has arrived, from which
 // ReadTimeout counts.

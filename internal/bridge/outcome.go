@@ -15,8 +15,11 @@ import (
 // zero value has no watcher.
 type Outcome struct {
 	watcher wire.Watcher
-	c       *Client
-	d       wire.Delivery // if none of it is lost
+	// Of the client, which may belong to an exchange that is reused before the watcher is
+	// notified.
+	cfg  *Config
+	peer string
+	d    wire.Delivery // if none of it is lost
 }
 
 // OutcomeOf returns the Outcome of a complete answer.
@@ -38,7 +41,11 @@ func (o *Outcome) Watched() bool { return o.watcher != nil }
 func (w *Response) Watch(watcher wire.Watcher) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.usable() {
+	if w.hijacked() {
+		e := w.x.ending()
+		return e != nil && e.watch(watcher)
+	}
+	if w.Done {
 		return false
 	}
 	w.begin()
@@ -57,7 +64,7 @@ func (w *Response) outcome() (o Outcome) {
 	if w.Progress == nil || w.watcher == nil {
 		return o
 	}
-	o.watcher = w.watcher
+	o.watcher, o.cfg, o.peer = w.watcher, w.x.c.Config, w.x.c.Link.Peer()
 	if w.HeadOut {
 		o.d.Status, o.d.Body = w.Status, max(w.Given-w.x.m.Held(), 0)
 	}
@@ -71,7 +78,7 @@ func (c *Client) Follow(o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
-	o.c = c
+	o.cfg, o.peer = c.Config, c.Link.Peer()
 	waiting, lost := c.Link.Unsent()
 	if waiting == 0 {
 		o.notify(lost)
@@ -82,6 +89,12 @@ func (c *Client) Follow(o *Outcome) {
 		*f = *o
 		c.Link.Follow(f)
 	}
+}
+
+// waits reports whether something of what was passed to the Link has not been sent.
+func (c *Client) waits() bool {
+	waiting, _ := c.Link.Unsent()
+	return waiting > 0
 }
 
 // keep reports whether the watcher can be notified later.
@@ -104,7 +117,7 @@ func (o *Outcome) Sent(lost int64) {
 // recover logs a panic of the watcher, which is not the handler's.
 func (o *Outcome) recover() {
 	if e := recover(); e != nil && e != http.ErrAbortHandler {
-		o.c.LogPanic(o.c.Link, e)
+		o.cfg.logPanic(o.peer, e)
 	}
 }
 

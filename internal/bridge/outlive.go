@@ -3,6 +3,7 @@ package bridge
 import (
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -16,7 +17,7 @@ import (
 // A Laster is a Message that can continue by itself after its handler has returned,
 // because requests share the connection. begin is called once.
 type Laster interface {
-	Last(begin func(takeover.Stream) takeover.Source)
+	Last(begin func(takeover.Stream) takeover.Source) *Ending
 }
 
 // Outlive implements takeover.Streamer. Where the response has the connection to itself,
@@ -26,16 +27,16 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 	if !shared {
 		w.CloseAfter.Store(true)
 	}
-	return w.passOn(http.StatusOK, false, func(c *Client) {
+	return w.passOn(http.StatusOK, false, func(c *Client) *Ending {
 		if shared {
-			m.Last(func(s takeover.Stream) takeover.Source { return begin(s, false) })
-			return
+			return m.Last(func(s takeover.Stream) takeover.Source { return begin(s, false) })
 		}
 		c.Link.Share()
 		l := &lasting{c: c}
 		l.source = begin(l, !w.x.m.Raw())
 		w.x.seldom().taken = l
 		l.count(true)
+		return &l.Ending
 	})
 }
 
@@ -56,9 +57,11 @@ func (x *Exchange) Shed() {
 // lasting is a response that has outlived its handler, on a connection of its own: the
 // takeover.Stream of the Source, and the conn.Session of the Link.
 type lasting struct {
+	Ending
 	c      *Client
 	source takeover.Source
 	junk   int
+	ended  atomic.Bool // by End, as a whole
 }
 
 var (
@@ -120,13 +123,17 @@ func (l *lasting) Drain(int64) conn.Next {
 func (l *lasting) Closed(bool) {
 	l.count(false)
 	l.source.Closed()
+	_, lost := l.c.Link.Unsent()
+	l.Over(l.c, lost, l.ended.Load())
 	l.c.SetState(http.StateClosed)
 }
 
 // Offer and the following implement takeover.Stream.
-func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
-	much, err = l.c.Link.Offer(a, b, limit)
-	if err == conn.ErrFull {
+func (l *lasting) Offer(p []byte, body, limit int) (much bool, err error) {
+	switch much, err = l.c.Link.Offer(p, nil, limit); err {
+	case nil:
+		l.Given(body)
+	case conn.ErrFull:
 		err = takeover.ErrFull
 	}
 	return much, err
@@ -137,6 +144,7 @@ func (l *lasting) End(abort bool) {
 	if abort {
 		next = conn.Reset
 	}
+	l.ended.Store(!abort)
 	l.c.Link.Post(func() conn.Next { return next })
 }
 

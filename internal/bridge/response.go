@@ -414,6 +414,7 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 		// Otherwise there is at most the beginning of a head, which no client
 		// could use.
 		w.status = int32(w.Status)
+		w.CloseAfter.Store(true)
 		w.flush()
 	}
 	o = w.outcome()

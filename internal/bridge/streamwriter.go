@@ -36,10 +36,14 @@ func (w *StreamWriter) Arrived() (time.Time, bool)            { return w.res().A
 func (w *StreamWriter) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	return w.res().TakeOver(begin)
 }
+
+// Budget implements takeover.Budgeted.
+func (w *StreamWriter) Budget() *takeover.Budget             { return w.res().Budget() }
 func (w *StreamWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
 
 var (
 	_ takeover.Writer     = (*StreamWriter)(nil)
+	_ takeover.Budgeted   = (*StreamWriter)(nil)
 	_ http.Pusher         = (*StreamWriter)(nil)
 	_ http.ResponseWriter = (*StreamWriter)(nil)
 )

@@ -26,24 +26,28 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		}
 		status = http.StatusOK // RFC 8441 section 5
 	}
-	return w.passOn(status, true, func(c *Client) {
+	return w.passOn(status, true, func(c *Client) *Ending {
 		c.Link.Share()
 		t := &taken{link: c.Link, c: c, shared: w.x.Shared}
 		t.s = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
+		return &t.Ending
 	})
 }
 
+// Budget implements takeover.Budgeted.
+func (w *Response) Budget() *takeover.Budget {
+	if b, ok := w.x.c.Link.(takeover.Budgeted); ok {
+		return b.Budget()
+	}
+	return nil
+}
+
 // passOn sends the head of the response, with this status unless there is another that
-// is permitted, and calls take, after which the exchange does not use the connection.
-func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
-	o := Outcome{c: w.x.c}
-	defer func() { // what follows is not the server's response
-		if o.Watched() {
-			o.notify(0)
-		}
-	}()
+// is permitted, and calls take, after which the exchange does not use the connection. The
+// watchers of the response are notified by what take returns.
+func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -73,9 +77,8 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 	w.taken.Store(&hook)
 	w.status = int32(w.Status)
 	w.x.accountEarly()
-	if watched := w.outcome(); watched.Watched() {
-		o.watcher, o.d = watched.watcher, watched.d
-	}
+	o := w.outcome()
+	w.x.ending().begin(&o, w.Status)
 	w.end()
 	if exact && c.ConnState != nil && hook != nil {
 		c.ConnState(hook, http.StateHijacked)
@@ -85,7 +88,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client)) error {
 
 // passOn ends the exchange's use of the connection. A goroutine of the handler that
 // still reads the body is stopped, with an error.
-func (x *Exchange) passOn(take func(c *Client)) {
+func (x *Exchange) passOn(take func(c *Client) *Ending) {
 	if x.Body != nil {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
@@ -95,7 +98,8 @@ func (x *Exchange) passOn(take func(c *Client)) {
 	x.life.Lock()
 	defer x.life.Unlock()
 	x.over = true
-	take(x.c)
+	ending := take(x.c)
+	x.seldom().ending = ending
 }
 
 // Taken returns the session that has taken over the connection, or nil.
@@ -109,6 +113,7 @@ func (x *Exchange) Taken() conn.Session {
 // taken is a connection that was taken over: a takeover.Link for the Session s, and
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
+	Ending
 	link conn.Link // c's, for Offer: one pointer less to follow
 	s    takeover.Session
 	c    *Client
@@ -133,9 +138,10 @@ const (
 )
 
 var (
-	_ takeover.Writer = (*Response)(nil)
-	_ takeover.Link   = (*taken)(nil)
-	_ conn.Session    = (*taken)(nil)
+	_ takeover.Writer   = (*Response)(nil)
+	_ takeover.Budgeted = (*Response)(nil)
+	_ takeover.Link     = (*taken)(nil)
+	_ conn.Session      = (*taken)(nil)
 )
 
 // Speaks and Running implement conn.Inspected.
@@ -173,6 +179,8 @@ func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
 func (t *taken) Closed(bool) {
 	t.count(false)
 	t.s.Closed()
+	_, lost := t.link.Unsent()
+	t.Over(t.c, lost, true)
 }
 
 func (t *taken) Writable() conn.Next {
@@ -221,8 +229,10 @@ func (t *taken) RemoteAddr() net.Addr { return t.link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	much, err = t.link.Offer(a, b, limit)
-	if err == conn.ErrFull {
+	switch much, err = t.link.Offer(a, b, limit); err {
+	case nil:
+		t.Given(len(a) + len(b))
+	case conn.ErrFull:
 		err = takeover.ErrFull
 	}
 	return much, err

@@ -41,7 +41,8 @@ var DefaultLimits = Limits{HeadBytes: 64 << 10, Fields: 128}
 // maxHeadBytes keeps every offset within a Span, also where int has 32 bits.
 const maxHeadBytes = 1 << 30
 
-func (lim *Limits) get() (headBytes, fields int) {
+// Get returns the limits, or their defaults.
+func (lim *Limits) Get() (headBytes, fields int) {
 	if lim == nil {
 		lim = &DefaultLimits
 	}
@@ -90,7 +91,7 @@ func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
 	if p == nil {
 		p = new(Progress)
 	}
-	headBytes, fields := lim.get()
+	headBytes, fields := lim.Get()
 	// Cutting first makes the result independent of how much arrived at once.
 	full := len(b) >= headBytes
 	if full {

@@ -8,7 +8,7 @@ func ParseTrailer(b []byte, fields []Field, p *Progress, lim *Limits) (n int, ou
 	if p == nil {
 		p = new(Progress)
 	}
-	headBytes, maxFields := lim.get()
+	headBytes, maxFields := lim.Get()
 	full := len(b) >= headBytes
 	if full {
 		b = b[:headBytes]

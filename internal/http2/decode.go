@@ -18,9 +18,9 @@ type Field struct {
 type Fields struct {
 	Bytes []byte
 	List  []Field
-	// Malformed: a name or a value is not one (RFC 9113 section 8.2.1), or
-	// connection-specific fields are among them; TooLarge: there is more than the
-	// limits allow, and List has not all of it.
+	// Malformed: a name or a value is not one (RFC 9113 section 8.2.1; space around the
+	// value of an ordinary field is taken off instead), or connection-specific fields are
+	// among them; TooLarge: there is more than the limits allow, and List has not all of it.
 	Malformed, TooLarge bool
 
 	size int // as SETTINGS_MAX_HEADER_LIST_SIZE counts
@@ -36,6 +36,9 @@ func (f *Fields) Reset(keep int) {
 	}
 	f.Malformed, f.TooLarge, f.size = false, false, 0
 }
+
+// Size is what the block counts as against ListLimits.Bytes.
+func (f *Fields) Size() int { return f.size }
 
 // Get is the bytes of s.
 func (f *Fields) Get(s Span) []byte { return f.Bytes[s.Start:s.End:s.End] }
@@ -81,6 +84,7 @@ var (
 	errIndex      = errors.New("http2: a header block refers to what is not in the table")
 	errUpdate     = errors.New("http2: a table size update that is too large or not at the block's beginning")
 	errListLarge  = &ConnError{EnhanceYourCalm, "a header list is far larger than was announced"}
+	errListBad    = &ConnError{EnhanceYourCalm, "a header list is malformed and larger than was announced"}
 )
 
 // farTooLarge is how many times the bytes that are allowed a list may have for all of
@@ -117,8 +121,15 @@ func (d *Decoder) Decode(b []byte, f *Fields, lim ListLimits) error {
 		default:
 			b, err = d.literal(b, 4, false, f, lim)
 		}
-		if err == nil && f.size/farTooLarge > lim.Bytes {
+		switch {
+		case err != nil:
+		case f.size/farTooLarge > lim.Bytes:
 			err = errListLarge
+		case f.Malformed && f.TooLarge:
+			// No request to be answered, and work to be done: RFC 9113 section 10.5 lets that
+			// be the connection's error. What is not decoded ends the connection in any case
+			// (section 4.3).
+			err = errListBad
 		}
 		if err != nil {
 			return err
@@ -211,9 +222,30 @@ func (d *Decoder) indexed(b []byte, f *Fields, lim ListLimits) ([]byte, error) {
 	if e.id == 0 {
 		field.Name = f.put(name)
 	}
-	field.Value = f.put(value)
+	field.Value = f.trim(f.put(value), e.id)
 	f.List = append(f.List, field)
 	return b, nil
+}
+
+// trim takes the space off that is around the value of an ordinary field. RFC 9113 section
+// 8.2.1 calls a request with it malformed, but clients in use send such (ADR 46). The
+// fields that say where a request goes and where it ends keep theirs, and are refused.
+func (f *Fields) trim(v Span, id NameID) Span {
+	if v.Start == v.End || !isSpace(f.Bytes[v.Start]) && !isSpace(f.Bytes[v.End-1]) || strict(id) {
+		return v
+	}
+	for v.Start < v.End && isSpace(f.Bytes[v.Start]) {
+		v.Start++
+	}
+	for v.Start < v.End && isSpace(f.Bytes[v.End-1]) {
+		v.End--
+	}
+	return v
+}
+
+// strict reports whether the value of a field must not have space around it.
+func strict(id NameID) bool {
+	return id != 0 && id <= IDStatus || id == IDHost || id == IDContentLength
 }
 
 // fits counts a field of n bytes and reports whether it is within the limits, as
@@ -265,10 +297,11 @@ func (d *Decoder) literal(b []byte, bits uint, keep bool, f *Fields, lim ListLim
 		return nil, err
 	}
 	value := f.Get(field.Value)
-	bad = bad || !validValue(value) || field.ID == IDTransferEncoding
-	if keep {
+	bad = bad || !validValue(value, field.ID) || field.ID == IDTransferEncoding
+	if keep { // as it came: the client counts its bytes
 		d.table.add(f.Get(field.Name), value, uint32(size), field.ID, bad)
 	}
+	field.Value = f.trim(field.Value, field.ID)
 	f.Malformed = f.Malformed || bad
 	if f.fits(size+len(value), lim) {
 		f.List = append(f.List, field)
@@ -314,15 +347,15 @@ func validName(p []byte) bool {
 	return true
 }
 
-// validValue reports whether p may be a field's value: no control bytes, and no
-// space around it (RFC 9113 section 8.2.1).
-func validValue(p []byte) bool {
+// validValue reports whether p may be the value of the field id: no control bytes, and no
+// space around it (RFC 9113 section 8.2.1) where trim leaves that.
+func validValue(p []byte, id NameID) bool {
 	for _, c := range p {
 		if classes[c]&valueByte == 0 {
 			return false
 		}
 	}
-	return len(p) == 0 || !isSpace(p[0]) && !isSpace(p[len(p)-1])
+	return len(p) == 0 || !isSpace(p[0]) && !isSpace(p[len(p)-1]) || !strict(id)
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }

@@ -97,8 +97,29 @@ func (x *exchange) gather(p []byte) error {
 		return nil
 	}
 	have := w.out
-	w.out, w.begun = w.out[:0], true
-	return x.s.Link.Write(have, p)
+	w.out = w.out[:0]
+	return x.pass(have, p)
+}
+
+// pass passes a and then b to the Link. When the handler has returned it does not wait for
+// the client on a loop, and on a goroutine no client that reads when it has sent its body.
+func (x *exchange) pass(a, b []byte) error {
+	w := x.writing
+	w.begun = true
+	if !x.Res.Done {
+		return x.s.Link.Write(a, b)
+	}
+	x.skipBody()
+	w.last = conn.Write{A: a, B: b}
+	return x.s.Link.Send(&w.last)
+}
+
+// skipBody has the Link discard what is left of the body that no handler will read, if no
+// request can follow it. Otherwise it was read before the head: see drainBody.
+func (x *exchange) skipBody() {
+	if x.body != nil && x.Res.CloseAfter.Load() && x.body.Unfinished() {
+		x.s.Link.Skip()
+	}
 }
 
 // Flush implements bridge.Message.
@@ -108,8 +129,7 @@ func (x *exchange) Flush() error {
 	if w.out = w.out[:0]; len(have) == 0 {
 		return nil
 	}
-	w.begun = true
-	return x.s.Link.Write(have, nil)
+	return x.pass(have, nil)
 }
 
 // Raw implements bridge.Message.
@@ -141,6 +161,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 		w.endChunks(h)
 	}
 	if w.Err == nil && len(w.out) > 0 {
+		x.skipBody()
 		w.last = conn.Write{A: w.out, Cork: x.more}
 		w.out = w.out[:0]
 		w.Err = x.s.Link.Send(&w.last)

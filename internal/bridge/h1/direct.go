@@ -213,7 +213,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.Link.Discard(len(r.raw))
 		return next
 	case !answered:
-		return s.serveAfterAll(r, busy)
+		return s.serveAfterAll(r)
 	}
 	if s.ReadTimeout > 0 {
 		s.HeadServed()
@@ -221,6 +221,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	s.release()
 	n := len(r.raw)
 	next = s.sendDirect(r, now, len(s.Link.Buffered()) > n)
+	if busy {
+		s.Report(bridge.ForRoom, s.Link.Buffered())
+	}
 	s.Link.Discard(n)
 	return s.settle(next)
 }
@@ -254,7 +257,7 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 }
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
-func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
+func (s *Session) serveAfterAll(r *request) conn.Next {
 	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])
@@ -268,7 +271,7 @@ func (s *Session) serveAfterAll(r *request, busy bool) conn.Next {
 	x.more = x.body == nil && len(s.Link.Buffered()) > n
 	x.Time = t
 	s.Link.Discard(n)
-	return s.start(x, route, busy)
+	return s.start(x, route)
 }
 
 // sendDirect sends the answer that the handler of r has made. more means that

@@ -2,9 +2,7 @@ package h1
 
 import (
 	"net/http"
-	"net/textproto"
 	"net/url"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -107,10 +105,15 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 	}
 	r.Close = !h.KeepAlive
 	x.Proto = protoNumber(h)
-	x.minor, x.keepAlive, x.ExpectOther = h.Minor, h.KeepAlive, h.ExpectOther
+	x.minor, x.keepAlive = h.Minor, h.KeepAlive
+	if h.ExpectOther {
+		x.Refusal = bridge.ForExpectation
+	}
 	x.IsHEAD = r.Method == http.MethodHead
-	if err := x.buildHeader(h, head, str); err != nil {
-		return nil, err
+	x.buildHeader(h, head, str)
+	if h.Chunked && h.HasTrailer {
+		_, most := s.cfg.Head.Get()
+		bridge.AnnounceTrailers(r, most)
 	}
 	x.initBody(h)
 	if h.Preface {
@@ -136,7 +139,7 @@ func protoNumber(h *http1.Request) tally.Proto {
 //
 // The values are one array, with a slice of it for each field. Go allocates a
 // map of up to eight entries in two pieces, a larger one in four.
-func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
+func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) {
 	r := &x.Req
 	var values []string
 	if b := x.block(); b != nil {
@@ -177,34 +180,6 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) error {
 			header["Cache-Control"] = []string{"no-cache"}
 		}
 	}
-	if h.Chunked && h.HasTrailer {
-		return declareRequestTrailers(r)
-	}
-	return nil
-}
-
-var errTrailerName = &http1.Error{Status: http.StatusBadRequest, Reason: "a field that trailers must not have is announced in Trailer"}
-
-// declareRequestTrailers turns the Trailer field into the keys of r.Trailer.
-func declareRequestTrailers(r *http.Request) error {
-	for _, v := range r.Header["Trailer"] {
-		for name := range strings.SplitSeq(v, ",") {
-			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
-			switch name {
-			case "":
-				continue
-			case "Transfer-Encoding", "Trailer", "Content-Length":
-				// RFC 9110 section 6.5.1: framing must not be in trailers.
-				return errTrailerName
-			}
-			if r.Trailer == nil {
-				r.Trailer = make(http.Header)
-			}
-			r.Trailer[name] = nil
-		}
-	}
-	delete(r.Header, "Trailer")
-	return nil
 }
 
 // parseTarget fills r.URL from r.RequestURI.

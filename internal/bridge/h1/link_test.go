@@ -101,6 +101,7 @@ func (l *fakeLink) Go() bool                                   { return false }
 func (l *fakeLink) Inline() bool                               { return true }
 func (l *fakeLink) Waited() bool                               { return false }
 func (l *fakeLink) Yield()                                     {}
+func (l *fakeLink) Skip()                                      {}
 func (l *fakeLink) Start(conn.Run)                             {}
 func (*fakeLink) StartHere(conn.Run, *conn.Here) bool          { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)                      {}
@@ -109,6 +110,7 @@ func (l *fakeLink) SetDeadline(int64)                          {}
 func (l *fakeLink) SetReadDeadline(time.Time)                  {}
 func (l *fakeLink) SetWriteDeadline(time.Time)                 {}
 func (l *fakeLink) WatchPeer() bool                            { return false }
+func (l *fakeLink) Sent() error                                { return nil }
 func (l *fakeLink) Hijack() (net.Conn, []byte, error)          { return nil, nil, net.ErrClosed }
 func (l *fakeLink) Switch(conn.Session)                        {}
 func (l *fakeLink) SetLayer(conn.Layer) error                  { return nil }
@@ -134,6 +136,7 @@ func testConfig(h http.Handler) *Config {
 			Routes:      places.NewRoutes(),
 			BaseContext: context.Background(),
 			KeepAlives:  func() bool { return true },
+			Stopped:     func() bool { return false },
 			Logf:        func(string, ...any) {},
 		},
 		Slice: DefaultSlice,

@@ -25,8 +25,8 @@ func (s *Session) refuse(err error) conn.Next {
 	if !ok {
 		e = errBad
 	}
+	s.Unanswered(tally.HTTP11, e.Status, s.way(stats.Inline), s.Link.OnLoop()) // before the hook may look
 	s.Refuse(e.Status, e.Reason, s.Link.Buffered())
-	s.Unanswered(tally.HTTP11, e.Status, s.way(stats.Inline), s.Link.OnLoop())
 	if s.Link.Send(&conn.Write{A: refusal(e)}) != nil {
 		return conn.Close
 	}
@@ -41,12 +41,18 @@ func (s *Session) way(w stats.Way) stats.Way {
 	return w
 }
 
+// notImplemented is for transfer codings that are not supported, byte for byte net/http's:
+// programs test for it. RFC 9110 section 6.6.1: a 5xx needs no Date; RFC 9112 section 6.3:
+// the end of the connection ends the body.
+const notImplemented = "HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Connection: close\r\n\r\nUnsupported transfer encoding"
+
 func refusal(e *http1.Error) []byte {
 	status := e.Status
-	text := strconv.Itoa(status) + " " + http.StatusText(status) + ": " + e.Reason
 	if status == http.StatusNotImplemented {
-		text = "Unsupported transfer encoding" // programs test for this text
+		return []byte(notImplemented)
 	}
+	text := strconv.Itoa(status) + " " + http.StatusText(status) + ": " + e.Reason
 	b := http1.AppendStatusLine(nil, 1, status)
 	b = bridge.AppendDate(b, sys.Nanotime())
 	b = append(b, "Content-Length: "...)

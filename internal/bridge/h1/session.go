@@ -174,6 +174,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 		return conn.More, false
 	}
+	if s.begun && !s.partial && !s.waiting && s.Stopped() {
+		// The client reused the connection after Shutdown was called. It has no response, which
+		// tells it to repeat the request where it can (RFC 9112 section 9.3.1); the handler may
+		// have been replaced by then. net/http does the same.
+		return conn.Close, false
+	}
 	if !s.begun && !s.waiting && (s.cfg.Preface || s.cfg.Only) {
 		if next, is := s.preface(b, eof); is {
 			return next, false
@@ -205,7 +211,6 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 			s.await()
 			return conn.Wait, false
 		case conn.Refused:
-			s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", b)
 			busy = true
 		}
 	}
@@ -221,8 +226,11 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	}
 	x.more = x.body == nil && len(b) > n
 	x.Time = t
+	if busy {
+		x.Refusal = bridge.ForRoom
+	}
 	s.Link.Discard(n)
-	return s.start(x, "", busy), true
+	return s.start(x, ""), true
 }
 
 // timing returns that of the request whose head has come.
@@ -244,19 +252,20 @@ func (s *Session) timing() (t bridge.Timing) {
 // await notes when a wait begins that is not for a request.
 func (s *Session) await() { s.Waits = uint32(s.Link.Now() >> sinceUnit) }
 
-// preface is HTTP/2's (RFC 9113 section 3.4).
-const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+// Preface is HTTP/2's (RFC 9113 section 3.4).
+const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // preface reports whether b, which the client has begun with, is HTTP/2's preface or may
 // become it, and then what is to happen next.
 func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
-	switch n := min(len(b), len(preface)); {
-	case !s.cfg.Preface || string(b[:n]) != preface[:n]:
+	switch n := min(len(b), len(Preface)); {
+	case !s.cfg.Preface || s.HasTLS() || string(b[:n]) != Preface[:n]:
+		// RFC 9113 section 3.3: over TLS, ALPN alone selects HTTP/2.
 		if s.cfg.Only {
 			return conn.Close, true
 		}
 		return conn.More, false
-	case n == len(preface):
+	case n == len(Preface):
 		s.Link.Switch(s.cfg.Second(&s.Client, nil))
 		return conn.Requeue, true
 	case eof:
@@ -268,7 +277,7 @@ func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 
 // start runs the handler of x, on the loop if it is likely to be quick. route is
 // the pattern that a router has found.
-func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
+func (s *Session) start(x *exchange, route string) conn.Next {
 	if !s.is(onLoops) {
 		x.Note(route)
 		if x.Way = stats.Goroutine; tally.Enabled {
@@ -276,10 +285,10 @@ func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
 		}
 		x.Open()
 		s.cur.Store(x)
-		return s.serve(x, busy)
+		return s.serve(x)
 	}
 	here := s.Link.OnLoop()
-	quick := (x.Place(route, &s.memo) || busy) && here
+	quick := (x.Place(route, &s.memo) || x.Refusal == bridge.ForRoom) && here
 	if x.Time.Select(s.Link.Tally(), quick); !quick {
 		x.Way = stats.Pooled
 	}
@@ -292,19 +301,19 @@ func (s *Session) start(x *exchange, route string, busy bool) conn.Next {
 	if here && !quick && s.Link.Go() {
 		return conn.Elsewhere
 	}
-	return s.serve(x, busy)
+	return s.serve(x)
 }
 
 // Serve implements conn.Session.
 func (s *Session) Serve() conn.Next {
-	return s.serve(s.cur.Load(), false)
+	return s.serve(s.cur.Load())
 }
 
 // serve runs the handler of x on this goroutine.
-func (s *Session) serve(x *exchange, busy bool) conn.Next {
+func (s *Session) serve(x *exchange) conn.Next {
 	next := conn.Close
 	if s.Link.Enter() {
-		next = x.Serve(busy)
+		next = x.Serve()
 		s.Link.Leave()
 	}
 	s.cur.Store(nil)
@@ -411,6 +420,9 @@ func (s *Session) Expired() conn.Next {
 func (s *Session) Drain(since int64) conn.Next {
 	switch {
 	case s.begun && len(s.Link.Buffered()) == 0:
+		if s.Stopped() {
+			return conn.HalfClose
+		}
 		return conn.Close
 	case s.is(draining) || s.sending || s.waiting:
 		return conn.More

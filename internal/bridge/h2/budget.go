@@ -22,7 +22,16 @@ const (
 	idleBudget  = 10_000
 	idleRate    = 330
 	usefulWorth = 4
-	// maxContinuations bounds the frames of one header block (CVE-2024-27316).
+	// uselessSize is how many bytes of a header block that does nothing count as one frame,
+	// as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them: decoding 10,000 of
+	// the largest would take seconds.
+	uselessSize = 2 << 10
+	// maxFields bounds the fields of all streams of a connection, in times of what one
+	// request may have: a reference of a byte stands for as many bytes as the table has, and the
+	// handler may keep them.
+	maxFields = 64
+	// maxContinuations bounds the frames of one header block (CVE-2024-27316), besides those
+	// that a large one needs.
 	maxContinuations = 16
 )
 
@@ -30,10 +39,10 @@ func (b *budget) init(most, perSecond int32, now int64) {
 	*b = budget{left: most, most: most, perSecond: perSecond, at: now}
 }
 
-// spend takes one, and reports whether there was one. now gives the time, which is
-// asked for only if there was not.
-func (b *budget) spend(now func() int64) bool {
-	if b.left--; b.left >= 0 {
+// spend takes n, and reports whether there were so many. now gives the time, which is
+// asked for only if there were not.
+func (b *budget) spend(n int32, now func() int64) bool {
+	if b.left -= n; b.left >= 0 {
 		return true
 	}
 	t := now()

@@ -28,7 +28,7 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	st := &stream{exchange: new(exchange), s: s, id: 1, started: true, listed: true}
 	st.link = link{deadLink{}, st}
 	st.cond.L = &s.mu
-	s.streams = map[uint32]*stream{1: st}
+	s.streams.add(st)
 	return s, st
 }
 
@@ -158,7 +158,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	s.cfg.Shared.Limits.WriteStall = stall
 	b := &stream{exchange: new(exchange), s: s, id: 3, started: true, listed: true}
 	b.cond.L = &s.mu
-	s.streams[3] = b
+	s.streams.add(b)
 	wait := func(st *stream) {
 		s.mu.Lock()
 		st.done = true
@@ -179,10 +179,10 @@ func TestStallOfEachAnswer(t *testing.T) {
 	} {
 		l.now = step.at
 		step.do()
-		if _, ok := s.streams[1]; ok != step.a {
+		if ok := s.streams.get(1) != nil; ok != step.a {
 			t.Errorf("at %d: the first: %t", step.at, ok)
 		}
-		if _, ok := s.streams[3]; ok != step.b {
+		if ok := s.streams.get(3) != nil; ok != step.b {
 			t.Errorf("at %d: the second: %t", step.at, ok)
 		}
 	}

@@ -39,8 +39,8 @@ type Config struct {
 	// CountError, if not nil, is told of errors, by names of lower-case letters and
 	// underscores. Any goroutine calls it.
 	CountError func(name string)
-	// Slice bounds how long handlers of one connection run on a loop in one go, in
-	// nanoseconds.
+	// Slice bounds how long frames and handlers of one connection keep a loop in one go,
+	// in nanoseconds.
 	Slice int64
 }
 
@@ -102,7 +102,6 @@ func (s *Session) init() {
 	now := sys.Nanotime()
 	s.resets.init(resetBudget, resetRate, now)
 	s.useless.init(idleBudget, idleRate, now)
-	s.streams = make(map[uint32]*stream)
 	s.Link.Share()
 	s.since, s.heard = now, now
 	if cfg.HeadTime > 0 {

@@ -23,6 +23,7 @@ import (
 // of a direct handler. It is pooled.
 type request struct {
 	fields  http2.Fields
+	cost    int32 // of the block, if it does nothing
 	t       target
 	handler direct.Handler
 	x       wire.Exchange
@@ -182,10 +183,7 @@ func (r *request) end() (kept bool) {
 		s.mu.Unlock()
 		return true
 	case err != nil:
-		st.started, st.status = false, http.StatusBadRequest
-		s.Refuse(int(st.status), errMalformed.Reason, nil)
-		s.malformed(st.id)
-		s.resetStream(st.id, http2.ProtocolError, errMalformed)
+		s.refuse(st.id, st.invalid())
 		return true
 	}
 	if s.loops {
@@ -242,7 +240,7 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		return false, err
 	}
 	s.putBlock(st, r.block, len(body) == 0)
-	for len(body) > 0 {
+	for len(body) > 0 && st.sent < sendTurn { // pump sends the rest in turns
 		n := s.allow(st, len(body))
 		if n == 0 {
 			break

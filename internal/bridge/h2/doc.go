@@ -20,8 +20,9 @@ package h2
 //
 // # What is bounded
 //
-// out and the Link's queue by flow control: DATA is made only while they have room,
-// and nothing is read while they have not (conn.Pause). Bodies by the windows that
+// out and the Link's queue by flow control: DATA and header blocks are made only while
+// they have room, small answers excepted, and nothing is read while they have not
+// (conn.Pause). Bodies by the windows that
 // are granted. Streams by MaxStreams, of which a handler keeps its place until it
 // returns, whatever becomes of its stream. What costs work and brings nothing, by
 // budgets (budget.go).

@@ -18,7 +18,8 @@ import (
 // to have it, or after drainTime, one that names the last.
 type drain struct {
 	on, last bool
-	by       int64 // when the second GOAWAY is due
+	lastID   uint32 // that the second GOAWAY has named
+	by       int64  // when that is due
 }
 
 const drainTime = int64(time.Second)
@@ -80,18 +81,36 @@ func (s *Session) endDrain() {
 	if s.drain.last {
 		return
 	}
-	s.drain.last = true
+	s.drain.last, s.drain.lastID = true, s.lastID
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room(32)
-	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
+	s.goAway(http2.NoError, "")
+}
+
+// goAway appends a GOAWAY frame. It names no later stream than one before it has: the client
+// may have sent the requests of those on another connection (RFC 9113 section 6.8). mu is
+// held.
+func (s *Session) goAway(code http2.ErrCode, reason string) {
+	last := s.lastID
+	if s.drain.last {
+		last = s.drain.lastID
+	}
+	s.room(32 + len(reason))
+	s.out.B = http2.AppendGoAway(s.out.B, last, code, reason)
 }
 
 // ended reports whether nothing is left to be done on a connection that is to end. What
 // another goroutine is passing to the Link may be the end of an answer. mu is held.
 func (s *Session) ended() bool {
-	if !s.drain.last && !s.leaving || len(s.streams) > 0 || s.full {
+	if !s.drain.last && !s.leaving || s.busy() || s.full {
 		return false
+	}
+	if len(s.lingering) > 0 {
+		s.expireLingering(math.MaxInt64)
+		s.flush()
+		if s.full {
+			return false
+		}
 	}
 	s.starved = s.sending
 	return !s.sending
@@ -134,13 +153,16 @@ func (s *Session) setDeadline() {
 		}
 	}
 	sooner(s.tunnelBy)
+	if len(s.lingering) > 0 {
+		sooner(s.lingering[0].lingerBy)
+	}
 	s.Link.SetDeadline(by)
 }
 
 // idleBy is when the connection has had no request for too long, 0 for never. A header
 // block that has begun has a time of its own. mu is held.
 func (s *Session) idleBy() int64 {
-	if s.cfg.IdleTime <= 0 || s.headBy != 0 || len(s.streams) > 0 {
+	if s.cfg.IdleTime <= 0 || s.headBy != 0 || s.busy() {
 		return 0
 	}
 	return s.since + s.cfg.IdleTime
@@ -187,10 +209,10 @@ func (s *Session) Expired() conn.Next {
 	s.expireTunnels(now)
 	next := conn.More
 	s.mu.Lock()
+	s.expireLingering(now)
 	if passed(s.idleBy()) {
 		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateIdle)
-		s.room(32)
-		s.out.B = http2.AppendGoAway(s.out.B, s.lastID, http2.NoError, "")
+		s.goAway(http2.NoError, "")
 		next = conn.Linger
 	}
 	s.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *Session) Closed(hijacked bool) {
 	for _, st := range slices.Clone(s.pending) {
 		s.drop(st)
 	}
-	for _, st := range s.streams { // those whose Done will not be called
+	for st := range s.streams.all() { // those whose Done will not be called
 		st.dropRest()
 		s.lose(st)
 		st.lost()
@@ -57,7 +57,7 @@ func (s *Session) cancelAll(err error) {
 		s.over = err
 	}
 	var all []*stream
-	for _, st := range s.streams {
+	for st := range s.streams.all() {
 		st.kill(err)
 		all = append(all, st)
 	}
@@ -80,8 +80,7 @@ func (s *Session) fail(err error) {
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
 	s.mu.Lock()
 	s.closing = true // others look at it when the Link has failed
-	s.room(64 + len(e.Reason))
-	s.out.B = http2.AppendGoAway(s.out.B, s.lastID, e.Code, e.Reason)
+	s.goAway(e.Code, e.Reason)
 	s.flush()
 	s.mu.Unlock()
 	s.cancelAll(e)
@@ -101,6 +100,12 @@ func (s *Session) refuse(id uint32, err error) {
 		s.fail(err)
 		return
 	}
+	if s.idle(id) {
+		// RFC 9113 section 6.4: RST_STREAM MUST NOT be sent for an idle stream, which
+		// PRIORITY may be of.
+		s.fail(&http2.ConnError{Code: e.Code, Reason: e.Reason})
+		return
+	}
 	s.resetStream(id, e.Code, e)
 }
 
@@ -111,7 +116,7 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	}
 	s.count("stream_", code)
 	s.mu.Lock()
-	st := s.streams[id]
+	st := s.streams.get(id)
 	s.room(16)
 	s.out.B = http2.AppendRST(s.out.B, id, code)
 	if st != nil {
@@ -131,7 +136,7 @@ func (s *Session) spendReset() bool {
 	if s.closing {
 		return false
 	}
-	if !s.resets.spend(sys.Nanotime) {
+	if !s.resets.spend(1, sys.Nanotime) {
 		s.fail(errResets)
 		return false
 	}
@@ -139,9 +144,12 @@ func (s *Session) spendReset() bool {
 }
 
 // spendUseless charges a frame that does nothing.
-func (s *Session) spendUseless() {
+func (s *Session) spendUseless() { s.spendWork(1) }
+
+// spendWork charges as much as n frames that do nothing.
+func (s *Session) spendWork(n int32) {
 	s.mu.Lock()
-	ok := s.takeUseless()
+	ok := s.takeWork(n)
 	s.mu.Unlock()
 	if !ok {
 		s.fail(errUseless)
@@ -149,10 +157,12 @@ func (s *Session) spendUseless() {
 }
 
 // takeUseless is spendUseless with mu held, for who fails by itself.
-func (s *Session) takeUseless() bool {
+func (s *Session) takeUseless() bool { return s.takeWork(1) }
+
+func (s *Session) takeWork(n int32) bool {
 	s.useless.refund(usefulWorth * min(s.useful, idleBudget))
 	s.useful = 0
-	return s.useless.spend(sys.Nanotime)
+	return s.useless.spend(n, sys.Nanotime)
 }
 
 var (
@@ -169,8 +179,14 @@ func (s *Session) drop(st *stream) {
 	if !st.listed {
 		return
 	}
-	st.listed, st.deferred = false, false
-	delete(s.streams, st.id)
+	if st.listed = false; st.deferred { // which only the owner resets
+		s.undefer(st)
+	}
+	s.streams.remove(st)
+	st.unkeep()
+	if st.lingerBy != 0 {
+		s.unlinger(st)
+	}
 	s.remember(st.id, st.byUs)
 	s.unpend(st)
 	st.dropRest()
@@ -193,7 +209,8 @@ func (s *Session) lose(st *stream) {
 	}
 }
 
-// remember notes that a stream is closed, byUs if the client may not know.
+// remember notes that a stream is closed, byUs if the client may not know: what is on its way
+// may be of as many streams as resetBudget permits, and of as many as were open before.
 func (s *Session) remember(id uint32, byUs bool) {
 	if !byUs {
 		s.closed[s.closedAt%len(s.closed)] = id
@@ -201,7 +218,7 @@ func (s *Session) remember(id uint32, byUs bool) {
 		return
 	}
 	if s.reset == nil {
-		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000))
+		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000)+resetBudget)
 	}
 	s.reset[s.resetAt%len(s.reset)] = id
 	s.resetAt++

@@ -2,11 +2,15 @@ package h2_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net/http"
 	"testing"
 
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/direct"
 )
 
 // Transfer-Encoding without a value is a field of HPACK's static table, which has no
@@ -14,7 +18,12 @@ import (
 func TestTransferEncodingByIndex(t *testing.T) {
 	t.Parallel()
 	each(t, "", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{Handler: hf(hello)})
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // awaited, or the answer may come first
+				panic(http.ErrAbortHandler)
+			}
+			hello(w, r)
+		})})
 		c := s.raw()
 		c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(c.block(get...), 0x80|57), EndStream: true, EndHeaders: true})
 		c.send()
@@ -58,6 +67,41 @@ func TestFieldsWithoutEnd(t *testing.T) {
 		c.send()
 		if a := c.read(1); a.status() != "200" {
 			t.Errorf("fields within the limit: %+v", a)
+		}
+	})
+}
+
+// Space around values of ordinary fields, and of trailers, is not part of them: handlers of
+// both kinds see what they see over HTTP/1.
+func TestSpaceAroundValues(t *testing.T) {
+	t.Parallel()
+	plain := hf(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%q %q %q", r.Header["User-Agent"], r.Header["X-A"], r.Trailer["X-T"])
+	})
+	d := direct.HandlerFunc(func(x *direct.Exchange) {
+		fmt.Fprintf(x, "[%q] [%q] []", x.RequestHeader("user-agent"), x.RequestHeader("x-a"))
+	})
+	each(t, "oracle", func(t *testing.T, kind string) {
+		for _, h := range []http.Handler{plain, d} {
+			c := serve(t, kind, &chert.Server{Handler: h}).raw()
+			fields := with(get, "user-agent:  grpc-go/1.0", "x-a: \t b c \t")
+			for id := uint32(1); id < 5; id += 2 { // literal, and from the table
+				c.headers(id, true, fields...)
+				c.send()
+				if a := c.read(id); a.body != `["grpc-go/1.0"] ["b c"] []` {
+					t.Errorf("stream %d: %+v", id, a)
+				}
+			}
+			if _, ok := h.(hf); !ok {
+				continue
+			}
+			c.headers(5, false, with(fields, "trailer:  X-T ")...)
+			c.headers(5, true, "x-t:  d ")
+			c.send()
+			if a := c.read(5); a.body != `["grpc-go/1.0"] ["b c"] ["d"]` {
+				t.Errorf("trailers: %+v", a)
+			}
 		}
 	})
 }

@@ -78,8 +78,8 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	defer s.mu.Unlock()
 	s.order.known = s.order.known || s.peer.NoPriorities
 	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
-		for _, st := range s.streams {
-			if !st.sendWindow.Add(more) {
+		for st := range s.streams.all() {
+			if !st.closed && !st.sendWindow.Add(more) { // one that is has no window any more
 				return errConnWindow
 			}
 		}
@@ -129,7 +129,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		s.wakeNext()
 		return nil
 	}
-	st := s.streams[h.Stream]
+	st := s.streams.get(h.Stream)
 	if st == nil || st.closed {
 		return nil // it may have ended meanwhile
 	}
@@ -146,8 +146,14 @@ func (s *Session) onReset(h http2.Header) error {
 		return errIdle
 	}
 	s.mu.Lock()
-	st := s.streams[h.Stream]
+	st := s.streams.get(h.Stream)
 	if st == nil || st.closed {
+		s.mu.Unlock()
+		s.spendUseless()
+		return nil
+	}
+	if st.lingerBy != 0 { // it has its answer
+		s.lingered(st)
 		s.mu.Unlock()
 		s.spendUseless()
 		return nil
@@ -179,7 +185,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if !s.inflow.Avail.Take(h.Length) {
 		return nil, errConnFlow
 	}
-	st := s.streams[h.Stream]
+	st := s.streams.get(h.Stream)
 	if st == nil || st.closed || st.remoteClosed {
 		s.refund(nil, h.Length)
 		return nil, s.afterClose(h.Stream, st)
@@ -187,6 +193,12 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if !st.inflow.Avail.Take(h.Length) {
 		s.refund(nil, h.Length)
 		return nil, errFlow
+	}
+	if st.lingerBy != 0 {
+		if s.refund(nil, h.Length); end {
+			s.lingered(st)
+		}
+		return nil, nil
 	}
 	st.received += int64(len(data))
 	if left := st.length - st.received; st.length >= 0 && (left < 0 || end && left > 0) {
@@ -264,7 +276,8 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 	if c.h.Stream == 0 {
 		return nil, errStray
 	}
-	if s.cont.frames++; s.cont.frames > maxContinuations || len(s.block)+len(p) > s.maxBlock() {
+	most := maxContinuations + s.maxBlock()/http2.MinFrameSize
+	if s.cont.frames++; s.cont.frames > most || len(s.block)+len(p) > s.maxBlock() {
 		return nil, errBlockLarge
 	}
 	s.block = append(s.block, p...)
@@ -284,13 +297,21 @@ func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, err
 		r.free()
 		return nil, e
 	}
+	r.cost = int32(1 + max(len(block), r.fields.Size())/uselessSize)
+	s.work += r.fields.Size() / madeSize
+	if r.fields.TooLarge {
+		if s.spendWork(r.cost); s.closing {
+			r.free()
+			return nil, nil
+		}
+	}
 	if h.Stream <= s.lastID {
 		s.mu.Lock()
-		st := s.streams[h.Stream]
+		st := s.streams.get(h.Stream)
 		s.mu.Unlock()
 		defer r.free()
 		if err == nil {
-			return s.onTrailers(st, h, &r.fields)
+			return s.onTrailers(st, h, r)
 		}
 		return nil, err
 	}

@@ -67,6 +67,7 @@ func (st *stream) End() {
 
 // Interim implements bridge.Message.
 func (st *stream) Interim(status int, h http.Header) error {
+	st.spare(h)
 	block := http2.AppendStatus(make([]byte, 0, 64), status)
 	var few [8]string
 	keys, _ := sortedKeys(few[:0], h)
@@ -80,7 +81,14 @@ func (st *stream) Interim(status int, h http.Header) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.wakeNext()
 	if err := st.sendable(); err != nil {
+		return err
+	}
+	if status == http.StatusContinue {
+		st.awaits = false
+	}
+	if err := st.awaitRoom(); err != nil {
 		return err
 	}
 	s.putBlock(st, block, false)
@@ -109,6 +117,7 @@ func (st *stream) Head(status int, h http.Header) {
 	if len(h) == 0 {
 		return
 	}
+	st.spare(h)
 	var few [8]string
 	keys, prefixed := sortedKeys(few[:0], h)
 	for _, k := range keys {

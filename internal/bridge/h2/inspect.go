@@ -16,7 +16,7 @@ func (s *Session) Speaks() string { return "HTTP/2" }
 func (s *Session) Running(owner bool, before int64, f func(r stats.Request, since int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, st := range s.streams {
+	for st := range s.streams.all() {
 		if owner || st.shown {
 			st.inspect(before, f)
 		}

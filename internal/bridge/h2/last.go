@@ -14,14 +14,16 @@ import (
 // flow control does not let through is kept in stream.rest, as for answers whose
 // handlers have left more than the client takes, but the stream stays open.
 
-// lasting is such an answer. Its fields are guarded by Session.mu, but for the first
-// two, which are immutable after Last.
+// lasting is such an answer. Its fields are guarded by Session.mu, but for st and
+// source, which are immutable after Last.
 type lasting struct {
-	st     *stream
-	source takeover.Source
-	ended  bool // by End
-	gone   bool // Closed was called, or is about to be
-	owed   bool // Writable is to be called
+	bridge.Ending
+	st      *stream
+	source  takeover.Source
+	ended   bool // by End
+	aborted bool // the same
+	gone    bool // Closed was called, or is about to be
+	owed    bool // Writable is to be called
 }
 
 var (
@@ -30,7 +32,7 @@ var (
 )
 
 // Last implements bridge.Laster.
-func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
+func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
 	l := &lasting{st: st}
 	l.source = begin(l)
 	s := st.s
@@ -43,6 +45,7 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) {
 	if dead { // before lasting was set
 		go l.closed()
 	}
+	return &l.Ending
 }
 
 // open reports whether more may be offered. mu is held.
@@ -54,15 +57,17 @@ func (l *lasting) closed() {
 	s.mu.Lock()
 	first := !l.gone
 	l.gone = true
+	unsent, whole := int64(len(l.st.rest)), l.ended && !l.aborted && l.st.localClosed
 	s.mu.Unlock()
 	if first {
 		s.Count(tally.EventStreamsBegun, false)
 		l.source.Closed()
+		l.Over(&l.st.client, unsent, whole)
 	}
 }
 
 // Offer implements takeover.Stream.
-func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
+func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	st := l.st
 	s := st.s
 	s.mu.Lock()
@@ -73,16 +78,17 @@ func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
 	if l.ended {
 		return false, net.ErrClosed
 	}
-	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(a)-len(b) {
+	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(p) {
 		l.owed = true
 		return true, takeover.ErrFull
 	}
-	for len(st.rest) == 0 && len(a)+len(b) > 0 && !l.ended {
-		n := s.allow(st, len(a)+len(b))
+	n := len(p)
+	for len(st.rest) == 0 && len(p) > 0 && !l.ended {
+		n := s.allow(st, len(p))
 		if n == 0 {
 			break
 		}
-		a, b = s.putData(st, a, b, n, false)
+		p, _ = s.putData(st, p, nil, n, false)
 	}
 	if err := st.sendable(); err != nil { // allow may give up mu
 		return false, err
@@ -90,8 +96,9 @@ func (l *lasting) Offer(a, b []byte, limit int) (much bool, err error) {
 	if l.ended {
 		return false, net.ErrClosed
 	}
-	if len(a)+len(b) > 0 {
-		st.keepMore(a, b)
+	l.Given(n)
+	if len(p) > 0 {
+		st.keepMore(p, nil)
 		s.settleSoon() // for the time that the client has
 		much = limit >= 0 && len(st.rest) > limit/2
 		l.owed = l.owed || much
@@ -110,7 +117,7 @@ func (l *lasting) End(abort bool) {
 	if l.ended || st.closed || s.over != nil {
 		return
 	}
-	l.ended = true
+	l.ended, l.aborted = true, abort
 	switch {
 	case abort:
 		s.room(16)
@@ -164,7 +171,7 @@ func (s *Session) stopLasting() {
 	}
 	var all []*lasting
 	s.mu.Lock()
-	for _, st := range s.streams {
+	for st := range s.streams.all() {
 		if st.lasting.open() {
 			all = append(all, st.lasting)
 		}

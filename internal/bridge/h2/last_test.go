@@ -59,7 +59,7 @@ func TestLastHasNoDeadline(t *testing.T) {
 		out = to
 		return new(silent)
 	})
-	if _, err := out.Offer([]byte("event"), nil, 100); err != nil {
+	if _, err := out.Offer([]byte("event"), 5, 100); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,7 +74,7 @@ func TestLastStalls(t *testing.T) {
 	st.done = true
 	l.now = 1
 	for range 10 { // more than the window
-		out.Offer([]byte("12"), nil, 100)
+		out.Offer([]byte("12"), 2, 100)
 	}
 	if l.posts != 1 { // the owner sets the deadline
 		t.Errorf("%d posts", l.posts)
@@ -103,7 +103,7 @@ func TestLastSheds(t *testing.T) {
 	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 || st.parts != nil {
 		t.Error(st.Req.Header, st.Res.Header(), st.parts)
 	}
-	if _, err := out.Offer([]byte("event"), nil, 100); err != nil {
+	if _, err := out.Offer([]byte("event"), 5, 100); err != nil {
 		t.Error(err)
 	}
 }
@@ -114,7 +114,7 @@ func TestLastIsNoRequest(t *testing.T) {
 	t.Parallel()
 	s, st, l, out, source := outliving(2)
 	st.made, l.now = true, 1
-	out.Offer([]byte("event"), nil, 4)
+	out.Offer([]byte("event"), 5, 4)
 	st.finish()
 	s.Running(true, 1<<62, func(stats.Request, int64) { t.Error("a request is in progress") })
 	l.now = int64(time.Hour)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/takeover"
 )
 
 // link is a stream as a conn.Link: what its exchange has of the connection. The
@@ -39,6 +40,9 @@ func (l *link) WatchPeer() (gone bool) {
 	return l.st.err != nil
 }
 
+// Sent implements conn.Link. No stream can be hijacked, which it is for.
+func (l *link) Sent() error { return nil }
+
 // Hijack implements conn.Link.
 func (l *link) Hijack() (net.Conn, []byte, error) { return nil, nil, http.ErrNotSupported }
 
@@ -60,6 +64,9 @@ func (l *link) Yield() { l.st.place.Yield() }
 // is in memory.
 func (l *link) SendFile(conn.File, int64, int64) (int64, bool, error) { return 0, false, nil }
 func (l *link) CanRelay() bool                                        { return false }
+
+// Budget implements takeover.Budgeted.
+func (l *link) Budget() *takeover.Budget { return &l.st.s.budget }
 
 // Unsent implements conn.Link. That others' frames wait too does not matter: what is
 // told is only told later.

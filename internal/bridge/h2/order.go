@@ -34,7 +34,7 @@ func (s *Session) onPriority(h http2.Header, p []byte) error {
 	defer s.mu.Unlock()
 	o := &s.order
 	o.known = true
-	switch st := s.streams[id]; {
+	switch st := s.streams.get(id); {
 	case st != nil:
 		st.priority = priority
 		s.wakeNext()
@@ -67,6 +67,9 @@ func (s *Session) priorityOf(id uint32, field []byte) http2.Priority {
 // before reports whether a sends before b. Of the same urgency those that are of no
 // use in part go first, in the order of their requests; others take turns.
 func (s *Session) before(a, b *stream) bool {
+	if a.heading != b.heading {
+		return a.heading // priorities are of DATA
+	}
 	if s.order.known {
 		switch p, q := a.priority, b.priority; {
 		case p.Urgency != q.Urgency:
@@ -80,10 +83,10 @@ func (s *Session) before(a, b *stream) bool {
 	return a.turn < b.turn
 }
 
-// best returns the first of those that their windows let send, nil for none. mu is held.
+// best returns the first of those that windows let send, nil for none. mu is held.
 func (s *Session) best(of []*stream) (best *stream) {
 	for _, st := range of {
-		if st.sendWindow > 0 && (best == nil || s.before(st, best)) {
+		if (st.heading || st.sendWindow > 0 && s.sendWindow > 0) && (best == nil || s.before(st, best)) {
 			best = st
 		}
 	}
@@ -106,9 +109,12 @@ func (s *Session) behind(st *stream) bool {
 // wakeNext has the stream go on whose turn it is to send, if there is room. Whoever
 // has sent, or has changed windows, calls it. mu is held.
 func (s *Session) wakeNext() {
-	if len(s.wanting)+len(s.pending) == 0 || s.full || s.sendWindow <= 0 {
-		return
+	if len(s.wanting)+len(s.pending) > 0 && !s.full {
+		s.wakeBest()
 	}
+}
+
+func (s *Session) wakeBest() {
 	if s.sending && s.out != nil && len(s.out.B) >= maxOut {
 		return // the one that sends comes here when it has
 	}

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ var (
 	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
 	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
 	errConnected = &http2.StreamError{Code: http2.ProtocolError, Reason: "HEADERS after CONNECT"}
+	errTrailers  = &http2.StreamError{Code: http2.EnhanceYourCalm, Reason: "trailers beyond what the fields of all streams may be"}
 	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
 	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
 	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
@@ -35,21 +35,17 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	}
 	if r.fields.TooLarge {
 		r.free()
-		s.spendUseless()
-		if s.closing {
-			return nil, nil
-		}
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
 		return nil, nil
 	}
 	var t target
 	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 || len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
-		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		s.unanswered(http.StatusBadRequest)
+		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
 	}
-	st := s.open(h.Stream, &t, end)
+	st := s.open(h.Stream, &t, end, r.fields.Size())
 	if st == nil {
 		r.free()
 		s.unanswered(0)
@@ -63,9 +59,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	}
 	err := st.makeRequest(r, &t)
 	if r.free(); err != nil {
-		st.status = http.StatusBadRequest
-		s.Refuse(int(st.status), errMalformed.Reason, nil)
-		return nil, s.malformed(st.id)
+		return nil, st.invalid()
 	}
 	quick := false
 	if s.loops {
@@ -81,14 +75,16 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	return st, nil
 }
 
-// open makes a stream; nil if there are too many.
-func (s *Session) open(id uint32, t *target, end bool) *stream {
+// open makes a stream, of a request with size bytes of fields; nil if there are too many.
+func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams) >= s.cfg.MaxStreams {
+	if s.streams.len() >= s.cfg.MaxStreams && s.openStreams() >= s.cfg.MaxStreams || s.tooMany(size) {
 		return nil
 	}
 	st := s.newStream()
+	st.fields = size
+	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
 	st.Time.Since = s.Link.Now()
 	st.link = link{s.Link, st}
@@ -99,9 +95,27 @@ func (s *Session) open(id uint32, t *target, end bool) *stream {
 	st.inflow.Avail = http2.Window(st.window)
 	st.priority = s.priorityOf(id, t.priority)
 	st.turn = s.order.turn // or new streams would hold up the others
-	s.streams[id], st.listed = st, true
+	s.streams.add(st)
+	st.listed = true
 	return st
 }
+
+// openStreams is how many streams there are, without those whose both ends have been sent
+// and received: the client may have begun others in their place (RFC 9113 section 5.1.2),
+// though the goroutine of their handler, which has returned, has not come back. An answer that
+// was passed on may end while the handler goes on. mu is held.
+func (s *Session) openStreams() (n int) {
+	for st := range s.streams.all() {
+		if !st.localClosed || !st.remoteClosed || st.lasting != nil && !st.returned && !st.done {
+			n++
+		}
+	}
+	return n
+}
+
+// tooMany reports whether the fields of all streams would be more than a client may have kept
+// with size bytes more. mu is held.
+func (s *Session) tooMany(size int) bool { return (s.fields+size)/maxFields > s.cfg.List.Bytes }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.
 func (s *Session) unanswered(status int) {
@@ -126,26 +140,34 @@ func (s *Session) malformed(id uint32) error {
 
 // answer refuses a request without a handler.
 func (s *Session) answer(id uint32, status int, end bool) {
-	s.Refuse(status, "the request's fields are too large", nil)
 	s.unanswered(status)
+	s.Refuse(status, "the request's fields are too large", nil)
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	block := appendDate(http2.AppendStatus(nil, status), s.Link.Now())
-	block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
-	block = http2.AppendInt(block, http2.IDContentLength, int64(len(text)))
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.allow(st, len(text)) == len(text) {
-		s.putBlock(st, block, false)
+		block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
+		s.putBlock(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), false)
 		s.putData(st, []byte(text), nil, len(text), true)
-	} else {
-		s.putBlock(st, block, true)
+	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
+		s.putBlock(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
 	}
-	if !end {
+	switch {
+	case end:
+		s.remember(id, false)
+	case s.streams.len() < s.cfg.MaxStreams:
+		st.s, st.exchange, st.cond.L = s, new(exchange), &s.mu
+		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
+		st.done, st.counted, st.listed = true, true, true
+		s.streams.add(st)
+		s.closeIfSent(st)
+	default:
 		s.room(16)
 		s.out.B = http2.AppendRST(s.out.B, id, http2.NoError)
+		s.remember(id, true)
 	}
-	s.remember(id, !end)
 }
 
 // makeRequest makes the exchange of a request that is not for the direct way. All its
@@ -276,28 +298,8 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		r.Header["Cookie"] = []string{b.String()}
 	}
 	if t.trailer {
-		st.announceTrailers()
+		bridge.AnnounceTrailers(&st.Req, st.s.cfg.List.Fields)
 	}
-}
-
-// announceTrailers makes keys of Request.Trailer of the Trailer field, as net/http
-// does.
-func (st *stream) announceTrailers() {
-	r := &st.Req
-	for _, v := range r.Header["Trailer"] {
-		for name := range strings.SplitSeq(v, ",") {
-			name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
-			switch name {
-			case "", "Transfer-Encoding", "Trailer", "Content-Length":
-				continue
-			}
-			if r.Trailer == nil {
-				r.Trailer = make(http.Header)
-			}
-			r.Trailer[name] = nil
-		}
-	}
-	delete(r.Header, "Trailer")
 }
 
 // initBody sets the request's body.
@@ -307,16 +309,18 @@ func (st *stream) initBody(t *target) {
 		return
 	}
 	st.Req.ContentLength = t.length
+	st.awaits = t.expect
 	st.SetBody(new(bridge.Body), true, true, t.expect) // as with net/http, a read that has timed out is not tried again
 }
 
 // onTrailers is a header block on a stream that has begun.
-func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stream, error) {
+func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, error) {
+	f := &r.fields
 	if st == nil {
 		byUs, known := s.wasClosed(h.Stream)
 		switch {
 		case byUs && !f.Pseudo():
-			s.spendUseless()
+			s.spendWork(r.cost)
 			return nil, nil // the client has not heard of it yet
 		case known:
 			return nil, errAfterEnd
@@ -327,6 +331,9 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 	defer s.mu.Unlock()
 	switch {
 	case st.closed && st.byUs && !f.Pseudo():
+		if !s.takeWork(r.cost) {
+			return nil, errUseless
+		}
 		return nil, nil
 	case st.closed:
 		return nil, errAfterEnd
@@ -338,8 +345,14 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 		return nil, errNotEnded
 	case f.Malformed || f.TooLarge:
 		return nil, errMalformed
+	case st.lingerBy != 0:
+		s.lingered(st)
+		return nil, nil
 	case st.length >= 0 && st.received != st.length:
 		return nil, errLength
+	}
+	if s.tooMany(f.Size()) {
+		return nil, errTrailers
 	}
 	var trailer http.Header
 	canonicalNames(f)
@@ -358,6 +371,8 @@ func (s *Session) onTrailers(st *stream, h http2.Header, f *http2.Fields) (*stre
 		trailer[name] = append(trailer[name], string(f.Get(h.Value)))
 	}
 	st.trailer = trailer
+	st.fields += f.Size()
+	s.fields += f.Size()
 	st.remoteClosed = true
 	st.wake()
 	if st.deferred {

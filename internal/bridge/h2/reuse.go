@@ -55,7 +55,7 @@ func (st *stream) recycle() {
 	switch {
 	case !st.made:
 		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
-	case !s.ReuseRequests:
+	case !s.ReuseRequests || p == nil: // after shed
 		x, p = nil, nil
 	case st.Watched() || st.Body != nil || cap(p.bytes) > keepBytes || len(p.header) > keepNames || len(p.resHeader) > keepNames:
 		x, p = nil, nil
@@ -71,6 +71,30 @@ func (st *stream) recycle() {
 	} else {
 		pooled.Put(st)
 	}
+}
+
+// shed gives up what the handler, which has returned, has had of the request, while some of
+// the answer is still to be sent: that may take as long as the client likes, and the fields
+// may be larger than all that is left. The handler may have kept the exchange, so the stream
+// gets another. mu is held.
+func (st *stream) shed() {
+	// A goroutine that ends the stream may use the exchange it has. That of a direct handler
+	// has no fields: they are freed by release.
+	if st.err != nil || st.s.over != nil || !st.made {
+		return
+	}
+	x := new(exchange)
+	x.link = link{st.link.Link, st}
+	x.client.Stream(&st.s.Client, &x.link)
+	x.Outline(&st.Exchange, &x.client)
+	st.exchange, st.trailer, st.parts = x, nil, nil
+	st.unkeep()
+}
+
+// unkeep notes that the request's fields are not kept any more. mu is held.
+func (st *stream) unkeep() {
+	st.s.fields -= st.fields
+	st.fields = 0
 }
 
 // giveSpare gives the spare stream up, while no request is under way. mu is held.

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -19,8 +20,10 @@ const (
 	// maxData is the largest DATA frame, so that streams take turns.
 	maxData = 16 << 10
 	// maxRest is how much of an answer is kept for a handler that returns while the
-	// client takes no more.
+	// client takes no more, its header blocks included.
 	maxRest = 16 << 10
+	// sendTurn is how many bytes of DATA the owner sends before it looks at the time.
+	sendTurn = 64 << 10
 	// leastUseful is how many bytes make a DATA frame useful, unless it is the last of
 	// what there is to send: a client must not earn by windows of a few bytes each what
 	// opening them costs it.
@@ -126,13 +129,19 @@ func (s *Session) flushBeside() {
 	}
 }
 
-// allow is how many of n bytes st may send in a DATA frame now. mu is held, and may be
-// given up meanwhile.
-func (s *Session) allow(st *stream, n int) int {
+// hasRoom reports whether out has room, and no other stream is before st. mu is held, and
+// may be given up meanwhile.
+func (s *Session) hasRoom(st *stream) bool {
 	if s.out != nil && len(s.out.B) >= maxOut {
 		s.flush()
 	}
-	if s.full || st.closed || s.out != nil && len(s.out.B) >= maxOut || s.behind(st) {
+	return !s.full && (s.out == nil || len(s.out.B) < maxOut) && !s.behind(st)
+}
+
+// allow is how many of n bytes st may send in a DATA frame now. mu is held, and may be
+// given up meanwhile.
+func (s *Session) allow(st *stream, n int) int {
+	if !s.hasRoom(st) || st.closed {
 		return 0
 	}
 	return max(0, min(n, maxData, int(s.sendWindow), int(st.sendWindow)))
@@ -170,6 +179,7 @@ func (s *Session) putBlock(st *stream, block []byte, end bool) {
 	}
 	s.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
 	s.out.B = http2.AppendBlock(s.out.B, st.id, block, maxData, end)
+	s.sentAll += int64(len(block))
 	st.localClosed = st.localClosed || end
 }
 
@@ -189,8 +199,8 @@ func (st *stream) sendable() error {
 }
 
 // commit sends the head, if it is still to be sent, and then a and b. With end, that
-// is the end of the answer but for tail, the trailers: then it does not wait for the
-// client, and a and b are little.
+// is the end of the answer but for tail, the trailers: if all of that is little it does
+// not wait for the client.
 func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
 	s := st.s
 	s.mu.Lock()
@@ -204,7 +214,17 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	if err := st.sendable(); err != nil {
 		return err
 	}
+	trailers := 0
+	if tail != nil {
+		trailers = len(tail.B)
+	}
+	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 {
+		if !few {
+			if err := st.awaitRoom(); err != nil {
+				return err
+			}
+		}
 		st.headOut = true
 		s.putBlock(st, head, end && tail == nil && len(a)+len(b) == 0)
 	}
@@ -215,7 +235,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 			a, b = s.putData(st, a, b, n, end && tail == nil && n == left)
 			continue
 		}
-		if end && left <= maxRest && !st.closed {
+		if end && left+trailers <= maxRest && !st.closed {
 			st.keepRest(a, b)
 			break
 		}
@@ -227,16 +247,67 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 		}
 	}
 	if end {
+		if tail != nil && trailers > maxRest {
+			if err := st.awaitRoom(); err != nil {
+				return err
+			}
+		}
 		st.end(tail)
 	}
 	return nil
+}
+
+// awaitRoom waits until a header block may be sent: no window bounds these, and what a
+// client does not read must not be kept for all of its streams. mu is held, and may be
+// given up meanwhile.
+func (st *stream) awaitRoom() error {
+	s := st.s
+	st.heading = true
+	s.heads.Add(1)
+	defer func() {
+		st.heading = false
+		s.heads.Add(-1)
+	}()
+	for stall, all := int64(0), s.sentAll; !s.hasRoom(st); {
+		if stall == 0 || s.sentAll-all >= leastProgress {
+			stall, all = stallBy(s.Shared.Limits.WriteStall), s.sentAll
+		}
+		if err := st.waitSend(stall); err != nil && (err != os.ErrDeadlineExceeded || s.sentAll-all < leastProgress || st.sendable() != nil) {
+			return err
+		}
+	}
+	return st.sendable() // after hasRoom, which may give up mu
+}
+
+// spare waits, if others wait for room for their header blocks, until there is room for one
+// of the fields h, unless that may be little: a block would be made in vain for each stream
+// that waits, and be as large as the handler's fields. The error comes up again in commit.
+func (st *stream) spare(h http.Header) {
+	s := st.s
+	if s.heads.Load() == 0 {
+		return
+	}
+	size := 0
+	for k, vv := range h {
+		for _, v := range vv {
+			size += len(k) + len(v)
+		}
+	}
+	if size > 2*maxRest { // more than maxRest in any Huffman code: commit would wait as well
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		defer s.wakeNext() // it may be long until commit is called
+		if st.sendable() == nil {
+			st.awaitRoom()
+		}
+	}
 }
 
 // waitSend waits for windows, or room. mu is held.
 func (st *stream) waitSend(stall int64) error {
 	s := st.s
 	s.flush()
-	if s.allow(st, 1) > 0 {
+	if st.heading && s.hasRoom(st) || !st.heading && s.allow(st, 1) > 0 {
 		return nil // while flush was sending
 	}
 	if err := st.sendable(); err != nil { // after allow, which may give up mu, too
@@ -297,10 +368,16 @@ func (st *stream) followed() {
 	}
 }
 
-// pump sends what it can of the answers whose handlers have returned. It is the
-// owner's; mu is held.
+// pump sends what it can of the answers whose handlers have returned, for a turn: a client
+// may take it as fast as it comes. It is the owner's; mu is held.
 func (s *Session) pump() {
-	for {
+	for began, sent := int64(0), s.sentAll; ; {
+		if s.sentAll-sent >= sendTurn {
+			if sent = s.sentAll; s.spent(&began) {
+				s.settleSoon()
+				return
+			}
+		}
 		st := s.best(s.pending)
 		if st == nil {
 			s.wakeNext() // one that has waited for an answer that was pending until now
@@ -359,6 +436,9 @@ func (s *Session) unpend(st *stream) {
 
 // dropRest frees what was to be sent. mu is held.
 func (st *stream) dropRest() {
+	if len(st.rest) > 0 {
+		st.Lost(len(st.rest))
+	}
 	if st.restBuf != nil {
 		st.restBuf.Release()
 	}
@@ -378,7 +458,7 @@ func (st *stream) wake() { st.cond.Broadcast() }
 // wakeAll has all go on who wait for windows or room, since there is an end of that.
 // mu is held.
 func (s *Session) wakeAll() {
-	for _, st := range s.streams {
+	for st := range s.streams.all() {
 		st.cond.Broadcast()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/takeover"
 )
 
 // Session speaks HTTP/2 on one connection. Its fields are the owner's, but for those
@@ -43,6 +44,8 @@ type Session struct {
 	acked             bool // and it has acknowledged ours
 	loops             bool // the Link is on a loop
 	leaving           bool // the client has sent GOAWAY
+	high              bool // the answer of a handler here has left no room in out
+	work              int  // that frames and answers have made since read looked, besides their own
 	active            bool // as ConnState has been told
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
@@ -54,17 +57,21 @@ type Session struct {
 	pinged               int64 // when, if no answer has come
 	stalledAt            int64 // since when the answers in pending have had no window
 
+	heads     atomic.Int32 // streams that wait for room for a header block; see stream.spare
 	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
 
 	// here is the stream whose handler runs on the loop, for Late.
 	here atomic.Pointer[stream]
+	// budget is what its WebSockets keep together.
+	budget takeover.Budget
 	// fed are tunnels for which something has come. feeding: feedAll was posted.
 	fed     []*tunnel
 	feeding bool
 
 	mu         sync.Mutex
-	streams    map[uint32]*stream // that are not closed, or whose handlers run
-	spare      *stream            // for the next request, which saves most of them the pool
+	streams    table   // that are not closed, or whose handlers run
+	fields     int     // of all streams, as SETTINGS_MAX_HEADER_LIST_SIZE counts
+	spare      *stream // for the next request, which saves most of them the pool
 	sendWindow http2.Window
 	inflow     http2.Inflow
 	growth     growth
@@ -79,13 +86,14 @@ type Session struct {
 	writables             uint32
 	useful                int32           // DATA frames worth something that were sent, and not counted by spendUseless
 	order                 order           // of what is sent
-	sentAll               int64           // DATA of all streams
+	sentAll               int64           // DATA and header blocks of all streams
 	wanting               []*stream       // that goroutines wait for, to send
 	starved               bool            // pump had no room, or the connection was to end, while another goroutine was in Link.Queue
 	settling              bool            // settle was posted
 	followers             []conn.Follower // of answers whose end is in out
 	freed                 []func()        // to be called by the owner without mu
 	pending               []*stream       // whose handlers have returned, with more to send
+	lingering             []*stream       // whose answers have been sent, the oldest first; see linger
 	over                  error           // nothing is sent any more
 	closing               bool            // nor read: GOAWAY with an error was
 	gone                  bool            // Closed was called: nothing must be kept
@@ -118,9 +126,22 @@ func (s *Session) Data(eof bool) conn.Next {
 	return s.settle(next)
 }
 
+// workSize is how many bytes of a frame are as much work as another frame: most is in
+// header blocks, of which a KiB may be hundreds of fields. madeSize is the same for what a
+// few bytes may make: fields that they refer to, and answers.
+const (
+	workSize = 256
+	madeSize = 4 << 10
+	// runWork is how many frames a handler here is as much work as: it may take 100 us.
+	runWork = 4
+	// turnWork is how much work is done before the clock is read.
+	turnWork = 16
+)
+
 // read handles the frames that have come.
 func (s *Session) read(eof bool) conn.Next {
-	began, runs := int64(0), 0
+	began, work := int64(0), turnWork // the clock is read after the first frame, too
+	s.work = 0
 	for frames := 1; !s.closing; frames++ {
 		b := s.Link.Buffered()
 		if !s.begun {
@@ -153,16 +174,20 @@ func (s *Session) read(eof bool) conn.Next {
 			s.refuse(h.Stream, err)
 		}
 		if st != nil {
-			if runs++; !s.begin(st) {
+			if s.work += runWork; !s.begin(st) {
 				return conn.Lost
 			}
 		}
-		if frames%16 == 0 && s.choked() {
+		if (frames%16 == 0 || s.high) && s.choked() {
 			return conn.Pause
 		}
-		if runs%16 == 15 && s.spent(&began) {
-			return conn.Requeue
+		// Whether or not a handler has begun: what is refused costs time as well.
+		if work += 1 + n/workSize + s.work; work >= turnWork && len(s.Link.Buffered()) >= http2.HeaderLen {
+			if work = 0; s.spent(&began) {
+				return conn.Requeue
+			}
 		}
+		s.work = 0
 	}
 	if s.closing {
 		s.Link.Discard(len(s.Link.Buffered()))
@@ -277,7 +302,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 	case s.choke():
 		next = conn.Pause
 	}
-	if idle = len(s.streams) == 0 && s.active; idle {
+	if idle = !s.busy() && s.active; idle {
 		s.active = false
 		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
@@ -292,6 +317,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 func (s *Session) choked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.high = false
 	return s.choke()
 }
 
@@ -323,7 +349,7 @@ func (s *Session) Writable() conn.Next {
 func (s *Session) Since(now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams) > 0 {
+	if s.streams.len() > 0 {
 		return -1
 	}
 	return min(s.since, now)

@@ -1,8 +1,7 @@
 package h2
 
 import (
-	"net/http"
-
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 )
 
@@ -35,8 +34,8 @@ func (st *stream) acquire() bool {
 		}
 		return false
 	}
-	if st.refused = a == conn.Refused; st.refused {
-		s.Refuse(http.StatusServiceUnavailable, "too many requests wait for a handler", nil)
+	if a == conn.Refused {
+		st.Refusal = bridge.ForRoom
 	}
 	return true
 }

@@ -38,7 +38,6 @@ type stream struct {
 
 	// The owner's, and the handler's goroutine's before it returns.
 	next     conn.Next
-	refused  bool        // for want of a slot: 503
 	leave    bool        // the handler has set "Connection: close"
 	deferred bool        // its handler begins when the body has come
 	started  bool        // its handler runs, or has run, or waits for a slot
@@ -53,12 +52,14 @@ type stream struct {
 	// What follows is guarded by s.mu.
 	slot       slotState
 	window     uint32    // of inflow
+	fields     int       // of the request and its trailers, in Session.fields
 	cond       sync.Cond // windows, room, body, deadlines, the end
 	priority   http2.Priority
 	turn       uint64 // of order; when it has sent last
 	sendWindow http2.Window
 	inflow     http2.Inflow
 	received   int64 // of the body
+	awaits     bool  // the client expects 100 (Continue), which has not been sent
 	sent, mark int64 // of the answer; what it was when Expired looked last
 	markAll    int64 // the same of Session.sentAll
 	body       queue
@@ -71,6 +72,7 @@ type stream struct {
 	readBy     time.Time
 	writeBy    time.Time
 	waited     bool
+	heading    bool // it waits for room for a header block
 	// remoteClosed, localClosed: END_STREAM has come, was sent. closed: both, or a
 	// reset, byUs or by the client. done: the handler has returned.
 	remoteClosed, localClosed, closed, byUs, done bool
@@ -81,6 +83,7 @@ type stream struct {
 	counted                                       bool  // as a request that has ended
 	returned                                      bool  // from a handler beside the loop
 	shown                                         bool  // to goroutines that are not the owner; not used on loops
+	lingerBy                                      int64 // when it is reset, while it is in Session.lingering; else 0
 	endedAt                                       int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
@@ -137,7 +140,7 @@ func (st *stream) forget() {
 func (st *stream) Run() {
 	st.next = conn.Close // if the handler ends its goroutine
 	defer st.ran()
-	st.next = st.Serve(st.refused)
+	st.next = st.Serve()
 }
 
 // Left implements conn.Leaver. It counts the request if its connection has ended
@@ -172,6 +175,8 @@ func (st *stream) finish() {
 	st.account(s.loops && s.Link.OnLoop())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.high = s.out != nil && len(s.out.B) >= maxOut
+	s.work += int(st.sent / madeSize)
 	if st.counted = true; len(st.rest) > 0 && st.tunnel == nil && st.lasting == nil {
 		st.endedAt = s.Link.Now()
 	}
@@ -190,6 +195,7 @@ func (st *stream) finish() {
 	case st.lasting != nil:
 		st.Shed()
 		st.trailer, st.parts = nil, nil
+		st.unkeep()
 		s.closeIfSent(st)
 		st.lasting.settled()
 		st.lasting.stopLate()
@@ -200,7 +206,9 @@ func (st *stream) finish() {
 		st.closed, st.byUs = true, true
 		st.dropRest()
 	default:
-		s.closeIfSent(st)
+		if s.closeIfSent(st); !st.closed {
+			st.shed()
+		}
 	}
 	s.drop(st)
 }
@@ -238,13 +246,32 @@ func (st *stream) lost() {
 	st.counted = true
 }
 
+// invalid refuses a request that the plain way cannot make of its fields, before its
+// handler. The error is for refuse.
+func (st *stream) invalid() error {
+	s := st.s
+	st.started, st.status = false, http.StatusBadRequest
+	s.mu.Lock()
+	st.lost() // counted before the hook may look
+	s.mu.Unlock()
+	s.Refuse(int(st.status), errMalformed.Reason, nil)
+	return s.malformed(st.id)
+}
+
 // closeIfSent closes a stream whose answer has been sent. What the client still sends
-// of the request is not wanted (RFC 9113 section 8.1). mu is held.
+// of the request is not wanted (RFC 9113 section 8.1); see linger. mu is held.
 func (s *Session) closeIfSent(st *stream) {
 	if !st.localClosed || !st.done || st.closed {
 		return
 	}
 	if !st.remoteClosed {
+		// A client that waits for 100 (Continue) would wait on. It sends nothing that could be
+		// in the way of the answer.
+		waits := st.awaits && st.received == 0
+		if st.tunnel == nil && st.lasting == nil && !waits {
+			s.linger(st)
+			return
+		}
 		s.room(16)
 		s.out.B = http2.AppendRST(s.out.B, st.id, http2.NoError)
 		st.byUs = true
@@ -282,7 +309,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		st.Time.Queued = true
 		return true
 	}
-	inline = inline && s.loops && s.Link.OnLoop() && (st.Quick() || st.refused)
+	inline = inline && s.loops && s.Link.OnLoop() && (st.Quick() || st.Refusal == bridge.ForRoom)
 	if st.Time.Select(s.Link.Tally(), inline); !inline {
 		if st.Way = stats.Pooled; !s.loops {
 			st.Way = stats.Goroutine

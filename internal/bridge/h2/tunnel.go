@@ -409,7 +409,7 @@ func (t *tunnel) writable() {
 
 // tunnels returns those that f selects. mu is held.
 func (s *Session) tunnels(f func(t *tunnel) bool) (all []*tunnel) {
-	for _, st := range s.streams {
+	for st := range s.streams.all() {
 		if t := st.tunnel; t != nil && t.session != nil && f(t) {
 			all = append(all, t)
 		}

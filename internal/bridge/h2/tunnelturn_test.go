@@ -35,7 +35,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 	for id := uint32(1); id < 2*all; id += 2 {
 		st := &stream{s: s, id: id, done: true, started: true}
 		st.tunnel = &tunnel{st: st, session: &one}
-		s.streams[id] = st
+		s.streams.add(st)
 		s.feedLater(st.tunnel)
 	}
 	// The time is over whenever it is asked for.

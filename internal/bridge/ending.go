@@ -1,0 +1,116 @@
+package bridge
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/direct/wire"
+)
+
+// Ending notifies the watchers of a response that continues after its handler, such as
+// an event stream or a WebSocket, when that has ended. It is part of what continues it,
+// which counts the bytes and says when it is over. Its methods are safe for concurrent
+// use.
+type Ending struct {
+	// body has the bytes of the body that were accepted, less those that were not sent.
+	body atomic.Int64
+
+	mu       sync.Mutex
+	watcher  wire.Watcher
+	status   int32
+	returned bool // the handler
+	over     bool
+	complete bool
+}
+
+// Given counts n bytes of the body that were accepted, and if n is negative some that
+// will not be sent.
+func (e *Ending) Given(n int) { e.body.Add(int64(n)) }
+
+// begin continues o, the Outcome so far.
+func (e *Ending) begin(o *Outcome, status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.body.Add(o.d.Body)
+	e.watcher, e.status = o.watcher, int32(status)
+}
+
+// watch adds a watcher, and reports whether the handler has not returned.
+func (e *Ending) watch(w wire.Watcher) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.returned {
+		e.watcher = wire.Both(e.watcher, w)
+	}
+	return !e.returned
+}
+
+// handed is called when the handler has returned: then the request and the response are
+// valid for the last time, and whatever has already ended is over for the watchers.
+func (e *Ending) handed(c *Client) {
+	e.mu.Lock()
+	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer()}
+	e.mu.Unlock()
+	if o.watcher != nil && !o.keep() {
+		o.watcher = nil
+	}
+	e.mu.Lock()
+	e.watcher, e.returned = o.watcher, true
+	over := e.over
+	e.mu.Unlock()
+	if over {
+		e.notify(c)
+	}
+}
+
+// Over is called when what continues the response has ended: complete, unless some of it
+// was lost. Only the first call counts. No lock may be held, and it does not wait.
+func (e *Ending) Over(c *Client, lost int64, complete bool) {
+	e.mu.Lock()
+	first := !e.over
+	if first {
+		e.over, e.complete = true, complete && lost == 0
+		e.body.Add(-lost)
+	}
+	returned := e.returned
+	e.mu.Unlock()
+	if first && returned {
+		e.notify(c)
+	}
+}
+
+// notify is called once, when the handler has returned and all is over.
+func (e *Ending) notify(c *Client) {
+	e.mu.Lock()
+	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer()}
+	e.watcher = nil
+	o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
+	e.mu.Unlock()
+	if o.Watched() {
+		o.notify(0)
+	}
+}
+
+// ending returns that of a response that was passed on, or nil. It is the handler's, as
+// rare is.
+func (x *Exchange) ending() *Ending {
+	if x.rare == nil {
+		return nil
+	}
+	return x.rare.ending
+}
+
+// handOver is called when the handler has returned that has passed on the response, or has
+// taken the connection from the server.
+func (x *Exchange) handOver() {
+	if e := x.ending(); e != nil {
+		e.handed(x.c)
+	}
+}
+
+// Lost counts n bytes of a response that was passed on which will not be sent.
+func (x *Exchange) Lost(n int) {
+	if e := x.ending(); e != nil {
+		e.Given(-n)
+	}
+}

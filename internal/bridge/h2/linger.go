@@ -1,0 +1,55 @@
+package h2
+
+import (
+	"slices"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+)
+
+// This file is answers that have been sent before their requests have come: an upload that
+// is refused. RFC 9113 section 8.1 lets the server then reset the stream with NO_ERROR, so
+// that the client stops, and forbids the client to discard the answer because of that. But
+// clients that find the reset beside the answer do (curl 7.88). So the reset comes later, and
+// most clients have ended the stream by then. What they send meanwhile is discarded; it is
+// the stream's window at most, which is not given back.
+
+// linger has st, whose answer has been sent, reset after a time, if the client does not end
+// it before. It keeps its place among Config.MaxStreams, but the connection does not wait for
+// it: it is idle without other streams, and when it ends the reset leaves at once. mu is held.
+func (s *Session) linger(st *stream) {
+	if st.lingerBy == 0 {
+		st.lingerBy = s.Link.Now() + int64(conn.LingerFor)
+		s.lingering = append(s.lingering, st)
+	}
+}
+
+// lingered ends a stream that lingers, since the client has: nothing of it comes any more. mu
+// is held.
+func (s *Session) lingered(st *stream) {
+	st.remoteClosed = true
+	s.closeIfSent(st)
+	s.drop(st)
+}
+
+// unlinger takes st out of lingering. mu is held.
+func (s *Session) unlinger(st *stream) {
+	st.lingerBy = 0
+	i := slices.Index(s.lingering, st)
+	s.lingering = slices.Delete(s.lingering, i, i+1)
+}
+
+// busy reports whether there are streams besides those that linger. mu is held.
+func (s *Session) busy() bool { return s.streams.len() > len(s.lingering) }
+
+// expireLingering resets the streams that have lingered for long enough. mu is held.
+func (s *Session) expireLingering(now int64) {
+	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
+		st := s.lingering[0]
+		s.room(16)
+		s.out.B = http2.AppendRST(s.out.B, st.id, http2.NoError)
+		st.closed, st.byUs = true, true
+		s.resets.refund(1)
+		s.drop(st)
+	}
+}

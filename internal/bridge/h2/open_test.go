@@ -1,0 +1,26 @@
+package h2
+
+import "testing"
+
+// A stream whose both ends have been sent is closed for the client, which may have begun another in its place before the
+// goroutine of the handler has come back. One that the client has reset keeps its place while its handler runs.
+func TestPlaceOfEndedStream(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		set  func(st *stream)
+		want bool
+	}{
+		{"open", func(st *stream) { st.remoteClosed = true }, false},
+		{"answered, and the request goes on", func(st *stream) { st.localClosed = true }, false},
+		{"reset, and its handler runs", func(st *stream) { st.remoteClosed, st.closed, st.started = true, true, true }, false},
+		{"ended", func(st *stream) { st.localClosed, st.remoteClosed, st.started = true, true, true }, true},
+	} {
+		s, st, _ := quiet()
+		s.cfg.MaxStreams = s.streams.len()
+		tt.set(st)
+		if got := s.open(101, &target{}, true, 0) != nil; got != tt.want {
+			t.Errorf("%s: another stream is accepted: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
