@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/loop"
@@ -30,6 +31,7 @@ type Conn struct {
 	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
 	// a new session's first one.
 	off, borrowed, switched bool
+	discarded               int32 // bytes, while lingering
 
 	// What sending uses comes first: see websocket.Conn.
 	loop  *loop.Loop            // immutable
@@ -88,6 +90,10 @@ type (
 
 // readsPerTurn bounds what one connection reads in a turn of its loop.
 const readsPerTurn = 16
+
+// slice bounds how long it keeps the loop in such a turn, in nanoseconds, from the end of the
+// first call of its session on: each may take as long itself.
+const slice = int64(200 * time.Microsecond)
 
 // Open takes over a connected non-blocking socket on l's goroutine. c is part of
 // the Session's own allocation. peer and local are its addresses, since the
@@ -173,7 +179,7 @@ func (c *Conn) peerDone() bool {
 	if c.state.Load()&ended == 0 {
 		return false
 	}
-	n, e := sys.Peek(int(c.fd))
+	n, e := c.loop.Poller().Peek(int(c.fd))
 	return n == 0 && !sys.Again(e)
 }
 
@@ -204,6 +210,10 @@ func (c *Conn) proceed() (mine bool) {
 	case lingering:
 		c.discard()
 		return true
+	case ending:
+		if c.discard(); c.phase == closed {
+			return true
+		}
 	case closed:
 		return true
 	}
@@ -226,6 +236,9 @@ func (c *Conn) proceed() (mine bool) {
 		return true
 	}
 	if c.refeed {
+		if c.draining && !c.act(c.session.Drain(c.loop.Now())) {
+			return true // fill does not come to it while the peer never stops sending
+		}
 		c.refeed = false
 		if goOn, mine := c.advance(false); !goOn {
 			return mine
@@ -247,6 +260,7 @@ func (c *Conn) resumeReading() {
 
 // fill reads and passes the data to the session until the socket is drained.
 func (c *Conn) fill() (mine bool) {
+	began := int64(0)
 	for range readsPerTurn {
 		if c.ready&poll.Readable == 0 {
 			if c.draining {
@@ -271,9 +285,23 @@ func (c *Conn) fill() (mine bool) {
 		if goOn, mine := c.advance(n == 0); !goOn {
 			return mine
 		}
+		if c.ready&poll.Readable != 0 && spent(&began) {
+			break
+		}
 	}
+	c.refeed = c.draining // the session is asked for its Drain: the socket is never drained
 	c.loop.Requeue(c.handle)
 	return true
+}
+
+// spent reports whether slice has passed since the first call, which sets began.
+func spent(began *int64) bool {
+	now := sys.Nanotime()
+	if *began == 0 {
+		*began = now
+		return false
+	}
+	return now-*began >= slice
 }
 
 // advance calls Data and does what it returns. goOn reports that the loop owns

@@ -228,7 +228,7 @@ func TestReplyIsFlushed(t *testing.T) {
 	for name, open := range pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Limits{WriteStall: int64(time.Second)})
+			r := newRig(t, Limits{WriteStall: int64(servertest.Patience)})
 			f := &fake{reply: func(string) ([]byte, Next, bool) { return []byte(big), Linger, true }}
 			fd, nc := open(t)
 			c := r.start(f, fd, nc)

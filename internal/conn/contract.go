@@ -34,7 +34,7 @@ type Session interface {
 	// Drain is called, perhaps repeatedly, while the Session waits for the peer,
 	// also after Pause, when the server is shutting down, keep-alives were disabled, or another
 	// connection needs this one's goroutine. Close takes effect only if the peer
-	// has sent nothing that Data has not received. A request that is incomplete
+	// has sent nothing that Data has not received; HalfClose at once. A request that is incomplete
 	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime.
 	Drain(since int64) Next
 	// Since returns when the Session's current wait for the peer began, to about
@@ -77,6 +77,9 @@ const (
 	// be sending: closing with unread bytes sends a reset, and a reset can
 	// destroy a response that the peer has not read yet (RFC 9112 section 9.6).
 	Linger
+	// HalfClose, of Drain: send FIN, so that the peer does not begin another request, and
+	// close. What was on its way then is discarded, as after Linger.
+	HalfClose
 	// Reset: drop what is unsent and send RST, for a peer that accepts nothing.
 	Reset
 	// Elsewhere: Go has passed the Link to another goroutine; the caller must no
@@ -136,6 +139,8 @@ type Link interface {
 	// Write sends a and then b. It returns when all has been sent or queued, and
 	// waits while the queue is above its high-water mark.
 	Write(a, b []byte) error
+	// Sent waits, as Write does, until nothing is queued.
+	Sent() error
 	// Queue is Send for goroutines that are not the owner, on a shared Link; p is
 	// copied. It never waits. full reports that the queue is above its high-water
 	// mark, in which case Session.Writable is called later; until the queue is
@@ -171,6 +176,11 @@ type Link interface {
 	CanRelay() bool
 	// SendRelay sends what r holds, which must not be empty, and waits as Write does.
 	SendRelay(r *Relay) (sent int, err error)
+
+	// Skip says that nothing more of what the peer sends is of use. It is read and discarded
+	// from now on while Send waits, since the peer may read only when it has sent
+	// everything. The owner calls it, reads no more, and returns Close, Linger or Reset.
+	Skip()
 
 	// Enter begins user code that has the Link to itself, on the caller's goroutine,
 	// which may be a loop's: then the code costs that loop its driver if it waits or
@@ -230,7 +240,8 @@ type Link interface {
 	WatchPeer() (gone bool)
 	// Hijack returns the connection for user code to own, with the bytes that
 	// were received and not consumed. The Session's methods must then return
-	// Detached.
+	// Detached. It waits for what is queued: a caller that holds a lock which
+	// PeerGone takes calls Sent before.
 	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
 	// receives the bytes that were not consumed; on a Link of a loop, its first
@@ -305,6 +316,10 @@ type Layer interface {
 	// dst, which has room for len(src) bytes, and returns how many bytes of src it
 	// has used, which it may have changed. io.EOF means that the peer will send no more; any error is final.
 	Open(dst, src []byte) (out []byte, n int, err error)
+	// First returns how many bytes of src the Session is to see alone, before what follows
+	// them is opened: an error of that may be final for what is sent too, and a response to
+	// these would be lost. 0 means all, or that nothing is complete.
+	First(src []byte) int
 	// Pending reports whether Open has left something for the peer that the next
 	// Seal or Close appends first: an answer of the layer's own, an alert.
 	Pending() bool
@@ -370,13 +385,16 @@ const (
 	Kill
 )
 
-// LingerFor bounds the time between FIN and close. DrainNew is the time that a
+// LingerFor bounds the time between FIN and close, LingerBytes what is read and discarded in
+// that time: a client that goes on after that does not wait for its answer, and is no longer
+// read, so that it cannot go on either. DrainNew is the time that a
 // connection without a complete request gets when the server shuts down, or
 // other connections wait for what it holds (net/http's value): a request may be
 // in transit.
 const (
-	LingerFor = 2 * time.Second
-	DrainNew  = 5 * time.Second
+	LingerFor   = 2 * time.Second
+	LingerBytes = 16 << 20
+	DrainNew    = 5 * time.Second
 )
 
 // SpareHead is loop.Spare's result for a connection that has held part of a request

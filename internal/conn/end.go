@@ -59,7 +59,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 // since everything received has been read.
 func (c *Conn) GiveWay() bool {
 	c.loop.Tally.Add(true, tally.Others, 1)
-	if n, e := sys.Peek(int(c.fd)); n > 0 {
+	if n, e := c.loop.Poller().Peek(int(c.fd)); n > 0 {
 		c.ready |= poll.Readable
 		c.loop.Requeue(c.handle)
 		return false
@@ -95,7 +95,7 @@ func (c *Conn) kill() {
 		return
 	}
 	// The user code's calls fail from now on; the owner ends when it notices.
-	sys.CloseBoth(int(c.fd))
+	c.loop.Poller().CloseBoth(int(c.fd))
 	c.wake(waitRead)
 	c.wake(waitWrite)
 	c.sessionOf().PeerGone(true)
@@ -103,29 +103,28 @@ func (c *Conn) kill() {
 
 // end ends the loop-owned connection when all that is queued has been sent.
 func (c *Conn) end(how Next) {
+	if how == HalfClose {
+		how = Close // Drain is called when the socket has been drained: no peer is waited for
+	}
 	q := c.queue.Load()
-	if q != nil && how != Reset && q.close(true) {
+	if q != nil && how != Reset && (q.close(true) || c.layer != nil && c.layer.close(c, q)) {
 		c.phase, c.how = ending, how
 		c.awaitPeer(q)
+		c.discard()
 		return
 	}
-	if how == Close && (c.in != nil || c.ready&poll.Readable != 0) {
+	if how == Close && (c.in != nil || c.ready&poll.Readable != 0 || c.unread()) {
 		// A Close with unread bytes of the client would also send a reset; see
 		// Linger.
 		how = Linger
 	}
-	if c.layer != nil && how != Reset {
-		q.mu.Lock()
-		c.layer.close(c)
-		q.unlock()
-	}
 	switch how {
 	case Reset:
-		sys.SetReset(int(c.fd))
+		c.loop.Poller().SetReset(int(c.fd))
 		c.closeNow()
 	case Linger:
 		c.loop.Tally.Add(true, tally.Others, 1)
-		sys.CloseWrite(int(c.fd))
+		c.loop.Poller().CloseWrite(int(c.fd))
 		c.dropBuffers()
 		c.phase = lingering
 		c.deadline = after(c.loop.Now(), int64(LingerFor))
@@ -137,7 +136,20 @@ func (c *Conn) end(how Next) {
 	}
 }
 
-// discard discards what the peer of a lingering connection still sends.
+// unread reports whether the socket has bytes of the client, of which an event may not have
+// told yet: a client that pipelines sends its next request while one is answered, and does not
+// know that this is the last.
+func (c *Conn) unread() bool {
+	c.loop.Tally.Add(true, tally.Others, 1)
+	n, _ := c.loop.Poller().Peek(int(c.fd))
+	return n > 0
+}
+
+// Skip implements Link: a connection that ends reads on by itself.
+func (c *Conn) Skip() {}
+
+// discard discards what the peer of a lingering connection still sends, or of one that is
+// ending: the peer may accept the rest of a response only when all that it sends was read.
 func (c *Conn) discard() {
 	p := c.loop.Scratch().Whole()
 	for range readsPerTurn {
@@ -145,13 +157,22 @@ func (c *Conn) discard() {
 			return
 		}
 		c.ready &^= poll.Readable
+		if c.discarded >= LingerBytes && c.ready&poll.Hangup == 0 {
+			return // the timer ends it
+		}
 		n, e := c.read(p)
 		if sys.Again(e) {
 			return
 		}
+		if n == 0 && e == 0 && c.phase == ending {
+			return // it may still read
+		}
 		if n == 0 || e != 0 {
 			c.closeNow()
 			return
+		}
+		if c.phase == lingering {
+			c.discarded += int32(n)
 		}
 		c.noteRead(n, len(p))
 	}

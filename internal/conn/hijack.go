@@ -4,28 +4,18 @@ import (
 	"net"
 	"os"
 	"time"
-
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // Hijack implements Link. The result is a *net.TCPConn or *net.UnixConn over a
 // duplicate of the descriptor, or what the layer makes of it; the loop closes the
 // original.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
-	dup, err := sys.Dup(int(c.fd))
+	nc, err := c.loop.Poller().Conn(int(c.fd))
 	if err != nil {
 		return nil, nil, err
 	}
-	f := os.NewFile(uintptr(dup), "hijacked")
-	nc, err := net.FileConn(f)
-	f.Close()
-	if err == nil {
-		err = c.closeQueue()
-	}
-	if err != nil {
-		if nc != nil {
-			nc.Close()
-		}
+	if err := c.closeQueue(); err != nil {
+		nc.Close()
 		return nil, nil, err
 	}
 	if c.layer != nil {
@@ -54,7 +44,7 @@ func (c *Conn) closeQueue() error {
 		return nil
 	}
 	q.close(true)
-	err := c.drained()
+	err := c.Sent()
 	if err != nil {
 		q.close(false)
 	}

@@ -16,9 +16,11 @@ import (
 // has raw, the queue's lock guards sealed.
 type layered struct {
 	Layer
-	raw    *buf.Buf // read from the socket and not opened: less than a record
+	raw    *buf.Buf // read from the socket and not opened: less than a record, or held
+	held   bool     // raw has a whole record: there is more without a read of the socket
 	sealed *buf.Buf // sealed, and not taken by the socket
 	eof    error    // what ended the peer's side; nil until then
+	closed bool     // the peer was told that no more is sent; the loop's
 
 	mu       sync.Mutex
 	watching atomic.Bool // WatchPeer was called; the loop reads for it, under mu, which guards what is stored
@@ -36,7 +38,7 @@ func (l *layered) watch(c *Conn, begin bool) (gone bool) {
 	if !l.watching.Load() || c.in != nil {
 		return false
 	}
-	n, err := l.receive(c)
+	n, err := l.receive(c, false)
 	l.watching.Store(n == 0 && err == errWouldBlock)
 	return n == 0 && err != errWouldBlock
 }
@@ -81,18 +83,15 @@ func (c *Conn) SetLayer(l Layer) error {
 	c.keep()
 	raw := c.in
 	c.in = nil
-	_, err := c.layer.open(c, raw.B, false)
+	_, err := c.layer.open(c, raw.B, false, true)
 	raw.Release()
-	if c.layer.eof != nil {
-		c.setReadable() // the end is to be seen after the bytes
-	}
 	return err
 }
 
 // sendPlain sends what was queued before there is a layer.
 func (c *Conn) sendPlain(q *queue) error {
 	if c.off {
-		return c.drained()
+		return c.Sent()
 	}
 	err := c.flush(q)
 	if err == nil && q.pending() {
@@ -103,17 +102,22 @@ func (c *Conn) sendPlain(q *queue) error {
 
 // open moves what is whole in src to in, keeps the rest in raw, and returns how
 // many bytes of plaintext that is. With scratch src is in the upper half of the
-// driver's buffer, and the lower one is free.
-func (l *layered) open(c *Conn, src []byte, scratch bool) (n int, err error) {
+// driver's buffer, and the lower one is free. With first it opens no more than the Session
+// is to see at a time; see Layer.First.
+func (l *layered) open(c *Conn, src []byte, scratch, first bool) (n int, err error) {
+	some := src
+	if k := l.First(src); first && k > 0 {
+		some = src[:k]
+	}
 	if scratch = scratch && c.in == nil; scratch {
 		c.in, c.borrowed = c.loop.Scratch(), true
 		whole := c.in.Whole()
 		c.in.B = whole[: 0 : len(whole)/2]
 	} else {
-		c.room(len(src))
+		c.room(len(some))
 	}
 	have := len(c.in.B)
-	out, used, err := l.Open(c.in.B, src)
+	out, used, err := l.Open(c.in.B, some)
 	n = len(out) - have
 	c.in.B = out
 	c.Discard(0)
@@ -122,6 +126,10 @@ func (l *layered) open(c *Conn, src []byte, scratch bool) (n int, err error) {
 	} else if rest := src[used:]; len(rest) > 0 {
 		l.raw = buf.Get(len(rest))
 		l.raw.B = append(l.raw.B, rest...)
+		l.held = len(some) < len(src) && l.First(rest) > 0
+	}
+	if l.eof != nil || l.held {
+		c.setReadable() // the rest, or the end, is to be seen after the bytes
 	}
 	if l.Pending() {
 		c.sendPending()
@@ -149,10 +157,18 @@ func (c *Conn) sendPending() {
 // lendSize is the room for a read where there is no driver's buffer to read into.
 const lendSize = 32 << 10
 
-// fetch reads the socket once and opens what has come.
-func (l *layered) fetch(c *Conn) (n int, err error) {
+// fetch reads the socket once and opens what has come, or what is held.
+func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 	if l.eof != nil {
 		return 0, l.eof
+	}
+	if l.held {
+		raw := l.raw
+		l.raw, l.held = nil, false
+		c.setReadable() // what receive has taken was perhaps the socket's
+		n, err = l.open(c, raw.B, false, first)
+		raw.Release()
+		return n, err
 	}
 	var area []byte
 	scratch := !c.off && c.lease == 0
@@ -183,18 +199,14 @@ func (l *layered) fetch(c *Conn) (n int, err error) {
 		l.raw.Release()
 		l.raw = nil
 	}
-	n, err = l.open(c, area[:have+m], scratch)
-	if l.eof != nil {
-		c.setReadable() // the end is to be seen after the bytes
-	}
-	return n, err
+	return l.open(c, area[:have+m], scratch, first)
 }
 
 // receive is Conn.receive and Conn.readPlain through the layer: what it opens is
 // Buffered.
-func (l *layered) receive(c *Conn) (int, error) {
+func (l *layered) receive(c *Conn, first bool) (int, error) {
 	for {
-		n, err := l.fetch(c)
+		n, err := l.fetch(c, first)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -272,13 +284,24 @@ func (c *Conn) idle() {
 	}
 }
 
-// close tells the peer that no more is sent, as far as the socket takes it.
-func (l *layered) close(c *Conn) {
+// close tells the peer, once, that no more is sent, when all else has been: a peer that
+// is not told must take what it has for a part (RFC 8446 section 6.1). It reports whether
+// that waits in the queue for room in the socket.
+func (l *layered) close(c *Conn, q *queue) (waits bool) {
+	q.mu.Lock()
+	defer q.unlock()
+	if l.closed || q.err != nil {
+		return false
+	}
+	l.closed = true
 	if l.sealed == nil {
 		l.sealed = buf.Get(512)
 	}
-	l.sealed.B = l.Layer.Close(l.sealed.B)
-	l.push(c, nil, nil)
+	if l.sealed.B = l.Layer.Close(l.sealed.B); len(l.sealed.B) == 0 {
+		return false // an alert was sent instead
+	}
+	q.add(&segment{}, false)
+	return q.send() == nil && len(q.segments) > 0
 }
 
 func (l *layered) drop() {

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -30,7 +29,7 @@ func (c *Conn) Expire() {
 				id = tally.LateWrite
 			}
 			c.loop.Tally.Late(true, id)
-			sys.SetReset(int(c.fd))
+			c.loop.Poller().SetReset(int(c.fd))
 			c.closeNow()
 			return
 		}
@@ -84,7 +83,7 @@ func (c *Conn) expireBeside() (ended bool) {
 		c.sendBeside()
 	default:
 		c.loop.Tally.Late(true, tally.LateStall)
-		sys.SetReset(int(c.fd))
+		c.loop.Poller().SetReset(int(c.fd))
 		c.kill()
 		return true
 	}
@@ -128,13 +127,15 @@ func (c *Conn) posted(f func() Next) {
 	c.loop.Requeue(c.handle)
 }
 
-// deliver calls the posted functions, and returns what advance does.
+// deliver calls the posted functions, and returns what advance does. Those that are left
+// when its time is over wait for the next turn, and with them all else: there are at most a
+// few for each of the connection's streams.
 func (c *Conn) deliver() (goOn, mine bool) {
 	w := c.waits.Load()
 	if w == nil {
 		return true, true
 	}
-	for len(w.posted) > 0 {
+	for began := int64(0); len(w.posted) > 0; {
 		f := w.posted[0]
 		w.posted[0] = nil
 		w.posted = w.posted[1:]
@@ -143,6 +144,10 @@ func (c *Conn) deliver() (goOn, mine bool) {
 			return c.follow(next)
 		}
 		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {
+			return false, true
+		}
+		if len(w.posted) > 0 && spent(&began) {
+			c.loop.Requeue(c.handle)
 			return false, true
 		}
 	}

@@ -198,7 +198,7 @@ func (q *queue) add(s *segment, waits bool) {
 func (q *queue) stall(full bool) {
 	q.blocked.Store(true)
 	if q.stalled = full; full {
-		q.outq = int32(sys.Queued(int(q.c.fd)))
+		q.outq = int32(q.c.loop.Poller().Queued(int(q.c.fd)))
 	}
 }
 
@@ -379,7 +379,7 @@ func (q *queue) progress() bool {
 	q.mu.Lock()
 	defer q.unlock()
 	before := q.outq
-	q.outq = int32(sys.Queued(int(q.c.fd)))
+	q.outq = int32(q.c.loop.Poller().Queued(int(q.c.fd)))
 	return q.outq < before && (q.deadline == 0 || sys.Nanotime() < q.deadline)
 }
 

@@ -81,7 +81,7 @@ func (c *Conn) driving() bool { return !c.off && c.lease == 0 }
 func (c *Conn) receive() (n int, err error) {
 	c.takeReadable()
 	if c.layer != nil {
-		n, err = c.layer.receive(c)
+		n, err = c.layer.receive(c, true)
 		if err == io.EOF {
 			err = nil
 		}
@@ -231,7 +231,7 @@ func (c *Conn) await(p []byte) (int, error) {
 // readPlain reads once into p, or, if there is a layer, into in.
 func (c *Conn) readPlain(p []byte) (int, error) {
 	if c.layer != nil {
-		return c.layer.receive(c)
+		return c.layer.receive(c, false)
 	}
 	n, e := c.read(p)
 	switch {

@@ -205,7 +205,7 @@ func (c *Conn) handBack(next Next) {
 func (c *Conn) post(message any) {
 	if !c.loop.Post(c.handle, message) {
 		// The loop has ended because its poller failed; no other goroutine will close.
-		sys.Close(int(c.fd))
+		c.loop.Poller().CloseFD(int(c.fd))
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *Conn) transmit(s *segment, more bool) error {
 			continue
 		}
 		// Fd, since SyscallConn allocates. It does not change a regular file.
-		m, e := sys.Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
+		m, e := c.loop.Poller().Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
 		c.sent(tally.Sendfiles, m)
 		switch {
 		case e == 0 && m == 0:

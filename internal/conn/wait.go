@@ -107,6 +107,7 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
 		until = dl
 	}
+	defer c.loop.Point(c.handle)
 	if until == 0 {
 		<-s.ch
 		return nil

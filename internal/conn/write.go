@@ -95,8 +95,8 @@ func (c *Conn) offer(s *segment) (done bool, err error) {
 	return true, nil
 }
 
-// drained waits until nothing is queued.
-func (c *Conn) drained() error {
+// Sent implements Link.
+func (c *Conn) Sent() error {
 	for q := c.queue.Load(); q != nil; {
 		if err := c.mayWrite(); err != nil {
 			return err
@@ -124,13 +124,13 @@ func (c *Conn) awaitWritable() error {
 		return nil
 	}
 	for {
-		before := sys.Queued(int(c.fd))
+		before := c.loop.Poller().Queued(int(c.fd))
 		err := c.sleep(waitWrite, writable, c.shared.Limits.WriteStall)
 		if err == nil {
 			return nil
 		}
 		// See queue.progress.
-		if !c.waits.Load().over(waitWrite) && sys.Queued(int(c.fd)) < before {
+		if !c.waits.Load().over(waitWrite) && c.loop.Poller().Queued(int(c.fd)) < before {
 			continue
 		}
 		return c.failed("write", err)
@@ -146,7 +146,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 	if err != nil {
 		return 0, false, nil
 	}
-	if err := c.drained(); err != nil {
+	if err := c.Sent(); err != nil {
 		return 0, true, err
 	}
 	for sent < n {
@@ -156,7 +156,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 		var m int
 		var e sys.Errno
 		ctl := raw.Control(func(fd uintptr) {
-			m, e = sys.Sendfile(int(c.fd), int(fd), offset, int(min(n-sent, sendfileMax)))
+			m, e = c.loop.Poller().Sendfile(int(c.fd), int(fd), offset, int(min(n-sent, sendfileMax)))
 			c.sent(tally.Sendfiles, m)
 		})
 		switch {
@@ -194,7 +194,7 @@ func (c *Conn) isShared() bool {
 
 // SendRelay implements Link.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
-	if err := c.drained(); err != nil {
+	if err := c.Sent(); err != nil {
 		return 0, err
 	}
 	for r.Held() > 0 {

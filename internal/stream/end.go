@@ -103,6 +103,9 @@ func (c *Conn) Kill() {
 	}
 }
 
+// Close closes a connection that Run is not called for.
+func (c *Conn) Close() { c.nc.Close() }
+
 func (c *Conn) isKilled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,30 +138,49 @@ func (c *Conn) end(next conn.Next) {
 		c.session.Closed(true)
 		return
 	case conn.Linger:
-		c.linger()
+		c.linger(conn.LingerFor)
+	case conn.HalfClose:
+		c.linger(drainGrace)
 	case conn.Reset:
-		if t, ok := c.below().(interface{ SetLinger(int) error }); ok {
-			t.SetLinger(0)
-		}
-		c.below().Close()
+		guard(c.nc, func() error {
+			if t, ok := c.below().(interface{ SetLinger(int) error }); ok {
+				t.SetLinger(0)
+			}
+			return c.below().Close()
+		})
 	}
 	c.nc.Close()
+	c.endSkip()
 	c.queue.wait()
 	c.session.Closed(false)
 }
 
-// linger sends FIN and reads until the peer has closed too, for a short time.
-func (c *Conn) linger() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
+// linger sends FIN and reads until the peer has closed too, LingerBytes at most: for a time,
+// and for LingerFor once it has sent something.
+func (c *Conn) linger(first time.Duration) {
+	if CloseWrite(c.nc) != nil {
 		return
 	}
-	c.nc.SetReadDeadline(time.Now().Add(conn.LingerFor))
+	// There are connections without deadlines, such as those of SSH.
+	late := time.AfterFunc(conn.LingerFor, c.abort)
+	defer late.Stop()
+	c.endSkip()
+	begun := time.Now()
+	c.nc.SetReadDeadline(begun.Add(first))
 	b := buf.Get(readSize)
 	defer b.Release()
-	for {
-		if _, err := c.read(b.Whole()); err != nil {
+	for discarded := 0; discarded < conn.LingerBytes; {
+		n, err := c.read(b.Whole())
+		if err != nil {
 			return
 		}
+		discarded += n
+		c.nc.SetReadDeadline(begun.Add(conn.LingerFor))
+	}
+	rest := time.NewTimer(time.Until(begun.Add(conn.LingerFor)))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-c.dead:
 	}
 }

@@ -78,14 +78,18 @@ func (c *Conn) copyPart(f *os.File, offset, n int64) (sent int64, err error) {
 
 // SendFile implements conn.Link.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
-	rf, can := c.nc.(io.ReaderFrom)
+	rf, can := bare(c.nc).(io.ReaderFrom)
 	if !can || offset >= 0 || c.queue.shared {
 		return 0, false, nil
 	}
 	defer c.stall.done()
 	for sent < n {
 		c.stall.progress()
-		m, err := rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+		var m int64
+		err := guard(c.nc, func() (err error) {
+			m, err = rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+			return err
+		})
 		c.wrote(m)
 		sent += m
 		if err != nil || m == 0 {

@@ -138,7 +138,11 @@ func (c *Conn) Write(a, b []byte) error {
 
 func (c *Conn) write(a, b []byte) error {
 	defer c.stall.done()
-	if len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
+	raw, socket := c.socketFor(len(a) + len(b))
+	if c.skip.wanted && !socket {
+		c.beginSkip(skipAfter) // it cannot be seen whether the write waits
+	}
+	if !socket && len(a)+len(b) <= pieceSize && len(a) > 0 && len(b) > 0 {
 		c.stall.progress()
 		bufs := net.Buffers{a, b}
 		n, err := bufs.WriteTo(c.nc)
@@ -146,10 +150,8 @@ func (c *Conn) write(a, b []byte) error {
 		c.lost += int64(len(a)+len(b)) - n
 		return err
 	}
-	if len(a)+len(b) > pieceSize && sys.HavePoller {
-		if raw, ok := c.rawConn(); ok {
-			return c.writeRaw(raw, a, b)
-		}
+	if socket {
+		return c.writeRaw(raw, a, b)
 	}
 	for p, next := a, b; ; {
 		if len(p) == 0 {
@@ -168,6 +170,15 @@ func (c *Conn) write(a, b []byte) error {
 	}
 }
 
+// socketFor returns the socket if n bytes are to be written to it without package net: if
+// they are many, or if it matters whether the write waits.
+func (c *Conn) socketFor(n int) (raw syscall.RawConn, ok bool) {
+	if !sys.HavePoller || n <= pieceSize && !c.skip.wanted {
+		return nil, false
+	}
+	return c.rawConn()
+}
+
 // writeRaw is write to a socket: as much per call as the socket accepts, any
 // amount of which is progress.
 func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
@@ -178,7 +189,11 @@ func (c *Conn) writeRaw(raw syscall.RawConn, a, b []byte) error {
 			var n int
 			n, e = sys.Write2(int(fd), a, b[:min(len(b), checkSize)])
 			if c.called(tally.Writes, n); e != 0 {
-				return !sys.Again(e)
+				if sys.Again(e) {
+					c.beginSkip(0)
+					return false
+				}
+				return true
 			}
 			k := min(n, len(a))
 			a, b = a[k:], b[n-k:]
@@ -244,7 +259,7 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 }
 
 // abort closes the connection after an error that the owner has not seen.
-func (c *Conn) abort() { c.below().Close() }
+func (c *Conn) abort() { guard(c.nc, c.below().Close) }
 
 // below is the socket below a TLS connection, or base. A Close of TLS would send an alert first,
 // but what it has sent last may have come in part, or not at all: the alert would be a bad
@@ -289,14 +304,15 @@ func (c *Conn) Now() int64 { return sys.Nanotime() }
 func (c *Conn) Stalled() bool { return false }
 
 // SetPeer sets what Peer returns. It is called before Run.
-func (c *Conn) SetPeer(peer string) {
-	c.mu.Lock() // for Inspect
-	defer c.mu.Unlock()
-	c.peer = peer
-}
+func (c *Conn) SetPeer(peer string) { c.peer.Store(&peer) }
 
-// Peer implements conn.Link.
-func (c *Conn) Peer() string { return c.peer }
+// Peer implements conn.Link. Safe for concurrent use.
+func (c *Conn) Peer() string {
+	if p := c.peer.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
 
 // LocalAddr and RemoteAddr implement conn.Link.
 func (c *Conn) LocalAddr() net.Addr { return c.base.LocalAddr() }

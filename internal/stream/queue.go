@@ -66,7 +66,7 @@ func (c *Conn) Queue(p []byte) (full bool, err error) {
 	defer q.mu.Unlock()
 	if full = q.size > highWater && !q.closed && q.err == nil; full {
 		err = conn.ErrFull
-	} else if err = q.add(copied(p, nil)); err == nil {
+	} else if err = q.copy(p, nil); err == nil {
 		full = q.size > highWater
 	}
 	q.full = q.full || full
@@ -83,26 +83,43 @@ func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
 	}
 	if full = q.size > limit/2 && q.size > limit-len(a)-len(b) && !q.closed && q.err == nil; full {
 		err = conn.ErrFull
-	} else if err = q.add(copied(a, b)); err == nil {
+	} else if err = q.copy(a, b); err == nil {
 		full = q.size > limit/2
 	}
 	q.full = q.full || full
 	return full, err
 }
 
-func copied(a, b []byte) piece {
-	return piece{p: append(append(make([]byte, 0, len(a)+len(b)), a...), b...)}
+// joined is how long a piece may become by others that are added to it.
+const joined = 4 << 10
+
+// copy queues copies of a and b, with what was queued before if that is little: frames of
+// a few bytes, each a piece and a call of its own, would cost a hundred times their size.
+// mu is held.
+func (q *queue) copy(a, b []byte) error {
+	n := len(a) + len(b)
+	if last := len(q.pending) - 1; last >= 0 && !q.closed && q.err == nil {
+		// A piece that is being sent is not pending.
+		if p := &q.pending[last]; p.p != nil && len(p.p)+n <= joined {
+			p.p = append(append(p.p, a...), b...)
+			q.size += n
+			return nil
+		}
+	}
+	return q.add(piece{p: append(append(make([]byte, 0, n), a...), b...)})
 }
 
 // put is Send on a shared link.
 func (q *queue) put(w *conn.Write) error {
-	p := piece{w: *w}
 	if w.Len == 0 || w.Holder == nil {
-		p = copied(w.A, w.B)
 		if w.Holder != nil {
-			defer w.Holder.Release()
+			defer w.Holder.Release() // when mu is not held
 		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.copy(w.A, w.B)
 	}
+	p := piece{w: *w}
 	q.mu.Lock()
 	err := q.add(p)
 	q.mu.Unlock()
@@ -117,7 +134,7 @@ func (q *queue) put(w *conn.Write) error {
 func (q *queue) write(a, b []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.add(copied(a, b)); err != nil {
+	if err := q.copy(a, b); err != nil {
 		return err
 	}
 	for q.size > highWater && q.err == nil {
@@ -277,6 +294,10 @@ func (q *queue) close(flush bool) error {
 	if flush {
 		q.wait()
 	}
+	return q.failure()
+}
+
+func (q *queue) failure() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err

@@ -133,6 +133,12 @@ func (c *Conn) stopWatch() {
 	}
 }
 
+// Sent implements conn.Link.
+func (c *Conn) Sent() error {
+	c.queue.wait()
+	return c.queue.failure()
+}
+
 // Hijack implements conn.Link.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
@@ -147,5 +153,5 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.left(true)
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
-	return c.nc, rest, nil
+	return bare(c.nc), rest, nil
 }

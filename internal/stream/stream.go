@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
-	// drainGrace is how long an idle connection is still read from when the
-	// server shuts down: a request that has arrived is not lost.
+	// drainGrace is how long an idle connection is still read from when it is to
+	// end: a request that has arrived is not lost, or after a HalfClose not answered by a reset.
 	drainGrace = 5 * time.Millisecond
 )
 
@@ -29,17 +30,18 @@ var longAgo = time.Unix(1, 0)
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
-	base     net.Conn        // immutable; nc without a Layer
+	base     net.Conn        // immutable; nc without a Layer and a guard
 	nc       net.Conn        // used by the owner; changed with mu held
 	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
 	left     func(hijacked bool)
-	peer     string        // set before Run, with mu held
-	in       *buf.Buf      // received, not consumed
-	deadline time.Time     // of SetDeadline; used by the owner
-	drained  conn.Next     // the result of Drain; used by the owner
-	slot     chan struct{} // a slot has been acquired; made by the first AcquireSlot
+	peer     atomic.Pointer[string] // set before Run
+	in       *buf.Buf               // received, not consumed
+	first    int                    // bytes that are read alone; see ReadFirst
+	deadline time.Time              // of SetDeadline; used by the owner
+	drained  conn.Next              // the result of Drain; used by the owner
+	slot     chan struct{}          // a slot has been acquired; made by the first AcquireSlot
 
 	eof  bool          // the session knows of the peer's end; used by the owner
 	dead chan struct{} // closed by Kill
@@ -47,6 +49,7 @@ type Conn struct {
 
 	gone  sync.Once
 	queue queue
+	skip  skipper
 	lost  int64 // passed to Write or Send and not sent; used by the sender
 
 	mu       sync.Mutex
@@ -75,11 +78,11 @@ type Conn struct {
 
 var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc, which t counts. Its Session is passed to Run. left is called
+// New makes a connection over nc, which may be one of Guard's, and which t counts. Its Session is passed to Run. left is called
 // once, when the connection no longer belongs to the server: at a hijack,
 // although the handler continues, or when the owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
-	c := &Conn{base: nc, nc: nc, limits: limits, tally: t, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c := &Conn{base: bare(nc), nc: nc, limits: limits, tally: t, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.left = func(hijacked bool) {
 		if left != nil {
 			c.gone.Do(func() { left(c, hijacked) })
@@ -95,6 +98,14 @@ func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hi
 
 // Gone records that the connection has ended. It may be called more than once.
 func (c *Conn) Gone() { c.left(false) }
+
+// ReadFirst has the first n bytes of a connection of another package read without what
+// follows them. It is called before Run.
+func (c *Conn) ReadFirst(n int) {
+	if c.nc != c.base {
+		c.first = n
+	}
+}
 
 // Run drives s until the connection ends or is hijacked.
 func (c *Conn) Run(s conn.Session) {
@@ -133,7 +144,9 @@ func (c *Conn) drive() conn.Next {
 		case next != conn.More:
 			return next
 		default:
-			c.askDrain()
+			if c.askDrain(); c.drained == conn.HalfClose {
+				return c.drained
+			}
 			switch err := c.await(); {
 			case err == nil:
 			case err == errPosted:
@@ -193,7 +206,7 @@ func (c *Conn) deliver(next conn.Next) conn.Next {
 }
 
 // askDrain calls the session's Drain for a connection that waits for its peer,
-// each time anew. If it is to end, it is read from once more: a request that has
+// each time anew. If it is to Close, it is read from once more: a request that has
 // arrived is not lost.
 func (c *Conn) askDrain() {
 	c.mu.Lock()
@@ -298,8 +311,13 @@ func (c *Conn) readMore(read func([]byte) (int, error)) error {
 	}
 	b = b.Grow(readSize)
 	have := len(b.B)
-	n, err := read(b.B[have:cap(b.B)])
+	end := cap(b.B)
+	if c.first > 0 {
+		end = min(end, have+c.first)
+	}
+	n, err := read(b.B[have:end])
 	b.B = b.B[:have+n]
+	c.first = max(c.first-n, 0)
 	c.in = b
 	c.Discard(0)
 	if n > 0 {

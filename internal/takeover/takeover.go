@@ -107,8 +107,9 @@ type Writer interface {
 // A Stream is the rest of a response that outlives its handler. Its methods are safe
 // for concurrent use and never wait.
 type Stream interface {
-	// Offer is Link.Offer for the next bytes of the body.
-	Offer(a, b []byte, limit int) (much bool, err error)
+	// Offer is Link.Offer for what comes next, with body bytes of the body: p without the
+	// framing of chunks.
+	Offer(p []byte, body, limit int) (much bool, err error)
 	// End ends the response after what has been offered; abort means without what
 	// the client has not accepted. Nothing is to be offered afterwards.
 	End(abort bool)

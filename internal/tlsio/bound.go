@@ -12,9 +12,8 @@ import (
 // waiting for the client's next message. The zero value has the defaults. Safe for
 // concurrent use.
 //
-// Handshakes that have not begun wait without a goroutine. The newest begins first:
-// in an overload the oldest are those whose clients have given up, and if they began
-// in order, each would wait for as long as a handshake may take.
+// Handshakes that have not begun wait without a goroutine, in a line that is fair to
+// addresses.
 //
 // A handshake that has begun and waits for its client has no slot. If there is no
 // place for another, the one that has waited for its client longest is ended, so
@@ -27,9 +26,9 @@ type Bound struct {
 	mu       sync.Mutex
 	running  []*Handshake            // have a slot
 	begun    map[*Handshake]struct{} // have a place
-	fresh    list                    // have neither; oldest first
-	back     list                    // have a place, want a slot; oldest first
-	parked   list                    // have a place, wait for their clients; oldest first
+	fresh    line                    // have neither
+	back     queued                  // have a place, want a slot; oldest first
+	parked   queued                  // have a place, wait for their clients; oldest first
 	leaving  int                     // of begun, are being ended
 	watching bool                    // a timer runs for those that keep a slot
 	by       time.Time               // all must be done; zero for never
@@ -63,10 +62,21 @@ func (b *Bound) enter(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.init()
+	if len(b.running) < b.Slots && b.back.n+b.fresh.n == 0 && len(b.begun) < b.Places {
+		b.begin(h)
+		return true
+	}
 	b.fresh.push(h)
 	h.state = waits
 	b.next(h)
 	return h.state == begins
+}
+
+// begin gives h a place and a slot. mu is held.
+func (b *Bound) begin(h *Handshake) {
+	b.begun[h] = struct{}{}
+	h.state = begins
+	b.run(h)
 }
 
 // next assigns free slots and places. The handshake here reads its state for that;
@@ -80,22 +90,20 @@ func (b *Bound) next(here *Handshake) {
 			h.turn <- struct{}{}
 			continue
 		}
-		if h = b.fresh.last; h == nil {
+		if b.fresh.n == 0 {
 			return
 		}
 		if len(b.begun) >= b.Places {
 			b.makePlace()
 			return
 		}
-		b.fresh.remove(h)
-		b.begun[h] = struct{}{}
-		h.state = begins
-		b.run(h)
+		h = b.fresh.take()
+		b.begin(h)
 		if h != here {
 			h.link.Post(h.granted)
 		}
 	}
-	if !b.watching && (b.back.first != nil || b.fresh.first != nil) {
+	if !b.watching && (b.back.n+b.fresh.n > 0) {
 		b.watching = true
 		time.AfterFunc(holdSlot, b.watch)
 	}
@@ -232,13 +240,13 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// list is a list of handshakes; each is in one at most.
-type list struct {
+// queued is a list of handshakes; each is in one at most.
+type queued struct {
 	first, last *Handshake
 	n           int
 }
 
-func (l *list) push(h *Handshake) {
+func (l *queued) push(h *Handshake) {
 	l.n++
 	h.before, h.after = l.last, nil
 	if l.last != nil {
@@ -249,7 +257,7 @@ func (l *list) push(h *Handshake) {
 	l.last = h
 }
 
-func (l *list) remove(h *Handshake) {
+func (l *queued) remove(h *Handshake) {
 	l.n--
 	if h.before != nil {
 		h.before.after = h.after

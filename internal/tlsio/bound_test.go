@@ -16,12 +16,15 @@ import (
 type boundLink struct {
 	conn.Link
 	h       *Handshake
+	peer    string
 	granted chan bool
 
 	mu  sync.Mutex
 	by  time.Time
 	cut chan bool // closed by a deadline in the past
 }
+
+func (l *boundLink) Peer() string { return l.peer }
 
 func (l *boundLink) Post(f func() conn.Next) { l.granted <- true }
 
@@ -36,8 +39,10 @@ func (l *boundLink) SetReadDeadline(t time.Time) {
 func (l *boundLink) SetWriteDeadline(time.Time) {}
 
 // joins has a handshake enter b, which it does at once if ok.
-func joins(b *Bound) (h *Handshake, l *boundLink, ok bool) {
-	l = &boundLink{granted: make(chan bool, 1), cut: make(chan bool)}
+func joins(b *Bound) (h *Handshake, l *boundLink, ok bool) { return joinsFrom(b, "192.0.2.1:1") }
+
+func joinsFrom(b *Bound, peer string) (h *Handshake, l *boundLink, ok bool) {
+	l = &boundLink{peer: peer, granted: make(chan bool, 1), cut: make(chan bool)}
 	h = &Handshake{cfg: &Config{Bound: b}, link: l}
 	l.h = h
 	return h, l, b.enter(h)
@@ -47,8 +52,8 @@ func (b *Bound) empty(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.running) > 0 || len(b.begun) > 0 || b.leaving != 0 || b.fresh != (list{}) || b.back != (list{}) || b.parked != (list{}) {
-		t.Errorf("not empty: %d running, %d begun, %d leaving, %v %v %v", len(b.running), len(b.begun), b.leaving, b.fresh, b.back, b.parked)
+	if len(b.running) > 0 || len(b.begun) > 0 || b.leaving != 0 || b.fresh.n+len(b.fresh.by)+b.fresh.arrived.Len()+b.fresh.served.Len() > 0 || b.back != (queued{}) || b.parked != (queued{}) {
+		t.Errorf("not empty: %d running, %d begun, %d leaving, %v %v %v", len(b.running), len(b.begun), b.leaving, b.fresh.by, b.back, b.parked)
 	}
 }
 

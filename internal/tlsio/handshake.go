@@ -23,9 +23,10 @@ type Config struct {
 	// Timeout is from the accept; 0 is none.
 	Timeout time.Duration
 	Bound   *Bound
-	// Failed is called with the reason why a handshake failed. It returns the
-	// response, in plain text, for a client that has sent plain HTTP.
-	Failed func(peer string, err error) (answer []byte)
+	// Failed is called with the reason why a handshake failed, and the *tls.Conn if it
+	// has come to that, otherwise nil. It returns the response, in plain text, for a
+	// client that has sent plain HTTP.
+	Failed func(l conn.Link, tc *tls.Conn, err error) (answer []byte)
 	// Shaken, if not nil, is called with the result of one that took d from the accept.
 	Shaken func(state *tls.ConnectionState, d time.Duration)
 	// Second, if not nil, makes the session that takes over from u when ALPN has
@@ -75,6 +76,7 @@ type Handshake struct {
 	since         time.Time // it has had its slot
 	turn          chan struct{}
 	before, after *Handshake
+	from          *address // while it is in the line
 }
 
 type handshakeState uint8
@@ -107,9 +109,9 @@ func (h *Handshake) Data(eof bool) conn.Next {
 	if h.awaited() {
 		switch {
 		case eof:
-			return h.fail(io.EOF)
+			return h.fail(nil, io.EOF)
 		case len(b) > maxFlight:
-			return h.fail(errTooMuch)
+			return h.fail(nil, errTooMuch)
 		}
 		return conn.More
 	}
@@ -120,9 +122,13 @@ func (h *Handshake) Data(eof bool) conn.Next {
 		}
 		return h.begin()
 	case v == hopeless && len(b) > maxFlight:
-		return h.fail(errTooMuch)
+		return h.fail(nil, errTooMuch)
 	case v == hopeless || eof:
 		return h.refuse(b)
+	case h.hello.wasteful():
+		kept := h.hello.squeeze(b)
+		h.link.Discard(len(b))
+		h.link.Unread(kept)
 	}
 	return conn.More
 }
@@ -154,18 +160,19 @@ func (h *Handshake) begin() conn.Next {
 func (h *Handshake) refuse(b []byte) conn.Next {
 	m := &memory{in: b, end: io.EOF}
 	m.link = h.link
-	err := tls.Server(m, h.cfg.TLS).Handshake()
+	tc := tls.Server(m, h.cfg.TLS)
+	err := tc.Handshake()
 	if len(m.out) > 0 {
 		h.link.Send(&conn.Write{A: m.out})
 	}
-	return h.fail(err)
+	return h.fail(tc, err)
 }
 
-// fail ends the connection.
-func (h *Handshake) fail(err error) conn.Next {
+// fail ends the connection. tc may be nil.
+func (h *Handshake) fail(tc *tls.Conn, err error) conn.Next {
 	h.ended = true
 	h.cfg.Bound.leave(h)
-	if answer := h.cfg.Failed(h.link.Peer(), Cause(err)); len(answer) > 0 {
+	if answer := h.cfg.Failed(h.link, tc, Cause(err)); len(answer) > 0 {
 		h.link.Send(&conn.Write{A: answer})
 		return conn.Linger
 	}
@@ -230,7 +237,7 @@ func (h *Handshake) shake() conn.Next {
 	err := w.tc.HandshakeContext(h.upper.HandshakeContext())
 	h.cfg.Bound.leave(h)
 	if err != nil {
-		next := h.fail(err)
+		next := h.fail(w.tc, err)
 		h.link.Leave()
 		return next
 	}
@@ -291,7 +298,7 @@ func (h *Handshake) fill() error {
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
 	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
-	return h.fail(&net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
+	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
 }
 
 // Drain implements conn.Session: a client has DrainNew to send its ClientHello.

@@ -14,9 +14,12 @@ const (
 const (
 	// maxHello is the longest message that crypto/tls accepts here.
 	maxHello = 65536
-	// maxFlight bounds what is kept of a client's first flight: a ClientHello in
-	// records of one byte each takes six times its size.
+	// maxFlight bounds what is kept of a client's first flight: a ClientHello of any length
+	// that was squeezed, and part of a record.
 	maxFlight = 128 << 10
+	// maxWaste is what headers and warnings may take before they are squeezed out, or half
+	// of the message if that is more.
+	maxWaste = 4 << 10
 	// maxWarnings is how many records crypto/tls ignores in a row.
 	maxWarnings = 16
 )
@@ -67,6 +70,40 @@ func (h *hello) unfinished(b []byte) verdict {
 		return hopeless
 	}
 	return incomplete
+}
+
+// wasteful reports whether squeeze is worth its copies: a record may have one byte, and
+// takes six then.
+func (h *hello) wasteful() bool {
+	waste := h.at - h.have
+	return waste > maxWaste && waste > h.have/2
+}
+
+// squeeze joins the records at the beginning of b that scan has seen, drops warnings that
+// crypto/tls would ignore, and returns a copy of the result, for the next call of scan. The
+// last warnings stay, since crypto/tls counts them.
+func (h *hello) squeeze(b []byte) []byte {
+	seen := h.at - h.warnings*(headerSize+2)
+	out := make([]byte, 0, h.have+headerSize*(1+h.have/maxPlain)+len(b)-seen)
+	last := 0 // where the last record of out begins
+	for r := b[:seen]; len(r) > 0; {
+		n := int(binary.BigEndian.Uint16(r[3:]))
+		p := r[headerSize : headerSize+n]
+		for r[0] == recordHandshake && len(p) > 0 {
+			if have := len(out) - last - headerSize; len(out) == 0 || have == maxPlain {
+				last = len(out)
+				out = append(out, b[0], b[1], b[2], 0, 0)
+				out[last] = recordHandshake
+			}
+			k := min(len(p), maxPlain-(len(out)-last-headerSize))
+			out = append(out, p[:k]...)
+			p = p[k:]
+			binary.BigEndian.PutUint16(out[last+3:], uint16(len(out)-last-headerSize))
+		}
+		r = r[headerSize+n:]
+	}
+	h.at += len(out) - seen
+	return append(out, b[seen:]...)
 }
 
 // record takes the content of one record.

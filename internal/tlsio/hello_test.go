@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // clientHello is what a client of crypto/tls sends first.
@@ -69,6 +71,12 @@ func agrees(t *testing.T, b []byte, pieces func() int) (got verdict) {
 	for n := 0; n < len(b); {
 		n = min(n+pieces(), len(b))
 		v := p.scan(b[:n])
+		if v == incomplete && (len(b) < 200 || n%509 == 0) { // and after a squeeze
+			q := p
+			if got := judge(append(q.squeeze(b[:n]), b[n:]...)); got != judge(b) && len(b) <= maxFlight {
+				t.Fatalf("%.200q squeezed after %d: %d", b, n, got)
+			}
+		}
 		if n == len(b) && v != got && len(b) <= maxFlight {
 			t.Fatalf("%.200q in pieces: %d, whole: %d", b, v, got)
 		}
@@ -179,5 +187,65 @@ func TestWhole(t *testing.T) {
 		if got := whole([]byte(in)); got != want {
 			t.Errorf("%q: got %d, want %d", in, got, want)
 		}
+	}
+}
+
+// heldLink is as much of a Link as a Handshake uses that waits for the ClientHello.
+type heldLink struct {
+	conn.Link
+	in []byte
+}
+
+func (l *heldLink) Peer() string     { return "192.0.2.1:1" }
+func (l *heldLink) Buffered() []byte { return l.in }
+func (l *heldLink) Discard(n int)    { l.in = l.in[n:] }
+func (l *heldLink) Unread(p []byte)  { l.in = append(bytes.Clone(p), l.in...) }
+
+// What is kept of a ClientHello is bounded by its length, however it is divided, and remains
+// the same message to crypto/tls.
+func TestHelloSqueezed(t *testing.T) {
+	t.Parallel()
+	warning := record(recordAlert, "\x01\x5a")
+	largest := "\x01\x01\x00\x00" + strings.Repeat("x", maxHello)
+	usual := string(clientHello(t, &tls.Config{ServerName: "example.com"})[headerSize:])
+	const header = "\x16\x03\x01\x00\x14"
+	warned := strings.ReplaceAll(inRecords(usual, 0x14), header, strings.Repeat(warning, maxWarnings)+header)
+	for name, tt := range map[string]struct {
+		in   string
+		most int
+	}{
+		"largest in single bytes":    {inRecords(largest, 1), 3*maxHello/2 + maxWaste},
+		"largest in pieces":          {inRecords(largest, 7), 3*maxHello/2 + maxWaste},
+		"largest in whole records":   {inRecords(largest, maxPlain), maxHello + 100},
+		"usual in single bytes":      {inRecords(usual, 1), len(usual) + maxWaste + 100},
+		"usual with warnings":        {warned, len(usual) + maxWaste + 100},
+		"usual with warnings before": {strings.Repeat(warning, maxWarnings) + inRecords(usual, 1), len(usual) + maxWaste + 200},
+	} {
+		b := &Bound{Slots: 1, Places: 1, watching: true} // no timer takes the slot
+		first, _, _ := joins(b)
+		l := new(heldLink)
+		h := &Handshake{cfg: &Config{Bound: b}, link: l}
+		most := 0
+		for i := range len(tt.in) {
+			if h.awaited() {
+				t.Fatalf("%s: complete after %d of %d bytes", name, i, len(tt.in))
+			}
+			l.in = append(l.in, tt.in[i])
+			if next := h.Data(false); next != conn.More {
+				t.Fatalf("%s: %v after %d bytes", name, next, i+1)
+			}
+			most = max(most, len(l.in))
+		}
+		if !h.awaited() {
+			t.Errorf("%s: not complete", name)
+		}
+		if most > tt.most {
+			t.Errorf("%s: %d bytes were kept, want at most %d", name, most, tt.most)
+		}
+		if got := judge(l.in); strings.HasPrefix(name, "usual") && got != complete {
+			t.Errorf("%s: crypto/tls says %d", name, got)
+		}
+		b.leave(h)
+		b.leave(first)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !go1.28 && !chert_copytls
+
 package tlsio
 
 import (
@@ -17,7 +19,7 @@ import (
 // it allocates and never shrinks: 18 KiB after a record of 16 KiB (golang/go#43563),
 // 2 KiB after a ClientHello with post-quantum keys. The memory is used for all
 // connections of a loop, so nothing in the tls.Conn may point into it afterwards: a
-// test searches the tls.Conn, and inPlace names the versions of Go that it was run
+// test searches the tls.Conn, and the build tag names the versions of Go that it was run
 // with.
 //
 // giveUp drops the buffers that are left from a handshake, or used where nothing is
@@ -26,10 +28,9 @@ import (
 //
 // put makes NetConn of a hijacked connection return the socket's net.Conn, where
 // users expect a *net.TCPConn.
-
-// keepInput is what may stay of a buffer that was read into where nothing is lent:
-// room for a small request, so that it need not be made for each.
-const keepInput = 2 << 10
+//
+// For versions of Go whose crypto/tls nobody has looked at, inside_other.go has the same
+// functions and changes nothing.
 
 // fields are where a tls.Conn has what this needs.
 type fields struct {
@@ -65,6 +66,9 @@ func put(tc *tls.Conn, nc net.Conn, raw []byte) bool {
 	*(*net.Conn)(unsafe.Add(p, f.conn)) = nc
 	return true
 }
+
+// lends reports whether lend works.
+func lends() bool { return inside.found }
 
 // lend makes record, which tc may change, all that is left to be read by tc, and
 // reports whether it has. No Read may run meanwhile.

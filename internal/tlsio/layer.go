@@ -17,7 +17,8 @@ var _ conn.Layer = (*layer)(nil)
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() conn.Layer {
 	w.mu.Lock()
-	w.mode, w.shake, w.lends = inMemory, nil, inPlace && inside.found
+	w.mode, w.shake, w.lends = inMemory, nil, lends()
+	w.many = w.tc.ConnectionState().NegotiatedProtocol == "h2"
 	w.mu.Unlock()
 	l := (*layer)(w)
 	giveUp(w.tc, 0)
@@ -34,6 +35,10 @@ var (
 // gets an answer to each (RFC 8446 section 4.6.3); one that does not read them would
 // have them kept for as long as a handler reads the data.
 const maxOwed = 16 << 10
+
+// keepInput is what may stay of a buffer that was read into where nothing is lent:
+// room for a small request, so that it need not be made for each.
+const keepInput = 2 << 10
 
 // Version implements conn.Versioned.
 func (l *layer) Version() uint16 { return l.tc.ConnectionState().Version }
@@ -64,6 +69,16 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 			return dst, n, errOwed
 		}
 	}
+}
+
+// First implements conn.Layer: a record, since after one that is malformed crypto/tls seals
+// nothing but an alert. HTTP/2 has many records at a time, and loses its connection by an
+// error anyway.
+func (l *layer) First(src []byte) int {
+	if l.many {
+		return 0
+	}
+	return whole(src)
 }
 
 // read is tc's, for one record, of which left bytes were not read.

@@ -88,6 +88,9 @@ func (s *search) look(v reflect.Value, path string) {
 // The search finds what is there.
 func TestSearch(t *testing.T) {
 	t.Parallel()
+	if !lends() {
+		t.Skip("nothing is lent with this version of Go")
+	}
 	b := make([]byte, 100)
 	tc := tls.Server(nil, &tls.Config{})
 	if !lend(tc, b) {

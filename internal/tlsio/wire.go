@@ -24,6 +24,7 @@ type wire struct {
 	mu      sync.Mutex
 	mode    mode
 	sealing bool
+	many    bool         // records are opened together; immutable once inMemory
 	lends   bool         // records to tc, instead of having it copy them; immutable once inMemory
 	out     []byte       // written to memory
 	owed    atomic.Int64 // bytes of out, if not sealing
@@ -140,6 +141,14 @@ func (w *wire) Close() error {
 		return nc.Close()
 	}
 	return w.link.NetConn().Close()
+}
+
+// NetConn returns what is below, for those who find a wire below a *tls.Conn: see put.
+func (w *wire) NetConn() net.Conn {
+	if _, nc := w.where(); nc != nil {
+		return nc
+	}
+	return w.link.NetConn()
 }
 
 // LocalAddr implements net.Conn.

@@ -132,6 +132,17 @@ func testPause(x *suite) {
 	}
 }
 
+// testDrainHalfClose: the peer sees the end, although it has not closed its side.
+func testDrainHalfClose(x *suite) {
+	s := &script{onDrain: func(*script, int64) conn.Next { return conn.HalfClose }}
+	c := x.open(Options{}, s)
+	c.Send("a\n")
+	c.Want("a\n")
+	c.command(conn.Drain)
+	c.Ended()
+	servertest.Await(x.T, s.closed, "Closed")
+}
+
 // testPausedDrain: Drain is called while nothing is read.
 func testPausedDrain(x *suite) {
 	drained := make(chan bool, 1)

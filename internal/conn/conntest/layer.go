@@ -83,6 +83,18 @@ func (l *Layer) Seal(dst, p []byte) []byte {
 	return dst
 }
 
+// First implements conn.Layer: one record.
+func (l *Layer) First(src []byte) int {
+	if len(src) < 2 {
+		return 0
+	}
+	n := 2 + int(binary.BigEndian.Uint16(src))
+	if n > len(src) {
+		return 0
+	}
+	return n
+}
+
 // Pending and Idle implement conn.Layer.
 func (l *Layer) Pending() bool { return false }
 func (l *Layer) Idle()         {}

@@ -72,7 +72,7 @@ func testOffer(x *suite) {
 // then.
 func testOfferAgain(x *suite) {
 	const piece, limit = 7000, 4 << 10
-	full := make(chan int, 1)
+	full := make(chan []byte, 1) // what was accepted
 	var calls atomic.Int64
 	done := false // the owner's
 	s := &script{}
@@ -87,25 +87,29 @@ func testOfferAgain(x *suite) {
 	s.line = func(s *script, line string) conn.Next {
 		s.Share()
 		s.start(func() {
-			size := 0
-			for waiting := int64(0); waiting < 200_000; size += piece {
-				if _, err := s.Offer(pattern()[size:size+piece], nil, -1); err != nil {
-					x.Errorf("Offer: %v", err)
+			var all []byte
+			for waiting := int64(0); ; waiting, _ = s.Unsent() {
+				p, most := pattern()[:piece], -1
+				if waiting >= 200_000 {
+					p, most = []byte("again"), limit
+				}
+				much, err := s.Offer(p, nil, most)
+				if err != nil {
+					if err != conn.ErrFull || !much || most < 0 {
+						x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v", len(p), most, waiting, much, err)
+					}
 					break
 				}
-				waiting, _ = s.Unsent()
+				all = append(all, p...) // a system with large buffers takes what has waited
 			}
-			if much, err := s.Offer([]byte("again"), nil, limit); err != conn.ErrFull || !much {
-				x.Errorf("Offer beyond the limit: %v, %v", much, err)
-			}
-			full <- size
+			full <- all
 		}, func() conn.Next { return conn.More })
 		return conn.More
 	}
 	c := x.open(Options{Small: true}, s)
 	c.Send("go\n")
-	size := servertest.Await(x.T, full, "ErrFull")
-	same(x.T, c.slowly(x.T, size), pattern()[:size])
+	all := servertest.Await(x.T, full, "ErrFull")
+	same(x.T, c.slowly(x.T, len(all)), all)
 	c.Want("again")
 	if n := calls.Load(); n > 1000 {
 		x.Errorf("Writable was called %d times", n)

@@ -1,3 +1,5 @@
+//go:build !go1.28 && !chert_copytls
+
 package tlsio
 
 import (
