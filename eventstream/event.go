@@ -107,6 +107,9 @@ func (e *Event) frame() frame {
 	return newFrame(len(e.ID)+len(e.Type)+len(e.Data)+64, e.append)
 }
 
+// size is the number of bytes as they are.
+func (f *frame) size() int { return f.end - f.start }
+
 // bytes returns what is to be sent.
 func (f *frame) bytes(chunked bool) []byte {
 	if chunked {

@@ -51,12 +51,11 @@ func (k *kept) Outlive(begin func(takeover.Stream, bool) takeover.Source) error 
 }
 func (k *kept) Hold(func(func([]byte)) takeover.Source) error { return net.ErrClosed }
 
-func (k *kept) Offer(a, b []byte, limit int) (bool, error) {
-	if k.room > 0 && k.Len()+len(a)+len(b) > k.room && limit >= 0 {
+func (k *kept) Offer(p []byte, _, limit int) (bool, error) {
+	if k.room > 0 && k.Len()+len(p) > k.room && limit >= 0 {
 		return true, takeover.ErrFull
 	}
-	k.Buffer.Write(a)
-	k.Buffer.Write(b)
+	k.Buffer.Write(p)
 	return false, nil
 }
 func (k *kept) End(bool)             { k.ended = true }
@@ -269,6 +268,62 @@ func TestSkipped(t *testing.T) {
 	s.Close()
 	if got := unzipped(t, k.Bytes()); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestJoinBesidePublish: a client whose last event is gone gets what the history has, also if
+// that goes on between its lookup and its copy.
+func TestJoinBesidePublish(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{true, false} {
+		h, err := New(&Options{Compression: true, Heartbeat: -1, Retry: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic, err := NewTopic(&TopicOptions{HistoryEvents: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish := func(data ...string) {
+			for _, d := range data {
+				if _, err := topic.Publish(Event{ID: d, Data: d}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		publish("a", "b", "c")
+		s, k := keep(t, h, plain)
+		s.mu.Lock() // as join has it
+		m := &subscription{t: topic, s: s}
+		if _, complete := topic.add(m, "of old"); complete {
+			t.Error("the history is complete")
+		}
+		s.subs = append(s.subs, m)
+		published := make(chan bool)
+		go func() {
+			defer close(published)
+			publish("d", "e") // waits for s.mu once there is something
+		}()
+		for first := uint64(0); first < m.next+1; runtime.Gosched() {
+			topic.mu.Lock()
+			first = topic.first
+			topic.mu.Unlock()
+		}
+		m.catchUp()
+		s.mu.Unlock()
+		<-published
+		publish("f")
+		topic.settle()
+		ended := k.ended
+		s.Close()
+		got := k.String()
+		if !plain {
+			got = unzipped(t, k.Bytes())
+		}
+		const want = "id: d\ndata: d\n\nid: e\ndata: e\n\nid: f\ndata: f\n\n"
+		if ended || !strings.HasSuffix(got, want) {
+			t.Errorf("ended %v, got %q", ended, got)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t == nil || head.Get("Content-Encoding") != "" {
 		own = newWriter(w, r, (*polled)(p))
 		p.answer = func(b []byte) {
-			own.Offer(b, nil, -1)
+			own.Offer(b, len(b), -1)
 			own.End(false)
 		}
 		own.control.Flush()

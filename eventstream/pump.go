@@ -119,15 +119,15 @@ func (m *subscription) offer(b *batch) error {
 	switch {
 	case s.z != nil:
 		p := b.piece(m)
-		err := s.offer(p.bytes(s.chunked))
+		err := s.offer(p.bytes(s.chunked), p.size())
 		if err == nil {
 			s.z.add(p, m)
 		}
 		return err
 	case s.chunked:
-		return s.offer(b.chunked)
+		return s.offer(b.chunked, len(b.plain))
 	}
-	return s.offer(b.plain)
+	return s.offer(b.plain, len(b.plain))
 }
 
 // zip compresses the events from number n on, as many as are sent at once, if that has
@@ -171,7 +171,7 @@ func (m *subscription) catchUp() {
 		}
 		t.mu.Lock()
 		if m.next < t.first {
-			if s.h.slow == SlowClose {
+			if s.h.slow == SlowClose && !m.anywhere {
 				t.mu.Unlock()
 				s.abort()
 				return
@@ -190,7 +190,7 @@ func (m *subscription) catchUp() {
 			b = buf.Get(pieceSize)
 		}
 		b.B = b.B[:0]
-		n := uint64(0)
+		n, body := uint64(0), 0
 		for i := range log {
 			f := &log[i].frame
 			if s.z != nil {
@@ -208,15 +208,17 @@ func (m *subscription) catchUp() {
 			}
 			b = b.Grow(len(p))
 			b.B = append(b.B, p...)
+			body += f.size()
 			n++
 		}
 		t.mu.Unlock()
 		if n == 0 {
 			continue
 		}
-		switch s.offer(b.B) {
+		switch s.offer(b.B, body) {
 		case nil:
 			m.next += n
+			m.anywhere = false
 			if s.z != nil {
 				*s.z = z
 			}

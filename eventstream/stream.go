@@ -88,11 +88,11 @@ func (s *Stream) Send(e Event) error {
 // own sends an event to this client alone. mu is held.
 func (s *Stream) own(f *frame) error {
 	if s.z == nil {
-		return s.offer(f.bytes(s.chunked))
+		return s.offer(f.bytes(s.chunked), f.size())
 	}
 	plain := f.bytes(false)
 	p, window := newPiece(plain, useful(s.z.window, plain)), s.z.window
-	err := s.offer(p.bytes(s.chunked))
+	err := s.offer(p.bytes(s.chunked), p.size())
 	if err == nil {
 		s.z.addOwn(p, plain, window)
 	}
@@ -108,7 +108,7 @@ func (s *Stream) begin() {
 	s.begun = true
 	if s.z != nil {
 		f := newFrame(len(gzipHeader), func(b []byte) []byte { return append(b, gzipHeader...) })
-		s.link.Offer(f.bytes(s.chunked), nil, -1)
+		s.link.Offer(f.bytes(s.chunked), f.size(), -1)
 	}
 	f := newFrame(64, s.h.appendRetry)
 	s.force(&f)
@@ -121,7 +121,7 @@ func (s *Stream) force(f *frame) {
 		s.z.add(p, nil)
 		f = &p.frame
 	}
-	s.link.Offer(f.bytes(s.chunked), nil, -1)
+	s.link.Offer(f.bytes(s.chunked), f.size(), -1)
 }
 
 // catchUp sends what topics have published and not sent yet. mu is held.
@@ -133,12 +133,12 @@ func (s *Stream) catchUp() {
 	}
 }
 
-// offer passes p to the link. mu is held.
-func (s *Stream) offer(p []byte) error {
+// offer passes p to the link, with body bytes of the body. mu is held.
+func (s *Stream) offer(p []byte, body int) error {
 	if s.ended {
 		return net.ErrClosed
 	}
-	_, err := s.link.Offer(p, nil, s.h.maxUnsent)
+	_, err := s.link.Offer(p, body, s.h.maxUnsent)
 	switch err {
 	case nil:
 		s.sent = s.h.now.Load()
@@ -167,10 +167,10 @@ func (s *Stream) end() {
 	s.ended = true
 	if s.z != nil {
 		f := s.z.end()
-		s.link.Offer(f.bytes(s.chunked), nil, -1)
+		s.link.Offer(f.bytes(s.chunked), f.size(), -1)
 	}
 	if s.chunked {
-		s.link.Offer(lastChunk, nil, -1)
+		s.link.Offer(lastChunk, 0, -1)
 	}
 	s.link.End(false)
 }

@@ -93,7 +93,7 @@ func (s *Stream) tick(now uint32) {
 		if s.z != nil {
 			f = &beatGz.frame
 		}
-		if _, err := s.link.Offer(f.bytes(s.chunked), nil, 0); err == nil && s.z != nil {
+		if _, err := s.link.Offer(f.bytes(s.chunked), f.size(), 0); err == nil && s.z != nil {
 			s.z.add(beatGz, nil)
 		}
 	}

@@ -1,8 +1,9 @@
 package eventstream
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,7 +91,9 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 	}
 	t.progress.L = &t.mu
 	// IDs of other processes, and of other topics, are not to be mistaken for its own.
-	t.prefix = strconv.FormatUint(rand.Uint64()|1<<63, 36) + "-"
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	t.prefix = strconv.FormatUint(binary.NativeEndian.Uint64(random[:])|1<<63, 36) + "-"
 	return t, nil
 }
 
@@ -101,6 +104,9 @@ type subscription struct {
 	index  int     // in t.all; guarded by t.mu
 	next   uint64  // the number of the next event; guarded by s.mu
 	behind bool    // it goes on when the client has read; guarded by s.mu
+	// anywhere: nothing was sent yet, and it begins with what the history has by then: that the
+	// history goes on meanwhile does not make the client a slow one. Guarded by s.mu.
+	anywhere bool
 }
 
 // Join makes s get the events of the topic from now on. Called by OnOpen, it first sends
@@ -154,7 +160,7 @@ func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
 	if m.next, complete = t.after(id); id == "" {
 		m.next, complete = end, true
 	} else if !complete {
-		m.next = t.first
+		m.next, m.anywhere = t.first, true
 	}
 	m.index = len(t.all)
 	t.all, t.list = append(t.all, m), nil

@@ -117,10 +117,10 @@ func (l *writer) over() {
 }
 
 // Offer implements takeover.Stream.
-func (l *writer) Offer(a, b []byte, limit int) (much bool, err error) {
+func (l *writer) Offer(p []byte, _, limit int) (much bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	have, n := len(l.pending)+l.writing, len(a)+len(b)
+	have, n := len(l.pending)+l.writing, len(p)
 	switch {
 	case l.closed || l.ended:
 		return false, net.ErrClosed
@@ -128,7 +128,7 @@ func (l *writer) Offer(a, b []byte, limit int) (much bool, err error) {
 		l.owed = true
 		return true, takeover.ErrFull
 	}
-	l.pending = append(append(l.pending, a...), b...)
+	l.pending = append(l.pending, p...)
 	l.signal()
 	much = limit >= 0 && have+n > limit/2
 	l.owed = l.owed || much

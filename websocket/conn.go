@@ -97,7 +97,10 @@ type Conn struct {
 	alone   bool  // Options.Serve runs: messages are for Read
 	ready   bool  // Read has a message
 	packed  bool  // the message is still compressed
+	surplus int32 // bytes received since closing
 	weight  uint8 // how many frames what was inflated in this turn of the loop counts as
+
+	beside *beside // immutable; nil unless the connection is a stream of one with others
 
 	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
 }
@@ -193,7 +196,9 @@ func (c *Conn) tooSlow() {
 	}
 	c.mu.Lock()
 	first := !c.closed.Swap(true)
-	c.because(CodePolicy, "too slow")
+	if first { // otherwise the client is to answer the Close frame that was sent, and says why
+		c.because(CodePolicy, "too slow")
+	}
 	c.mu.Unlock()
 	if first {
 		c.link.Post(func() takeover.Next { return takeover.Reset })

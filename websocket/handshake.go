@@ -113,6 +113,9 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if extensions != "" {
 		header.Set("Sec-WebSocket-Extensions", extensions)
 	}
+	if b := takeover.BudgetOf(w); b != nil && tunnel && h.limits.Message > 0 {
+		c.beside = &beside{budget: b}
+	}
 	t := takeover.Of(w)
 	switch {
 	case t != nil && h.serve == nil:

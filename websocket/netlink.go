@@ -232,10 +232,11 @@ func (l *netLink) end(next takeover.Next) {
 	writing := l.writing
 	l.mu.Unlock()
 	if next == takeover.Reset {
-		if t, ok := l.nc.(interface{ SetLinger(int) error }); ok {
+		socket := l.below()
+		if t, ok := socket.(interface{ SetLinger(int) error }); ok {
 			t.SetLinger(0)
 		}
-		l.nc.Close()
+		socket.Close()
 	}
 	if writing != nil {
 		<-writing
@@ -250,6 +251,19 @@ func (l *netLink) end(next takeover.Next) {
 	}
 	l.nc.Close()
 	l.s.Closed()
+}
+
+// below is the socket below a TLS connection, or nc. A Close of TLS would send close_notify first,
+// and wait for room for it, 5 seconds, where the client accepts nothing.
+func (l *netLink) below() net.Conn {
+	nc := l.nc
+	for {
+		t, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nc
+		}
+		nc = t.NetConn()
+	}
 }
 
 // linger sends FIN and reads until the client has closed too, for a short time:

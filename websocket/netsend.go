@@ -78,7 +78,7 @@ func (l *netLink) write(done chan struct{}) {
 		l.mu.Lock()
 		if l.size -= n; err != nil {
 			l.writeErr, l.pending, l.size = err, nil, 0
-			l.nc.Close() // the reader ends the connection
+			l.below().Close() // the reader ends the connection
 			l.rouse()
 		}
 		tell := l.much && l.size <= lowWater

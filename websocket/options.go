@@ -54,7 +54,9 @@ type Options struct {
 	// negative: no limit.
 	MaxMessage int64
 	// MaxFragments is how many frames a message may have, empty ones included.
-	// Code 1008. Default 4096; negative: no limit.
+	// Code 1008. Default 4096, and one more for each 64 bytes of the message: frames
+	// cost time and no memory, and that many cost about as much as their bytes.
+	// Negative: no limit.
 	MaxFragments int
 	// MaxUnsent bounds, in bytes, what waits for a client that reads too slowly. A
 	// message of any size is accepted while less than half of that waits. Default
@@ -110,6 +112,7 @@ type Compression struct {
 const (
 	defaultMaxMessage   = 1 << 20
 	defaultMaxFragments = 4096
+	defaultEarns        = 64
 	defaultMaxUnsent    = 256 << 10
 	defaultPingInterval = 50 * time.Second
 	defaultIdleTimeout  = 2 * time.Minute
@@ -119,6 +122,10 @@ const (
 
 // closeTimeout is how long the client has to answer a Close frame.
 const closeTimeout = 5 * time.Second
+
+// maxSurplus is how much a client may send after the server's Close frame, in bytes: what was
+// on its way. One that sends more does not mean to answer.
+const maxSurplus = 1 << 20
 
 // or returns v, or def for 0; a negative v is none.
 func or[T int | int64 | time.Duration](v, def, none T) T {
@@ -150,6 +157,9 @@ func New(o *Options) (*Handler, error) {
 	}
 	limit := or(o.MaxMessage, defaultMaxMessage, 0)
 	h.limits = wsframe.Limits{Message: limit, Deflated: limit, Fragments: or(o.MaxFragments, defaultMaxFragments, 0)}
+	if o.MaxFragments == 0 {
+		h.limits.Earns = defaultEarns
+	}
 	if limit > 0 {
 		// Data that cannot be compressed grows, by up to an eighth where zlib has
 		// little memory (deflateBound).

@@ -156,8 +156,10 @@ func (c *Conn) sendPong(payload []byte) {
 		return
 	}
 	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow { // more than half of it waits
-		p := append([]byte(nil), payload...)
-		c.pong = &p
+		if c.pong == nil {
+			c.pong = new([]byte)
+		}
+		*c.pong = append((*c.pong)[:0], payload...) // which may be itself: see Writable
 	} else {
 		c.pong = nil
 	}

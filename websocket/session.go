@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -17,7 +18,8 @@ func (s *session) conn() *Conn { return (*Conn)(s) }
 
 // batch is how many frames of one connection are processed on a loop before others
 // have their turn. What inflates counts as several: see Conn.weight. slice bounds the
-// time that they take, roughly: the clock is read every clockEvery frames.
+// time that they take, roughly: the clock is read after the first and every clockEvery
+// frames.
 const (
 	batch      = 64
 	slice      = 200 * time.Microsecond
@@ -80,6 +82,13 @@ func (s *session) read(eof bool) takeover.Next {
 		case k == 0:
 			return takeover.More
 		}
+		if s.closing {
+			// Messages are not delivered any more; what was on its way may come.
+			if s.surplus += int32(k); s.surplus > maxSurplus {
+				s.link.Discard(k)
+				return s.giveUp()
+			}
+		}
 		if p.Op.Control() {
 			done := s.control(p)
 			if s.link.Discard(k); done {
@@ -91,7 +100,7 @@ func (s *session) read(eof bool) takeover.Next {
 			return takeover.Pause
 		}
 		full := n+int(s.weight) >= batch
-		if !full && n%clockEvery != 0 || !s.link.OnLoop() || len(s.link.Buffered()) == 0 {
+		if !full && n != 1 && n%clockEvery != 0 || !s.link.OnLoop() || len(s.link.Buffered()) == 0 {
 			continue
 		}
 		if full {
@@ -142,7 +151,11 @@ func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 	if !p.Compressed && s.ignores() {
 		return s.drop()
 	}
-	if s.gather(p); !p.Last {
+	if !s.gather(p) {
+		s.drop()
+		return s.conn().failed(errUnfinished)
+	}
+	if !p.Last {
 		s.link.Discard(k)
 		return takeover.More
 	}
@@ -245,9 +258,17 @@ func (s *session) message() (p []byte) {
 }
 
 // gather adds p to the message, unless it is the whole message: that stays where it is.
-func (s *session) gather(p wsframe.Piece) {
+// It reports false if the connection's streams keep too much already.
+func (s *session) gather(p wsframe.Piece) (ok bool) {
 	if p.First && p.Last {
-		return
+		return true
+	}
+	if s.beside != nil {
+		if p.Last {
+			s.beside.end() // OnMessage may take its time
+		} else if !s.beside.keep(len(p.Data), s.h.limits.Message) {
+			return false
+		}
 	}
 	// Room for what has come, not for what the header has announced.
 	if s.msg == nil {
@@ -255,6 +276,7 @@ func (s *session) gather(p wsframe.Piece) {
 	}
 	s.msg = s.msg.Grow(len(p.Data))
 	s.msg.B = append(s.msg.B, p.Data...)
+	return true
 }
 
 // release gives up the message's buffer.
@@ -262,6 +284,9 @@ func (s *session) release() {
 	if s.msg != nil {
 		s.msg.Release()
 		s.msg = nil
+	}
+	if s.beside != nil {
+		s.beside.end()
 	}
 }
 
@@ -302,7 +327,7 @@ func (s *session) Expired() takeover.Next {
 	c, now := s.conn(), s.link.Now()
 	switch {
 	case s.closing && now >= s.pinged:
-		return takeover.Close
+		return s.giveUp()
 	case s.choked.Load():
 		s.heard = now // the client may have sent something that is not read
 	case s.closing:
@@ -319,6 +344,17 @@ func (s *session) Expired() takeover.Next {
 	}
 	s.limit(now)
 	return takeover.More
+}
+
+// giveUp ends a connection whose client does not answer a Close frame. If the client does not
+// accept what is queued either, that is dropped: there is no further wait for it.
+func (s *session) giveUp() takeover.Next {
+	var sent atomic.Bool
+	s.link.Follow(func() { sent.Store(true) }) // at once if nothing is queued
+	if sent.Load() {
+		return takeover.Close
+	}
+	return takeover.Reset
 }
 
 // awaitClose is posted after a Close frame was sent.

@@ -70,6 +70,30 @@ func TestGathered(t *testing.T) {
 	}
 }
 
+// TestSlowAfterClose: what ends a connection that was closed is the client's answer, also if
+// a message that was sent before finds only then that the client is too slow.
+func TestSlowAfterClose(t *testing.T) {
+	t.Parallel()
+	codes := make(chan Code, 1)
+	s, l := stuck(t, &Options{Slow: SlowClose, OnClose: func(_ *Conn, code Code, _ string) { codes <- code }})
+	c := s.conn()
+	c.Close(4000, "bye")
+	c.tooSlow() // of a Send, which holds no lock between the refusal and this
+	for _, f := range l.posted {
+		if next := f(); next != takeover.More {
+			t.Errorf("what was posted requests %d", next)
+		}
+	}
+	l.in = fromClient(wsframe.Close, false, "\x0f\xa0")
+	if next := s.Data(false); next != takeover.Close {
+		t.Error(next)
+	}
+	s.Closed()
+	if code := <-codes; code != 4000 {
+		t.Errorf("OnClose has code %d", code)
+	}
+}
+
 // TestPongs: what waits of Pongs is bounded, whatever MaxUnsent is.
 func TestPongs(t *testing.T) {
 	t.Parallel()
@@ -160,9 +184,27 @@ func TestInlineInflate(t *testing.T) {
 		l.in = bytes.Repeat(fromClient(wsframe.Binary, true, z), 3*batch)
 		for range 2 {
 			got = 0
-			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < min(tt.most/2, 2*clockEvery) {
+			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < min(tt.most/2, clockEvery) {
 				t.Errorf("%d messages of %d bytes in a turn, want %d; %d", got, tt.size, tt.most, next)
 			}
+		}
+	}
+}
+
+// Code that is only just quick does not keep the loop for many of its messages.
+func TestMessagesTakeTurns(t *testing.T) {
+	t.Parallel()
+	got := 0
+	s, l := stuck(t, &Options{OnMessage: func(*Conn, Type, []byte) {
+		for began := time.Now(); time.Since(began) < slice/2; {
+		}
+		got++
+	}})
+	l.in = bytes.Repeat(fromClient(wsframe.Binary, false, "x"), 3*batch)
+	for range 2 {
+		got = 0
+		if next := s.Data(false); next != takeover.Requeue || got > clockEvery {
+			t.Errorf("%d messages in a turn, %d at most; %d", got, clockEvery, next)
 		}
 	}
 }

@@ -135,8 +135,10 @@ func (f File) CopyTo(w io.Writer) error {
 	if f.Check != nil {
 		r = &checked{r: r, check: f.Check}
 	}
-	n, err := io.Copy(writerOnly{w}, r)
-	if err == nil && n < f.Len {
+	// Not io.Copy, which reads on after the last byte, to find the end: a change since is none of
+	// what was sent.
+	_, err := io.CopyN(writerOnly{w}, r, f.Len)
+	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return err

@@ -30,6 +30,10 @@ type Delivery struct {
 // are still valid; it may block as the handler may. Otherwise Keep is called
 // then, and Sent later on any goroutine, where it must not block: it may be an
 // event loop's.
+//
+// A response that continues after its handler, such as an event stream or a
+// WebSocket, is delivered when that has ended. The body of a WebSocket are its
+// frames.
 type Watcher interface {
 	// Keep means that nothing of the request and the response may be used after
 	// it has returned. It must not block.

@@ -475,3 +475,31 @@ func TestPathValue(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A file that changes when all of it was read has been sent whole: an error would end the
+// connection, and with it the requests that follow.
+func TestCopyToChecksNoMoreAtTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(path, []byte("content"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out strings.Builder
+	for _, tt := range []struct {
+		n    int64
+		want error
+	}{{7, nil}, {3, nil}, {0, nil}, {8, io.ErrUnexpectedEOF}} {
+		out.Reset()
+		part := File{File: f, Len: tt.n}
+		if tt.want == nil {
+			part.Check = func() error { return errors.New("changed") }
+		}
+		if err := part.CopyTo(&out); err != tt.want || out.String() != "content"[:min(tt.n, 7)] {
+			t.Errorf("%d bytes: %v, %q", tt.n, err, out.String())
+		}
+	}
+}

@@ -6,8 +6,10 @@ type Limits struct {
 	// of one that is compressed; 0 means no limit.
 	Message, Deflated int64
 	// Fragments is how many frames a message may have, empty ones included; 0
-	// means no limit.
+	// means no limit. One more is permitted for each Earns bytes of those before; 0
+	// means for none.
 	Fragments int
+	Earns     int64
 }
 
 // Reader is the state of the frames that one side of a connection receives. The
@@ -117,12 +119,20 @@ func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
 	if limit > 0 && h.Length > limit-r.size {
 		return first, errTooBig
 	}
-	if r.fragments++; l.Fragments > 0 && r.fragments > l.Fragments {
+	if r.fragments++; l.Fragments > 0 && int64(r.fragments) > int64(l.Fragments)+r.earned(l) {
 		return first, errFragments
 	}
 	r.size += h.Length
 	r.last, r.key, r.left = h.Fin, h.Key, h.Length
 	return first, nil
+}
+
+// earned returns how many more frames the bytes of the message permit.
+func (r *Reader) earned(l *Limits) int64 {
+	if l.Earns <= 0 {
+		return 0
+	}
+	return r.size / l.Earns
 }
 
 // Partial reports whether part of a message has been consumed.

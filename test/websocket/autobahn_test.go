@@ -28,9 +28,9 @@ func TestAutobahn(t *testing.T) {
 		cases = strings.Split(v, ",")
 	}
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		// Some cases have messages of 16 MiB, and some 65,536 fragments.
+		// Some cases have messages of 16 MiB, and some 65,536 fragments, of 64 bytes.
 		ts := start(t, fresh(handler(t, &websocket.Options{
-			OnMessage: echo, MaxMessage: 32 << 20, MaxFragments: -1, MaxUnsent: 64 << 20,
+			OnMessage: echo, MaxMessage: 32 << 20, MaxUnsent: 64 << 20,
 			Compression: &websocket.Compression{Threshold: -1, Window: 15, ClientWindow: 15},
 		})))
 		dir := t.TempDir()

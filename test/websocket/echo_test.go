@@ -66,17 +66,23 @@ func TestProved(t *testing.T) {
 		}}))
 		ts := start(t, s)
 		c := open(ts)
-		for range 100 {
-			c.Send(text("x"))
-			c.wants("x")
-		}
-		c.Send(text("where"))
-		c.wants("where")
-		got := servertest.Await(t, onLoop, "the message")
-		if s.Engine == chert.EngineLoops {
-			if want := s.Placement != chert.PlacementPooled; got != want {
-				t.Errorf("on the loop: %v", got)
+		proven := func() bool {
+			for range 100 {
+				c.Send(text("x"))
+				c.wants("x")
 			}
+			c.Send(text("where"))
+			c.wants("where")
+			return servertest.Await(t, onLoop, "the message")
+		}
+		switch {
+		case s.Engine != chert.EngineLoops:
+		case s.Placement == chert.PlacementPooled:
+			if proven() {
+				t.Error("on the loop")
+			}
+		default: // a busy machine may make a run slow
+			servertest.Eventually(t, "it runs on the loop", proven)
 		}
 	})
 }
