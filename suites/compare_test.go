@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // outcome makes results of lines "package test state"; a test - is the package
@@ -97,7 +98,7 @@ func TestStale(t *testing.T) {
 // The real table: each line has a reason and belongs to a suite.
 func TestDifferences(t *testing.T) {
 	for i, d := range differences {
-		if d.why == "" || !slices.Contains(names(), d.suite) || !strings.HasPrefix(d.test, "Test") {
+		if d.why == "" || !slices.Contains(names(true), d.suite) || !strings.HasPrefix(d.test, "Test") {
 			t.Errorf("%+v is not complete", d)
 		}
 		if d.omit && strings.Contains(d.test, "/") {
@@ -112,7 +113,10 @@ func TestDifferences(t *testing.T) {
 func TestSummary(t *testing.T) {
 	ran := func(res *results, served ...string) *results {
 		for _, name := range served {
-			res.onChert[id{"p", name}] = true
+			res.servers++
+			if name != "" {
+				res.onChert[id{"p", name}] = true
+			}
 		}
 		return res
 	}
@@ -127,7 +131,9 @@ func TestSummary(t *testing.T) {
 	}{
 		{"all pass", rep(good, good), ""},
 		{"one engine fails", rep(good, ran(outcome("p TestA fail", "p TestB pass"), "TestA")), "1 differences are not explained"},
-		{"chert was not asked", rep(good, outcome("p TestA pass", "p TestB pass")), "s: no test made a server of chert, engine goroutines"},
+		{"a server that no test is known for", rep(good, ran(outcome("p TestA pass", "p TestB pass"), "")), ""},
+		{"no server is chert's", rep(good, outcome("p TestA pass", "p TestB pass")),
+			"s, engine goroutines: no server was chert's: its tests have tested another server, or none"},
 	} {
 		var out strings.Builder
 		got := ""
@@ -140,6 +146,31 @@ func TestSummary(t *testing.T) {
 		if !strings.Contains(out.String(), "v1.2.3") {
 			t.Errorf("%s: printed\n%s", c.why, &out)
 		}
+	}
+}
+
+// The table has the number of servers of the engine with fewer of them.
+func TestTableCountsServers(t *testing.T) {
+	many, few := outcome("p TestA pass"), outcome("p TestA pass")
+	many.servers, few.servers = 4711, 4242
+	var out strings.Builder
+	table(&out, []*report{{name: "s", prepared: &prepared{}, plain: outcome("p TestA pass"), chert: []*results{many, few}}})
+	if s := out.String(); !strings.Contains(s, "servers") || !strings.Contains(s, "4242") || strings.Contains(s, "4711") {
+		t.Errorf("printed\n%s", s)
+	}
+}
+
+func TestReadNotes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "notes")
+	if tests, n, err := readNotes(file); len(tests) != 0 || n != 0 || err != nil {
+		t.Errorf("without a file: %v, %d, %v", tests, n, err)
+	}
+	if err := os.WriteFile(file, []byte("p TestA\np TestA\np\nq TestB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests, n, err := readNotes(file)
+	if len(tests) != 2 || !tests[id{"p", "TestA"}] || !tests[id{"q", "TestB"}] || n != 4 || err != nil {
+		t.Errorf("%v, %d, %v", tests, n, err)
 	}
 }
 
@@ -236,7 +267,7 @@ func TestLink(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range []string{"nosuch", "-p 0", "-engine x"} {
+	for _, args := range []string{"nosuch", "-p 0", "-engine x", "-all chi", "-record f -run X"} {
 		if err := run(context.Background(), strings.Fields(args), io.Discard, io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
 		}
@@ -244,5 +275,44 @@ func TestFlags(t *testing.T) {
 	o, err := parse([]string{"-race", "chi", "go"}, io.Discard)
 	if err != nil || !o.race || !slices.Equal(o.suites, []string{"chi", "go"}) {
 		t.Errorf("%+v, %v", o, err)
+	}
+	few, err := parse(nil, io.Discard)
+	if err != nil || slices.Contains(few.suites, "caddy") || !slices.Contains(few.suites, "go") {
+		t.Errorf("by default: %+v, %v", few, err)
+	}
+	all, err := parse([]string{"--all", "--record", "f"}, io.Discard)
+	if err != nil || len(all.suites) != len(suites) || all.record != "f" {
+		t.Errorf("all: %+v, %v", all, err)
+	}
+}
+
+// A run replaces the rows of its suites and keeps the others, in the order of the table.
+func TestRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.md")
+	write := func(day, servers int, names ...string) {
+		t.Helper()
+		res := outcome("p TestA pass")
+		res.servers = servers
+		var reports []*report
+		for _, name := range names {
+			reports = append(reports, &report{name: name, prepared: &prepared{version: "v1.2.3"}, plain: outcome("p TestA pass"), chert: []*results{res, res}})
+		}
+		if err := record(t.Context(), &checkout{dir: t.TempDir()}, file, time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC), reports); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(2, 41, "chi", "gin")
+	write(3, 42, "gin", "go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "--- |\n")
+	lines := strings.Split(strings.TrimSpace(rows), "\n")
+	const row = "| %s | v1.2.3 | 0 | %d | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 2026-01-0%d | unknown | "
+	for i, want := range []string{fmt.Sprintf(row, "go", 42, 3), fmt.Sprintf(row, "chi", 41, 2), fmt.Sprintf(row, "gin", 42, 3)} {
+		if len(lines) != 3 || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("got\n%s\nwant line %d to begin with\n%s", text, i, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@
 // compared test by test with the unmodified originals on net/http.
 //
 //	go run ./suites [-race] [-v] [-keep] [-run pattern] [suite...]
+//	go run ./suites -all -record docs/suites-results.md
 //
 // It must run inside the checkout, whose chert is tested. It needs only the go
 // command; modules come from the module cache or, once, from the module proxy.

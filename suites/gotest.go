@@ -34,6 +34,7 @@ type result struct {
 type results struct {
 	tests   map[id]*result
 	onChert map[id]bool // test functions that made a server of chert
+	servers int         // of chert that were made
 	took    time.Duration
 }
 

@@ -22,6 +22,7 @@ type options struct {
 	run      string
 	timeout  time.Duration
 	parallel int
+	record   string
 	suites   []string
 }
 
@@ -55,9 +56,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	} else {
 		defer os.RemoveAll(dir)
 	}
+	begun := time.Now()
 	reports, err := runAll(ctx, co, dir, o, stderr)
 	if err != nil {
 		return err
+	}
+	if o.record != "" {
+		if err := record(ctx, co, o.record, begun, reports); err != nil {
+			return err
+		}
 	}
 	return summary(stdout, reports)
 }
@@ -70,22 +77,30 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fl.BoolVar(&o.verbose, "v", false, "show the output of the tests")
 	fl.BoolVar(&o.keep, "keep", false, "keep the folder with the sources and print its name")
 	fl.StringVar(&o.run, "run", "", "run the tests that match `pattern` only, as go test does")
-	fl.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the tests of a package may take")
+	fl.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests of a package may take")
 	fl.IntVar(&o.parallel, "p", 2, "how many suites to run at the same time")
+	all := fl.Bool("all", false, "run all suites, also those that are not run by default since they take minutes")
+	fl.StringVar(&o.record, "record", "", "write the results to the page `file`, beside those of other suites that it has")
 	fl.Usage = func() {
-		fmt.Fprintf(stderr, "usage: go run ./suites [flags] [suite...]\nsuites: %s; all by default\n", strings.Join(names(), " "))
+		fmt.Fprintf(stderr, "usage: go run ./suites [flags] [suite...]\nsuites: %s\nby default: %s\n",
+			strings.Join(names(true), " "), strings.Join(names(false), " "))
 		fl.PrintDefaults()
 	}
 	if err := fl.Parse(args); err != nil {
 		return nil, err
 	}
 	o.suites = fl.Args()
-	if len(o.suites) == 0 {
-		o.suites = names()
+	switch {
+	case *all && len(o.suites) > 0:
+		return nil, errors.New("-all and names of suites: which?")
+	case o.record != "" && o.run != "":
+		return nil, errors.New("-record is for the results of all tests of a suite: without -run")
+	case len(o.suites) == 0:
+		o.suites = names(*all)
 	}
 	for _, name := range o.suites {
-		if !slices.Contains(names(), name) {
-			return nil, fmt.Errorf("no suite %q; there are: %s", name, strings.Join(names(), " "))
+		if !slices.Contains(names(true), name) {
+			return nil, fmt.Errorf("no suite %q; there are: %s", name, strings.Join(names(true), " "))
 		}
 	}
 	if o.parallel < 1 {

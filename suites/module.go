@@ -13,10 +13,9 @@ import (
 
 // module is a suite that is a module's own tests.
 type module struct {
-	// path is the module's; the version is the one that examples/go.mod has.
-	path string
-	// own says that testdata has a go.mod that has the version instead.
-	own bool
+	// path is the module's. from is the folder of testdata with the go.mod that has its
+	// version; examples/go.mod has it if from is empty.
+	path, from string
 	// packages are the ones whose tests are run; all if empty.
 	packages []string
 	args     []string // of go test
@@ -62,9 +61,9 @@ var modules = map[string]*module{
 
 func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
 	from, env := filepath.Join(co.dir, "examples"), []string(nil)
-	if m.own {
+	if m.from != "" {
 		from, env = filepath.Join(dir, "version"), []string{"GOWORK=off"}
-		if err := writeModule(name, from); err != nil {
+		if err := writeModule(m.from, from); err != nil {
 			return nil, err
 		}
 	}
@@ -79,14 +78,14 @@ func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*
 //go:embed testdata/*/mod.txt testdata/*/sum.txt
 var moduleFiles embed.FS
 
-// writeModule writes the go.mod and the go.sum that testdata has for a suite to dir.
+// writeModule writes the go.mod and the go.sum of a folder of testdata to dir.
 // They have other names there, since a folder with a go.mod would not be embedded.
-func writeModule(name, dir string) error {
+func writeModule(folder, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, file := range []string{"mod", "sum"} {
-		text, err := moduleFiles.ReadFile("testdata/" + name + "/" + file + ".txt")
+		text, err := moduleFiles.ReadFile("testdata/" + folder + "/" + file + ".txt")
 		if err != nil {
 			return err
 		}

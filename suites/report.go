@@ -5,8 +5,10 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // report is what came out of a suite.
@@ -43,30 +45,63 @@ func summary(w io.Writer, reports []*report) error {
 	}
 	for _, r := range reports {
 		for i, res := range r.chert {
-			if res.served() == 0 && !r.partial {
-				return fmt.Errorf("%s: no test made a server of chert, engine %s", r.name, engines[i])
+			if res.servers == 0 && !r.partial {
+				return fmt.Errorf("%s, engine %s: no server was chert's: its tests have tested another server, or none", r.name, engines[i])
 			}
 		}
 	}
 	return nil
 }
 
+// columns are the heads of a report's row.
+var columns = []string{"suite", "version", "replaced", "servers", "tests", "on chert", "net/http", "chert", "goroutines",
+	"listed", "unexplained", "seconds"}
+
+// row is the report as a line of the table.
+func (r *report) row() []string {
+	listed, unexplained := make(map[id]bool), make(map[id]bool)
+	for i := range r.chert {
+		l, u := r.differing(i)
+		mark(listed, l)
+		mark(unexplained, u)
+	}
+	row := []string{r.name, r.version}
+	for _, n := range []int{r.places, r.servers(), r.plain.count(""), r.chert[0].served(), r.plain.count("pass"),
+		r.chert[0].count("pass"), r.chert[1].count("pass"), len(listed), len(unexplained), int(r.took().Seconds())} {
+		row = append(row, strconv.Itoa(n))
+	}
+	return row
+}
+
 func table(w io.Writer, reports []*report) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "suite\tversion\treplaced\ttests\ton chert\tnet/http\tchert\tgoroutines\tlisted\tunexplained\t")
+	fmt.Fprintln(tw, strings.Join(columns, "\t")+"\t")
 	for _, r := range reports {
-		listed, unexplained := make(map[id]bool), make(map[id]bool)
-		for i := range r.chert {
-			l, u := r.differing(i)
-			mark(listed, l)
-			mark(unexplained, u)
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.name, r.version, r.places, r.plain.count(""),
-			r.chert[0].served(), r.plain.count("pass"), r.chert[0].count("pass"), r.chert[1].count("pass"), len(listed), len(unexplained))
+		fmt.Fprintln(tw, strings.Join(r.row(), "\t")+"\t")
 	}
 	tw.Flush()
-	fmt.Fprintln(w, "\nreplaced: places in the sources. tests: tests and subtests; on chert: those whose function made a server of chert.\n"+
-		"net/http, chert, goroutines: passed on net/http, on chert's default engine and on its other one.")
+	fmt.Fprintln(w, "\nreplaced: places in the sources. servers: of chert that were made, on the engine that had fewer.\n"+
+		"tests: tests and subtests; on chert: those whose function made a server of chert, as far as known.\n"+
+		"net/http, chert, goroutines: passed on net/http, on chert's default engine and on its other one.\n"+
+		"seconds: of all three runs, building included, beside other suites.")
+}
+
+// took is the time of all runs, building included.
+func (r *report) took() time.Duration {
+	d := r.plain.took
+	for _, res := range r.chert {
+		d += res.took
+	}
+	return d
+}
+
+// servers returns how many servers were chert's, on the engine that had the fewest.
+func (r *report) servers() int {
+	n := r.chert[0].servers
+	for _, res := range r.chert {
+		n = min(n, res.servers)
+	}
+	return n
 }
 
 func mark(m map[id]bool, list []differing) {

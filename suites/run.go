@@ -94,7 +94,7 @@ func runSuite(ctx context.Context, co *checkout, s suite, name, dir string, o *o
 		if err != nil {
 			return nil, fmt.Errorf("on chert, engine %s: %w", engine, err)
 		}
-		if res.onChert, err = readNotes(notes); err != nil {
+		if res.onChert, res.servers, err = readNotes(notes); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(log, "%s on chert, engine %s: %d passed, %.0f s\n", name, engine, res.count("pass"), res.took.Seconds())
@@ -115,16 +115,19 @@ func (r *results) cut() (output string, ok bool) {
 	return "", false
 }
 
-// readNotes reads what onchert has written; nothing if no server was made.
-func readNotes(file string) (map[id]bool, error) {
+// readNotes reads what onchert has written; nothing if no server was made. A server that no
+// test is known for counts too.
+func readNotes(file string) (tests map[id]bool, servers int, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, 0, err
 	}
-	m := make(map[id]bool)
+	tests = make(map[id]bool)
 	for line := range strings.Lines(string(text)) {
-		pkg, test, _ := strings.Cut(strings.TrimSpace(line), " ")
-		m[id{pkg, test}] = true
+		servers++
+		if pkg, test, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			tests[id{pkg, test}] = true
+		}
 	}
-	return m, nil
+	return tests, servers, nil
 }

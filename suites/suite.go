@@ -22,21 +22,31 @@ type suite interface {
 var suites = []struct {
 	name string
 	suite
+	long bool // it is run by -all, or by name
 }{
-	{"go", goSuite},
-	{"chi", modules["chi"]},
-	{"gin", modules["gin"]},
-	{"gorilla", modules["gorilla"]},
-	{"coder", modules["coder"]},
-	{"h2spec", h2specTests{}},
-	{"xnet", xnetSuite},
-	{"connect", connectSuite},
-	{"grpc", grpcSuite},
+	{"go", goSuite, false},
+	{"chi", modules["chi"], false},
+	{"gin", modules["gin"], false},
+	{"gorilla", modules["gorilla"], false},
+	{"coder", modules["coder"], false},
+	{"h2spec", h2specTests{}, false},
+	{"xnet", xnetSuite, false},
+	{"connect", connectSuite, false},
+	{"grpc", grpcSuite, false},
+	{"connect-tcp", connectTCPSuite, true},
+	{"caddy", caddySuite, true},
+	{"distribution", distributionSuite, true},
+	{"nats", natsSuite, true},
+	{"apimachinery", apimachinerySuite, true},
+	{"go-github", githubSuite, true},
 }
 
-func names() (list []string) {
+// names are those of all suites, or without the long ones.
+func names(all bool) (list []string) {
 	for _, s := range suites {
-		list = append(list, s.name)
+		if all || !s.long {
+			list = append(list, s.name)
+		}
 	}
 	return list
 }

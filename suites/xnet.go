@@ -13,7 +13,7 @@ var xnetConfigure string
 // testing/synctest.
 var xnetSuite = &module{
 	path:      "golang.org/x/net",
-	own:       true,
+	from:      "xnet",
 	packages:  []string{"./http2", "./http2/h2c"},
 	testsOnly: true,
 	patches: []patch{

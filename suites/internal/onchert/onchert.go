@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
-	"sync"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/chertest"
@@ -88,7 +88,7 @@ func ListenAndServeTLS(addr, certFile, keyFile string, h http.Handler) error {
 }
 
 // Engine returns the engine of this run. A caller is about to create a server,
-// so it records the test.
+// so it records that, with the test.
 func Engine() chert.Engine {
 	note()
 	if os.Getenv(EngineVar) == "goroutines" {
@@ -97,11 +97,10 @@ func Engine() chert.Engine {
 	return chert.EngineAuto
 }
 
-// noted has the tests that are in the file already.
-var noted sync.Map
-
-// note writes a line "package test" for the calling test, as found on the
-// stack: a goroutine that a test has started also has the test's name there.
+// note writes a line for a server: "package test", the calling test as found on the
+// stack. A goroutine that a test has started also has the test's name there; a server that
+// is made by no test, or by a goroutine of a program that the test has started, has the
+// package alone.
 func note() {
 	file := os.Getenv(NotesVar)
 	if file == "" {
@@ -118,10 +117,7 @@ func note() {
 		}
 	}
 	if line == "" {
-		return
-	}
-	if _, known := noted.LoadOrStore(line, true); known {
-		return
+		line = program() + "\n"
 	}
 	w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -131,6 +127,15 @@ func note() {
 	if _, err := w.WriteString(line); err != nil {
 		panic("onchert: " + err.Error())
 	}
+}
+
+// program is the package whose tests this program runs, or the program's own.
+func program() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok || b.Path == "" {
+		return "unknown"
+	}
+	return strings.TrimSuffix(b.Path, ".test")
 }
 
 // testOf splits a function's full name and reports whether it is of a test.
