@@ -18,6 +18,11 @@ type Options struct {
 	Ready func() bool
 	// Title is shown on the page, such as the program's name. Default "chert".
 	Title string
+	// Version is shown on the page, such as the program's. Default none.
+	Version string
+	// Addrs returns the addresses that the server listens on, to be shown on the page. It
+	// must be safe for concurrent use. Default none are shown.
+	Addrs func() []string
 	// Hosts are names that requests may have in Host, without a port, beside
 	// localhost, names that end in ".localhost", and IP addresses. Without them any
 	// name is accepted on listeners that are not on a loopback address.

@@ -1,10 +1,9 @@
 package admin
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
-	"html/template"
+	"html"
 	"mime"
 	"net/http"
 	"slices"
@@ -24,8 +23,6 @@ const (
 
 //go:embed debug.html
 var debugFile string
-
-var debug = template.Must(template.New("debug").Parse(debugFile))
 
 // stats sends the counters.
 func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
@@ -148,17 +145,45 @@ type table struct {
 	Root         string // the way to the live page
 	Columns      []string
 	Rows         [][]string
-	Links        bool // the first column has links
+	Links        bool // the first column has links, which are paths
 	More         bool // there may be more
 }
 
 func (t *table) send(w http.ResponseWriter, most int) {
 	t.More = len(t.Rows) == most
-	var b bytes.Buffer
-	if err := debug.Execute(&b, t); err != nil {
-		plain(w, http.StatusInternalServerError, err.Error())
-		return
-	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Write(b.Bytes())
+	strings.NewReplacer("{{title}}", html.EscapeString(t.Title), "{{root}}", t.Root, "{{list}}", t.list()).WriteString(w, debugFile)
+}
+
+// list returns the rows as HTML. Every cell may have come from a client.
+func (t *table) list() string {
+	if len(t.Rows) == 0 {
+		return `<p class="card">` + html.EscapeString(t.Empty) + "</p>\n"
+	}
+	var b strings.Builder
+	b.WriteString(`<div class="card scroll" tabindex="0" role="region" aria-labelledby="title">` + "\n<table>\n<thead><tr>")
+	for _, column := range t.Columns {
+		b.WriteString(`<th scope="col">` + html.EscapeString(column) + "</th>")
+	}
+	b.WriteString("</tr></thead>\n<tbody>\n")
+	for _, row := range t.Rows {
+		b.WriteString("<tr>")
+		for i, cell := range row {
+			text := html.EscapeString(cell)
+			switch {
+			case t.Links && i == 0:
+				b.WriteString(`<td><a href="` + text + `">` + text + "</a></td>")
+			case len(cell) > 40:
+				b.WriteString(`<td class="long">` + text + "</td>")
+			default:
+				b.WriteString("<td>" + text + "</td>")
+			}
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</tbody>\n</table>\n</div>\n")
+	if t.More {
+		b.WriteString(`<p class="soft">There may be more: ?max=N shows N.</p>` + "\n")
+	}
+	return b.String()
 }

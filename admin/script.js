@@ -134,8 +134,17 @@ let said = "";
 function found(list) {
   const kinds = list.map(f => f.kind).join();
   const ul = $("found");
+  // Averages since the server began hide what has just begun, and show what is long over.
+  if (latest.average) {
+    const li = document.createElement("li");
+    li.className = "soft";
+    li.textContent = "measuring";
+    ul.replaceChildren(li);
+    said = "";
+    return;
+  }
   if (!list.length) {
-    if (kinds !== said || ul.firstElementChild.textContent === "nothing yet") {
+    if (kinds !== said || ul.firstElementChild.textContent === "measuring") {
       const li = document.createElement("li");
       li.className = "soft";
       li.textContent = "nothing";
@@ -161,27 +170,30 @@ function found(list) {
   said = kinds;
 }
 
+const byClass = counts => listed(counts.map((n, i) => ({ name: i ? i + "xx" : "no response", n })).filter(c => c.n > 0), number);
+
 function tiles(r, color) {
-  const classes = r.classes.map((n, i) => ({ name: i ? i + "xx" : "no response", n })).filter(c => c.n > 0);
   const c = r.conns, u = r.runtime, total = r.stages[0];
   set($("rate"), number(r.requests));
-  set($("classes"), listed(classes, number));
+  set($("classes"), (r.average ? "on average: " : "") + byClass(r.classes));
   set($("p99"), time(total.p99));
   set($("p50"), total.p50 ? `half below ${time(total.p50)}, nine in ten below ${time(total.p90)}` : "");
   set($("open"), number(c.open));
   const kinds = [{ name: "active", n: c.active }, { name: "HTTP/1", n: c.http1 }, { name: "HTTP/2", n: c.http2 },
     { name: "WebSockets", n: c.webSockets }, { name: "streams", n: c.eventStreams }, { name: "on goroutines", n: c.goroutines }];
-  set($("conns"), listed(kinds.filter(k => k.n > 0), number) + `; ${number(c.accepted)} new/s`);
+  set($("conns"), [listed(kinds.filter(k => k.n > 0), number), `${number(c.accepted)} new/s`].filter(Boolean).join("; "));
   set($("running"), number(r.running));
   set($("waiting"), `${number(r.waiting)} waiting; ${listed(r.ways.filter(w => w.n > 0), n => percent(n / (r.requests || 1)))}`);
   set($("written"), bytes(r.written));
   set($("read"), bytes(r.read) + " in");
   set($("calls"), digits(r.syscalls.reduce((sum, s) => sum + s.n, 0)));
   set($("calls-by"), listed(r.syscalls.slice(0, 4), n => n.toFixed(2)));
-  set($("gc"), percent(u.gc));
-  set($("heap"), `heap ${bytes(u.heap)} of ${bytes(u.heapGoal)}; ${bytes(u.allocated)} allocated/s; ${digits(u.collections)} collections, pauses ${time(u.pause)}`);
-  set($("locks"), time(u.locks * 1e9) + (u.locks ? "/s" : ""));
-  set($("goroutines"), `${number(u.goroutines)} goroutines; ready for ${time(u.scheduling)} before they run, 99 %`);
+  const measured = text => r.average ? "measuring" : text;
+  set($("gc"), measured(percent(u.gc)));
+  set($("heap"), `heap ${bytes(u.heap)} of ${bytes(u.heapGoal)}` +
+    (r.average ? "" : `; ${bytes(u.allocated)} allocated/s; ${digits(u.collections)} collections, pauses ${time(u.pause)}`));
+  set($("locks"), measured(time(u.locks * 1e9) + (u.locks ? "/s" : "")));
+  set($("goroutines"), `${number(u.goroutines)} goroutines` + (r.average ? "" : `; ready for ${time(u.scheduling)} before they run, 99 %`));
   for (const key of ["rate", "p99", "open", "running"]) line($(key + "-line"), past[key], color);
 }
 
@@ -276,6 +288,8 @@ function draw() {
   const styles = getComputedStyle(document.documentElement), known = {};
   const color = name => known[name] ||= styles.getPropertyValue(name);
   set($("uptime"), "up " + span((new Date(r.at) - new Date(r.since)) / 1000));
+  const totals = byClass(r.totals);
+  set($("totals"), totals && "Requests since the start: " + totals);
   found(r.findings);
   tiles(r, color);
   stages(r);

@@ -22,6 +22,7 @@ type adminServer struct {
 	listener
 	srv      *chert.Server
 	draining atomic.Bool
+	addrs    atomic.Pointer[[]string] // of the server; a reload changes them
 }
 
 // checkAdmin checks the form of an address for --admin.
@@ -48,7 +49,7 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	a := &adminServer{}
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 256,
-		Handler: admin.New(source, &admin.Options{Title: title, Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
+		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Addrs: a.serving, Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
 	}
@@ -81,6 +82,25 @@ func adminHosts(e endpoint) []string {
 	return []string{host}
 }
 
+// show lets the page show the addresses that the server listens on. a may be nil.
+func (a *adminServer) show(ls []listener) {
+	if a == nil {
+		return
+	}
+	var all []string
+	for _, l := range ls {
+		all = append(all, l.url())
+	}
+	a.addrs.Store(&all)
+}
+
+func (a *adminServer) serving() []string {
+	if all := a.addrs.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 func (a *adminServer) ready() bool { return !a.draining.Load() }
 
 // drain lets /readyz answer 503. a may be nil, as below.
@@ -92,6 +112,7 @@ func (a *adminServer) drain() {
 
 func (a *adminServer) close() {
 	if a != nil {
+		a.unlink()
 		a.srv.Close()
 		a.listener.close()
 	}

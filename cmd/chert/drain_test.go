@@ -205,3 +205,37 @@ func TestListenerFails(t *testing.T) {
 		return err != nil
 	})
 }
+
+// closedListener is a listener whose owner has closed it, while Accept has yet to return.
+type closedListener struct {
+	address
+	accepting, closed chan struct{}
+}
+
+func (l *closedListener) Accept() (net.Conn, error) {
+	close(l.accepting)
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *closedListener) Close() error {
+	close(l.closed)
+	return &net.OpError{Op: "close", Net: "unix", Err: net.ErrClosed}
+}
+
+// A stop right after a reload that has removed an address is a clean one.
+func TestDrainAfterReload(t *testing.T) {
+	t.Parallel()
+	s := &service{srv: new(chert.Server), timeout: patience}
+	at := address{&net.UnixAddr{Name: "s", Net: "unix"}}
+	l := &closedListener{at, make(chan struct{}), make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- s.srv.Serve(l) }()
+	<-l.accepting
+	if err := s.drain(nil); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != http.ErrServerClosed {
+		t.Error(err)
+	}
+}

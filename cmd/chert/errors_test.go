@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +105,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"demo", "--cert", "x"}, `chert: unknown flag: --cert: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them; see "chert demo --help"`},
 		{[]string{"serve", "--certificate", "x"}, `chert: unknown flag: --certificate: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them` + seeServe},
 		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
+		{[]string{"serve", "--Proxy", "http://x"}, `chert: unknown flag: --Proxy: chert serve is no reverse proxy yet: put one in front (docs/proxy.md), or write a program with net/http/httputil.ReverseProxy as a handler (docs/library.md)` + seeServe},
+		{[]string{"serve", "--browse"}, `chert: unknown flag: --browse: folders without an index are listed; --no-listing turns that off` + seeServe},
 		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
 		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},
 		{[]string{"completion"},
@@ -130,16 +134,33 @@ func TestFlagWords(t *testing.T) {
 	}
 }
 
-// There are hints only for flags that chert does not have.
+// There are hints only for flags that chert does not have, and they name only flags
+// that it has.
 func TestInstead(t *testing.T) {
 	t.Parallel()
+	var names []string
 	for _, cmd := range []*cobra.Command{newServeCmd(), newDemoCmd()} {
 		for _, name := range flagNames(cmd) {
+			names = append(names, "--"+name)
 			for _, name := range []string{name, cmd.Flags().Lookup(name).Shorthand} {
 				if hint := config.InsteadOfFlag(name); hint != "" {
 					t.Errorf("there is a flag %s: %s", name, hint)
 				}
 			}
+		}
+	}
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	// What a hint is about if it names no flag.
+	other := regexp.MustCompile(`\b(no|not|cannot|never|GOMAXPROCS|SIGHUP|docs/[a-z]+\.md|chert serve DIR)\b`)
+	for word, hint := range config.Instead {
+		named := flag.FindAllString(hint.Flag, -1)
+		for _, name := range named {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: there is no flag %s: %s", word, name, hint.Flag)
+			}
+		}
+		if hint.Flag != "" && named == nil && !other.MatchString(hint.Flag) {
+			t.Errorf("%s: it neither names what there is nor says that there is nothing: %s", word, hint.Flag)
 		}
 	}
 }

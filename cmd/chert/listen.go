@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -32,12 +35,23 @@ func (e endpoint) String() string {
 	return e.address
 }
 
-// same reports whether both are the same address, which cannot be opened twice.
-func (e endpoint) same(o endpoint) bool { return e.network == o.network && e.address == o.address }
-
-// serves reports whether a listener on o is one on e.
-func (e endpoint) serves(o endpoint) bool {
-	return e.same(o) && e.tls == o.tls && e.upgrade == o.upgrade
+// same reports whether both are the same address, which cannot be opened twice. A socket's path may be written in
+// several ways, also through links to its folder. The result may change with the file system.
+func (e endpoint) same(o endpoint) bool {
+	if e.network != o.network || e.address == o.address {
+		return e.network == o.network
+	}
+	if e.network != "unix" {
+		return false
+	}
+	dir, name := filepath.Split(e.address)
+	otherDir, otherName := filepath.Split(o.address)
+	folder, err := os.Stat(cmp.Or(dir, "."))
+	other, otherErr := os.Stat(cmp.Or(otherDir, "."))
+	if err != nil || otherErr != nil {
+		return absolute(e.address) == absolute(o.address) // the folder is yet to be made
+	}
+	return name == otherName && os.SameFile(folder, other)
 }
 
 // port returns the port of a TCP endpoint, "" if the system chooses it.
@@ -150,7 +164,12 @@ func (l listener) url() string {
 
 // close may be called more than once, and after the server has closed the Listener.
 func (l listener) close() {
+	l.unlink()
 	l.Listener.Close()
+}
+
+// unlink removes the socket's file, if there is one. It comes before the Listener is closed.
+func (l listener) unlink() {
 	if l.file != nil {
 		l.file.remove()
 	}

@@ -28,16 +28,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func newRootCmd() *cobra.Command {
+	showVersion := false
 	root := &cobra.Command{
-		Use:     "chert",
-		Short:   "An HTTP server",
-		Version: version(),
+		Use:   "chert",
+		Short: "An HTTP server",
 		// report does both, so that an error is one line and is printed once.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// cobra's own check reports a mistyped command in several lines.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if showVersion {
+				fmt.Fprintf(cmd.OutOrStdout(), "chert %s\n", version())
+				return nil
+			}
 			if len(args) == 0 {
 				return errNoCommand
 			}
@@ -50,7 +54,9 @@ func newRootCmd() *cobra.Command {
 		// SuggestionsFor uses it as it is; cobra sets the default only on its own path.
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetVersionTemplate("chert {{.Version}}\n")
+	// Not by Command.Version: changing its line takes a template, for which the linker
+	// would keep the exported methods of every type.
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newServeCmd(), newCheckCmd(), newCertCmd(), newTopCmd(), newDemoCmd(), newVersionCmd())
 	return root

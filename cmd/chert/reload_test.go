@@ -347,6 +347,36 @@ func TestReloadLog(t *testing.T) {
 	}
 }
 
+// A socket whose path is relative stays open over reloads, which read the configuration, and so the paths in it, by an
+// absolute path; the spelling of the path does not matter either.
+func TestReloadKeepsSocket(t *testing.T) {
+	needSignals(t)
+	for _, listen := range []string{"unix:s", "unix:./s", "unix:DIR/s", "unix:www/../s?mode=0600"} {
+		t.Run(listen, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			write(t, filepath.Join(dir, "www", "f"), "x")
+			config := func(root string) {
+				write(t, filepath.Join(dir, "c.toml"), "listen = '"+strings.ReplaceAll(listen, "DIR", dir)+"'\n[[site]]\nhosts = '*'\nroot = '"+root+"'\n")
+			}
+			config("www")
+			p := &proc{t: t, cmd: command(t, "serve", "--config", "c.toml")}
+			p.cmd.Dir = dir
+			p.begin()
+			c := newClient(t, filepath.Join(dir, "s"))
+			if _, body := get(t, c, "http://unix/f"); body != "x" {
+				t.Fatalf("got %q", body)
+			}
+			write(t, filepath.Join(dir, "new", "f"), "y")
+			config("new")
+			p.reload()
+			if _, body := get(t, c, "http://unix/f"); body != "y" {
+				t.Errorf("after the reload: %q", body)
+			}
+		})
+	}
+}
+
 // Releases are exchanged by renaming, also the folder in which chert was started: a reload uses the folder that has the
 // path then, not the old one under its new name.
 func TestReloadOfRenamedFolder(t *testing.T) {

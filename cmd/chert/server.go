@@ -112,6 +112,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
+	s.admin.show(listeners(s.bindings))
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
@@ -158,8 +159,9 @@ func (s *server) load() (*setup, error) {
 	if len(o.listen) == 0 && cfg.Listen != nil {
 		var listen endpoints
 		for _, text := range cfg.Listen {
+			// configChecks has accepted it, but links may have changed since.
 			if err := listen.Set(text); err != nil {
-				panic(err) // configChecks has accepted it
+				return nil, fmt.Errorf("%s: listen: %q: %w", o.config, text, err)
 			}
 		}
 		up.listen, up.chosen = listen, true
@@ -281,6 +283,7 @@ func (s *server) reloadAll() {
 	}
 	old := s.bindings
 	s.bindings = bindings
+	s.admin.show(listeners(bindings))
 	for _, b := range bindings {
 		if !slices.Contains(old, b) {
 			s.begin(b)
@@ -312,8 +315,8 @@ func (o *errorOutput) Enabled(ctx context.Context, l slog.Level) bool {
 
 func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
 	// What crypto/tls says about refuse would let operators search for a file.
-	if before, ok := strings.CutSuffix(r.Message, ": tls: no certificates configured"); ok {
-		r.Message = before + ": no site has the name or address that the client asked for"
+	if before, after, ok := strings.Cut(r.Message, ": tls: no certificates configured"); ok {
+		r.Message = before + ": no site has the name or address that the client asked for" + after
 	}
 	return o.handler().Handle(ctx, r)
 }

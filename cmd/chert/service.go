@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -36,22 +37,35 @@ type binding struct {
 	closed atomic.Bool // by a reload: it has not failed
 }
 
+// serves reports whether clients of e reach b. The file of a socket may have been removed or replaced, and the
+// configuration may name it by another path: by the absolute one when it is read again, or through a link.
+func (b *binding) serves(e endpoint) bool {
+	if b.at.network != e.network || b.at.tls != e.tls || b.at.upgrade != e.upgrade {
+		return false
+	}
+	if b.file != nil {
+		return b.file.isAt(e.address)
+	}
+	return b.at.same(e)
+}
+
 // bind opens every endpoint or none, and reuses those that are open already. After an error everything is as before.
 func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 	var opened []*binding
 	for _, e := range all {
-		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.serves(e) })
+		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.serves(e) })
 		if i >= 0 && !slices.Contains(bindings, s.bindings[i]) {
-			bindings = append(bindings, s.bindings[i])
+			b := s.bindings[i]
+			if b.file != nil {
+				b.file.path = e.address // its former name may be gone
+			}
+			bindings = append(bindings, b)
 			continue
 		}
 		l, err := listen(s.srv.Listen, e)
 		if err != nil {
 			unbind(opened)
-			if i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.at.port() != "" && b.at.port() == e.port() }); i >= 0 {
-				err = fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, s.bindings[i].at)
-			}
-			return nil, err
+			return nil, s.explainBind(e, err)
 		}
 		b := &binding{listener: l, at: e}
 		opened, bindings = append(opened, b), append(bindings, b)
@@ -61,6 +75,19 @@ func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 		return nil, err
 	}
 	return bindings, nil
+}
+
+// explainBind adds to the error of listen what is open already.
+func (s *service) explainBind(e endpoint, err error) error {
+	for _, b := range s.bindings {
+		switch {
+		case b.at.port() != "" && b.at.port() == e.port():
+			return fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, b.at)
+		case b.file != nil && b.at.same(e) && !b.file.isAt(e.address):
+			return fmt.Errorf("the socket that chert made is no longer at its path: %w", err)
+		}
+	}
+	return err
 }
 
 // changeAccess sets the access of the sockets among bindings to that of all, their endpoints. If that fails for one,
@@ -91,6 +118,13 @@ func unbind(bindings []*binding) {
 	for _, b := range bindings {
 		b.closed.Store(true)
 		b.close()
+	}
+}
+
+// unlink removes the files of the sockets, which are about to be closed.
+func (s *service) unlink() {
+	for _, b := range s.bindings {
+		b.unlink()
 	}
 }
 
@@ -132,6 +166,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	for {
 		select {
 		case err := <-s.failed:
+			s.unlink()
 			s.srv.Close()
 			return fmt.Errorf("the server failed: %w", err)
 		case <-hangup:
@@ -148,6 +183,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 func (s *service) drain(stop <-chan os.Signal) error {
 	srv, timeout := s.srv, s.timeout
 	s.admin.drain()
+	s.unlink()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	done := make(chan error, 1)
@@ -158,7 +194,8 @@ func (s *service) drain(stop <-chan os.Signal) error {
 	go func() { done <- srv.Shutdown(ctx) }()
 	select {
 	case err := <-done:
-		if err == nil {
+		// net.ErrClosed: a reload has closed a listener, and its Serve has not returned yet.
+		if err == nil || errors.Is(err, net.ErrClosed) {
 			return nil
 		}
 		srv.Close()

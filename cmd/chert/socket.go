@@ -18,6 +18,10 @@ func listenUnix(open openFunc, e endpoint) (listener, error) {
 	if err != nil {
 		return listener{}, explainUnix(e, err)
 	}
+	// It would remove any file of that name when it is closed; socketFile.remove removes its own.
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
 	made, err := os.Lstat(e.address)
 	if err != nil {
 		l.Close()

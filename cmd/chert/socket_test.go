@@ -25,15 +25,65 @@ func TestSocketInUse(t *testing.T) {
 	}
 }
 
-// chert does not take over its own socket either, if it is given under two names. If
-// it is given twice under one, the flag reports the mistake.
+// A socket that is given twice is a mistake, however its path is spelt.
 func TestSocketTwice(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	sock, same := filepath.Join(dir, "s"), dir+"/./s"
-	oneLine(t, exitFailure, `chert: the socket "`+same+
-		`" is in use; stop the program that holds it or choose another path for --listen`,
-		"serve", t.TempDir(), "--listen", "unix:"+sock, "--listen", "unix:"+same)
+	if err := os.Symlink(".", filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	for _, same := range []string{dir + "/./s", dir + "/link/s", dir + "/link/./link/s"} {
+		oneLine(t, exitUsage, `chert: invalid argument "unix:`+same+
+			`" for "-l, --listen" flag: it is given already; see "chert serve --help"`,
+			"serve", t.TempDir(), "--listen", "unix:"+dir+"/s", "--listen", "unix:"+same)
+	}
+	file := filepath.Join(dir, "c.toml")
+	write(t, file, "listen = ['unix:s', 'unix:link/s']\nadmin = 'unix:"+dir+"/link/s'\n"+
+		"[[site]]\nhosts = '*'\nroot = '.'\n")
+	want := file + `:1:21: listen: "unix:link/s": it is given already` + "\n" + file + ":2:9: admin: it is given already\n"
+	if code, _, stderr := inProcess(t, "check", file); code != exitFailure || stderr != want {
+		t.Errorf("%d %q, want %q", code, stderr, want)
+	}
+}
+
+func TestSameSocket(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	for _, name := range []string{"one/sub", "two"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"link": "one", "deep": "one/sub", "lost": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"one/s", "link/s", true},
+		{"one/s", "two/s", false},
+		{"one/s", "link/r", false},
+		{"one/s", "deep/../s", true}, // the system follows the link before it goes up
+		{"s", "deep/../s", false},
+		{"s", "./one/../s", true},
+		{"none/s", "./none/s", true}, // a folder that is not there yet
+		{"none/s", "none/r", false},
+		{"lost/s", "./lost/s", true},
+		{"lost/s", "one/s", false},
+	} {
+		a := endpoint{network: "unix", address: dir + "/" + tt.a}
+		b := endpoint{network: "unix", address: dir + "/" + tt.b}
+		if a.same(b) != tt.same || b.same(a) != tt.same {
+			t.Errorf("%s and %s: %v, want %v", tt.a, tt.b, a.same(b), tt.same)
+		}
+	}
+	// In the current folder.
+	if a, b := (endpoint{network: "unix", address: "s"}), (endpoint{network: "unix", address: absolute("s")}); !a.same(b) {
+		t.Errorf("%s and %s are not the same", a, b)
+	}
 }
 
 // Nothing but a socket is ever replaced.

@@ -75,20 +75,24 @@ func (a access) String() string {
 
 // socketFile is the file of a listening socket.
 type socketFile struct {
-	path string
+	path string      // one of its names, if it has several through links
 	made fs.FileInfo // as the system made it
 }
 
-// ours reports whether info is of that file. Another may have its name by now, with the same inode number, hence the
-// times.
-func (f *socketFile) ours(info fs.FileInfo) bool {
-	return os.SameFile(info, f.made) && info.ModTime().Equal(f.made.ModTime())
+// ours reports whether info is of that file; another may have its name by now. While the socket is open, the system
+// gives its inode number to no other file.
+func (f *socketFile) ours(info fs.FileInfo) bool { return os.SameFile(info, f.made) }
+
+// isAt reports whether path is a name of the file.
+func (f *socketFile) isAt(path string) bool {
+	now, err := os.Lstat(path)
+	return err == nil && f.ours(now)
 }
 
-// remove may be called more than once. The listener may have removed the file already when it was closed, and a
-// successor may have put its own socket there while requests were drained.
+// remove may be called more than once, best before the socket is closed: as long as it accepts, no program takes the
+// file for one that a dead process left. Afterwards a successor's file may have the same inode number, hence the times.
 func (f *socketFile) remove() {
-	if now, err := os.Lstat(f.path); err == nil && f.ours(now) {
+	if now, err := os.Lstat(f.path); err == nil && f.ours(now) && now.ModTime().Equal(f.made.ModTime()) {
 		os.Remove(f.path)
 	}
 }

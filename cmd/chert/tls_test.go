@@ -193,6 +193,8 @@ func TestTLSFlags(t *testing.T) {
 	if res, err := http.ReadResponse(bufio.NewReader(plain), nil); err != nil || res.StatusCode != 400 {
 		t.Errorf("plain HTTP: %v %v", res, err)
 	}
+	_, port, _ := net.SplitHostPort(addrOf(t, p.urls[0]))
+	until(t, func() bool { return strings.Contains(p.stderr.String(), "-:"+port+" 127.0.0.1 - - ") })
 }
 
 func TestTLSMin(t *testing.T) {

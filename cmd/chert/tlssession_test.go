@@ -181,18 +181,23 @@ func TestRedirectLimits(t *testing.T) {
 	}
 }
 
-// A scan without a name must not look like a fault of the configuration.
+// A scan without a name must not look like a fault of the configuration; one with a
+// name shows it.
 func TestTLSNoSiteLog(t *testing.T) {
 	t.Parallel()
 	ca, dir := newCA(t), t.TempDir()
 	ca.server(dir, "a", "a.example")
 	p, _ := startConfig(t, fmt.Sprintf("[[site]]\nhosts = 'a.example'\nroot = '.'\ntls_cert = '%[1]s/a.pem'\ntls_key = '%[1]s/a-key.pem'\n", filepath.ToSlash(dir)), nil)
-	if _, err := dialTLS(t, p.urls[0], &tls.Config{InsecureSkipVerify: true}); err == nil {
-		t.Error("the handshake succeeded")
-	}
-	until(t, func() bool { return strings.Contains(p.stderr.String(), "\n") })
-	if got := p.stderr.String(); !strings.HasPrefix(got, "chert: http: TLS handshake error from 127.0.0.1:") || !strings.HasSuffix(got, ": no site has the name or address that the client asked for\n") {
-		t.Error(got)
+	for i, tt := range []struct{ name, asked string }{{"", "to " + addrOf(t, p.urls[0])}, {"b.example", `server name "b.example"`}} {
+		if _, err := dialTLS(t, p.urls[0], &tls.Config{InsecureSkipVerify: true, ServerName: tt.name}); err == nil {
+			t.Error("the handshake succeeded")
+		}
+		until(t, func() bool { return strings.Count(p.stderr.String(), "\n") > i })
+		got := strings.Split(p.stderr.String(), "\n")[i]
+		want := ": no site has the name or address that the client asked for (" + tt.asked + ")"
+		if !strings.HasPrefix(got, "chert: http: TLS handshake error from 127.0.0.1:") || !strings.HasSuffix(got, want) {
+			t.Error(got)
+		}
 	}
 }
 

@@ -70,12 +70,11 @@ func New(o Options) (*Manager, error) {
 	m.cfg = certmagic.New(m.cache, certmagic.Config{
 		Storage:            &certmagic.FileStorage{Path: o.Storage},
 		RenewalWindowRatio: o.RenewalRest,
-		OnEvent: func(_ context.Context, event string, data map[string]any) error {
-			report(o.Logger, event, data)
-			return nil
+		OnEvent:            (&reporter{log: o.Logger}).event,
+		ShouldEmitFunc: func(event string) bool {
+			return strings.HasPrefix(event, "cert_") || event == "cached_managed_cert"
 		},
-		ShouldEmitFunc: func(event string) bool { return strings.HasPrefix(event, "cert_") },
-		Logger:         logger,
+		Logger: logger,
 	})
 	ca := o.CA
 	switch {

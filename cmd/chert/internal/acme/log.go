@@ -5,12 +5,22 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap/zapcore"
 )
 
-// report logs what happens to a certificate, a line each.
-func report(l *slog.Logger, event string, data map[string]any) {
+// A reporter logs what happens to certificates, a line each. It is safe for concurrent use.
+type reporter struct {
+	log *slog.Logger
+
+	mu sync.Mutex
+	// obtained has the names of certificates that are stored and not in use yet.
+	obtained map[string]bool
+}
+
+// event implements certmagic.Config.OnEvent.
+func (r *reporter) event(_ context.Context, event string, data map[string]any) error {
 	name := fmt.Sprint(data["identifier"])
 	verb := "get"
 	if data["renewal"] == true {
@@ -18,12 +28,33 @@ func report(l *slog.Logger, event string, data map[string]any) {
 	}
 	switch event {
 	case "cert_obtained":
-		l.Info("acme: " + map[string]string{"get": "got", "renew": "renewed"}[verb] + " the certificate for " + name)
+		if verb == "renew" {
+			r.log.Info("acme: renewed the certificate for " + name)
+			break
+		}
+		// A handshake that follows the message must find the certificate.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.obtained == nil {
+			r.obtained = make(map[string]bool)
+		}
+		r.obtained[name] = true
+	case "cached_managed_cert":
+		names, _ := data["sans"].([]string)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, name := range names {
+			if r.obtained[name] {
+				delete(r.obtained, name)
+				r.log.Info("acme: got the certificate for " + name)
+			}
+		}
 	case "cert_failed":
-		l.Error(fmt.Sprintf("acme: cannot %s the certificate for %s; it will be tried again", verb, name), "error", oneLine(data["error"]))
+		r.log.Error(fmt.Sprintf("acme: cannot %s the certificate for %s; it will be tried again", verb, name), "error", oneLine(data["error"]))
 	case "cert_ocsp_revoked":
-		l.Error("acme: a certificate was revoked and is replaced", "names", fmt.Sprint(data["subjects"]))
+		r.log.Error("acme: a certificate was revoked and is replaced", "names", fmt.Sprint(data["subjects"]))
 	}
+	return nil
 }
 
 func oneLine(v any) string { return strings.Join(strings.Fields(fmt.Sprint(v)), " ") }

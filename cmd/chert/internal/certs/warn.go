@@ -3,6 +3,7 @@ package certs
 import (
 	"crypto/x509"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -41,16 +42,19 @@ func Uncovered(what string, cert *x509.Certificate, hosts []string) string {
 			one = "any" + host[1:] // one label; no certificate is for more of them
 		}
 		if cert.VerifyHostname(one) != nil {
-			missing = append(missing, host)
+			missing = append(missing, quote(host))
 		}
 	}
-	switch {
-	case missing == nil:
+	if missing == nil {
 		return ""
-	case len(missing) == 1:
-		return fmt.Sprintf("%s is not for %s, so clients refuse it there", what, quote(missing[0]))
 	}
-	return fmt.Sprintf("%s is not for %s and %d more of the hosts that it is used for, so clients refuse it there", what, quote(missing[0]), len(missing)-1)
+	// All of them, however many: the operator has to replace the certificate by one
+	// that has these names.
+	list := missing[0]
+	if last := len(missing) - 1; last > 0 {
+		list = strings.Join(missing[:last], ", ") + " and " + missing[last]
+	}
+	return fmt.Sprintf("%s is not for %s, so clients refuse it there", what, list)
 }
 
 // Expiry returns what the function of this name says about the first of the

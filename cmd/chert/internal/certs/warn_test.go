@@ -37,7 +37,8 @@ func TestUncovered(t *testing.T) {
 	}{
 		{[]string{"a.example", "x.b.example", "*.b.example", "::1", "*"}, ""},
 		{[]string{"a.example", "b.example"}, `it is not for "b.example", so clients refuse it there`},
-		{[]string{"*.a.example", "127.0.0.1", "a.example"}, `it is not for "*.a.example" and 1 more of the hosts that it is used for, so clients refuse it there`},
+		{[]string{"*.a.example", "127.0.0.1", "a.example"}, `it is not for "*.a.example" and "127.0.0.1", so clients refuse it there`},
+		{[]string{"b", "c", "*", "d"}, `it is not for "b", "c" and "d", so clients refuse it there`},
 	} {
 		if got := Uncovered("it", cert, tt.hosts); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.hosts, got, tt.want)

@@ -1,42 +1,72 @@
 package config
 
-import "strings"
-
-// instead is the replacement for a flag or a key of other servers that chert
-// does not have; "" where there is none.
-type instead struct{ flag, key string }
-
-// insteadOf is by name, with "_" for "-".
-var insteadOf = map[string]instead{
-	"tls": onTLS, "cert": onTLS, "certificate": onTLS, "https": onTLS, "ssl": onTLS, "acme": onTLS,
-	"port": onPort, "p": {flag: onPort.flag},
-	"host": onHost, "bind": onHost, "address": onHost, "addr": onHost,
-	"root": folder, "dir": folder, "directory": folder, "d": folder,
-	"cors": {flag: "use --header 'Access-Control-Allow-Origin: *'"},
-}
-
-var (
-	onTLS = instead{
-		"chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
-		"want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
-	}
-	// For the port alone: other servers have the address's keys in a site.
-	onPort = instead{"use --listen :8080, or --listen 8080 for this machine only", `want listen = ":8080"`}
-	onHost = instead{flag: "use --listen HOST:PORT"}
-	folder = instead{flag: `the folder has no flag, as in "chert serve DIR"`}
+import (
+	"fmt"
+	"slices"
+	"strings"
 )
+
+// insteadOfKey returns the end of the message about an unknown key: what chert calls
+// it or where it belongs, "" if nothing is known.
+func (d *doc) insteadOfKey(key string) string {
+	if tables := d.tablesWith(key); len(tables) > 0 {
+		return "; it is a key of " + list(tables)
+	}
+	if hint := Instead[plainWord(key)].Key; hint != "" {
+		return "; " + hint
+	}
+	return ""
+}
 
 // InsteadOfFlag suggests a replacement for a flag of other servers that chert
 // does not have, "" if there is none.
-func InsteadOfFlag(name string) string {
-	return insteadOf[strings.ReplaceAll(name, "-", "_")].flag
+func InsteadOfFlag(name string) string { return Instead[plainWord(name)].Flag }
+
+// plainWord is how Instead writes a word.
+func plainWord(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+
+// topOfFile is the place of the server's keys: TOML counts those that follow
+// [[site]] among the site's.
+const topOfFile = "the file"
+
+// tablesWith returns the tables that have a key, in the order of the documentation.
+func (d *doc) tablesWith(key string) (tables []string) {
+	for _, name := range allTables {
+		if slices.Contains(d.keysOfTables()[name], key) {
+			if name == topOfFile {
+				name = "the file itself, before its first table"
+			}
+			tables = append(tables, name)
+		}
+	}
+	return tables
 }
 
-// insteadOfKey does so for a key, as the end of a message.
-func insteadOfKey(name string) string {
-	hint := insteadOf[strings.ReplaceAll(name, "-", "_")].key
-	if hint != "" {
-		hint = "; " + hint
+var allTables = []string{
+	topOfFile, "[rate_limit]", "[defaults]", "[[site]]", "[[redirect]]", "[[defaults.rules]]", "[[site.rules]]",
+}
+
+// keysOfTables returns the keys of each table: those that are read from a file that
+// has all of them.
+func (d *doc) keysOfTables() map[string][]string {
+	if d.tables == nil {
+		all := &doc{known: make(map[string][]string)}
+		none := func(string) error { return nil }
+		pair := func(string, string) error { return nil }
+		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[[site.rules]]\n[[redirect]]\n"), Checks{
+			Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
+			Certificate: pair, ClientCA: none, RateStore: none, RateFailure: none,
+		})
+		d.tables = all.known
 	}
-	return hint
+	return d.tables
+}
+
+// list joins words: "a, b or c".
+func list(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return fmt.Sprintf("%s or %s", strings.Join(words[:last], ", "), words[last])
 }

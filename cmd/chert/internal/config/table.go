@@ -12,6 +12,8 @@ import (
 type doc struct {
 	file     string
 	problems Problems
+	known    map[string][]string // if not nil, gets the keys of each table
+	tables   map[string][]string // of keysOfTables; nil until it is needed
 }
 
 func (d *doc) errorf(at Position, format string, args ...any) {
@@ -40,11 +42,14 @@ func (t *table) get(key string) (any, *spot) {
 
 // done reports the keys that were never requested.
 func (t *table) done() {
+	if t.doc.known != nil {
+		t.doc.known[t.name] = t.asked
+	}
 	for _, key := range slices.Sorted(maps.Keys(t.m)) {
 		if slices.Contains(t.asked, key) {
 			continue
 		}
-		hint := insteadOfKey(key)
+		hint := t.doc.insteadOfKey(key)
 		if near := nearest(key, t.asked); near != "" && hint == "" {
 			if array := "[[" + near + "]]"; near == "site" || near == "redirect" {
 				hint = "; did you mean " + array + "?"

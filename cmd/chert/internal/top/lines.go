@@ -105,6 +105,13 @@ func summary(r *interval.Report) []line {
 			classes = append(classes, interval.Rate{Name: name, N: n})
 		}
 	}
+	if r.Average {
+		// One sample has no rates. Their averages since the start would look like what happens now.
+		add("requests", "measuring")
+		add("handlers", "%d running, %d waiting", r.Running, r.Waiting)
+		add("connections", "%d open, %d active", r.Conns.Open, r.Conns.Active)
+		return lines
+	}
 	add("requests", "%s/s%s; %s/s in, %s/s out", number(r.Requests), join(":", classes, number), size(r.Read), size(r.Written))
 	ways := slices.DeleteFunc(slices.Clone(r.Ways), func(w interval.Rate) bool { return w.N == 0 })
 	add("handlers", "%d running, %d waiting%s", r.Running, r.Waiting, join(";", ways, func(n float64) string { return percent(n / r.Requests) }))
@@ -169,6 +176,9 @@ func join(sep string, rates []interval.Rate, format func(float64) string) string
 }
 
 func stages(r *interval.Report) []line {
+	if r.Average {
+		return nil
+	}
 	lines := []line{{fmt.Sprintf("%-10s %9s %9s %9s %9s", "STAGE", "PER S", "50 %", "90 %", "99 %"), head}}
 	for _, s := range r.Stages {
 		if s.Rate > 0 || s.Name == "total" {
@@ -179,7 +189,7 @@ func stages(r *interval.Report) []line {
 }
 
 func loops(r *interval.Report, most int) []line {
-	if len(r.Loops) == 0 || most < 2 {
+	if len(r.Loops) == 0 || most < 2 || r.Average {
 		return nil
 	}
 	lines := []line{{fmt.Sprintf("%-4s %-12s %8s %7s %7s %6s %8s %9s %8s", "LOOP", "BUSY", "ON LOOP", "POOLED", "HANDED", "CONNS", "AT WORK", "TURN 99 %", "LAG"), head}}
@@ -203,6 +213,9 @@ func loops(r *interval.Report, most int) []line {
 // routes are of a width of about 80 columns with the way alone that most requests went, or
 // of 100 with all of them.
 func routes(r *interval.Report, by order, width int) []line {
+	if r.Average {
+		return nil
+	}
 	sorted := slices.Clone(r.Routes)
 	slices.SortStableFunc(sorted, func(x, y interval.Route) int { return cmp.Compare(by.by(y), by.by(x)) })
 	place := 9

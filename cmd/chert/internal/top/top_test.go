@@ -227,6 +227,36 @@ func TestScreenSizes(t *testing.T) {
 	}
 }
 
+// The first screen, and the first report of another process, have one sample, and so no rates: they say so, and show
+// neither averages since the start nor 0.
+func TestMeasuring(t *testing.T) {
+	t.Parallel()
+	c, _ := serve(t)
+	first, err := c.Sample(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(c, Options{}, nil, nil)
+	restarted := *first
+	restarted.Since = first.Since.Add(time.Minute)
+	for name, r := range map[string]*interval.Report{"first": interval.Average(first), "restarted": interval.Between(first, &restarted)} {
+		s.show.report = r
+		lines := s.show.screen(100, 30, "")
+		text := fmt.Sprint(lines)
+		if len(lines) != 30 || !strings.Contains(text, "measuring") || !strings.Contains(text, "17 open") || strings.Contains(text, "/s") || strings.Contains(text, "ROUTE") {
+			t.Errorf("%s: %d lines: %s", name, len(lines), text)
+		}
+		if got := s.show.block(); !strings.Contains(got, "measuring") || strings.Contains(got, "/s") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s.before = first
+	s.take(s.fetch(t.Context(), viewRoutes))
+	if text := fmt.Sprint(s.show.screen(100, 30, "")); strings.Contains(text, "measuring") || !strings.Contains(text, "/s") {
+		t.Errorf("after an interval: %s", text)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	c, _ := serve(t)

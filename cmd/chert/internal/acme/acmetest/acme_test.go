@@ -21,10 +21,12 @@ import (
 	"testing"
 	"time"
 
+	pebbleacme "github.com/letsencrypt/pebble/v2/acme"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
-	pebbleacme "github.com/letsencrypt/pebble/v2/acme"
 )
 
 var binary string
@@ -139,8 +141,8 @@ func folder(t *testing.T) string {
 // By TLS-ALPN-01 alone, without a listener for plain HTTP; and a restart needs no authority.
 func TestIssueByTLS(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	ca := startPebble(t, freePort(t), port, 24*time.Hour)
+	port := freeport.Port(t)
+	ca := startPebble(t, freeport.Port(t), port, 24*time.Hour)
 	args := []string{folder(t), "--listen", "127.0.0.1:" + port, "--tls-auto", "a.example.com", "--tls-auto", "b.example.com",
 		"--tls-ca", ca.url, "--tls-storage", t.TempDir(), "--tls-email", "admin@example.com"}
 	p := start(t, ca.trust, args...)
@@ -162,8 +164,8 @@ func TestIssueByTLS(t *testing.T) {
 // By HTTP-01: the authority finds no TLS at its port. Other requests to the plain listener are redirected.
 func TestIssueByHTTP(t *testing.T) {
 	t.Parallel()
-	port, plain := freePort(t), freePort(t)
-	ca := startPebble(t, plain, freePort(t), 24*time.Hour)
+	port, plain := freeport.Port(t), freeport.Port(t)
+	ca := startPebble(t, plain, freeport.Port(t), 24*time.Hour)
 	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--http-redirect", "127.0.0.1:"+plain,
 		"--tls-auto", "a.example.com", "--tls-ca", ca.url, "--tls-storage", t.TempDir())
 	p.wants("acme: got the certificate for a.example.com")
@@ -192,8 +194,8 @@ func TestIssueAfterReload(t *testing.T) {
 		t.Skip("Windows has no SIGHUP")
 	}
 	t.Parallel()
-	port := freePort(t)
-	ca := startPebble(t, freePort(t), port, 24*time.Hour)
+	port := freeport.Port(t)
+	ca := startPebble(t, freeport.Port(t), port, 24*time.Hour)
 	file := filepath.Join(t.TempDir(), "chert.toml")
 	config := func(hosts string) {
 		t.Helper()
@@ -239,12 +241,12 @@ tls_self = true
 // The authority asks another server: no certificate, one line, and the server goes on.
 func TestWrongChallenge(t *testing.T) {
 	t.Parallel()
-	port, plain := freePort(t), freePort(t)
+	port, plain := freeport.Port(t), freeport.Port(t)
 	other := &http.Server{Addr: "127.0.0.1:" + plain, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "wrong") })}
 	go other.ListenAndServe()
 	t.Cleanup(func() { other.Close() })
-	ca := startPebble(t, plain, freePort(t), 24*time.Hour)
-	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--http-redirect", "127.0.0.1:"+freePort(t),
+	ca := startPebble(t, plain, freeport.Port(t), 24*time.Hour)
+	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--http-redirect", "127.0.0.1:"+freeport.Port(t),
 		"--tls-auto", "a.example.com", "--tls-ca", ca.url, "--tls-storage", t.TempDir())
 	p.wants("acme: cannot get the certificate for a.example.com; it will be tried again")
 	if _, err := get(port, "a.example.com", ca.roots); err == nil || !strings.Contains(err.Error(), "remote error: tls:") {
@@ -255,7 +257,7 @@ func TestWrongChallenge(t *testing.T) {
 // While a challenge waits, its certificate is no way past the certificate that clients need.
 func TestChallengeIsNoWayIn(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := freeport.Port(t)
 	slow, err := net.Listen("tcp", "127.0.0.1:0") // the authority waits here
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +267,7 @@ func TestChallengeIsNoWayIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := startPebble(t, freePort(t), slowPort, 24*time.Hour)
+	ca := startPebble(t, freeport.Port(t), slowPort, 24*time.Hour)
 	start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--tls-auto", "a.example.com", "--client-ca", ca.trust,
 		"--tls-ca", ca.url, "--tls-storage", t.TempDir())
 	waiting, err := slow.Accept()
@@ -295,10 +297,10 @@ func TestChallengeIsNoWayIn(t *testing.T) {
 
 func TestUnreachableAuthority(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	ca := startPebble(t, freePort(t), port, 24*time.Hour)
+	port := freeport.Port(t)
+	ca := startPebble(t, freeport.Port(t), port, 24*time.Hour)
 	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--tls-auto", "a.example.com",
-		"--tls-ca", "https://127.0.0.1:"+freePort(t)+"/dir", "--tls-storage", t.TempDir())
+		"--tls-ca", "https://127.0.0.1:"+freeport.Port(t)+"/dir", "--tls-storage", t.TempDir())
 	p.wants("acme: cannot get the certificate for a.example.com; it will be tried again")
 	p.wants("connection refused")
 	if _, err := get(port, "a.example.com", ca.roots); err == nil {
@@ -342,8 +344,8 @@ func server(t *testing.T, o acme.Options) (*acme.Manager, *servertest.Log) {
 // Certificates are renewed in time, while requests go on with the old one.
 func TestRenew(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	ca := startPebble(t, freePort(t), port, 30*time.Second)
+	port := freeport.Port(t)
+	ca := startPebble(t, freeport.Port(t), port, 30*time.Second)
 	m, said := server(t, acme.Options{Storage: t.TempDir(), CA: ca.url, Roots: ca.trusted(t), Host: "127.0.0.1", TLSPort: number(t, port),
 		Check: 200 * time.Millisecond, RenewalRest: 0.9})
 	if err := m.Manage([]string{"a.example.com"}); err != nil {
@@ -360,8 +362,8 @@ func TestRenew(t *testing.T) {
 // The authority has closed the account: what there is is served, and a line says what failed.
 func TestRevokedAccount(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	ca, storage := startPebble(t, freePort(t), port, 24*time.Hour), t.TempDir()
+	port := freeport.Port(t)
+	ca, storage := startPebble(t, freeport.Port(t), port, 24*time.Hour), t.TempDir()
 	m, said := server(t, acme.Options{Storage: storage, CA: ca.url, Roots: ca.trusted(t), Host: "127.0.0.1", TLSPort: number(t, port)})
 	if err := m.Manage([]string{"a.example.com"}); err != nil {
 		t.Fatal(err)

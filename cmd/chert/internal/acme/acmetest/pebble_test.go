@@ -26,6 +26,8 @@ import (
 	"github.com/letsencrypt/pebble/v2/db"
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
 )
 
 // patience ends what hangs. No test waits for it otherwise.
@@ -46,7 +48,7 @@ type pebble struct {
 func startPebble(t *testing.T, httpPort, tlsPort string, validity time.Duration) *pebble {
 	t.Helper()
 	quiet := log.New(io.Discard, "", 0)
-	at := freePort(t)
+	at := freeport.Port(t)
 	dns, err := challtestsrv.New(challtestsrv.Config{Log: quiet, DNSAddrs: []string{"127.0.0.1:" + at}})
 	if err != nil {
 		t.Fatal(err)
@@ -130,22 +132,6 @@ func number(t *testing.T, port string) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// freePort returns a port that was free a moment ago: the authority must know it
-// before the server listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func TestMain(m *testing.M) {

@@ -1,0 +1,226 @@
+package config
+
+import "strings"
+
+// A Hint is what to use in place of a word of another server: for a flag, and for a
+// key of the configuration file. Either is "" where the word needs none.
+type Hint struct{ Flag, Key string }
+
+// both is a Hint that is the same for a flag and for a key.
+func both(text string) Hint { return Hint{text, text} }
+
+// Instead has a hint for each word of nginx, Caddy, Apache and small file servers that
+// chert does not have, in small letters with "_" for "-".
+var Instead = func() map[string]Hint {
+	all := make(map[string]Hint)
+	for _, h := range hints {
+		for word := range strings.FieldsSeq(h.words) {
+			hint := h.Hint
+			if flag, ok := strings.CutPrefix(word, "--"); ok {
+				word, hint.Key = flag, ""
+			} else if key, ok := strings.CutSuffix(word, "="); ok {
+				word, hint.Flag = key, ""
+			}
+			all[word] = hint
+		}
+	}
+	return all
+}()
+
+// A hint names what chert has in the place of the words, or says that it has nothing
+// yet and what to use. Of a word that is a key of chert it is for the flag alone ("--w"),
+// and the reverse ("w="). Tests compare the names with the flags, the keys and the
+// documents.
+var hints = []struct {
+	words string
+	Hint
+}{
+	{"tls cert certificate https ssl acme letsencrypt auto_https ssl_certificate ssl_certificate_key cert_key " +
+		"key_file cert_file --key", Hint{
+		Flag: "chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
+		Key:  "want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
+	}},
+	{"ssl_protocols", Hint{
+		Flag: "use --tls-min",
+		Key:  `want tls_min = "1.3"; 1.2 is the default`,
+	}},
+	{"ssl_client_certificate", Hint{
+		Flag: "use --client-ca",
+		Key:  "want client_ca",
+	}},
+	{
+		"ssl_ciphers ciphers curves",
+		both("cipher suites and curves are those of Go's crypto/tls, and chert serve does not let them be " +
+			"chosen; docs/tls.md"),
+	},
+	{"email", Hint{
+		Flag: "use --tls-email",
+		Key:  "want tls_email",
+	}},
+	{"acme_ca", Hint{
+		Flag: "use --tls-ca",
+		Key:  "want tls_ca",
+	}},
+	{"storage", Hint{
+		Flag: "use --tls-storage",
+		Key:  "want tls_storage",
+	}},
+	{"port --p", Hint{
+		Flag: "use --listen :8080, or --listen 8080 for this machine only",
+		Key:  `want listen = ":8080"`,
+	}},
+	{"host bind address addr", Hint{
+		Flag: "use --listen HOST:PORT",
+		Key:  `want listen = "HOST:PORT" for an address, or hosts = ["example.com"] for the names of a site`,
+	}},
+	{"domain domains server_name server_names servername server_alias hostname vhost", Hint{
+		Flag: "a folder is served for all names: --tls-auto NAME gets a certificate for one, and the sites " +
+			"of --config have hosts",
+		Key: `want hosts = ["example.com"]`,
+	}},
+	{"server servers virtual_host virtualhost file_server static", Hint{
+		Flag: `"chert serve DIR" serves a folder; --config FILE many sites`,
+		Key:  "want [[site]] with hosts and root",
+	}},
+	{"--root dir directory d document_root documentroot path folder", Hint{
+		Flag: `the folder has no flag, as in "chert serve DIR"`,
+		Key:  "want root",
+	}},
+	{
+		"proxy_pass reverse_proxy proxy proxypass upstream upstreams backend fastcgi_pass php_fastcgi uwsgi_pass " +
+			"grpc_pass cgi proxy_set_header load_balancing",
+		both("chert serve is no reverse proxy yet: put one in front (docs/proxy.md), or write a program " +
+			"with net/http/httputil.ReverseProxy as a handler (docs/library.md)"),
+	},
+	{"forward_auth auth basic_auth basicauth auth_basic auth_basic_user_file auth_request htpasswd username " +
+		"pass password", Hint{
+		Flag: "chert serve has no authentication yet, except certificates of clients, --client-ca: let a " +
+			"proxy in front do it, or a program with middleware/basicauth or middleware/jwt",
+		Key: "chert serve has no authentication yet, except certificates of clients, client_ca: let a " +
+			"proxy in front do it, or a program with middleware/basicauth or middleware/jwt",
+	}},
+	{
+		"user group",
+		both("chert does not change its user; start it as that user, as the systemd unit in docs/deployment.md does"),
+	},
+	{"deny allow satisfy whitelist blacklist remote_ip", Hint{
+		Flag: "chert serve does not allow or deny addresses yet; use --listen for one address, --client-ca, " +
+			"or a firewall",
+		Key: "chert serve does not allow or deny addresses yet; use listen for one address, client_ca, or a firewall",
+	}},
+	{"try_files fallback single_page single", Hint{
+		Flag: "use --spa for a single-page app; chert serve has no other fallback yet",
+		Key:  `want spa = "index.html" for a single-page app; there is no other fallback yet`,
+	}},
+	{"location locations alias handle handle_path route routes prefix path_prefix base", Hint{
+		Flag: "a folder is served at /; chert serve does not map other paths yet, and --header sets fields by pattern",
+		Key: "a site is one folder at /; other paths cannot be mapped yet, and [[site.rules]] set header " +
+			"fields by pattern",
+	}},
+	{"redir return rewrite rewrites uri clean_urls trailing_slash --redirect --redirects", Hint{
+		Flag: "[[redirect]] in the file of --config redirects whole hosts; single paths cannot be " +
+			"redirected or rewritten yet",
+		Key: "[[redirect]] with hosts and to redirects whole hosts; single paths cannot be redirected or " +
+			"rewritten yet",
+	}},
+	{"error_page error_pages errordocument handle_errors 404 error", Hint{
+		Flag: "use --not-found for 404; other statuses have no page of their own yet",
+		Key:  `want not_found = "404.html"; other statuses have no page of their own yet`,
+	}},
+	{
+		"maintenance",
+		both("chert serve has no maintenance mode yet; serve another folder, with an index that says so"),
+	},
+	{"--headers header= add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
+		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
+		Key:  `want [[site.rules]] with headers = { Cache-Control = "no-cache" }`,
+	}},
+	{"cors", Hint{
+		Flag: "use --header 'Access-Control-Allow-Origin: *'",
+		Key:  `want [[site.rules]] with headers = { Access-Control-Allow-Origin = "*" }`,
+	}},
+	{"autoindex browse directory_listing dirlist list indexes --listing --no_index", Hint{
+		Flag: "folders without an index are listed; --no-listing turns that off",
+		Key:  "want listing = true",
+	}},
+	{"hidden show_hidden hide exclude --no_dotfiles", Hint{
+		Flag: "names that begin with a dot are hidden, and --dotfiles serves them; other names cannot be hidden yet",
+		Key: "names that begin with a dot are hidden, and dotfiles = true serves them; other names cannot " +
+			"be hidden yet",
+	}},
+	{
+		"symlinks disable_symlinks",
+		both("links inside the folder are followed, and those that lead out of it never"),
+	},
+	{"encode gzip gzip_static gzip_types brotli zstd compress deflate --compression --precompressed", Hint{
+		Flag: "compression is on, with brotli, zstd and gzip; --no-compression and --no-precompressed turn it off",
+		Key: "compression is on, with brotli, zstd and gzip; compression = false and precompressed = false " +
+			"turn it off",
+	}},
+	{"log_file logfile access_log accesslog log_format logging customlog --verbose --v", Hint{
+		Flag: "use --log combined, which writes to stderr: 2>>access.log",
+		Key:  `want log = "combined", which writes to stderr: 2>>access.log`,
+	}},
+	{
+		"error_log errorlog log_level loglevel debug",
+		both("errors go to stderr, and there are no levels to choose from"),
+	},
+	{
+		"worker_processes workers threads worker_cpu_affinity",
+		both("there is one event loop for each processor that Go may use: set GOMAXPROCS in the environment"),
+	},
+	{"worker_connections maxclients max_connections worker_rlimit_nofile", Hint{
+		Flag: "use --max-conns, and raise the limit of open files",
+		Key:  "want max_conns, and raise the limit of open files",
+	}},
+	{"limit_conn", Hint{
+		Flag: "use --max-conns-per-addr",
+		Key:  "want max_conns_per_addr",
+	}},
+	{"limit_req rate_limits ratelimit throttle", Hint{
+		Flag: "use --rate-limit 100/s",
+		Key:  `want [rate_limit] with limit = "100/s"`,
+	}},
+	{"limit_rate bandwidth", both("chert serve does not limit bandwidth yet")},
+	{
+		"client_max_body_size max_body_size request_body upload uploads webdav dav",
+		both("chert serve only serves files and takes no uploads, so there is no body to limit; a program " +
+			"has middleware.BodyLimit"),
+	},
+	{"keepalive_timeout keepalive client_header_timeout client_body_timeout send_timeout timeouts read_timeout " +
+		"write_timeout idle_timeout --timeout", Hint{
+		Flag: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
+			"--shutdown-timeout is for its end",
+		Key: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
+			"shutdown_timeout is for its end",
+	}},
+	{"grace_period", Hint{
+		Flag: "use --shutdown-timeout",
+		Key:  "want shutdown_timeout",
+	}},
+	{
+		"include import includes vars env",
+		both("there are no includes and no variables: a configuration is one file, and what its sites have " +
+			"in common belongs in [defaults]"),
+	},
+	{"set_real_ip_from real_ip_header real_ip behind_proxy", Hint{
+		Flag: "use --trusted-proxy",
+		Key:  "want trusted_proxies",
+	}},
+	{
+		"proxy_protocol",
+		both("chert does not read the PROXY protocol yet; name proxies that send X-Forwarded-For in trusted_proxies"),
+	},
+	{
+		"http2 http3 quic protocols",
+		both("HTTP/2 is on over TLS and cannot be turned off in chert serve, and there is no HTTP/3 yet; " +
+			"docs/http2.md"),
+	},
+	{"stub_status metrics pprof health healthcheck --status", Hint{
+		Flag: "use --admin 9080: a page, health checks, profiles and /metrics for Prometheus",
+		Key:  `want admin = "9080": a page, health checks, profiles and /metrics for Prometheus`,
+	}},
+	{"daemon pid background", both("chert stays in the foreground; docs/deployment.md has a systemd unit")},
+	{"silent s", Hint{Flag: "use --quiet"}},
+	{"watch", Hint{Flag: "certificates are loaded again when they change, and the folder or file by SIGHUP"}},
+}
