@@ -4,6 +4,8 @@
 //	go run . run fastslow --cores 2
 //	go run . run idle --connections 10000
 //	go run . run plain64 --servers chert --against HEAD~1
+//	go run . attack ws-pings
+//	go run . sim --for 10m --model h2
 //	go run . experiment stages
 //	go run . plot plain ../docs/measurements/2026-11-21.md plots
 package main
@@ -20,9 +22,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/chert-http/chert/lab/attack"
 	"github.com/chert-http/chert/lab/experiment"
 	"github.com/chert-http/chert/lab/profile"
 	"github.com/chert-http/chert/lab/rival"
+	"github.com/chert-http/chert/lab/simulate"
 )
 
 func main() {
@@ -52,6 +56,12 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 		return profile.Draw(args[1], args[2], args[3])
 	}
+	if args[0] == "attack" {
+		return attack.Main(ctx, args[1:], out, log)
+	}
+	if args[0] == "sim" {
+		return simulate.Main(ctx, args[1:], out, log)
+	}
 	if args[0] == "experiment" {
 		return experiment.Main(ctx, args[1:], out, log)
 	}
@@ -75,6 +85,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 func list(w io.Writer) {
 	fmt.Fprint(w, `usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)
        go run . plot PROFILE FILE DIR  (draws tables that earlier runs have printed)
+       go run . attack [NAME...]       (innocent clients beside hostile ones; -h lists the attacks)
+       go run . sim [flags]            (chert on a simulated kernel, with a seed for each run; see docs/testing.md)
        go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
 
   --vs nginx,nethttp       chert and these rivals
@@ -82,6 +94,7 @@ func list(w io.Writer) {
   --against REVISION       chert's servers as they were at a commit, branch or tag, too
   --against-tags TAGS      chert's servers as they are when built with these tags, too
   --rounds 30 --seconds 1  more and shorter turns
+  --veth 1500              servers in a network namespace, over a veth pair; --congestion cubic
 
 `)
 	for _, p := range profile.All() {

@@ -25,12 +25,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/lab/arena/sumpb"
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
+	"github.com/chert-http/chert/lab/arena/sumpb"
 
 	"github.com/chert-http/chert"
 )
@@ -437,15 +439,7 @@ func checkCalls(t *testing.T, addr string, creds credentials.TransportCredential
 	}
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+func freeAddr(t *testing.T) string { return "127.0.0.1:" + freeport.Port(t) }
 
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()

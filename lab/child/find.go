@@ -14,6 +14,7 @@ var debian = map[string]string{
 	"h2load":  "nghttp2-client",
 	"perf":    "linux-perf",
 	"initdb":  "postgresql",
+	"ip":      "iproute2",
 }
 
 // Missing is the error of a program that is not installed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/chert-http/chert/lab/chart"
 	"github.com/chert-http/chert/lab/exchange"
@@ -102,6 +103,10 @@ func runStatic(ctx context.Context, b *Bench, r *Result) error {
 	}
 	for _, spec := range append(own, others...) {
 		ready[spec.Name] = spec
+	}
+	if control, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control"); err == nil {
+		r.note("The congestion control is " + strings.TrimSpace(string(control)) + ". With BBR, what TCP_CORK costs with 100 KiB on loopback is " +
+			"BBR's pacing; with CUBIC it saves: [ADR 48](../adr/0048-how-files-are-sent.md).")
 	}
 	runs := list(b.Scale, 2,
 		staticRun{"100 KiB, connections kept", "", 1, b.Scale.of(400, 16), false, []string{"small", "acceptor", "dup", "uncorked", "nginx", "chertfiles", "nethttpfiles"}},

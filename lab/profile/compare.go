@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/lab/exchange"
+	"github.com/chert-http/chert/lab/link"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/measure"
 	"github.com/chert-http/chert/lab/report"
@@ -27,8 +28,9 @@ type Compare struct {
 	Sockets *load.Sockets // if not nil, messages over WebSockets instead of requests
 	pace    string        // the program built in load.PaceFolder, which Sockets needs
 	Seats   Seats
-	Log     io.Writer // progress
-	Faults  []string  // requests that failed, in all runs so far
+	Link    *link.Link // where servers run; nil for loopback
+	Log     io.Writer  // progress
+	Faults  []string   // requests that failed, in all runs so far
 }
 
 // Check is a request and the answer it must have.
@@ -129,7 +131,7 @@ func (c *Compare) Run(ctx context.Context, entrants []Entrant, connections int) 
 
 // start starts a server, checks its answer and returns how long that is.
 func (c *Compare) start(ctx context.Context, e Entrant, connections int) (*runner, int, error) {
-	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder, TLS: c.TLS})
+	s, err := rival.Start(ctx, e.Spec, rival.Room{Cores: c.Seats.Server, Connections: connections + e.Idle, Files: c.Folder, TLS: c.TLS, Link: c.Link})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/link"
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/report"
 	"github.com/chert-http/chert/lab/rival"
@@ -29,6 +30,9 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	p.register(f)
 	connections := f.String("connections", s.connections, "numbers of connections; a table for each")
 	loadCore := f.Int("load-core", -1, "the core the load comes from (-1: the first no server has)")
+	var veth link.Options
+	f.IntVar(&veth.MTU, "veth", 0, "servers run in a network namespace, over a veth pair with this `MTU`; 0 for loopback")
+	f.StringVar(&veth.Congestion, "congestion", "", "their TCP congestion `control`, with --veth; empty for the default")
 	if s.held > 0 {
 		f.IntVar(&s.held, "idle", s.held, "how many idle connections")
 	}
@@ -57,6 +61,13 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	}
 	if s.request.Close && !load.PortsReused() {
 		fmt.Fprintln(log, "net.ipv4.tcp_tw_reuse is 0: there may be no ports left, which counts as errors; 2 allows their reuse on loopback")
+	}
+	if veth != (link.Options{}) {
+		if cmp.Link, err = link.Open(ctx, veth); err != nil {
+			return err
+		}
+		defer cmp.Link.Close()
+		s.title += ", " + strings.ReplaceAll(veth.Describe(), "%", "%%")
 	}
 	specs, dir, err := c.open(ctx, log)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/lab/child"
+	"github.com/chert-http/chert/lab/link"
 	"github.com/chert-http/chert/lab/report"
 )
 
@@ -164,6 +165,25 @@ func TestScenes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Servers in a namespace of their own are reached, and measured, like others.
+func TestVeth(t *testing.T) {
+	need(t, "wrk", "taskset", "ip")
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	try, err := link.Open(t.Context(), link.Options{MTU: 1500})
+	if err != nil {
+		t.Skip("no namespaces here: ", err)
+	}
+	try.Close()
+	path := filepath.Join(t.TempDir(), "report.json")
+	out := runsWell(t, "plain64", "--servers", "nethttp", "--veth", "1500", "--congestion", "reno", "--rounds", "1", "--seconds", "1", "--json", path)
+	if !strings.Contains(out, "veth with an MTU of 1500 and reno") {
+		t.Errorf("printed %s", out)
+	}
+	checkSeries(t, readReport(t, path).Comparisons[0].Series[0])
 }
 
 // Each way of measuring, with chert as it was committed last beside it as it is. The newer one comes first in the ratios.

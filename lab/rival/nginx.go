@@ -78,14 +78,21 @@ TLS		root FILES;
 // nginxCached is how many files it keeps open: what nginxFiles says.
 const nginxCached = 1000
 
-func nginx(p place) (child.Command, error) {
+func nginx(p place) (child.Command, error) { return nginxWith(p, nginxFiles) }
+
+// nginxNopush is without tcp_nopush: what nginx does by default.
+func nginxNopush(p place) (child.Command, error) {
+	return nginxWith(p, strings.Replace(nginxFiles, "tcp_nopush on", "tcp_nopush off", 1))
+}
+
+func nginxWith(p place, files string) (child.Command, error) {
 	user := "" // nginx warns of the directive when it is not root
 	if os.Getuid() == 0 {
 		user = "user root;\n"
 	}
 	site, open := nginxAnswers, p.connections+spare
 	if p.files != "" {
-		site, open = nginxFiles, open+p.connections+nginxCached
+		site, open = files, open+p.connections+nginxCached
 	}
 	secure := ""
 	if p.tls != "" {

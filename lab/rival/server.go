@@ -8,17 +8,21 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/exchange"
+	"github.com/chert-http/chert/lab/link"
 )
 
 // Server is a running rival.
 type Server struct {
 	Spec
-	Addr string // host:port, 127.0.0.1
+	Addr string // host:port, 127.0.0.1 or that of a link
 	TLS  string // another one, with TLS; empty for none
 	proc *child.Child
 	dir  string
+	// reserved releases the ports.
+	reserved []func()
 }
 
 // patience is how long a server may take to answer for the first time.
@@ -39,6 +43,8 @@ type Room struct {
 	Files string
 	// TLS has the server listen at a second address, with TLS.
 	TLS bool
+	// Link is where the server runs; nil for loopback.
+	Link *link.Link
 }
 
 // Start starts a server and waits until it answers. It ends at the latest when ctx does.
@@ -57,17 +63,22 @@ func Start(ctx context.Context, spec Spec, room Room) (*Server, error) {
 
 func (s *Server) start(ctx context.Context, room Room) error {
 	var err error
-	if s.Addr, err = freeAddr(); err != nil {
+	if s.Addr, err = s.reserve(room.Link); err != nil {
 		return err
 	}
 	if room.TLS {
-		if s.TLS, err = freeAddr(); err != nil {
+		if s.TLS, err = s.reserve(room.Link); err != nil {
 			return err
 		}
 	}
 	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files, s.TLS})
 	if err != nil {
 		return err
+	}
+	if room.Link != nil {
+		if command.Args, err = room.Link.Enter(command.Args); err != nil {
+			return err
+		}
 	}
 	command.Cores = room.Cores
 	if s.proc, err = child.Start(ctx, command); err != nil {
@@ -118,15 +129,22 @@ func (s *Server) Stop() {
 	if s.proc != nil {
 		s.proc.Stop()
 	}
+	for _, release := range s.reserved {
+		release()
+	}
 	os.RemoveAll(s.dir)
 }
 
-// freeAddr picks a port. Another process may take it before the server does; the server then fails to start.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// reserve picks a port and keeps it until the server ends. On a link all ports are free.
+func (s *Server) reserve(at *link.Link) (string, error) {
+	addr, release, err := freeport.Reserve("127.0.0.1")
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	s.reserved = append(s.reserved, release)
+	if at == nil {
+		return addr, nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	return net.JoinHostPort(at.Addr, port), err
 }

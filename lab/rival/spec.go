@@ -83,6 +83,7 @@ var specs = []Spec{
 	socketServer("coder"),
 	socketServer("gobwas"),
 	{Name: "nginx", Program: "nginx", Does: Answers | Files | H2, command: nginx},
+	{Name: "nginxnopush", Program: "nginx", Does: Files, command: nginxNopush},
 	{Name: "h2o", Program: "h2o", Does: Answers | Files | H2, command: h2o},
 	{Name: "caddy", Does: Files, source: "caddy", command: caddy},
 }

@@ -1,0 +1,154 @@
+// Command target is a server that the attacks of package attack are run against: chert on event loops or on
+// goroutines, or net/http, each with its defaults. It serves HTTP/1 and HTTP/2 in plain text, and HTTP/1 with TLS with
+// an ECDSA and an RSA certificate. SIGTERM shuts it down.
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/lab/handler"
+	"github.com/chert-http/chert/websocket"
+)
+
+// server is what http.Server and chert.Server have in common.
+type server interface {
+	Serve(net.Listener) error
+	ServeTLS(l net.Listener, certFile, keyFile string) error
+	Shutdown(context.Context) error
+}
+
+func main() {
+	kind := flag.String("server", "chert", "chert, chertgoroutines or nethttp")
+	plain := flag.String("listen", "127.0.0.1:8080", "address in plain text")
+	ecdsaAddr := flag.String("tls", "127.0.0.1:8443", "address with an ECDSA certificate")
+	rsaAddr := flag.String("rsa", "127.0.0.1:8444", "address with an RSA certificate")
+	flag.Parse()
+	if err := run(*kind, *plain, *ecdsaAddr, *rsaAddr); err != nil {
+		fmt.Fprintln(os.Stderr, "target:", err)
+		os.Exit(1)
+	}
+}
+
+func run(kind, plain, ecdsaAddr, rsaAddr string) error {
+	h := routes()
+	quiet := log.New(io.Discard, "", 0) // attacks make many lines, and writing them would be what is measured
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	open := func(key any, public any) (server, error) {
+		cert, err := certificate(key, public)
+		if err != nil {
+			return nil, err
+		}
+		cfg := &tls.Config{Certificates: []tls.Certificate{cert}}
+		switch kind {
+		case "nethttp":
+			return &http.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet}, nil
+		case "chert":
+			return &chert.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet, ExtendedConnect: true}, nil
+		case "chertgoroutines":
+			return &chert.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet, ExtendedConnect: true,
+				Engine: chert.EngineGoroutines}, nil
+		}
+		return nil, fmt.Errorf("no server %q", kind)
+	}
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	rs, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	a, err := open(ec, &ec.PublicKey)
+	if err != nil {
+		return err
+	}
+	b, err := open(rs, &rs.PublicKey)
+	if err != nil {
+		return err
+	}
+	failed := func(err error) {
+		if err != http.ErrServerClosed {
+			fmt.Fprintln(os.Stderr, "target:", err)
+			os.Exit(1)
+		}
+	}
+	for _, on := range []struct {
+		addr  string
+		serve func(net.Listener) error
+	}{
+		{rsaAddr, func(l net.Listener) error { return b.ServeTLS(l, "", "") }},
+		{ecdsaAddr, func(l net.Listener) error { return a.ServeTLS(l, "", "") }},
+		{plain, a.Serve}, // last: it is awaited
+	} {
+		l, err := listen(a, on.addr)
+		if err != nil {
+			return err
+		}
+		go func() { failed(on.serve(l)) }()
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	<-stop
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	b.Shutdown(ctx)
+	return a.Shutdown(ctx)
+}
+
+// listen opens a listener that chert's loops accept on themselves, as with ListenAndServe.
+func listen(s server, addr string) (net.Listener, error) {
+	if c, ok := s.(*chert.Server); ok {
+		return c.Listen("tcp", addr)
+	}
+	return net.Listen("tcp", addr)
+}
+
+func routes() http.Handler {
+	sockets, err := websocket.New(&websocket.Options{
+		OnMessage: func(c *websocket.Conn, t websocket.Type, p []byte) { c.Send(t, p) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", handler.New())
+	mux.Handle("/ws", sockets)
+	mux.HandleFunc("/fields", func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("kb"))
+		for i := range min(n, 64) {
+			w.Header().Set("X-Field-"+strconv.Itoa(i), strings.Repeat("x", 1000))
+		}
+	})
+	large := make([]byte, 4<<20)
+	mux.HandleFunc("/large", func(w http.ResponseWriter, r *http.Request) { w.Write(large) })
+	mux.HandleFunc("/debug/ok", func(http.ResponseWriter, *http.Request) {})
+	return mux
+}
+
+func certificate(key, public any) (tls.Certificate, error) {
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
