@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,7 @@ type job struct {
 
 // serveAccepting accepts from l until that fails.
 func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
-	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(cfg, onLoops && sv.tls != nil), onLoops: onLoops}
+	a := &acceptor{s: s, sv: sv, cfg: cfg, free: make(chan struct{}, 1), loops: s.accept(sv.l, cfg, onLoops && sv.tls != nil), onLoops: onLoops}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
 		a.opening.Wait()
@@ -152,12 +153,13 @@ func (a *acceptor) refuse(nc net.Conn, reason string) {
 	select {
 	case refusing <- struct{}{}:
 		go func() {
-			a.s.refused(peerOf(nc), http.StatusServiceUnavailable, reason, nil)
-			sayNo(nc, a.loops.Refusal())
+			peer, local := a.addrsOf(nc)
+			a.s.refused(peer, local, http.StatusServiceUnavailable, reason, nil)
+			sayNo(a.s.guard(nc, func() string { return peer }), a.loops.Refusal())
 		}()
 	default:
-		nc.Close()
-		a.s.refused("", 0, reason, nil) // whose RemoteAddr may block; see admit
+		a.s.guard(nc, unknown).Close()
+		a.s.refused("", a.sv.l.Addr(), 0, reason, nil) // whose RemoteAddr may block; see admit
 	}
 }
 
@@ -169,11 +171,7 @@ func sayNo(nc net.Conn, answer []byte) {
 		<-refusing
 	}()
 	nc.SetDeadline(time.Now().Add(time.Second))
-	if _, err := nc.Write(answer); err != nil {
-		return
-	}
-	if half, ok := nc.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+	if _, err := nc.Write(answer); err == nil && stream.CloseWrite(nc) == nil {
 		io.CopyN(io.Discard, nc, 64<<10)
 	}
 }
@@ -186,7 +184,12 @@ func (a *acceptor) admit(nc net.Conn) error {
 		// Otherwise not yet: RemoteAddr may be user code that first reads it
 		// from the connection (the PROXY protocol), and must not delay the
 		// others.
-		peer = peerOf(nc)
+		var ok bool
+		if peer, ok = a.s.peerOf(nc); !ok {
+			a.s.guard(nc, unknown).Close()
+			a.s.gate.Leave("")
+			return nil
+		}
 	}
 	if !a.s.gate.Admit(peer) {
 		a.s.gate.Leave("")
@@ -197,7 +200,8 @@ func (a *acceptor) admit(nc net.Conn) error {
 		return a.toLoop(nc, peer)
 	}
 	t := a.s.counts.shard()
-	c := stream.New(nc, &a.cfg().Shared.Limits, t, func(c *stream.Conn, hijacked bool) {
+	var c *stream.Conn
+	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn, hijacked bool) {
 		t.Add(false, tally.Closed, 1)
 		a.s.untrack(c)
 		if hijacked {
@@ -206,6 +210,11 @@ func (a *acceptor) admit(nc net.Conn) error {
 			a.s.gate.Leave(peer)
 		}
 	})
+	if a.cfg().Preface {
+		// As net/http: there are listeners whose connections compare the bytes of this read,
+		// and no others, with the preface.
+		c.ReadFirst(len(h1.Preface))
+	}
 	t.Add(false, tally.Accepted, 1)
 	a.s.track(c)
 	j := job{nc, c, a.cfg().New(c)}
@@ -274,6 +283,34 @@ func socketOf(nc net.Conn) (int, error) {
 		return dup(c.SyscallConn())
 	}
 	return -1, nil
+}
+
+// guard returns nc so that a panic in a method of it, if it is of another package, ends that
+// connection alone, and is logged as net/http logs one.
+func (s *Server) guard(nc net.Conn, peer func() string) net.Conn {
+	return stream.Guard(nc, func(e any) { s.logf("http: panic serving %v: %v\n%s", peer(), e, debug.Stack()) })
+}
+
+// addrsOf returns the addresses of a connection that is refused; that of the listener if its
+// own may panic.
+func (a *acceptor) addrsOf(nc net.Conn) (peer string, local net.Addr) {
+	peer, ok := a.s.peerOf(nc)
+	if !ok || stream.Guard(nc, nil) != nc {
+		return peer, a.sv.l.Addr()
+	}
+	return peer, nc.LocalAddr()
+}
+
+func unknown() string { return "an unknown address" }
+
+// peerOf is peerOf of a connection whose RemoteAddr may panic: then that is logged.
+func (s *Server) peerOf(nc net.Conn) (peer string, ok bool) {
+	defer func() {
+		if e := recover(); e != nil {
+			s.logf("http: panic serving %v: %v\n%s", unknown(), e, debug.Stack())
+		}
+	}()
+	return peerOf(nc), true
 }
 
 // peerOf returns the remote address as handlers see it. That of a unix socket is

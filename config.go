@@ -80,6 +80,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			ConnState:      s.ConnState,
 			HTTPServer:     s.httpServer,
 			KeepAlives:     s.keepAlives,
+			Stopped:        s.stopping.Load,
 			Stopping:       s.told,
 			Logf:           s.logf,
 			Refused:        s.refused,

@@ -72,8 +72,7 @@ func (s *Server) makeRoom() {
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	j.c.Begin()
-	p, peer := j.p, peerOf(j.nc)
-	j.c.SetPeer(peer)
+	p := j.p
 	shaken := false
 	defer func() {
 		if shaken {
@@ -84,12 +83,17 @@ func (a *acceptor) serve(j job) {
 		}
 		a.over(j) // also after runtime.Goexit
 	}()
+	peer := peerOf(j.nc)
+	j.c.SetPeer(peer)
 	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
-		return handshake(p.HandshakeContext(), j.nc, a.s.handshakeTimeout())
+		return handshake(p.HandshakeContext(), j, a.s.handshakeTimeout())
 	})
 	if err != nil {
-		if answer := a.s.handshakeFailed(peer, tlsio.Cause(err)); len(answer) > 0 {
-			j.nc.(*tls.Conn).NetConn().Write(answer)
+		late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
+		defer late.Stop()
+		tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
+		if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
+			tc.NetConn().Write(answer)
 		}
 		return
 	}
@@ -132,7 +136,7 @@ func (s *Server) timedHandshake(nc net.Conn, shake func() (*tls.ConnectionState,
 
 // over ends a connection that did not use HTTP/1.
 func (a *acceptor) over(j job) {
-	j.nc.Close()
+	j.c.Close()
 	j.p.Closed(false)
 }
 
@@ -142,7 +146,8 @@ func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "ht
 
 // handshake completes a TLS connection's handshake, if it is one. Another type
 // of connection may implement TLS itself and report what was negotiated.
-func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.ConnectionState, error) {
+func handshake(ctx context.Context, j job, timeout time.Duration) (*tls.ConnectionState, error) {
+	nc := j.nc
 	tc, ok := nc.(*tls.Conn)
 	if !ok {
 		if other, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
@@ -151,18 +156,21 @@ func handshake(ctx context.Context, nc net.Conn, timeout time.Duration) (*tls.Co
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, os.ErrDeadlineExceeded)
-	defer cancel()
-	if err := tc.HandshakeContext(ctx); err != nil {
-		if err == context.DeadlineExceeded && context.Cause(ctx) == os.ErrDeadlineExceeded {
-			// As net/http and the loops log it.
-			local, remote := nc.LocalAddr(), nc.RemoteAddr()
-			network := "tcp"
-			if remote != nil {
-				network = remote.Network()
-			}
-			err = &net.OpError{Op: "read", Net: network, Source: local, Addr: remote, Err: os.ErrDeadlineExceeded}
+	// Not a deadline of ctx: crypto/tls would call Close, perhaps of another package, on a
+	// goroutine of its own, where a panic ends the process.
+	late := time.AfterFunc(timeout, j.c.Close)
+	defer late.Stop() // functions of the tls.Config may panic
+	err := tc.HandshakeContext(ctx)
+	if !late.Stop() {
+		// As net/http and the loops log it.
+		local, remote := nc.LocalAddr(), nc.RemoteAddr()
+		network := "tcp"
+		if remote != nil {
+			network = remote.Network()
 		}
+		err = &net.OpError{Op: "read", Net: network, Source: local, Addr: remote, Err: os.ErrDeadlineExceeded}
+	}
+	if err != nil {
 		return nil, err
 	}
 	state := tc.ConnectionState()

@@ -1,7 +1,6 @@
 package chert
 
 import (
-	"cmp"
 	"math"
 	"net/http"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/bridge/h2"
-	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/http2"
 )
 
@@ -38,9 +36,10 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 	if of == nil {
 		of = new(http.HTTP2Config)
 	}
+	headBytes, fields := cfg.Head.Get()
 	c := &h2.Config{
 		Config:       &cfg.Config,
-		List:         http2.ListLimits{Bytes: cmp.Or(cfg.Head.HeadBytes, http1.DefaultLimits.HeadBytes), Fields: cmp.Or(cfg.Head.Fields, http1.DefaultLimits.Fields)},
+		List:         http2.ListLimits{Bytes: headBytes, Fields: fields},
 		MaxStreams:   inRange(of.MaxConcurrentStreams, 1, math.MaxInt32, h2.DefaultMaxStreams),
 		TableSize:    uint32(inRange(of.MaxDecoderHeaderTableSize, 1, 4<<20-1, h2.DefaultTableSize)),
 		FrameSize:    uint32(inRange(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),

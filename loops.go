@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -36,8 +37,12 @@ func (s *Server) useLoops() (*loopSet, error) {
 func (s *Server) startLoops() (*loopSet, error) {
 	s.begunSets++
 	set := &loopSet{number: s.begunSets}
-	for range runtime.GOMAXPROCS(0) {
-		l, err := loop.New()
+	n, open := runtime.GOMAXPROCS(0), poll.New
+	if s.kernel != nil {
+		n, open = s.kernel.Loops, s.kernel.Poller
+	}
+	for range n {
+		l, err := newLoop(open)
 		if err != nil {
 			for _, l := range set.loops {
 				l.Discard()
@@ -66,6 +71,14 @@ func (s *Server) startLoops() (*loopSet, error) {
 		s.mu.Unlock()
 	}()
 	return set, nil
+}
+
+func newLoop(open func() (poll.Poller, error)) (*loop.Loop, error) {
+	p, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return loop.On(p), nil
 }
 
 // releaseLoops ends a Serve call's use. The last one lets the loops end when

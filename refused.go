@@ -2,6 +2,7 @@ package chert
 
 import (
 	"bytes"
+	"net"
 	"sync"
 	"time"
 
@@ -40,9 +41,10 @@ type refusalKey struct {
 	reason string
 }
 
-// refused records a refusal. reason is one of a fixed few; head is what the
-// client has sent, as far as it is known.
-func (s *Server) refused(peer string, status int, reason string, head []byte) {
+// refused records a refusal. local is the address that the client has connected to,
+// or that of the listener; reason is one of a fixed few; head is what the client has
+// sent, as far as it is known.
+func (s *Server) refused(peer string, local net.Addr, status int, reason string, head []byte) {
 	r := &s.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +66,11 @@ func (s *Server) refused(peer string, status int, reason string, head []byte) {
 		return
 	}
 	r.reported++
-	s.report(Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)})
+	one := Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)}
+	if local != nil {
+		one.LocalAddr = local.String()
+	}
+	s.report(one)
 }
 
 // reportOmitted reports how many refusals were not reported, if any.

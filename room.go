@@ -33,7 +33,7 @@ func (s *Server) seekRoom() {
 		}
 		var loops []*loop.Loop
 		s.lock()
-		for set := range s.sets {
+		for _, set := range s.loopSets() {
 			loops = append(loops, set.loops...)
 		}
 		s.mu.Unlock()

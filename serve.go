@@ -57,7 +57,8 @@ func (s *Server) serve(sv *serving) error {
 
 // serving is a call of Serve.
 type serving struct {
-	l net.Listener
+	number int // in the order of their beginning
+	l      net.Listener
 	// below is l, but for ServeTLS: there l is TLS with the configuration tls over
 	// below.
 	below net.Listener
@@ -82,6 +83,8 @@ func (s *Server) begin(sv *serving) bool {
 	if s.stopping.Load() {
 		return false
 	}
+	s.begunCalls++
+	sv.number = s.begunCalls
 	s.serving[sv] = struct{}{}
 	s.watchHandlers()
 	return true
@@ -146,9 +149,9 @@ func oneAddr(a net.Addr) net.Addr {
 	return nil
 }
 
-// accept is what listeners on loops do with new connections. shakes: they begin with
-// a TLS handshake.
-func (s *Server) accept(cfg func() *h1.Config, shakes bool) *loop.Accept {
+// accept is what loops do with new connections of l. shakes: they begin with a TLS
+// handshake.
+func (s *Server) accept(l net.Listener, cfg func() *h1.Config, shakes bool) *loop.Accept {
 	no := refusal
 	if shakes {
 		no = refusalOfTLS
@@ -162,7 +165,7 @@ func (s *Server) accept(cfg func() *h1.Config, shakes bool) *loop.Accept {
 			if share {
 				reason = noShare
 			}
-			s.refused(peer, http.StatusServiceUnavailable, reason, nil)
+			s.refused(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
 		},
 		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {
@@ -189,14 +192,18 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error
 	}
 	defer s.releaseLoops(set)
 	defer l.goneOnce.Do(func() { close(l.gone) })
-	fds, err := l.sockets(len(set.loops))
+	sockets := l.sockets
+	if s.kernel != nil {
+		sockets = s.kernel.Sockets
+	}
+	fds, err := sockets(len(set.loops))
 	if err != nil {
 		return err
 	}
 	// The loops have the socket; the runtime's poller need not wake up for it.
 	l.moved.Store(true)
 	l.TCPListener.Close()
-	stop, err := set.listen(fds, s.accept(cfg, sv.tls != nil))
+	stop, err := set.listen(fds, s.accept(l, cfg, sv.tls != nil))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/testhook"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
@@ -178,12 +179,11 @@ type Server struct {
 	// negative value means that none wait.
 	QueueLength int
 
-	// SlowHandler makes the server log handlers that run for longer, with the stack of
-	// their goroutines, once a minute for each route. The stacks of all goroutines are
-	// taken for that, at most once a second, which stops the program for about 5 us for
-	// each; with more than 5000 there is no stack. Handlers that last by their nature,
-	// such as event streams, are logged too. It also logs, once for each, which routes
-	// have ceased to be quick; see Placement. Default none, as a negative value.
+	// SlowHandler makes the server log handlers that run for longer, once a minute for
+	// each route; where they wait is in the goroutine profile (see package admin).
+	// Handlers that last by their nature, such as event streams, are logged too. It also
+	// logs, once for each, which routes have ceased to be quick; see Placement. Default
+	// none, as a negative value.
 	SlowHandler time.Duration
 
 	stopping     atomic.Bool // Shutdown or Close was called
@@ -207,9 +207,11 @@ type Server struct {
 	sets       map[*loopSet]struct{}       // all whose loops have not ended
 	begunSets  int
 	serving    map[*serving]struct{} // the Serve calls under way
+	begunCalls int                   // of Serve
 	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
 	layer      func() conn.Layer     // wraps connections on loops; for tests
 	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
+	kernel     *testhook.Kernel      // in place of the system's sockets; for tests
 	quiet      *sync.Cond            // signalled when one of the above has ended
 	told       chan struct{}         // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()

@@ -17,7 +17,12 @@ func TestContextServerHasAllFields(t *testing.T) {
 		if !f.IsExported() {
 			continue
 		}
-		switch p := v.FieldByName(f.Name); f.Type.Kind() {
+		p := v.FieldByName(f.Name)
+		if !p.IsValid() {
+			t.Logf("net/http has %s, which is newer than go.mod's version of Go", f.Name)
+			continue
+		}
+		switch f.Type.Kind() {
 		case reflect.String:
 			p.SetString("text")
 		case reflect.Bool:
@@ -40,6 +45,9 @@ func TestContextServerHasAllFields(t *testing.T) {
 	for i := range typ.NumField() {
 		if f := typ.Field(i); f.IsExported() {
 			a, b := v.FieldByName(f.Name), got.Field(i)
+			if !a.IsValid() {
+				continue
+			}
 			if f.Type.Kind() == reflect.Func || f.Type.Kind() == reflect.Map {
 				if a.Pointer() != b.Pointer() {
 					t.Errorf("%s is another", f.Name)

@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,9 +20,11 @@ func (s *Server) RegisterOnShutdown(f func()) {
 
 // Shutdown stops accepting, closes idle connections, and waits until running requests
 // have been answered. A connection that has sent nothing yet, or part of a request's
-// head, gets five seconds. If ctx ends first, its error is returned and the remaining
-// requests keep running; Close ends them. Hijacked connections are neither closed nor
-// awaited. Handlers can watch [Stopping]. [Run] calls Shutdown on a signal.
+// head, gets five seconds. A request that begins to arrive later, on a connection that was
+// idle, reaches no handler over HTTP/1: the connection is closed. HTTP/2 clients are
+// notified first, and requests that were on their way served. If ctx ends first, its
+// error is returned and the remaining requests keep running; Close ends them. Hijacked
+// connections are neither closed nor awaited. Handlers can watch [Stopping]. [Run] calls Shutdown on a signal.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	err := s.closeListeners()
@@ -102,7 +105,7 @@ func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, (*stream.Conn).CloseI
 // holding the lock: closing a net.Conn may take arbitrarily long.
 func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
 	s.lock()
-	for set := range s.sets {
+	for _, set := range s.loopSets() {
 		set.broadcast(what)
 	}
 	streams := slices.Collect(maps.Keys(s.streams))
@@ -112,11 +115,12 @@ func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
 	}
 }
 
-// closeListeners closes the listeners of all Serve calls.
+// closeListeners closes the listeners of all Serve calls, the oldest first.
 func (s *Server) closeListeners() (err error) {
 	s.lock()
 	all := slices.Collect(maps.Keys(s.serving))
 	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b *serving) int { return cmp.Compare(a.number, b.number) })
 	for _, sv := range all {
 		if e := sv.close(); e != nil && err == nil {
 			err = e

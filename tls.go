@@ -102,8 +102,10 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		TLS:     cfg,
 		Timeout: s.handshakeTimeout(),
 		Bound:   &s.shaking,
-		Failed:  s.handshakeFailed,
-		Shaken:  s.counts.shaken,
+		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
+			return s.handshakeFailed(l.Peer(), l.LocalAddr(), tc, err)
+		},
+		Shaken: s.counts.shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
 			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
 		},
@@ -120,15 +122,38 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 }
 
 // handshakeFailed logs err, and returns the response for a client that speaks
-// HTTP without TLS.
-func (s *Server) handshakeFailed(peer string, err error) (answer []byte) {
+// HTTP without TLS. tc may be nil.
+func (s *Server) handshakeFailed(peer string, local net.Addr, tc *tls.Conn, err error) (answer []byte) {
 	s.counts.shakeFailed(err)
-	s.logf("http: TLS handshake error from %s: %v", peer, err)
+	s.logf("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, tc))
 	if err == tlsio.ErrPlain {
-		s.refused(peer, http.StatusBadRequest, err.Error(), nil)
+		s.refused(peer, local, http.StatusBadRequest, err.Error(), nil)
 		answer = plainRefusal()
 	}
 	return answer
+}
+
+// maxLoggedName is the longest name of the DNS in text (RFC 1035 section 2.3.4). A
+// client may send 64 KiB of anything (RFC 6066 section 3).
+const maxLoggedName = 253
+
+// wanted returns what is logged about the host that the client of a failed handshake
+// wanted: the server name, or the address that it connected to. It is empty if the
+// failure came before a version was selected, as net/http's line is.
+func wanted(local net.Addr, tc *tls.Conn) string {
+	if tc == nil {
+		return ""
+	}
+	state := tc.ConnectionState()
+	switch name := state.ServerName; {
+	case len(name) > maxLoggedName:
+		return fmt.Sprintf(" (server name %q...)", name[:maxLoggedName])
+	case name != "":
+		return fmt.Sprintf(" (server name %q)", name)
+	case state.Version != 0 && local != nil:
+		return fmt.Sprintf(" (to %s)", local)
+	}
+	return ""
 }
 
 // refusalOfTLS is refusal for a client that begins with a handshake: the alert

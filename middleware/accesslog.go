@@ -83,7 +83,9 @@ type AccessLogOptions struct {
 // off has fewer bytes than it should; LogText and LogJSON also mark it. On
 // servers other than chert the bytes are those that the handler wrote. The
 // status is 500 for a handler that panicked before it responded, and 101 for
-// one that took over the connection with Hijack.
+// one that took over the connection with Hijack. The line of an event stream or a WebSocket
+// (packages eventstream and websocket) is written when that has ended; the bytes of a
+// WebSocket are those of the frames that were sent.
 //
 // Refused writes a line for a request that the server refused without its
 // handler.

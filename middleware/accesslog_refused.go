@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strconv"
 
 	"github.com/chert-http/chert/direct/wire"
@@ -14,7 +15,7 @@ import (
 //	srv.Refused = access.Refused
 //
 // In the formats of Apache it has the request line as far as it is known, "-"
-// if it is not, and no bytes; if a connection was closed without a response the
+// if it is not, and no bytes; LogVhostCombined has the port of the server's address; if a connection was closed without a response the
 // status is "-". LogText, LogJSON and Logger say "refused" instead of
 // "request", and have the reason. One line has the number of refusals that the
 // server omitted.
@@ -30,7 +31,11 @@ func (l *AccessLog) Refused(r wire.Refusal) {
 	case line == "":
 		line = "-"
 	}
-	l.writeLine(&entry{remote: r.RemoteAddr, line: line, status: r.Status}, &more{}, l.mono(), false)
+	var m more
+	if _, port, err := net.SplitHostPort(r.LocalAddr); err == nil {
+		m.host = ":" + port // its Host is not known
+	}
+	l.writeLine(&entry{remote: r.RemoteAddr, line: line, status: r.Status}, &m, l.mono(), false)
 }
 
 func (l *AccessLog) refusedRecord(r *wire.Refusal) {

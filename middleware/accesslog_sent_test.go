@@ -208,6 +208,8 @@ func TestAccessLogRefused(t *testing.T) {
 		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Status: 400, Line: `\x16`}, from + `"\x16" 400 -`},
 		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Status: 503}, from + `"-" 503 -`},
 		{AccessLogOptions{Format: LogVhostCombined, Latency: true, RequestID: true}, wire.Refusal{}, "-:80 " + from + `"-" - - "-" "-" 0 -`},
+		{AccessLogOptions{Format: LogVhostCombined, Port: 443}, wire.Refusal{LocalAddr: "[::1]:8500", Status: 400}, "-:8500 " + from + `"-" 400 - "-" "-"`},
+		{AccessLogOptions{Format: LogVhostCombined, Port: 443}, wire.Refusal{LocalAddr: "/run/s", Status: 400}, "-:443 " + from + `"-" 400 - "-" "-"`},
 		{AccessLogOptions{Format: LogCommon}, wire.Refusal{Omitted: 7}, "- - - [21/Nov/2026:04:05:06 +0100] " + `"7 more were refused" - -`},
 		{AccessLogOptions{Format: LogText}, wire.Refusal{Status: 400, Reason: "missing Host", Line: `GET / HTTP/1.1`}, `msg=refused status=400 reason="missing Host" remote=192.0.2.1 line="GET / HTTP/1.1"`},
 		{AccessLogOptions{Format: LogJSON}, wire.Refusal{Omitted: 7}, `"msg":"refused","omitted":7}`},

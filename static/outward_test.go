@@ -60,3 +60,33 @@ func TestOutwardLinksAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// Names are hidden, not what they lead to: a link inside the folder is served by its own
+// name. The volumes of Kubernetes depend on it, whose files are links to ..data/FILE.
+// docs/files.md says what that means for secrets.
+func TestLinkToHiddenName(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"as it is", "os.Root"} {
+		s := newSite(t, map[string]string{".secret": "made visible", "..2026/app.txt": "app", "..2026/sub/x.txt": "x"}, &Options{Listing: true})
+		for from, to := range map[string]string{"visible": ".secret", "..data": "..2026", "app.txt": "..data/app.txt", "sub": "..data/sub", ".alias": "app.txt"} {
+			if err := os.Symlink(to, s.path(from)); err != nil {
+				t.Skip(err) // Windows asks for a privilege
+			}
+		}
+		if how == "os.Root" {
+			tr, err := openRootTree(s.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			useTree(s, tr)
+		}
+		for target, want := range map[string]int{
+			"/visible": 200, "/app.txt": 200, "/sub/x.txt": 200, // the site's owner has named them
+			"/.secret": 404, "/..data/app.txt": 404, "/..2026/app.txt": 404, "/.alias": 404,
+		} {
+			if got := s.status(target); got != want {
+				t.Errorf("%s, %s: %d, want %d", how, target, got, want)
+			}
+		}
+	}
+}

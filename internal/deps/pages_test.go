@@ -129,26 +129,3 @@ func anchors(text string) map[string]bool {
 	}
 	return names
 }
-
-// TestReadmeProgram compiles the program in README.md: it is the body of an
-// example.
-func TestReadmeProgram(t *testing.T) {
-	tree, _ := load(t)
-	page, err := fs.ReadFile(tree, "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := fs.ReadFile(tree, "example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, program, ok := strings.Cut(string(page), "```go\n")
-	program, _, closed := strings.Cut(program, "```\n")
-	if !ok || !closed {
-		t.Fatal("README.md has no program")
-	}
-	body := "func ExampleRun() {\n" + regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(program, "\t$1") + "}\n"
-	if !strings.Contains(string(example), body) {
-		t.Errorf("the program in README.md is not the body of ExampleRun:\n%s", body)
-	}
-}

@@ -46,6 +46,8 @@ var policy = []rule{
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
+	// A kernel in memory, for tests of the whole server in test/sim.
+	{pkg: "internal/sim", may: "internal/sys internal/poll"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally"},
 	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally stats"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
@@ -63,7 +65,7 @@ var policy = []rule{
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/takeover internal/tally stats"},
 
 	// What tests in other packages see of a Server; the root registers itself.
-	{pkg: "internal/testhook", may: "internal/conn"},
+	{pkg: "internal/testhook", may: "internal/conn internal/poll"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
@@ -113,6 +115,7 @@ var policy = []rule{
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
 
 	// Above the root.
+	{pkg: "internal/sim/mutants"},
 	{pkg: "chertest", may: "."},
 	{pkg: "suites/internal/onchert", may: ". chertest"},
 	{pkg: "suites", may: "suites/internal/onchert"},
@@ -126,8 +129,9 @@ var policy = []rule{
 	{pkg: "internal/testing/gorillatest", other: "github.com/gorilla/websocket"},
 	{pkg: "internal/testing/race"},
 	{pkg: "internal/testing/leak"},
+	{pkg: "internal/testing/freeport"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
-	{pkg: "internal/testing/redistest", may: "internal/testing/servertest"},
+	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/poll"
 )
 
 // Server is a *chert.Server seen from inside. Layer and DrainFor are called before
@@ -15,6 +16,9 @@ type Server interface {
 	Layer(f func() conn.Layer)
 	// DrainFor bounds how long a body is drained that its handler does not read.
 	DrainFor(d time.Duration)
+	// Kernel puts k in place of the system's sockets for listeners of Server.Listen. It is
+	// called before the server serves.
+	Kernel(k *Kernel)
 	// Handshakes bounds how many TLS handshakes on loops compute at a time, and how
 	// many have a goroutine. It is called before s serves.
 	Handshakes(slots, places int)
@@ -30,6 +34,13 @@ type Server interface {
 	Conns() int
 	// Waiting is how many requests wait for one of MaxHandlers.
 	Waiting() int
+}
+
+// A Kernel has sockets of its own.
+type Kernel struct {
+	Loops   int                         // how many event loops run
+	Poller  func() (poll.Poller, error) // makes each loop's poller
+	Sockets func(n int) ([]int, error)  // opens a listening socket for each of n loops
 }
 
 // Of takes a *chert.Server.

@@ -113,6 +113,12 @@ func signedAs(kid, key string, claims ...any) string {
 	return s
 }
 
+func (s *keySet) setPatience(d time.Duration) {
+	s.mu.Lock() // keepFresh may have begun a fetch
+	defer s.mu.Unlock()
+	s.patience = d
+}
+
 // open returns a Verifier for the tokens of signed.
 func open(t *testing.T, o Options) *Verifier {
 	t.Helper()
@@ -122,7 +128,7 @@ func open(t *testing.T, o Options) *Verifier {
 		t.Fatal(err)
 	}
 	if v.set != nil {
-		v.set.patience = time.Hour // no test depends on how fast the machine is
+		v.set.setPatience(time.Hour) // no test depends on how fast the machine is
 	}
 	t.Cleanup(func() { v.Close() })
 	return v

@@ -110,7 +110,7 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	is := newIssuer(t, setOf(jwkOf("old")))
 	v := open(t, Options{JWKS: is.URL})
-	v.set.patience = time.Nanosecond
+	v.set.setPatience(time.Nanosecond)
 	is.shut() // without end
 	expect(t, v, "the endpoint hangs", signed("new"), 401)
 	expect(t, v, "a known key", signed("old"), 200)

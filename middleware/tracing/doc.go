@@ -9,7 +9,7 @@
 // route, "GET /users/{id}", and has the attributes of OpenTelemetry's semantic
 // conventions for HTTP servers. Its events are the stages of the request: from its
 // beginning to handler.start it waited, from handler.end to its end the client accepted
-// the rest of the response.
+// the rest of the response. Of an event stream or a WebSocket it ends when that does.
 //
 // A request that is not sampled costs an allocation on the plain way, and none on the
 // direct way. Like all middleware of this module it works on every server, and

@@ -107,6 +107,7 @@ func TestWebSocket(t *testing.T) {
 		if _, err := io.ReadFull(br, frame); err != nil || string(frame) != "\x81\x01x" {
 			t.Errorf("%q, %v", frame, err)
 		}
+		nc.Close() // the span ends with the WebSocket
 		if span := ended(t, rec, 1)[0]; attr(span, "http.response.status_code") != "101" || span.Status().Code != codes.Unset {
 			t.Errorf("%v, %v", span.Attributes(), span.Status())
 		}

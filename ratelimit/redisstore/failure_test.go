@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
+	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
 // busy is by how much a decision may exceed its Timeout on a busy machine,
@@ -156,7 +158,7 @@ func TestCheck(t *testing.T) {
 	replica := server(t, "--replicaof", "127.0.0.1 "+port)
 	replica.Await("master_link_status:up", "INFO", "replication")
 	locked.Must("ACL", "SETUSER", "reader", "on", ">x", "~*", "+@read", "+ping", "+hello", "+select")
-	node := server(t, "--cluster-enabled", "yes", "--cluster-port", redistest.FreePort(t))
+	node := server(t, "--cluster-enabled", "yes", "--cluster-port", freeport.Port(t))
 	for _, tt := range []struct{ name, url, want string }{
 		{"right", locked.URL(), ""},
 		{"without password", plain.URL(), ""},

@@ -82,6 +82,27 @@ func TestBody(t *testing.T) {
 	})
 }
 
+// No more trailers are announced than may come: a head of 64 KiB has room for 32,000 names.
+func TestAnnouncedTrailersAreFew(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			n := len(r.Trailer)
+			io.Copy(io.Discard, r.Body)
+			put(w, fmt.Sprint(n, r.Trailer["A"], r.Trailer["Z"]))
+		})})
+		c := ts.Dial()
+		names := "a"
+		for i := range 600 {
+			names += fmt.Sprintf(",b%d", i)
+		}
+		c.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: " + names + "\r\nTrailer: z\r\n\r\n0\r\nA: b\r\nZ: c\r\n\r\n")
+		if r, body := c.Response("POST"); body != "128 [b] [c]" {
+			t.Errorf("%d %q", r.StatusCode, body)
+		}
+	})
+}
+
 // Bytes after a body whose end cannot be determined must not be served as a
 // request.
 func TestBodyBroken(t *testing.T) {

@@ -85,3 +85,27 @@ func TestHTTP2PrefaceBuffered(t *testing.T) {
 		c.Ended()
 	})
 }
+
+// RFC 9113 section 3.3: prior knowledge is for plain text. Over TLS ALPN has chosen another
+// protocol, or none, and the preface is a request of HTTP/1 that the handler may refuse.
+func TestHTTP2PrefaceOverTLS(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		cert, roots := servertest.Certificate(t)
+		s := &chert.Server{Engine: e, Protocols: new(http.Protocols), Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, r.Method, http.StatusBadRequest)
+		})}
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetHTTP2(true)
+		s.Protocols.SetUnencryptedHTTP2(true)
+		ts := engines.StartTLS(t, s, servertest.ListenTCP(t), cert)
+		for _, protos := range [][]string{{"http/1.1"}, nil} {
+			c, proto := servertest.TLSOver(t, servertest.Dial(t, ts.ListenAddr), roots, protos...)
+			c.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+			if line := c.Line(); line != "HTTP/1.1 400 Bad Request\r\n" {
+				t.Errorf("after ALPN's %q: %q", proto, line)
+			}
+			c.Close()
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -417,6 +418,46 @@ func TestBubbleSockets(t *testing.T) {
 		for range 3 {
 			synctest.Test(t, serve)
 			serve(t)
+		}
+	})
+}
+
+// settling is a listener whose connections write when all that could run has run.
+type settling struct{ *servertest.Memory }
+
+type settlingConn struct{ net.Conn }
+
+func (l settling) Accept() (net.Conn, error) {
+	nc, err := l.Memory.Accept()
+	return settlingConn{nc}, err
+}
+
+func (c settlingConn) Write(p []byte) (int, error) {
+	synctest.Wait()
+	return c.Conn.Write(p)
+}
+
+// The rest of a large body is not read while the client accepts the response: there is no
+// deadlock to be avoided.
+func TestBubbleUnreadBodyStaysUnread(t *testing.T) {
+	t.Parallel()
+	bubbles(t, func(t *testing.T, e chert.Engine) {
+		m := servertest.NewMemory()
+		engines.StartOn(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+		})}, settling{m})
+		nc := m.Dial(t)
+		sent := make(chan int)
+		go func() {
+			n, _ := io.WriteString(nc, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9999999999\r\n\r\n"+strings.Repeat("a", 1<<20))
+			sent <- n
+		}()
+		all, _ := io.ReadAll(nc)
+		if !strings.HasPrefix(string(all), "HTTP/1.1 404 ") {
+			t.Errorf("got %q", all)
+		}
+		if n := <-sent; n > 16<<10 {
+			t.Errorf("the server has read %d bytes", n)
 		}
 	})
 }

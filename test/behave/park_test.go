@@ -351,7 +351,8 @@ func TestParkedAreSmall(t *testing.T) {
 			before := heap()
 			goroutines := runtime.NumGoroutine()
 			open()
-			servertest.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+			// The server's own goroutines come and go.
+			servertest.Eventually(t, "connections have no goroutines", func() bool { return runtime.NumGoroutine() < goroutines+n/10 })
 			// Both ends are in this process; the client's has a net.Conn and nothing else.
 			if each := (heap() - before) / n; each > 1<<10 {
 				t.Errorf("%d bytes for both ends of a connection", each)

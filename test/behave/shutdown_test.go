@@ -77,6 +77,52 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+// closeHook calls onClose, if it is set, before it is closed.
+type closeHook struct {
+	net.Listener
+	onClose func()
+}
+
+func (l *closeHook) Close() error {
+	if f := l.onClose; f != nil {
+		l.onClose = nil
+		f()
+	}
+	return l.Listener.Close()
+}
+
+// A request that is sent on a kept connection after Shutdown has been called does not reach
+// the handler, which may belong to a configuration that has been replaced.
+func TestShutdownServesNoLateRequest(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		var served atomic.Int32
+		l := &closeHook{Listener: servertest.ListenTCP(t)}
+		ts := engines.StartOn(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			served.Add(1)
+			put(w, "answer")
+		})}, l)
+		whole, part := ts.Dial(), ts.Dial()
+		whole.Get("/")
+		part.Get("/")
+		// Shutdown closes the listener first, and idle connections later.
+		l.onClose = func() {
+			whole.Send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n")
+			if b, err := whole.R.Peek(1); err == nil {
+				t.Errorf("got %q, want the end", b)
+			}
+			part.Send("GET /late HTTP/1.1\r\n")
+		}
+		if err := ts.Control.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		part.Ended()
+		if n := served.Load(); n != 2 {
+			t.Errorf("%d requests reached the handler, want the two before Shutdown", n)
+		}
+	})
+}
+
 // When the context ends first, running handlers continue until Close.
 func TestShutdownContext(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -275,18 +277,21 @@ func TestStatsInspectDirect(t *testing.T) {
 	})
 }
 
-// sleepyHandler is what the stacks of TestSlowHandler have.
-func sleepyHandler(release <-chan bool) { <-release }
-
-// A handler that runs for long is logged, with its stack, once.
+// A handler that runs for long is logged once, with its age, and its route where the
+// placement has asked for that.
 func TestSlowHandler(t *testing.T) {
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
 		for name, h := range map[string]func(release <-chan bool) http.Handler{
 			"plain": func(release <-chan bool) http.Handler {
-				return hf(func(http.ResponseWriter, *http.Request) { sleepyHandler(release) })
+				return hf(func(http.ResponseWriter, *http.Request) { <-release })
+			},
+			"routed": func(release <-chan bool) http.Handler {
+				r := router.New()
+				r.HandleFunc("GET /sleeps", func(http.ResponseWriter, *http.Request) { <-release })
+				return r
 			},
 			"direct": func(release <-chan bool) http.Handler {
-				return direct.HandlerFunc(func(*direct.Exchange) { sleepyHandler(release) })
+				return direct.HandlerFunc(func(*direct.Exchange) { <-release })
 			},
 		} {
 			srv := fresh()
@@ -303,7 +308,9 @@ func TestSlowHandler(t *testing.T) {
 			}
 			servertest.Eventually(t, name+" is logged", func() bool { return strings.Contains(s.Log.String(), "has been running") })
 			log := s.Log.String()
-			if !strings.Contains(log, `chert: GET "/sleeps?all=day" from `) || !strings.Contains(log, "sleepyHandler") {
+			line := regexp.MustCompile(`(?m)^chert: GET "/sleeps\?all=day" from 127\.0\.0\.1:\d+ has been running for \d+ms ` +
+				`\((inline|pooled|goroutine|direct), handler` + map[string]string{"routed": `(, route "GET /sleeps")?`}[name] + `\)$`)
+			if !line.MatchString(log) {
 				t.Errorf("%s: %s", name, log)
 			}
 			servertest.Eventually(t, "the other request is seen", func() bool { return len(s.RunningRequests(4)) == 2 })

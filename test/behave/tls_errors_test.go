@@ -2,6 +2,7 @@ package behave
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -104,4 +105,106 @@ func TestTLSTimeoutLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is logged of a handshake that fails names the host that the client wanted, as
+// far as crypto/tls tells, and no client can forge a line or fill the log with a name.
+func TestTLSFailureLog(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	long := strings.Repeat("x", 40_000)
+	const distrust, noCert = "remote error: tls: bad certificate", "there is none"
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, TLSConfig: &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if h.ServerName == "example.com" {
+				return nil, nil
+			}
+			return nil, errors.New(noCert)
+		}}}, servertest.ListenTCP(t), cert)
+		seen := 0
+		for _, version := range tlsVersions {
+			for _, tt := range []struct{ name, want string }{
+				{"example.com", distrust + ` (server name "example.com")`},
+				{"unknown.example", noCert + ` (server name "unknown.example")`},
+				{"a\nb\x1b\xff\"", noCert + ` (server name "a\nb\x1b\xff\"")`},
+				{long, noCert + ` (server name "` + long[:253] + `"...)`},
+				{"", distrust + " (to " + ts.ListenAddr + ")"},
+			} {
+				c := ts.Dial()
+				cfg := &tls.Config{ServerName: tt.name, InsecureSkipVerify: true, MaxVersion: version}
+				if tt.name == "example.com" || tt.name == "" {
+					cfg.VerifyConnection = func(tls.ConnectionState) error { return errors.New("not trusted") }
+				}
+				tls.Client(c.Conn, cfg).Handshake()
+				want := "http: TLS handshake error from " + c.LocalAddr().String() + ": " + tt.want
+				c.Close()
+				servertest.Eventually(t, "it is logged", func() bool { return strings.Count(ts.Log.String(), "\n") > seen })
+				seen++
+				if lines := strings.Split(ts.Log.String(), "\n"); lines[seen-1] != want {
+					t.Errorf("got  %s\nwant %s", servertest.Brief(lines[seen-1]), want)
+				}
+			}
+		}
+	})
+}
+
+// joined gathers what is written while it is held, so that it leaves in one segment.
+type joined struct {
+	net.Conn
+	held bool
+	out  []byte
+}
+
+func (j *joined) Write(p []byte) (int, error) {
+	if j.held {
+		j.out = append(j.out, p...)
+		return len(p), nil
+	}
+	return j.Conn.Write(p)
+}
+
+// A request that was complete before an error of TLS is answered, although crypto/tls seals
+// nothing after it.
+func TestTLSAnswerBeforeError(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		for _, placement := range []chert.Placement{chert.PlacementInline, chert.PlacementPooled} {
+			ts := engines.StartTLS(t, &chert.Server{Engine: e, Placement: placement, Handler: memoryEcho(t)}, servertest.ListenTCP(t), cert)
+			for _, v := range tlsVersions {
+				for name, bad := range map[string]string{
+					"bad MAC":           badRecord,
+					"no record":         "garbage that is not a record of TLS",
+					"another version":   "\x17\x02\x00\x00\x20" + strings.Repeat("x", 32),
+					"a record too long": "\x17\x03\x03\xff\xff",
+				} {
+					for _, requests := range []int{1, 3} {
+						cfg := clientConfig(roots)
+						cfg.MaxVersion = v
+						j := &joined{Conn: servertest.Dial(t, ts.ListenAddr).Conn}
+						tc := tls.Client(j, cfg)
+						if err := tc.Handshake(); err != nil {
+							t.Fatal(err)
+						}
+						j.held = true
+						for i := range requests {
+							put(tc, servertest.Post(fmt.Sprint("/", i), "body"))
+						}
+						j.held = false
+						put(j, string(j.out)+bad)
+						c := servertest.Wrap(t, tc)
+						for i := range requests {
+							if res, body := c.Response("POST"); res.StatusCode != 200 || !strings.HasPrefix(body, fmt.Sprint("POST /", i)) {
+								t.Errorf("%s: %v %q", name, res, body)
+							}
+						}
+						if _, err := c.R.ReadByte(); err == nil {
+							t.Errorf("%s: the connection goes on", name)
+						}
+						j.Close()
+					}
+				}
+			}
+		}
+	})
 }

@@ -164,9 +164,9 @@ func TestServeTLSListener(t *testing.T) {
 			if got := ts.Exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n", false); !strings.HasPrefix(got, "HTTP/1.0 400 Bad Request\r\n") {
 				t.Errorf("got %q", got)
 			}
-			if log := ts.Log.String(); !strings.Contains(log, "http: TLS handshake error from 127.0.0.1:") {
-				t.Errorf("log is %q", log)
-			}
+			servertest.Eventually(t, "the log has the handshake", func() bool {
+				return strings.Contains(ts.Log.String(), "http: TLS handshake error from 127.0.0.1:")
+			})
 		})
 	}
 }

@@ -101,31 +101,42 @@ func TestGzipEnds(t *testing.T) {
 		for name, o := range map[string]*eventstream.Options{
 			"age": {MaxAge: 50 * soon, Heartbeat: soon}, "close": {Heartbeat: soon, Retry: -1}, "handler": {Heartbeat: -1},
 		} {
-			var h *eventstream.Handler
+			streams := make(chan *eventstream.Stream, 1)
 			o.Compression = true
 			o.OnOpen = func(s *eventstream.Stream, _ *http.Request) {
 				s.Send(eventstream.Event{Data: "a"})
-				if name == "close" {
-					time.AfterFunc(5*soon, s.Close)
-				} else if name == "handler" {
-					time.AfterFunc(5*soon, h.Close)
-				}
+				streams <- s
 			}
-			h = handler(t, o)
+			h := handler(t, o)
 			ts := engines.Start(t, fresh(h))
 			for _, version := range []string{"1.0", "1.1"} {
 				if name == "handler" && version == "1.1" {
 					continue
 				}
-				s := ts.Exchange(servertest.RawHead("GET / HTTP/"+version, "Host: h", "Connection: close", "Accept-Encoding: gzip"), false)
-				res, err := http.ReadResponse(bufio.NewReader(strings.NewReader(s)), nil)
-				if err != nil {
-					t.Fatal(err)
+				c := ts.Dial()
+				c.Send(servertest.RawHead("GET / HTTP/"+version, "Host: h", "Connection: close", "Accept-Encoding: gzip"))
+				e := unzip(response(c))
+				s := servertest.Await(t, streams, "the stream")
+				until := map[string]string{"close": "\n\n:\n\n", "handler": "data: a\n\n"}[name]
+				var body []byte
+				for !strings.Contains(string(body), until) { // a heartbeat, where there are some
+					b, err := e.r.ReadByte()
+					if err != nil {
+						t.Fatalf("%s %s: %q %v", name, version, body, err)
+					}
+					body = append(body, b)
 				}
-				body, err := io.ReadAll(unzip(&events{t: t, head: res, r: bufio.NewReader(res.Body)}).r)
-				if err != nil || !strings.Contains(string(body), "data: a\n\n") || o.Heartbeat > 0 && !strings.Contains(string(body), "\n\n:\n\n") {
+				switch name {
+				case "close":
+					s.Close()
+				case "handler":
+					h.Close()
+				}
+				rest, err := io.ReadAll(e.r)
+				if body = append(body, rest...); err != nil || !strings.Contains(string(body), "data: a\n\n") {
 					t.Errorf("%s %s: %q %v", name, version, body, err)
 				}
+				c.UpToEnd()
 			}
 		}
 	})

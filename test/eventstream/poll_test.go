@@ -101,6 +101,8 @@ func TestPollTimeout(t *testing.T) {
 				t.Errorf("%q", body)
 			}
 		}
+		// A poll ends a moment after its client has the answer.
+		servertest.Eventually(t, "none waits", func() bool { return slow.Len() == 0 })
 		c.Send(servertest.RawHead("GET /slow HTTP/1.1", "Host: h"))
 		servertest.Eventually(t, "it waits", func() bool { return slow.Len() == 1 })
 		ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)

@@ -1,12 +1,18 @@
 package faults
 
 import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -51,4 +57,49 @@ func TestFaultsIdleConnsAreSmall(t *testing.T) {
 		c.Status(200)
 	}
 	servertest.Eventually(t, "no buffer is held", func() bool { return buf.Live() == 0 })
+}
+
+// gathered is a net.Conn that keeps what is written until it is sent at once.
+type gathered struct {
+	net.Conn
+	keep bool
+	b    bytes.Buffer
+}
+
+func (g *gathered) Write(p []byte) (int, error) {
+	if g.keep {
+		return g.b.Write(p)
+	}
+	return g.Conn.Write(p)
+}
+
+// Part of a head holds no more memory because it came in many small records at once.
+func TestFaultsRecordsAreSmall(t *testing.T) {
+	if !sys.HavePoller {
+		t.Skip("records are opened on loops")
+	}
+	cert, _ := servertest.Certificate(t)
+	ts := engines.StartTLS(t, &chert.Server{Engine: chert.EngineLoops, Handler: faultOK}, servertest.ListenTCP(t), cert)
+	head := "GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 1200)
+	const n = 10
+	for range n {
+		g := &gathered{Conn: servertest.Dial(t, ts.ListenAddr).Conn}
+		tc := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
+		if err := tc.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		g.keep = true
+		for i := range len(head) {
+			io.WriteString(tc, head[i:i+1])
+		}
+		want := ts.Server.Stats().BytesRead + uint64(g.b.Len())
+		if _, err := g.Conn.Write(g.b.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		servertest.Eventually(t, "they are read", func() bool { return ts.Server.Stats().BytesRead >= want })
+	}
+	servertest.Eventually(t, "the heads are held, and little else", func() bool {
+		_, bytes := buf.Lent()
+		return bytes >= n*int64(len(head)) && bytes <= n*4<<10
+	})
 }

@@ -105,11 +105,6 @@ func otherWords(status int, reason string) *unlikeness {
 	return &unlikeness{id: unlike.RefusalText, sight: sight{wire: refusalOf(status, reason)}}
 }
 
-// unknownCoding is the response to a transfer coding that neither supports: the
-// text is net/http's.
-var unknownCoding = &unlikeness{id: unlike.RefusalText, sight: sight{wire: "HTTP/1.1 501 Not Implemented\r\nContent-Length: 29\r\n" +
-	"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nUnsupported transfer encoding"}}
-
 // refused is for requests that chert refuses at once and net/http serves.
 func refused(id *unlike.Difference, status int, reason string) *unlikeness {
 	return &unlikeness{id: id, sight: sight{

@@ -53,7 +53,9 @@ func netHTTP(s *chert.Server) *http.Server {
 	from, to := reflect.ValueOf(s).Elem(), reflect.ValueOf(std).Elem()
 	for i := range to.NumField() {
 		if f := to.Type().Field(i); f.IsExported() {
-			to.Field(i).Set(from.FieldByName(f.Name))
+			if ours := from.FieldByName(f.Name); ours.IsValid() { // later versions of Go have more
+				to.Field(i).Set(ours)
+			}
 		}
 	}
 	std.SetKeepAlivesEnabled(testhook.Of(s).KeepAlives())

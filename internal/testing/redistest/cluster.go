@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
 )
 
 // slots of a cluster.
@@ -17,7 +19,7 @@ func Cluster(t testing.TB, n int) []*Server {
 	t.Helper()
 	var all []*Server
 	for i := range n {
-		s := Start(t, "--cluster-enabled", "yes", "--cluster-port", FreePort(t), "--cluster-node-timeout", "2000")
+		s := Start(t, "--cluster-enabled", "yes", "--cluster-port", freeport.Port(t), "--cluster-node-timeout", "2000")
 		s.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		s.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/n), strconv.Itoa((i+1)*slots/n-1))
 		all = append(all, s)
@@ -40,23 +42,18 @@ func Sentinel(t testing.TB, master *Server) *Server {
 	t.Helper()
 	Need(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
-	for try := 0; ; try++ {
-		own := FreePort(t)
-		dir := t.TempDir()
-		file := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
-			"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n", own, dir, host, port)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s := &Server{t: t, dir: dir, args: []string{file, "--sentinel"}, Addr: net.JoinHostPort("127.0.0.1", own)}
-		err := s.begin()
-		if err == nil {
-			t.Cleanup(s.Kill)
-			return s
-		}
-		if try == 5 {
-			t.Fatalf("sentinel does not start: %v\n%s", err, s.out.String())
-		}
+	own := freeport.Port(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sentinel.conf")
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
+		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n", own, dir, host, port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	s := &Server{t: t, dir: dir, args: []string{file, "--sentinel"}, Addr: net.JoinHostPort("127.0.0.1", own)}
+	if err := s.begin(); err != nil {
+		t.Fatalf("sentinel does not start: %v\n%s", err, s.out.String())
+	}
+	t.Cleanup(s.Kill)
+	return s
 }

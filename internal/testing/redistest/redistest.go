@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -43,16 +44,9 @@ func Start(t testing.TB, args ...string) *Server {
 			s.auth = args[i+1]
 		}
 	}
-	// Another process may take the port between FreePort and the start.
-	for try := 0; ; try++ {
-		s.Addr = net.JoinHostPort("127.0.0.1", FreePort(t))
-		err := s.begin()
-		if err == nil {
-			break
-		}
-		if try == 5 {
-			t.Fatalf("redis-server does not start: %v\n%s", err, s.out.String())
-		}
+	s.Addr = net.JoinHostPort("127.0.0.1", freeport.Port(t))
+	if err := s.begin(); err != nil {
+		t.Fatalf("redis-server does not start: %v\n%s", err, s.out.String())
 	}
 	t.Cleanup(s.Kill)
 	return s
@@ -67,18 +61,6 @@ func Need(t testing.TB) {
 		}
 		t.Skip("no redis-server; install the package redis-server")
 	}
-}
-
-// FreePort returns a port that no process listens on now.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // URL returns the URL of database 0.
