@@ -92,12 +92,15 @@ const (
 
 func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 
+// blank is what a request is made of: WithContext alone sets its context.
+var blank http.Request
+
 // Init initializes x as part of message m, received on c. An x that was Reset needs
 // Open afterwards.
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
-	x.Req = *x.Req.WithContext(x.asContext()) // inlined: nothing is allocated
+	x.Req = *blank.WithContext(x.asContext()) // inlined: nothing is allocated
 	x.Req.RemoteAddr = c.Link.Peer()
 	if c.more != nil {
 		x.Req.TLS = c.more.tls

@@ -222,7 +222,9 @@ func (d *Decoder) indexed(b []byte, f *Fields, lim ListLimits) ([]byte, error) {
 	if e.id == 0 {
 		field.Name = f.put(name)
 	}
-	field.Value = f.trim(f.put(value), e.id)
+	if field.Value = f.put(value); e.spaced {
+		field.Value = f.trim(field.Value, e.id)
+	}
 	f.List = append(f.List, field)
 	return b, nil
 }
@@ -298,10 +300,11 @@ func (d *Decoder) literal(b []byte, bits uint, keep bool, f *Fields, lim ListLim
 	}
 	value := f.Get(field.Value)
 	bad = bad || !validValue(value, field.ID) || field.ID == IDTransferEncoding
+	whole := field.Value
+	field.Value = f.trim(whole, field.ID)
 	if keep { // as it came: the client counts its bytes
-		d.table.add(f.Get(field.Name), value, uint32(size), field.ID, bad)
+		d.table.add(f.Get(field.Name), value, entry{nameSize: uint32(size), id: field.ID, bad: bad, spaced: field.Value != whole})
 	}
-	field.Value = f.trim(field.Value, field.ID)
 	f.Malformed = f.Malformed || bad
 	if f.fits(size+len(value), lim) {
 		f.List = append(f.List, field)

@@ -18,6 +18,7 @@ type entry struct {
 	nameSize, valueSize uint32
 	id                  NameID
 	bad                 bool // no message may have it
+	spaced              bool // Fields.trim has something to take off its value
 }
 
 func (e *entry) size() int { return int(e.nameSize + e.valueSize) }
@@ -66,10 +67,11 @@ func (t *table) shrink(size uint32) {
 	}
 }
 
-// add adds an entry (RFC 7541 section 4.4). name is empty if id is not 0; nameSize
-// is its length all the same.
-func (t *table) add(name, value []byte, nameSize uint32, id NameID, bad bool) {
-	need := nameSize + uint32(len(value)) + fieldCost
+// add adds e, of which at and valueSize are set here (RFC 7541 section 4.4). name is empty if
+// e.id is not 0; e.nameSize is its length all the same.
+func (t *table) add(name, value []byte, e entry) {
+	e.valueSize = uint32(len(value))
+	need := e.nameSize + e.valueSize + fieldCost
 	if need > t.max {
 		t.shrink(0)
 		return
@@ -83,8 +85,8 @@ func (t *table) add(name, value []byte, nameSize uint32, id NameID, bad bool) {
 		t.data = t.data[:copy(t.data, t.data[t.head:])]
 		t.head = 0
 	}
-	e := &t.ring[(t.first+t.n)&uint32(len(t.ring)-1)]
-	*e = entry{at: t.base + uint32(len(t.data)), nameSize: nameSize, valueSize: uint32(len(value)), id: id, bad: bad}
+	e.at = t.base + uint32(len(t.data))
+	t.ring[(t.first+t.n)&uint32(len(t.ring)-1)] = e
 	t.data = append(append(t.data, name...), value...)
 	t.size += need
 	t.n++
