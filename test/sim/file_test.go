@@ -389,14 +389,10 @@ func (c *fileClient) response(b []byte, eof bool) (used int, err error) {
 		return 0, errPartial
 	}
 	c.note(f.path, h.status, n)
-	c.waiting = c.waiting[1:]
-	c.left--
+	c.pop()
 	c.done++
 	if h.closes && !a.closes {
 		c.closing, c.excused = true, "Connection: close"
-	}
-	if len(c.waiting) == 0 {
-		c.waiting = nil
 	}
 	return used + n, nil
 }

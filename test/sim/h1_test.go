@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
@@ -152,6 +153,10 @@ func (c *client) ask() bool {
 func (c *client) request() {
 	c.next++
 	r := c.draw(uint64(c.no)<<32 | c.next)
+	if c.calm && c.v.fleet == nil && r.kind == "quick" && len(c.waiting) > 0 && c.d.OneIn(32) {
+		r.kind, r.path = "after", "/after"+strings.TrimPrefix(r.path, "/quick")
+		c.v.turn(r.id)
+	}
 	a := r.asked
 	b := append(c.out, a.method...)
 	b = append(b, ' ')
@@ -300,7 +305,7 @@ func (c *client) response(b []byte, eof bool) (used int, err error) {
 	}
 	a := c.waiting[0]
 	var id []byte
-	length, read, chunked, closes := -1, -1, false, false
+	length, read, chunked, closes, late := -1, -1, false, false, false
 	for f := head[bytes.IndexByte(head, '\n')+1:]; len(f) > 0; {
 		line, next, _ := bytes.Cut(f, []byte("\r\n"))
 		f = next
@@ -310,6 +315,8 @@ func (c *client) response(b []byte, eof bool) (used int, err error) {
 			length, err = strconv.Atoi(string(value))
 		case "X-Id":
 			id = value
+		case "X-Late":
+			late = true
 		case "X-Read":
 			read, err = strconv.Atoi(string(value))
 		case "Transfer-Encoding":
@@ -358,9 +365,11 @@ func (c *client) response(b []byte, eof bool) (used int, err error) {
 	if a.cut {
 		return 0, errors.New("a response that was aborted is whole")
 	}
+	if late {
+		return 0, errors.New("what was before it did not come while its handler ran")
+	}
 	c.note(a.kind, int(a.id&0xffffffff), a.size)
-	c.waiting = slices.Delete(c.waiting, 0, 1) // keeps the memory
-	c.left--
+	c.pop()
 	c.done++
 	c.answered++
 	if closes && !a.closes {
@@ -368,6 +377,15 @@ func (c *client) response(b []byte, eof bool) (used int, err error) {
 		c.closing, c.excused = true, "Connection: close"
 	}
 	return used, nil
+}
+
+// pop notes that the first response is there, of which the next one's handler may wait to hear.
+func (c *client) pop() {
+	c.waiting = slices.Delete(c.waiting, 0, 1) // keeps the memory
+	c.left--
+	if len(c.waiting) > 0 && c.waiting[0].kind == "after" {
+		close(c.v.turn(c.waiting[0].id))
+	}
 }
 
 // refused accepts a response other than 200 where the server may give one.
@@ -388,8 +406,7 @@ func (c *client) refused(status int, a asked, head, length, rest int, closes boo
 	if c.note("status", status, int(a.id&0xffffffff)); closes {
 		c.closing, c.excused = true, "refused"
 	}
-	c.waiting = slices.Delete(c.waiting, 0, 1)
-	c.left--
+	c.pop()
 	return head + max(length, 0), nil
 }
 

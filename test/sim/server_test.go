@@ -85,6 +85,7 @@ type served struct {
 	tight     bool         // descriptors or memory may be short
 	// finished: all clients are over. What a model's handler has begun is to end.
 	finished atomic.Bool
+	turns    sync.Map       // of requests of the kind "after": chan struct{} by id
 	ends     []func() error // what models check at the end
 	wrong    func(error)    // fails the run
 	ws       *wsServer
@@ -312,9 +313,28 @@ func (v *served) handle(w http.ResponseWriter, r *http.Request) {
 		}
 		v.world.Point(id)
 		w.Write(b)
+	case "after":
+		// Waits until its client has the responses before this one: what they are queued in
+		// must not wait for this handler.
+		select {
+		case <-v.turn(id):
+		case <-r.Context().Done():
+		case <-time.After(30 * time.Second):
+			h["X-Late"] = []string{"1"}
+		}
+		v.turns.Delete(id)
+		v.world.Point(id)
+		w.Write(b)
 	default:
 		http.Error(w, "kind", 400)
 	}
+}
+
+// turn is what the handler of a request of the kind "after" waits for. The client makes it
+// when it asks, and closes it.
+func (v *served) turn(id uint64) chan struct{} {
+	c, _ := v.turns.LoadOrStore(id, make(chan struct{}))
+	return c.(chan struct{})
 }
 
 // conns lists the connections that are open.
