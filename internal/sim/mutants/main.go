@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -90,21 +92,40 @@ func try(root, patch, model string, limit time.Duration, check bool) (string, er
 	if check {
 		return "compiles", nil
 	}
+	return search(binary, filepath.Join(root, "test/sim"), model, limit)
+}
+
+// search runs the simulation on each processor, with seeds of its own, until one of them finds something.
+func search(binary, dir, model string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
-		"-sim.for", limit.String(), "-sim.model", model)
-	cmd.Dir = filepath.Join(root, "test/sim")
 	begun := time.Now()
-	out, err := cmd.CombinedOutput()
-	took := time.Since(begun).Round(100 * time.Millisecond)
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Sprintf("found after %v: the simulation does not end", took), nil
-	case err == nil:
-		return "", nil
+	n := runtime.NumCPU()
+	all := make(chan string, n)
+	for i := range n {
+		go func() {
+			cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
+				"-sim.seed", strconv.Itoa(1+i*1_000_000), "-sim.for", limit.String(), "-sim.model", model)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+				all <- ""
+			case ctx.Err() != nil:
+				all <- "the simulation does not end"
+			default:
+				all <- reason(out)
+			}
+		}()
 	}
-	return fmt.Sprintf("found after %v: %s", took, reason(out)), nil
+	said := ""
+	for range n {
+		if s := <-all; s != "" && said == "" {
+			said = fmt.Sprintf("found after %v: %s", time.Since(begun).Round(100*time.Millisecond), s)
+			cancel()
+		}
+	}
+	return said, nil
 }
 
 var failed = regexp.MustCompile(`(?m)^.*(seed \d+ .*|panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
