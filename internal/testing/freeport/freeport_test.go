@@ -35,7 +35,7 @@ func TestReserve(t *testing.T) {
 	l.Close()
 }
 
-// Nobody who asks for any port is given one that is reserved: of 127.0.0.0/8 this host is only
+// No caller that asks for any port is given one that is reserved: of 127.0.0.0/8 this host is only
 // this test's, so all its ports can be taken.
 func TestReserveKeeps(t *testing.T) {
 	t.Parallel()

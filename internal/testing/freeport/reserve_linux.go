@@ -8,7 +8,7 @@ import (
 )
 
 // reserve binds a socket and does not listen with it. Linux lets another socket bind the same
-// address if both have SO_REUSEADDR and neither listens yet, but picks the port for nobody who
+// address if both have SO_REUSEADDR and neither listens yet, but does not give it to a caller who
 // asks for any.
 func reserve(host string) (addr string, release func(), err error) {
 	ip, err := netip.ParseAddr(host)
