@@ -242,7 +242,7 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 		}
 		if e == nil { // runtime.Goexit
 			o := bridge.Abandoned(&r.x)
-			s.Follow(&o)
+			s.Follow(s.Link, &o)
 			r.x.Drop()
 			s.release()
 			defer s.Found(s)
@@ -351,7 +351,7 @@ func (s *Session) follow(o *bridge.Outcome) {
 			}
 		}()
 	}
-	s.Follow(o)
+	s.Follow(s.Link, o)
 	returned = true
 }
 

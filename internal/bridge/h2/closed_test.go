@@ -26,7 +26,6 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
 	st := &stream{exchange: new(exchange), s: s, id: 1, started: true, listed: true}
-	st.link = link{deadLink{}, st}
 	st.cond.L = &s.mu
 	s.streams.add(st)
 	return s, st
@@ -40,9 +39,9 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	before, after := new(follower), new(follower)
 	st.keepRest([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
-	st.link.Follow(before)
+	st.Link().Follow(before)
 	s.Closed(false)
-	st.link.Follow(after)
+	st.Link().Follow(after)
 	for _, f := range []*follower{before, after} {
 		if len(f.told) != 1 || f.told[0] == 0 {
 			t.Errorf("told %d", f.told)
@@ -89,7 +88,7 @@ func (l *quietLink) Queue([]byte) (bool, error) {
 func quiet() (*Session, *stream, *quietLink) {
 	s, st := sessionOf(nil)
 	l := new(quietLink)
-	s.Client.Link, st.link = l, link{l, st}
+	s.Client.Link = l
 	return s, st, l
 }
 
@@ -103,10 +102,10 @@ func TestFollowWhileSending(t *testing.T) {
 		s.mu.Lock()
 		st.localClosed = true
 		s.mu.Unlock()
-		if waiting, _ := st.link.Unsent(); waiting == 0 {
+		if waiting, _ := st.Link().Unsent(); waiting == 0 {
 			t.Error("the answer does not wait")
 		}
-		st.link.Follow(f)
+		st.Link().Follow(f)
 	}
 	s.mu.Lock()
 	s.room(1)
@@ -116,7 +115,7 @@ func TestFollowWhileSending(t *testing.T) {
 	if len(l.follows) != 1 {
 		t.Errorf("%d followers were handed on", len(l.follows))
 	}
-	st.link.Follow(f)
+	st.Link().Follow(f)
 	if len(l.follows) != 2 {
 		t.Errorf("%d followers were handed on afterwards", len(l.follows))
 	}

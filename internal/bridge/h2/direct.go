@@ -161,7 +161,7 @@ func (r *request) end() (kept bool) {
 	switch {
 	case !r.returned: // r may still be in use, so it is not kept
 		o := bridge.Abandoned(&r.x)
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 		r.x.Drop()
 		st.next = conn.Close
 		st.finish()
@@ -211,7 +211,7 @@ func (r *request) send() {
 	if a.File.File != nil {
 		r.file = a.File
 		if d := s.WriteTimeout; d > 0 {
-			st.link.SetWriteDeadline(time.Now().Add(d))
+			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
@@ -221,7 +221,7 @@ func (r *request) send() {
 		o.Cut(0)
 	}
 	if o.Watched() {
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 	}
 	st.next = conn.More
 	st.finish()
@@ -299,7 +299,7 @@ func (f *sendFile) end() {
 		s.mu.Unlock()
 	}
 	if f.o.Watched() {
-		st.client.Follow(&f.o)
+		s.Follow(link{st}, &f.o)
 	}
 	if done := f.r.file.Done; done != nil {
 		s.guard(done)

@@ -27,11 +27,10 @@ type lasting struct {
 }
 
 var (
-	_ bridge.Laster   = (*stream)(nil)
 	_ takeover.Stream = (*lasting)(nil)
 )
 
-// Last implements bridge.Laster.
+// Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
 	l := &lasting{st: st}
 	l.source = begin(l)
@@ -62,7 +61,7 @@ func (l *lasting) closed() {
 	if first {
 		s.Count(tally.EventStreamsBegun, false)
 		l.source.Closed()
-		l.Over(&l.st.client, unsent, whole)
+		l.Over(&s.Client, unsent, whole)
 	}
 }
 
@@ -160,7 +159,7 @@ func (l *lasting) settled() {
 }
 
 // RemoteAddr implements takeover.Stream.
-func (l *lasting) RemoteAddr() net.Addr { return l.st.link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.st.s.Link.RemoteAddr() }
 
 // stopLasting tells the sources that the server shuts down.
 func (s *Session) stopLasting() {

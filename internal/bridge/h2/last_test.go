@@ -35,7 +35,7 @@ func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.S
 	s, st, _ = quiet()
 	l, source = new(countingLink), new(silent)
 	l.shard.Init(nil)
-	s.Client.Link, st.link = l, link{l, st}
+	s.Client.Link = l
 	s.resets.init(resetBudget, resetRate, 0)
 	s.sendWindow.Add(1 << 20)
 	st.sendWindow.Add(n)
@@ -136,7 +136,7 @@ func TestTunnelsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		s, st, _ := quiet()
-		st.link.Share()
+		st.Link().Share()
 		var both sync.WaitGroup
 		both.Go(st.ran)
 		both.Go(func() { s.stopTunnels(0) })

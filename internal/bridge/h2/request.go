@@ -87,9 +87,7 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
 	st.Time.Since = s.Link.Now()
-	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
-	st.client.Stream(&s.Client, &st.link)
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
@@ -174,7 +172,7 @@ func (s *Session) answer(id uint32, status int, end bool) {
 // strings are parts of one.
 func (st *stream) makeRequest(scratch *request, t *target) error {
 	f := &scratch.fields
-	st.Init(&st.client, st)
+	st.Init(&st.s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
 	st.made = true
 	canonicalNames(f)

@@ -54,7 +54,7 @@ func (st *stream) recycle() {
 	s, x, p := st.s, st.exchange, st.parts
 	switch {
 	case !st.made:
-		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
+		x.Time, x.Way = bridge.Timing{}, 0 // nothing else was used
 	case !s.ReuseRequests || p == nil: // after shed
 		x, p = nil, nil
 	case st.Watched() || st.Body != nil || cap(p.bytes) > keepBytes || len(p.header) > keepNames || len(p.resHeader) > keepNames:
@@ -84,9 +84,7 @@ func (st *stream) shed() {
 		return
 	}
 	x := new(exchange)
-	x.link = link{st.link.Link, st}
-	x.client.Stream(&st.s.Client, &x.link)
-	x.Outline(&st.Exchange, &x.client)
+	x.Outline(&st.Exchange, &st.s.Client)
 	st.exchange, st.trailer, st.parts = x, nil, nil
 	st.unkeep()
 }

@@ -17,11 +17,9 @@ import (
 )
 
 // exchange is what a handler may keep of a stream. With the word that the allocator
-// keeps before it, it is to fit a class of sizes.
+// keeps before it, it fits a size class.
 type exchange struct {
 	bridge.Exchange
-	client bridge.Client // its Link is link
-	link   link
 	values [2]string // of the request's fields, if they are not more
 }
 
@@ -121,7 +119,7 @@ func (st *stream) gone() {
 	if owed {
 		s.Slots.Release()
 	}
-	st.Gone(&st.client, true)
+	st.Gone(&s.Client, true)
 	s.mu.Lock()
 	l := st.lasting
 	s.mu.Unlock()
@@ -170,7 +168,7 @@ func (st *stream) Done() conn.Next {
 func (st *stream) finish() {
 	s := st.s
 	if s.loops {
-		st.Learn(&st.link)
+		st.Learn()
 	}
 	st.account(s.loops && s.Link.OnLoop())
 	s.mu.Lock()
