@@ -71,7 +71,6 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Placement:      bridge.Placement(s.Placement),
 			Places:         s.places,
 			Routes:         s.routes,
-			ReuseRequests:  s.ReuseRequests,
 			GeneralOptions: !s.DisableGeneralOptionsHandler,
 			ReadTimeout:    max(s.ReadTimeout, 0),
 			WriteTimeout:   max(s.WriteTimeout, 0),

@@ -142,19 +142,6 @@ type Server struct {
 	// Placement selects where the handlers of connections on event loops run.
 	// Default PlacementAdaptive.
 	Placement Placement
-	// ReuseRequests makes the server keep the *http.Request, its URL, header,
-	// strings and context, and the header of the response, for a later
-	// request. A handler that does not allocate is then served without an
-	// allocation. Off by default, because it is stricter than net/http: no part
-	// of a request may be used after the handler has returned, neither by
-	// goroutines it has started nor in copies made with WithContext; strings (a
-	// path, a header's value) must be cloned to be kept (strings.Clone). A
-	// handler that breaks this sees another client's data, and the race
-	// detector does not always report it. Bodies are not reused: a late Read
-	// returns http.ErrBodyReadAfterClose. Requests whose context's Done or Err
-	// was called, or whose client waits for 100 (Continue), are not reused
-	// either.
-	ReuseRequests bool
 	// Engine selects how connections are driven. Default EngineAuto.
 	Engine Engine
 	// Workers bounds how many connections the goroutine engine serves at the same

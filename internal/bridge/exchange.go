@@ -55,8 +55,7 @@ type Exchange struct {
 	over   bool // the connection no longer belongs to this exchange; guarded by life
 
 	// life is held by goroutines other than the handler's while they use the
-	// connection, since they may be late. It is the last in the order of locks,
-	// and stays valid when the exchange is reused.
+	// connection, since they may be late. It is the last in the order of locks.
 	life sync.Mutex
 
 	caring sync.Mutex // guards what the context has of x
@@ -95,8 +94,7 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 // blank is what a request is made of: WithContext alone sets its context.
 var blank http.Request
 
-// Init initializes x as part of message m, received on c. An x that was Reset needs
-// Open afterwards.
+// Init initializes x as part of message m, received on c.
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
@@ -113,25 +111,6 @@ func (x *Exchange) Init(c *Client, m Message) {
 		}
 		x.seldom().readBy = &by
 	}
-}
-
-// Open shows a reused x to other goroutines, when everything that they may read is set.
-func (x *Exchange) Open() {
-	if x.over {
-		x.life.Lock()
-		x.over = false
-		x.life.Unlock()
-	}
-}
-
-// Reset makes x ready for another Init, while another goroutine may be in Gone.
-func (x *Exchange) Reset() {
-	x.life.Lock()
-	defer x.life.Unlock()
-	x.Req, x.URL, x.cares, x.ended, x.Body, x.Res = http.Request{}, url.URL{}, nil, false, nil, Response{}
-	x.InTurn, x.IsHEAD, x.Refusal, x.Shared, x.quick, x.learns, x.Time = false, false, NotRefused, false, false, false, Timing{}
-	x.route, x.target, x.method, x.rare, x.over = "", "", 0, nil, true
-	x.facts.Store(0)
 }
 
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
@@ -152,14 +131,14 @@ func (x *Exchange) end() {
 	x.life.Unlock()
 }
 
-// Gone records that client c has disconnected, by a reset or not, if the
-// exchange is still c's.
-func (x *Exchange) Gone(c *Client, byReset bool) {
+// Gone records that the client has disconnected, by a reset or not, if the
+// connection is still the exchange's.
+func (x *Exchange) Gone(byReset bool) {
 	x.life.Lock()
 	defer x.life.Unlock()
 	// While a body is being read, the end of the stream belongs to the body:
 	// net/http detects a disconnected client only after the body.
-	if x.over || x.c != c || !byReset && !x.is(bodyDone) {
+	if x.over || !byReset && !x.is(bodyDone) {
 		return
 	}
 	if byReset {
@@ -346,10 +325,6 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	}
 	return nc, rest, err
 }
-
-// Watched reports whether other code may be notified of the context's end, and
-// so may retain the exchange.
-func (x *Exchange) Watched() bool { return x.asContext().isWatched() }
 
 // Failure returns how a connection ends after a failed write: a client that
 // stopped reading gets a reset, so that nothing waits for it.

@@ -72,9 +72,6 @@ func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 // usable reports whether the handler may use the connection. mu is held.
 func (w *Response) usable() bool { return !w.Done && !w.hijacked() }
 
-// SetHeaderMap provides the response with an empty map.
-func (w *Response) SetHeaderMap(h http.Header) { w.header = h }
-
 // errDone is the error of a response after its handler has returned.
 var errDone = errors.New("chert: response used after its handler returned")
 

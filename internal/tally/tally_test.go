@@ -175,8 +175,7 @@ func TestRoutesAreBounded(t *testing.T) {
 	}
 }
 
-// A pattern whose bytes change, as with Server.ReuseRequests, is not taken for the one
-// before.
+// A pattern in memory that held another one is not taken for that.
 func TestPatternInReusedMemory(t *testing.T) {
 	skipDisabled(t)
 	t.Parallel()

@@ -37,9 +37,6 @@ func directWays() (ways []directWay) {
 			directWay{"inline", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementInline }, true},
 			directWay{"adaptive", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementAdaptive }, true},
 			directWay{"pooled", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementPooled }, false},
-			directWay{"reused", func(s *chert.Server) {
-				s.Engine, s.Placement, s.ReuseRequests = chert.EngineLoops, chert.PlacementInline, true
-			}, true},
 			directWay{"slots", func(s *chert.Server) {
 				s.Engine, s.Placement, s.MaxHandlers = chert.EngineLoops, chert.PlacementInline, 100
 			}, true})

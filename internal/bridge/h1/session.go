@@ -283,7 +283,6 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 		if x.Way = stats.Goroutine; tally.Enabled {
 			x.Time.Select(nil, false)
 		}
-		x.Open()
 		s.cur.Store(x)
 		return s.serve(x)
 	}
@@ -296,7 +295,6 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 		x.InTurn = x.Time.HeadAt() == s.Link.Now()
 		x.Time.Queued = x.Time.Queued || !quick
 	}
-	x.Open()
 	s.cur.Store(x)
 	if here && !quick && s.Link.Go() {
 		return conn.Elsewhere
@@ -325,7 +323,6 @@ func (s *Session) serve(x *exchange) conn.Next {
 			x.Unsent()
 		}
 		x.Account(s.Link.OnLoop())
-		x.free()
 	} else if t := x.Taken(); t != nil {
 		s.Link.Switch(t)
 		next = conn.Requeue
@@ -457,7 +454,7 @@ func (s *Session) Late(held time.Duration) {
 // PeerGone implements conn.Session.
 func (s *Session) PeerGone(reset bool) {
 	if x := s.cur.Load(); x != nil {
-		x.Gone(&s.Client, reset)
+		x.Gone(reset)
 	}
 }
 

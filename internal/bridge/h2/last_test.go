@@ -96,12 +96,12 @@ func TestLastStalls(t *testing.T) {
 func TestLastSheds(t *testing.T) {
 	t.Parallel()
 	_, st, _, out, _ := outliving(100)
-	st.made, st.parts = true, new(parts)
+	st.made = true
 	st.Req.Header = http.Header{"Cookie": {"a"}}
 	st.Res.Header().Set("Set-Cookie", "a")
 	st.finish()
-	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 || st.parts != nil {
-		t.Error(st.Req.Header, st.Res.Header(), st.parts)
+	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 {
+		t.Error(st.Req.Header, st.Res.Header())
 	}
 	if _, err := out.Offer([]byte("event"), 5, 100); err != nil {
 		t.Error(err)

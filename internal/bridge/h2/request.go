@@ -176,17 +176,7 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 	st.Shared, st.Proto = true, tally.HTTP2
 	st.made = true
 	canonicalNames(f)
-	var str string
-	if st.s.ReuseRequests {
-		if st.parts == nil {
-			st.parts = &parts{header: make(http.Header), resHeader: make(http.Header)}
-		}
-		str = st.parts.text(f.Bytes)
-		st.Res.SetHeaderMap(st.parts.resHeader)
-	} else {
-		st.parts = nil
-		str = string(f.Bytes)
-	}
+	str := string(f.Bytes)
 	part := func(at http2.Span) string { return str[at.Start:at.End] }
 	r := &st.Req
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
@@ -237,12 +227,8 @@ func canonicalNames(f *http2.Fields) {
 
 func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 	r := &st.Req
-	var values []string
-	if p := st.parts; p != nil {
-		r.Header, values = p.header, p.values[:0]
-	} else {
-		r.Header, values = make(http.Header, max(len(f.List)-4, 0)), st.values[:0]
-	}
+	values := st.values[:0]
+	r.Header = make(http.Header, max(len(f.List)-4, 0))
 	for i := range f.List {
 		h := &f.List[i]
 		key := h.ID.Canonical()
@@ -270,16 +256,10 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		// The earlier fields keep the array that was too small.
 		n := len(values)
 		if n == cap(values) {
-			if n = len(f.List); st.parts == nil {
-				n -= i
-			}
-			values, n = make([]string, 0, n), 0
+			values, n = make([]string, 0, len(f.List)-i), 0
 		}
 		values = append(values, value)
 		r.Header[key] = values[n : n+1 : n+1]
-	}
-	if p := st.parts; p != nil {
-		p.values = values
 	}
 	if t.crumbs > 1 {
 		// RFC 9113 section 8.2.3: joined once.

@@ -45,7 +45,6 @@ type stream struct {
 	length   int64       // declared, -1 for none
 	trailer  http.Header // announced; values when they have come
 	pattern  string      // of a direct answer's route
-	parts    *parts      // nil without ReuseRequests
 
 	// What follows is guarded by s.mu.
 	slot       slotState
@@ -119,7 +118,7 @@ func (st *stream) gone() {
 	if owed {
 		s.Slots.Release()
 	}
-	st.Gone(&s.Client, true)
+	st.Gone(true)
 	s.mu.Lock()
 	l := st.lasting
 	s.mu.Unlock()
@@ -192,7 +191,7 @@ func (st *stream) finish() {
 	case st.closed:
 	case st.lasting != nil:
 		st.Shed()
-		st.trailer, st.parts = nil, nil
+		st.trailer = nil
 		st.unkeep()
 		s.closeIfSent(st)
 		st.lasting.settled()
