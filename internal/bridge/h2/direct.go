@@ -113,7 +113,7 @@ func (r *request) late(s *Session, held time.Duration) {
 // caller's.
 func (s *Session) beginDirect(st *stream) (kept bool) {
 	r := st.direct
-	st.started = true
+	st.begins(stateDirect)
 	onLoop := s.Link.OnLoop()
 	if st.Way = stats.Direct; !s.loops {
 		st.Way = stats.Goroutine
@@ -164,6 +164,7 @@ func (r *request) end() (kept bool) {
 		s.Follow(link{st}, &o)
 		r.x.Drop()
 		st.next = conn.Close
+		st.account(s.loops && s.Link.OnLoop())
 		st.finish()
 		return true
 	case r.answered:
@@ -171,18 +172,21 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	closed := st.closed
+	closed := st.closed()
+	if closed { // by a reset of the client's, which is not answered
+		st.accountUnserved()
+		st.retire()
+	} else {
+		st.become(stateNew)
+	}
 	s.mu.Unlock()
+	if closed {
+		r.free()
+		return true
+	}
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
-	r.free()
-	switch {
-	case closed: // by a reset of the client's, which is not answered
-		s.mu.Lock()
-		st.forget()
-		s.mu.Unlock()
-		return true
-	case err != nil:
+	if r.free(); err != nil {
 		s.refuse(st.id, st.invalid())
 		return true
 	}
@@ -224,6 +228,7 @@ func (r *request) send() {
 		s.Follow(link{st}, &o)
 	}
 	st.next = conn.More
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	if !kept {
 		r.free()
@@ -248,6 +253,7 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		body, _ = s.putData(st, body, nil, n, n == len(body))
 	}
 	if len(body) == 0 {
+		st.become(stateAnswered)
 		return false, nil
 	}
 	if d := s.WriteTimeout; d > 0 {
@@ -314,6 +320,7 @@ func (f *sendFile) Done() conn.Next {
 	if st.next = conn.More; !f.sent {
 		st.next = conn.Close
 	}
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	r.free()
 	return s.settle(conn.More)

@@ -77,7 +77,7 @@ func (l link) Follow(f conn.Follower) {
 	s := l.st.s
 	s.mu.Lock()
 	if t := l.st.tunnel; t != nil {
-		wait := !t.told && !l.st.closed && len(l.st.rest) > 0
+		wait := !t.told && !l.st.closed() && len(l.st.rest) > 0
 		if wait {
 			t.marks = append(t.marks, mark{t.offered, f})
 		}
@@ -86,7 +86,7 @@ func (l link) Follow(f conn.Follower) {
 		}
 		return
 	}
-	if !l.st.localClosed && s.over == nil && l.st.err == nil {
+	if l.st.state < stateAnswered && s.over == nil && l.st.err == nil {
 		l.st.follower = f
 		s.mu.Unlock()
 		return
@@ -158,7 +158,7 @@ func (l link) Enter() bool {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !l.st.closed && s.over == nil
+	return !l.st.closed() && s.over == nil
 }
 
 func (l link) Leave() {}
