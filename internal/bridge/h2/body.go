@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/internal/buf"
-	"github.com/chert-http/chert/internal/http2"
 )
 
 // This file is what is received of a request's body, and how its windows are given back.
@@ -75,14 +74,15 @@ func (st *stream) takesBody() bool {
 func (st *stream) DropBody() {
 	s := st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.tunnel != nil || st.Req.Method == http.MethodConnect {
-		return
+	ours := st.tunnel == nil && st.Req.Method != http.MethodConnect
+	if ours {
+		st.body.unwanted = true
+		st.dropBody()
+		st.cond.Broadcast()
 	}
-	st.body.unwanted = true
-	st.dropBody()
-	st.wake()
-	s.flushBeside()
+	if s.mu.Unlock(); ours {
+		s.flushBeside()
+	}
 }
 
 // dropBody gives the windows back of what is not going to be read. mu is held.
@@ -92,16 +92,14 @@ func (st *stream) dropBody() { st.s.refund(nil, uint32(st.body.drop())) }
 // of st's if that goes on. mu is held.
 func (s *Session) refund(st *stream, n uint32) {
 	if back := s.inflow.Refund(n); back > 0 && s.over == nil {
-		s.room(16)
-		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, back)
+		s.openWindow(0, back)
 	}
 	if st == nil || st.closed() || st.remoteClosed {
 		return
 	}
 	s.sample(n)
 	if back := st.inflow.Refund(n + s.grown(st)); back > 0 {
-		s.room(16)
-		s.out.B = http2.AppendWindowUpdate(s.out.B, st.id, back)
+		s.openWindow(st.id, back)
 	}
 }
 
@@ -111,37 +109,44 @@ func (st *stream) BodyLeft() int64 { return 0 }
 // ReadBody implements bridge.Message.
 func (st *stream) ReadBody(p []byte) (int, error) {
 	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for flushed, stall := false, int64(0); ; {
-		n := st.body.read(p)
-		if n > 0 && !st.remoteClosed {
-			s.refund(st, uint32(n))
-			s.flushBeside()
-		} else if n > 0 {
-			s.refund(nil, uint32(n))
-			s.flushBeside()
+		n, err := st.readBody(p)
+		if n > 0 {
+			s.flushBeside() // what opens windows
 		}
-		switch {
-		case st.body.size == 0 && st.remoteClosed && st.err == nil:
-			st.mergeTrailer()
-			return n, io.EOF
-		case n > 0:
-			return n, nil
-		case st.body.unwanted:
-			return 0, http.ErrBodyReadAfterClose
-		case st.err != nil:
-			return 0, st.err
+		if n > 0 || err != nil {
+			return n, err
 		}
 		if !flushed {
 			flushed, stall = true, stallBy(s.Shared.Limits.ReadStall)
 			s.flush() // what the client may wait for
-			continue  // more may have come meanwhile
 		}
-		if err := st.wait(st.readBy, stall); err != nil {
+		ready := func() bool { return st.body.size > 0 || st.remoteClosed || st.body.unwanted || st.err != nil }
+		if err := st.wait(&st.readBy, stall, false, ready); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// readBody reads what has come of the body.
+func (st *stream) readBody(p []byte) (int, error) {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := st.body.read(p)
+	if n > 0 {
+		s.refund(st, uint32(n))
+	}
+	switch {
+	case st.body.size == 0 && st.remoteClosed && st.err == nil:
+		st.mergeTrailer()
+		return n, io.EOF
+	case n > 0:
+		return n, nil
+	case st.body.unwanted:
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return 0, st.err
 }
 
 // mergeTrailer gives the request those of its trailers that it has announced.

@@ -131,8 +131,8 @@ func TestFollowWhileSending(t *testing.T) {
 	s.mu.Lock()
 	s.room(1)
 	s.out.B = append(s.out.B, 0)
-	s.flush()
 	s.mu.Unlock()
+	s.flush()
 	if len(l.follows) != 1 {
 		t.Errorf("%d followers were handed on", len(l.follows))
 	}
@@ -158,8 +158,8 @@ func TestEndWhileSending(t *testing.T) {
 	s.mu.Lock()
 	s.room(1)
 	s.out.B = append(s.out.B, 0)
-	s.flush()
 	s.mu.Unlock()
+	s.flush()
 	if l.posts != 1 {
 		t.Errorf("%d posts", l.posts)
 	}

@@ -63,9 +63,8 @@ func (s *Session) beginDrain() {
 	s.drain.on = true
 	s.drain.by = s.Link.Now() + drainTime
 	s.room(64)
-	var b [8]byte
 	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")
-	s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingDrain))
+	s.ping(pingDrain)
 }
 
 // drainAnswered is called with the answer to a PING.
@@ -99,18 +98,19 @@ func (s *Session) goAway(code http2.ErrCode, reason string) {
 	s.out.B = http2.AppendGoAway(s.out.B, last, code, reason)
 }
 
+// endLingering resets the streams that linger on a connection that is to end, if there are no
+// others. mu is held.
+func (s *Session) endLingering() {
+	if len(s.lingering) > 0 && (s.drain.last || s.leaving) && !s.busy() && !s.full {
+		s.expireLingering(math.MaxInt64)
+	}
+}
+
 // ended reports whether nothing is left to be done on a connection that is to end. What
 // another goroutine is passing to the Link may be the end of an answer. mu is held.
 func (s *Session) ended() bool {
 	if !s.drain.last && !s.leaving || s.busy() || s.full {
 		return false
-	}
-	if len(s.lingering) > 0 {
-		s.expireLingering(math.MaxInt64)
-		s.flush()
-		if s.full {
-			return false
-		}
 	}
 	s.starved = s.sending
 	return !s.sending
@@ -199,9 +199,7 @@ func (s *Session) Expired() conn.Next {
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now
 			s.mu.Lock()
-			s.room(32)
-			var b [8]byte
-			s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingAlive))
+			s.ping(pingAlive)
 			s.mu.Unlock()
 		}
 	}

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/chert-http/chert/internal/http2"
@@ -110,8 +109,8 @@ func (s *Session) fail(err error) {
 	s.mu.Lock()
 	s.closing = true // others look at it when the Link has failed
 	s.goAway(e.Code, e.Reason)
-	s.flush()
 	s.mu.Unlock()
+	s.flush()
 	s.abort(e)
 	s.mu.Lock()
 	s.closeAll()
@@ -153,7 +152,7 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	if st != nil {
 		st.close(err)
 	} else {
-		s.remember(id, true)
+		s.remember(id, true, s.cfg.MaxStreams)
 	}
 	s.mu.Unlock()
 	if st != nil {
@@ -161,26 +160,19 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	}
 }
 
-// rst appends a RST_STREAM frame. mu is held.
-func (s *Session) rst(id uint32, code http2.ErrCode) {
-	s.room(http2.HeaderLen + 4)
-	s.out.B = http2.AppendRST(s.out.B, id, code)
-}
-
 // spendReset charges a stream that ends early.
 func (s *Session) spendReset() bool {
 	if s.closing {
 		return false
 	}
-	if !s.resets.spend(1, sys.Nanotime) {
+	s.mu.Lock()
+	ok := s.resets.spend(1, sys.Nanotime)
+	s.mu.Unlock()
+	if !ok {
 		s.fail(errResets)
-		return false
 	}
-	return true
+	return ok
 }
-
-// spendUseless charges a frame that does nothing.
-func (s *Session) spendUseless() { s.spendWork(1) }
 
 // spendWork charges as much as n frames that do nothing.
 func (s *Session) spendWork(n int32) {
@@ -190,15 +182,6 @@ func (s *Session) spendWork(n int32) {
 	if !ok {
 		s.fail(errUseless)
 	}
-}
-
-// takeUseless is spendUseless with mu held, for who fails by itself.
-func (s *Session) takeUseless() bool { return s.takeWork(1) }
-
-func (s *Session) takeWork(n int32) bool {
-	s.useless.refund(usefulWorth * min(s.useful, idleBudget))
-	s.useful = 0
-	return s.useless.spend(n, sys.Nanotime)
 }
 
 var (
@@ -277,7 +260,7 @@ func (st *stream) retire() {
 	s.streams.remove(st)
 	st.unkeep()
 	if s.over == nil {
-		s.remember(st.id, st.byUs())
+		s.remember(st.id, st.byUs(), s.cfg.MaxStreams)
 	}
 	st.dropRest()
 	st.dropFollower()
@@ -295,25 +278,4 @@ func (st *stream) dropFollower() {
 		st.follower = nil
 		st.s.freed = append(st.s.freed, func() { f.Sent(1) })
 	}
-}
-
-// remember notes that a stream is closed, byUs if the client may not know: what is on its way
-// may be of as many streams as resetBudget permits, and of as many as were open before.
-func (s *Session) remember(id uint32, byUs bool) {
-	if !byUs {
-		s.closed[s.closedAt%len(s.closed)] = id
-		s.closedAt++
-		return
-	}
-	if s.reset == nil {
-		s.reset = make([]uint32, min(max(s.cfg.MaxStreams, len(s.closed)), 1000)+resetBudget)
-	}
-	s.reset[s.resetAt%len(s.reset)] = id
-	s.resetAt++
-}
-
-// wasClosed tells whether the stream is one of those that have ended last, and how.
-func (s *Session) wasClosed(id uint32) (byUs, known bool) {
-	byUs = slices.Contains(s.reset, id)
-	return byUs, byUs || slices.Contains(s.closed[:], id)
 }

@@ -40,7 +40,7 @@ func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
 	case http2.FrameRSTStream:
 		return nil, s.onReset(h)
 	}
-	s.spendUseless()
+	s.spendWork(1)
 	switch h.Type {
 	case http2.FramePriority:
 		if err := h.CheckPriority(p); err != nil {
@@ -106,13 +106,9 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 	s.out.B = http2.AppendPing(s.out.B, true, p)
 }
 
-// idle reports whether a stream has not begun. Those with even numbers, which a server
-// begins, never do (RFC 9113 section 5.1.1).
-func (s *Session) idle(id uint32) bool { return id > s.lastID || id != 0 && id%2 == 0 }
-
 // onWindowUpdate is RFC 9113 section 6.9.
 func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
-	s.spendUseless()
+	s.spendWork(1)
 	n, err := h.Increment(p)
 	if s.idle(h.Stream) {
 		return errIdle
@@ -149,13 +145,13 @@ func (s *Session) onReset(h http2.Header) error {
 	st := s.streams.get(h.Stream)
 	if st == nil || st.closed() {
 		s.mu.Unlock()
-		s.spendUseless()
+		s.spendWork(1)
 		return nil
 	}
 	if st.state == stateLingering { // it has its answer
 		s.lingered(st)
 		s.mu.Unlock()
-		s.spendUseless()
+		s.spendWork(1)
 		return nil
 	}
 	st.close(errReset)
@@ -178,7 +174,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(data) == 0 && !end && !s.takeUseless() {
+	if len(data) == 0 && !end && !s.takeWork(1) {
 		return nil, errUseless // CVE-2019-9518
 	}
 	if !s.inflow.Avail.Take(h.Length) {
@@ -220,7 +216,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if end {
 		st.remoteClosed = true
 	}
-	st.wake()
+	st.cond.Broadcast()
 	if end && st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil
@@ -235,7 +231,7 @@ func (s *Session) afterClose(id uint32, st *stream) error {
 		byUs, _ = s.wasClosed(id)
 	}
 	if byUs {
-		if !s.takeUseless() {
+		if !s.takeWork(1) {
 			return errUseless
 		}
 		return nil // the client has not heard of it yet
@@ -262,8 +258,7 @@ func (s *Session) onHeaders(h http2.Header, p []byte) (*stream, error) {
 	if h.Has(http2.FlagEndHeaders) {
 		return s.onBlock(h, block, err)
 	}
-	s.block = append(s.block[:0], block...)
-	s.cont = continuation{h: h, err: err}
+	s.headers(h, block, err)
 	if s.cfg.HeadTime > 0 {
 		s.headBy = sys.Nanotime() + s.cfg.HeadTime
 	}
@@ -271,20 +266,10 @@ func (s *Session) onHeaders(h http2.Header, p []byte) (*stream, error) {
 }
 
 func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
-	c := s.cont
-	if c.h.Stream == 0 {
-		return nil, errStray
+	c, block, done, err := s.continued(h, p, s.maxBlock())
+	if err != nil || !done {
+		return nil, err
 	}
-	most := maxContinuations + s.maxBlock()/http2.MinFrameSize
-	if s.cont.frames++; s.cont.frames > most || len(s.block)+len(p) > s.maxBlock() {
-		return nil, errBlockLarge
-	}
-	s.block = append(s.block, p...)
-	if !h.Has(http2.FlagEndHeaders) {
-		return nil, nil
-	}
-	block := s.block
-	s.block, s.cont, s.headBy = nil, continuation{}, 0
 	return s.onBlock(c.h, block, c.err)
 }
 

@@ -28,9 +28,7 @@ func (s *Session) sample(n uint32) {
 		return
 	}
 	g.began, g.read = sys.Nanotime(), 0
-	s.room(32)
-	var b [8]byte
-	s.out.B = http2.AppendPing(s.out.B, false, pingData(&b, pingWindow))
+	s.ping(pingWindow)
 }
 
 // sampled is called with the answer to a PING.
@@ -53,8 +51,7 @@ func (s *Session) sampled(p []byte) {
 	g.window = min(2*window, s.cfg.MaxWindow)
 	if more := max(s.cfg.ConnWindow, g.window) - before; more > 0 {
 		s.inflow.Avail += http2.Window(more)
-		s.room(16)
-		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, more)
+		s.openWindow(0, more)
 	}
 }
 

@@ -78,22 +78,16 @@ func (st *stream) Interim(status int, h http.Header) error {
 			block = appendAll(block, k, h[k])
 		}
 	}
-	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.wakeNext()
-	if err := st.sendable(); err != nil {
-		return err
+	err := st.whenRoom(func() {
+		if status == http.StatusContinue {
+			st.awaits = false
+		}
+		st.s.putBlock(st, block, false)
+	})
+	if err == nil {
+		st.s.flush()
 	}
-	if status == http.StatusContinue {
-		st.awaits = false
-	}
-	if err := st.awaitRoom(); err != nil {
-		return err
-	}
-	s.putBlock(st, block, false)
-	s.flush()
-	return nil
+	return err
 }
 
 func appendAll(b []byte, k string, vv []string) []byte {
@@ -267,7 +261,7 @@ func (st *stream) Data(p []byte) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.out != nil && !s.inData {
+	if s.out != nil && !s.inData.Load() {
 		s.settleSoon() // the handler may go on for long
 	}
 	return nil
@@ -281,10 +275,7 @@ func (st *stream) Flush() error {
 	if err := st.commit(w.take(), have, nil, false, nil); err != nil {
 		return err
 	}
-	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flush()
+	st.s.flush()
 	return nil
 }
 

@@ -69,10 +69,25 @@ func (l *lasting) close() {
 
 // Offer implements takeover.Stream.
 func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
+	s := l.st.s
+	s.mu.Lock()
+	if s.outFull() && !s.full {
+		s.mu.Unlock()
+		s.flush()
+		s.mu.Lock()
+	}
+	much, err = l.offer(p, limit)
+	s.mu.Unlock()
+	if err == nil {
+		s.flushBeside()
+	}
+	return much, err
+}
+
+// offer is Offer with mu held.
+func (l *lasting) offer(p []byte, limit int) (much bool, err error) {
 	st := l.st
 	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := st.sendable(); err != nil {
 		return false, err
 	}
@@ -83,28 +98,20 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 		l.owed = true
 		return true, takeover.ErrFull
 	}
-	n := len(p)
-	for len(st.rest) == 0 && len(p) > 0 && !l.ended {
+	l.Given(len(p))
+	for len(st.rest) == 0 && len(p) > 0 {
 		n := s.allow(st, len(p))
 		if n == 0 {
 			break
 		}
 		p, _ = s.putData(st, p, nil, n, false)
 	}
-	if err := st.sendable(); err != nil { // allow may give up mu
-		return false, err
-	}
-	if l.ended {
-		return false, net.ErrClosed
-	}
-	l.Given(n)
 	if len(p) > 0 {
 		st.keepMore(p, nil)
 		s.settleSoon() // for the time that the client has
 		much = limit >= 0 && len(st.rest) > limit/2
 		l.owed = l.owed || much
 	}
-	s.flushBeside()
 	s.wakeNext()
 	return much, nil
 }

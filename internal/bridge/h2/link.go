@@ -140,8 +140,17 @@ func (l link) Discard(n int) {
 func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
 	s := l.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return l.st.tunnel.offer(a, b, limit)
+	if s.outFull() && !s.full {
+		s.mu.Unlock()
+		s.flush()
+		s.mu.Lock()
+	}
+	full, err = l.st.tunnel.offer(a, b, limit)
+	s.mu.Unlock()
+	if err == nil {
+		s.flushBeside()
+	}
+	return full, err
 }
 
 // OnLoop implements bridge.Link.

@@ -66,11 +66,11 @@ func (s *Session) priorityOf(id uint32, field []byte) http2.Priority {
 
 // before reports whether a sends before b. Of the same urgency those that are of no
 // use in part go first, in the order of their requests; others take turns.
-func (s *Session) before(a, b *stream) bool {
+func (w *sender) before(a, b *stream) bool {
 	if a.heading != b.heading {
 		return a.heading // priorities are of DATA
 	}
-	if s.order.known {
+	if w.order.known {
 		switch p, q := a.priority, b.priority; {
 		case p.Urgency != q.Urgency:
 			return p.Urgency < q.Urgency
@@ -84,9 +84,9 @@ func (s *Session) before(a, b *stream) bool {
 }
 
 // best returns the first of those that windows let send, nil for none. mu is held.
-func (s *Session) best(of []*stream) (best *stream) {
+func (w *sender) best(of []*stream) (best *stream) {
 	for _, st := range of {
-		if (st.heading || st.sendWindow > 0 && s.sendWindow > 0) && (best == nil || s.before(st, best)) {
+		if (st.heading || st.sendWindow > 0 && w.sendWindow > 0) && (best == nil || w.before(st, best)) {
 			best = st
 		}
 	}
@@ -94,12 +94,12 @@ func (s *Session) best(of []*stream) (best *stream) {
 }
 
 // behind reports whether another that is ready goes before st. mu is held.
-func (s *Session) behind(st *stream) bool {
-	if len(s.wanting)+len(s.pending) == 0 {
+func (w *sender) behind(st *stream) bool {
+	if len(w.wanting)+len(w.pending) == 0 {
 		return false
 	}
-	for _, of := range [...][]*stream{s.wanting, s.pending} {
-		if b := s.best(of); b != nil && b != st && s.before(b, st) {
+	for _, of := range [...][]*stream{w.wanting, w.pending} {
+		if b := w.best(of); b != nil && b != st && w.before(b, st) {
 			return true
 		}
 	}
@@ -115,21 +115,14 @@ func (s *Session) wakeNext() {
 }
 
 func (s *Session) wakeBest() {
-	if s.sending && s.out != nil && len(s.out.B) >= maxOut {
+	if s.sending && s.outFull() {
 		return // the one that sends comes here when it has
 	}
 	w, p := s.best(s.wanting), s.best(s.pending)
 	switch {
 	case w != nil && (p == nil || s.before(w, p)):
 		w.cond.Broadcast()
-	case p != nil && !s.inData:
-		s.pumpSoon()
-	}
-}
-
-// pumpSoon has the owner send of what is pending. mu is held.
-func (s *Session) pumpSoon() {
-	if len(s.pending) > 0 {
+	case p != nil && !s.inData.Load():
 		s.settleSoon()
 	}
 }
@@ -147,11 +140,4 @@ func (s *Session) settleSoon() {
 		s.mu.Unlock()
 		return s.settle(conn.More)
 	})
-}
-
-// stuck reports whether the client has not accepted enough of st's answer since sent
-// was that and all was Session.sentAll. A stream that only waits for others' is not. mu
-// is held.
-func (st *stream) stuck(sent, all int64) bool {
-	return st.sent-sent < leastProgress && (st.sendWindow <= 0 || st.s.sentAll-all < leastProgress)
 }

@@ -137,6 +137,7 @@ func (s *Session) malformed(id uint32) error {
 
 // answer refuses a request without a handler.
 func (s *Session) answer(id uint32, status int, end bool) {
+	s.makeRoom()
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
@@ -153,7 +154,7 @@ func (s *Session) answer(id uint32, status int, end bool) {
 	}
 	switch {
 	case end:
-		s.remember(id, false)
+		s.remember(id, false, 0)
 	case s.streams.len() < s.cfg.MaxStreams:
 		st.s, st.exchange, st.cond.L = s, new(exchange), &s.mu
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
@@ -162,7 +163,7 @@ func (s *Session) answer(id uint32, status int, end bool) {
 		s.linger(st)
 	default:
 		s.rst(id, http2.NoError)
-		s.remember(id, true)
+		s.remember(id, true, s.cfg.MaxStreams)
 	}
 }
 
@@ -292,7 +293,9 @@ func (st *stream) initBody(t *target) {
 func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, error) {
 	f := &r.fields
 	if st == nil {
+		s.mu.Lock()
 		byUs, known := s.wasClosed(h.Stream)
+		s.mu.Unlock()
 		switch {
 		case byUs && !f.Pseudo():
 			s.spendWork(r.cost)
@@ -349,7 +352,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	st.fields += f.Size()
 	s.fields += f.Size()
 	st.remoteClosed = true
-	st.wake()
+	st.cond.Broadcast()
 	if st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil

@@ -1,16 +1,13 @@
 package h2
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/place"
@@ -18,93 +15,38 @@ import (
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-// Session speaks HTTP/2 on one connection. Its fields are the owner's, but for those
-// after mu.
+// Session speaks HTTP/2 on one connection. The reader, and the fields here, are the owner's; the
+// sender is shared.
 type Session struct {
 	bridge.Client
 	cfg *Config // immutable
-	dec http2.Decoder
-	// block is a header block of which more is to come, cont whose it is.
-	block []byte
-	cont  continuation
-	// lastID is the newest stream that the client has begun, closed the streams that
-	// have ended last, reset those that we have reset last: as many as may be open, since
-	// frames of each may be on their way.
-	lastID            uint32
-	closed            [16]uint32
-	reset             []uint32
-	closedAt, resetAt int
-	resets            budget
-	useless           budget
-	memo              place.Memo
-	peerSlot          peerSlot // for direct handlers
-	peer              http2.Settings
-	begun             bool // the preface has come
-	settled           bool // and SETTINGS after it
-	acked             bool // and it has acknowledged ours
-	loops             bool // the Link is on a loop
-	leaving           bool // the client has sent GOAWAY
-	high              bool // the answer of a handler here has left no room in out
-	work              int  // that frames and answers have made since read looked, besides their own
-	active            bool // as ConnState has been told
+	reader
+	sender
+
+	// inData: the owner is in Data, and flushes in the end.
+	inData atomic.Bool
+	// here is the stream whose handler runs on the loop, for Late.
+	here      atomic.Pointer[stream]
+	heads     atomic.Int32 // streams that wait for room for a header block; see stream.spare
+	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
+	// budget is what its WebSockets keep together.
+	budget takeover.Budget
+
+	loops    bool // the Link is on a loop
+	active   bool // as ConnState was last called
+	high     bool // the answer of a handler here has left no room in out
+	feeding  bool // feedAll was posted
+	work     int  // that frames and answers have made since read looked, besides their own
+	memo     place.Memo
+	peerSlot peerSlot // for direct handlers
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
+	fed      []*tunnel // for which something has come
 	drain    drain
-	// Times of sys.Nanotime: since when no request has been under way, when a frame
-	// has come, and by when what is begun must have come; 0 for none.
-	since, heard, headBy int64
-	pinged               int64 // when, if no answer has come
-	stalledAt            int64 // since when the answers in pending have had no window
-
-	heads     atomic.Int32 // streams that wait for room for a header block; see stream.spare
-	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
-
-	// here is the stream whose handler runs on the loop, for Late.
-	here atomic.Pointer[stream]
-	// budget is what its WebSockets keep together.
-	budget takeover.Budget
-	// fed are tunnels for which something has come. feeding: feedAll was posted.
-	fed     []*tunnel
-	feeding bool
-
-	mu         sync.Mutex
-	streams    table   // that are not closed, or whose handlers run
-	fields     int     // of all streams, as SETTINGS_MAX_HEADER_LIST_SIZE counts
-	spare      *stream // for the next request, which saves most of them the pool
-	sendWindow http2.Window
-	inflow     http2.Inflow
-	growth     growth
-	out        *buf.Buf // frames that are ready; nil if there are none
-	// tableGone: the client has made HPACK's table smaller. tableDue: it has not been
-	// told that ours is gone; see http2.NoTable.
-	tableGone, tableDue bool
-	// inData: the owner is at it, and sends what is ready in the end. sending: a
-	// goroutine is in Link.Queue. full: the Link has no room; writables tells when it
-	// had.
-	inData, sending, full bool
-	writables             uint32
-	useful                int32           // DATA frames worth something that were sent, and not counted by spendUseless
-	order                 order           // of what is sent
-	sentAll               int64           // DATA and header blocks of all streams
-	wanting               []*stream       // that goroutines wait for, to send
-	starved               bool            // pump had no room, or the connection was to end, while another goroutine was in Link.Queue
-	settling              bool            // settle was posted
-	followers             []conn.Follower // of answers whose end is in out
-	freed                 []func()        // to be called by the owner without mu
-	pending               []*stream       // whose handlers have returned, with more to send
-	lingering             []*stream       // whose answers have been sent, the oldest first; see linger
-	over                  error           // nothing is sent any more
-	closing               bool            // nor read: GOAWAY with an error was
-	gone                  bool            // Closed was called: nothing must be kept
-	tunnelBy              int64           // when the next of the tunnels expires, or earlier; 0 for never
-}
-
-// continuation is a header block under way.
-type continuation struct {
-	h      http2.Header // of the HEADERS frame; zero if there is none
-	frames int
-	err    error // of the HEADERS frame
+	// Times of sys.Nanotime; 0 for none: since when no request has been under way, when a PING
+	// was sent that was not answered, and since when the answers in pending have had no window.
+	since, pinged, stalledAt int64
 }
 
 var (
@@ -116,9 +58,7 @@ var (
 // Data implements conn.Session.
 func (s *Session) Data(eof bool) conn.Next {
 	s.loops = s.loops || s.Link.OnLoop()
-	s.mu.Lock()
-	s.inData = true
-	s.mu.Unlock()
+	s.inData.Store(true)
 	next := s.read(eof)
 	if next == conn.Lost || !s.afterData() {
 		return conn.Lost
@@ -145,27 +85,21 @@ func (s *Session) read(eof bool) conn.Next {
 	for frames := 1; !s.closing; frames++ {
 		b := s.Link.Buffered()
 		if !s.begun {
-			if len(b) < len(http2.Preface) && bytes.HasPrefix([]byte(http2.Preface), b) {
+			n, err := s.preface(b)
+			if err != nil {
+				s.fail(err)
+			}
+			if n == 0 {
 				break
 			}
-			if !bytes.HasPrefix(b, []byte(http2.Preface)) {
-				s.fail(errPreface)
-				break
-			}
-			s.begun = true
-			s.Link.Discard(len(http2.Preface))
+			s.Link.Discard(n)
 			continue
 		}
-		if len(b) < http2.HeaderLen {
-			break
-		}
-		h := http2.ParseHeader(b)
-		if err := s.checkFrame(h); err != nil {
+		h, n, err := s.next(b, s.cfg.FrameSize)
+		if err != nil {
 			s.fail(err)
-			break
 		}
-		n := http2.HeaderLen + int(h.Length)
-		if len(b) < n {
+		if n == 0 {
 			break
 		}
 		st, err := s.frame(h, b[http2.HeaderLen:n])
@@ -210,20 +144,6 @@ func (s *Session) spent(began *int64) bool {
 	return now-*began >= s.cfg.Slice && s.Link.OnLoop()
 }
 
-// checkFrame judges a frame by its header and by what has come before it.
-func (s *Session) checkFrame(h http2.Header) error {
-	if err := h.Check(s.cfg.FrameSize); err != nil {
-		return err
-	}
-	if !s.settled && (h.Type != http2.FrameSettings || h.Has(http2.FlagAck)) {
-		return errNoSettings
-	}
-	if open := s.cont.h.Stream; open != 0 && (h.Type != http2.FrameContinuation || h.Stream != open) {
-		return errInterleaved
-	}
-	return nil
-}
-
 // afterData begins the requests that have waited for their bodies, and calls the
 // sessions of tunnels. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
@@ -244,11 +164,21 @@ func (s *Session) undefer(st *stream) {
 // settle sends what is ready, and says what comes next. It is the owner's, outside of
 // Data.
 func (s *Session) settle(next conn.Next) conn.Next {
-	next, idle := s.sum(next)
+	s.inData.Store(false)
+	s.send(&turn{sent: -1, gather: s.finishing.Load() > 0 && next < conn.Close})
+	next, idle, freed := s.sum(next)
+	if next >= conn.Close {
+		s.sendLast()
+	}
 	if idle {
 		s.SetState(http.StateIdle)
 	}
-	s.free()
+	for _, f := range freed {
+		f()
+	}
+	if freed != nil {
+		s.free()
+	}
 	s.feedSoon()
 	return next
 }
@@ -269,22 +199,12 @@ func (s *Session) free() {
 	}
 }
 
-// sum is settle without the server's hook. It reports whether the last request has
-// ended.
-func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
-	next = wanted
+// sum decides what comes next, when what is ready has been sent. idle: the last request has
+// ended. freed is for the caller to call.
+func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inData = false
-	s.pump()
-	if s.finishing.Load() == 0 || next >= conn.Close {
-		s.flush()
-	}
-	defer func() {
-		if next >= conn.Close {
-			s.sendLast()
-		}
-	}()
+	next = wanted
 	switch {
 	case next >= conn.Close:
 	case s.closing:
@@ -295,7 +215,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 		if next = conn.Close; s.active || s.Link.Now()-s.since < int64(conn.LingerFor) {
 			next = conn.Linger // the client may still open windows for the last response
 		}
-	case s.choke():
+	case s.full && s.outFull():
 		next = conn.Pause
 	}
 	if idle = !s.busy() && s.active; idle {
@@ -305,24 +225,42 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool) {
 		s.giveSpare()
 	}
 	s.setDeadline()
-	return next, idle
+	freed, s.freed = s.freed, nil
+	return next, idle, freed
 }
 
-// choked reports whether more is to be sent than the client takes, so that no more is
+// choked reports whether more is to be sent than the client accepts, so that no more is
 // read.
 func (s *Session) choked() bool {
+	s.high = false
+	s.makeRoom()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.high = false
-	return s.choke()
+	return s.full && s.outFull()
 }
 
-func (s *Session) choke() bool {
-	if s.out == nil || len(s.out.B) < maxOut {
-		return false
+// makeRoom flushes if out is full.
+func (s *Session) makeRoom() {
+	s.mu.Lock()
+	flush := s.outFull() && !s.full
+	s.mu.Unlock()
+	if flush {
+		s.flush()
 	}
-	s.flush()
-	return s.full && s.out != nil && len(s.out.B) >= maxOut
+}
+
+// sendLast passes what is ready to the Link before it is closed, also if that has no room.
+func (s *Session) sendLast() {
+	s.mu.Lock()
+	b := s.out
+	s.out = nil
+	s.mu.Unlock()
+	if b != nil {
+		if len(b.B) > 0 {
+			s.Link.Send(&conn.Write{A: b.B})
+		}
+		b.Release()
+	}
 }
 
 // Serve implements conn.Session; the Link is never handed to Go.

@@ -3,7 +3,6 @@ package h2
 import (
 	"errors"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
@@ -114,7 +112,7 @@ func (st *stream) finish() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.high = s.out != nil && len(s.out.B) >= maxOut
+	s.high = s.outFull()
 	s.work += int(st.sent / madeSize)
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
@@ -254,43 +252,4 @@ func (s *Session) runsHere(st *stream) {
 	if s.here.Load() != st { // a store costs more
 		s.here.Store(st)
 	}
-}
-
-// wait waits until something of the stream changes, a deadline passes, or stall
-// nanoseconds go by. mu is held, and given up meanwhile.
-func (st *stream) wait(by time.Time, until int64) error {
-	s := st.s
-	if !by.IsZero() {
-		if left := time.Until(by); until == 0 || sys.Nanotime()+int64(left) < until {
-			until = sys.Nanotime() + int64(left)
-		}
-	}
-	if until != 0 && sys.Nanotime() >= until {
-		return os.ErrDeadlineExceeded
-	}
-	st.waited = true
-	var t *time.Timer
-	if until != 0 {
-		t = time.AfterFunc(time.Duration(until-sys.Nanotime()), func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			st.cond.Broadcast()
-		})
-	}
-	// The loop goes on without this goroutine. That takes a lock of the loop's, under
-	// which the session's is not taken.
-	st.place.Yield()
-	st.cond.Wait()
-	if t != nil {
-		t.Stop()
-	}
-	return nil
-}
-
-// stallBy is when a wait that begins now has taken too long; 0 for never.
-func stallBy(limit int64) int64 {
-	if limit <= 0 {
-		return 0
-	}
-	return sys.Nanotime() + limit
 }

@@ -359,18 +359,12 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 		return true, conn.ErrFull
 	}
 	t.offered += int64(len(a) + len(b))
-	for len(a)+len(b) > 0 {
-		n := s.allow(st, len(a)+len(b)) // others may queue something meanwhile
-		if n == 0 || len(st.rest) > 0 || t.ending {
+	for len(st.rest) == 0 && len(a)+len(b) > 0 {
+		n := s.allow(st, len(a)+len(b))
+		if n == 0 {
 			break
 		}
 		a, b = s.putData(st, a, b, n, false)
-	}
-	if err := st.sendable(); err != nil {
-		return false, err
-	}
-	if t.ending {
-		return false, net.ErrClosed
 	}
 	if len(a)+len(b) > 0 {
 		st.keepMore(a, b)
@@ -378,7 +372,6 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 	}
 	full = len(st.rest) > limit/2
 	t.owed = t.owed || full
-	s.flushBeside()
 	s.wakeNext()
 	return full, nil
 }

@@ -1,0 +1,270 @@
+package h2
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+const (
+	// maxOut is how many bytes of frames are gathered before they are passed to the
+	// Link. While that does not accept them and there are more, nothing is read.
+	maxOut = 32 << 10
+	// maxData is the largest DATA frame, so that streams take turns.
+	maxData = 16 << 10
+	// leastUseful is how many bytes make a DATA frame useful, unless it is the last of
+	// what there is to send: a client must not earn by windows of a few bytes each what
+	// opening them costs it.
+	leastUseful = 512
+)
+
+// sender is the side of a Session that handlers share with the owner: the frames that are ready,
+// the windows, and the streams. mu guards all of it. Methods whose names end in Locked are called
+// with mu held, and hold it until they return: frames are collected under mu, and written
+// without it, by Session.flush.
+type sender struct {
+	mu      sync.Mutex
+	streams table   // that are not closed, or have a Run
+	fields  int     // of all streams, as SETTINGS_MAX_HEADER_LIST_SIZE counts
+	spare   *stream // for the next request, which saves most of them the pool
+
+	out      *buf.Buf // frames that are ready; nil if there are none
+	sending  bool     // a goroutine passes frames to the Link; others leave theirs in out
+	full     bool     // the Link has no room
+	starved  bool     // frames, or the end, wait for the goroutine that is sending
+	settling bool     // settle was posted
+	// writables counts calls of Writable: one may come before Queue has returned.
+	writables uint32
+
+	sendWindow http2.Window
+	order      order
+	sentAll    int64     // bytes of DATA and header blocks of all streams
+	wanting    []*stream // whose goroutines wait to send
+	pending    []*stream // that have more to send, for which no goroutine waits
+	// tableGone: the client has made HPACK's table smaller. tableDue: it has not been
+	// told that ours is gone; see http2.NoTable.
+	tableGone, tableDue bool
+
+	inflow    http2.Inflow
+	growth    growth
+	lingering []*stream // the oldest first; see linger
+
+	resets  budget
+	useless budget
+	useful  int32 // non-trivial DATA frames that were sent since useless was spent
+	// ended are the streams that have ended last, reset those that the server has reset
+	// last, of which frames may be on their way: as many as may be open.
+	ended            [16]uint32
+	reset            []uint32
+	endedAt, resetAt int
+
+	followers []conn.Follower // of answers whose end is in out
+	freed     []func()        // for the owner to call, without mu
+	tunnelBy  int64           // when the next of the tunnels expires, or earlier; 0 for never
+
+	over    error // nothing is sent any more
+	closing bool  // nor read: a GOAWAY with an error was sent
+	gone    bool  // Closed was called: nothing must be kept
+}
+
+// batch is what one goroutine passes to the Link in one go: frames, or followers alone.
+type batch struct {
+	frames    *buf.Buf
+	followers []conn.Follower
+	writables uint32
+}
+
+// collectLocked returns what is to be passed to the Link now. ok is false if there is nothing,
+// no room, or another goroutine that does it.
+func (w *sender) collectLocked() (b batch, ok bool) {
+	if w.sending {
+		return b, false
+	}
+	if w.out != nil && len(w.out.B) > 0 {
+		if w.full || w.over != nil && !w.closing {
+			return b, false
+		}
+		b.frames, b.writables, w.out = w.out, w.writables, nil
+	} else if len(w.followers) == 0 {
+		return b, false
+	}
+	b.followers, w.followers = w.followers, nil
+	w.sending = true
+	return b, true
+}
+
+// write passes b to the Link. mu is not held.
+func (b *batch) write(l conn.Link) (full bool, err error) {
+	if b.frames != nil {
+		full, err = l.Queue(b.frames.B)
+	}
+	if err == nil {
+		for _, f := range b.followers {
+			l.Follow(f)
+		}
+		b.followers = nil
+	}
+	return full, err
+}
+
+// writtenLocked ends what collectLocked began.
+func (w *sender) writtenLocked(b batch, full bool, err error) {
+	w.sending = false
+	w.followers = append(b.followers, w.followers...)
+	switch {
+	case b.frames == nil:
+		return
+	case err == conn.ErrFull && !w.gone:
+		if w.out != nil {
+			b.frames = b.frames.Grow(len(w.out.B))
+			b.frames.B = append(b.frames.B, w.out.B...)
+			w.out.Release()
+		}
+		w.out = b.frames
+	default:
+		if b.frames.Release(); err == nil || w.gone {
+			break
+		}
+		if w.over == nil {
+			w.over = err
+		}
+		w.wakeAll()
+		return
+	}
+	// Unless Writable has been called since.
+	w.full = full && b.writables == w.writables
+}
+
+// room makes room for n bytes in out.
+func (w *sender) room(n int) {
+	if w.out == nil {
+		w.out = buf.Get(max(n, 2<<10))
+	} else {
+		w.out = w.out.Grow(n)
+	}
+}
+
+// outFull reports whether no more is gathered before something is passed to the Link.
+func (w *sender) outFull() bool { return w.out != nil && len(w.out.B) >= maxOut }
+
+// allQueued reports whether the Link has all frames.
+func (w *sender) allQueued() bool { return !w.sending && (w.out == nil || len(w.out.B) == 0) }
+
+// hasRoom reports whether out has room, and no other stream is before st.
+func (w *sender) hasRoom(st *stream) bool { return !w.full && !w.outFull() && !w.behind(st) }
+
+// allow is how many of n bytes st may send in a DATA frame now.
+func (w *sender) allow(st *stream, n int) int {
+	if !w.hasRoom(st) || st.closed() {
+		return 0
+	}
+	return max(0, min(n, maxData, int(w.sendWindow), int(st.sendWindow)))
+}
+
+// putData appends a DATA frame of the first n bytes of a and then b, and returns what
+// is left of them.
+func (w *sender) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte) {
+	flags := uint8(0)
+	if end {
+		flags = http2.FlagEndStream
+	}
+	w.room(http2.HeaderLen + n)
+	w.out.B = http2.AppendHeader(w.out.B, http2.FrameData, flags, st.id, n)
+	k := min(n, len(a))
+	w.out.B = append(append(w.out.B, a[:k]...), b[:n-k]...)
+	w.sendWindow -= http2.Window(n)
+	st.sendWindow -= http2.Window(n)
+	st.sent += int64(n)
+	w.sentAll += int64(n)
+	w.order.turn++
+	st.turn = w.order.turn
+	if a, b = a[k:], b[n-k:]; n >= leastUseful || len(a)+len(b) == 0 {
+		w.useful++
+	}
+	return a, b
+}
+
+// putBlock appends a header block.
+func (w *sender) putBlock(st *stream, block []byte, end bool) {
+	if w.tableDue {
+		w.tableDue = false
+		block = append([]byte{http2.NoTable}, block...)
+	}
+	w.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
+	w.out.B = http2.AppendBlock(w.out.B, st.id, block, maxData, end)
+	w.sentAll += int64(len(block))
+}
+
+// rst appends a RST_STREAM frame.
+func (w *sender) rst(id uint32, code http2.ErrCode) {
+	w.room(http2.HeaderLen + 4)
+	w.out.B = http2.AppendRST(w.out.B, id, code)
+}
+
+// ping appends a PING frame with one of our data.
+func (w *sender) ping(data uint64) {
+	var b [8]byte
+	w.room(http2.HeaderLen + len(b))
+	w.out.B = http2.AppendPing(w.out.B, false, pingData(&b, data))
+}
+
+// openWindow appends a WINDOW_UPDATE frame, of a stream or, for 0, of the connection.
+func (w *sender) openWindow(id, n uint32) {
+	w.room(http2.HeaderLen + 4)
+	w.out.B = http2.AppendWindowUpdate(w.out.B, id, n)
+}
+
+// pend has the owner send the rest of st's answer. The time in which the client must
+// accept some of it begins with the next that Expired measures.
+func (w *sender) pend(st *stream) {
+	st.mark, st.markAll = st.sent-leastProgress, w.sentAll-leastProgress
+	w.pending = append(w.pending, st)
+}
+
+// unpend takes st out of pending.
+func (w *sender) unpend(st *stream) {
+	if i := slices.Index(w.pending, st); i >= 0 {
+		w.pending = slices.Delete(w.pending, i, i+1)
+	}
+}
+
+// wakeAll wakes every goroutine that waits: nothing more will be sent.
+func (w *sender) wakeAll() {
+	for st := range w.streams.all() {
+		st.cond.Broadcast()
+	}
+}
+
+// remember notes that a stream is closed, byUs if the client may not know: what is on its way
+// may be of as many streams as resetBudget permits, and of as many as were open before, up to
+// most.
+func (w *sender) remember(id uint32, byUs bool, most int) {
+	if !byUs {
+		w.ended[w.endedAt%len(w.ended)] = id
+		w.endedAt++
+		return
+	}
+	if w.reset == nil {
+		w.reset = make([]uint32, min(max(most, len(w.ended)), 1000)+resetBudget)
+	}
+	w.reset[w.resetAt%len(w.reset)] = id
+	w.resetAt++
+}
+
+// wasClosed reports whether the stream is one of those that have ended last, and how.
+func (w *sender) wasClosed(id uint32) (byUs, known bool) {
+	byUs = slices.Contains(w.reset, id)
+	return byUs, byUs || slices.Contains(w.ended[:], id)
+}
+
+// takeWork charges as much as n frames that do nothing, and reports whether the budget covers
+// that. The caller ends the connection otherwise.
+func (w *sender) takeWork(n int32) bool {
+	w.useless.refund(usefulWorth * min(w.useful, idleBudget))
+	w.useful = 0
+	return w.useless.spend(n, sys.Nanotime)
+}
