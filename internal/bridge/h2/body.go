@@ -63,8 +63,8 @@ func (q *queue) drop() (n int) {
 	return n
 }
 
-// takesBody reports whether somebody may read the body. mu is held.
-func (st *stream) takesBody() bool {
+// takesBodyLocked reports whether the body may be read.
+func (st *stream) takesBodyLocked() bool {
 	return !st.closed() && !st.body.unwanted && (st.state < stateSending || st.tunnel != nil && !st.tunnel.ending)
 }
 
@@ -77,7 +77,7 @@ func (st *stream) DropBody() {
 	ours := st.tunnel == nil && st.Req.Method != http.MethodConnect
 	if ours {
 		st.body.unwanted = true
-		st.dropBody()
+		st.dropBodyLocked()
 		st.cond.Broadcast()
 	}
 	if s.mu.Unlock(); ours {
@@ -85,21 +85,21 @@ func (st *stream) DropBody() {
 	}
 }
 
-// dropBody gives the windows back of what is not going to be read. mu is held.
-func (st *stream) dropBody() { st.s.refund(nil, uint32(st.body.drop())) }
+// dropBodyLocked gives the windows back of what is not going to be read.
+func (st *stream) dropBodyLocked() { st.s.refundLocked(nil, uint32(st.body.drop())) }
 
-// refund gives n bytes of the windows back that were used up: of the connection's, and
-// of st's if that goes on. mu is held.
-func (s *Session) refund(st *stream, n uint32) {
+// refundLocked gives n bytes of the windows back that were used up: of the connection's, and
+// of st's if that goes on.
+func (s *Session) refundLocked(st *stream, n uint32) {
 	if back := s.inflow.Refund(n); back > 0 && s.over == nil {
-		s.openWindow(0, back)
+		s.openWindowLocked(0, back)
 	}
 	if st == nil || st.closed() || st.remoteClosed {
 		return
 	}
-	s.sample(n)
-	if back := st.inflow.Refund(n + s.grown(st)); back > 0 {
-		s.openWindow(st.id, back)
+	s.sampleLocked(n)
+	if back := st.inflow.Refund(n + s.grownLocked(st)); back > 0 {
+		s.openWindowLocked(st.id, back)
 	}
 }
 
@@ -135,11 +135,11 @@ func (st *stream) readBody(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	n := st.body.read(p)
 	if n > 0 {
-		s.refund(st, uint32(n))
+		s.refundLocked(st, uint32(n))
 	}
 	switch {
 	case st.body.size == 0 && st.remoteClosed && st.err == nil:
-		st.mergeTrailer()
+		st.mergeTrailerLocked()
 		return n, io.EOF
 	case n > 0:
 		return n, nil
@@ -149,8 +149,8 @@ func (st *stream) readBody(p []byte) (int, error) {
 	return 0, st.err
 }
 
-// mergeTrailer gives the request those of its trailers that it has announced.
-func (st *stream) mergeTrailer() {
+// mergeTrailerLocked gives the request those of its trailers that it has announced.
+func (st *stream) mergeTrailerLocked() {
 	for k, vv := range st.trailer {
 		if _, ok := st.Req.Trailer[k]; ok {
 			st.Req.Trailer[k] = vv

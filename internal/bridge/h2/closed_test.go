@@ -38,7 +38,7 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	t.Parallel()
 	s, st := sessionOf(nil)
 	before, after := new(follower), new(follower)
-	st.keepRest([]byte("kept"), nil)
+	st.keepRestLocked([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
 	st.Link().Follow(before)
 	s.Closed(false)
@@ -129,7 +129,7 @@ func TestFollowWhileSending(t *testing.T) {
 		st.Link().Follow(f)
 	}
 	s.mu.Lock()
-	s.room(1)
+	s.roomLocked(1)
 	s.out.B = append(s.out.B, 0)
 	s.mu.Unlock()
 	s.flush()
@@ -148,7 +148,7 @@ func TestEndWhileSending(t *testing.T) {
 	t.Parallel()
 	s, st, l, _, _ := outliving(10)
 	st.become(stateSending)
-	st.close(nil)
+	st.closeLocked(nil)
 	s.leaving = true
 	l.queued = func() {
 		if next := s.settle(conn.More); next != conn.More {
@@ -156,7 +156,7 @@ func TestEndWhileSending(t *testing.T) {
 		}
 	}
 	s.mu.Lock()
-	s.room(1)
+	s.roomLocked(1)
 	s.out.B = append(s.out.B, 0)
 	s.mu.Unlock()
 	s.flush()
@@ -182,8 +182,8 @@ func TestStallOfEachAnswer(t *testing.T) {
 	wait := func(st *stream) {
 		s.mu.Lock()
 		st.become(stateSending)
-		st.keepRest([]byte("kept"), nil)
-		st.end(nil, false)
+		st.keepRestLocked([]byte("kept"), nil)
+		st.endLocked(nil, false)
 		s.mu.Unlock()
 		s.settle(conn.More)
 	}

@@ -36,7 +36,7 @@ type Config struct {
 	AnyCipher bool
 	// ExtendedConnect tells clients that they may open tunnels (RFC 8441).
 	ExtendedConnect bool
-	// CountError, if not nil, is told of errors, by names of lower-case letters and
+	// CountError, if not nil, is called for errors, with names of lower-case letters and
 	// underscores. Any goroutine calls it.
 	CountError func(name string)
 	// Slice bounds how long frames and handlers of one connection keep a loop in one go,
@@ -116,7 +116,7 @@ func (s *Session) hello() {
 	cfg := s.cfg
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room(80)
+	s.roomLocked(80)
 	settings := []http2.Setting{
 		{ID: http2.SettingHeaderTableSize, Value: cfg.TableSize},
 		{ID: http2.SettingMaxConcurrentStreams, Value: uint32(cfg.MaxStreams)},

@@ -17,7 +17,7 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-// This file is the direct way: a request that is answered from its decoded fields.
+// This file is the fast path: a request that is answered from its decoded fields.
 
 // request is a decoded header block, and what the direct way makes of it: the conn.Run
 // of a direct handler. It is pooled.
@@ -125,7 +125,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	} else if !s.Link.StartHere(r, &r.place) {
 		return false
 	}
-	return r.end()
+	return r.finish()
 }
 
 // Run implements conn.Run.
@@ -150,12 +150,12 @@ func (r *request) Run() {
 // Done implements conn.Run.
 func (r *request) Done() conn.Next {
 	s := r.st.s
-	return s.after(r.end())
+	return s.after(r.finish())
 }
 
-// end sends the answer, or has the plain way make one. It reports whether the loop is
+// finish sends the answer, or has the plain way make one. It reports whether the loop is
 // still the caller's.
-func (r *request) end() (kept bool) {
+func (r *request) finish() (kept bool) {
 	st, s := r.st, r.st.s
 	st.direct = nil
 	switch {
@@ -175,7 +175,7 @@ func (r *request) end() (kept bool) {
 	closed := st.closed()
 	if closed { // by a reset of the client's, which is not answered
 		st.accountUnserved()
-		st.retire()
+		st.retireLocked()
 	} else {
 		st.become(stateNew)
 	}
@@ -241,16 +241,16 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 	st, s := r.st, r.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := st.sendable(); err != nil {
+	if err := st.sendableLocked(); err != nil {
 		return false, err
 	}
-	s.putBlock(st, r.block, len(body) == 0)
+	s.putBlockLocked(st, r.block, len(body) == 0)
 	for len(body) > 0 && st.sent < sendTurn { // pump sends the rest in turns
-		n := s.allow(st, len(body))
+		n := s.allowLocked(st, len(body))
 		if n == 0 {
 			break
 		}
-		body, _ = s.putData(st, body, nil, n, n == len(body))
+		body, _ = s.putDataLocked(st, body, nil, n, n == len(body))
 	}
 	if len(body) == 0 {
 		st.become(stateAnswered)
@@ -260,7 +260,7 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		st.writeBy = time.Now().Add(d)
 	}
 	st.rest, st.release = body, r.free
-	s.pend(st)
+	s.pendLocked(st)
 	return true, nil
 }
 
@@ -280,7 +280,7 @@ func (f *sendFile) Run() {
 			st.s.LogPanic(st.s.Link, e)
 			f.sent = false
 		}
-		f.end()
+		f.close()
 		st.s.finishing.Add(1)
 	}()
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
@@ -296,8 +296,8 @@ func (f *sendFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end gives the file back, and tells the one that watches the answer.
-func (f *sendFile) end() {
+// close gives the file back, and notifies the watcher of the answer.
+func (f *sendFile) close() {
 	st, s := f.r.st, f.r.st.s
 	if !f.sent {
 		s.mu.Lock()
@@ -380,8 +380,8 @@ func (r *request) each(yield func(name, value []byte) bool) {
 	}
 }
 
-// stringOf views b without a copy, for those who do not keep it.
+// stringOf views b without a copy. It must not be kept.
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf views s without a copy; what looks at it must not write.
+// bytesOf views s without a copy. It must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

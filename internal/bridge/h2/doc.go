@@ -13,10 +13,15 @@ package h2
 // handler that was thought to be quick is not, the loop goes on without it: Data
 // returns conn.Lost, and is called anew for the frames that are left.
 //
-// What handlers and the owner share is guarded by Session.mu: the windows, what has
-// been received of bodies, and out, the frames that are ready to be sent. All that is
-// ready at the end of Data leaves in one write, and so do the answers of handlers
-// that end at the same time. A stream is a conn.Link to its own exchange (link.go).
+// A Session is a reader (reader.go) and a sender (sender.go). The reader is the owner's: it makes
+// frames and header blocks of what comes. The sender is shared with handlers, and guarded by
+// Session.mu: the streams, the windows, what has been received of bodies, and out, the frames
+// that are ready. A method whose name ends in Locked is called with mu held, and holds it until
+// it returns; frames are passed to the Link without it (Session.send). All that is ready at the end
+// of Data leaves in one write, and so do the answers of handlers that end at the same time.
+//
+// A stream has one state (state.go), and each way to end has one name (end.go). It is a
+// bridge.Link to its own exchange (link.go).
 //
 // # What is bounded
 //

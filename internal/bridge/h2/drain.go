@@ -52,19 +52,19 @@ func (s *Session) Drain(since int64) conn.Next {
 func (s *Session) startDrain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.beginDrain()
+	s.beginDrainLocked()
 }
 
-// beginDrain is startDrain with mu held.
-func (s *Session) beginDrain() {
+// beginDrainLocked is startDrain with mu held.
+func (s *Session) beginDrainLocked() {
 	if s.drain.on || s.closing {
 		return
 	}
 	s.drain.on = true
 	s.drain.by = s.Link.Now() + drainTime
-	s.room(64)
+	s.roomLocked(64)
 	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")
-	s.ping(pingDrain)
+	s.pingLocked(pingDrain)
 }
 
 // drainAnswered is called with the answer to a PING.
@@ -83,41 +83,40 @@ func (s *Session) endDrain() {
 	s.drain.last, s.drain.lastID = true, s.lastID
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.goAway(http2.NoError, "")
+	s.goAwayLocked(http2.NoError, "")
 }
 
-// goAway appends a GOAWAY frame. It names no later stream than one before it has: the client
-// may have sent the requests of those on another connection (RFC 9113 section 6.8). mu is
-// held.
-func (s *Session) goAway(code http2.ErrCode, reason string) {
+// goAwayLocked appends a GOAWAY frame. It names no later stream than one before it has: the client
+// may have sent the requests of those on another connection (RFC 9113 section 6.8).
+func (s *Session) goAwayLocked(code http2.ErrCode, reason string) {
 	last := s.lastID
 	if s.drain.last {
 		last = s.drain.lastID
 	}
-	s.room(32 + len(reason))
+	s.roomLocked(32 + len(reason))
 	s.out.B = http2.AppendGoAway(s.out.B, last, code, reason)
 }
 
-// endLingering resets the streams that linger on a connection that is to end, if there are no
-// others. mu is held.
-func (s *Session) endLingering() {
-	if len(s.lingering) > 0 && (s.drain.last || s.leaving) && !s.busy() && !s.full {
-		s.expireLingering(math.MaxInt64)
+// endLingeringLocked resets the streams that linger on a connection that is to end, if there are no
+// others.
+func (s *Session) endLingeringLocked() {
+	if len(s.lingering) > 0 && (s.drain.last || s.leaving) && !s.busyLocked() && !s.full {
+		s.expireLingeringLocked(math.MaxInt64)
 	}
 }
 
-// ended reports whether nothing is left to be done on a connection that is to end. What
-// another goroutine is passing to the Link may be the end of an answer. mu is held.
-func (s *Session) ended() bool {
-	if !s.drain.last && !s.leaving || s.busy() || s.full {
+// endedLocked reports whether nothing is left to be done on a connection that is to end. What
+// another goroutine is passing to the Link may be the end of an answer.
+func (s *Session) endedLocked() bool {
+	if !s.drain.last && !s.leaving || s.busyLocked() || s.full {
 		return false
 	}
 	s.starved = s.sending
 	return !s.sending
 }
 
-// setDeadline sets the time of Expired. mu is held.
-func (s *Session) setDeadline() {
+// setDeadlineLocked sets the time of Expired.
+func (s *Session) setDeadlineLocked() {
 	by := int64(0)
 	sooner := func(t int64) {
 		if t > 0 && (by == 0 || t < by) {
@@ -128,14 +127,14 @@ func (s *Session) setDeadline() {
 	if s.drain.on && !s.drain.last {
 		sooner(s.drain.by)
 	}
-	sooner(s.idleBy())
+	sooner(s.idleByLocked())
 	if stall := s.Shared.Limits.WriteStall; stall > 0 {
 		if len(s.pending) == 0 {
 			s.stalledAt = 0
 		} else {
 			if s.stalledAt == 0 {
 				s.stalledAt = s.Link.Now()
-				s.markPending()
+				s.markPendingLocked()
 			}
 			sooner(s.stalledAt + stall)
 		}
@@ -159,10 +158,10 @@ func (s *Session) setDeadline() {
 	s.Link.SetDeadline(by)
 }
 
-// idleBy is when the connection has had no request for too long, 0 for never. A header
-// block that has begun has a time of its own. mu is held.
-func (s *Session) idleBy() int64 {
-	if s.cfg.IdleTime <= 0 || s.headBy != 0 || s.busy() {
+// idleByLocked is when the connection has had no request for too long, 0 for never. A header
+// block that has begun has a time of its own.
+func (s *Session) idleByLocked() int64 {
+	if s.cfg.IdleTime <= 0 || s.headBy != 0 || s.busyLocked() {
 		return 0
 	}
 	return s.since + s.cfg.IdleTime
@@ -173,7 +172,7 @@ func (s *Session) idleBy() int64 {
 // window byte by byte holds what the answer is made of.
 const leastProgress = 4 << 10
 
-func (s *Session) markPending() {
+func (s *Session) markPendingLocked() {
 	for _, st := range s.pending {
 		st.mark, st.markAll = st.sent, s.sentAll
 	}
@@ -199,7 +198,7 @@ func (s *Session) Expired() conn.Next {
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now
 			s.mu.Lock()
-			s.ping(pingAlive)
+			s.pingLocked(pingAlive)
 			s.mu.Unlock()
 		}
 	}
@@ -207,10 +206,10 @@ func (s *Session) Expired() conn.Next {
 	s.expireTunnels(now)
 	next := conn.More
 	s.mu.Lock()
-	s.expireLingering(now)
-	if passed(s.idleBy()) {
+	s.expireLingeringLocked(now)
+	if passed(s.idleByLocked()) {
 		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateIdle)
-		s.goAway(http2.NoError, "")
+		s.goAwayLocked(http2.NoError, "")
 		next = conn.Linger
 	}
 	s.mu.Unlock()
@@ -230,7 +229,7 @@ func (s *Session) expirePending(now int64) {
 	s.mu.Lock()
 	var late []*stream
 	for _, st := range s.pending {
-		if stalled && st.stuck(st.mark, st.markAll) || !st.writeBy.IsZero() && !time.Now().Before(st.writeBy) {
+		if stalled && st.stuckLocked(st.mark, st.markAll) || !st.writeBy.IsZero() && !time.Now().Before(st.writeBy) {
 			late = append(late, st)
 		}
 	}
@@ -241,7 +240,7 @@ func (s *Session) expirePending(now int64) {
 	}
 }
 
-// touch notes that a request begins, and tells ConnState.
+// touch notes that a request begins, and calls ConnState.
 func (s *Session) touch() {
 	if !s.active {
 		s.active = true

@@ -11,21 +11,27 @@ import (
 
 // This file is how streams and connections end: by errors, by the client, and at last.
 
+// The names, in the order of events. Of a stream's Run, which is that of its handler, of a direct
+// one, or of a tunnel:
+//
+//	Left       user code has returned, on another goroutine than the owner's: it is counted
+//	handOver   the same, if it has taken the stream over
+//	finish     the owner goes on with what the Run has left
+//
 // Of a stream:
 //
-//	Run            the handler returns
-//	Left           the same, on another goroutine than the owner's: it is counted
-//	finish         the owner has seen that: the rest of the answer is sent
-//	answered       END_STREAM is out as well
-//	close          nothing more is sent or expected of it, because of END_STREAM or a reset
-//	retire         nothing runs for it any more: it leaves the Session
-//	Gone           the handler's context ends, after a close that is early
+//	end        what its answer, or what has taken it over, sends is complete
+//	endSent    END_STREAM is out
+//	answered   the handler has returned as well
+//	close      nothing more is sent or expected of it, because of END_STREAM or a reset
+//	Gone       the handler's context ends, if that was early
+//	retire     nothing runs for it any more: it leaves the Session
 //
-// and of the connection:
+// Of a connection:
 //
-//	fail           it is ended by an error of the client's
-//	abort          it has ended, or will: handlers are notified
-//	Closed         the Link has closed it
+//	fail       the client has made an error
+//	abort      it has ended, or will: handlers are notified
+//	Closed     the Link has closed it
 
 // PeerGone implements conn.Session: nothing runs that has the Link to itself, but
 // stream.Conn.Kill calls it.
@@ -41,10 +47,10 @@ func (s *Session) Closed(hijacked bool) {
 		s.out.Release()
 		s.out = nil
 	}
-	s.closeAll()
+	s.closeAllLocked()
 	for st := range s.streams.all() { // those with a Run, whose Done will not be called
-		st.dropRest()
-		st.dropFollower()
+		st.dropRestLocked()
+		st.dropFollowerLocked()
 		if !st.made() {
 			st.accountUnserved()
 		}
@@ -52,7 +58,7 @@ func (s *Session) Closed(hijacked bool) {
 			s.freed = append(s.freed, func() { s.guard(r.x.Drop) })
 		}
 		if t := st.tunnel; t != nil && !t.inside {
-			t.close()
+			t.closeLocked()
 		}
 	}
 	all := s.followers
@@ -88,10 +94,10 @@ func (s *Session) abort(err error) {
 	}
 }
 
-// closeAll closes all streams, after abort. It is the owner's; mu is held.
-func (s *Session) closeAll() {
+// closeAllLocked closes all streams, after abort. It is the owner's.
+func (s *Session) closeAllLocked() {
 	for st := range s.streams.all() {
-		st.close(nil)
+		st.closeLocked(nil)
 	}
 }
 
@@ -107,17 +113,17 @@ func (s *Session) fail(err error) {
 	s.count("conn_", e.Code)
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
 	s.mu.Lock()
-	s.closing = true // others look at it when the Link has failed
-	s.goAway(e.Code, e.Reason)
+	s.closing = true // others check it when the Link has failed
+	s.goAwayLocked(e.Code, e.Reason)
 	s.mu.Unlock()
 	s.flush()
 	s.abort(e)
 	s.mu.Lock()
-	s.closeAll()
+	s.closeAllLocked()
 	s.mu.Unlock()
 }
 
-// count tells Config.CountError.
+// count calls Config.CountError.
 func (s *Session) count(kind string, code http2.ErrCode) {
 	if f := s.cfg.CountError; f != nil {
 		f(kind + strings.ReplaceAll(strings.ToLower(code.String()), " ", "_"))
@@ -148,11 +154,11 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	s.count("stream_", code)
 	s.mu.Lock()
 	st := s.streams.get(id)
-	s.rst(id, code)
+	s.rstLocked(id, code)
 	if st != nil {
-		st.close(err)
+		st.closeLocked(err)
 	} else {
-		s.remember(id, true, s.cfg.MaxStreams)
+		s.rememberLocked(id, true, s.cfg.MaxStreams)
 	}
 	s.mu.Unlock()
 	if st != nil {
@@ -177,7 +183,7 @@ func (s *Session) spendReset() bool {
 // spendWork charges as much as n frames that do nothing.
 func (s *Session) spendWork(n int32) {
 	s.mu.Lock()
-	ok := s.takeWork(n)
+	ok := s.takeWorkLocked(n)
 	s.mu.Unlock()
 	if !ok {
 		s.fail(errUseless)
@@ -189,11 +195,11 @@ var (
 	errUseless = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many frames that do nothing"}
 )
 
-// close closes the stream: END_STREAM was sent and has come, or a RST_STREAM has come or is
+// closeLocked closes the stream: END_STREAM was sent and has come, or a RST_STREAM has come or is
 // in out. err is why, for the handler, if that is early. The caller ends the handler's context
-// then, by Gone, without mu. mu is held. If nothing runs for the stream it is another one
+// then, by Gone, without mu. If nothing runs for the stream it is another one
 // afterwards.
-func (st *stream) close(err error) {
+func (st *stream) closeLocked(err error) {
 	if st.closed() {
 		return
 	}
@@ -206,9 +212,9 @@ func (st *stream) close(err error) {
 	}
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
-	s.unpend(st)
-	st.dropBody()
-	st.tunnel.dropMarks()
+	s.unpendLocked(st)
+	st.dropBodyLocked()
+	st.tunnel.dropMarksLocked()
 	st.cond.Broadcast()
 	l := st.lasting
 	switch {
@@ -216,63 +222,63 @@ func (st *stream) close(err error) {
 		// It has been given a slot, which comes by Post unless the connection has ended.
 		if st.become(stateReset); s.over != nil {
 			s.freed = append(s.freed, s.Slots.Release)
-			st.retire()
+			st.retireLocked()
 		}
 	case st.state >= stateDirect && !st.returned() || st.tunnel != nil && st.tunnel.running:
 		st.become(stateReset)
 	default:
-		st.retire()
+		st.retireLocked()
 	}
-	l.settled()
+	l.settledLocked()
 }
 
-// answered is called when END_STREAM is out, and the handler has returned. What the client
+// answeredLocked is called when END_STREAM is out, and the handler has returned. What the client
 // still sends of the request is not wanted (RFC 9113 section 8.1); see linger. It reports
-// whether the stream goes on. mu is held.
-func (st *stream) answered() bool {
+// whether the stream goes on.
+func (st *stream) answeredLocked() bool {
 	s := st.s
 	if st.become(stateLingering); !st.remoteClosed {
 		// A client that waits for 100 (Continue) would wait on. It sends nothing that could be
 		// in the way of the answer.
 		waits := st.awaits && st.received == 0
 		if st.tunnel == nil && st.lasting == nil && !waits {
-			s.linger(st)
+			s.lingerLocked(st)
 			return true
 		}
-		s.rst(st.id, http2.NoError)
+		s.rstLocked(st.id, http2.NoError)
 	}
 	s.resets.refund(1)
-	st.close(nil)
+	st.closeLocked(nil)
 	return false
 }
 
-// retire is the end of a stream that is closed and for which nothing runs. It may be another
-// one afterwards. mu is held.
-func (st *stream) retire() {
+// retireLocked is the end of a stream that is closed and for which nothing runs. It may be another
+// one afterwards.
+func (st *stream) retireLocked() {
 	s := st.s
 	switch {
 	case st.state == stateDeferred: // which only the owner closes
 		s.undefer(st)
 	case st.lingerBy != 0:
-		s.unlinger(st)
+		s.unlingerLocked(st)
 	}
 	st.become(stateClosed)
 	s.streams.remove(st)
-	st.unkeep()
+	st.unkeepLocked()
 	if s.over == nil {
-		s.remember(st.id, st.byUs(), s.cfg.MaxStreams)
+		s.rememberLocked(st.id, st.byUs(), s.cfg.MaxStreams)
 	}
-	st.dropRest()
-	st.dropFollower()
+	st.dropRestLocked()
+	st.dropFollowerLocked()
 	if st.tunnel != nil {
-		st.tunnel.close()
-	} else if st.reusable() {
-		st.recycle()
+		st.tunnel.closeLocked()
+	} else if st.reusableLocked() {
+		st.recycleLocked()
 	}
 }
 
-// dropFollower notifies the follower of an answer that will not be sent. mu is held.
-func (st *stream) dropFollower() {
+// dropFollowerLocked notifies the follower of an answer that will not be sent.
+func (st *stream) dropFollowerLocked() {
 	if f := st.follower; f != nil {
 		// What was not sent is not known; more than nothing.
 		st.follower = nil

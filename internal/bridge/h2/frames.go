@@ -83,12 +83,12 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 				return errConnWindow
 			}
 		}
-		s.wakeNext()
+		s.wakeNextLocked()
 	}
 	if s.peer.LeastTable < table && !s.tableGone {
 		s.tableGone, s.tableDue = true, true
 	}
-	s.room(http2.HeaderLen)
+	s.roomLocked(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room(http2.HeaderLen + 8)
+	s.roomLocked(http2.HeaderLen + 8)
 	s.out.B = http2.AppendPing(s.out.B, true, p)
 }
 
@@ -122,7 +122,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		if !s.sendWindow.Add(int64(n)) {
 			return errConnWindow
 		}
-		s.wakeNext()
+		s.wakeNextLocked()
 		return nil
 	}
 	st := s.streams.get(h.Stream)
@@ -132,7 +132,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 	if !st.sendWindow.Add(int64(n)) {
 		return errWindow
 	}
-	s.wakeNext()
+	s.wakeNextLocked()
 	return nil
 }
 
@@ -149,12 +149,12 @@ func (s *Session) onReset(h http2.Header) error {
 		return nil
 	}
 	if st.state == stateLingering { // it has its answer
-		s.lingered(st)
+		s.lingeredLocked(st)
 		s.mu.Unlock()
 		s.spendWork(1)
 		return nil
 	}
-	st.close(errReset)
+	st.closeLocked(errReset)
 	s.mu.Unlock()
 	s.spendReset()
 	st.Gone(true)
@@ -174,7 +174,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(data) == 0 && !end && !s.takeWork(1) {
+	if len(data) == 0 && !end && !s.takeWorkLocked(1) {
 		return nil, errUseless // CVE-2019-9518
 	}
 	if !s.inflow.Avail.Take(h.Length) {
@@ -182,37 +182,37 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	st := s.streams.get(h.Stream)
 	if st == nil || st.closed() || st.remoteClosed {
-		s.refund(nil, h.Length)
+		s.refundLocked(nil, h.Length)
 		return nil, s.afterClose(h.Stream, st)
 	}
 	if !st.inflow.Avail.Take(h.Length) {
-		s.refund(nil, h.Length)
+		s.refundLocked(nil, h.Length)
 		return nil, errFlow
 	}
 	if st.state == stateLingering {
-		if s.refund(nil, h.Length); end {
-			s.lingered(st)
+		if s.refundLocked(nil, h.Length); end {
+			s.lingeredLocked(st)
 		}
 		return nil, nil
 	}
 	st.received += int64(len(data))
 	if left := st.length - st.received; st.length >= 0 && (left < 0 || end && left > 0) {
-		s.refund(nil, h.Length)
+		s.refundLocked(nil, h.Length)
 		return nil, errLength
 	}
 	kept := uint32(0)
 	switch {
-	case st.takesBody():
+	case st.takesBodyLocked():
 		st.body.add(data)
 		kept = uint32(len(data))
 	case st.body.unwanted && st.state < stateSending:
 		kept = uint32(len(data))
-		s.refund(nil, kept)
+		s.refundLocked(nil, kept)
 	}
 	if st.tunnel != nil {
 		s.feedLater(st.tunnel)
 	}
-	s.refund(st, h.Length-kept)
+	s.refundLocked(st, h.Length-kept)
 	if end {
 		st.remoteClosed = true
 	}
@@ -228,10 +228,10 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 func (s *Session) afterClose(id uint32, st *stream) error {
 	byUs := st != nil && st.closed() && st.byUs()
 	if st == nil {
-		byUs, _ = s.wasClosed(id)
+		byUs, _ = s.wasClosedLocked(id)
 	}
 	if byUs {
-		if !s.takeWork(1) {
+		if !s.takeWorkLocked(1) {
 			return errUseless
 		}
 		return nil // the client has not heard of it yet
@@ -307,7 +307,7 @@ func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, err
 	return s.onRequest(h, r)
 }
 
-// code is what tells two PINGs of ours apart.
+// pingData writes the data of one of our PINGs to b.
 func pingData(b *[8]byte, n uint64) []byte {
 	binary.BigEndian.PutUint64(b[:], n)
 	return b[:]

@@ -8,7 +8,7 @@ import (
 // This file makes the windows of uploads larger where the delay of the link needs
 // that. A sample is what handlers have read of bodies between a PING and its answer.
 // If that is most of the window, the client may have had to wait for it; if a larger
-// window then brings nothing, it was not that. Bytes that nobody has read do not count,
+// window then brings nothing, it was not that. Bytes that no handler has read do not count,
 // so that a client cannot make the server keep more by sending more.
 
 type growth struct {
@@ -18,17 +18,17 @@ type growth struct {
 	best   float64
 }
 
-// windowNow is what each stream may have received and not read. mu is held.
-func (s *Session) windowNow() uint32 { return max(s.growth.window, s.cfg.StreamWindow) }
+// windowNowLocked is what each stream may have received and not read.
+func (s *Session) windowNowLocked() uint32 { return max(s.growth.window, s.cfg.StreamWindow) }
 
-// sample records that n bytes were read of a body that goes on. mu is held.
-func (s *Session) sample(n uint32) {
+// sampleLocked records that n bytes were read of a body that goes on.
+func (s *Session) sampleLocked(n uint32) {
 	g := &s.growth
-	if g.read += int64(n); g.began != 0 || s.windowNow() >= s.cfg.MaxWindow || g.read < int64(s.windowNow()/4) {
+	if g.read += int64(n); g.began != 0 || s.windowNowLocked() >= s.cfg.MaxWindow || g.read < int64(s.windowNowLocked()/4) {
 		return
 	}
 	g.began, g.read = sys.Nanotime(), 0
-	s.ping(pingWindow)
+	s.pingLocked(pingWindow)
 }
 
 // sampled is called with the answer to a PING.
@@ -42,7 +42,7 @@ func (s *Session) sampled(p []byte) {
 	}
 	read, rate := g.read, float64(g.read)/float64(max(sys.Nanotime()-g.began, 1))
 	g.began, g.read = 0, 0
-	window := s.windowNow()
+	window := s.windowNowLocked()
 	if read < int64(window)/3*2 || rate < g.best*1.25 {
 		return
 	}
@@ -51,13 +51,13 @@ func (s *Session) sampled(p []byte) {
 	g.window = min(2*window, s.cfg.MaxWindow)
 	if more := max(s.cfg.ConnWindow, g.window) - before; more > 0 {
 		s.inflow.Avail += http2.Window(more)
-		s.openWindow(0, more)
+		s.openWindowLocked(0, more)
 	}
 }
 
-// grown is what st's window is to be larger now. mu is held.
-func (s *Session) grown(st *stream) (more uint32) {
-	more = s.windowNow() - st.window
+// grownLocked is what st's window is to be larger now.
+func (s *Session) grownLocked(st *stream) (more uint32) {
+	more = s.windowNowLocked() - st.window
 	st.window += more
 	return more
 }

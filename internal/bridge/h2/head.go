@@ -44,8 +44,7 @@ type progress struct {
 	keys   [fewKeys]string
 }
 
-// fewKeys is for how many fields it is quicker to look each of them up than to look at
-// all there are.
+// fewKeys is up to how many fields looking up each of them is quicker than ranging over all.
 const fewKeys = 4
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
@@ -82,7 +81,7 @@ func (st *stream) Interim(status int, h http.Header) error {
 		if status == http.StatusContinue {
 			st.awaits = false
 		}
-		st.s.putBlock(st, block, false)
+		st.s.putBlockLocked(st, block, false)
 	})
 	if err == nil {
 		st.s.flush()
@@ -125,7 +124,7 @@ func (st *stream) Head(status int, h http.Header) {
 	}
 }
 
-// note looks at a field of the handler's, and reports whether it is sent.
+// note inspects a field of the handler's, and reports whether it is sent.
 func (st *stream) note(status int, k string, vv []string) bool {
 	w := st.writing
 	switch k {
@@ -262,7 +261,7 @@ func (st *stream) Data(p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out != nil && !s.inData.Load() {
-		s.settleSoon() // the handler may go on for long
+		s.settleSoonLocked() // the handler may go on for long
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		s.Client.Link = l
 		s.streams = table{}
 		s.mu.Lock()
-		s.room(maxOut)
+		s.roomLocked(maxOut)
 		s.out.B = append(s.out.B, make([]byte, maxOut)...)
 		s.mu.Unlock()
 		var ended [3]chan bool

@@ -6,26 +6,24 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 )
 
-// This file is answers that outlive their handlers: no goroutine waits for them. What
-// flow control does not let through is kept in stream.rest, as for answers whose
-// handlers have left more than the client takes, but the stream stays open.
+// This file is answers that outlive their handlers: no goroutine waits for them, and the
+// stream stays open.
 
 // lasting is such an answer. Its fields are guarded by Session.mu, but for st and
 // source, which are immutable after Last.
 type lasting struct {
 	bridge.Ending
-	st       *stream
+	offers
 	source   takeover.Source
-	ended    bool // by End
 	whole    bool // END_STREAM is out
 	returned bool // the handler, if it ran on another goroutine than the owner's
-	gone     bool // Closed was called, or is about to be
-	owed     bool // Writable is to be called
+	closed   bool // Closed was called, or is about to be
 }
 
 var (
@@ -34,7 +32,7 @@ var (
 
 // Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
-	l := &lasting{st: st}
+	l := &lasting{offers: offers{st: st}}
 	l.source = begin(l)
 	s := st.s
 	s.Count(tally.EventStreamsBegun, true)
@@ -50,14 +48,14 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Endi
 }
 
 // open reports whether more may be offered. mu is held.
-func (l *lasting) open() bool { return l != nil && !l.ended }
+func (l *lasting) open() bool { return l != nil && !l.ending }
 
 // close notifies the source that the answer has ended, once. mu is not held.
 func (l *lasting) close() {
 	s := l.st.s
 	s.mu.Lock()
-	first := !l.gone
-	l.gone = true
+	first := !l.closed
+	l.closed = true
 	unsent, whole := int64(len(l.st.rest)), l.whole
 	s.mu.Unlock()
 	if first {
@@ -69,51 +67,10 @@ func (l *lasting) close() {
 
 // Offer implements takeover.Stream.
 func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
-	s := l.st.s
-	s.mu.Lock()
-	if s.outFull() && !s.full {
-		s.mu.Unlock()
-		s.flush()
-		s.mu.Lock()
-	}
-	much, err = l.offer(p, limit)
-	s.mu.Unlock()
-	if err == nil {
-		s.flushBeside()
+	if much, err = l.offer(p, nil, limit, l.Given); err == conn.ErrFull {
+		err = takeover.ErrFull
 	}
 	return much, err
-}
-
-// offer is Offer with mu held.
-func (l *lasting) offer(p []byte, limit int) (much bool, err error) {
-	st := l.st
-	s := st.s
-	if err := st.sendable(); err != nil {
-		return false, err
-	}
-	if l.ended {
-		return false, net.ErrClosed
-	}
-	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(p) {
-		l.owed = true
-		return true, takeover.ErrFull
-	}
-	l.Given(len(p))
-	for len(st.rest) == 0 && len(p) > 0 {
-		n := s.allow(st, len(p))
-		if n == 0 {
-			break
-		}
-		p, _ = s.putData(st, p, nil, n, false)
-	}
-	if len(p) > 0 {
-		st.keepMore(p, nil)
-		s.settleSoon() // for the time that the client has
-		much = limit >= 0 && len(st.rest) > limit/2
-		l.owed = l.owed || much
-	}
-	s.wakeNext()
-	return much, nil
 }
 
 // End implements takeover.Stream.
@@ -122,42 +79,39 @@ func (l *lasting) End(abort bool) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.ended || st.closed() || s.over != nil {
+	if l.ending || st.closed() || s.over != nil {
 		return
 	}
-	l.ended = true
-	switch {
-	case abort:
-		s.rst(st.id, http2.Cancel)
-		st.close(errAborted)
-	case len(st.rest) == 0:
-		s.putData(st, nil, nil, 0, true)
-		st.endSent()
+	if abort {
+		l.ending = true
+		s.rstLocked(st.id, http2.Cancel)
+		st.closeLocked(errAborted)
+	} else {
+		l.endLocked()
 	}
-	s.settleSoon()
+	s.settleSoonLocked()
 }
 
-// stopLate tells the source of an answer that has been handed over while the server shut
-// down. mu is held.
-func (l *lasting) stopLate() {
+// stopLateLocked calls Stop, for an answer that was handed over while the server shut down.
+func (l *lasting) stopLateLocked() {
 	select {
 	case <-l.st.s.Stopping:
-		if !l.ended {
+		if !l.ending {
 			l.st.s.freed = append(l.st.s.freed, l.source.Stop)
 		}
 	default:
 	}
 }
 
-// settled has the owner notify the source, if there is a reason to. mu is held.
-func (l *lasting) settled() {
+// settledLocked has the owner notify the source, if there is a reason to.
+func (l *lasting) settledLocked() {
 	if l == nil {
 		return
 	}
 	switch s := l.st.s; {
-	case l.st.closed() && !l.gone:
+	case l.st.closed() && !l.closed:
 		s.freed = append(s.freed, l.close)
-	case l.owed && !l.ended && len(l.st.rest) == 0:
+	case l.owed && !l.ending && len(l.st.rest) == 0:
 		l.owed = false
 		s.freed = append(s.freed, l.source.Writable)
 	}
@@ -168,7 +122,7 @@ func (l *lasting) RemoteAddr() net.Addr { return l.st.s.Link.RemoteAddr() }
 
 var errAborted = errors.New("http2: the server has reset the stream")
 
-// stopLasting tells the sources that the server shuts down.
+// stopLasting calls the sources because the server shuts down.
 func (s *Session) stopLasting() {
 	select {
 	case <-s.Stopping:

@@ -138,7 +138,7 @@ func TestTunnelsMeanwhile(t *testing.T) {
 		s, st, _ := quiet()
 		st.Link().Share()
 		var both sync.WaitGroup
-		both.Go(st.ran)
+		both.Go(st.handOver)
 		both.Go(func() { s.stopTunnels(0) })
 		both.Wait()
 	}

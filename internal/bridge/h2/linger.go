@@ -14,37 +14,36 @@ import (
 // most clients have ended the stream by then. What they send meanwhile is discarded; it is
 // the stream's window at most, which is not given back.
 
-// linger has st, whose answer has been sent, reset after a time, if the client does not end
+// lingerLocked has st, whose answer has been sent, reset after a time, if the client does not end
 // it before. It keeps its place among Config.MaxStreams, but the connection does not wait for
-// it: it is idle without other streams, and when it ends the reset leaves at once. mu is held.
-func (s *Session) linger(st *stream) {
+// it: it is idle without other streams, and when it ends the reset leaves at once.
+func (s *Session) lingerLocked(st *stream) {
 	st.lingerBy = s.Link.Now() + int64(conn.LingerFor)
 	s.lingering = append(s.lingering, st)
 }
 
-// lingered ends a stream that lingers, since the client has: nothing of it comes any more. mu
-// is held.
-func (s *Session) lingered(st *stream) {
+// lingeredLocked ends a stream that lingers, since the client has: nothing of it comes any more.
+func (s *Session) lingeredLocked(st *stream) {
 	st.remoteClosed = true
 	s.resets.refund(1)
-	st.close(nil)
+	st.closeLocked(nil)
 }
 
-// unlinger takes st out of lingering. mu is held.
-func (s *Session) unlinger(st *stream) {
+// unlingerLocked takes st out of lingering.
+func (s *Session) unlingerLocked(st *stream) {
 	i := slices.Index(s.lingering, st)
 	s.lingering = slices.Delete(s.lingering, i, i+1)
 }
 
-// busy reports whether there are streams besides those that linger. mu is held.
-func (s *Session) busy() bool { return s.streams.len() > len(s.lingering) }
+// busyLocked reports whether there are streams besides those that linger.
+func (s *Session) busyLocked() bool { return s.streams.len() > len(s.lingering) }
 
-// expireLingering resets the streams that have lingered for long enough. mu is held.
-func (s *Session) expireLingering(now int64) {
+// expireLingeringLocked resets the streams that have lingered for long enough.
+func (s *Session) expireLingeringLocked(now int64) {
 	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
 		st := s.lingering[0]
-		s.rst(st.id, http2.NoError)
+		s.rstLocked(st.id, http2.NoError)
 		s.resets.refund(1)
-		st.close(nil)
+		st.closeLocked(nil)
 	}
 }

@@ -59,7 +59,7 @@ func (l link) Unsent() (waiting, lost int64) {
 	s.mu.Lock()
 	rest := int64(len(l.st.rest))
 	ended := s.over != nil || l.st.err != nil
-	here := !s.allQueued()
+	here := !s.allQueuedLocked()
 	s.mu.Unlock()
 	switch {
 	case ended:
@@ -77,7 +77,7 @@ func (l link) Follow(f conn.Follower) {
 	s := l.st.s
 	s.mu.Lock()
 	if t := l.st.tunnel; t != nil {
-		wait := !t.told && !l.st.closed() && len(l.st.rest) > 0
+		wait := !t.closed && !l.st.closed() && len(l.st.rest) > 0
 		if wait {
 			t.marks = append(t.marks, mark{t.offered, f})
 		}
@@ -91,7 +91,7 @@ func (l link) Follow(f conn.Follower) {
 		s.mu.Unlock()
 		return
 	}
-	gone, queued := s.gone, s.allQueued()
+	gone, queued := s.gone, s.allQueuedLocked()
 	if !gone && !queued {
 		s.followers = append(s.followers, f)
 	}
@@ -111,7 +111,7 @@ func (l link) Share() {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.st.tunnel = &tunnel{st: l.st, running: true, inside: true}
+	l.st.tunnel = &tunnel{offers: offers{st: l.st}, running: true, inside: true}
 	l.st.readBy, l.st.writeBy = time.Time{}, time.Time{} // the request's
 }
 
@@ -138,19 +138,8 @@ func (l link) Discard(n int) {
 
 // Offer implements bridge.Link.
 func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
-	s := l.st.s
-	s.mu.Lock()
-	if s.outFull() && !s.full {
-		s.mu.Unlock()
-		s.flush()
-		s.mu.Lock()
-	}
-	full, err = l.st.tunnel.offer(a, b, limit)
-	s.mu.Unlock()
-	if err == nil {
-		s.flushBeside()
-	}
-	return full, err
+	t := l.st.tunnel
+	return t.offer(a, b, limit, func(n int) { t.offered += int64(n) })
 }
 
 // OnLoop implements bridge.Link.
@@ -186,7 +175,7 @@ func (l link) SetDeadline(ns int64) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limitTunnel(l.st.tunnel, ns)
+	s.limitTunnelLocked(l.st.tunnel, ns)
 }
 
 // Now implements bridge.Link. The session may be called beside the connection's owner.

@@ -37,7 +37,7 @@ func (s *Session) onPriority(h http2.Header, p []byte) error {
 	switch st := s.streams.get(id); {
 	case st != nil:
 		st.priority = priority
-		s.wakeNext()
+		s.wakeNextLocked()
 	case id > s.lastID:
 		o.early[o.earlyAt%len(o.early)] = earlyPriority{id, priority}
 		o.earlyAt++
@@ -45,9 +45,9 @@ func (s *Session) onPriority(h http2.Header, p []byte) error {
 	return nil
 }
 
-// priorityOf returns the priority of a stream that begins, with the given priority
-// field. An update that has overtaken the request is newer. mu is held.
-func (s *Session) priorityOf(id uint32, field []byte) http2.Priority {
+// priorityOfLocked returns the priority of a stream that begins, with the given priority
+// field. An update that has overtaken the request is newer.
+func (s *Session) priorityOfLocked(id uint32, field []byte) http2.Priority {
 	p := http2.DefaultPriority
 	if len(field) > 0 {
 		s.order.known = true
@@ -64,9 +64,9 @@ func (s *Session) priorityOf(id uint32, field []byte) http2.Priority {
 	return p
 }
 
-// before reports whether a sends before b. Of the same urgency those that are of no
-// use in part go first, in the order of their requests; others take turns.
-func (w *sender) before(a, b *stream) bool {
+// beforeLocked reports whether a sends before b. Of the same urgency, non-incremental
+// responses go first, in the order of their requests; others take turns.
+func (w *sender) beforeLocked(a, b *stream) bool {
 	if a.heading != b.heading {
 		return a.heading // priorities are of DATA
 	}
@@ -83,53 +83,52 @@ func (w *sender) before(a, b *stream) bool {
 	return a.turn < b.turn
 }
 
-// best returns the first of those that windows let send, nil for none. mu is held.
-func (w *sender) best(of []*stream) (best *stream) {
+// bestLocked returns the first of those that windows let send, nil for none.
+func (w *sender) bestLocked(of []*stream) (best *stream) {
 	for _, st := range of {
-		if (st.heading || st.sendWindow > 0 && w.sendWindow > 0) && (best == nil || w.before(st, best)) {
+		if (st.heading || st.sendWindow > 0 && w.sendWindow > 0) && (best == nil || w.beforeLocked(st, best)) {
 			best = st
 		}
 	}
 	return best
 }
 
-// behind reports whether another that is ready goes before st. mu is held.
-func (w *sender) behind(st *stream) bool {
+// behindLocked reports whether another that is ready goes before st.
+func (w *sender) behindLocked(st *stream) bool {
 	if len(w.wanting)+len(w.pending) == 0 {
 		return false
 	}
 	for _, of := range [...][]*stream{w.wanting, w.pending} {
-		if b := w.best(of); b != nil && b != st && w.before(b, st) {
+		if b := w.bestLocked(of); b != nil && b != st && w.beforeLocked(b, st) {
 			return true
 		}
 	}
 	return false
 }
 
-// wakeNext has the stream go on whose turn it is to send, if there is room. Whoever
-// has sent, or has changed windows, calls it. mu is held.
-func (s *Session) wakeNext() {
+// wakeNextLocked wakes the stream whose turn it is to send, if there is room. It is called after
+// sending, and after changes of windows.
+func (s *Session) wakeNextLocked() {
 	if len(s.wanting)+len(s.pending) > 0 && !s.full {
-		s.wakeBest()
+		s.wakeBestLocked()
 	}
 }
 
-func (s *Session) wakeBest() {
-	if s.sending && s.outFull() {
-		return // the one that sends comes here when it has
+func (s *Session) wakeBestLocked() {
+	if s.sending && s.outFullLocked() {
+		return // the goroutine that sends calls this when it has
 	}
-	w, p := s.best(s.wanting), s.best(s.pending)
+	w, p := s.bestLocked(s.wanting), s.bestLocked(s.pending)
 	switch {
-	case w != nil && (p == nil || s.before(w, p)):
+	case w != nil && (p == nil || s.beforeLocked(w, p)):
 		w.cond.Broadcast()
 	case p != nil && !s.inData.Load():
-		s.settleSoon()
+		s.settleSoonLocked()
 	}
 }
 
-// settleSoon has the owner send what is ready by then, together with what others have.
-// mu is held.
-func (s *Session) settleSoon() {
+// settleSoonLocked has the owner send what is ready by then, together with what others have.
+func (s *Session) settleSoonLocked() {
 	if s.settling || s.over != nil {
 		return
 	}

@@ -79,10 +79,10 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams.len() >= s.cfg.MaxStreams && s.openStreams() >= s.cfg.MaxStreams || s.tooMany(size) {
+	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams || s.tooManyLocked(size) {
 		return nil
 	}
-	st := s.newStream()
+	st := s.newStreamLocked()
 	st.fields = size
 	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
@@ -91,17 +91,17 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	st.priority = s.priorityOf(id, t.priority)
+	st.priority = s.priorityOfLocked(id, t.priority)
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams.add(st)
 	return st
 }
 
-// openStreams is how many streams there are, without those whose both ends have been sent
+// openStreamsLocked is how many streams there are, without those whose both ends have been sent
 // and received: the client may have begun others in their place (RFC 9113 section 5.1.2),
 // though the goroutine of their handler, which has returned, has not come back. An answer that
-// was passed on may end while the handler goes on. mu is held.
-func (s *Session) openStreams() (n int) {
+// was passed on may end while the handler goes on.
+func (s *Session) openStreamsLocked() (n int) {
 	for st := range s.streams.all() {
 		if st.state != stateAnswered || !st.remoteClosed || st.lasting != nil && !st.lasting.returned {
 			n++
@@ -110,9 +110,9 @@ func (s *Session) openStreams() (n int) {
 	return n
 }
 
-// tooMany reports whether the fields of all streams would be more than a client may have kept
-// with size bytes more. mu is held.
-func (s *Session) tooMany(size int) bool { return (s.fields+size)/maxFields > s.cfg.List.Bytes }
+// tooManyLocked reports whether the fields of all streams would be more than a client may have kept
+// with size bytes more.
+func (s *Session) tooManyLocked(size int) bool { return (s.fields+size)/maxFields > s.cfg.List.Bytes }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.
 func (s *Session) unanswered(status int) {
@@ -130,7 +130,7 @@ func (s *Session) malformed(id uint32) error {
 	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
 	block = http2.AppendInt(block, http2.IDContentLength, 0)
 	s.mu.Lock()
-	s.putBlock(&stream{id: id}, block, false)
+	s.putBlockLocked(&stream{id: id}, block, false)
 	s.mu.Unlock()
 	return errMalformed
 }
@@ -145,25 +145,25 @@ func (s *Session) answer(id uint32, status int, end bool) {
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.allow(st, len(text)) == len(text) {
+	if s.allowLocked(st, len(text)) == len(text) {
 		block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
-		s.putBlock(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), false)
-		s.putData(st, []byte(text), nil, len(text), true)
+		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), false)
+		s.putDataLocked(st, []byte(text), nil, len(text), true)
 	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
-		s.putBlock(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
+		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
 	}
 	switch {
 	case end:
-		s.remember(id, false, 0)
+		s.rememberLocked(id, false, 0)
 	case s.streams.len() < s.cfg.MaxStreams:
 		st.s, st.exchange, st.cond.L = s, new(exchange), &s.mu
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
 		st.become(stateLingering)
 		s.streams.add(st)
-		s.linger(st)
+		s.lingerLocked(st)
 	default:
-		s.rst(id, http2.NoError)
-		s.remember(id, true, s.cfg.MaxStreams)
+		s.rstLocked(id, http2.NoError)
+		s.rememberLocked(id, true, s.cfg.MaxStreams)
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	f := &r.fields
 	if st == nil {
 		s.mu.Lock()
-		byUs, known := s.wasClosed(h.Stream)
+		byUs, known := s.wasClosedLocked(h.Stream)
 		s.mu.Unlock()
 		switch {
 		case byUs && !f.Pseudo():
@@ -309,7 +309,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	defer s.mu.Unlock()
 	switch {
 	case st.closed() && st.byUs() && !f.Pseudo():
-		if !s.takeWork(r.cost) {
+		if !s.takeWorkLocked(r.cost) {
 			return nil, errUseless
 		}
 		return nil, nil
@@ -324,12 +324,12 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	case f.Malformed || f.TooLarge:
 		return nil, errMalformed
 	case st.state == stateLingering:
-		s.lingered(st)
+		s.lingeredLocked(st)
 		return nil, nil
 	case st.length >= 0 && st.received != st.length:
 		return nil, errLength
 	}
-	if s.tooMany(f.Size()) {
+	if s.tooManyLocked(f.Size()) {
 		return nil, errTrailers
 	}
 	var trailer http.Header

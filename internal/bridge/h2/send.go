@@ -17,7 +17,7 @@ const (
 	// maxRest is how much of an answer is kept for a handler that returns while the
 	// client accepts no more, its header blocks included.
 	maxRest = 16 << 10
-	// sendTurn is how many bytes of DATA the owner sends before it looks at the time.
+	// sendTurn is how many bytes of DATA the owner sends before it reads the clock.
 	sendTurn = 64 << 10
 )
 
@@ -40,9 +40,9 @@ func (s *Session) send(t *turn) {
 	defer s.mu.Unlock()
 	for {
 		if t != nil {
-			s.pump(t)
-			s.endLingering()
-			if t.gather && !s.outFull() {
+			s.pumpLocked(t)
+			s.endLingeringLocked()
+			if t.gather && !s.outFullLocked() {
 				break
 			}
 		}
@@ -54,12 +54,12 @@ func (s *Session) send(t *turn) {
 		full, err := b.write(s.Link)
 		s.mu.Lock()
 		if s.writtenLocked(b, full, err); !s.full {
-			s.wakeNext()
+			s.wakeNextLocked()
 		}
 	}
 	if s.starved && !s.sending && !s.full {
 		s.starved = false
-		s.settleSoon()
+		s.settleSoonLocked()
 	}
 }
 
@@ -72,8 +72,8 @@ type turn struct {
 	over   bool
 }
 
-// sendable is why nothing of the stream can be sent any more. mu is held.
-func (st *stream) sendable() error {
+// sendableLocked is why nothing of the stream can be sent any more.
+func (st *stream) sendableLocked() error {
 	switch {
 	case st.err != nil:
 		return st.err
@@ -104,37 +104,37 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	out := false // END_STREAM is
 	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 && !few {
-		if err := st.whenRoom(func() { out = st.putHead(head, end && tail == nil && len(a)+len(b) == 0) }); err != nil {
+		if err := st.whenRoom(func() { out = st.putHeadLocked(head, end && tail == nil && len(a)+len(b) == 0) }); err != nil {
 			return err
 		}
 		head = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.wakeNext()
-	if err := st.sendable(); err != nil {
+	defer s.wakeNextLocked()
+	if err := st.sendableLocked(); err != nil {
 		return err
 	}
 	if len(head) > 0 {
-		out = st.putHead(head, tail == nil && len(a)+len(b) == 0)
+		out = st.putHeadLocked(head, tail == nil && len(a)+len(b) == 0)
 	}
 	for p := (patience{}); len(a)+len(b) > 0; {
 		left := len(a) + len(b)
-		if n := s.allow(st, left); n > 0 {
+		if n := s.allowLocked(st, left); n > 0 {
 			out = end && tail == nil && n == left
-			a, b = s.putData(st, a, b, n, out)
+			a, b = s.putDataLocked(st, a, b, n, out)
 			continue
 		}
 		// A full out may make room at once.
-		if end && left+trailers <= maxRest && (!s.outFull() || s.full || s.sending) {
-			st.keepRest(a, b)
+		if end && left+trailers <= maxRest && (!s.outFullLocked() || s.full || s.sending) {
+			st.keepRestLocked(a, b)
 			break
 		}
 		s.mu.Unlock()
 		err = st.waitToSend(&p)
 		s.mu.Lock()
 		if err == nil {
-			err = st.sendable()
+			err = st.sendableLocked()
 		}
 		if err != nil {
 			return err
@@ -144,20 +144,20 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	case !end:
 	case trailers > maxRest:
 		s.mu.Unlock()
-		err = st.whenRoom(func() { st.end(tail, out) })
+		err = st.whenRoom(func() { st.endLocked(tail, out) })
 		s.mu.Lock()
 	default:
-		st.end(tail, out)
+		st.endLocked(tail, out)
 	}
 	return err
 }
 
-// putHead appends the head of the answer, and returns end. mu is held.
-func (st *stream) putHead(head []byte, end bool) bool {
+// putHeadLocked appends the head of the answer, and returns end.
+func (st *stream) putHeadLocked(head []byte, end bool) bool {
 	if w := st.writing; w != nil {
 		st.status = int32(w.Status)
 	}
-	st.s.putBlock(st, head, end)
+	st.s.putBlockLocked(st, head, end)
 	return end
 }
 
@@ -168,7 +168,7 @@ func (st *stream) whenRoom(put func()) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.wakeNext() // it may be long until more is sent
+	defer s.wakeNextLocked() // it may be long until more is sent
 	st.heading = true
 	s.heads.Add(1)
 	defer func() {
@@ -176,10 +176,10 @@ func (st *stream) whenRoom(put func()) error {
 		s.heads.Add(-1)
 	}()
 	for p := (patience{}); ; {
-		if err := st.sendable(); err != nil {
+		if err := st.sendableLocked(); err != nil {
 			return err
 		}
-		if s.hasRoom(st) {
+		if s.hasRoomLocked(st) {
 			put()
 			return nil
 		}
@@ -222,28 +222,28 @@ func (st *stream) waitToSend(p *patience) error {
 	s := st.s
 	s.flush()
 	s.mu.Lock()
-	if p.by == 0 || !st.stuck(p.sent, p.all) {
+	if p.by == 0 || !st.stuckLocked(p.sent, p.all) {
 		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.sent, s.sentAll}
 	}
 	s.mu.Unlock()
 	err := st.wait(&st.writeBy, p.by, true, func() bool {
-		return st.sendable() != nil || st.heading && s.hasRoom(st) || !st.heading && s.allow(st, 1) > 0
+		return st.sendableLocked() != nil || st.heading && s.hasRoomLocked(st) || !st.heading && s.allowLocked(st, 1) > 0
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := st.sendable(); e != nil {
+	if e := st.sendableLocked(); e != nil {
 		return e
 	}
-	if err == os.ErrDeadlineExceeded && !st.stuck(p.sent, p.all) {
+	if err == os.ErrDeadlineExceeded && !st.stuckLocked(p.sent, p.all) {
 		return nil
 	}
 	return err
 }
 
-// stuck reports whether the client has not accepted enough of st's answer since sent
+// stuckLocked reports whether the client has not accepted enough of st's answer since sent
 // was that and all was Session.sentAll. A stream that only waits for others is not, nor is
-// what others send in vain for one that waits to send a head. mu is held.
-func (st *stream) stuck(sent, all int64) bool {
+// what others send in vain for one that waits to send a head.
+func (st *stream) stuckLocked(sent, all int64) bool {
 	others := st.s.sentAll-all < leastProgress
 	if st.heading {
 		return others
@@ -281,7 +281,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	st.waited = true
 	if toSend {
 		s.wanting = append(s.wanting, st)
-		s.wakeNext() // it may be behind one that was not woken
+		s.wakeNextLocked() // it may be behind one that was not woken
 	}
 	// The loop goes on without this goroutine. That takes a lock of the loop's, under
 	// which the session's is not taken.
@@ -302,18 +302,18 @@ func stallBy(limit int64) int64 {
 	return sys.Nanotime() + limit
 }
 
-// keepRest keeps what the client takes later.
-func (st *stream) keepRest(a, b []byte) {
+// keepRestLocked keeps what the client takes later.
+func (st *stream) keepRestLocked(a, b []byte) {
 	st.restBuf = buf.Get(len(a) + len(b))
 	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
 	st.rest = st.restBuf.B
 }
 
-// keepMore adds to what the client takes later. mu is held.
-func (st *stream) keepMore(a, b []byte) {
+// keepMoreLocked adds to what the client takes later.
+func (st *stream) keepMoreLocked(a, b []byte) {
 	if st.restBuf == nil {
-		st.keepRest(a, b)
-		st.s.pend(st)
+		st.keepRestLocked(a, b)
+		st.s.pendLocked(st)
 		return
 	}
 	st.restBuf.B = st.rest
@@ -322,27 +322,27 @@ func (st *stream) keepMore(a, b []byte) {
 	st.rest = st.restBuf.B
 }
 
-// end ends the answer, after what is in rest, with the trailers of tail. out: END_STREAM is
-// out already. mu is held.
-func (st *stream) end(tail *buf.Buf, out bool) {
+// endLocked ends the answer, after what is in rest, with the trailers of tail. out: END_STREAM is
+// out already.
+func (st *stream) endLocked(tail *buf.Buf, out bool) {
 	s := st.s
 	switch {
 	case len(st.rest) > 0:
 		st.tail = tail
-		s.pend(st)
+		s.pendLocked(st)
 		return
 	case tail != nil:
-		s.putBlock(st, tail.B, true)
+		s.putBlockLocked(st, tail.B, true)
 		tail.Release()
 	case !out:
-		s.putData(st, nil, nil, 0, true)
+		s.putDataLocked(st, nil, nil, 0, true)
 	}
-	st.endSent()
+	st.endSentLocked()
 }
 
-// endSent is called when END_STREAM is in out. If the handler has returned, the stream may be
-// another one afterwards. mu is held.
-func (st *stream) endSent() {
+// endSentLocked is called when END_STREAM is in out. If the handler has returned, the stream may be
+// another one afterwards.
+func (st *stream) endSentLocked() {
 	if f := st.follower; f != nil {
 		st.follower = nil
 		st.s.followers = append(st.s.followers, f)
@@ -351,15 +351,15 @@ func (st *stream) endSent() {
 		l.whole = true
 	}
 	if st.returned() {
-		st.answered()
+		st.answeredLocked()
 	} else {
 		st.become(stateAnswered)
 	}
 }
 
-// pump makes frames of the answers whose handlers have returned, for a turn: a client may take
-// them as fast as they come. It is the owner's; mu is held.
-func (s *Session) pump(t *turn) {
+// pumpLocked makes frames of the answers whose handlers have returned, for a turn: a client may take
+// them as fast as they come. It is the owner's.
+func (s *Session) pumpLocked(t *turn) {
 	if t.sent < 0 {
 		t.sent = s.sentAll
 	}
@@ -367,55 +367,55 @@ func (s *Session) pump(t *turn) {
 		if s.sentAll-t.sent >= sendTurn {
 			if t.sent = s.sentAll; s.spent(&t.began) {
 				t.over = true
-				s.settleSoon()
+				s.settleSoonLocked()
 				return
 			}
 		}
-		st := s.best(s.pending)
+		st := s.bestLocked(s.pending)
 		if st == nil {
-			s.wakeNext() // one that has waited for an answer that was pending until now
+			s.wakeNextLocked() // one that has waited for an answer that was pending until now
 			return
 		}
-		n := s.allow(st, len(st.rest))
+		n := s.allowLocked(st, len(st.rest))
 		if n == 0 {
-			if w := s.best(s.wanting); w != nil && s.before(w, st) {
+			if w := s.bestLocked(s.wanting); w != nil && s.beforeLocked(w, st) {
 				w.cond.Broadcast()
 			}
 			s.starved = s.sending
 			return
 		}
-		s.pumpOne(st, n)
+		s.pumpOneLocked(st, n)
 	}
 }
 
-// pumpOne sends n bytes of the rest of st's answer. mu is held.
-func (s *Session) pumpOne(st *stream, n int) {
+// pumpOneLocked sends n bytes of the rest of st's answer.
+func (s *Session) pumpOneLocked(st *stream, n int) {
 	t := st.tunnel
 	end := n == len(st.rest) && (t == nil || t.ending) && !st.lasting.open()
-	st.rest, _ = s.putData(st, st.rest, nil, n, end && st.tail == nil)
+	st.rest, _ = s.putDataLocked(st, st.rest, nil, n, end && st.tail == nil)
 	if t != nil {
-		t.sent()
+		t.sentLocked()
 	}
 	if len(st.rest) > 0 {
 		return
 	}
 	if st.tail != nil {
-		s.putBlock(st, st.tail.B, true)
+		s.putBlockLocked(st, st.tail.B, true)
 	}
-	s.unpend(st)
-	st.dropRest()
+	s.unpendLocked(st)
+	st.dropRestLocked()
 	if !end {
-		st.lasting.settled()
+		st.lasting.settledLocked()
 		return
 	}
 	if st.endedAt != 0 {
 		s.Link.Tally().Write(s.loops && s.Link.OnLoop(), time.Duration(max(s.Link.Now()-st.endedAt, 1)))
 	}
-	st.endSent()
+	st.endSentLocked()
 }
 
-// dropRest frees what was to be sent. mu is held.
-func (st *stream) dropRest() {
+// dropRestLocked frees what was to be sent.
+func (st *stream) dropRestLocked() {
 	if len(st.rest) > 0 {
 		st.Lost(len(st.rest))
 	}

@@ -45,8 +45,8 @@ type sender struct {
 	sentAll    int64     // bytes of DATA and header blocks of all streams
 	wanting    []*stream // whose goroutines wait to send
 	pending    []*stream // that have more to send, for which no goroutine waits
-	// tableGone: the client has made HPACK's table smaller. tableDue: it has not been
-	// told that ours is gone; see http2.NoTable.
+	// tableGone: the client has made HPACK's table smaller. tableDue: the next header block
+	// must begin with http2.NoTable.
 	tableGone, tableDue bool
 
 	inflow    http2.Inflow
@@ -132,15 +132,15 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		if w.over == nil {
 			w.over = err
 		}
-		w.wakeAll()
+		w.wakeAllLocked()
 		return
 	}
 	// Unless Writable has been called since.
 	w.full = full && b.writables == w.writables
 }
 
-// room makes room for n bytes in out.
-func (w *sender) room(n int) {
+// roomLocked makes room for n bytes in out.
+func (w *sender) roomLocked(n int) {
 	if w.out == nil {
 		w.out = buf.Get(max(n, 2<<10))
 	} else {
@@ -148,31 +148,33 @@ func (w *sender) room(n int) {
 	}
 }
 
-// outFull reports whether no more is gathered before something is passed to the Link.
-func (w *sender) outFull() bool { return w.out != nil && len(w.out.B) >= maxOut }
+// outFullLocked reports whether no more is gathered before something is passed to the Link.
+func (w *sender) outFullLocked() bool { return w.out != nil && len(w.out.B) >= maxOut }
 
-// allQueued reports whether the Link has all frames.
-func (w *sender) allQueued() bool { return !w.sending && (w.out == nil || len(w.out.B) == 0) }
+// allQueuedLocked reports whether the Link has all frames.
+func (w *sender) allQueuedLocked() bool { return !w.sending && (w.out == nil || len(w.out.B) == 0) }
 
-// hasRoom reports whether out has room, and no other stream is before st.
-func (w *sender) hasRoom(st *stream) bool { return !w.full && !w.outFull() && !w.behind(st) }
+// hasRoomLocked reports whether out has room, and no other stream is before st.
+func (w *sender) hasRoomLocked(st *stream) bool {
+	return !w.full && !w.outFullLocked() && !w.behindLocked(st)
+}
 
-// allow is how many of n bytes st may send in a DATA frame now.
-func (w *sender) allow(st *stream, n int) int {
-	if !w.hasRoom(st) || st.closed() {
+// allowLocked is how many of n bytes st may send in a DATA frame now.
+func (w *sender) allowLocked(st *stream, n int) int {
+	if !w.hasRoomLocked(st) || st.closed() {
 		return 0
 	}
 	return max(0, min(n, maxData, int(w.sendWindow), int(st.sendWindow)))
 }
 
-// putData appends a DATA frame of the first n bytes of a and then b, and returns what
+// putDataLocked appends a DATA frame of the first n bytes of a and then b, and returns what
 // is left of them.
-func (w *sender) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte) {
+func (w *sender) putDataLocked(st *stream, a, b []byte, n int, end bool) (_, _ []byte) {
 	flags := uint8(0)
 	if end {
 		flags = http2.FlagEndStream
 	}
-	w.room(http2.HeaderLen + n)
+	w.roomLocked(http2.HeaderLen + n)
 	w.out.B = http2.AppendHeader(w.out.B, http2.FrameData, flags, st.id, n)
 	k := min(n, len(a))
 	w.out.B = append(append(w.out.B, a[:k]...), b[:n-k]...)
@@ -188,61 +190,61 @@ func (w *sender) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte)
 	return a, b
 }
 
-// putBlock appends a header block.
-func (w *sender) putBlock(st *stream, block []byte, end bool) {
+// putBlockLocked appends a header block.
+func (w *sender) putBlockLocked(st *stream, block []byte, end bool) {
 	if w.tableDue {
 		w.tableDue = false
 		block = append([]byte{http2.NoTable}, block...)
 	}
-	w.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
+	w.roomLocked(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
 	w.out.B = http2.AppendBlock(w.out.B, st.id, block, maxData, end)
 	w.sentAll += int64(len(block))
 }
 
-// rst appends a RST_STREAM frame.
-func (w *sender) rst(id uint32, code http2.ErrCode) {
-	w.room(http2.HeaderLen + 4)
+// rstLocked appends a RST_STREAM frame.
+func (w *sender) rstLocked(id uint32, code http2.ErrCode) {
+	w.roomLocked(http2.HeaderLen + 4)
 	w.out.B = http2.AppendRST(w.out.B, id, code)
 }
 
-// ping appends a PING frame with one of our data.
-func (w *sender) ping(data uint64) {
+// pingLocked appends a PING frame with one of our data.
+func (w *sender) pingLocked(data uint64) {
 	var b [8]byte
-	w.room(http2.HeaderLen + len(b))
+	w.roomLocked(http2.HeaderLen + len(b))
 	w.out.B = http2.AppendPing(w.out.B, false, pingData(&b, data))
 }
 
-// openWindow appends a WINDOW_UPDATE frame, of a stream or, for 0, of the connection.
-func (w *sender) openWindow(id, n uint32) {
-	w.room(http2.HeaderLen + 4)
+// openWindowLocked appends a WINDOW_UPDATE frame, of a stream or, for 0, of the connection.
+func (w *sender) openWindowLocked(id, n uint32) {
+	w.roomLocked(http2.HeaderLen + 4)
 	w.out.B = http2.AppendWindowUpdate(w.out.B, id, n)
 }
 
-// pend has the owner send the rest of st's answer. The time in which the client must
+// pendLocked has the owner send the rest of st's answer. The time in which the client must
 // accept some of it begins with the next that Expired measures.
-func (w *sender) pend(st *stream) {
+func (w *sender) pendLocked(st *stream) {
 	st.mark, st.markAll = st.sent-leastProgress, w.sentAll-leastProgress
 	w.pending = append(w.pending, st)
 }
 
-// unpend takes st out of pending.
-func (w *sender) unpend(st *stream) {
+// unpendLocked takes st out of pending.
+func (w *sender) unpendLocked(st *stream) {
 	if i := slices.Index(w.pending, st); i >= 0 {
 		w.pending = slices.Delete(w.pending, i, i+1)
 	}
 }
 
-// wakeAll wakes every goroutine that waits: nothing more will be sent.
-func (w *sender) wakeAll() {
+// wakeAllLocked wakes every goroutine that waits: nothing more will be sent.
+func (w *sender) wakeAllLocked() {
 	for st := range w.streams.all() {
 		st.cond.Broadcast()
 	}
 }
 
-// remember notes that a stream is closed, byUs if the client may not know: what is on its way
+// rememberLocked notes that a stream is closed, byUs if the client may not know: what is on its way
 // may be of as many streams as resetBudget permits, and of as many as were open before, up to
 // most.
-func (w *sender) remember(id uint32, byUs bool, most int) {
+func (w *sender) rememberLocked(id uint32, byUs bool, most int) {
 	if !byUs {
 		w.ended[w.endedAt%len(w.ended)] = id
 		w.endedAt++
@@ -255,15 +257,15 @@ func (w *sender) remember(id uint32, byUs bool, most int) {
 	w.resetAt++
 }
 
-// wasClosed reports whether the stream is one of those that have ended last, and how.
-func (w *sender) wasClosed(id uint32) (byUs, known bool) {
+// wasClosedLocked reports whether the stream is one of those that have ended last, and how.
+func (w *sender) wasClosedLocked(id uint32) (byUs, known bool) {
 	byUs = slices.Contains(w.reset, id)
 	return byUs, byUs || slices.Contains(w.ended[:], id)
 }
 
-// takeWork charges as much as n frames that do nothing, and reports whether the budget covers
+// takeWorkLocked charges as much as n frames that do nothing, and reports whether the budget covers
 // that. The caller ends the connection otherwise.
-func (w *sender) takeWork(n int32) bool {
+func (w *sender) takeWorkLocked(n int32) bool {
 	w.useless.refund(usefulWorth * min(w.useful, idleBudget))
 	w.useful = 0
 	return w.useless.spend(n, sys.Nanotime)

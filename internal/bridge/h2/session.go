@@ -211,20 +211,20 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func
 		next = conn.Linger
 	case s.over != nil:
 		next = conn.Close
-	case s.ended():
+	case s.endedLocked():
 		if next = conn.Close; s.active || s.Link.Now()-s.since < int64(conn.LingerFor) {
 			next = conn.Linger // the client may still open windows for the last response
 		}
-	case s.full && s.outFull():
+	case s.full && s.outFullLocked():
 		next = conn.Pause
 	}
-	if idle = !s.busy() && s.active; idle {
+	if idle = !s.busyLocked() && s.active; idle {
 		s.active = false
 		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
-		s.giveSpare()
+		s.giveSpareLocked()
 	}
-	s.setDeadline()
+	s.setDeadlineLocked()
 	freed, s.freed = s.freed, nil
 	return next, idle, freed
 }
@@ -236,13 +236,13 @@ func (s *Session) choked() bool {
 	s.makeRoom()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.full && s.outFull()
+	return s.full && s.outFullLocked()
 }
 
 // makeRoom flushes if out is full.
 func (s *Session) makeRoom() {
 	s.mu.Lock()
-	flush := s.outFull() && !s.full
+	flush := s.outFullLocked() && !s.full
 	s.mu.Unlock()
 	if flush {
 		s.flush()
@@ -271,7 +271,7 @@ func (s *Session) Writable() conn.Next {
 	s.mu.Lock()
 	s.full = false
 	s.writables++
-	s.wakeNext()
+	s.wakeNextLocked()
 	s.mu.Unlock()
 	if next := s.settle(conn.More); next >= conn.Close {
 		return next

@@ -33,7 +33,7 @@ func (st *stream) acquired() conn.Next {
 	s.mu.Lock()
 	state := st.state
 	if state == stateReset {
-		st.retire()
+		st.retireLocked()
 	}
 	s.mu.Unlock()
 	switch state {

@@ -91,7 +91,7 @@ func (st *stream) become(to state) {
 // begins changes the state of st to one in which a handler runs. It is the owner's, before the
 // handler begins.
 func (st *stream) begins(to state) {
-	if s := st.s; !s.loops { // other goroutines may look at the state
+	if s := st.s; !s.loops { // other goroutines may read the state
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}

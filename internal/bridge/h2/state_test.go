@@ -77,7 +77,7 @@ func TestCloseInEveryState(t *testing.T) {
 		case stateDeferred:
 			s.deferred = append(s.deferred, st)
 		case stateLingering:
-			s.linger(st)
+			s.lingerLocked(st)
 		}
 		want := stateClosed
 		if from.in(setOf(stateDirect, stateRunning, stateAnswered)) {
@@ -86,7 +86,7 @@ func TestCloseInEveryState(t *testing.T) {
 		if from == stateQueued {
 			continue // see TestEndWhenASlotWasGiven
 		}
-		st.close(errReset)
+		st.closeLocked(errReset)
 		if st.state != want || (s.streams.len() > 0) != (want == stateReset) {
 			t.Errorf("%v: then %v, of %d streams", from, st.state, s.streams.len())
 		}

@@ -78,7 +78,7 @@ var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens 
 // Run implements conn.Run.
 func (st *stream) Run() {
 	st.next = conn.Close // if the handler ends its goroutine
-	defer st.ran()
+	defer st.handOver()
 	st.next = st.Serve()
 }
 
@@ -112,48 +112,48 @@ func (st *stream) finish() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.high = s.outFull()
+	s.high = s.outFullLocked()
 	s.work += int(st.sent / madeSize)
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
-		s.beginDrain()
+		s.beginDrainLocked()
 	}
 	if st.tunnel != nil {
-		st.tunnel.begin()
+		st.tunnel.beginLocked()
 		return
 	}
-	st.dropBody()
+	st.dropBodyLocked()
 	l := st.lasting
 	if l != nil {
 		st.Shed()
 		st.trailer = nil
-		st.unkeep()
+		st.unkeepLocked()
 	} else if len(st.rest) > 0 {
 		st.endedAt = s.Link.Now()
 	}
 	switch {
 	case st.state == stateReset:
-		st.retire()
+		st.retireLocked()
 		return
 	case st.state == stateAnswered:
-		if !st.answered() {
+		if !st.answeredLocked() {
 			return
 		}
 	case l == nil && (st.next == conn.Close || st.next == conn.Reset || st.rest == nil && st.tail == nil):
 		// A panic, or an answer that is not what its head promises.
 		st.become(stateSending)
-		s.rst(st.id, http2.InternalError)
-		st.close(nil)
+		s.rstLocked(st.id, http2.InternalError)
+		st.closeLocked(nil)
 		return
 	default:
 		st.become(stateSending)
 	}
 	if l == nil {
-		st.shed()
+		st.shedLocked()
 		return
 	}
-	l.settled()
-	l.stopLate()
+	l.settledLocked()
+	l.stopLateLocked()
 }
 
 // account counts the request, whose handler has returned.

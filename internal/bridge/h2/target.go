@@ -57,7 +57,7 @@ func (t *target) parse(f *http2.Fields) bool {
 	return t.valid()
 }
 
-// field looks at an ordinary field.
+// field judges an ordinary field.
 func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
 	switch h.ID {
 	case http2.IDHost:
@@ -112,7 +112,7 @@ func (t *target) valid() bool {
 		return false
 	}
 	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
-		return false // which of the two others would go by nobody knows
+		return false // others may go by either
 	}
 	connect := string(t.method) == http.MethodConnect
 	if has(http2.IDProtocol) {

@@ -1,9 +1,6 @@
 package h2
 
 import (
-	"math"
-	"net"
-
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
@@ -23,7 +20,7 @@ const lowWater = 32 << 10
 
 // tunnel is a stream that was taken over.
 type tunnel struct {
-	st      *stream
+	offers
 	session conn.Session // set, with Session.mu held, when the handler has returned
 	place   conn.Here
 
@@ -32,7 +29,7 @@ type tunnel struct {
 	used  uint32   // consumed, not yet given back to the windows
 	next  conn.Next
 	serve bool // the Run calls Serve, not Data
-	eof   bool // what Data is told
+	eof   bool // the argument of Data
 
 	listed bool // in Session.fed; the owner's
 
@@ -40,9 +37,7 @@ type tunnel struct {
 	running bool // there is a Run, or the handler, until its Done
 	inside  bool // and it has not returned
 	paused  bool // nothing is consumed until the queue, which is stream.rest, is low
-	ending  bool // END_STREAM follows what is queued
-	told    bool // Closed was called, or is in Session.freed
-	owed    bool // Writable is to be called
+	closed  bool // Closed was called, or is in Session.freed
 	stopped bool // Drain was called for the server's end
 	// posts are to be called when the Run has ended.
 	posts    []func() conn.Next
@@ -57,9 +52,8 @@ type mark struct {
 	f  conn.Follower
 }
 
-// ran is the end of a handler's Run: if it has taken the stream over, that now has its
-// session.
-func (st *stream) ran() {
+// handOver ends the Run of a handler: if it has taken the stream over, that has its session now.
+func (st *stream) handOver() {
 	t := st.tunnel
 	if t == nil {
 		return
@@ -68,18 +62,18 @@ func (st *stream) ran() {
 	s.mu.Lock()
 	t.session = st.Taken()
 	s.mu.Unlock()
-	t.returned()
+	t.runEnded()
 }
 
-// returned is the end of a Run. If the connection has ended meanwhile there will be no
-// Done.
-func (t *tunnel) returned() {
+// runEnded is called on a Run's goroutine in the end. If the connection has ended meanwhile,
+// Done is not called.
+func (t *tunnel) runEnded() {
 	s := t.st.s
 	s.mu.Lock()
 	t.inside = false
 	gone := s.gone
 	if gone {
-		t.close()
+		t.closeLocked()
 	}
 	s.mu.Unlock()
 	if gone {
@@ -87,23 +81,23 @@ func (t *tunnel) returned() {
 	}
 }
 
-// close ends the session, once. mu is held, and there is no Run.
-func (t *tunnel) close() {
+// closeLocked ends the session, once. mu is held, and there is no Run.
+func (t *tunnel) closeLocked() {
 	s := t.st.s
-	if t.told {
+	if t.closed {
 		return
 	}
-	t.told = true
-	t.dropInput()
-	t.dropMarks()
+	t.closed = true
+	t.dropInputLocked()
+	t.dropMarksLocked()
 	t.posts = nil
 	if t.session != nil {
 		s.freed = append(s.freed, func() { t.session.Closed(false) })
 	}
 }
 
-// dropMarks notifies the followers of what will not be sent. mu is held.
-func (t *tunnel) dropMarks() {
+// dropMarksLocked notifies the followers of what will not be sent.
+func (t *tunnel) dropMarksLocked() {
 	if t == nil {
 		return
 	}
@@ -113,35 +107,35 @@ func (t *tunnel) dropMarks() {
 	t.marks = nil
 }
 
-// dropInput gives up what was received. mu is held, and there is no Run.
-func (t *tunnel) dropInput() {
+// dropInputLocked gives up what was received. mu is held, and there is no Run.
+func (t *tunnel) dropInputLocked() {
 	n := t.used
 	if t.used = 0; t.in != nil {
 		n += uint32(len(t.in.B))
 		t.in.Release()
 		t.in = nil
 	}
-	t.st.s.refund(nil, n)
+	t.st.s.refundLocked(nil, n)
 }
 
-// begin is stream.finish after the handler has taken the stream over. mu is held.
-func (t *tunnel) begin() {
+// beginLocked is stream.finish after the handler has taken the stream over.
+func (t *tunnel) beginLocked() {
 	st, s := t.st, t.st.s
 	if t.running = false; st.closed() {
-		st.retire()
+		st.retireLocked()
 		return
 	}
 	st.become(stateSending)
 	if st.next != conn.Detached || t.session == nil { // runtime.Goexit
-		s.rst(st.id, http2.InternalError)
-		st.close(nil)
+		s.rstLocked(st.id, http2.InternalError)
+		st.closeLocked(nil)
 		return
 	}
 	s.feedLater(t) // the session begins even if nothing has come
 }
 
-// more reports whether something has come that Data has not been told of. mu is held.
-func (t *tunnel) more() bool { return t.st.body.size > 0 || t.st.remoteClosed && !t.eof }
+// moreLocked reports whether something has come of which Data does not know.
+func (t *tunnel) moreLocked() bool { return t.st.body.size > 0 || t.st.remoteClosed && !t.eof }
 
 // feedLater has feedAll call the session, which is the caller's to do, or settle's.
 func (s *Session) feedLater(t *tunnel) {
@@ -196,7 +190,7 @@ func (t *tunnel) feed() (kept bool) {
 	st, s := t.st, t.st.s
 	t.listed = false
 	s.mu.Lock()
-	if t.running || t.paused || t.told || t.ending {
+	if t.running || t.paused || t.closed || t.ending {
 		s.mu.Unlock()
 		return true
 	}
@@ -213,7 +207,7 @@ func (t *tunnel) feed() (kept bool) {
 	if !s.Link.StartHere(t, &t.place) {
 		return false
 	}
-	t.end()
+	t.finish()
 	return true
 }
 
@@ -243,7 +237,7 @@ func (q *queue) join(b *buf.Buf) *buf.Buf {
 func (t *tunnel) Run() {
 	t.next = conn.Close // if user code ends its goroutine
 	defer t.st.s.finishing.Add(1)
-	defer t.returned()
+	defer t.runEnded()
 	if t.serve {
 		t.next = t.session.Serve()
 	} else {
@@ -253,17 +247,17 @@ func (t *tunnel) Run() {
 
 // Done implements conn.Run.
 func (t *tunnel) Done() conn.Next {
-	t.end()
+	t.finish()
 	return t.st.s.after(true)
 }
 
-// end is after a Run, for the owner.
-func (t *tunnel) end() {
+// finish is for the owner, when a Run has ended.
+func (t *tunnel) finish() {
 	st, s := t.st, t.st.s
 	next := t.next
 	s.mu.Lock()
 	s.finishing.Add(-1)
-	s.refund(st, t.used)
+	s.refundLocked(st, t.used)
 	t.used = 0
 	if next == conn.Elsewhere && !st.closed() {
 		t.inside = true
@@ -288,7 +282,7 @@ func (t *tunnel) end() {
 func (t *tunnel) call(f func() conn.Next) {
 	s := t.st.s
 	s.mu.Lock()
-	if t.told {
+	if t.closed {
 		s.mu.Unlock()
 		return
 	}
@@ -307,7 +301,7 @@ func (t *tunnel) act(next conn.Next) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.state == stateReset {
-		st.retire()
+		st.retireLocked()
 	}
 	if st.closed() {
 		return
@@ -317,7 +311,7 @@ func (t *tunnel) act(next conn.Next) {
 	}
 	switch next {
 	case conn.More:
-		if t.more() {
+		if t.moreLocked() {
 			s.feedLater(t)
 		}
 	case conn.Requeue:
@@ -328,56 +322,20 @@ func (t *tunnel) act(next conn.Next) {
 		}
 		t.owed = t.owed || t.paused
 	case conn.Reset:
-		s.rst(st.id, http2.Cancel) // RFC 8441 section 5
-		st.close(errTunnel)
+		s.rstLocked(st.id, http2.Cancel) // RFC 8441 section 5
+		st.closeLocked(errTunnel)
 	default:
-		t.ending, t.paused = true, false
-		st.dropBody()
-		if t.dropInput(); len(st.rest) == 0 {
-			s.putData(st, nil, nil, 0, true)
-			st.endSent()
-		}
+		t.paused = false
+		st.dropBodyLocked()
+		t.dropInputLocked()
+		t.endLocked()
 	}
 }
 
 var errTunnel = &http2.StreamError{Code: http2.Cancel, Reason: "the session has ended the stream"}
 
-// offer queues or sends a and then b. mu is held.
-func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
-	st, s := t.st, t.st.s
-	if err := st.sendable(); err != nil {
-		return false, err
-	}
-	if t.ending || t.told {
-		return false, net.ErrClosed
-	}
-	if limit < 0 {
-		limit = math.MaxInt
-	}
-	if held := len(st.rest); held > limit/2 && held > limit-len(a)-len(b) {
-		t.owed = true
-		return true, conn.ErrFull
-	}
-	t.offered += int64(len(a) + len(b))
-	for len(st.rest) == 0 && len(a)+len(b) > 0 {
-		n := s.allow(st, len(a)+len(b))
-		if n == 0 {
-			break
-		}
-		a, b = s.putData(st, a, b, n, false)
-	}
-	if len(a)+len(b) > 0 {
-		st.keepMore(a, b)
-		s.settleSoon() // for the time that the client has
-	}
-	full = len(st.rest) > limit/2
-	t.owed = t.owed || full
-	s.wakeNext()
-	return full, nil
-}
-
-// sent is after pump has sent some of what was queued. mu is held.
-func (t *tunnel) sent() {
+// sentLocked is after pump has sent some of what was queued.
+func (t *tunnel) sentLocked() {
 	s, left := t.st.s, len(t.st.rest)
 	for len(t.marks) > 0 && t.marks[0].at <= t.offered-int64(left) {
 		f := t.marks[0].f
@@ -402,8 +360,8 @@ func (t *tunnel) writable() {
 	}
 }
 
-// tunnels returns those that f selects. mu is held.
-func (s *Session) tunnels(f func(t *tunnel) bool) (all []*tunnel) {
+// tunnelsLocked returns those that f selects.
+func (s *Session) tunnelsLocked(f func(t *tunnel) bool) (all []*tunnel) {
 	for st := range s.streams.all() {
 		if t := st.tunnel; t != nil && t.session != nil && f(t) {
 			all = append(all, t)
@@ -420,9 +378,9 @@ func (s *Session) expireTunnels(now int64) {
 		return
 	}
 	s.tunnelBy = 0
-	late := s.tunnels(func(t *tunnel) bool {
+	late := s.tunnelsLocked(func(t *tunnel) bool {
 		if t.deadline != 0 && now < t.deadline {
-			s.limitTunnel(t, t.deadline)
+			s.limitTunnelLocked(t, t.deadline)
 			return false
 		}
 		due := t.deadline != 0
@@ -435,17 +393,17 @@ func (s *Session) expireTunnels(now int64) {
 	}
 }
 
-// limitTunnel sets when a tunnel's session expires. mu is held.
-func (s *Session) limitTunnel(t *tunnel, by int64) {
+// limitTunnelLocked sets when a tunnel's session expires.
+func (s *Session) limitTunnelLocked(t *tunnel, by int64) {
 	if t.deadline = by; by != 0 && (s.tunnelBy == 0 || by < s.tunnelBy) {
 		s.tunnelBy = by
 	}
 }
 
-// stopTunnels tells the sessions that the server stops.
+// stopTunnels calls the sessions because the server stops.
 func (s *Session) stopTunnels(since int64) {
 	s.mu.Lock()
-	all := s.tunnels(func(t *tunnel) bool {
+	all := s.tunnelsLocked(func(t *tunnel) bool {
 		first := !t.stopped
 		t.stopped = true
 		return first

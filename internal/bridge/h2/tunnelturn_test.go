@@ -34,7 +34,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 	var one counted
 	for id := uint32(1); id < 2*all; id += 2 {
 		st := &stream{s: s, id: id, state: stateSending}
-		st.tunnel = &tunnel{st: st, session: &one}
+		st.tunnel = &tunnel{offers: offers{st: st}, session: &one}
 		s.streams.add(st)
 		s.feedLater(st.tunnel)
 	}

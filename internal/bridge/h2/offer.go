@@ -1,0 +1,77 @@
+package h2
+
+import (
+	"math"
+	"net"
+
+	"github.com/chert-http/chert/internal/conn"
+)
+
+// offers is what tunnels and answers that outlive their handlers have in common: bytes are
+// offered, by any goroutine. What the client does not accept at once is kept in stream.rest, as
+// for answers whose handlers have left more than that. It is guarded by Session.mu.
+type offers struct {
+	st     *stream
+	ending bool // END_STREAM follows what was offered, or has followed it
+	owed   bool // Writable is to be called
+}
+
+// offer sends a and then b, or keeps them, by the rule of conn.Link.Offer. accepted is called with
+// mu held. mu is not held.
+func (o *offers) offer(a, b []byte, limit int, accepted func(n int)) (much bool, err error) {
+	s := o.st.s
+	s.mu.Lock()
+	if s.outFullLocked() && !s.full {
+		s.mu.Unlock()
+		s.flush()
+		s.mu.Lock()
+	}
+	n := len(a) + len(b)
+	if much, err = o.offerLocked(a, b, limit); err == nil {
+		accepted(n)
+	}
+	if s.mu.Unlock(); err == nil {
+		s.flushBeside()
+	}
+	return much, err
+}
+
+func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
+	st, s := o.st, o.st.s
+	if err := st.sendableLocked(); err != nil {
+		return false, err
+	}
+	if o.ending {
+		return false, net.ErrClosed
+	}
+	if limit < 0 {
+		limit = math.MaxInt
+	}
+	if kept := len(st.rest); kept > limit/2 && kept > limit-len(a)-len(b) {
+		o.owed = true
+		return true, conn.ErrFull
+	}
+	for len(st.rest) == 0 && len(a)+len(b) > 0 {
+		n := s.allowLocked(st, len(a)+len(b))
+		if n == 0 {
+			break
+		}
+		a, b = s.putDataLocked(st, a, b, n, false)
+	}
+	if len(a)+len(b) > 0 {
+		st.keepMoreLocked(a, b)
+		s.settleSoonLocked() // for the time that the client has
+	}
+	much = len(st.rest) > limit/2
+	o.owed = o.owed || much
+	s.wakeNextLocked()
+	return much, nil
+}
+
+// endLocked sends END_STREAM after what was offered.
+func (o *offers) endLocked() {
+	if o.ending = true; len(o.st.rest) == 0 {
+		o.st.s.putDataLocked(o.st, nil, nil, 0, true)
+		o.st.endSentLocked()
+	}
+}
