@@ -36,12 +36,9 @@ type acceptor struct {
 	opening sync.WaitGroup // connections being attached to a loop
 	next    int
 	loops   *loop.Accept
-
-	queue chan job // for Workers; nil without
 }
 
-// job is a connection for a goroutine. It is tracked from its creation, so that
-// Shutdown knows of those that wait for a worker.
+// job is a connection for a goroutine. It is tracked from its creation.
 type job struct {
 	nc net.Conn
 	c  *stream.Conn
@@ -58,10 +55,6 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 			s.releaseLoops(a.set)
 		}
 	}()
-	if s.Workers > 0 {
-		a.startWorkers()
-		defer close(a.queue)
-	}
 	var pause time.Duration
 	for {
 		nc, err := l.Accept()
@@ -217,21 +210,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	t.Add(false, tally.Accepted, 1)
 	a.s.track(c)
-	j := job{nc, c, a.cfg().New(c)}
-	if a.queue == nil {
-		go a.serve(j)
-		return nil
-	}
-	select {
-	case a.queue <- j:
-		if len(a.queue) > 0 {
-			a.s.makeRoom()
-		}
-	default:
-		j.c.Gone()
-		a.refuse(nc, noWorker)
-		j.p.Closed(false)
-	}
+	go a.serve(job{nc, c, a.cfg().New(c)})
 	return nil
 }
 

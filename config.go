@@ -108,12 +108,12 @@ func (s *Server) config(base context.Context) *h1.Config {
 	return cfg
 }
 
-// queueLength is the number of waiters allowed for a limit of n.
-func (s *Server) queueLength(n int) int {
+// queueLength is how many requests may wait for MaxHandlers.
+func (s *Server) queueLength() int {
 	if s.QueueLength != 0 {
 		return max(s.QueueLength, 0)
 	}
-	return n
+	return s.MaxHandlers
 }
 
 // maxConns is the Gate's limit.
@@ -150,7 +150,6 @@ func refusal() []byte {
 
 // Why connections are refused.
 const (
-	noPlace  = "too many connections"
-	noShare  = "too many connections from one address"
-	noWorker = "too many connections wait for a worker"
+	noPlace = "too many connections"
+	noShare = "too many connections from one address"
 )

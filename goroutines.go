@@ -8,70 +8,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
-// This file is the goroutine engine: a goroutine for each connection, or Workers.
-
-func (a *acceptor) startWorkers() {
-	a.queue = make(chan job, a.s.queueLength(a.s.Workers))
-	for range a.s.Workers {
-		go a.work()
-	}
-}
-
-// work serves connections of the queue until it is closed. A handler may end
-// its goroutine (runtime.Goexit), which is then replaced by another.
-func (a *acceptor) work() {
-	done := false
-	defer func() {
-		if !done {
-			go a.work()
-		}
-	}()
-	for j := range a.queue {
-		a.begin(j)
-		a.serve(j)
-	}
-	done = true
-}
-
-// begin records that a worker has started j. If other connections wait in the
-// queue, j must give way to them like those that makeRoom finds: a connection
-// that joins the queue after this check calls makeRoom, which then finds j.
-func (a *acceptor) begin(j job) {
-	a.s.lock()
-	if _, ok := a.s.streams[j.c]; ok {
-		a.s.streams[j.c] = true
-	}
-	a.s.mu.Unlock()
-	if len(a.queue) > 0 {
-		j.c.Drain()
-	}
-}
-
-// makeRoom closes kept-alive connections after their current request, since
-// others wait, and shortens the time of those that have not sent a complete
-// request.
-func (s *Server) makeRoom() {
-	s.lock()
-	var all []*stream.Conn
-	for c, served := range s.streams {
-		if served {
-			all = append(all, c)
-		}
-	}
-	s.mu.Unlock()
-	for _, c := range all {
-		c.Drain() // without the lock; see notifyAll
-	}
-}
+// This file is the goroutine engine: a goroutine for each connection.
 
 // serve handles one connection from handshake to close.
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
-	j.c.Begin()
 	p := j.p
 	shaken := false
 	defer func() {

@@ -144,13 +144,6 @@ type Server struct {
 	Placement Placement
 	// Engine selects how connections are driven. Default EngineAuto.
 	Engine Engine
-	// Workers bounds how many connections the goroutine engine serves at the same
-	// time. Up to QueueLength further ones wait; while any do, connections are
-	// closed after their current request, and so is one whose request or TLS
-	// handshake is not complete within five seconds. Connections beyond that
-	// receive 503. A protocol of TLSNextProto occupies its worker until it
-	// returns. Event loops ignore Workers. Default none.
-	Workers int
 	// MaxHandlers bounds how many handlers run at the same time, on loops and
 	// on goroutines. Up to QueueLength further requests wait in order of
 	// arrival; requests beyond that receive 503 with Retry-After. A handler
@@ -161,9 +154,8 @@ type Server struct {
 	// and WriteTimeout, or short ReadStallTimeout and WriteStallTimeout.
 	// Default none.
 	MaxHandlers int
-	// QueueLength bounds the requests that wait for MaxHandlers, and the
-	// connections that wait for one of Workers. Default as many as those; a
-	// negative value means that none wait.
+	// QueueLength bounds the requests that wait for MaxHandlers. Default as many
+	// as those; a negative value means that none wait.
 	QueueLength int
 
 	// SlowHandler makes the server log handlers that run for longer, once a minute for
@@ -195,7 +187,7 @@ type Server struct {
 	begunSets  int
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
-	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
+	streams    map[*stream.Conn]struct{}
 	layer      func() conn.Layer     // wraps connections on loops; for tests
 	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
 	kernel     *testhook.Kernel      // in place of the system's sockets; for tests
@@ -266,12 +258,12 @@ func (s *Server) lock() {
 		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
-		s.streams = make(map[*stream.Conn]bool)
+		s.streams = make(map[*stream.Conn]struct{})
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
 		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
 		if s.MaxHandlers > 0 {
-			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
+			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength())
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
 		s.counts.init(runtime.GOMAXPROCS(0))

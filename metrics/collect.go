@@ -40,7 +40,7 @@ var (
 		"Requests that have ended, by version of HTTP, class of the status code (none: no response was sent) and where the handler ran.",
 		versionLabel, classLabel, "way")
 	running   = desc("chert_handlers_running", "Handlers that run on goroutines, or have lost their loop.")
-	waiting   = desc("chert_requests_waiting", "Requests that wait for a slot (Server.MaxHandlers), and connections that wait for a worker.")
+	waiting   = desc("chert_requests_waiting", "Requests that wait for a slot (Server.MaxHandlers).")
 	malformed = desc("chert_requests_malformed_total", "Requests that were refused before a handler ran, by reason.", "reason")
 	timeouts  = desc("chert_timeouts_total", "Connections and requests that ended because a limit of time was exceeded, by limit.", "limit")
 	stage     = desc("chert_request_stage_duration_seconds",

@@ -27,7 +27,7 @@ func (c *Conn) drain(ago int64) {
 	case c.session != nil:
 		c.rouse()
 	case first && !c.lent:
-		// It waits for a worker or shakes hands.
+		// It shakes hands.
 		c.setReadDeadline(time.Now().Add(conn.DrainNew))
 	}
 }

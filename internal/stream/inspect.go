@@ -42,7 +42,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	case ok:
 		out.Protocol = s.Speaks()
 	case lent:
-	default: // it waits for a worker, or shakes hands
+	default: // it shakes hands
 		out.State = "new"
 		if _, ok := c.base.(*tls.Conn); ok && out.Peer != "" && out.TLS == "" {
 			out.Protocol = "TLS handshake"

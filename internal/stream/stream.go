@@ -78,11 +78,15 @@ type Conn struct {
 
 var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc, which may be one of Guard's, and which t counts. Its Session is passed to Run. left is called
-// once, when the connection no longer belongs to the server: at a hijack,
-// although the handler continues, or when the owner calls Gone.
+// New makes a connection over nc, which may be one of Guard's, and which t counts, when it
+// is accepted. Its Session is passed to Run. left is called once, when the connection no
+// longer belongs to the server: at a hijack, although the handler continues, or when the
+// owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
-	c := &Conn{base: bare(nc), nc: nc, limits: limits, tally: t, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c := &Conn{
+		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
+		dead: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
 	c.left = func(hijacked bool) {
 		if left != nil {
 			c.gone.Do(func() { left(c, hijacked) })
@@ -344,14 +348,6 @@ func (c *Conn) called(id tally.ID, n int) {
 
 // Tally implements conn.Link.
 func (c *Conn) Tally() *tally.Shard { return c.tally }
-
-// Begin records that the connection is being served. It is called before Run, and
-// before a handshake.
-func (c *Conn) Begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits = sys.Nanotime()
-}
 
 // Lend records that another protocol runs on the connection instead of Run, and
 // will end it: Drain waits for that.
