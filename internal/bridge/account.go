@@ -80,7 +80,7 @@ func (t *Timing) Lost() bool { return t.lost }
 
 // Account counts the request, which has ended. driving is as in package tally.
 func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
-	if !t.Counted(s, driving, id, pattern) && tally.Enabled {
+	if !t.Counted(s, driving, id, pattern) {
 		t.account(s, driving, id, pattern)
 	}
 }

@@ -185,9 +185,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	if busy {
 		r.handler = bridge.Busy
 	}
-	if tally.Enabled || s.is(onLoops) {
-		r.time.Select(s.Link.Tally(), now != 0)
-	}
+	r.time.Select(s.Link.Tally(), now != 0)
 	s.direct = r
 	if !s.Link.Enter() {
 		s.direct = nil
