@@ -9,11 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -80,15 +80,8 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 
 // run drives the session until the connection ends.
 func (l *netLink) run() {
-	next, returned := takeover.Close, false
-	defer func() {
-		if !returned {
-			next = takeover.Close // user code has ended the goroutine (runtime.Goexit)
-		}
-		l.end(next)
-	}()
-	next = l.drive(context.Background())
-	returned = true
+	next := takeover.Close
+	exec.Finish(func() { next = l.drive(context.Background()) }, func(bool) { l.end(next) })
 }
 
 // drive calls the session until it requests the connection's end. It returns
@@ -315,28 +308,18 @@ func (l *netLink) Post(f func() takeover.Next) {
 }
 
 func (l *netLink) Run(u takeover.User) (ok bool) {
-	defer func() {
-		if ok {
-			return
-		}
-		if e := recover(); e != nil {
-			ok = false
-			l.h.logPanic(l.RemoteAddr(), e)
-		}
-	}()
-	u.Run()
-	return true
+	return exec.Call(u.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
 }
 
-// logPanic logs a panic of user code with its stack.
-func (h *Handler) logPanic(peer net.Addr, e any) {
-	if e == http.ErrAbortHandler {
+// logEnd logs a panic of user code with its stack.
+func (h *Handler) logEnd(peer net.Addr, e exec.End) {
+	v, ok := e.Panic()
+	if !ok {
 		return
 	}
 	logger := h.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	stack := make([]byte, 64<<10)
-	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", v, "stack", string(exec.Stack()))
 }

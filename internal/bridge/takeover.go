@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
@@ -303,26 +304,18 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if !t.link.Enter() {
 		return true // Data will not be called again
 	}
-	defer func() {
-		if ok {
-			return
-		}
-		e := recover()
-		if e == nil { // runtime.Goexit
+	if !exec.Call(u.Run, func(e exec.End) {
+		if t.c.LogEnd(e); e.Exited() {
 			t.link.Abandon()
-			return
 		}
-		if e != http.ErrAbortHandler {
-			t.c.LogPanic(t.link, e)
-		}
+	}) {
 		t.link.Leave()
-	}()
-	u.Run()
+		return false
+	}
 	took := time.Duration(0)
 	if t.began != 0 {
 		took = time.Duration(max(sys.Nanotime()-t.began, 1))
 	}
-	ok = true
 	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
 	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {
