@@ -387,15 +387,24 @@ const (
 
 // LingerFor bounds the time between FIN and close, LingerBytes what is read and discarded in
 // that time: a client that goes on after that does not wait for its answer, and is no longer
-// read, so that it cannot go on either. DrainNew is the time that a
-// connection without a complete request gets when the server shuts down, or
-// other connections wait for what it holds (net/http's value): a request may be
-// in transit.
+// read, so that it cannot go on either. LingerShared is LingerBytes of a shared Link, whose
+// client need not send all it has before it reads, as many clients of HTTP/1 do. DrainNew is
+// the time that a connection without a complete request gets when the server shuts down, or
+// other connections wait for what it holds (net/http's value): a request may be in transit.
 const (
-	LingerFor   = 2 * time.Second
-	LingerBytes = 16 << 20
-	DrainNew    = 5 * time.Second
+	LingerFor    = 2 * time.Second
+	LingerBytes  = 16 << 20
+	LingerShared = 1 << 20
+	DrainNew     = 5 * time.Second
 )
+
+// LingerLimit is LingerBytes or LingerShared.
+func LingerLimit(shared bool) int {
+	if shared {
+		return LingerShared
+	}
+	return LingerBytes
+}
 
 // SpareHead is loop.Spare's result for a connection that has held part of a request
 // since the given time: it is spare after DrainNew, and after all idle ones.

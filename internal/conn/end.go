@@ -157,7 +157,7 @@ func (c *Conn) discard() {
 			return
 		}
 		c.ready &^= poll.Readable
-		if c.discarded >= LingerBytes && c.ready&poll.Hangup == 0 {
+		if int(c.discarded) >= LingerLimit(c.isShared()) && c.ready&poll.Hangup == 0 {
 			return // the timer ends it
 		}
 		n, e := c.read(p)

@@ -155,8 +155,8 @@ func (c *Conn) end(next conn.Next) {
 	c.session.Closed(false)
 }
 
-// linger sends FIN and reads until the peer has closed too, LingerBytes at most: for a time,
-// and for LingerFor once it has sent something.
+// linger sends FIN and reads until the peer has closed too, conn.LingerLimit at most: for a
+// time, and for LingerFor once it has sent something.
 func (c *Conn) linger(first time.Duration) {
 	if CloseWrite(c.nc) != nil {
 		return
@@ -167,15 +167,8 @@ func (c *Conn) linger(first time.Duration) {
 	c.endSkip()
 	begun := time.Now()
 	c.nc.SetReadDeadline(begun.Add(first))
-	b := buf.Get(readSize)
-	defer b.Release()
-	for discarded := 0; discarded < conn.LingerBytes; {
-		n, err := c.read(b.Whole())
-		if err != nil {
-			return
-		}
-		discarded += n
-		c.nc.SetReadDeadline(begun.Add(conn.LingerFor))
+	if c.discard(begun.Add(conn.LingerFor)) {
+		return
 	}
 	rest := time.NewTimer(time.Until(begun.Add(conn.LingerFor)))
 	defer rest.Stop()
@@ -183,4 +176,25 @@ func (c *Conn) linger(first time.Duration) {
 	case <-rest.C:
 	case <-c.dead:
 	}
+}
+
+// discard reads what the peer still sends, until by once it has sent something. It reports
+// whether reading has failed, and returns after conn.LingerLimit.
+func (c *Conn) discard(by time.Time) (failed bool) {
+	b := buf.Get(readSize)
+	defer func() { b.Release() }()
+	for discarded := 0; discarded < conn.LingerLimit(c.queue.shared); {
+		n, err := c.read(b.Whole())
+		if err != nil {
+			return true
+		}
+		if discarded == 0 {
+			c.nc.SetReadDeadline(by)
+		}
+		if discarded += n; n == readSize {
+			b.Release()
+			b = buf.Get(discardSize)
+		}
+	}
+	return false
 }

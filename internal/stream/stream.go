@@ -19,6 +19,8 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
+	// discardSize is it for a peer that goes on after the end.
+	discardSize = 64 << 10
 	// drainGrace is how long an idle connection is still read from when it is to
 	// end: a request that has arrived is not lost, or after a HalfClose not answered by a reset.
 	drainGrace = 5 * time.Millisecond
