@@ -150,7 +150,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
-	c.left(true)
+	c.left()
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return bare(c.nc), rest, nil

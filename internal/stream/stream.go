@@ -35,7 +35,7 @@ type Conn struct {
 	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
-	left     func(hijacked bool)
+	left     func()
 	peer     atomic.Pointer[string] // set before Run
 	in       *buf.Buf               // received, not consumed
 	first    int                    // bytes that are read alone; see ReadFirst
@@ -82,14 +82,14 @@ var _ conn.Link = (*Conn)(nil)
 // is accepted. Its Session is passed to Run. left is called once, when the connection no
 // longer belongs to the server: at a hijack, although the handler continues, or when the
 // owner calls Gone.
-func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
+func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
 	c := &Conn{
 		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
 		dead: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	c.left = func(hijacked bool) {
+	c.left = func() {
 		if left != nil {
-			c.gone.Do(func() { left(c, hijacked) })
+			c.gone.Do(func() { left(c) })
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
@@ -101,7 +101,7 @@ func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hi
 }
 
 // Gone records that the connection has ended. It may be called more than once.
-func (c *Conn) Gone() { c.left(false) }
+func (c *Conn) Gone() { c.left() }
 
 // ReadFirst has the first n bytes of a connection of another package read without what
 // follows them. It is called before Run.
