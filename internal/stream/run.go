@@ -17,7 +17,7 @@ func (c *Conn) Enter() bool {
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
 	c.serving, c.waits = !c.killed, 0
-	c.armed = longAgo // the server's hooks have had the net.Conn
+	c.armed = conn.LongAgo // the server's hooks have had the net.Conn
 	return c.serving
 }
 
@@ -127,7 +127,7 @@ func (c *Conn) stopWatch() {
 		return
 	}
 	c.aborted = true
-	c.setReadDeadline(longAgo)
+	c.setReadDeadline(conn.LongAgo)
 	for c.watching {
 		c.cond.Wait()
 	}

@@ -24,9 +24,6 @@ const (
 	drainGrace = 5 * time.Millisecond
 )
 
-// longAgo is a deadline that ends a Read immediately.
-var longAgo = time.Unix(1, 0)
-
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
@@ -96,7 +93,7 @@ func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Co
 	c.queue.c = c
 	c.queue.less = sync.NewCond(&c.queue.mu)
 	c.stall.after = time.Duration(limits.WriteStall)
-	c.stall.cut = func() { nc.SetWriteDeadline(longAgo) }
+	c.stall.cut = func() { nc.SetWriteDeadline(conn.LongAgo) }
 	return c
 }
 
@@ -252,10 +249,10 @@ func (c *Conn) await() error {
 	}
 	until := c.deadline
 	if c.drained != conn.More {
-		until = sooner(until, time.Now().Add(drainGrace))
+		until = conn.Sooner(until, time.Now().Add(drainGrace))
 	}
 	if c.asks {
-		until = longAgo // Drain was called after askDrain
+		until = conn.LongAgo // Drain was called after askDrain
 	}
 	if idle := c.in == nil; idle || c.waits == 0 {
 		c.idle, c.waits = idle, sys.Nanotime()
@@ -299,7 +296,7 @@ func (c *Conn) rest(until time.Time) error {
 // rouse ends the wait of Run. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
-		c.setReadDeadline(longAgo)
+		c.setReadDeadline(conn.LongAgo)
 	}
 	select {
 	case c.wake <- struct{}{}:
@@ -364,14 +361,6 @@ func after(d int64) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(time.Duration(d))
-}
-
-// sooner returns the earlier of two deadlines; zero means never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // SetDeadline implements conn.Link.
