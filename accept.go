@@ -194,14 +194,10 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	t := a.s.counts.shard()
 	var c *stream.Conn
-	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn, hijacked bool) {
+	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn) {
 		t.Add(false, tally.Closed, 1)
 		a.s.untrack(c)
-		if hijacked {
-			a.s.gate.Lend(nc, peer)
-		} else {
-			a.s.gate.Leave(peer)
-		}
+		a.s.gate.Leave(peer)
 	})
 	if a.cfg().Preface {
 		// As net/http: there are listeners whose connections compare the bytes of this read,

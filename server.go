@@ -79,14 +79,14 @@ type Server struct {
 	// five seconds old. Each event loop compares only its own connections, and of
 	// more than 64 a part. If there is no such connection, accepting pauses;
 	// connections that then wait for about 100 ms are refused, a few at a time:
-	// with 503 or, in a flood, without a response. Hijacked connections count until they are
-	// closed, if Hijack returned a *net.TCPConn, a *net.UnixConn or a *tls.Conn
-	// over one. Default: half of the process's limit of open files, less a
-	// reserve, as a request may need another descriptor. If you set more, leave
-	// enough for files and connections to other servers.
+	// with 503 or, in a flood, without a response. A connection counts until it is
+	// hijacked: a handler that hijacks must bound its connections itself. Default:
+	// half of the process's limit of open files, less a reserve, as a request may
+	// need another descriptor. If you set more, leave enough for files, hijacked
+	// connections and connections to other servers.
 	MaxConns int
-	// MaxConnsPerAddr bounds the open connections of one client address, hijacked
-	// ones as for MaxConns. Further connections receive 503: a client's own idle
+	// MaxConnsPerAddr bounds the open connections of one client address, but for
+	// hijacked ones. Further connections receive 503: a client's own idle
 	// connections do not give way to them. An IPv6 /64 counts as one address.
 	// Clients behind one proxy or NAT share it; peers of unix sockets are not
 	// counted. Default none.

@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/user"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -261,11 +262,11 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view(x.Target())), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view.String(x.Target())), "HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host()), l.shown(view(x.Fields().Get("Referer"))), view(x.Fields().Get("User-Agent"))
+		m.host, m.referer, m.agent = view.String(x.Host()), l.shown(view.String(x.Fields().Get("Referer"))), view.String(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetHeader(requestIDField)

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // CORSOptions are the options of CORS.
@@ -69,7 +70,7 @@ func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
 
 func (c *cors) decide(r *filter.Call) filter.Outcome {
 	value, n := r.Fields().First("Origin")
-	origin, ok := c.allowed(view(value), n)
+	origin, ok := c.allowed(view.String(value), n)
 	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
 		// Fetch standard, "CORS-preflight request".
 		c.mark(r, preflightVary, ok, origin, c.preflight)

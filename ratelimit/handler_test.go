@@ -17,6 +17,7 @@ import (
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/testing/race"
+	"github.com/chert-http/chert/internal/view"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
@@ -468,8 +469,8 @@ func TestHandlerInHandler(t *testing.T) {
 // request returns r as a server of the direct way would have read it.
 func request(r *http.Request) wire.Request {
 	return wire.Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
-		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
+		Method: r.Method, Target: view.Bytes(r.RequestURI), Path: view.Bytes(r.URL.Path), RawQuery: view.Bytes(r.URL.RawQuery),
+		Host: view.Bytes(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/ranges"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file is the decision that both ways share. p is nil on the direct way:
@@ -59,7 +60,7 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 		return false
 	}
 	name := string(x.Path()[1:])
-	if t := parsePath(viewString(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
+	if t := parsePath(view.String(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
 		return false
 	}
 	e, err := h.get(key{name, 0}, now)
@@ -85,13 +86,13 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 	}
 	name := path[1:]
 	if len(name) > 0 && name[len(name)-1] != '/' {
-		return h.cached(key{viewString(name), 0}, now)
+		return h.cached(key{view.String(name), 0}, now)
 	}
 	if len(h.Index) > 0 {
 		var buf [256]byte
 		if len(name)+len(h.Index[0]) <= len(buf) {
 			b := append(append(buf[:0], name...), h.Index[0]...)
-			if e := h.cached(key{viewString(b), 0}, now); e != nil {
+			if e := h.cached(key{view.String(b), 0}, now); e != nil {
 				return e
 			}
 		}
@@ -102,7 +103,7 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 	if len(name) > 0 {
 		name = name[:len(name)-1]
 	}
-	return h.cached(key{viewString(name), h.listingKind(x)}, now)
+	return h.cached(key{view.String(name), h.listingKind(x)}, now)
 }
 
 // reply answers with e, or a variant of it, and ends its use. The error is

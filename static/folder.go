@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file is the plain way for files and folders that are not in the cache.
@@ -147,7 +148,7 @@ func (l *lists) leave() { <-l.places }
 
 // listingKind returns the kind of listing requested.
 func (h *Handler) listingKind(x *direct.Exchange) kind {
-	query := viewString(x.RawQuery())
+	query := view.String(x.RawQuery())
 	o := listing.ParseOrder(query)
 	k := kindListing | kind(o.By)<<kindColumnShift
 	if o.Desc {

@@ -222,7 +222,7 @@ func (f *cacheControlFlag) Set(s string) error {
 
 func addRule(rules *[]static.Rule, pattern, name, value string) error {
 	r := static.Rule{Match: pattern, Header: map[string]string{name: value}}
-	if err := config.CheckRule(r); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	*rules = append(*rules, r)

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
@@ -94,7 +94,7 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	g := f.enter(shard)
 	defer g.leave(shard)
 	// The log may block: on the plain way only.
-	start, path := x.Wire().Now(), view(x.Path()) // now: the handler may change it
+	start, path := x.Wire().Now(), view.String(x.Path()) // now: the handler may change it
 	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
@@ -120,9 +120,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.handler.ServeHTTP(w, r)
 }
-
-// view returns b as a string, without a copy.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // replace makes g the current generation. The previous one is closed when its last request is done.
 func (f *front) replace(g *generation) {

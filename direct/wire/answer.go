@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
-	"unsafe"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file is the response as a server sees it.
@@ -182,7 +183,7 @@ func lengthText(n int64, digits []byte) string {
 		return lengths[n]
 	}
 	digits = strconv.AppendInt(digits, n, 10)
-	return unsafe.String(unsafe.SliceData(digits), len(digits))
+	return view.String(digits)
 }
 
 var lengths = func() (t [2048]string) {

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"os"
 	"time"
-	"unsafe"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 // A Request is what a server has read. Its slices are the server's buffers:
@@ -153,7 +154,7 @@ func (x *Exchange) PathValue(name string) []byte {
 	}
 	if x.plain != nil {
 		if v := x.plain.PathValue(name); v != "" {
-			return bytesOf(v)
+			return view.Bytes(v)
 		}
 	}
 	return nil
@@ -185,6 +186,3 @@ type File struct {
 	// File must stay open until then. Done must not block.
 	Done func()
 }
-
-// bytesOf returns a view of s, which must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

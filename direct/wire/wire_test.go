@@ -503,3 +503,21 @@ func TestCopyToChecksNoMoreAtTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// MaySet accepts the names that AddHeader does not panic at.
+func TestMaySet(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"X-A", "x-a", "vary", "Content-Type", "content-length", "CONNECTION", "keep-alive", "Trailer",
+		"transfer-encoding", "Upgrade", "", "a b", "a:", "a\r\nb", "\xc3\xa4", " Content-Length", "x_odd",
+	} {
+		accepts := func() (ok bool) {
+			defer func() { ok = recover() == nil }()
+			new(Exchange).AddHeader(name, "1")
+			return true
+		}()
+		if got := MaySet(name); got != accepts {
+			t.Errorf("%q: MaySet reports %v, AddHeader accepts it: %v", name, got, accepts)
+		}
+	}
+}

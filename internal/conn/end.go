@@ -194,9 +194,7 @@ func (c *Conn) leave(hijacked bool) {
 	c.loop.Poller().CloseFD(int(c.fd))
 	c.loop.Tally.Add(true, tally.Closes, 1)
 	c.loop.Tally.Add(true, tally.Closed, 1)
-	if !hijacked {
-		c.shared.Gate.Leave(c.peer) // otherwise user code has its place, see Gate.Lend
-	}
+	c.shared.Gate.Leave(c.peer)
 	c.session.Closed(hijacked)
 }
 

@@ -24,7 +24,6 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.loop.Poller().Remove(int(c.fd))
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
-	c.shared.Gate.Lend(nc, c.peer)
 	if c.layer != nil {
 		nc = c.layer.conn(nc)
 	}

@@ -24,7 +24,9 @@ var policy = []rule{
 	// The ground: packages with one duty each, independent of each other.
 	// The exchange and what servers, routers and middleware do with it; direct is what
 	// handlers see of it.
-	{pkg: "direct/wire"},
+	// Views of bytes as strings, and the other way.
+	{pkg: "internal/view"},
+	{pkg: "direct/wire", may: "internal/view"},
 	{pkg: "direct", may: "direct/wire"},
 	{pkg: "internal/buf"},
 	{pkg: "internal/timer"},
@@ -62,9 +64,9 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/exec internal/buf internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/bridge internal/takeover internal/tally stats"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats internal/view"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/bridge internal/takeover internal/tally stats internal/view"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn internal/poll"},
@@ -81,7 +83,7 @@ var policy = []rule{
 	{pkg: "internal/rfc/percent"},
 	{pkg: "internal/rfc/coding", may: "internal/rfc/field"},
 	{pkg: "internal/rfc/encode", may: "internal/rfc/coding", other: "github.com/klauspost/compress github.com/andybalholm/brotli"},
-	{pkg: "internal/rfc/cond", may: "direct/wire internal/rfc/field"},
+	{pkg: "internal/rfc/cond", may: "direct/wire internal/rfc/field internal/view"},
 	{pkg: "internal/rfc/ranges"},
 	{pkg: "internal/rfc/media"},
 	{pkg: "internal/listing", may: "internal/rfc/percent"},
@@ -91,20 +93,20 @@ var policy = []rule{
 	// The name of the authenticated client: filter sets it, the rest of middleware
 	// and its users read it.
 	{pkg: "internal/user"},
-	{pkg: "router", may: "direct direct/wire"},
+	{pkg: "router", may: "direct direct/wire internal/view"},
 	// How ratelimit, middleware and users write a rule once for both ways. Below
 	// ratelimit, which knows no middleware.
 	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},
-	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal"},
+	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal internal/view"},
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user middleware/internal/wrap"},
-	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap", other: "golang.org/x/crypto/bcrypt"},
+	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user middleware/internal/wrap internal/view"},
+	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
-	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing",
+	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf"},
 	// How what a server has counted is shown. The listener of admin may be that of any

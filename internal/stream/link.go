@@ -95,7 +95,7 @@ func (c *Conn) beginRead(now, stall time.Time) error {
 	if c.peerErr != nil {
 		return c.peerErr
 	}
-	if until := sooner(stall, c.readBy); c.armed != until && (sooner(c.armed, until) == until || !c.armed.After(now)) {
+	if until := conn.Sooner(stall, c.readBy); c.armed != until && (conn.Sooner(c.armed, until) == until || !c.armed.After(now)) {
 		c.setReadDeadline(until)
 	}
 	return nil
@@ -106,7 +106,7 @@ func (c *Conn) beginRead(now, stall time.Time) error {
 func (c *Conn) tooEarly(now, stall time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	until := sooner(stall, c.readBy)
+	until := conn.Sooner(stall, c.readBy)
 	// One that is still to come did not fire: other code has the net.Conn too.
 	return !c.armed.IsZero() && !c.armed.After(now) && (until.IsZero() || until.After(now))
 }
@@ -250,7 +250,7 @@ func (c *Conn) send(w *conn.Write) error {
 func (c *Conn) limitWrite(ns int64) (restore func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nc.SetWriteDeadline(sooner(c.writeBy, time.Now().Add(time.Duration(ns-sys.Nanotime()))))
+	c.nc.SetWriteDeadline(conn.Sooner(c.writeBy, time.Now().Add(time.Duration(ns-sys.Nanotime()))))
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -284,7 +284,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.readBy = t; c.serving && !c.watching {
-		c.setReadDeadline(sooner(after(c.limits.ReadStall), t))
+		c.setReadDeadline(conn.Sooner(after(c.limits.ReadStall), t))
 	}
 }
 

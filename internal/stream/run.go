@@ -18,7 +18,7 @@ func (c *Conn) Enter() bool {
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
 	c.serving, c.waits = !c.killed, 0
-	c.armed = longAgo // the server's hooks have had the net.Conn
+	c.armed = conn.LongAgo // the server's hooks have had the net.Conn
 	return c.serving
 }
 
@@ -125,7 +125,7 @@ func (c *Conn) stopWatch() {
 		return
 	}
 	c.aborted = true
-	c.setReadDeadline(longAgo)
+	c.setReadDeadline(conn.LongAgo)
 	for c.watching {
 		c.cond.Wait()
 	}
@@ -148,7 +148,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
-	c.left(true)
+	c.left()
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return bare(c.nc), rest, nil

@@ -26,9 +26,6 @@ const (
 	drainGrace = 5 * time.Millisecond
 )
 
-// longAgo is a deadline that ends a Read immediately.
-var longAgo = time.Unix(1, 0)
-
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
@@ -37,7 +34,7 @@ type Conn struct {
 	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
-	left     func(hijacked bool)
+	left     func()
 	peer     atomic.Pointer[string] // set before Run
 	in       *buf.Buf               // received, not consumed
 	first    int                    // bytes that are read alone; see ReadFirst
@@ -84,26 +81,26 @@ var _ conn.Link = (*Conn)(nil)
 // is accepted. Its Session is passed to Run. left is called once, when the connection no
 // longer belongs to the server: at a hijack, although the handler continues, or when the
 // owner calls Gone.
-func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
+func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
 	c := &Conn{
 		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
 		dead: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	c.left = func(hijacked bool) {
+	c.left = func() {
 		if left != nil {
-			c.gone.Do(func() { left(c, hijacked) })
+			c.gone.Do(func() { left(c) })
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
 	c.queue.c = c
 	c.queue.less = sync.NewCond(&c.queue.mu)
 	c.stall.after = time.Duration(limits.WriteStall)
-	c.stall.cut = func() { nc.SetWriteDeadline(longAgo) }
+	c.stall.cut = func() { nc.SetWriteDeadline(conn.LongAgo) }
 	return c
 }
 
 // Gone records that the connection has ended. It may be called more than once.
-func (c *Conn) Gone() { c.left(false) }
+func (c *Conn) Gone() { c.left() }
 
 // ReadFirst has the first n bytes of a connection of another package read without what
 // follows them. It is called before Run.
@@ -254,10 +251,10 @@ func (c *Conn) await() error {
 	}
 	until := c.deadline
 	if c.drained != conn.More {
-		until = sooner(until, time.Now().Add(drainGrace))
+		until = conn.Sooner(until, time.Now().Add(drainGrace))
 	}
 	if c.asks {
-		until = longAgo // Drain was called after askDrain
+		until = conn.LongAgo // Drain was called after askDrain
 	}
 	if idle := c.in == nil; idle || c.waits == 0 {
 		c.idle, c.waits = idle, sys.Nanotime()
@@ -301,7 +298,7 @@ func (c *Conn) rest(until time.Time) error {
 // rouse ends the wait of Run. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
-		c.setReadDeadline(longAgo)
+		c.setReadDeadline(conn.LongAgo)
 	}
 	select {
 	case c.wake <- struct{}{}:
@@ -366,14 +363,6 @@ func after(d int64) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(time.Duration(d))
-}
-
-// sooner returns the earlier of two deadlines; zero means never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // SetDeadline implements conn.Link.

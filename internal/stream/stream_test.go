@@ -152,7 +152,7 @@ func open(t *testing.T, lim conn.Limits, f *fake) *servertest.Client {
 	}
 	s, nc := servertest.TCPConns(t)
 	f.t, f.expired, f.gone, f.ended = t, make(chan bool, 4), make(chan bool, 4), make(chan bool)
-	f.Conn = New(s, &lim, new(tally.Shard), func(*Conn, bool) { f.lefts.Add(1) })
+	f.Conn = New(s, &lim, new(tally.Shard), func(*Conn) { f.lefts.Add(1) })
 	if f.first > 0 {
 		f.SetDeadline(f.Now() + int64(f.first))
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // Bound bounds the handshakes of a server: how many compute at a time, so that
@@ -38,9 +40,6 @@ type Bound struct {
 // client. It is longer than any computation takes; but functions of the tls.Config
 // may request a certificate from another server.
 const holdSlot = 20 * time.Millisecond
-
-// longAgo is a deadline that ends a read.
-var longAgo = time.Unix(1, 0)
 
 func (b *Bound) init() {
 	if b.begun != nil {
@@ -115,7 +114,7 @@ func (b *Bound) makePlace() {
 		b.parked.remove(h)
 		b.leaving++
 		h.crowded = true
-		h.link.SetReadDeadline(longAgo)
+		h.link.SetReadDeadline(conn.LongAgo)
 	}
 }
 
@@ -147,7 +146,7 @@ func (b *Bound) start(h *Handshake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h.state = runs
-	h.by = sooner(h.by, b.by)
+	h.by = conn.Sooner(h.by, b.by)
 	h.link.SetReadDeadline(h.by)
 	h.link.SetWriteDeadline(h.by)
 }
@@ -211,7 +210,7 @@ func (b *Bound) Drain(by time.Time) {
 	b.by = by
 	for h := range b.begun {
 		if h.state == runs && !h.crowded {
-			h.by = sooner(h.by, by)
+			h.by = conn.Sooner(h.by, by)
 			h.link.SetReadDeadline(h.by)
 			h.link.SetWriteDeadline(h.by)
 		}
@@ -230,14 +229,6 @@ func (b *Bound) late(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !h.by.IsZero() && !time.Now().Before(h.by)
-}
-
-// sooner is the earlier of two times, of which zero is never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // queued is a list of handshakes; each is in one at most.

@@ -31,7 +31,7 @@ func (l *boundLink) Post(f func() conn.Next) { l.granted <- true }
 func (l *boundLink) SetReadDeadline(t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by = t; t.Equal(longAgo) {
+	if l.by = t; t.Equal(conn.LongAgo) {
 		close(l.cut)
 	}
 }
@@ -201,7 +201,7 @@ func TestBoundPlaces(t *testing.T) {
 		}
 		// Those that do not wait stay.
 		for _, p := range all[2*places:] {
-			p.l.SetReadDeadline(longAgo)
+			p.l.SetReadDeadline(conn.LongAgo)
 			<-p.err
 		}
 		synctest.Wait()

@@ -10,10 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
@@ -179,7 +179,7 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 		return r.Refuse(a.several)
 	}
 	var buf [maxField]byte
-	c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
+	c, ok := parse(buf[:0], view.String(value))
 	if !ok {
 		return r.Refuse(a.missing)
 	}
@@ -259,7 +259,7 @@ func parse(buf []byte, value string) (c credentials, ok bool) {
 	if base64.StdEncoding.DecodedLen(len(value)) > maxField {
 		return c, false
 	}
-	n, err := base64.StdEncoding.Decode(buf[:cap(buf)], unsafe.Slice(unsafe.StringData(value), len(value)))
+	n, err := base64.StdEncoding.Decode(buf[:cap(buf)], view.Bytes(value))
 	if err != nil {
 		return c, false
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -44,9 +45,6 @@ var requests = sync.Pool{New: func() any {
 	r.all = r.each
 	return r
 }}
-
-// clockAtZero is wire.Clock when sys.Nanotime was 0.
-var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (
 	// keepOut is the largest response buffer that is kept for reuse.
@@ -106,18 +104,18 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	if !s.is(onLoops) || s.Placement == bridge.Inline {
 		return true
 	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
 }
 
 // late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.time.Held(held)
 	if r.time.Lost() {
-		one := s.Shown(unsafe.Pointer(r), r.x.Method(), stringOf(r.x.Target()))
+		one := s.Shown(unsafe.Pointer(r), r.x.Method(), view.String(r.x.Target()))
 		one.Protocol, one.Way, one.Stage = "HTTP/1.1", stats.Direct, "handler"
 		s.Strayed(s, one, r.time.Since)
 	}
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
@@ -133,7 +131,7 @@ func (r *request) has(id http1.FieldID) bool {
 
 // Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
-	id := http1.LookupField(bytesOf(name))
+	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
 		if f.ID != id || id == http1.FieldHost {
@@ -148,7 +146,7 @@ func (r *request) Get(name string) []byte {
 
 // First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
-	id := http1.LookupField(bytesOf(name))
+	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
 		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(r.raw), name) {
@@ -181,7 +179,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		// The loop's time, which needs no call: when it found the request, or
 		// the one before it, readable.
 		now = s.Link.Now()
-		r.x.SetTime(clockAtZero + time.Duration(now))
+		r.x.SetTime(bridge.ClockAtZero + time.Duration(now))
 	}
 	if busy {
 		r.handler = bridge.Busy
@@ -390,9 +388,3 @@ func appendAnswer(b []byte, status int, fields []wire.Field) []byte {
 	}
 	return b
 }
-
-// stringOf views b without a copy; the caller must not keep it.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf views s without a copy; the caller must not write to it.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
