@@ -114,13 +114,13 @@ func (x *Exchange) Init(c *Client, m Message) {
 }
 
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
-func (x *Exchange) use(f func(conn.Link)) bool {
+func (x *Exchange) use(f func(Link)) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
 	if x.over {
 		return false
 	}
-	f(x.c.Link)
+	f(x.link())
 	return true
 }
 
@@ -156,13 +156,13 @@ func (x *Exchange) gone() {
 // limitReads sets a read deadline of chert's own. restore restores the
 // handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
-	x.use(func(l conn.Link) {
+	x.use(func(l Link) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
 		l.SetReadDeadline(until)
 	})
-	return func() { x.use(func(l conn.Link) { l.SetReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func(l Link) { l.SetReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -184,7 +184,7 @@ func (x *Exchange) writeBy() time.Time {
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func(l conn.Link) { gone = l.WatchPeer() }) && gone {
+	if x.is(bodyDone) && x.use(func(l Link) { gone = l.WatchPeer() }) && gone {
 		x.gone()
 	}
 }
@@ -217,7 +217,7 @@ func (x *Exchange) cut(e exec.End) conn.Next {
 		x.accountEarly()
 	}
 	if next != conn.Detached || x.Taken() != nil {
-		x.c.Link.Abandon()
+		x.link().Abandon()
 	}
 	return next
 }
@@ -237,10 +237,10 @@ func (x *Exchange) serve() conn.Next {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.c.Link.SetReadDeadline(by)
+			x.link().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.c.Link.SetWriteDeadline(time.Now().Add(d))
+			x.link().SetWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
@@ -260,7 +260,7 @@ func (x *Exchange) finish() conn.Next {
 		x.handOver()
 		return next
 	}
-	x.c.Follow(&o)
+	x.follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
 		if !x.Res.broken && (x.Body.Unfinished() || x.Body.earlyClose) {
@@ -282,7 +282,7 @@ func (x *Exchange) abort() conn.Next {
 		x.Body.interrupt()
 	}
 	next, o := x.Res.abort()
-	x.c.Follow(&o)
+	x.follow(&o)
 	if next == conn.Detached {
 		x.handOver()
 	} else if x.Body != nil {
@@ -302,6 +302,9 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
 		defer x.Body.mu.Unlock()
+	}
+	if x.Shared {
+		return nil, nil, http.ErrNotSupported
 	}
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
 	if err := x.c.Link.Sent(); err != nil {

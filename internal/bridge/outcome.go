@@ -71,15 +71,22 @@ func (w *Response) outcome() (o Outcome) {
 	return o
 }
 
+// follow is Client.Follow for the response of x.
+func (x *Exchange) follow(o *Outcome) {
+	if o.watcher != nil {
+		x.c.Follow(x.link(), o)
+	}
+}
+
 // Follow notifies the watcher of o, if there is one, of the delivery of the
-// response, whose last byte has been passed to the Link. Only the Link's owner may
-// call it, without holding a lock.
-func (c *Client) Follow(o *Outcome) {
+// response, whose last byte has been passed to l, the Link of the connection or of
+// its stream. Only the Link's owner may call it, without holding a lock.
+func (c *Client) Follow(l Link, o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
 	o.cfg, o.peer = c.Config, c.Link.Peer()
-	waiting, lost := c.Link.Unsent()
+	waiting, lost := l.Unsent()
 	if waiting == 0 {
 		o.notify(lost)
 		return
@@ -87,7 +94,7 @@ func (c *Client) Follow(o *Outcome) {
 	if o.keep() {
 		f := follows.Get().(*Outcome)
 		*f = *o
-		c.Link.Follow(f)
+		l.Follow(f)
 	}
 }
 

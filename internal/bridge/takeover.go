@@ -28,8 +28,9 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		status = http.StatusOK // RFC 8441 section 5
 	}
 	return w.passOn(status, true, func(c *Client) *Ending {
-		c.Link.Share()
-		t := &taken{link: c.Link, c: c, shared: w.x.Shared}
+		l := w.x.link()
+		l.Share()
+		t := &taken{link: l, c: c, shared: w.x.Shared}
 		t.s = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
@@ -39,8 +40,8 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 
 // Budget implements takeover.Budgeted.
 func (w *Response) Budget() *takeover.Budget {
-	if b, ok := w.x.c.Link.(takeover.Budgeted); ok {
-		return b.Budget()
+	if m, ok := w.x.m.(Sharer); ok {
+		return m.Budget()
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (x *Exchange) Taken() conn.Session {
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
 	Ending
-	link conn.Link // c's, for Offer: one pointer less to follow
+	link Link
 	s    takeover.Session
 	c    *Client
 	kind string // of the user code, from the first Quick on
@@ -225,8 +226,8 @@ func (t *taken) Discard(n int)        { t.link.Discard(n) }
 func (t *taken) OnLoop() bool         { return t.link.OnLoop() }
 func (t *taken) SetDeadline(ns int64) { t.link.SetDeadline(ns) }
 func (t *taken) Now() int64           { return t.link.Now() }
-func (t *taken) LocalAddr() net.Addr  { return t.link.LocalAddr() }
-func (t *taken) RemoteAddr() net.Addr { return t.link.RemoteAddr() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
@@ -288,7 +289,7 @@ func (t *taken) selected() bool {
 		t.runs++
 		return t.runs%stats.SampleEvery == 1
 	}
-	return t.link.Tally().Messages.Next() != 0
+	return t.c.Link.Tally().Messages.Next() != 0
 }
 
 // Run implements takeover.Link.

@@ -240,7 +240,7 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
 	o := bridge.Abandoned(&r.x)
-	s.Follow(&o)
+	s.Follow(s.Link, &o)
 	r.x.Drop()
 	s.release()
 	defer s.Found(s)
@@ -337,10 +337,10 @@ func (s *Session) account(r *request, status int) {
 // user code.
 func (s *Session) follow(o *bridge.Outcome) {
 	if !s.Link.Enter() {
-		s.Follow(o)
+		s.Follow(s.Link, o)
 		return
 	}
-	exec.Finish(func() { s.Follow(o) }, func(returned bool) {
+	exec.Finish(func() { s.Follow(s.Link, o) }, func(returned bool) {
 		if returned {
 			s.Link.Leave()
 		} else { // runtime.Goexit
