@@ -226,6 +226,27 @@ func TestFileShrinks(t *testing.T) {
 	}
 }
 
+// Frames of a few bytes share a Segment: each would cost a hundred times its size, and a
+// call of its own.
+func TestJoins(t *testing.T) {
+	t.Parallel()
+	for _, carried := range []bool{false, true} {
+		var b Box
+		if s := (&full{wakes: make(chan bool, 1)}); carried {
+			b.InitCarried(s)
+		} else {
+			b.Init(s, nil)
+		}
+		for range 10_000 {
+			b.Offer([]byte("a"), []byte("b"), -1)
+		}
+		if n := len(b.segments); n != 1 || b.held != 20_000 {
+			t.Errorf("%d bytes in %d segments", b.held, n)
+		}
+		b.Drop()
+	}
+}
+
 // once is a Follower.
 type once chan int64
 
