@@ -202,8 +202,10 @@ func (b *Box) put(s Segment) error {
 	case b.closed:
 		return net.ErrClosed
 	case b.blocking:
-		b.add(&s, true)
-		b.wake()
+		if s.Size() > 0 {
+			b.add(&s, true)
+			b.wake()
+		}
 		return nil
 	}
 	// What has already waited is sent at an event, or in its turn.
