@@ -231,11 +231,8 @@ func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	switch much, err = t.link.Offer(a, b, limit); err {
-	case nil:
+	if much, err = t.link.Offer(a, b, limit); err == nil {
 		t.Given(len(a) + len(b))
-	case conn.ErrFull:
-		err = takeover.ErrFull
 	}
 	return much, err
 }

@@ -55,14 +55,14 @@ func (c *Conn) leaveLoop() {
 		return
 	}
 	c.off = true
-	c.flushBeside(0) // what was corked since the loop was lost
+	c.flushBeside() // what was corked since the loop was lost
 }
 
 // Lost implements loop.Holder: it makes the goroutine that runs the user code the
 // owner.
 func (c *Conn) Lost(overstayed bool) {
 	c.lend()
-	c.flushBeside(0)
+	c.flushBeside()
 	if overstayed {
 		c.sessionOf().Late(loop.Overstay)
 	}
@@ -129,7 +129,7 @@ func (c *Conn) Run() {
 // loop.
 func (c *Conn) own(next Next) {
 	for {
-		if q := c.queue.Load(); q != nil && q.busy.Load() {
+		if q := c.queue.Load(); q != nil && q.Busy() {
 			if c.flush(q) != nil {
 				next = Close
 			}

@@ -38,7 +38,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	since, idle, session := c.waits, c.session == nil || c.idle, c.session
 	ok = c.since == 0 && !c.lent && !c.killed && since != 0
-	shared := session != nil && c.queue.shared
+	shared := session != nil && c.out.Shared()
 	c.mu.Unlock()
 	now := sys.Nanotime()
 	switch {
@@ -63,7 +63,7 @@ func (c *Conn) GiveWay() bool {
 func (c *Conn) Active() bool {
 	c.mu.Lock()
 	s, active := c.session, c.serving || !c.idle
-	shared := s != nil && c.queue.shared
+	shared := s != nil && c.out.Shared()
 	c.mu.Unlock()
 	switch {
 	case s == nil:
@@ -129,10 +129,14 @@ func (c *Conn) end(next conn.Next) {
 	if c.in != nil {
 		c.Discard(len(c.in.B))
 	}
-	if next != conn.Detached {
-		c.queue.close(next != conn.Reset)
+	switch c.out.Close(true); next {
+	case conn.Detached:
+	case conn.Reset:
+		c.out.Drop()
+	default:
+		c.out.Carried()
 	}
-	c.stall.end()
+	c.clock.End()
 	switch next {
 	case conn.Detached:
 		c.session.Closed(true)
@@ -151,7 +155,7 @@ func (c *Conn) end(next conn.Next) {
 	}
 	c.nc.Close()
 	c.endSkip()
-	c.queue.wait()
+	c.out.Carried()
 	c.session.Closed(false)
 }
 
@@ -183,7 +187,7 @@ func (c *Conn) linger(first time.Duration) {
 func (c *Conn) discard(by time.Time) (failed bool) {
 	b := buf.Get(readSize)
 	defer func() { b.Release() }()
-	for discarded := 0; discarded < conn.LingerLimit(c.queue.shared); {
+	for discarded := 0; discarded < conn.LingerLimit(c.out.Shared()); {
 		n, err := c.read(b.Whole())
 		if err != nil {
 			return true

@@ -131,19 +131,14 @@ func (c *Conn) stopWatch() {
 	}
 }
 
-// Sent implements conn.Link.
-func (c *Conn) Sent() error {
-	c.queue.wait()
-	return c.queue.failure()
-}
-
 // Hijack implements conn.Link.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
-	if err := c.queue.close(true); err != nil {
+	c.out.Close(true)
+	if err := c.out.Carried(); err != nil {
 		return nil, nil, err
 	}
-	c.stall.end()
+	c.clock.End()
 	c.mu.Lock()
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})

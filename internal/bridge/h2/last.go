@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -79,9 +80,9 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	if l.ended {
 		return false, net.ErrClosed
 	}
-	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(p) {
+	if outbox.Refused(len(st.rest), len(p), limit) {
 		l.owed = true
-		return true, takeover.ErrFull
+		return true, outbox.ErrFull
 	}
 	n := len(p)
 	for len(st.rest) == 0 && len(p) > 0 && !l.ended {
@@ -101,7 +102,7 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	if len(p) > 0 {
 		st.keepMore(p, nil)
 		s.settleSoon() // for the time that the client has
-		much = limit >= 0 && len(st.rest) > limit/2
+		much = outbox.Much(len(st.rest), limit)
 		l.owed = l.owed || much
 	}
 	s.flushBeside()

@@ -1,12 +1,12 @@
 package h2
 
 import (
-	"math"
 	"net"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // This file is streams that another protocol has taken over: WebSockets (RFC 8441).
@@ -19,7 +19,7 @@ import (
 // no goroutine.
 
 // lowWater is when Writable is called and a pause ends, in bytes of one stream.
-const lowWater = 32 << 10
+const lowWater = outbox.LowWater
 
 // tunnel is a stream that was taken over.
 type tunnel struct {
@@ -351,12 +351,9 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 	if t.ending || t.told {
 		return false, net.ErrClosed
 	}
-	if limit < 0 {
-		limit = math.MaxInt
-	}
-	if held := len(st.rest); held > limit/2 && held > limit-len(a)-len(b) {
+	if outbox.Refused(len(st.rest), len(a)+len(b), limit) {
 		t.owed = true
-		return true, conn.ErrFull
+		return true, outbox.ErrFull
 	}
 	t.offered += int64(len(a) + len(b))
 	for len(a)+len(b) > 0 {
@@ -376,7 +373,7 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 		st.keepMore(a, b)
 		s.settleSoon() // for the time that the client has
 	}
-	full = len(st.rest) > limit/2
+	full = outbox.Much(len(st.rest), limit)
 	t.owed = t.owed || full
 	s.flushBeside()
 	s.wakeNext()
