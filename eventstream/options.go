@@ -59,9 +59,9 @@ const (
 	// SlowClose ends the stream. The client connects again and gets from each topic what
 	// its history still has.
 	SlowClose Slow = iota
-	// SlowSkip drops what there is no room for: of a topic the oldest events, of
+	// SlowDrop drops the events that there is no room for: of a topic the oldest, of
 	// Stream.Send the newest.
-	SlowSkip
+	SlowDrop
 )
 
 const (

@@ -395,6 +395,7 @@ func (s *session) Closed() {
 	for _, r := range rooms {
 		r.remove(s.conn())
 	}
+	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {
 		go func() {
 			defer func() {
