@@ -102,8 +102,8 @@ type AccessLogOptions struct {
 // Other middleware between the log and the router that copies it, with
 // http.Request.WithContext, hides the pattern.
 //
-// In the formats of Apache a request costs no allocation on the direct way, and
-// one on the plain way, for the response writer. LogText, LogJSON and Logger
+// In the formats of Apache a request costs no allocation on the fast path, and
+// one on the ordinary path, for the response writer. LogText, LogJSON and Logger
 // cost what log/slog does. If the client does not accept a response at once, or
 // if another response precedes it on the connection in the same batch, its line
 // costs a copy of its fields.
@@ -249,7 +249,7 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	}
 	panicked := true
 	defer func() {
-		if answered || panicked { // otherwise the plain way logs it
+		if answered || panicked { // otherwise the ordinary path logs it
 			x.Wire().Watch(l.directRecord(x.Wire()))
 		}
 	}()

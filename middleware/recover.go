@@ -164,7 +164,7 @@ func forget(h header) {
 }
 
 // instead responds to x with the refusal r. The fields that forget leaves stay,
-// as on the plain way.
+// as on the ordinary path.
 func instead(x *wire.Exchange, r *wire.Response) {
 	if ready := x.Ready(); ready != nil {
 		x.Discard()

@@ -45,7 +45,7 @@ type TimeoutOptions struct {
 // and writing to a client that accepts nothing, are interrupted.
 //
 // A handler that takes the connection with Hijack has it without a limit. On the
-// direct way, where nothing may wait, there is none either.
+// fast path, where nothing may wait, there is none either.
 func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).Limit, time.Minute)
 	if limit < 0 {

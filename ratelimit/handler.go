@@ -42,8 +42,8 @@ type Rule struct {
 // what middleware.Refusals makes of it. All handlers that it wraps share the buckets.
 //
 // A wrapped handler is a direct.Handler if the handler is one, the store is not
-// Blocking, and no rule uses ByFunc. A request that the handler leaves to the plain
-// way gets its tokens back first, and is charged there.
+// Blocking, and no rule uses ByFunc. A request that the handler leaves to the ordinary
+// path gets its tokens back first, and is charged there.
 //
 // New returns an error if there are no rules, if two have the same Name, if NewLimit
 // returns one, or if a Key cannot be used.

@@ -14,7 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// This file is the plain way for files and folders that are not in the cache.
+// This file is the ordinary path for files and folders that are not in the cache.
 
 // resolve answers a request from the source.
 func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {

@@ -20,7 +20,7 @@ import (
 // here the request is answered 421, and a client may repeat it on a connection of
 // its own.
 //
-// It has no direct way, which does not know the connection's TLS.
+// It has no fast path, which does not know the connection's TLS.
 type guard struct {
 	tls  *tlsSites
 	next http.Handler

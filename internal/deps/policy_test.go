@@ -90,7 +90,7 @@ var policy = []rule{
 	// and its users read it.
 	{pkg: "internal/user"},
 	{pkg: "router", may: "direct direct/wire"},
-	// How ratelimit, middleware and users write a rule once for both ways. Below
+	// How ratelimit, middleware and users write a rule once for both paths. Below
 	// ratelimit, which knows no middleware.
 	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},
 	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal"},

@@ -96,8 +96,8 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // several credentials. The time that takes does not reveal whether a name exists, if
 // all hashes have the same cost. All handlers that it wraps share the cache.
 //
-// On the direct way, credentials that are remembered are admitted; others are
-// verified on the plain way, since that takes long.
+// On the fast path, credentials that are remembered are admitted; others are
+// verified on the ordinary path, since that takes long.
 //
 // New returns an error if there are neither Users nor Lookup, since every request would
 // be refused, if a hash is not bcrypt's, if a name has a colon, which no client could

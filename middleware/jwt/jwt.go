@@ -102,8 +102,8 @@ func (v *Verifier) Close() error {
 // several; and 503 as long as no keys could be fetched. A token is looked for in
 // Authorization only: in the query it would appear in logs (RFC 6750 section 2.3).
 //
-// On the direct way a token is verified on the event loop: see Options.CacheSize for
-// what that takes. One for which the set must be fetched goes to the plain way.
+// On the fast path a token is verified on the event loop: see Options.CacheSize for
+// what that takes. One for which the set must be fetched goes to the ordinary path.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
 	return filter.New(v.admit)(next)
 }
