@@ -10,16 +10,8 @@ package deps
 // below it is included.
 //
 // A package may only list packages of lines above its own, so the table reads
-// from the bottom to the top, and a cycle cannot be written:
-//
-//	stats < tally < loop
-//	sys < poll < loop < conn < tlsio < bridge < . < cmd
-//	buf, timer < loop
-//	conn < stream < .
-//	http1, http2, wsframe < bridge
-//	wsframe < websocket
-//
-// Packages that are listed need not exist.
+// from the bottom to the top, and a cycle cannot be written. docs/ARCHITECTURE.md
+// has the order in a few lines.
 var policy = []rule{
 	// The ground: packages with one duty each, independent of each other.
 	// The exchange and what servers, routers and middleware do with it; direct is what
