@@ -109,7 +109,7 @@ func (s *Stream) own(f *frame) error {
 }
 
 // begin sends what precedes all else, once: the beginning of a compressed stream, and the
-// time to retry. The server may stop before open has come so far. mu is held.
+// time to retry. The server may stop before open has called it. mu is held.
 func (s *Stream) begin() {
 	if s.begun || s.ended {
 		return
@@ -160,7 +160,7 @@ func (s *Stream) offer(p []byte, body int) error {
 }
 
 // Close ends the stream after everything that was sent before. It does not wait. The
-// client will connect again, unless it is told otherwise by an event.
+// client will connect again, unless an event makes it do otherwise.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

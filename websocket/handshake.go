@@ -234,7 +234,7 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":
 		return "", &refusal{http.StatusUpgradeRequired, "the version is not 13"}
 	case r.ContentLength != 0:
-		// Its end, and so where frames begin, would depend on who reads it.
+		// Its end, and so where frames begin, would depend on which server reads it.
 		return "", &refusal{http.StatusBadRequest, "the request has a body"}
 	case len(keys) != 1:
 		return "", &refusal{http.StatusBadRequest, "there is not one Sec-WebSocket-Key"}

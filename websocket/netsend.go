@@ -81,10 +81,10 @@ func (l *netLink) write(done chan struct{}) {
 			l.below().Close() // the reader ends the connection
 			l.rouse()
 		}
-		tell := l.much && l.size <= lowWater
-		l.much = l.much && !tell
+		writable := l.much && l.size <= lowWater
+		l.much = l.much && !writable
 		l.mu.Unlock()
-		if tell {
+		if writable {
 			l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
 		}
 	}

@@ -57,7 +57,7 @@ type connLimits struct{ all, perAddr int }
 // proxies send the requests of all clients, so there is no limit per address
 // then.
 func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
-	l := connLimits{all: loop.DefaultPlaces()}
+	l := connLimits{all: loop.DefaultConns()}
 	if c.MaxConns != nil {
 		l.all = *c.MaxConns
 	}

@@ -84,7 +84,7 @@ type handshakeState uint8
 const (
 	reads  handshakeState = iota // the ClientHello
 	waits                        // for Bound
-	begins                       // has a slot and a place, and no goroutine yet
+	begins                       // has a slot, and may have a goroutine
 	runs
 	over
 )
