@@ -53,7 +53,8 @@ func Health(check func() error) Handler {
 	well := NewResponse(http.StatusOK, plain, []byte("ok\n"))
 	ill := NewResponse(http.StatusServiceUnavailable, plain, []byte("unavailable\n"))
 	plain.Set("Allow", "GET, HEAD")
-	other := NewResponse(http.StatusMethodNotAllowed, plain, []byte(strings.ToLower(http.StatusText(http.StatusMethodNotAllowed))+"\n"))
+	other := NewResponse(http.StatusMethodNotAllowed, plain,
+		[]byte(strings.ToLower(http.StatusText(http.StatusMethodNotAllowed))+"\n"))
 	return HandlerFunc(func(x *Exchange) {
 		switch {
 		case x.Method() != http.MethodGet && x.Method() != http.MethodHead:

@@ -15,7 +15,8 @@ import (
 // TopicOptions configure a [Topic].
 type TopicOptions struct {
 	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
-	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any case. Defaults 1000
+	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any
+	// case. Defaults 1000
 	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
 }
@@ -141,7 +142,8 @@ func (t *Topic) join(s *Stream, id string, announce bool) (complete bool) {
 	}
 	s.subs = append(s.subs, m)
 	if announce {
-		f := newFrame(len(newest)+16, func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
+		f := newFrame(len(newest)+16,
+			func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
 		s.force(&f)
 	}
 	m.catchUp()

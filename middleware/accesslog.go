@@ -154,7 +154,8 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	case l.o.Format == LogText:
 		l.handler, l.kept = slog.NewTextHandler(l.lines, nil), slog.NewTextHandler(unwaited{l.lines}, nil)
 	case l.o.Format == LogJSON:
-		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil), slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
+		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil),
+			slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
 	}
 	return l
 }
@@ -261,11 +262,13 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view(x.Target())), "HTTP/1.1"
+	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view(x.Target())),
+		"HTTP/1.1"
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host()), l.shown(view(x.Fields().Get("Referer"))), view(x.Fields().Get("User-Agent"))
+		m.host, m.referer, m.agent = view(x.Host()), l.shown(view(x.Fields().Get("Referer"))),
+			view(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetHeader(requestIDField)

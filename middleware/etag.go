@@ -180,7 +180,8 @@ func (a *tagging) End(returned bool) {
 // tagDirect is End for the fast path.
 func tagDirect(x *wire.Exchange, limit int) {
 	h := exchangeHeader{x}
-	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method() == http.MethodHead {
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 &&
+		x.Method() == http.MethodHead {
 		return
 	}
 	if r := x.Ready(); r != nil {

@@ -155,7 +155,8 @@ func ofHandler(stack []byte) []byte {
 // forget removes fields from h that describe a response that is not sent.
 func forget(h header) {
 	for _, name := range [...]string{
-		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
+		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
+		"Content-Length",
 		"Content-Location", "Content-Range", "Content-Type", "Etag", "Expires", "Last-Modified", "Location", "Trailer",
 		"Transfer-Encoding",
 	} {

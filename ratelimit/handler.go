@@ -159,7 +159,8 @@ func (h *handler) ask(r *filter.Call, c *charge) bool {
 		var secret bool
 		c.buf, secret = rule.key.append(c.buf, r)
 		// If buf grows, earlier keys stay in the old one.
-		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret, Cost: cost})
+		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret,
+			Cost: cost})
 		c.rules = append(c.rules, rule)
 	}
 	if len(c.claims) == 0 {

@@ -136,7 +136,8 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		// Range is not a list, so several lines are malformed, and
 		// intermediaries may have used any of them. The whole content is always
 		// correct.
-		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
+		if v, n := x.Wire().Fields().First("Range"); n == 1 &&
+			cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

@@ -229,7 +229,8 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	switch {
 	case r.Method != http.MethodGet:
 		return "", &refusal{http.StatusMethodNotAllowed, "the method is not GET"}
-	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") || !hasToken(r.Header["Upgrade"], "websocket"):
+	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") ||
+		!hasToken(r.Header["Upgrade"], "websocket"):
 		return "", &refusal{http.StatusUpgradeRequired, "the request is no upgrade to websocket"}
 	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":
 		return "", &refusal{http.StatusUpgradeRequired, "the version is not 13"}

@@ -338,5 +338,6 @@ func (h *Handler) logPanic(peer net.Addr, e any) {
 		logger = slog.Default()
 	}
 	stack := make([]byte, 64<<10)
-	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack",
+		string(stack[:runtime.Stack(stack, false)]))
 }

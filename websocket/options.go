@@ -193,7 +193,8 @@ func New(o *Options) (*Handler, error) {
 				return nil, errors.New("websocket: Compression: windows are from 8 to 15")
 			}
 		}
-		h.params = wsdeflate.Params{Bits: uint8(window), ClientBits: uint8(client), NoTakeover: c.NoTakeover, ClientNoTakeover: c.ClientNoTakeover}
+		h.params = wsdeflate.Params{Bits: uint8(window), ClientBits: uint8(client), NoTakeover: c.NoTakeover,
+			ClientNoTakeover: c.ClientNoTakeover}
 	}
 	return h, nil
 }
@@ -211,7 +212,8 @@ func parseOrigin(s string) (g origin, err error) {
 		return origin{any: true}, nil
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||
+		u.User != nil {
 		return g, fmt.Errorf("websocket: Origins: %q is no origin", s)
 	}
 	g.scheme, g.host = u.Scheme, strings.ToLower(u.Host)

@@ -34,7 +34,8 @@ func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 // the context of the request that Plain returns.
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	q := &x.req
-	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr, headerFields(r.Header)
+	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr,
+		headerFields(r.Header)
 	if u := r.URL; u != nil {
 		q.Path, q.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
 	}

@@ -298,7 +298,8 @@ func (h *Handshake) fill() error {
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
 	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
-	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
+	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
+		Err: os.ErrDeadlineExceeded})
 }
 
 // Drain implements conn.Session: a client has DrainNew to send its ClientHello.

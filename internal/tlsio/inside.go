@@ -93,7 +93,8 @@ func takeBack(tc *tls.Conn) (left int) {
 // messages that are not complete.
 func buffers(tc *tls.Conn) (rawInput *bytes.Buffer, input *bytes.Reader, hand *bytes.Buffer) {
 	p, f := unsafe.Pointer(tc), &inside
-	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)), (*bytes.Buffer)(unsafe.Add(p, f.hand))
+	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)),
+		(*bytes.Buffer)(unsafe.Add(p, f.hand))
 }
 
 // giveUp drops the buffers of tc that are empty, but for an input buffer of up to

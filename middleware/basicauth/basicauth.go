@@ -78,7 +78,8 @@ func Hash(password string) (string, error) {
 	case password == "":
 		return "", errors.New("basicauth: Hash: the password is empty")
 	case len(password) > maxPassword:
-		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password), maxPassword)
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password),
+			maxPassword)
 	case strings.ContainsFunc(password, isControl):
 		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}
@@ -142,7 +143,8 @@ func newAuth(o Options) (*auth, error) {
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err,
+					howToHash)
 			}
 			cost = max(cost, c)
 		}

@@ -63,7 +63,8 @@ func New(opt *Options) (*Verifier, error) {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
 	options := []jwt.ParserOption{
-		jwt.WithStrictDecoding(), jwt.WithLeeway(o.Leeway), jwt.WithTimeFunc(o.Now), jwt.WithIssuedAt(), jwt.WithValidMethods(o.methods()),
+		jwt.WithStrictDecoding(), jwt.WithLeeway(o.Leeway), jwt.WithTimeFunc(o.Now), jwt.WithIssuedAt(),
+		jwt.WithValidMethods(o.methods()),
 	}
 	if !o.AllowEternal {
 		options = append(options, jwt.WithExpirationRequired())
@@ -80,7 +81,8 @@ func New(opt *Options) (*Verifier, error) {
 	}
 	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
-		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"},
+		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
+		"Cache-Control": {"no-store"},
 	}, []byte("Service Unavailable\n"))
 	if o.JWKS != "" {
 		v.set = newKeySet(&v.o)
