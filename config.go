@@ -121,7 +121,7 @@ func (s *Server) maxConns() int {
 	if s.MaxConns != 0 {
 		return s.MaxConns
 	}
-	return loop.DefaultPlaces()
+	return loop.DefaultConns()
 }
 
 // httpServer returns the value of http.ServerContextKey: programs assert its

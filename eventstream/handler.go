@@ -49,7 +49,7 @@ func New(o *Options) (*Handler, error) {
 		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
 		slow: o.Slow, max: o.MaxStreams, compress: o.Compression, param: o.LastIDParam, logger: o.Logger,
 	}
-	if o.Slow > SlowSkip {
+	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
 	}
 	if h.retry == 0 {

@@ -61,7 +61,8 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 	if o == nil {
 		o = new(PollOptions)
 	}
-	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout, logger: o.Logger, polls: make(map[*Poll]struct{})}
+	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout,
+		logger: o.Logger, polls: make(map[*Poll]struct{})}
 	if h.contentType == "" {
 		h.contentType = "application/json"
 	}

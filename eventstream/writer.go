@@ -23,7 +23,7 @@ type writer struct {
 	control *http.ResponseController
 	source  takeover.Source
 	gone    <-chan struct{} // when the client is
-	stop    <-chan struct{} // when the server stops; nil if that is not told
+	stop    <-chan struct{} // when the server stops; nil if the server does not report it
 	addr    net.Addr
 	wake    chan struct{} // capacity 1: there is something to do
 	out     outbox.Box

@@ -55,7 +55,8 @@ func (l *AccessLog) newRecord(start time.Duration) *record {
 // Keep implements wire.Watcher. It copies what will be logged.
 func (rec *record) Keep() {
 	e, m := &rec.e, &rec.m
-	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id, &m.pattern}
+	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id,
+		&m.pattern}
 	n := 0
 	for _, s := range all {
 		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that escape cuts it

@@ -89,17 +89,21 @@ func newCORS(o CORSOptions) (*cors, error) {
 			c.any, c.vary = true, ""
 		case origin == "null":
 			c.exact[origin] = origin
-		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
-			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
+		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") ||
+			origin != strings.ToLower(origin):
+			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port "+
+				"unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:
 			c.below = append(c.below, struct{ scheme, host string }{scheme + "://", host[1:]})
 		case strings.Contains(host, "*"):
-			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the host", origin)
+			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the "+
+				"host", origin)
 		default:
 			c.exact[origin] = origin
 		}
 	}
-	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
+	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") ||
+		slices.Contains(o.Expose, "*")) {
 		return nil, errors.New(`middleware: CORS: Credentials cannot go with "*"`)
 	}
 	add := func(to *[]wire.Field, name, value string) {

@@ -35,7 +35,7 @@ type requestID struct {
 
 // RequestID gives each request an id: in X-Request-Id of the response, in the
 // access log, and for handlers in the request's context, see RequestIDOf. It
-// costs one allocation on the direct way, and two for an id that it accepts.
+// costs one allocation on the fast path, and two for an id that it accepts.
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	return filter.New(func(c *filter.Call) filter.Outcome {

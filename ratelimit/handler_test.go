@@ -307,7 +307,7 @@ func TestHandlerErrors(t *testing.T) {
 
 func nil2(*http.Request) string { return "" }
 
-// maybe declines every other request on the direct way.
+// maybe declines every other request on the fast path.
 type maybe struct{ n atomic.Int64 }
 
 func (m *maybe) ServeDirect(x *direct.Exchange) bool {
@@ -320,7 +320,7 @@ func (m *maybe) ServeDirect(x *direct.Exchange) bool {
 
 func (m *maybe) ServeHTTP(w http.ResponseWriter, r *http.Request) { hello.ServeHTTP(w, r) }
 
-// A request that is left to the plain way is charged once.
+// A request that is left to the ordinary path is charged once.
 func TestDeclinedIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -385,7 +385,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// On the direct way nothing is allocated, but for the lines of RateLimit when
+// On the fast path nothing is allocated, but for the lines of RateLimit when
 // they are first made.
 func TestHandlerAllocations(t *testing.T) {
 	var c clock
@@ -466,7 +466,7 @@ func TestHandlerInHandler(t *testing.T) {
 	}
 }
 
-// request returns r as a server of the direct way would have read it.
+// request returns r as a server of the fast path would have read it.
 func request(r *http.Request) wire.Request {
 	return wire.Request{
 		Method: r.Method, Target: view.Bytes(r.RequestURI), Path: view.Bytes(r.URL.Path), RawQuery: view.Bytes(r.URL.RawQuery),

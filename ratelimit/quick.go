@@ -8,7 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/view"
 )
 
-// This file is the usual request on the direct way: one rule, one token, the
+// This file is the usual request on the fast path: one rule, one token, the
 // bucket of an address, a Memory.
 
 // admit is take for a caller that knows when the request came. It saves reading

@@ -38,7 +38,8 @@ func (t *table) decide(m *match, r *http.Request) outcome {
 	rt := t.find(m, host, r.Method, normal)
 	if rt == nil || !rt.exact(m, normal) {
 		if to := t.folder(host, r.Method, normal); to != nil {
-			return outcome{status: http.StatusTemporaryRedirect, location: location(r, raw, cleanPath(path)+"/"), pattern: to.text}
+			return outcome{status: http.StatusTemporaryRedirect, location: location(r, raw, cleanPath(path)+"/"),
+				pattern: to.text}
 		}
 	}
 	switch {
@@ -127,7 +128,8 @@ func (m miss) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m miss) ServeDirect(x *direct.Exchange) bool {
 	var ma match
 	t := m.r.current()
-	return !escaped(x) && t.find(&ma, withoutPort(view.String(x.Host())), x.Method(), view.String(x.Path())) == nil && t.missDirect(x)
+	return !escaped(x) && t.find(&ma, withoutPort(view.String(x.Host())), x.Method(), view.String(x.Path())) == nil &&
+		t.missDirect(x)
 }
 
 // missDirect answers x if its path is clean and has no route.

@@ -59,7 +59,7 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
-	// As on the direct way; the access log is outside.
+	// As on the fast path; the access log is outside.
 	defer func() {
 		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
 			r.Pattern = r2.Pattern

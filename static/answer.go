@@ -11,12 +11,12 @@ import (
 	"github.com/chert-http/chert/internal/view"
 )
 
-// This file is the decision that both ways share. p is nil on the direct way:
+// This file is the decision that both paths share. p is nil on the fast path:
 // then it waits for nothing but the disk, and a response that would have to wait
-// longer is left to the plain way, with x unchanged.
+// longer is left to the ordinary path, with x unchanged.
 
-// errLater means that a request is left to the plain way.
-var errLater = errors.New("static: not on the direct way")
+// errLater means that a request is left to the ordinary path.
+var errLater = errors.New("static: not on the fast path")
 
 // answer answers x and reports whether it did; with p it always does.
 func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
@@ -67,7 +67,7 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 	if err != nil {
 		return false
 	}
-	// The plain way finds it in the cache, and should not count that as a hit.
+	// The ordinary path finds it in the cache, and should not count that as a hit.
 	e.unsent.Store(true)
 	if h.reply(x, e, nil, now) != nil {
 		return false
@@ -137,7 +137,8 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		// Range is not a list, so several lines are malformed, and
 		// intermediaries may have used any of them. The whole content is always
 		// correct.
-		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
+		if v, n := x.Wire().Fields().First("Range"); n == 1 &&
+			cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

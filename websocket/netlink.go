@@ -323,5 +323,6 @@ func (h *Handler) logEnd(peer net.Addr, e exec.End) {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", v, "stack", string(exec.Stack()))
+	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", v, "stack",
+		string(exec.Stack()))
 }

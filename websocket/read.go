@@ -37,7 +37,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		return 0, nil, errNotServe
 	}
 	s := (*session)(c)
-	s.taken()
+	s.finish()
 	c.mu.Lock()
 	ended := c.ended
 	c.mu.Unlock()
@@ -59,8 +59,8 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 	}
 }
 
-// taken ends the use of the message that Read has returned.
-func (s *session) taken() {
+// finish ends the use of the message that Read has returned.
+func (s *session) finish() {
 	if s.ready {
 		s.ready = false
 		s.drop()
@@ -81,7 +81,7 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	c.alone, c.serves = true, true
 	c.mu.Unlock()
 	exec.Finish(func() { h.serve(c, r) }, func(returned bool) {
-		s.taken()
+		s.finish()
 		c.mu.Lock()
 		ended := c.ended
 		c.alone = false

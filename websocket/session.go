@@ -393,7 +393,9 @@ func (s *session) Closed() {
 	for _, r := range rooms {
 		r.remove(s.conn())
 	}
+	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {
-		go exec.Call(func() { f(s.conn(), why.Code, why.Reason) }, func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
+		go exec.Call(func() { f(s.conn(), why.Code, why.Reason) },
+			func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
 	}
 }

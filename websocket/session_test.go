@@ -54,8 +54,8 @@ func TestGathered(t *testing.T) {
 	s, l := stuck(t, &Options{OnMessage: func(c *Conn, typ Type, p []byte) {
 		l.held = 2 * defaultMaxUnsent
 		(*session)(c).Writable()
-		if o := c.Send(typ, p); o != OutcomeAccepted {
-			t.Error(o)
+		if err := c.Send(typ, p); err != nil {
+			t.Error(err)
 		}
 	}})
 	l.in = fromClient(wsframe.Text, false, "hello")
@@ -65,7 +65,7 @@ func TestGathered(t *testing.T) {
 	if string(l.sent) != "\x81\x05hello" {
 		t.Errorf("%q was sent", l.sent)
 	}
-	if c := s.conn(); c.Send(TypeText, []byte("more")) != OutcomeDropped || !s.much {
+	if c := s.conn(); c.Send(TypeText, []byte("more")) != ErrSlow || !c.Congested() {
 		t.Error("more is gathered")
 	}
 }

@@ -51,7 +51,7 @@ type Exchange struct {
 	pattern string
 
 	values []pathValue
-	plain  *http.Request // the request on the plain way, else nil
+	plain  *http.Request // the request on the ordinary path, else nil
 	w      http.ResponseWriter
 	status int
 	fields []Field
@@ -116,8 +116,8 @@ func (x *Exchange) SetRemoteAddr(addr string) {
 	x.req.RemoteAddr, x.req.Peer = addr, nil
 }
 
-// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the plain
-// way, where middleware decides again.
+// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the ordinary
+// path, where middleware decides again.
 func (x *Exchange) ResetRemoteAddr() {
 	if x.moved {
 		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer

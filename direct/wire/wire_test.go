@@ -448,7 +448,7 @@ func TestLengthIsKept(t *testing.T) {
 	}
 }
 
-// The values and the pattern are the router's on the direct way, the request's
+// The values and the pattern are the router's on the fast path, the request's
 // on the plain one, and end with the exchange.
 func TestPathValue(t *testing.T) {
 	var x Exchange

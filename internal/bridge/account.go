@@ -33,7 +33,7 @@ type Timing struct {
 func (t *Timing) HeadAt() int64 { return t.Since + t.Head }
 
 // Select decides whether the request is timed. quick: it is about to run on the loop
-// that the caller drives. It may be called again, for a request that the direct way has
+// that the caller drives. It may be called again, for a request that the fast path has
 // passed on.
 func (t *Timing) Select(s *tally.Shard, quick bool) {
 	switch {

@@ -44,7 +44,7 @@ func (l *layered) watch(c *Conn, begin bool) (gone bool) {
 	return n == 0 && err != errWouldBlock
 }
 
-// unwatch ends what WatchPeer began. Without that nobody reads for it.
+// unwatch ends what WatchPeer began: the loop no longer reads ahead.
 func (l *layered) unwatch() {
 	if !l.watching.Load() {
 		return
@@ -267,7 +267,7 @@ func (l *layered) seal(p, q []byte) (n int) {
 	}
 }
 
-// idle comes when the session waits for more.
+// idle is called when the session waits for more.
 func (c *Conn) idle() {
 	if c.layer != nil && c.in == nil {
 		c.layer.Idle()

@@ -22,12 +22,12 @@ type Gate struct {
 	addrs   map[string]int // connections per client address; nil when not limited
 }
 
-// DefaultPlaces returns how many connections the limit of open files allows. Some
+// DefaultConns returns how many connections the limit of open files allows. Some
 // descriptors are reserved for the process, and a sixteenth, up to 4096, for files
 // that are kept open (package static's default). Of the rest each connection
 // counts for two: while a request is handled it may need another descriptor, for a
 // file or a connection to another server.
-func DefaultPlaces() int {
+func DefaultConns() int {
 	files := sys.MaxFiles()
 	return max((files-64-min(files/16, 4096))/2, 16)
 }

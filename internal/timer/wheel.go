@@ -84,7 +84,7 @@ func (w *Wheel) Len() int { return w.armed }
 func (w *Wheel) Arm(n *Node, when int64) {
 	list := past
 	if when > w.now {
-		list = w.place(ceilTick(when))
+		list = w.listOf(ceilTick(when))
 	}
 	n.when = when
 	if n.list == uint16(list)+1 {
@@ -179,7 +179,7 @@ func (w *Wheel) refile(from, to int) {
 		if dst < 0 {
 			dst = firing
 			if t := ceilTick(n.when); t > w.tick {
-				dst = w.place(t)
+				dst = w.listOf(t)
 			}
 		}
 		w.armed-- // link counts it again
@@ -205,8 +205,8 @@ func (w *Wheel) first() (list int, tick int64) {
 	return -1, 0
 }
 
-// place returns the list for a tick after the current one.
-func (w *Wheel) place(tick int64) int {
+// listOf returns the list for a tick after the current one.
+func (w *Wheel) listOf(tick int64) int {
 	l := (bits.Len64(uint64(tick^w.tick)) - 1) / digitBits
 	if l >= levels {
 		return overflow

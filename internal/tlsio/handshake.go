@@ -84,7 +84,7 @@ type handshakeState uint8
 const (
 	reads  handshakeState = iota // the ClientHello
 	waits                        // for Bound
-	begins                       // has a slot and a place, and no goroutine yet
+	begins                       // has a slot, and may have a goroutine
 	runs
 	over
 )
@@ -290,7 +290,8 @@ func (h *Handshake) fill() error {
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
 	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
-	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
+	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
+		Err: os.ErrDeadlineExceeded})
 }
 
 // Drain implements conn.Session: a client has DrainNew to send its ClientHello.

@@ -78,7 +78,8 @@ func Hash(password string) (string, error) {
 	case password == "":
 		return "", errors.New("basicauth: Hash: the password is empty")
 	case len(password) > maxPassword:
-		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password), maxPassword)
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password),
+			maxPassword)
 	case strings.ContainsFunc(password, isControl):
 		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}
@@ -96,8 +97,8 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // several credentials. The time that takes does not reveal whether a name exists, if
 // all hashes have the same cost. All handlers that it wraps share the cache.
 //
-// On the direct way, credentials that are remembered are admitted; others are
-// verified on the plain way, since that takes long.
+// On the fast path, credentials that are remembered are admitted; others are
+// verified on the ordinary path, since that takes long.
 //
 // New returns an error if there are neither Users nor Lookup, since every request would
 // be refused, if a hash is not bcrypt's, if a name has a colon, which no client could
@@ -142,7 +143,8 @@ func newAuth(o Options) (*auth, error) {
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err,
+					howToHash)
 			}
 			cost = max(cost, c)
 		}

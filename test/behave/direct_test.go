@@ -417,7 +417,7 @@ func TestDirectPanic(t *testing.T) {
 	}
 }
 
-// A direct handler may leave a request to the plain way, which receives it
+// A direct handler may leave a request to the ordinary path, which receives it
 // whole.
 func TestDirectDeclined(t *testing.T) {
 	t.Parallel()

@@ -4,22 +4,22 @@ import "fmt"
 
 // A state is how far a stream is, as the server sees it.
 //
-//	  HEADERS                                the client's fault is answered without a handler
-//	     |                                          .-----------------------------.
-//	     v            the body comes first          |                             |
-//	    new ----------> deferred                    |                             |
-//	     | \               |                        |                             |
-//	     |  `-----> queued | for a slot             |                             |
-//	     |             |   |                        |                             |
-//	     |             v   v                        |                             |
-//	     |<---------> running ----------------> answered   END_STREAM is out      |
-//	     |  direct       |                          |                             |
-//	     |               |                          |      the handler returns    |
-//	     |               v                          v                             |
-//	     `----------> sending ----------------> lingering <-----------------------'
-//	                     |                          |
-//	                     v                          v
-//	                   closed <---------------------'      from every state
+//	HEADERS                                the client's fault is answered without a handler
+//	   |                                          .-----------------------------.
+//	   v            the body comes first          |                             |
+//	  new ----------> deferred                    |                             |
+//	   | \               |                        |                             |
+//	   |  `-----> queued | for a slot             |                             |
+//	   |             |   |                        |                             |
+//	   |             v   v                        |                             |
+//	   |<---------> running ----------------> answered   END_STREAM is out      |
+//	   |  direct       |                          |                             |
+//	   |               |                          |      the handler returns    |
+//	   |               v                          v                             |
+//	   `----------> sending ----------------> lingering <-----------------------'
+//	                   |                          |
+//	                   v                          v
+//	                 closed <---------------------'      from every state
 //
 // direct is running for a direct handler, which may decline: the stream is new again. reset is
 // closed for the client, while the stream's Run has not ended, or a slot cannot be withdrawn.
