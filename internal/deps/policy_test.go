@@ -60,7 +60,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge internal/tally stats"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/takeover internal/tally stats"},
 
@@ -109,7 +109,8 @@ var policy = []rule{
 	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
-	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
+	// timer for how waits are spread.
+	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf internal/timer"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

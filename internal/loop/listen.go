@@ -15,8 +15,12 @@ import (
 )
 
 const (
-	// acceptBatch bounds the connections accepted in one turn.
+	// acceptBatch bounds the connections accepted in one turn, as does stepFor: so a flood
+	// of newcomers gets a part of the loop's time, and the others go on.
 	acceptBatch = 64
+	// closeBatches is how many batches a listener accepts before it closes: enough for the
+	// longest queue that Linux has by default, while clients may never stop coming.
+	closeBatches = 256
 	// pauseFor is how long connections wait in the kernel's queue before they are
 	// refused, if there is no room or no descriptor. For room the listener tries
 	// again every BarrenFor: some connection may be idle by then.
@@ -66,6 +70,9 @@ type Listener struct {
 	full   int64 // since when the gate has been full; 0 while it is not
 	// awaiting: the gate will send a message when there is room.
 	awaiting bool
+	// closed, if not nil, is called at the end of a Close, at the latest after left batches.
+	closed func()
+	left   int
 }
 
 // resume is the message that a connection has ended, so that another may be
@@ -86,26 +93,35 @@ func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	return ln, nil
 }
 
-// Close accepts the connections that have already been established, then closes
-// the socket. The kernel refuses later ones.
-func (ln *Listener) Close() {
-	if ln.fd < 0 {
-		return
-	}
-	for !ln.paused && ln.accept() {
-	}
-	ln.loop.Detach(ln.handle)
-	ln.loop.poller.CloseFD(ln.fd)
-	ln.leave(ln.loop.poller)
-	ln.fd = -1
+// Close accepts the connections that have already been established, in this turn and the
+// next ones, then closes the socket and calls done. The kernel refuses later ones. It may be
+// called once.
+func (ln *Listener) Close(done func()) {
+	ln.closed, ln.left = done, closeBatches
+	ln.loop.Requeue(ln.handle)
 }
 
 // Ready implements Sock.
 func (ln *Listener) Ready(poll.Ready) bool {
-	if !ln.paused && ln.accept() {
+	more := !ln.paused && ln.accept()
+	if ln.closed != nil {
+		if ln.left--; !more || ln.left == 0 {
+			ln.end()
+			return true
+		}
+	}
+	if more {
 		ln.loop.Requeue(ln.handle)
 	}
 	return true
+}
+
+// end closes the socket.
+func (ln *Listener) end() {
+	ln.loop.Detach(ln.handle)
+	ln.loop.poller.CloseFD(ln.fd)
+	ln.leave(ln.loop.poller)
+	ln.closed()
 }
 
 // Mail implements Sock. Broadcast messages are not meant for a Listener.
@@ -140,7 +156,11 @@ func (ln *Listener) resume() {
 
 // accept accepts a batch and reports whether there may be more.
 func (ln *Listener) accept() bool {
+	var accepting step
 	for range acceptBatch {
+		if !accepting.next() {
+			break
+		}
 		if !ln.Gate.Enter() {
 			if !ln.loop.poller.Pending(ln.fd) {
 				return false // no connection waits; an event follows
