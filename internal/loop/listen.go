@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -45,10 +46,13 @@ type Accept struct {
 	// and Refused is called for it; share means that its address has too many.
 	Refusal func() []byte
 	Refused func(peer string, share bool)
-	// Log reports a condition that an operator must know, in one line.
-	Log func(format string, args ...any)
+	// Log reports a condition that an operator must know, in one line. Limit names what
+	// Gate's limit comes from.
+	Log   func(format string, args ...any)
+	Limit func() string
 
 	logged atomic.Int64 // when Complain last did
+	filled atomic.Int64 // when Full last did
 
 	// reserve is a descriptor to close at EMFILE, -1 if there is none. It is
 	// opened before the first listener accepts, and the listeners share it.
@@ -167,6 +171,7 @@ func (ln *Listener) accept() bool {
 			}
 			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
 				ln.pause(BarrenFor)
+				ln.Full()
 				ln.await()
 				ln.seek()
 				return false
@@ -294,10 +299,27 @@ func (a *Accept) Complain(err error) {
 		return
 	}
 	hint := ""
-	if errors.Is(err, syscall.EMFILE) {
-		hint = "; raise the limit of open files (ulimit -n) or lower MaxConns"
+	if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) {
+		hint = fmt.Sprintf("; the limit is %v: raise it (ulimit -n, LimitNOFILE) or lower MaxConns", sys.Limits())
+		if e == syscall.ENFILE {
+			hint = "; the limit of all processes together is fs.file-max"
+		}
 	}
 	a.Log("chert: accept: %v%s", err, hint)
+}
+
+// fullEvery is how often full logs.
+const fullEvery = int64(time.Minute)
+
+// Full logs, at most once a minute, that there are as many connections as there may be, of
+// which none is idle. Safe for concurrent use.
+func (a *Accept) Full() {
+	now, last := sys.Nanotime(), a.filled.Load()
+	if a.Limit == nil || last != 0 && now-last < fullEvery || !a.filled.CompareAndSwap(last, now) {
+		return
+	}
+	a.Log("chert: %d connections are open, the maximum by %s, and none can give way: new ones wait, or are refused",
+		a.Gate.open.Load(), a.Limit())
 }
 
 // answerAndClose refuses a connection. What the client has sent so far is read
