@@ -124,6 +124,14 @@ func (s *Server) maxConns() int {
 	return loop.DefaultConns()
 }
 
+// limitOfConns names what maxConns comes from.
+func (s *Server) limitOfConns() string {
+	if s.MaxConns != 0 {
+		return "MaxConns"
+	}
+	return sys.Limits().String()
+}
+
 // httpServer returns the value of http.ServerContextKey: programs assert its
 // type and read its fields. It is created at its first use. Functions
 // registered on it with RegisterOnShutdown are called.

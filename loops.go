@@ -141,7 +141,7 @@ func (set *loopSet) listen(fds []int, a *loop.Accept) (stop func(), err error) {
 		for i, l := range set.loops {
 			if ln := listeners[i]; ln != nil {
 				wait.Add(1)
-				if !l.Do(func() { defer wait.Done(); ln.Close() }) {
+				if !l.Do(func() { ln.Close(wait.Done) }) {
 					wait.Done()
 				}
 			}

@@ -167,7 +167,8 @@ func (s *Server) accept(l net.Listener, cfg func() *h1.Config, shakes bool) *loo
 			}
 			s.refused(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
 		},
-		Log: s.logf,
+		Log:   s.logf,
+		Limit: s.limitOfConns,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
 			// A connection accepted before the listener closed may be attached

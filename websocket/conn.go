@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
@@ -85,12 +86,13 @@ type Conn struct {
 	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ     Type
 	begun   bool
-	closing bool  // the client's answer to a Close frame is awaited
-	alone   bool  // Options.Serve runs: messages are for Read
-	ready   bool  // Read has a message
-	packed  bool  // the message is still compressed
-	surplus int32 // bytes received since closing
-	weight  uint8 // how many frames what was inflated in this turn of the loop counts as
+	closing bool         // the client's answer to a Close frame is awaited
+	alone   bool         // Options.Serve runs: messages are for Read
+	ready   bool         // Read has a message
+	packed  bool         // the message is still compressed
+	surplus int32        // bytes received since closing
+	weight  uint8        // how many frames what was inflated in this turn of the loop counts as
+	spread  timer.Spread // of Pings
 
 	beside *beside // immutable; nil unless the connection is a stream of one with others
 

@@ -65,7 +65,8 @@ type Options struct {
 	// Slow is what happens to clients that read too slowly.
 	Slow Slow
 	// PingInterval is after how long without anything from the client a Ping is
-	// sent. Default 50 s, below the usual minute of proxies; negative: none.
+	// sent, up to a tenth and at most 4 s earlier so that those to many clients are
+	// spread. Default 50 s, below the usual minute of proxies; negative: none.
 	PingInterval time.Duration
 	// IdleTimeout is after how long without anything from the client, not even the
 	// answer to a Ping, the connection is closed. Default 2 min; negative: never.

@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
@@ -31,6 +32,9 @@ const (
 func (s *session) Data(eof bool) takeover.Next {
 	if now := s.link.Now(); !s.begun {
 		s.begun, s.heard = true, now
+		if peer := s.link.RemoteAddr(); peer != nil {
+			s.spread = timer.SpreadOf(peer.String())
+		}
 		s.limit(now)
 	} else {
 		s.heard = now
@@ -313,7 +317,7 @@ func (s *session) limit(now int64) {
 			earliest(s.heard + s.h.idle)
 		}
 		if s.h.ping > 0 {
-			earliest(max(s.heard, s.pinged) + s.h.ping)
+			earliest(max(s.heard, s.pinged) + s.spread.Of(s.h.ping))
 		}
 	}
 	s.link.SetDeadline(by)
@@ -332,7 +336,7 @@ func (s *session) Expired() takeover.Next {
 	case s.h.idle > 0 && now-s.heard >= s.h.idle:
 		// The client may have gone without a word, so no answer is expected.
 		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
-	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
+	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.spread.Of(s.h.ping):
 		s.pinged = now
 		s.mu.Lock()
 		if !s.closed.Load() {

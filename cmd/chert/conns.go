@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/spf13/cobra"
 )
 
@@ -75,6 +76,19 @@ func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
 		l.perAddr = max(l.all/2, 1)
 	}
 	return l
+}
+
+// warning is what to say if there are fewer descriptors than MaxConns needs, and which limit
+// that is; most is how many connections it allows.
+func (l connLimits) warning(most int, files sys.FileLimits) string {
+	switch {
+	case l.all > files.Files()-64:
+		return fmt.Sprintf("max_conns is %d, but the limit of open files allows fewer: %v", l.all, files)
+	case l.all > most:
+		return fmt.Sprintf("max_conns is %d; %d would leave descriptors for files and other connections: %v",
+			l.all, most, files)
+	}
+	return ""
 }
 
 // ofRedirects returns the limits of plain HTTP beside TLS. Browsers leave it after

@@ -18,6 +18,8 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
@@ -71,6 +73,9 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s.front.log = s.log
 	s.errsTo.set(o.log, s.log, stderr)
 
+	if err := sys.RaiseFiles(); err != nil {
+		s.errs.Printf("the limit of open files stays at %v: %v", sys.Limits(), err)
+	}
 	// Before anything is opened, so that no signal leaves a socket file.
 	stop, hangup, release := signals()
 	defer release()
@@ -126,6 +131,9 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 
 	start := time.Now()
 	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+s.admin.line())
+	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
+		s.errs.Print(warning)
+	}
 	if o.open {
 		openBrowser(listeners(s.bindings), func(err error) {
 			if !o.quiet {

@@ -58,7 +58,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view"},
 
@@ -107,7 +107,8 @@ var policy = []rule{
 	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
-	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox"},
+	// timer for how waits are spread.
+	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

@@ -163,7 +163,7 @@ func (l *Loop) drive() {
 	defer scratches.Put(scratch)
 	l.scratch = scratch
 	for l.turn() {
-		retired := l.retiring && l.attached == 0 && l.finish()
+		retired := l.retiring && l.attached == 0 && l.mail.finish()
 		var err error
 		if !retired {
 			err = l.wait()

@@ -24,12 +24,19 @@ type Gate struct {
 
 // DefaultConns returns how many connections the limit of open files allows. Some
 // descriptors are reserved for the process, and a sixteenth, up to 4096, for files
-// that are kept open (package static's default). Of the rest each connection
-// counts for two: while a request is handled it may need another descriptor, for a
-// file or a connection to another server.
-func DefaultConns() int {
-	files := sys.MaxFiles()
-	return max((files-64-min(files/16, 4096))/2, 16)
+// that are kept open (package static's default). A connection may need a second
+// descriptor while a request is handled, or its answer is on its way: a file, a connection to
+// another server, for a moment the duplicate that Hijack returns. (Pipes of splice are at most
+// 64.) So half of the rest is for those, and no more than seconds: of a million connections
+// most are idle.
+func DefaultConns() int { return connsOf(sys.MaxFiles()) }
+
+// seconds is how many connections may need a second descriptor at a time.
+const seconds = 64 << 10
+
+func connsOf(files int) int {
+	free := files - 64 - min(files/16, 4096)
+	return max(free-min(free/2, seconds), 16)
 }
 
 // NewGate makes a gate for max connections, and at most perAddr of one client

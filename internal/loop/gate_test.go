@@ -141,3 +141,17 @@ func TestGateRace(t *testing.T) {
 		t.Errorf("%d places are taken", g.Open())
 	}
 }
+
+// Small limits leave each connection a second descriptor, large ones a part of them.
+func TestPlacesOfLimit(t *testing.T) {
+	for _, tt := range []struct{ files, want int }{
+		{20, 16},
+		{1024, 448},
+		{65536, 30688},
+		{1 << 20, 978_880}, // fs.nr_open
+	} {
+		if got := connsOf(tt.files); got != tt.want {
+			t.Errorf("%d files: %d connections, want %d", tt.files, got, tt.want)
+		}
+	}
+}

@@ -375,7 +375,7 @@ func TestAttachFails(t *testing.T) {
 			t.Skip("this system watches files")
 		}
 	}
-	if l.attached != 0 || len(l.free) != 1 || len(l.slots) != 2 {
-		t.Errorf("attached %d, free %v, %d slots", l.attached, l.free, len(l.slots))
+	if l.attached != 0 || l.slots.free != 1 || l.slots.at(1).state != 0 || l.slots.count != 2 {
+		t.Errorf("attached %d, first free %d, %d slots", l.attached, l.slots.free, l.slots.count)
 	}
 }

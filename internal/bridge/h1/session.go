@@ -170,7 +170,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 			return conn.Close, false
 		}
 		if s.partial = false; s.begun { // that of the first counts from the accept
-			s.limit(s.cfg.IdleTime)
+			s.limit(s.Spread.Of(s.cfg.IdleTime))
 		}
 		return conn.More, false
 	}
