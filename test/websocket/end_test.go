@@ -91,12 +91,12 @@ func TestIdle(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
 		ts := start(t, fresh(handler(t, &websocket.Options{
-			OnMessage: echo, OnClose: onClose, PingInterval: 100 * time.Millisecond, IdleTimeout: time.Second,
+			OnMessage: echo, OnClose: onClose, PingInterval: 250 * time.Millisecond, IdleTimeout: 4 * time.Second, // a busy machine answers late
 		})))
 		c := open(ts)
 		c.Send(text("a"))
 		c.wants("a")
-		for range 15 { // longer than IdleTimeout
+		for range 20 { // longer than IdleTimeout
 			if h, p, err := c.read(); h.Op != wsframe.Ping || p != "" || err != nil {
 				t.Fatal(h, p, err)
 			}
