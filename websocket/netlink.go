@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -149,6 +150,7 @@ func (l *netLink) pause() (posted bool, _ error) {
 		l.wake = wake
 		l.mu.Unlock()
 		l.await(wake)
+		l.point(0)
 		l.mu.Lock()
 		l.wake = nil
 	}
@@ -167,6 +169,13 @@ func (l *netLink) await(wake chan struct{}) {
 	select {
 	case <-wake:
 	case <-late:
+	}
+}
+
+// point lets a simulation choose when one of l's goroutines goes on, which has waited or begins.
+func (l *netLink) point(n uint64) {
+	if sched.On() {
+		sched.Point(l.nc.RemoteAddr().String(), n)
 	}
 }
 
@@ -240,6 +249,7 @@ func (l *netLink) end(next takeover.Next) {
 	}
 	if writing != nil {
 		<-writing
+		l.point(0)
 	}
 	unread := l.in != nil
 	if unread {

@@ -59,6 +59,7 @@ func (l *netLink) Follow(f func()) {
 // together.
 func (l *netLink) write(done chan struct{}) {
 	defer close(done)
+	l.point(1)
 	for {
 		l.mu.Lock()
 		if len(l.pending) == 0 {
