@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -27,6 +28,7 @@ func (s *Server) seekRoom() {
 	}
 	// In another goroutine: a loop must not wait for the server's lock.
 	go func() {
+		sched.Point("room", 0)
 		if s.streamsGiveWay() {
 			s.seeking.Store(sys.Nanotime() + loop.BarrenFor) // until they have ended
 			return

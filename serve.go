@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -74,6 +75,7 @@ func (sv *serving) close() error {
 		close(sv.stop)
 		sv.err = sv.l.Close()
 	})
+	sched.Point("close", uint64(sv.number))
 	return sv.err
 }
 
@@ -212,6 +214,8 @@ func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error
 	case <-l.closed:
 	case <-sv.stop:
 	}
+	sched.Point("serve", uint64(sv.number))
 	stop()
+	sched.Point("serve", uint64(sv.number))
 	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 }

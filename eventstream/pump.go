@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/wsdeflate"
 )
 
 // pump sends what has been published, until there is nothing left. Most members are at
 // the same event, so what they get is gathered once.
 func (t *Topic) pump() {
+	sched.Point("pump", 0)
 	for {
 		t.mu.Lock()
 		end, first := t.end(), t.first

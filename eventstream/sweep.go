@@ -3,6 +3,8 @@ package eventstream
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/chert-http/chert/internal/sched"
 )
 
 // This file sends heartbeats and ends streams that are old enough, with one ticker for
@@ -51,6 +53,7 @@ func (h *Handler) sweep() {
 	t := time.NewTicker(h.tick)
 	defer t.Stop()
 	for range t.C {
+		sched.Point("sweep", 0)
 		now := h.now.Add(1)
 		var few [atOnce]*Stream
 		for i := 0; ; i += atOnce {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/wsdeflate"
 )
 
@@ -237,6 +238,11 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 	defer t.mu.Unlock()
 	for t.lag() {
 		t.progress.Wait()
+		if sched.On() {
+			t.mu.Unlock()
+			sched.Point("progress", 0)
+			t.mu.Lock()
+		}
 	}
 	n := t.end()
 	if e.ID == "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -76,8 +77,16 @@ func (l *writer) run() {
 			l.stop = nil
 			l.source.Stop()
 		}
+		l.point()
 	}
 	returned = true
+}
+
+// point lets a simulation choose when the handler goes on, which has waited.
+func (l *writer) point() {
+	if sched.On() {
+		sched.Point(l.addr.String(), 0)
+	}
 }
 
 func (l *writer) aborted() bool {

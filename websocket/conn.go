@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsdeflate"
@@ -175,6 +176,7 @@ func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		sched.Point("write", 0)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -145,6 +146,7 @@ func (l *netLink) pause() (posted bool, _ error) {
 		l.wake = wake
 		l.mu.Unlock()
 		l.await(wake)
+		l.point(0)
 		l.mu.Lock()
 		l.wake = nil
 	}
@@ -163,6 +165,13 @@ func (l *netLink) await(wake chan struct{}) {
 	select {
 	case <-wake:
 	case <-late:
+	}
+}
+
+// point lets a simulation choose when one of l's goroutines goes on, which has waited or begins.
+func (l *netLink) point(n uint64) {
+	if sched.On() {
+		sched.Point(l.nc.RemoteAddr().String(), n)
 	}
 }
 
@@ -235,6 +244,7 @@ func (l *netLink) end(next takeover.Next) {
 		socket.Close()
 	}
 	l.out.Carried()
+	l.point(0)
 	l.clock.End()
 	unread := l.in != nil
 	if unread {

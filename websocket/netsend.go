@@ -37,6 +37,7 @@ func (s *netSink) Wake() { go (*netLink)(s).write() }
 
 // write writes what is queued until there is nothing left.
 func (l *netLink) write() {
+	l.point(1)
 	for l.out.Carry() {
 		if l.out.HasRoom() {
 			l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })

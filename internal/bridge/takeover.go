@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
@@ -213,7 +214,10 @@ func (t *taken) Late(held time.Duration) {
 		t.facts.Or(ranLate)
 		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
 	}
-	go t.s.Late() // the loop's lock is held
+	go func() { // the loop's lock is held
+		sched.Point(t.c.Link.Peer(), 0)
+		t.s.Late()
+	}()
 }
 
 // methodOfRuns is the method under which the placement's records of takeovers are

@@ -1,7 +1,8 @@
 package tally
 
 import (
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,12 @@ type ended struct {
 	routes routes
 }
 
-func seed() uint32 { return rand.Uint32() | 1 }
+// seed is that of a Sampler. It is of crypto/rand, whose bytes a simulation decides.
+func seed() uint32 {
+	var b [4]byte
+	rand.Read(b[:])
+	return binary.NativeEndian.Uint32(b[:]) | 1
+}
 
 // Init prepares s, which counts routes by the names in n. It comes before any other use.
 func (s *Shard) Init(n *Names) {

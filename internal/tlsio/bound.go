@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sched"
 )
 
 // Bound bounds the handshakes of a server: how many compute at a time, so that
@@ -182,6 +183,7 @@ func (b *Bound) park(h *Handshake, f func() error) error {
 	b.next(nil)
 	b.mu.Unlock()
 	<-h.turn
+	sched.Point(h.link.Peer(), 0)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -281,6 +282,11 @@ func (st *stream) wait(by time.Time, until int64) error {
 	// which the session's is not taken.
 	st.place.Yield()
 	st.cond.Wait()
+	if sched.On() {
+		s.mu.Unlock()
+		sched.Point(s.Link.Peer(), uint64(st.id))
+		s.mu.Lock()
+	}
 	if t != nil {
 		t.Stop()
 	}
