@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/park"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -37,7 +38,7 @@ func (s *Server) useLoops() (*loopSet, error) {
 func (s *Server) startLoops() (*loopSet, error) {
 	s.begunSets++
 	set := &loopSet{number: s.begunSets}
-	n, open := runtime.GOMAXPROCS(0), poll.New
+	n, open := runtime.GOMAXPROCS(0), openPoller
 	if s.kernel != nil {
 		n, open = s.kernel.Loops, s.kernel.Poller
 	}
@@ -72,6 +73,10 @@ func (s *Server) startLoops() (*loopSet, error) {
 	}()
 	return set, nil
 }
+
+// openPoller opens a poller that leaves the processor to what handles the events of parked
+// connections.
+func openPoller() (poll.Poller, error) { return poll.New(park.Busy()) }
 
 func newLoop(open func() (poll.Poller, error)) (*loop.Loop, error) {
 	p, err := open()

@@ -188,11 +188,11 @@ type Server struct {
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
 	streams    map[*stream.Conn]struct{}
-	layer      func() conn.Layer     // wraps connections on loops; for tests
-	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
-	kernel     *testhook.Kernel      // in place of the system's sockets; for tests
-	quiet      *sync.Cond            // signalled when one of the above has ended
-	told       chan struct{}         // closed when Shutdown or Close has closed the listeners; see Stopping
+	layer      func() conn.Layer // wraps connections on loops; for tests
+	drainFor   time.Duration     // of a body that the handler left unread; for tests; 0 is the default
+	kernel     *testhook.Kernel  // in place of the system's sockets; for tests
+	quiet      *sync.Cond        // signalled when one of the above has ended
+	told       chan struct{}     // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 

@@ -55,7 +55,9 @@ var policy = []rule{
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
 
 	// Connections that belong to user code, and wait without a goroutine.
-	{pkg: "internal/park", may: "internal/sys internal/poll"},
+	{pkg: "internal/park", may: "internal/sys"},
+	// For programs: what internal/park does for sockets, for types of connections.
+	{pkg: "park", may: "internal/park internal/tlsio"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.

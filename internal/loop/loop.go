@@ -109,7 +109,7 @@ type mail struct {
 // New makes a loop with its poller. Run must be called to drive it and to
 // release what it holds.
 func New() (*Loop, error) {
-	p, err := poll.New()
+	p, err := poll.New(nil)
 	if err != nil {
 		return nil, err
 	}
