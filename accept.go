@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge/h1"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
@@ -263,7 +263,7 @@ func socketOf(nc net.Conn) (int, error) {
 // guard returns nc so that a panic in a method of it, if it is of another package, ends that
 // connection alone, and is logged as net/http logs one.
 func (s *Server) guard(nc net.Conn, peer func() string) net.Conn {
-	return stream.Guard(nc, func(e any) { s.logf("http: panic serving %v: %v\n%s", peer(), e, debug.Stack()) })
+	return stream.Guard(nc, func(e any) { s.logf("http: panic serving %v: %v\n%s", peer(), e, exec.Stack()) })
 }
 
 // addrsOf returns the addresses of a connection that is refused; that of the listener if its
@@ -280,12 +280,12 @@ func unknown() string { return "an unknown address" }
 
 // peerOf is peerOf of a connection whose RemoteAddr may panic: then that is logged.
 func (s *Server) peerOf(nc net.Conn) (peer string, ok bool) {
-	defer func() {
-		if e := recover(); e != nil {
-			s.logf("http: panic serving %v: %v\n%s", unknown(), e, debug.Stack())
+	ok = exec.Call(func() { peer = peerOf(nc) }, func(e exec.End) {
+		if v, report := e.Panic(); report {
+			s.logf("http: panic serving %v: %v\n%s", unknown(), v, exec.Stack())
 		}
-	}()
-	return peerOf(nc), true
+	})
+	return peer, ok
 }
 
 // peerOf returns the remote address as handlers see it. That of a unix socket is

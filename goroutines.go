@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
@@ -17,31 +17,20 @@ import (
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
 	p := j.p
-	shaken := false
-	defer func() {
-		if shaken {
-			return
-		}
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			p.Panicked(e)
-		}
-		a.over(j) // also after runtime.Goexit
-	}()
-	peer := peerOf(j.nc)
-	j.c.SetPeer(peer)
-	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
-		return handshake(p.HandshakeContext(), j, a.s.handshakeTimeout())
+	var state *tls.ConnectionState
+	var err error
+	returned := exec.Call(func() { state, err = a.shake(j) }, func(e exec.End) {
+		p.LogEnd(e)
+		a.over(j)
 	})
-	if err != nil {
-		late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
-		defer late.Stop()
-		tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
-		if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
-			tc.NetConn().Write(answer)
-		}
+	if !returned {
 		return
 	}
-	if shaken = true; state != nil {
+	if err != nil {
+		a.over(j)
+		return
+	}
+	if state != nil {
 		j.c.SetTLS(state.Version)
 	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
@@ -61,6 +50,25 @@ func (a *acceptor) serve(j job) {
 	}
 	p.Start(state)
 	j.c.Run(p)
+}
+
+// shake performs the handshake of j, and answers one that fails.
+func (a *acceptor) shake(j job) (*tls.ConnectionState, error) {
+	peer := peerOf(j.nc)
+	j.c.SetPeer(peer)
+	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
+		return handshake(j.p.HandshakeContext(), j, a.s.handshakeTimeout())
+	})
+	if err == nil {
+		return state, nil
+	}
+	late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
+	defer late.Stop()
+	tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
+	if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
+		tc.NetConn().Write(answer)
+	}
+	return nil, err
 }
 
 // timedHandshake counts a handshake, if nc has one.

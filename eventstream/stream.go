@@ -229,9 +229,6 @@ func (s *source) Closed() {
 	h := s.h
 	h.remove(s.stream())
 	if h.onClose != nil {
-		go func() {
-			defer logPanics(h.logger)
-			h.onClose(s.stream())
-		}()
+		go call(func() { h.onClose(s.stream()) }, h.logger)
 	}
 }

@@ -73,7 +73,7 @@ type Conn struct {
 	out    *buf.Buf // frames that are to leave together; nil if there are none
 	corked bool     // Send adds to out
 	serves bool     // messages are being processed: what is sent may be their answers
-	much   bool     // more than lowWater has waited since Writable was called
+	much   bool     // more than half of MinLimit has waited since Writable was called
 	ended  bool     // the connection has ended
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -54,8 +55,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveAlone(c, r)
 		return
 	}
-	returned := false
-	defer func() {
+	exec.Finish(func() {
+		if h.onOpen != nil {
+			h.onOpen(c, r)
+		}
+	}, func(returned bool) {
 		if !returned {
 			c.fail(errInternal)
 		}
@@ -64,11 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else if ok {
 			go l.run()
 		}
-	}()
-	if h.onOpen != nil {
-		h.onOpen(c, r)
-	}
-	returned = true
+	})
 }
 
 // refusal is why a request is not upgraded.

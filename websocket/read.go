@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -79,8 +80,7 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	c.mu.Lock()
 	c.alone, c.serves = true, true
 	c.mu.Unlock()
-	returned := false
-	defer func() {
+	exec.Finish(func() { h.serve(c, r) }, func(returned bool) {
 		s.taken()
 		c.mu.Lock()
 		ended := c.ended
@@ -94,7 +94,5 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 		default:
 			l.end(c.failed(errInternal)) // the server logs the panic
 		}
-	}()
-	h.serve(c, r)
-	returned = true
+	})
 }

@@ -6,12 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -114,13 +114,13 @@ func (x *Exchange) Init(c *Client, m Message) {
 }
 
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
-func (x *Exchange) use(f func(conn.Link)) bool {
+func (x *Exchange) use(f func(Link)) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
 	if x.over {
 		return false
 	}
-	f(x.c.Link)
+	f(x.link())
 	return true
 }
 
@@ -156,13 +156,13 @@ func (x *Exchange) gone() {
 // limitReads sets a read deadline of chert's own. restore restores the
 // handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
-	x.use(func(l conn.Link) {
+	x.use(func(l Link) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
 		l.SetReadDeadline(until)
 	})
-	return func() { x.use(func(l conn.Link) { l.SetReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func(l Link) { l.SetReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -184,7 +184,7 @@ func (x *Exchange) writeBy() time.Time {
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func(l conn.Link) { gone = l.WatchPeer() }) && gone {
+	if x.is(bodyDone) && x.use(func(l Link) { gone = l.WatchPeer() }) && gone {
 		x.gone()
 	}
 }
@@ -201,28 +201,28 @@ func (x *Exchange) AllRead() {
 // how the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
 func (x *Exchange) Serve() (next conn.Next) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		e := recover()
-		if e != nil && e != http.ErrAbortHandler {
-			x.c.LogPanic(x.c.Link, e)
-		}
-		x.m.Release()
-		next = x.abort()
-		if e != nil {
-			return
-		}
-		// runtime.Goexit
-		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
-			x.accountEarly()
-		}
-		if next != conn.Detached || x.Taken() != nil {
-			x.c.Link.Abandon()
-		}
-	}()
+	exec.Call(func() { next = x.serve() }, func(e exec.End) { next = x.cut(e) })
+	return next
+}
+
+// cut ends the request when the handler has panicked or ends its goroutine.
+func (x *Exchange) cut(e exec.End) conn.Next {
+	x.c.LogEnd(e)
+	x.m.Release()
+	next := x.abort()
+	if !e.Exited() {
+		return next
+	}
+	if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+		x.accountEarly()
+	}
+	if next != conn.Detached || x.Taken() != nil {
+		x.link().Abandon()
+	}
+	return next
+}
+
+func (x *Exchange) serve() conn.Next {
 	switch {
 	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)
@@ -237,19 +237,15 @@ func (x *Exchange) Serve() (next conn.Next) {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.c.Link.SetReadDeadline(by)
+			x.link().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.c.Link.SetWriteDeadline(time.Now().Add(d))
+			x.link().SetWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
-	// Set last: a panic in here, which calls no code of the handler, must not
-	// be attributed to the handler.
 	x.m.Release()
-	next = x.finish()
-	returned = true
-	return next
+	return x.finish()
 }
 
 // finish completes the response after the handler has returned and returns how
@@ -264,7 +260,7 @@ func (x *Exchange) finish() conn.Next {
 		x.handOver()
 		return next
 	}
-	x.c.Follow(&o)
+	x.follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
 		if !x.Res.broken && (x.Body.Unfinished() || x.Body.earlyClose) {
@@ -286,7 +282,7 @@ func (x *Exchange) abort() conn.Next {
 		x.Body.interrupt()
 	}
 	next, o := x.Res.abort()
-	x.c.Follow(&o)
+	x.follow(&o)
 	if next == conn.Detached {
 		x.handOver()
 	} else if x.Body != nil {
@@ -306,6 +302,9 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		x.Body.interrupt()
 		x.Body.mu.Lock()
 		defer x.Body.mu.Unlock()
+	}
+	if x.Shared {
+		return nil, nil, http.ErrNotSupported
 	}
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
 	if err := x.c.Link.Sent(); err != nil {
@@ -333,11 +332,18 @@ func Failure(err error) conn.Next {
 	return conn.Close
 }
 
+// LogEnd logs the panic of user code that was called for the client, if there was one.
+func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer(), e) }
+
+func (cfg *Config) logEnd(peer string, e exec.End) {
+	if v, ok := e.Panic(); ok {
+		cfg.logPanic(peer, v)
+	}
+}
+
 // LogPanic logs a handler's panic with its stack.
 func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer(), e) }
 
 func (cfg *Config) logPanic(peer string, e any) {
-	stack := make([]byte, 64<<10)
-	stack = stack[:runtime.Stack(stack, false)]
-	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, stack)
+	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, exec.Stack())
 }

@@ -42,10 +42,10 @@ func (c *Conn) closeQueue() error {
 	if q == nil {
 		return nil
 	}
-	q.close(true)
+	q.Close(true)
 	err := c.Sent()
 	if err != nil {
-		q.close(false)
+		q.Close(false)
 	}
 	return err
 }

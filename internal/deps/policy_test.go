@@ -14,7 +14,7 @@ package deps
 //
 //	stats < tally < loop
 //	sys < poll < loop < conn < tlsio < bridge < . < cmd
-//	buf, timer < loop
+//	buf, timer < loop; buf < outbox < conn
 //	conn < stream < .
 //	http1, http2, wsframe < bridge
 //	wsframe < websocket
@@ -30,8 +30,12 @@ var policy = []rule{
 	{pkg: "direct", may: "direct/wire"},
 	{pkg: "internal/buf"},
 	{pkg: "internal/timer"},
+	// What has still to be sent, for carriers of all kinds.
+	{pkg: "internal/outbox", may: "internal/buf"},
 	// Classifies handlers by latency, independent of loops and messages.
 	{pkg: "internal/place"},
+	// Calls user code, and catches what it throws.
+	{pkg: "internal/exec"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
 	// What a server counts: as its users see it, and where it is counted.
 	{pkg: "stats"},
@@ -44,36 +48,36 @@ var policy = []rule{
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
-	{pkg: "internal/takeover"},
+	{pkg: "internal/takeover", may: "internal/outbox"},
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
 	// A kernel in memory, for tests of the whole server in test/sim.
 	{pkg: "internal/sim", may: "internal/sys internal/poll"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/buf internal/timer internal/tally stats"},
-	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/buf internal/timer internal/tally stats"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/tally stats"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/exec internal/buf internal/timer internal/tally stats"},
 
 	// Connections that belong to user code, and wait without a goroutine.
 	{pkg: "internal/park", may: "internal/sys"},
 	// For programs: what internal/park does for sockets, for types of connections.
-	{pkg: "park", may: "internal/park internal/tlsio"},
+	{pkg: "park", may: "internal/exec internal/park internal/tlsio"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/buf internal/sys internal/tally stats"},
+	{pkg: "internal/stream", may: "internal/conn internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/place internal/buf internal/takeover internal/tally stats internal/view"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/place internal/bridge internal/tally stats internal/view"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/place internal/buf internal/bridge internal/takeover internal/tally stats internal/view"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats internal/view"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn internal/poll"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook internal/tally stats"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
@@ -108,12 +112,12 @@ var policy = []rule{
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/buf"},
+	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
-	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/buf"},
+	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

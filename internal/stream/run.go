@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 )
 
 // This file runs user code on a connection: alone, on the connection's
@@ -49,13 +50,10 @@ func (c *Conn) Waited() bool { return true }
 
 // Start implements conn.Link.
 func (c *Conn) Start(r conn.Run) {
-	go func() {
-		defer func() { // also after runtime.Goexit
-			conn.Left(r)
-			c.Post(r.Done)
-		}()
-		r.Run()
-	}()
+	go exec.Finish(r.Run, func(bool) { // also after runtime.Goexit
+		conn.Left(r)
+		c.Post(r.Done)
+	})
 }
 
 // StartHere implements conn.Link. There is no loop.
@@ -133,19 +131,14 @@ func (c *Conn) stopWatch() {
 	}
 }
 
-// Sent implements conn.Link.
-func (c *Conn) Sent() error {
-	c.queue.wait()
-	return c.queue.failure()
-}
-
 // Hijack implements conn.Link.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
-	if err := c.queue.close(true); err != nil {
+	c.out.Close(true)
+	if err := c.out.Carried(); err != nil {
 		return nil, nil, err
 	}
-	c.stall.end()
+	c.clock.End()
 	c.mu.Lock()
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})

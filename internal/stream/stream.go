@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -19,6 +20,8 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
+	// discardSize is it for a peer that goes on after the end.
+	discardSize = 64 << 10
 	// drainGrace is how long an idle connection is still read from when it is to
 	// end: a request that has arrived is not lost, or after a HalfClose not answered by a reset.
 	drainGrace = 5 * time.Millisecond
@@ -45,9 +48,9 @@ type Conn struct {
 	wake chan struct{} // ends a wait without a read; capacity 1
 
 	gone  sync.Once
-	queue queue
+	out   outbox.Box   // what is sent after Share
+	clock outbox.Clock // of a write
 	skip  skipper
-	lost  int64 // passed to Write or Send and not sent; used by the sender
 
 	mu       sync.Mutex
 	cond     *sync.Cond
@@ -67,7 +70,6 @@ type Conn struct {
 	killed   bool
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
-	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
 	armed    time.Time // nc's read deadline, unless other code has set one
@@ -90,10 +92,9 @@ func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Co
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
-	c.queue.c = c
-	c.queue.less = sync.NewCond(&c.queue.mu)
-	c.stall.after = time.Duration(limits.WriteStall)
-	c.stall.cut = func() { nc.SetWriteDeadline(conn.LongAgo) }
+	c.out.InitCarried((*carrier)(c))
+	c.clock.After = time.Duration(limits.WriteStall)
+	c.clock.Cut = func() { nc.SetWriteDeadline(conn.LongAgo) }
 	return c
 }
 
@@ -168,7 +169,7 @@ func (c *Conn) drive() conn.Next {
 // pause waits while the queue is above its low-water mark. It reports whether it has
 // waited, and then what comes next.
 func (c *Conn) pause() (next conn.Next, waited bool) {
-	if c.queue.low() {
+	if c.out.Low() {
 		return conn.More, false
 	}
 	if c.askDrain(); c.drained >= conn.Close {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
@@ -46,8 +46,8 @@ type Upper interface {
 	HandshakeContext() context.Context
 	// Start is called after the handshake with what it has negotiated.
 	Start(state *tls.ConnectionState)
-	// Panicked is called when a function of the tls.Config has panicked.
-	Panicked(e any)
+	// LogEnd is called when a function of the tls.Config has not returned.
+	LogEnd(e exec.End)
 }
 
 // ErrPlain means that a client has sent an HTTP request without TLS.
@@ -202,28 +202,20 @@ func (h *Handshake) Serve() (next conn.Next) {
 		h.cfg.Bound.leave(h)
 		return conn.Close
 	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		e := recover()
+	exec.Call(func() { next = h.shake() }, func(e exec.End) {
+		next = conn.Close
 		h.ended = true
 		h.cfg.Bound.leave(h)
-		switch {
-		case h.other:
+		if h.other {
 			next = conn.Detached
-		case e == nil:
-			h.link.Abandon() // runtime.Goexit
-		default:
-			if next = conn.Close; e != http.ErrAbortHandler {
-				h.upper.Panicked(e)
-			}
+			return
+		}
+		if h.upper.LogEnd(e); e.Exited() {
+			h.link.Abandon()
+		} else {
 			h.link.Leave()
 		}
-	}()
-	next = h.shake()
-	returned = true
+	})
 	return next
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -226,30 +227,26 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 
 // runDirect calls the handler.
 func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
-	returned := false
-	defer func() {
-		if returned {
-			return
+	if !exec.Call(func() { answered = r.handler.ServeDirect((*direct.Exchange)(&r.x)) }, func(e exec.End) {
+		if s.LogEnd(e); e.Exited() {
+			s.exitDirect(r)
 		}
+	}) {
 		next = conn.Close
-		e := recover()
-		if e != nil && e != http.ErrAbortHandler {
-			s.LogPanic(s.Link, e)
-		}
-		if e == nil { // runtime.Goexit
-			o := bridge.Abandoned(&r.x)
-			s.Follow(&o)
-			r.x.Drop()
-			s.release()
-			defer s.Found(s)
-			r.time.Drop(s.Link.Tally())
-			s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
-			s.Link.Abandon() // s.direct stays: until here Late may read it
-		}
-	}()
-	answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
-	returned = true
-	return answered, conn.More
+	}
+	return answered, next
+}
+
+// exitDirect ends r, whose handler ends its goroutine.
+func (s *Session) exitDirect(r *request) {
+	o := bridge.Abandoned(&r.x)
+	s.Follow(s.Link, &o)
+	r.x.Drop()
+	s.release()
+	defer s.Found(s)
+	r.time.Drop(s.Link.Tally())
+	s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
+	s.Link.Abandon() // s.direct stays: until here Late may read it
 }
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
@@ -273,9 +270,11 @@ func (s *Session) serveAfterAll(r *request) conn.Next {
 // sendDirect sends the answer that the handler of r has made. more means that
 // another request has arrived.
 func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) {
-	next, r.s = conn.Close, s
-	defer r.recover() // of a panic in the file's Done
-	a := r.x.Finish()
+	r.s = s
+	var a wire.Answer
+	if !exec.Call(func() { a = r.x.Finish() }, r.ended) { // Done of a file that is not sent
+		return conn.Close
+	}
 	out := r.out[:0]
 	if a.Ready != nil {
 		out = append(out, a.Ready.Head(encodeAnswer)...)
@@ -288,10 +287,10 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		}
 		out = bridge.AppendDate(out, now)
 	}
-	then := conn.More
+	next = conn.More
 	if !r.head.KeepAlive || !s.KeepAlives() {
 		out = append(out, "Connection: close\r\n"...)
-		then = conn.Close
+		next = conn.Close
 	}
 	out = append(out, "\r\n"...)
 	w := &r.w
@@ -312,15 +311,15 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	o := bridge.OutcomeOf(&a)
 	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {
 		t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
-		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }() // also if Done panics
+		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }()
 	}
 	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
-		then = bridge.Failure(err)
+		next = bridge.Failure(err)
 	}
 	if o.Watched() {
 		s.follow(&o)
 	}
-	return then
+	return next
 }
 
 // answer is the counter of direct answers with a status. HTTP/1.0 does not go the direct
@@ -337,18 +336,17 @@ func (s *Session) account(r *request, status int) {
 // follow notifies the watcher of a direct answer of its delivery. The watcher is
 // user code.
 func (s *Session) follow(o *bridge.Outcome) {
-	returned := false
-	if s.Link.Enter() {
-		defer func() {
-			if returned {
-				s.Link.Leave()
-			} else { // runtime.Goexit
-				s.Link.Abandon()
-			}
-		}()
+	if !s.Link.Enter() {
+		s.Follow(s.Link, o)
+		return
 	}
-	s.Follow(o)
-	returned = true
+	exec.Finish(func() { s.Follow(s.Link, o) }, func(returned bool) {
+		if returned {
+			s.Link.Leave()
+		} else { // runtime.Goexit
+			s.Link.Abandon()
+		}
+	})
 }
 
 // Check implements conn.Holder.
@@ -357,8 +355,7 @@ func (r *request) Check() (err error) {
 		return nil
 	}
 	err = http.ErrAbortHandler // if it panics
-	defer r.recover()
-	err = r.file.Check()
+	exec.Call(func() { err = r.file.Check() }, r.ended)
 	return err
 }
 
@@ -367,22 +364,16 @@ func (r *request) Release() {
 	if done := r.file.Done; r.file.File != nil {
 		r.file = direct.File{}
 		if done != nil {
-			defer r.recover()
-			done()
+			exec.Call(done, r.ended)
 		}
 	}
 	r.free()
 }
 
-// recover logs a panic of the file's Check or Done, which ends the connection.
-func (r *request) recover() {
-	e := recover()
-	if e == nil {
-		return
-	}
-	if r.s.facts.Or(broken); e != http.ErrAbortHandler {
-		r.s.LogPanic(r.s.Link, e)
-	}
+// ended is called when the file's Check or Done has panicked, which ends the connection.
+func (r *request) ended(e exec.End) {
+	r.s.facts.Or(broken)
+	r.s.LogEnd(e)
 }
 
 // encodeAnswer returns the status line and the fields in HTTP/1.1 form.

@@ -313,7 +313,7 @@ func (s *Session) serve(x *exchange) conn.Next {
 	s.cur.Store(nil)
 	if next != conn.Detached {
 		if s.is(onLoops) {
-			x.Learn(s.Link)
+			x.Learn()
 		}
 		if x.unsent {
 			x.Unsent()

@@ -109,7 +109,7 @@ func (r *request) late(s *Session, held time.Duration) {
 // caller's.
 func (s *Session) beginDirect(st *stream) (kept bool) {
 	r := st.direct
-	st.started = true
+	st.begins(stateDirect)
 	onLoop := s.Link.OnLoop()
 	if st.Way = stats.Direct; !s.loops {
 		st.Way = stats.Goroutine
@@ -157,9 +157,10 @@ func (r *request) end() (kept bool) {
 	switch {
 	case !r.returned: // r may still be in use, so it is not kept
 		o := bridge.Abandoned(&r.x)
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 		r.x.Drop()
 		st.next = conn.Close
+		st.account(s.loops && s.Link.OnLoop())
 		st.finish()
 		return true
 	case r.answered:
@@ -167,18 +168,21 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	closed := st.closed
+	closed := st.closed()
+	if closed { // by a reset of the client's, which is not answered
+		st.accountUnserved()
+		st.retire()
+	} else {
+		st.become(stateNew)
+	}
 	s.mu.Unlock()
+	if closed {
+		r.free()
+		return true
+	}
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
-	r.free()
-	switch {
-	case closed: // by a reset of the client's, which is not answered
-		s.mu.Lock()
-		st.forget()
-		s.mu.Unlock()
-		return true
-	case err != nil:
+	if r.free(); err != nil {
 		s.refuse(st.id, st.invalid())
 		return true
 	}
@@ -207,7 +211,7 @@ func (r *request) send() {
 	if a.File.File != nil {
 		r.file = a.File
 		if d := s.WriteTimeout; d > 0 {
-			st.link.SetWriteDeadline(time.Now().Add(d))
+			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
@@ -217,9 +221,10 @@ func (r *request) send() {
 		o.Cut(0)
 	}
 	if o.Watched() {
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 	}
 	st.next = conn.More
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	if !kept {
 		r.free()
@@ -244,6 +249,7 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		body, _ = s.putData(st, body, nil, n, n == len(body))
 	}
 	if len(body) == 0 {
+		st.become(stateAnswered)
 		return false, nil
 	}
 	if d := s.WriteTimeout; d > 0 {
@@ -295,7 +301,7 @@ func (f *sendFile) end() {
 		s.mu.Unlock()
 	}
 	if f.o.Watched() {
-		st.client.Follow(&f.o)
+		s.Follow(link{st}, &f.o)
 	}
 	if done := f.r.file.Done; done != nil {
 		s.guard(done)
@@ -310,6 +316,7 @@ func (f *sendFile) Done() conn.Next {
 	if st.next = conn.More; !f.sent {
 		st.next = conn.Close
 	}
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	r.free()
 	return s.settle(conn.More)

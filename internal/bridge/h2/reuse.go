@@ -24,11 +24,11 @@ func (s *Session) newStream() *stream {
 
 // reusable reports whether nothing uses st any more. What the handler may keep, the
 // exchange and the body, does not use it after the handler has returned. A stream is not
-// reused if some goroutine waited for it or it has been killed: that goroutine, or the
-// one that kills it, may be late. mu is held.
+// reused if some goroutine waited for it or it was closed early: that goroutine, or the
+// one that has closed it, may be late. mu is held.
 func (st *stream) reusable() bool {
 	s := st.s
-	return s.over == nil && st.err == nil && !st.waited && st.slot == slotNone && st.lasting == nil
+	return s.over == nil && st.err == nil && !st.waited && st.lasting == nil
 }
 
 // recycle returns st to the pool, and with it its exchange if no handler can have kept
@@ -36,10 +36,10 @@ func (st *stream) reusable() bool {
 // mu is held.
 func (st *stream) recycle() {
 	s, x := st.s, st.exchange
-	if st.made {
+	if st.made() {
 		x = nil
 	} else {
-		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
+		x.Time, x.Way = bridge.Timing{}, 0 // nothing else was used
 	}
 	*st = stream{exchange: x}
 	if s.spare == nil {
@@ -56,13 +56,11 @@ func (st *stream) recycle() {
 func (st *stream) shed() {
 	// A goroutine that ends the stream may use the exchange it has. That of a direct handler
 	// has no fields: they are freed by release.
-	if st.err != nil || st.s.over != nil || !st.made {
+	if st.err != nil || st.s.over != nil || !st.made() {
 		return
 	}
 	x := new(exchange)
-	x.link = link{st.link.Link, st}
-	x.client.Stream(&st.s.Client, &x.link)
-	x.Outline(&st.Exchange, &x.client)
+	x.Outline(&st.Exchange, &st.s.Client)
 	st.exchange, st.trailer = x, nil
 	st.unkeep()
 }
