@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -65,7 +66,7 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 			if s.gate.Enter() || a.awaitPlace() {
 				err = a.admit(nc)
 			} else {
-				a.refuse(nc, noPlace)
+				a.refuse(nc, observe.NoRoom)
 			}
 			if err != nil {
 				return err
@@ -147,12 +148,12 @@ func (a *acceptor) refuse(nc net.Conn, reason string) {
 	case refusing <- struct{}{}:
 		go func() {
 			peer, local := a.addrsOf(nc)
-			a.s.refused(peer, local, http.StatusServiceUnavailable, reason, nil)
+			a.s.observed.Refuse(peer, local, http.StatusServiceUnavailable, reason, nil)
 			sayNo(a.s.guard(nc, func() string { return peer }), a.loops.Refusal())
 		}()
 	default:
 		a.s.guard(nc, unknown).Close()
-		a.s.refused("", a.sv.l.Addr(), 0, reason, nil) // whose RemoteAddr may block; see admit
+		a.s.observed.Refuse("", a.sv.l.Addr(), 0, reason, nil) // whose RemoteAddr may block; see admit
 	}
 }
 
@@ -186,13 +187,13 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	if !a.s.gate.Admit(peer) {
 		a.s.gate.Leave("")
-		a.refuse(nc, noShare)
+		a.refuse(nc, observe.NoShare)
 		return nil
 	}
 	if a.onLoops {
 		return a.toLoop(nc, peer)
 	}
-	t := a.s.counts.shard()
+	t := a.s.observed.Shard()
 	var c *stream.Conn
 	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn) {
 		t.Add(false, tally.Closed, 1)

@@ -77,11 +77,11 @@ func (s *Server) timedHandshake(nc net.Conn, shake func() (*tls.ConnectionState,
 		return shake()
 	}
 	began := time.Now()
-	s.counts.shook.onGoroutines.Add(1)
-	defer s.counts.shook.onGoroutines.Add(-1) // functions of the tls.Config may panic
+	s.observed.Shaking(1)
+	defer s.observed.Shaking(-1) // functions of the tls.Config may panic
 	state, err := shake()
 	if err == nil {
-		s.counts.shaken(state, time.Since(began))
+		s.observed.Shaken(state, time.Since(began))
 	}
 	return state, err
 }

@@ -50,7 +50,7 @@ func (s *Server) startLoops() (*loopSet, error) {
 			}
 			return nil, err
 		}
-		l.Tally.Init(&s.counts.names)
+		l.Tally.Init(&s.observed.Names)
 		set.loops = append(set.loops, l)
 	}
 	s.sets[set] = struct{}{}
@@ -58,7 +58,7 @@ func (s *Server) startLoops() (*loopSet, error) {
 	for _, l := range set.loops {
 		running.Go(func() {
 			err := l.Run()
-			s.counts.over(l)
+			s.observed.Over(l)
 			if err != nil {
 				s.logf("chert: an event loop failed: %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -79,15 +80,17 @@ func (sv *serving) close() error {
 
 func (s *Server) begin(sv *serving) bool {
 	s.lock()
-	defer s.mu.Unlock()
-	if s.stopping.Load() {
-		return false
+	begun := !s.stopping.Load()
+	if begun {
+		s.begunCalls++
+		sv.number = s.begunCalls
+		s.serving[sv] = struct{}{}
 	}
-	s.begunCalls++
-	sv.number = s.begunCalls
-	s.serving[sv] = struct{}{}
-	s.watchHandlers()
-	return true
+	s.mu.Unlock()
+	if begun {
+		s.observed.WatchHandlers()
+	}
+	return begun
 }
 
 func (s *Server) done(sv *serving) {
@@ -161,11 +164,11 @@ func (s *Server) accept(l net.Listener, cfg func() *h1.Config, shakes bool) *loo
 		Seek:    s.seekRoom,
 		Refusal: no,
 		Refused: func(peer string, share bool) {
-			reason := noPlace
+			reason := observe.NoRoom
 			if share {
-				reason = noShare
+				reason = observe.NoShare
 			}
-			s.refused(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
+			s.observed.Refuse(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
 		},
 		Log: s.logf,
 		Open: func(l *loop.Loop, fd int, peer string) error {

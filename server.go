@@ -6,13 +6,13 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/testhook"
@@ -169,10 +169,7 @@ type Server struct {
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
 	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
-	refusals     refusals
-	counts       counting
-	placed       placed
-	slow         slow
+	observed     observe.Server
 	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
@@ -261,11 +258,11 @@ func (s *Server) lock() {
 		s.streams = make(map[*stream.Conn]struct{})
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
-		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
+		s.places.Changed, s.routes.Changed = s.observed.Placed(false), s.observed.Placed(true)
 		if s.MaxHandlers > 0 {
 			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength())
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
-		s.counts.init(runtime.GOMAXPROCS(0))
+		s.observe()
 	}
 }

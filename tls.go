@@ -105,7 +105,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
 			return s.handshakeFailed(l.Peer(), l.LocalAddr(), tc, err)
 		},
-		Shaken: s.counts.shaken,
+		Shaken: s.observed.Shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
 			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
 		},
@@ -124,10 +124,10 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 // handshakeFailed logs err, and returns the response for a client that speaks
 // HTTP without TLS. tc may be nil.
 func (s *Server) handshakeFailed(peer string, local net.Addr, tc *tls.Conn, err error) (answer []byte) {
-	s.counts.shakeFailed(err)
+	s.observed.ShakeFailed(err)
 	s.logf("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, tc))
 	if err == tlsio.ErrPlain {
-		s.refused(peer, local, http.StatusBadRequest, err.Error(), nil)
+		s.observed.Refuse(peer, local, http.StatusBadRequest, err.Error(), nil)
 		answer = plainRefusal()
 	}
 	return answer
@@ -180,7 +180,7 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 		return false
 	}
 	nc := &takenConn{Conn: tc}
-	t := s.counts.shard()
+	t := s.observed.Shard()
 	c := stream.New(nc, limits, t, func(c *stream.Conn) { s.untrack(c) })
 	c.Lend()
 	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other

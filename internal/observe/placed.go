@@ -1,4 +1,4 @@
-package chert
+package observe
 
 import (
 	"strings"
@@ -76,13 +76,13 @@ func (p *placed) fill(sn *stats.Snapshot) {
 	}
 }
 
-// placementChanged is place.Table.Changed.
-func (s *Server) placementChanged(route bool) func(place.Event, string, string, time.Duration) {
+// Placed returns a place.Table's Changed. route: of the table of routes.
+func (o *Server) Placed(route bool) func(place.Event, string, string, time.Duration) {
 	return func(e place.Event, method, target string, held time.Duration) {
-		say, name := s.placed.add(e, route, method, target, held)
-		if say && s.SlowHandler > 0 {
+		say, name := o.placed.add(e, route, method, target, held)
+		if say && *o.SlowAfter > 0 {
 			// A loop may be waiting for this.
-			go s.logf("chert: %s %s is not quick any more, and runs on goroutines until it is (a loop was held for %v)", method, name, held)
+			go o.Logf("chert: %s %s is not quick any more, and runs on goroutines until it is (a loop was held for %v)", method, name, held)
 		}
 	}
 }
