@@ -13,7 +13,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // The defaults of Server's fields.
@@ -140,10 +139,4 @@ func (s *Server) asHTTP() *http.Server {
 		ConnState: s.ConnState, ErrorLog: s.ErrorLog, BaseContext: s.BaseContext, ConnContext: s.ConnContext,
 		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
 	}
-}
-
-// refusal is the response to a connection beyond the limits.
-func refusal() []byte {
-	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
-	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)
 }

@@ -106,7 +106,7 @@ func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, (*stream.Conn).CloseI
 func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
 	s.lock()
 	for _, set := range s.loopSets() {
-		set.broadcast(what)
+		set.Broadcast(what)
 	}
 	streams := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()

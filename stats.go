@@ -1,13 +1,11 @@
 package chert
 
 import (
-	"cmp"
 	"maps"
 	"runtime"
 	"slices"
 
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/stats"
 )
@@ -47,13 +45,7 @@ func (s *Server) watched() *observe.Server {
 func (s *Server) observe() {
 	o := &s.observed
 	o.Logf, o.Refused, o.SlowAfter = s.logf, &s.Refused, &s.SlowHandler
-	o.Now = func() observe.Now {
-		s.lock()
-		defer s.mu.Unlock()
-		return observe.Now{
-			Loops: s.allLoops(), Streams: slices.Collect(maps.Keys(s.streams)), Slots: s.slots, Handshakes: &s.shaking,
-		}
-	}
+	o.Now = s.now
 	o.Serves = func() bool {
 		s.lock()
 		defer s.mu.Unlock()
@@ -70,20 +62,11 @@ func (s *Server) observe() {
 // busy reports whether something of the server has not ended. The lock is held.
 func (s *Server) busy() bool { return len(s.serving)+len(s.sets)+len(s.streams) > 0 }
 
-// loopSets returns the sets of loops that have not ended, the oldest first. The lock is
-// held.
-func (s *Server) loopSets() (sets []*loopSet) {
-	for set := range s.sets {
-		sets = append(sets, set)
+// now returns what the server is made of.
+func (s *Server) now() observe.Now {
+	s.lock()
+	defer s.mu.Unlock()
+	return observe.Now{
+		Loops: s.allLoops(), Streams: slices.Collect(maps.Keys(s.streams)), Slots: s.slots, Handshakes: &s.shaking,
 	}
-	slices.SortFunc(sets, func(a, b *loopSet) int { return cmp.Compare(a.number, b.number) })
-	return sets
-}
-
-// allLoops returns the loops that have not ended, the oldest first. The lock is held.
-func (s *Server) allLoops() (all []*loop.Loop) {
-	for _, set := range s.loopSets() {
-		all = append(all, set.loops...)
-	}
-	return all
 }

@@ -156,14 +156,6 @@ func wanted(local net.Addr, tc *tls.Conn) string {
 	return ""
 }
 
-// refusalOfTLS is refusal for a client that begins with a handshake: the alert
-// internal_error, for "an internal error unrelated to the peer" (RFC 8446 section
-// 6.2). A handshake only to send 503 would cost most when there is least to spare.
-func refusalOfTLS() []byte {
-	const alert, fatal, internalError = 21, 2, 80
-	return []byte{alert, 3, 3, 0, 2, fatal, internalError}
-}
-
 // plainRefusal returns net/http's response to a client that speaks HTTP without
 // TLS.
 func plainRefusal() []byte {

@@ -76,12 +76,16 @@ var policy = []rule{
 	{pkg: "internal/observe", may: "direct/wire internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream " +
 		"internal/place internal/buf internal/tally stats"},
 
+	// Accepts connections, and gives them to loops and goroutines.
+	{pkg: "internal/accept", may: "internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream internal/bridge " +
+		"internal/bridge/h1 internal/observe internal/tally"},
+
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/conn internal/poll"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/timer internal/testhook internal/tally stats"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/timer internal/testhook internal/tally stats"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
