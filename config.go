@@ -82,7 +82,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Stopped:        s.stopping.Load,
 			Stopping:       s.told,
 			Logf:           s.logf,
-			Refused:        s.refused,
+			Refused:        s.observed.Refuse,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
@@ -149,15 +149,3 @@ func (s *Server) asHTTP() *http.Server {
 		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
 	}
 }
-
-// refusal is the response to a connection beyond the limits.
-func refusal() []byte {
-	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
-	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)
-}
-
-// Why connections are refused.
-const (
-	noPlace = "too many connections"
-	noShare = "too many connections from one address"
-)

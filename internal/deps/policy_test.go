@@ -53,7 +53,9 @@ var policy = []rule{
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
 
 	// Connections that belong to user code, and wait without a goroutine.
-	{pkg: "internal/park", may: "internal/sys internal/poll"},
+	{pkg: "internal/park", may: "internal/sys"},
+	// For programs: what internal/park does for sockets, for types of connections.
+	{pkg: "park", may: "internal/exec internal/park internal/tlsio"},
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
@@ -64,12 +66,20 @@ var policy = []rule{
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched"},
 
+	// What a server knows of itself.
+	{pkg: "internal/observe", may: "direct/wire internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream " +
+		"internal/place internal/buf internal/tally stats"},
+
+	// Accepts connections, and gives them to loops and goroutines.
+	{pkg: "internal/accept", may: "internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream internal/bridge " +
+		"internal/bridge/h1 internal/observe internal/tally internal/sched"},
+
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/sched internal/conn internal/poll"},
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/timer internal/testhook internal/tally stats internal/sched"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.

@@ -94,7 +94,7 @@ type Loop struct {
 // New makes a loop with its poller. Run must be called to drive it and to
 // release what it holds.
 func New() (*Loop, error) {
-	p, err := poll.New()
+	p, err := poll.New(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package chert
+package accept
 
 import (
 	"context"
@@ -8,22 +8,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Listen opens the listener that ListenAndServe would use, without serving it
-// yet: Addr returns its address, and Serve accepts it. For "tcp", "tcp4" and
-// "tcp6" each event loop will have a socket of its own on the address
-// (SO_REUSEPORT). Other networks are passed to net.Listen.
-func (s *Server) Listen(network, addr string) (net.Listener, error) {
-	switch network {
-	case "tcp", "tcp4", "tcp6":
-	default:
-		return net.Listen(network, addr)
-	}
-	if !sys.HavePoller || s.Engine == EngineGoroutines {
-		return net.Listen(network, addr)
-	}
+// Listen opens a TCP listener on which each event loop can have a socket of its own.
+func Listen(network, addr string) (*Listener, error) {
 	// With SO_REUSEPORT from the start two servers of one user would share a port by
 	// accident, each getting some of the clients. A plain socket fails if the port is
 	// in use, and can become one that shares its address when it has it. To open
@@ -36,7 +27,9 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &listener{TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{})}, nil
+	return &Listener{
+		TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{}),
+	}, nil
 }
 
 // plain listens on an address, and reusePort on one that several sockets share. The
@@ -64,9 +57,9 @@ func share(c syscall.RawConn, err error) error {
 	return err
 }
 
-// listener is a TCP listener that event loops can open again, once each. Until
+// Listener is a TCP listener that event loops can open again, once each. Until
 // then it is an ordinary one.
-type listener struct {
+type Listener struct {
 	*net.TCPListener
 	network string
 	once    sync.Once
@@ -83,7 +76,7 @@ type listener struct {
 const closeWait = time.Second
 
 // Close implements net.Listener. Connections are refused when it returns.
-func (l *listener) Close() error {
+func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.once.Do(func() {
 		close(l.closed)
@@ -102,10 +95,41 @@ func (l *listener) Close() error {
 	return err
 }
 
+// Serve gives every loop of set a listening socket, of those that open opens if it is not
+// nil, and accepts on them until the listener is closed or stop is. number tells this call from
+// others of the server.
+func (l *Listener) Serve(
+	set *Set, a *loop.Accept, open func(n int) ([]int, error), stop <-chan struct{}, number int,
+) error {
+	defer l.goneOnce.Do(func() { close(l.gone) })
+	if open == nil {
+		open = l.sockets
+	}
+	fds, err := open(len(set.Loops))
+	if err != nil {
+		return err
+	}
+	// The loops have the socket; the runtime's poller need not wake up for it.
+	l.moved.Store(true)
+	l.TCPListener.Close()
+	end, err := set.listen(fds, a)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-l.closed:
+	case <-stop:
+	}
+	sched.Point("serve", uint64(number))
+	end()
+	sched.Point("serve", uint64(number))
+	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
+}
+
 // sockets opens n listening sockets on the address, of which the first is the
 // listener's own, duplicated. The caller owns them; the listener itself stays
 // open only to be closed.
-func (l *listener) sockets(n int) (fds []int, err error) {
+func (l *Listener) sockets(n int) (fds []int, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)

@@ -1,4 +1,4 @@
-package chert
+package observe
 
 import (
 	"strings"
@@ -38,7 +38,9 @@ func (p *placed) add(e place.Event, route bool, method, target string, held time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := strings.Clone(target[:min(len(target), maxEventTarget)])
-	p.recent[p.n%keptEvents] = stats.PlacementEvent{At: time.Now(), Kind: e.String(), Method: strings.Clone(method), Target: name, Held: held}
+	p.recent[p.n%keptEvents] = stats.PlacementEvent{
+		At: time.Now(), Kind: e.String(), Method: strings.Clone(method), Target: name, Held: held,
+	}
 	p.n++
 	switch e {
 	case place.Proven:
@@ -76,13 +78,14 @@ func (p *placed) fill(sn *stats.Snapshot) {
 	}
 }
 
-// placementChanged is place.Table.Changed.
-func (s *Server) placementChanged(route bool) func(place.Event, string, string, time.Duration) {
+// Placed returns a place.Table's Changed. route: of the table of routes.
+func (o *Server) Placed(route bool) func(place.Event, string, string, time.Duration) {
 	return func(e place.Event, method, target string, held time.Duration) {
-		say, name := s.placed.add(e, route, method, target, held)
-		if say && s.SlowHandler > 0 {
+		say, name := o.placed.add(e, route, method, target, held)
+		if say && *o.SlowAfter > 0 {
 			// A loop may be waiting for this.
-			go s.logf("chert: %s %s is not quick any more, and runs on goroutines until it is (a loop was held for %v)", method, name, held)
+			go o.Logf("chert: %s %s is not quick any more, and runs on goroutines "+
+				"until it is (a loop was held for %v)", method, name, held)
 		}
 	}
 }

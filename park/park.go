@@ -1,4 +1,4 @@
-package chert
+package park
 
 import (
 	"crypto/tls"
@@ -16,25 +16,11 @@ import (
 // Park calls readable(conn), on a goroutine of its own, when there is something to
 // read from conn: bytes, the end of the stream, or an error. Until then no goroutine
 // waits, and the handler that has hijacked conn may return. readable calls Park again
-// to wait for more:
-//
-//	func readable(conn net.Conn) {
-//		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-//		m, err := readMessage(conn)
-//		if err != nil {
-//			conn.Close()
-//			return
-//		}
-//		handle(m)
-//		conn.SetReadDeadline(time.Now().Add(5 * time.Minute))
-//		if err := chert.Park(conn, readable); err != nil {
-//			conn.Close()
-//		}
-//	}
+// to wait for more.
 //
 // readable may block. A client that sends only the beginning of a message makes it
-// wait for the rest: bound that by a deadline, as above. The next call may begin
-// before Park has returned; so after Park readable leaves conn alone.
+// wait for the rest: bound that by a deadline. The next call may begin before Park has
+// returned; so after Park readable leaves conn alone.
 //
 // If Park returns nil, readable is called exactly once. If conn is closed meanwhile,
 // or its read deadline passes, it is called within about a second (one more for each
@@ -42,22 +28,10 @@ import (
 // error, because conn is closed or already parked, or for lack of a descriptor,
 // readable is not called. A panic of readable is logged by package log, and closes conn.
 //
-// A parked conn may be written to, and must not be read from. Bytes that were read from
-// it before, into the bufio.Reader of Hijack for instance, do not count as something to
-// read: use them first, or pass a net.Conn whose Read returns them and that has two more
-// methods:
-//
-//	Buffered() int     // how many bytes Read can return from its buffer
-//	NetConn() net.Conn // from which it reads when there are none
-//
-// conn may come from any server, also net/http's. Connections of package net over TCP and
-// unix sockets, and TLS over them by crypto/tls, are watched without a goroutine on
-// Linux, and with one elsewhere. For connections of other types readable is called at
-// once, and its Read waits. Shutdown and [Run] neither close nor await parked connections:
-// see [Server.RegisterOnShutdown]. Safe for concurrent use.
+// A parked conn may be written to, and must not be read from. Safe for concurrent use.
 func Park(conn net.Conn, readable func(conn net.Conn)) error {
 	if conn == nil || readable == nil {
-		return errors.New("chert: Park: an argument is nil")
+		return errors.New("park: an argument is nil")
 	}
 	ready := func() { runParked(conn, readable) }
 	raw, now, err := socketBelow(conn)
@@ -69,7 +43,7 @@ func Park(conn net.Conn, readable func(conn net.Conn)) error {
 		err = park.Park(raw, now, ready)
 	}
 	if err != nil {
-		return fmt.Errorf("chert: Park: %w", err)
+		return fmt.Errorf("park: %w", err)
 	}
 	return nil
 }
@@ -109,7 +83,7 @@ func socketBelow(nc net.Conn) (raw syscall.RawConn, now bool, err error) {
 func runParked(conn net.Conn, readable func(net.Conn)) {
 	exec.Call(func() { readable(conn) }, func(e exec.End) {
 		if v, ok := e.Panic(); ok {
-			log.Printf("chert: panic of a function passed to Park, for %v: %v\n%s", conn.RemoteAddr(), v, exec.Stack())
+			log.Printf("park: panic of a function passed to Park, for %v: %v\n%s", conn.RemoteAddr(), v, exec.Stack())
 		}
 		conn.Close()
 	})

@@ -1,8 +1,9 @@
-package chert
+package accept
 
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sched"
@@ -17,46 +18,50 @@ import (
 // in case the loop that it waits for has ended.
 const seekFor = 10 * loop.BarrenFor
 
-// seekRoom closes connections that can be spared, on goroutines or on one of the
-// loops, and does not wait for the result. The gate notifies waiters when there is
-// room. There is one search at a time, and after one that found nothing, or whose
-// connections are about to end, none for a while.
-func (s *Server) seekRoom() {
-	now, until := sys.Nanotime(), s.seeking.Load()
-	if until != 0 && now < until || !s.seeking.CompareAndSwap(until, now+seekFor) {
+// Room looks for connections that can be spared.
+type Room struct {
+	// Streams returns up to most of the server's connections on goroutines, in a random
+	// order, and Loops its loops.
+	Streams func(most int) []*stream.Conn
+	Loops   func() []*loop.Loop
+
+	until atomic.Int64 // before which no other search begins
+}
+
+// Seek closes connections that can be spared, on goroutines or on one of the loops, and
+// does not wait for the result. The gate notifies waiters when there is room. There is
+// one search at a time, and after one that found nothing, or whose connections are about
+// to end, none for a while. Safe for concurrent use.
+func (r *Room) Seek() {
+	now, until := sys.Nanotime(), r.until.Load()
+	if until != 0 && now < until || !r.until.CompareAndSwap(until, now+seekFor) {
 		return
 	}
 	// In another goroutine: a loop must not wait for the server's lock.
 	go func() {
 		sched.Point("room", 0)
-		if s.streamsGiveWay() {
-			s.seeking.Store(sys.Nanotime() + loop.BarrenFor) // until they have ended
+		if giveWay(r.Streams(streamSample)) {
+			r.until.Store(sys.Nanotime() + loop.BarrenFor) // until they have ended
 			return
 		}
-		var loops []*loop.Loop
-		s.lock()
-		for _, set := range s.loopSets() {
-			loops = append(loops, set.loops...)
-		}
-		s.mu.Unlock()
-		s.seekOn(loops)
+		r.seekOn(r.Loops())
 	}()
 }
 
 // seekOn tries loop after loop until one has found something.
-func (s *Server) seekOn(loops []*loop.Loop) {
+func (r *Room) seekOn(loops []*loop.Loop) {
 	for i, l := range loops {
 		if l.Do(func() {
 			if l.GiveWay() {
-				s.seeking.Store(0)
+				r.until.Store(0)
 			} else {
-				s.seekOn(loops[i+1:])
+				r.seekOn(loops[i+1:])
 			}
 		}) {
 			return
 		}
 	}
-	s.seeking.Store(sys.Nanotime() + loop.BarrenFor)
+	r.until.Store(sys.Nanotime() + loop.BarrenFor)
 }
 
 const (
@@ -67,18 +72,9 @@ const (
 	streamsAtOnce = 32
 )
 
-// streamsGiveWay is Loop.GiveWay for connections on goroutines. An eighth of those
+// giveWay is Loop.GiveWay for connections on goroutines. An eighth of those
 // that could be spared goes at once, as with nginx.
-func (s *Server) streamsGiveWay() bool {
-	s.lock()
-	some := make([]*stream.Conn, 0, min(len(s.streams), streamSample))
-	for c := range s.streams { // starts at a random one
-		if len(some) == cap(some) {
-			break
-		}
-		some = append(some, c)
-	}
-	s.mu.Unlock()
+func giveWay(some []*stream.Conn) bool {
 	type spare struct {
 		c     *stream.Conn
 		since int64

@@ -1,4 +1,4 @@
-package chert
+package observe
 
 import (
 	"strconv"
@@ -26,46 +26,51 @@ type slow struct {
 	said  map[string]time.Time
 }
 
-// watchHandlers begins to look for handlers that take longer than SlowHandler. The lock
-// is held.
-func (s *Server) watchHandlers() {
-	if s.SlowHandler > 0 && s.slow.timer == nil {
-		s.slow.timer = time.AfterFunc(s.slowEvery(), s.seekSlow)
+// WatchHandlers looks for handlers that take longer than SlowAfter, while the server serves.
+// It is called after each begin of Serve, without the lock that Serves takes.
+func (o *Server) WatchHandlers() {
+	if *o.SlowAfter <= 0 {
+		return
+	}
+	o.slow.mu.Lock()
+	defer o.slow.mu.Unlock()
+	if o.slow.timer == nil {
+		o.slow.timer = time.AfterFunc(o.slowEvery(), o.seekSlow)
 	}
 }
 
 // slowEvery is how often they are looked for.
-func (s *Server) slowEvery() time.Duration {
-	return min(max(s.SlowHandler/4, 10*time.Millisecond), time.Second)
+func (o *Server) slowEvery() time.Duration {
+	return min(max(*o.SlowAfter/4, 10*time.Millisecond), time.Second)
 }
 
 // seekSlow looks once, and again later while the server serves.
-func (s *Server) seekSlow() {
-	s.lock()
-	ended := len(s.serving)+len(s.sets)+len(s.streams) == 0
-	if ended {
-		s.slow.timer = nil
+func (o *Server) seekSlow() {
+	o.slow.mu.Lock()
+	serves := o.Serves()
+	if !serves {
+		o.slow.timer = nil // WatchHandlers begins again
 	}
-	s.mu.Unlock()
-	if ended {
+	o.slow.mu.Unlock()
+	if !serves {
 		return
 	}
-	s.logSlow(time.Now())
-	s.lock()
-	s.slow.timer.Reset(s.slowEvery())
-	s.mu.Unlock()
+	o.logSlow(time.Now())
+	o.slow.mu.Lock()
+	defer o.slow.mu.Unlock()
+	o.slow.timer.Reset(o.slowEvery())
 }
 
-func (s *Server) logSlow(now time.Time) {
-	for _, r := range s.RunningRequests(slowLook) {
-		if r.Stage == "waiting" || now.Sub(r.Began) <= s.SlowHandler || !s.slow.begin(routeOf(&r), now) {
+func (o *Server) logSlow(now time.Time) {
+	for _, r := range o.RunningRequests(slowLook) {
+		if r.Stage == "waiting" || now.Sub(r.Began) <= *o.SlowAfter || !o.slow.begin(routeOf(&r), now) {
 			continue
 		}
 		route := ""
 		if r.Route != "" {
 			route = ", route " + strconv.Quote(r.Route)
 		}
-		s.logf("chert: %s %s from %s has been running for %v (%s, %s%s)", r.Method, strconv.Quote(r.Target), r.Peer,
+		o.Logf("chert: %s %s from %s has been running for %v (%s, %s%s)", r.Method, strconv.Quote(r.Target), r.Peer,
 			now.Sub(r.Began).Round(time.Millisecond), r.Way, r.Stage, route)
 	}
 }

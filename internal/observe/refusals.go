@@ -1,22 +1,26 @@
-package chert
+package observe
 
 import (
 	"bytes"
+	"cmp"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file handles what the server refuses without calling its handler: it is
 // counted, and a bounded part of it is reported to the hook.
 
-// A Refusal is a request that the server has refused without calling its handler,
-// or a connection that it had no place for. The type is wire's so that middleware,
-// which runs on other servers too, can log it.
-type Refusal = wire.Refusal
+// Why connections are refused.
+const (
+	NoRoom  = "too many connections"
+	NoShare = "too many connections from one address"
+)
 
 // How many refusals are reported per second at most, and how much of each request line.
 const (
@@ -29,10 +33,10 @@ const (
 type refusals struct {
 	mu       sync.Mutex
 	counts   map[refusalKey]int64
-	pending  []Refusal // to be reported; at most maxToldRefusals and one
-	running  bool      // a goroutine reports
-	since    time.Time // when the current second began
-	reported int       // in it
+	pending  []wire.Refusal // to be reported; at most maxToldRefusals and one
+	running  bool           // a goroutine reports
+	since    time.Time      // when the current second began
+	reported int            // in it
 	omitted  int64
 	timer    *time.Timer // reports how many were omitted
 }
@@ -42,18 +46,18 @@ type refusalKey struct {
 	reason string
 }
 
-// refused records a refusal. local is the address that the client has connected to,
+// Refuse records a refusal. local is the address that the client has connected to,
 // or that of the listener; reason is one of a fixed few; head is what the client has
 // sent, as far as it is known.
-func (s *Server) refused(peer string, local net.Addr, status int, reason string, head []byte) {
-	r := &s.refusals
+func (o *Server) Refuse(peer string, local net.Addr, status int, reason string, head []byte) {
+	r := &o.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.counts == nil {
 		r.counts = make(map[refusalKey]int64)
 	}
 	r.counts[refusalKey{status, reason}]++
-	if s.Refused == nil {
+	if *o.Refused == nil {
 		return
 	}
 	if now := time.Now(); now.Sub(r.since) >= time.Second {
@@ -62,73 +66,72 @@ func (s *Server) refused(peer string, local net.Addr, status int, reason string,
 	// A slow hook gets fewer.
 	if r.reported >= maxToldRefusals || len(r.pending) >= maxToldRefusals {
 		if r.omitted++; r.omitted == 1 {
-			r.timer = time.AfterFunc(time.Second, s.reportOmitted)
+			r.timer = time.AfterFunc(time.Second, o.ReportOmitted)
 		}
 		return
 	}
 	r.reported++
-	one := Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)}
+	one := wire.Refusal{RemoteAddr: peer, Status: status, Reason: reason, Line: requestLine(head)}
 	if local != nil {
 		one.LocalAddr = local.String()
 	}
-	s.report(one)
+	o.report(one)
 }
 
-// reportOmitted reports how many refusals were not reported, if any.
-func (s *Server) reportOmitted() {
-	r := &s.refusals
+// ReportOmitted reports how many refusals were not reported, if any.
+func (o *Server) ReportOmitted() {
+	r := &o.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.omitted == 0 {
 		return
 	}
 	r.timer.Stop()
-	s.report(Refusal{Omitted: r.omitted})
+	o.report(wire.Refusal{Omitted: r.omitted})
 	r.omitted = 0
 }
 
 // report queues a refusal for the hook. refusals.mu is held.
-func (s *Server) report(one Refusal) {
-	r := &s.refusals
+func (o *Server) report(one wire.Refusal) {
+	r := &o.refusals
 	if r.pending = append(r.pending, one); !r.running {
 		r.running = true
-		go s.reportQueued()
+		go o.reportQueued()
 	}
 }
 
-func (s *Server) reportQueued() {
-	r := &s.refusals
+func (o *Server) reportQueued() {
+	r := &o.refusals
 	for {
 		r.mu.Lock()
 		all := r.pending
 		r.pending = nil
 		if r.running = len(all) > 0; !r.running {
 			r.mu.Unlock()
-			s.lock()
-			s.quiet.Broadcast() // for Shutdown
-			s.mu.Unlock()
+			o.Reported()
 			return
 		}
 		r.mu.Unlock()
 		for _, one := range all {
-			s.callRefused(one)
+			o.callRefused(one)
 		}
 	}
 }
 
-func (s *Server) callRefused(one Refusal) {
-	exec.Call(func() { s.Refused(one) }, func(e exec.End) {
+func (o *Server) callRefused(one wire.Refusal) {
+	exec.Call(func() { (*o.Refused)(one) }, func(e exec.End) {
 		if v, ok := e.Panic(); ok {
-			s.logf("chert: Refused panicked: %v", v)
+			o.Logf("chert: Refused panicked: %v", v)
 		}
 		if e.Exited() {
-			go s.reportQueued() // this goroutine ends
+			go o.reportQueued() // this goroutine ends
 		}
 	})
 }
 
-// reporting reports whether a refusal is still to be reported.
-func (r *refusals) reporting() bool {
+// Reporting reports whether a refusal is still to be reported.
+func (o *Server) Reporting() bool {
+	r := &o.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running
@@ -150,4 +153,24 @@ func requestLine(head []byte) string {
 		}
 	}
 	return string(line)
+}
+
+// fill sets what was refused.
+func (r *refusals) fill(sn *stats.Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, n := range r.counts {
+		to := &sn.Malformed
+		if k.reason == NoRoom || k.reason == NoShare {
+			to = &sn.Connections.Refused
+		}
+		if i := slices.IndexFunc(*to, func(c stats.Count) bool { return c.Name == k.reason }); i >= 0 {
+			(*to)[i].N += uint64(n) // of another status
+		} else {
+			*to = append(*to, stats.Count{Name: k.reason, N: uint64(n)})
+		}
+	}
+	for _, list := range [][]stats.Count{sn.Malformed, sn.Connections.Refused} {
+		slices.SortFunc(list, func(a, b stats.Count) int { return cmp.Compare(a.Name, b.Name) })
+	}
 }

@@ -1,4 +1,4 @@
-package chert
+package observe
 
 import (
 	"cmp"
@@ -26,13 +26,9 @@ const (
 	maxParts  = 32
 )
 
-// RunningRequests returns requests that are in progress, at most max of each loop and max
-// of connections on goroutines, the longest first. Those that run on a loop at the moment
-// it is asked are not among them: they end, or move to a goroutine, within two
-// milliseconds. It waits for a busy loop for 100 ms at most, and shows nothing of one
-// that does not answer; concurrent calls wait for each other. Safe for concurrent use.
-func (s *Server) RunningRequests(max int) []stats.Request {
-	all := survey(s, func(c *conn.Conn, index int, to *oldest[stats.Request]) bool {
+// RunningRequests is chert.Server's.
+func (o *Server) RunningRequests(max int) []stats.Request {
+	all := survey(o, func(c *conn.Conn, index int, to *oldest[stats.Request]) bool {
 		c.Running(to.before, func(r stats.Request, since int64) {
 			r.Loop = index
 			to.add(r, since)
@@ -54,10 +50,9 @@ func (s *Server) RunningRequests(max int) []stats.Request {
 	return out
 }
 
-// OpenConnections returns open connections, at most max of each loop and max of those on
-// goroutines. It waits as RunningRequests does. Safe for concurrent use.
-func (s *Server) OpenConnections(max int) []stats.Connection {
-	all := survey(s, func(c *conn.Conn, index int, to *oldest[stats.Connection]) bool {
+// OpenConnections is chert.Server's.
+func (o *Server) OpenConnections(max int) []stats.Connection {
+	all := survey(o, func(c *conn.Conn, index int, to *oldest[stats.Connection]) bool {
 		what, since := c.Inspect()
 		what.Loop = index
 		to.all = append(to.all, aged[stats.Connection]{what, since})
@@ -110,30 +105,29 @@ func (o *oldest[T]) cut() {
 // goroutines, here, until they return false, and returns what they have found. Callers
 // wait for each other, and a loop that has not answered one is not asked by the next: what
 // a loop has to look at does not grow with them.
-func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]) bool, beside func(*stream.Conn, *oldest[T]) bool, max int) []aged[T] {
+func survey[T any](
+	o *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]) bool,
+	beside func(*stream.Conn, *oldest[T]) bool, max int,
+) []aged[T] {
 	if max <= 0 {
 		return nil
 	}
-	c := &s.counts
+	c := &o.Counters
 	c.inspect.Lock()
 	defer c.inspect.Unlock()
 	fresh := func() *oldest[T] { return &oldest[T]{max: max, before: poll.Never} }
-	s.lock()
-	sets, streams := s.loopSets(), slices.Collect(maps.Keys(s.streams))
-	s.mu.Unlock()
+	now := o.Now()
 	maps.DeleteFunc(c.late, func(l *loop.Loop, done <-chan struct{}) bool {
 		select {
 		case <-done:
 			return true
 		default: // one that has failed never will
-			return !slices.ContainsFunc(sets, func(set *loopSet) bool { return slices.Contains(set.loops, l) })
+			return !slices.Contains(now.Loops, l)
 		}
 	})
 	var pending []*surveyed[T]
-	for _, set := range sets {
-		for _, l := range set.loops {
-			pending = append(pending, &surveyed[T]{l: l, index: len(pending), to: fresh()})
-		}
+	for i, l := range now.Loops {
+		pending = append(pending, &surveyed[T]{l: l, index: i, to: fresh()})
 	}
 	answers := make(chan *surveyed[T], len(pending)) // so that no loop waits
 	left := 0
@@ -144,7 +138,7 @@ func survey[T any](s *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]
 		}
 	}
 	found := fresh()
-	for _, c := range streams {
+	for _, c := range now.Streams {
 		if !beside(c, found) {
 			break
 		}

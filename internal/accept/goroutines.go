@@ -1,4 +1,4 @@
-package chert
+package accept
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // This file is the goroutine engine: a goroutine for each connection.
 
 // serve handles one connection from handshake to close.
-func (a *acceptor) serve(j job) {
+func (a *Acceptor) serve(j job) {
 	defer j.c.Gone()
 	p := j.p
 	var state *tls.ConnectionState
@@ -34,14 +34,14 @@ func (a *acceptor) serve(j job) {
 		j.c.SetTLS(state.Version)
 	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
-		if next := a.s.TLSNextProto[state.NegotiatedProtocol]; next != nil {
+		if next := a.Other(state.NegotiatedProtocol); next != nil {
 			j.c.Lend()
 			defer a.over(j) // it may end its goroutine
 			p.NextProto(tc, next)
 			return
 		}
-		if protos := a.s.protocols(); state.NegotiatedProtocol == "h2" && protos.HTTP2() {
-			j.c.Run(a.cfg().Second(&p.Client, state))
+		if state.NegotiatedProtocol == "h2" && a.HTTP2() {
+			j.c.Run(a.Config().Second(&p.Client, state))
 			return
 		}
 		// The client would not understand HTTP/1.
@@ -53,19 +53,19 @@ func (a *acceptor) serve(j job) {
 }
 
 // shake performs the handshake of j, and answers one that fails.
-func (a *acceptor) shake(j job) (*tls.ConnectionState, error) {
+func (a *Acceptor) shake(j job) (*tls.ConnectionState, error) {
 	peer := peerOf(j.nc)
 	j.c.SetPeer(peer)
-	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
-		return handshake(j.p.HandshakeContext(), j, a.s.handshakeTimeout())
+	state, err := a.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
+		return handshake(j.p.HandshakeContext(), j, a.HandshakeTimeout())
 	})
 	if err == nil {
 		return state, nil
 	}
-	late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
+	late := time.AfterFunc(a.HandshakeTimeout(), j.c.Close)
 	defer late.Stop()
 	tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
-	if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
+	if answer := a.HandshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
 		tc.NetConn().Write(answer)
 	}
 	return nil, err
@@ -77,17 +77,17 @@ func (s *Server) timedHandshake(nc net.Conn, shake func() (*tls.ConnectionState,
 		return shake()
 	}
 	began := time.Now()
-	s.counts.shook.onGoroutines.Add(1)
-	defer s.counts.shook.onGoroutines.Add(-1) // functions of the tls.Config may panic
+	s.Observed.Shaking(1)
+	defer s.Observed.Shaking(-1) // functions of the tls.Config may panic
 	state, err := shake()
 	if err == nil {
-		s.counts.shaken(state, time.Since(began))
+		s.Observed.Shaken(state, time.Since(began))
 	}
 	return state, err
 }
 
 // over ends a connection that did not use HTTP/1.
-func (a *acceptor) over(j job) {
+func (a *Acceptor) over(j job) {
 	j.c.Close()
 	j.p.Closed(false)
 }
