@@ -82,7 +82,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Stopped:        s.stopping.Load,
 			Stopping:       s.told,
 			Logf:           s.logf,
-			Refused:        s.refused,
+			Refused:        s.observed.Refuse,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
@@ -108,12 +108,12 @@ func (s *Server) config(base context.Context) *h1.Config {
 	return cfg
 }
 
-// queueLength is the number of waiters allowed for a limit of n.
-func (s *Server) queueLength(n int) int {
+// queueLength is how many requests may wait for MaxHandlers.
+func (s *Server) queueLength() int {
 	if s.QueueLength != 0 {
 		return max(s.QueueLength, 0)
 	}
-	return n
+	return s.MaxHandlers
 }
 
 // maxConns is the Gate's limit.
@@ -121,7 +121,15 @@ func (s *Server) maxConns() int {
 	if s.MaxConns != 0 {
 		return s.MaxConns
 	}
-	return loop.DefaultPlaces()
+	return loop.DefaultConns()
+}
+
+// limitOfConns names what maxConns comes from.
+func (s *Server) limitOfConns() string {
+	if s.MaxConns != 0 {
+		return "MaxConns"
+	}
+	return sys.Limits().String()
 }
 
 // httpServer returns the value of http.ServerContextKey: programs assert its
@@ -141,16 +149,3 @@ func (s *Server) asHTTP() *http.Server {
 		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
 	}
 }
-
-// refusal is the response to a connection beyond the limits.
-func refusal() []byte {
-	b := bridge.AppendDate([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"), sys.Nanotime())
-	return append(b, "Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n"...)
-}
-
-// Why connections are refused.
-const (
-	noPlace  = "too many connections"
-	noShare  = "too many connections from one address"
-	noWorker = "too many connections wait for a worker"
-)

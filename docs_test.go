@@ -1,6 +1,7 @@
 package chert_test
 
 import (
+	"maps"
 	"net/http"
 	"os"
 	"reflect"
@@ -45,6 +46,31 @@ func TestDocumentedFields(t *testing.T) {
 	slices.Sort(added)
 	if !slices.Equal(got, added) {
 		t.Errorf("docs/library.md names the fields\n%q, Server adds\n%q", got, added)
+	}
+}
+
+// Each field of Server is in one of the groups of its documentation.
+func TestFieldsAreGrouped(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("server.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(src), "The fields are in groups:")
+	text, _, ok := strings.Cut(text, "type Server struct")
+	if !ok {
+		t.Fatal("server.go has no list of fields")
+	}
+	var grouped []string
+	for _, group := range strings.Split(text, "//   - ")[1:] {
+		_, list, _ := strings.Cut(group, ":")
+		grouped = append(grouped, strings.FieldsFunc(list, func(r rune) bool { return r < '0' || r > 'z' })...)
+	}
+	have := slices.Collect(maps.Keys(fields(reflect.TypeFor[chert.Server]())))
+	slices.Sort(grouped)
+	slices.Sort(have)
+	if !slices.Equal(grouped, have) {
+		t.Errorf("the documentation groups the fields\n%q, Server has\n%q", grouped, have)
 	}
 }
 

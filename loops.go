@@ -1,20 +1,22 @@
 package chert
 
 import (
+	"cmp"
 	"runtime"
-	"sync"
+	"slices"
 
-	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/park"
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/stream"
 )
 
 // loopSet is one loop for each of GOMAXPROCS, shared by the Serve calls of a
 // server. It lives until the last of them has returned and its connections
 // have ended.
 type loopSet struct {
-	loops  []*loop.Loop
+	*accept.Set
 	number int // in the order of their beginning; immutable
 	users  int // Serve calls; guarded by Server.mu
 }
@@ -35,36 +37,27 @@ func (s *Server) useLoops() (*loopSet, error) {
 }
 
 func (s *Server) startLoops() (*loopSet, error) {
-	s.begunSets++
-	set := &loopSet{number: s.begunSets}
-	n, open := runtime.GOMAXPROCS(0), poll.New
+	n, open := runtime.GOMAXPROCS(0), openPoller
 	if s.kernel != nil {
 		n, open = s.kernel.Loops, s.kernel.Poller
 	}
-	for range n {
-		l, err := newLoop(open)
-		if err != nil {
-			for _, l := range set.loops {
-				l.Discard()
-			}
-			return nil, err
-		}
-		l.Tally.Init(&s.counts.names)
-		set.loops = append(set.loops, l)
+	all, err := accept.NewSet(n, open)
+	if err != nil {
+		return nil, err
 	}
+	for _, l := range all.Loops {
+		l.Tally.Init(&s.observed.Names)
+	}
+	s.begunSets++
+	set := &loopSet{Set: all, number: s.begunSets}
 	s.sets[set] = struct{}{}
-	var running sync.WaitGroup
-	for _, l := range set.loops {
-		running.Go(func() {
-			err := l.Run()
-			s.counts.over(l)
+	go func() {
+		set.Run(func(l *loop.Loop, err error) {
+			s.observed.Over(l)
 			if err != nil {
 				s.logf("chert: an event loop failed: %v", err)
 			}
 		})
-	}
-	go func() {
-		running.Wait()
 		s.mu.Lock()
 		delete(s.sets, set)
 		s.quiet.Broadcast()
@@ -73,13 +66,9 @@ func (s *Server) startLoops() (*loopSet, error) {
 	return set, nil
 }
 
-func newLoop(open func() (poll.Poller, error)) (*loop.Loop, error) {
-	p, err := open()
-	if err != nil {
-		return nil, err
-	}
-	return loop.On(p), nil
-}
+// openPoller opens a poller that leaves the processor to what handles the events of parked
+// connections.
+func openPoller() (poll.Poller, error) { return poll.New(park.Busy()) }
 
 // releaseLoops ends a Serve call's use. The last one lets the loops end when
 // their connections have.
@@ -92,65 +81,47 @@ func (s *Server) releaseLoops(set *loopSet) {
 	}
 	s.mu.Unlock()
 	if last {
-		for _, l := range set.loops {
+		for _, l := range set.Loops {
 			l.Do(l.Retire)
 		}
 	}
 }
 
-// each runs f on every loop's goroutine and does not wait for it.
-func (set *loopSet) each(f func(l *loop.Loop)) {
-	for _, l := range set.loops {
-		l.Do(func() { f(l) })
+// loopSets returns the sets of loops that have not ended, the oldest first. The lock is
+// held.
+func (s *Server) loopSets() (sets []*loopSet) {
+	for set := range s.sets {
+		sets = append(sets, set)
 	}
+	slices.SortFunc(sets, func(a, b *loopSet) int { return cmp.Compare(a.number, b.number) })
+	return sets
 }
 
-// broadcast sends a message to every connection, and to listeners, which ignore
-// it.
-func (set *loopSet) broadcast(what conn.Command) {
-	set.each(func(l *loop.Loop) { l.Broadcast(what) })
+// allLoops returns the loops that have not ended, the oldest first. The lock is held.
+func (s *Server) allLoops() (all []*loop.Loop) {
+	for _, set := range s.loopSets() {
+		all = append(all, set.Loops...)
+	}
+	return all
 }
 
-// listen gives each loop its socket. stop closes them and waits until it is
-// done; it may be called once.
-func (set *loopSet) listen(fds []int, a *loop.Accept) (stop func(), err error) {
-	var (
-		mu        sync.Mutex
-		listeners = make([]*loop.Listener, len(fds))
-		wait      sync.WaitGroup
-	)
-	for i, l := range set.loops {
-		wait.Add(1)
-		ok := l.Do(func() {
-			defer wait.Done()
-			ln, e := l.Listen(fds[i], a)
-			mu.Lock()
-			defer mu.Unlock()
-			if listeners[i] = ln; e != nil {
-				err = e
-				sys.Close(fds[i])
-			}
-		})
-		if !ok {
-			sys.Close(fds[i])
-			wait.Done()
+// openLoops is allLoops without the lock.
+func (s *Server) openLoops() []*loop.Loop {
+	s.lock()
+	defer s.mu.Unlock()
+	return s.allLoops()
+}
+
+// someStreams returns up to most connections on goroutines, in a random order.
+func (s *Server) someStreams(most int) []*stream.Conn {
+	s.lock()
+	defer s.mu.Unlock()
+	some := make([]*stream.Conn, 0, min(len(s.streams), most))
+	for c := range s.streams { // starts at a random one
+		if len(some) == cap(some) {
+			break
 		}
+		some = append(some, c)
 	}
-	wait.Wait()
-	stop = func() {
-		for i, l := range set.loops {
-			if ln := listeners[i]; ln != nil {
-				wait.Add(1)
-				if !l.Do(func() { defer wait.Done(); ln.Close() }) {
-					wait.Done()
-				}
-			}
-		}
-		wait.Wait()
-	}
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	return stop, nil
+	return some
 }

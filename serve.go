@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/observe"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -28,6 +31,24 @@ func (s *Server) ListenAndServe() error {
 		return err
 	}
 	return s.Serve(l)
+}
+
+// Listen opens the listener that ListenAndServe would use, without serving it
+// yet: Addr returns its address, and Serve accepts it. For "tcp", "tcp4" and
+// "tcp6" each event loop will have a socket of its own on the address
+// (SO_REUSEPORT). Other networks are passed to net.Listen.
+func (s *Server) Listen(network, addr string) (net.Listener, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		if sys.HavePoller && s.Engine != EngineGoroutines {
+			l, err := accept.Listen(network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return l, nil
+		}
+	}
+	return net.Listen(network, addr)
 }
 
 // Serve serves the connections of l until l is closed, by Shutdown, Close or
@@ -74,20 +95,23 @@ func (sv *serving) close() error {
 		close(sv.stop)
 		sv.err = sv.l.Close()
 	})
+	sched.Point("close", uint64(sv.number))
 	return sv.err
 }
 
 func (s *Server) begin(sv *serving) bool {
 	s.lock()
-	defer s.mu.Unlock()
-	if s.stopping.Load() {
-		return false
+	begun := !s.stopping.Load()
+	if begun {
+		s.begunCalls++
+		sv.number = s.begunCalls
+		s.serving[sv] = struct{}{}
 	}
-	s.begunCalls++
-	sv.number = s.begunCalls
-	s.serving[sv] = struct{}{}
-	s.watchHandlers()
-	return true
+	s.mu.Unlock()
+	if begun {
+		s.observed.WatchHandlers()
+	}
+	return begun
 }
 
 func (s *Server) done(sv *serving) {
@@ -109,9 +133,9 @@ func (s *Server) serveWith(sv *serving) error {
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}
-	own, _ := sv.below.(*listener)
+	own, _ := sv.below.(*accept.Listener)
 	switch sv.below.(type) {
-	case *listener, *net.TCPListener, *net.UnixListener:
+	case *accept.Listener, *net.TCPListener, *net.UnixListener:
 	default:
 		// Its Accept may be user code that keeps the connections it returns, to
 		// close them later or to recognize them in ConnState.
@@ -149,25 +173,26 @@ func oneAddr(a net.Addr) net.Addr {
 	return nil
 }
 
-// accept is what loops do with new connections of l. shakes: they begin with a TLS
+// newConns is what loops do with new connections of l. shakes: they begin with a TLS
 // handshake.
-func (s *Server) accept(l net.Listener, cfg func() *h1.Config, shakes bool) *loop.Accept {
-	no := refusal
+func (s *Server) newConns(l net.Listener, cfg func() *h1.Config, shakes bool) *loop.Accept {
+	no := accept.Refusal
 	if shakes {
-		no = refusalOfTLS
+		no = accept.Alert
 	}
 	return &loop.Accept{
 		Gate:    s.gate,
-		Seek:    s.seekRoom,
+		Seek:    s.room.Seek,
 		Refusal: no,
 		Refused: func(peer string, share bool) {
-			reason := noPlace
+			reason := observe.NoRoom
 			if share {
-				reason = noShare
+				reason = observe.NoShare
 			}
-			s.refused(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
+			s.observed.Refuse(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
 		},
-		Log: s.logf,
+		Log:   s.logf,
+		Limit: s.limitOfConns,
 		Open: func(l *loop.Loop, fd int, peer string) error {
 			c, err := cfg().Open(l, fd, peer)
 			// A connection accepted before the listener closed may be attached
@@ -185,32 +210,46 @@ func (s *Server) accept(l net.Listener, cfg func() *h1.Config, shakes bool) *loo
 }
 
 // serveOwn gives every loop a listening socket.
-func (s *Server) serveOwn(sv *serving, l *listener, cfg func() *h1.Config) error {
+func (s *Server) serveOwn(sv *serving, l *accept.Listener, cfg func() *h1.Config) error {
 	set, err := s.useLoops()
 	if err != nil {
 		return err
 	}
 	defer s.releaseLoops(set)
-	defer l.goneOnce.Do(func() { close(l.gone) })
-	sockets := l.sockets
+	var open func(n int) ([]int, error)
 	if s.kernel != nil {
-		sockets = s.kernel.Sockets
+		open = s.kernel.Sockets
 	}
-	fds, err := sockets(len(set.loops))
-	if err != nil {
-		return err
+	return l.Serve(set.Set, s.newConns(l, cfg, sv.tls != nil), open, sv.stop, sv.number)
+}
+
+// serveAccepting accepts from l until that fails.
+func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
+	a := &accept.Acceptor{
+		Server: s.acceptors(), Listener: l, Config: cfg, OnLoops: onLoops, Stop: sv.stop,
+		New: s.newConns(sv.l, cfg, onLoops && sv.tls != nil),
 	}
-	// The loops have the socket; the runtime's poller need not wake up for it.
-	l.moved.Store(true)
-	l.TCPListener.Close()
-	stop, err := set.listen(fds, s.accept(l, cfg, sv.tls != nil))
-	if err != nil {
-		return err
+	return a.Serve()
+}
+
+// acceptors is what acceptors need of s.
+func (s *Server) acceptors() *accept.Server {
+	return &accept.Server{
+		Gate: s.gate, Observed: &s.observed, Logf: s.logf, Stopping: s.stopping.Load, Seek: s.room.Seek,
+		Peers: s.MaxConnsPerAddr > 0,
+		Loops: func() (*accept.Set, func(), error) {
+			set, err := s.useLoops()
+			if err != nil {
+				return nil, nil, err
+			}
+			return set.Set, func() { s.releaseLoops(set) }, nil
+		},
+		Track: s.track, Untrack: s.untrack,
+		HandshakeTimeout: s.handshakeTimeout, HandshakeFailed: s.handshakeFailed,
+		Other: func(proto string) func(*http.Server, *tls.Conn, http.Handler) { return s.TLSNextProto[proto] },
+		HTTP2: func() bool {
+			p := s.protocols()
+			return p.HTTP2()
+		},
 	}
-	select {
-	case <-l.closed:
-	case <-sv.stop:
-	}
-	stop()
-	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 }

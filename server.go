@@ -6,13 +6,14 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/testhook"
@@ -29,43 +30,27 @@ var ErrServerClosed = http.ErrServerClosed
 // at each use. Methods are safe for concurrent use.
 //
 // For times and sizes zero means the default given here and a negative value
-// means none.
+// means none. The fields are in groups:
+//
+//   - Handlers: Handler, DisableGeneralOptionsHandler
+//   - Limits: MaxHeaderBytes, MaxHeaderFields, MaxConns, MaxConnsPerAddr, MaxHandlers,
+//     QueueLength
+//   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
+//     WriteStallTimeout, IdleTimeout, SlowHandler
+//   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
+//     ExtendedConnect
+//   - Engine: Engine, Placement
+//   - Hooks: ErrorLog, Refused, ConnState, BaseContext, ConnContext
 type Server struct {
-	// Addr is the TCP address that ListenAndServe listens on, "host:port". Default ":http".
-	Addr string
+	// Handlers.
+
 	// Handler handles requests. Default http.DefaultServeMux.
 	Handler http.Handler
 	// DisableGeneralOptionsHandler passes "OPTIONS *" to Handler instead of
 	// answering 200 with Content-Length: 0.
 	DisableGeneralOptionsHandler bool
-	// TLSConfig configures ServeTLS and ListenAndServeTLS, which clone it.
-	TLSConfig *tls.Config
 
-	// ReadTimeout bounds the reading of a whole request, body included.
-	// Default none: ReadHeaderTimeout and ReadStallTimeout limit slow clients
-	// without limiting the duration of uploads.
-	ReadTimeout time.Duration
-	// ReadHeaderTimeout bounds the reading of a request's head, from its
-	// first byte, or from the accept for a connection's first. Default
-	// ReadTimeout, or 60 s without one. A client that exceeds it receives 408
-	// if it had begun a request.
-	ReadHeaderTimeout time.Duration
-	// WriteTimeout bounds the time from the end of a request's head to the
-	// end of its response. Default none; see WriteStallTimeout.
-	WriteTimeout time.Duration
-	// IdleTimeout bounds the wait for the next request on a kept connection.
-	// Default ReadTimeout, or 75 s without one.
-	IdleTimeout time.Duration
-	// ReadStallTimeout bounds each wait for more of a request's body. Default
-	// 60 s. A body Read that exceeds it returns an error whose Timeout method
-	// reports true; if the handler then writes nothing, the response is 408.
-	ReadStallTimeout time.Duration
-	// WriteStallTimeout bounds each wait for the client to accept more of the
-	// response; then the connection is reset. Default 60 s. A connection on a
-	// goroutine detects progress only every 16 KiB, and less often with large
-	// socket buffers: a client that reads less than a few megabytes in this
-	// time may be disconnected there.
-	WriteStallTimeout time.Duration
+	// Limits of requests, connections and handlers.
 
 	// MaxHeaderBytes bounds a request's head, request line included; beyond
 	// it the answer is 431 or 414. Default 64 KiB, at most 1 GiB.
@@ -79,47 +64,83 @@ type Server struct {
 	// five seconds old. Each event loop compares only its own connections, and of
 	// more than 64 a part. If there is no such connection, accepting pauses;
 	// connections that then wait for about 100 ms are refused, a few at a time:
-	// with 503 or, in a flood, without a response. Hijacked connections count until they are
-	// closed, if Hijack returned a *net.TCPConn, a *net.UnixConn or a *tls.Conn
-	// over one. Default: half of the process's limit of open files, less a
-	// reserve, as a request may need another descriptor. If you set more, leave
-	// enough for files and connections to other servers.
+	// with 503 or, in a flood, without a response. A connection counts until it is
+	// hijacked: a handler that hijacks must bound its connections itself. Default:
+	// half of the process's limit of open files, less a reserve, as a request may
+	// need another descriptor. If you set more, leave enough for files, hijacked
+	// connections and connections to other servers.
 	MaxConns int
-	// MaxConnsPerAddr bounds the open connections of one client address, hijacked
-	// ones as for MaxConns. Further connections receive 503: a client's own idle
+	// MaxConnsPerAddr bounds the open connections of one client address, but for
+	// hijacked ones. Further connections receive 503: a client's own idle
 	// connections do not give way to them. An IPv6 /64 counts as one address.
 	// Clients behind one proxy or NAT share it; peers of unix sockets are not
 	// counted. Default none.
 	MaxConnsPerAddr int
+	// MaxHandlers bounds how many handlers run at the same time, on loops and
+	// on goroutines. Up to QueueLength further requests wait in order of
+	// arrival; requests beyond that receive 503 with Retry-After. A handler
+	// that has hijacked its connection does not count, nor one that has
+	// returned while its response is still being sent, nor one whose Write
+	// waits for the rest of a body that it has not read. A handler that waits
+	// for a slow client in Body.Read or Write does count: also set ReadTimeout
+	// and WriteTimeout, or short ReadStallTimeout and WriteStallTimeout.
+	// Default none.
+	MaxHandlers int
+	// QueueLength bounds the requests that wait for MaxHandlers. Default as many
+	// as those; a negative value means that none wait.
+	QueueLength int
 
+	// Times.
+
+	// ReadHeaderTimeout bounds the reading of a request's head, from its
+	// first byte, or from the accept for a connection's first. Default
+	// ReadTimeout, or 60 s without one. A client that exceeds it receives 408
+	// if it had begun a request.
+	ReadHeaderTimeout time.Duration
+	// ReadTimeout bounds the reading of a whole request, body included.
+	// Default none: ReadHeaderTimeout and ReadStallTimeout limit slow clients
+	// without limiting the duration of uploads.
+	ReadTimeout time.Duration
+	// ReadStallTimeout bounds each wait for more of a request's body. Default
+	// 60 s. A body Read that exceeds it returns an error whose Timeout method
+	// reports true; if the handler then writes nothing, the response is 408.
+	ReadStallTimeout time.Duration
+	// WriteTimeout bounds the time from the end of a request's head to the
+	// end of its response. Default none; see WriteStallTimeout.
+	WriteTimeout time.Duration
+	// WriteStallTimeout bounds each wait for the client to accept more of the
+	// response; then the connection is reset. Default 60 s. A connection on a
+	// goroutine detects progress only every 16 KiB, and less often with large
+	// socket buffers: a client that reads less than a few megabytes in this
+	// time may be disconnected there.
+	WriteStallTimeout time.Duration
+	// IdleTimeout bounds the wait for the next request on a kept connection.
+	// Default ReadTimeout, or 75 s without one. On event loops it ends
+	// up to a tenth and at most 4 s earlier, so that those of many clients are spread.
+	IdleTimeout time.Duration
+	// SlowHandler makes the server log handlers that run for longer, once a minute for
+	// each route; where they wait is in the goroutine profile (see package admin).
+	// Handlers that last by their nature, such as event streams, are logged too. It also
+	// logs, once for each, which routes have ceased to be quick; see Placement. Default
+	// none, as a negative value.
+	SlowHandler time.Duration
+
+	// Address, TLS and protocols.
+
+	// Addr is the TCP address that ListenAndServe listens on, "host:port". Default ":http".
+	Addr string
+	// TLSConfig configures ServeTLS and ListenAndServeTLS, which clone it.
+	TLSConfig *tls.Config
 	// TLSNextProto serves protocols that ALPN has selected for a TLS connection
 	// instead of HTTP/1.1 or chert's HTTP/2. When an entry returns, the connection
 	// is closed. Its *http.Server argument is the value of http.ServerContextKey. A
 	// map that is not nil and has no "h2" disables HTTP/2, unless Protocols has it.
 	TLSNextProto map[string]func(*http.Server, *tls.Conn, http.Handler)
-	// ConnState is called when a connection changes its state. On event loops
-	// it must not block, and the net.Conn is not one of package net's types: it
-	// has addresses, can be closed, and is the same value each time. ConnState
-	// must not wait for Shutdown, which waits for the connection in question.
-	ConnState func(net.Conn, http.ConnState)
-	// ErrorLog receives the server's errors. Default package log's standard
-	// logger.
-	ErrorLog *log.Logger
-	// Refused, if not nil, is called for what was refused without calling Handler:
-	// malformed requests (400, 431 and the like), heads that do not arrive in time
-	// (408), and requests and connections beyond the limits (503). It is called by
-	// one goroutine at a time, after the response, and never by one that serves
-	// requests. It receives at most 20 refusals a second; if there are more, it
-	// receives their number. Stats counts them all. middleware.AccessLog has a
-	// method for it.
-	Refused func(Refusal)
-	// BaseContext returns the context that all requests of a listener derive
-	// from. Default context.Background.
-	BaseContext func(net.Listener) context.Context
-	// ConnContext may change the context of a new connection's requests. With
-	// it EngineAuto uses goroutines, so that the net.Conn is the connection
-	// itself. With EngineLoops it is what ConnState sees.
-	ConnContext func(ctx context.Context, c net.Conn) context.Context
+	// Protocols are the protocols that the server supports. Nil means HTTP/1 and,
+	// over TLS, HTTP/2, unless TLSNextProto is not nil and has no "h2".
+	// UnencryptedHTTP2 is for clients that begin with the connection preface of
+	// HTTP/2 (RFC 9113 section 3.3).
+	Protocols *http.Protocols
 	// HTTP2 bounds what clients may do over HTTP/2. Its MaxEncoderHeaderTableSize
 	// has no effect, since header fields are sent without a dynamic table, nor has
 	// WriteByteTimeout: see WriteStallTimeout. Nil and invalid values mean the
@@ -133,54 +154,46 @@ type Server struct {
 	// handler gets such a request with the method CONNECT, a path, and the key
 	// ":protocol" in its Header, as net/http has it. Default off.
 	ExtendedConnect bool
-	// Protocols are the protocols that the server supports. Nil means HTTP/1 and,
-	// over TLS, HTTP/2, unless TLSNextProto is not nil and has no "h2".
-	// UnencryptedHTTP2 is for clients that begin with the connection preface of
-	// HTTP/2 (RFC 9113 section 3.3).
-	Protocols *http.Protocols
 
+	// Engine.
+
+	// Engine selects how connections are driven. Default EngineAuto.
+	Engine Engine
 	// Placement selects where the handlers of connections on event loops run.
 	// Default PlacementAdaptive.
 	Placement Placement
-	// Engine selects how connections are driven. Default EngineAuto.
-	Engine Engine
-	// Workers bounds how many connections the goroutine engine serves at the same
-	// time. Up to QueueLength further ones wait; while any do, connections are
-	// closed after their current request, and so is one whose request or TLS
-	// handshake is not complete within five seconds. Connections beyond that
-	// receive 503. A protocol of TLSNextProto occupies its worker until it
-	// returns. Event loops ignore Workers. Default none.
-	Workers int
-	// MaxHandlers bounds how many handlers run at the same time, on loops and
-	// on goroutines. Up to QueueLength further requests wait in order of
-	// arrival; requests beyond that receive 503 with Retry-After. A handler
-	// that has hijacked its connection does not count, nor one that has
-	// returned while its response is still being sent, nor one whose Write
-	// waits for the rest of a body that it has not read. A handler that waits
-	// for a slow client in Body.Read or Write does count: also set ReadTimeout
-	// and WriteTimeout, or short ReadStallTimeout and WriteStallTimeout.
-	// Default none.
-	MaxHandlers int
-	// QueueLength bounds the requests that wait for MaxHandlers, and the
-	// connections that wait for one of Workers. Default as many as those; a
-	// negative value means that none wait.
-	QueueLength int
 
-	// SlowHandler makes the server log handlers that run for longer, once a minute for
-	// each route; where they wait is in the goroutine profile (see package admin).
-	// Handlers that last by their nature, such as event streams, are logged too. It also
-	// logs, once for each, which routes have ceased to be quick; see Placement. Default
-	// none, as a negative value.
-	SlowHandler time.Duration
+	// Hooks.
+
+	// ErrorLog receives the server's errors. Default package log's standard
+	// logger.
+	ErrorLog *log.Logger
+	// Refused, if not nil, is called for what was refused without calling Handler:
+	// malformed requests (400, 431 and the like), heads that do not arrive in time
+	// (408), and requests and connections beyond the limits (503). It is called by
+	// one goroutine at a time, after the response, and never by one that serves
+	// requests. It receives at most 20 refusals a second; if there are more, it
+	// receives their number. Stats counts them all. middleware.AccessLog has a
+	// method for it.
+	Refused func(Refusal)
+	// ConnState is called when a connection changes its state. On event loops
+	// it must not block, and the net.Conn is not one of package net's types: it
+	// has addresses, can be closed, and is the same value each time. ConnState
+	// must not wait for Shutdown, which waits for the connection in question.
+	ConnState func(net.Conn, http.ConnState)
+	// BaseContext returns the context that all requests of a listener derive
+	// from. Default context.Background.
+	BaseContext func(net.Listener) context.Context
+	// ConnContext may change the context of a new connection's requests. With
+	// it EngineAuto uses goroutines, so that the net.Conn is the connection
+	// itself. With EngineLoops it is what ConnState sees.
+	ConnContext func(ctx context.Context, c net.Conn) context.Context
 
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
 	noKeepAlives atomic.Bool
-	seeking      atomic.Int64 // until when no other search for room begins; see seekRoom
-	refusals     refusals
-	counts       counting
-	placed       placed
-	slow         slow
+	room         accept.Room
+	observed     observe.Server
 	shaking      tlsio.Bound // TLS handshakes on loops
 
 	mu         sync.Mutex
@@ -195,12 +208,12 @@ type Server struct {
 	begunSets  int
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
-	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
-	layer      func() conn.Layer     // wraps connections on loops; for tests
-	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
-	kernel     *testhook.Kernel      // in place of the system's sockets; for tests
-	quiet      *sync.Cond            // signalled when one of the above has ended
-	told       chan struct{}         // closed when Shutdown or Close has closed the listeners; see Stopping
+	streams    map[*stream.Conn]struct{}
+	layer      func() conn.Layer // wraps connections on loops; for tests
+	drainFor   time.Duration     // of a body that the handler left unread; for tests; 0 is the default
+	kernel     *testhook.Kernel  // in place of the system's sockets; for tests
+	quiet      *sync.Cond        // signalled when one of the above has ended
+	told       chan struct{}     // closed when Shutdown or Close has closed the listeners; see Stopping
 	onShutdown []func()
 }
 
@@ -266,14 +279,15 @@ func (s *Server) lock() {
 		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
-		s.streams = make(map[*stream.Conn]bool)
+		s.streams = make(map[*stream.Conn]struct{})
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
-		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
+		s.places.Changed, s.routes.Changed = s.observed.Placed(false), s.observed.Placed(true)
 		if s.MaxHandlers > 0 {
-			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
+			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength())
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
-		s.counts.init(runtime.GOMAXPROCS(0))
+		s.room.Streams, s.room.Loops = s.someStreams, s.openLoops
+		s.observe()
 	}
 }

@@ -67,13 +67,13 @@ func (s *Server) await(ctx context.Context) error {
 	})()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for allReported := false; len(s.serving)+len(s.sets)+len(s.streams) > 0 || !allReported || s.refusals.reporting(); {
+	for allReported := false; s.busy() || !allReported || s.observed.Reporting(); {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if len(s.serving)+len(s.sets)+len(s.streams) == 0 && !allReported {
+		if !s.busy() && !allReported {
 			allReported = true // the last of them
-			s.reportOmitted()
+			s.observed.ReportOmitted()
 			continue
 		}
 		s.quiet.Wait()
@@ -106,7 +106,7 @@ func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, (*stream.Conn).CloseI
 func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
 	s.lock()
 	for _, set := range s.loopSets() {
-		set.broadcast(what)
+		set.Broadcast(what)
 	}
 	streams := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Server) closeListeners() (err error) {
 
 func (s *Server) track(c *stream.Conn) {
 	s.lock()
-	s.streams[c] = false
+	s.streams[c] = struct{}{}
 	s.mu.Unlock()
 	switch {
 	case s.closing.Load():

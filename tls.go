@@ -105,7 +105,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
 			return s.handshakeFailed(l.Peer(), l.LocalAddr(), tc, err)
 		},
-		Shaken: s.counts.shaken,
+		Shaken: s.observed.Shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
 			return s.nextProto(u.(*h1.Session), tc, state, &c.Shared.Limits, take)
 		},
@@ -124,10 +124,10 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 // handshakeFailed logs err, and returns the response for a client that speaks
 // HTTP without TLS. tc may be nil.
 func (s *Server) handshakeFailed(peer string, local net.Addr, tc *tls.Conn, err error) (answer []byte) {
-	s.counts.shakeFailed(err)
+	s.observed.ShakeFailed(err)
 	s.logf("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, tc))
 	if err == tlsio.ErrPlain {
-		s.refused(peer, local, http.StatusBadRequest, err.Error(), nil)
+		s.observed.Refuse(peer, local, http.StatusBadRequest, err.Error(), nil)
 		answer = plainRefusal()
 	}
 	return answer
@@ -156,14 +156,6 @@ func wanted(local net.Addr, tc *tls.Conn) string {
 	return ""
 }
 
-// refusalOfTLS is refusal for a client that begins with a handshake: the alert
-// internal_error, for "an internal error unrelated to the peer" (RFC 8446 section
-// 6.2). A handshake only to send 503 would cost most when there is least to spare.
-func refusalOfTLS() []byte {
-	const alert, fatal, internalError = 21, 2, 80
-	return []byte{alert, 3, 3, 0, 2, fatal, internalError}
-}
-
 // plainRefusal returns net/http's response to a client that speaks HTTP without
 // TLS.
 func plainRefusal() []byte {
@@ -180,11 +172,14 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 		return false
 	}
 	nc := &takenConn{Conn: tc}
-	t := s.counts.shard()
-	c := stream.New(nc, limits, t, func(c *stream.Conn, _ bool) { s.untrack(c) })
+	t := s.observed.Shard()
+	c := stream.New(nc, limits, t, func(c *stream.Conn) { s.untrack(c) })
 	c.Lend()
 	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other
 	defer c.Gone()
+	peer := h.Link.Peer()
+	s.gate.Continue(peer)
+	defer s.gate.Leave(peer)
 	if err := take(); err != nil {
 		return false
 	}

@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/wsdeflate"
 )
 
 // pump sends what has been published, until there is nothing left. Most members are at
 // the same event, so what they get is gathered once.
 func (t *Topic) pump() {
+	sched.Point("pump", 0)
 	for {
 		t.mu.Lock()
 		end, first := t.end(), t.first
@@ -44,7 +46,7 @@ func (t *Topic) pump() {
 }
 
 // batch is some events in a row, from number from to before number to, as they are sent
-// to all who have had those before.
+// to all members that have those before.
 type batch struct {
 	t        *Topic
 	from, to uint64
@@ -85,7 +87,7 @@ func (b *batch) piece(m *subscription) *piece {
 	return b.after
 }
 
-// deliver sends what m has not got of the events before b.to. first is the oldest event
+// deliver sends m the events before b.to that it has not received. first is the oldest event
 // that there is.
 func (m *subscription) deliver(b *batch, first uint64) {
 	s := m.s

@@ -3,6 +3,8 @@ package eventstream
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/chert-http/chert/internal/sched"
 )
 
 // This file sends heartbeats and ends streams that are old enough, with one ticker for
@@ -11,7 +13,7 @@ import (
 // parts is how many ticks a heartbeat has.
 const parts = 8
 
-// atOnce is how many streams are looked at while the handler is locked.
+// atOnce is how many streams are copied while the handler is locked.
 const atOnce = 256
 
 // setTicks sets the times of h.
@@ -36,7 +38,7 @@ func (h *Handler) setTicks(heartbeat, age time.Duration) {
 	h.age = uint32(min(age/h.tick, 1<<30))
 }
 
-// ageOf is how long a stream lasts.
+// ageOf is how long a stream stays open.
 func ageOf(age uint32) uint32 { return age - rand.N(age/5+1) }
 
 // sweepSoon starts to sweep. mu is held.
@@ -51,6 +53,7 @@ func (h *Handler) sweep() {
 	t := time.NewTicker(h.tick)
 	defer t.Stop()
 	for range t.C {
+		sched.Point("sweep", 0)
 		now := h.now.Add(1)
 		var few [atOnce]*Stream
 		for i := 0; ; i += atOnce {

@@ -2,12 +2,15 @@ package websocket
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
@@ -48,18 +51,8 @@ const (
 	CodeTryLater    = wsframe.CodeTryLater    // the server is overloaded
 )
 
-// Outcome is what has become of a message that was sent.
-type Outcome uint8
-
-const (
-	// OutcomeAccepted: the message has been sent, or waits for the client.
-	OutcomeAccepted Outcome = iota
-	// OutcomeCongested: it waits, and with it more than half of MaxUnsent.
-	OutcomeCongested
-	// OutcomeDropped: it will not be sent, because the client reads too slowly or
-	// the connection is closed or closing.
-	OutcomeDropped
-)
+// ErrSlow is returned when a message is dropped because the client reads too slowly.
+var ErrSlow = errors.New("websocket: the client reads too slowly")
 
 // A Conn is an open connection. All its methods are safe for concurrent use.
 type Conn struct {
@@ -73,7 +66,7 @@ type Conn struct {
 	out    *buf.Buf // frames that are to leave together; nil if there are none
 	corked bool     // Send adds to out
 	serves bool     // messages are being processed: what is sent may be their answers
-	much   bool     // more than lowWater has waited since Writable was called
+	much   bool     // more than half of MinLimit has waited since Writable was called
 	ended  bool     // the connection has ended
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.
@@ -83,6 +76,7 @@ type Conn struct {
 	why   *wsframe.Error // for OnClose; nil while it is not known
 	value any
 	rooms []*Room // that it is in
+	index int32   // in h.conns, from 1; guarded by h.mu
 
 	// The session's; used by the Link's owner.
 	reader  wsframe.Reader
@@ -93,12 +87,13 @@ type Conn struct {
 	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ     Type
 	begun   bool
-	closing bool  // the client's answer to a Close frame is awaited
-	alone   bool  // Options.Serve runs: messages are for Read
-	ready   bool  // Read has a message
-	packed  bool  // the message is still compressed
-	surplus int32 // bytes received since closing
-	weight  uint8 // how many frames what was inflated in this turn of the loop counts as
+	closing bool         // the client's answer to a Close frame is awaited
+	alone   bool         // Options.Serve runs: messages are for Read
+	ready   bool         // Read has a message
+	packed  bool         // the message is still compressed
+	surplus int32        // bytes received since closing
+	weight  uint8        // how many frames what was inflated in this turn of the loop counts as
+	spread  timer.Spread // of Pings
 
 	beside *beside // immutable; nil unless the connection is a stream of one with others
 
@@ -141,15 +136,25 @@ func (c *Conn) Value() any {
 }
 
 // Send sends a message, or queues a copy until the client reads. It never waits.
-// Messages of one goroutine arrive in the order of its calls; text must be UTF-8.
-func (c *Conn) Send(t Type, p []byte) Outcome {
+// Messages of one goroutine arrive in the order of its calls; text must be UTF-8. The
+// error is ErrSlow if the client reads too slowly, which has ended the connection unless
+// Options.Slow is SlowDrop, and net.ErrClosed if the connection is closed or closing.
+func (c *Conn) Send(t Type, p []byte) error {
 	c.mu.Lock()
-	o, slow := c.send(t, p)
+	err := c.send(t, p)
 	c.mu.Unlock()
-	if slow {
+	if err == ErrSlow {
 		c.tooSlow()
 	}
-	return o
+	return err
+}
+
+// Congested reports whether more than half of Options.MaxUnsent has waited for the client,
+// which has not accepted most of that yet: a time to send less, or only the newest state.
+func (c *Conn) Congested() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.much
 }
 
 // Write sends a message like Send, but waits while the client reads too slowly. It
@@ -159,13 +164,10 @@ func (c *Conn) Send(t Type, p []byte) Outcome {
 func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
 	for {
 		c.mu.Lock()
-		o, slow := c.send(t, p)
+		err := c.send(t, p)
 		c.mu.Unlock()
-		switch {
-		case o != OutcomeDropped:
-			return nil
-		case !slow:
-			return net.ErrClosed
+		if err != ErrSlow {
+			return err
 		}
 		less := make(chan struct{})
 		c.link.Follow(func() { close(less) })
@@ -174,6 +176,7 @@ func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		sched.Point("write", 0)
 	}
 }
 
@@ -191,7 +194,7 @@ func (c *Conn) Close(code Code, reason string) {
 
 // tooSlow ends the connection of a client that does not read.
 func (c *Conn) tooSlow() {
-	if !c.h.slowClose {
+	if c.h.slow != SlowClose {
 		return
 	}
 	c.mu.Lock()

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
@@ -30,6 +32,9 @@ const (
 func (s *session) Data(eof bool) takeover.Next {
 	if now := s.link.Now(); !s.begun {
 		s.begun, s.heard = true, now
+		if peer := s.link.RemoteAddr(); peer != nil {
+			s.spread = timer.SpreadOf(peer.String())
+		}
 		s.limit(now)
 	} else {
 		s.heard = now
@@ -237,14 +242,11 @@ func (s *session) deliver() takeover.Next {
 // Run implements takeover.User.
 func (s *session) Run() {
 	p := s.message()
-	returned := false
-	defer func() {
+	exec.Finish(func() { s.h.onMessage(s.conn(), s.typ, p) }, func(returned bool) {
 		if !returned {
 			s.uncork() // what was sent before the panic, or the goroutine's end
 		}
-	}()
-	s.h.onMessage(s.conn(), s.typ, p)
-	returned = true
+	})
 }
 
 // message is the payload that is delivered.
@@ -315,7 +317,7 @@ func (s *session) limit(now int64) {
 			earliest(s.heard + s.h.idle)
 		}
 		if s.h.ping > 0 {
-			earliest(max(s.heard, s.pinged) + s.h.ping)
+			earliest(max(s.heard, s.pinged) + s.spread.Of(s.h.ping))
 		}
 	}
 	s.link.SetDeadline(by)
@@ -334,7 +336,7 @@ func (s *session) Expired() takeover.Next {
 	case s.h.idle > 0 && now-s.heard >= s.h.idle:
 		// The client may have gone without a word, so no answer is expected.
 		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
-	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.h.ping:
+	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.spread.Of(s.h.ping):
 		s.pinged = now
 		s.mu.Lock()
 		if !s.closed.Load() {
@@ -395,14 +397,9 @@ func (s *session) Closed() {
 	for _, r := range rooms {
 		r.remove(s.conn())
 	}
+	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {
-		go func() {
-			defer func() {
-				if e := recover(); e != nil {
-					s.h.logPanic(s.link.RemoteAddr(), e)
-				}
-			}()
-			f(s.conn(), why.Code, why.Reason)
-		}()
+		go exec.Call(func() { f(s.conn(), why.Code, why.Reason) },
+			func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // startSmall starts chert with 256 descriptors: 88 connections.
@@ -209,4 +210,21 @@ func TestReloadConnLimits(t *testing.T) {
 	write(t, file, "max_conns = 60"+site)
 	p.reload()
 	until(t, func() bool { return strings.Contains(p.stderr.String(), "restart chert for that") })
+}
+
+func TestConnLimitsWarning(t *testing.T) {
+	files := sys.FileLimits{Soft: 20_000, Hard: 20_000, NROpen: 1 << 20}
+	for _, tt := range []struct {
+		all  int
+		want string
+	}{
+		{9343, ""},
+		{100, ""},
+		{10_000, "max_conns is 10000; 9343 would leave descriptors for files and other connections: RLIMIT_NOFILE of 20000"},
+		{1_000_000, "max_conns is 1000000, but the limit of open files allows fewer: RLIMIT_NOFILE of 20000"},
+	} {
+		if got := (connLimits{all: tt.all}).warning(9343, files); got != tt.want {
+			t.Errorf("%d: %q, want %q", tt.all, got, tt.want)
+		}
+	}
 }

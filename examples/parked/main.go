@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/park"
 )
 
 func main() {
@@ -100,7 +101,7 @@ func (s *sockets) start(c *buffered, read func() error) {
 
 func (k *socket) park() {
 	k.SetReadDeadline(time.Now().Add(silence))
-	if err := chert.Park(k.buffered, k.readable); err != nil {
+	if err := park.Park(k.buffered, k.readable); err != nil {
 		k.end(k.buffered)
 	}
 }

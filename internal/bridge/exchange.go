@@ -6,12 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -201,28 +201,28 @@ func (x *Exchange) AllRead() {
 // how the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
 func (x *Exchange) Serve() (next conn.Next) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		e := recover()
-		if e != nil && e != http.ErrAbortHandler {
-			x.c.LogPanic(x.c.Link, e)
-		}
-		x.m.Release()
-		next = x.abort()
-		if e != nil {
-			return
-		}
-		// runtime.Goexit
-		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
-			x.accountEarly()
-		}
-		if next != conn.Detached || x.Taken() != nil {
-			x.link().Abandon()
-		}
-	}()
+	exec.Call(func() { next = x.serve() }, func(e exec.End) { next = x.cut(e) })
+	return next
+}
+
+// cut ends the request when the handler has panicked or ends its goroutine.
+func (x *Exchange) cut(e exec.End) conn.Next {
+	x.c.LogEnd(e)
+	x.m.Release()
+	next := x.abort()
+	if !e.Exited() {
+		return next
+	}
+	if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+		x.accountEarly()
+	}
+	if next != conn.Detached || x.Taken() != nil {
+		x.link().Abandon()
+	}
+	return next
+}
+
+func (x *Exchange) serve() conn.Next {
 	switch {
 	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)
@@ -244,12 +244,8 @@ func (x *Exchange) Serve() (next conn.Next) {
 		}
 		x.run()
 	}
-	// Set last: a panic in here, which calls no code of the handler, must not
-	// be attributed to the handler.
 	x.m.Release()
-	next = x.finish()
-	returned = true
-	return next
+	return x.finish()
 }
 
 // finish completes the response after the handler has returned and returns how
@@ -336,11 +332,18 @@ func Failure(err error) conn.Next {
 	return conn.Close
 }
 
+// LogEnd logs the panic of user code that was called for the client, if there was one.
+func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer(), e) }
+
+func (cfg *Config) logEnd(peer string, e exec.End) {
+	if v, ok := e.Panic(); ok {
+		cfg.logPanic(peer, v)
+	}
+}
+
 // LogPanic logs a handler's panic with its stack.
 func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer(), e) }
 
 func (cfg *Config) logPanic(peer string, e any) {
-	stack := make([]byte, 64<<10)
-	stack = stack[:runtime.Stack(stack, false)]
-	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, stack)
+	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, exec.Stack())
 }

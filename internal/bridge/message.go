@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/timer"
 )
 
 // A Message is one request and its response as a version of HTTP encodes them.
@@ -80,6 +81,8 @@ type Client struct {
 
 	// Waits belongs to the session: since when it waits for the peer.
 	Waits uint32
+	// Spread is of waits that many connections of event loops begin together; set by Begin.
+	Spread timer.Spread
 }
 
 // more is state that few connections need.
@@ -107,6 +110,9 @@ func (c *Client) context() context.Context {
 
 // Begin calls the server's hooks for a new connection.
 func (c *Client) Begin() {
+	if c.Link.OnLoop() {
+		c.Spread = timer.SpreadOf(c.Link.Peer())
+	}
 	if f := c.ConnContext; f != nil {
 		ctx := f(context.WithValue(c.BaseContext, http.ServerContextKey, c.HTTPServer()), c.Link.NetConn())
 		if ctx == nil {

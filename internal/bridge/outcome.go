@@ -1,11 +1,11 @@
 package bridge
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -105,11 +105,7 @@ func (c *Client) waits() bool {
 }
 
 // keep reports whether the watcher can be notified later.
-func (o *Outcome) keep() (kept bool) {
-	defer o.recover()
-	o.watcher.Keep()
-	return true
-}
+func (o *Outcome) keep() (kept bool) { return o.call(o.watcher.Keep) }
 
 var follows = sync.Pool{New: func() any { return new(Outcome) }}
 
@@ -121,18 +117,15 @@ func (o *Outcome) Sent(lost int64) {
 	own.notify(lost)
 }
 
-// recover logs a panic of the watcher, which is not the handler's.
-func (o *Outcome) recover() {
-	if e := recover(); e != nil && e != http.ErrAbortHandler {
-		o.cfg.logPanic(o.peer, e)
-	}
+// call calls the watcher, whose panic is not the handler's.
+func (o *Outcome) call(f func()) (returned bool) {
+	return exec.Call(f, func(e exec.End) { o.cfg.logEnd(o.peer, e) })
 }
 
 // notify notifies the watcher.
 func (o *Outcome) notify(lost int64) {
-	defer o.recover()
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false
 	}
-	o.watcher.Sent(o.d)
+	o.call(func() { o.watcher.Sent(o.d) })
 }

@@ -124,11 +124,8 @@ func (l *lasting) Closed(bool) {
 
 // Offer and the following implement takeover.Stream.
 func (l *lasting) Offer(p []byte, body, limit int) (much bool, err error) {
-	switch much, err = l.c.Link.Offer(p, nil, limit); err {
-	case nil:
+	if much, err = l.c.Link.Offer(p, nil, limit); err == nil {
 		l.Given(body)
-	case conn.ErrFull:
-		err = takeover.ErrFull
 	}
 	return much, err
 }

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // Response is the http.ResponseWriter. Bytes flow as follows:
@@ -173,7 +173,7 @@ func (w *Response) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *Response) WriteString(s string) (int, error) {
 	// No callee writes to p or keeps it.
-	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
+	return w.Write(view.Bytes(s))
 }
 
 // beginWrite checks that n bytes may be written now.

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
@@ -212,7 +214,10 @@ func (t *taken) Late(held time.Duration) {
 		t.facts.Or(ranLate)
 		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
 	}
-	go t.s.Late() // the loop's lock is held
+	go func() { // the loop's lock is held
+		sched.Point(t.c.Link.Peer(), 0)
+		t.s.Late()
+	}()
 }
 
 // methodOfRuns is the method under which the placement's records of takeovers are
@@ -230,11 +235,8 @@ func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	switch much, err = t.link.Offer(a, b, limit); err {
-	case nil:
+	if much, err = t.link.Offer(a, b, limit); err == nil {
 		t.Given(len(a) + len(b))
-	case conn.ErrFull:
-		err = takeover.ErrFull
 	}
 	return much, err
 }
@@ -304,26 +306,18 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if !t.link.Enter() {
 		return true // Data will not be called again
 	}
-	defer func() {
-		if ok {
-			return
-		}
-		e := recover()
-		if e == nil { // runtime.Goexit
+	if !exec.Call(u.Run, func(e exec.End) {
+		if t.c.LogEnd(e); e.Exited() {
 			t.link.Abandon()
-			return
 		}
-		if e != http.ErrAbortHandler {
-			t.c.LogPanic(t.c.Link, e)
-		}
+	}) {
 		t.link.Leave()
-	}()
-	u.Run()
+		return false
+	}
 	took := time.Duration(0)
 	if t.began != 0 {
 		took = time.Duration(max(sys.Nanotime()-t.began, 1))
 	}
-	ok = true
 	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
 	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {

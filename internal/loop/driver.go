@@ -149,6 +149,7 @@ func (l *Loop) startDriver() {
 // driveFirst runs the first driver, which is not a goroutine of the pool.
 func (l *Loop) driveFirst() {
 	defer l.pool.atWork.Add(-1) // see startDriver; without effect after the end
+	l.Point(Handle{})           // it begins beside what begins it
 	l.drive()
 }
 
@@ -163,7 +164,7 @@ func (l *Loop) drive() {
 	defer scratches.Put(scratch)
 	l.scratch = scratch
 	for l.turn() {
-		retired := l.retiring && l.attached == 0 && l.finish()
+		retired := l.retiring && l.attached == 0 && l.mail.finish()
 		var err error
 		if !retired {
 			err = l.wait()
@@ -182,6 +183,7 @@ func (l *Loop) watch() {
 	for {
 		select {
 		case <-l.alarm:
+			l.Point(Handle{}) // the lease that it looks at is the driver's
 		case <-l.dead:
 			return
 		}

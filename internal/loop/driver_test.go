@@ -520,9 +520,9 @@ func TestEventsGoOn(t *testing.T) {
 		if len(seen) != n {
 			t.Errorf("%d of %d events were seen", len(seen), n)
 		}
-		for i := range l.slots {
-			if l.slots[i].sock != nil {
-				l.Detach(Handle{uint32(i), l.slots[i].gen})
+		for i := range uint32(l.slots.count) {
+			if l.slots.at(i).sock != nil {
+				l.Detach(Handle{i, l.slots.at(i).gen})
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 // A Gate bounds how many connections are open, over all loops and listeners
-// of a server. Safe for concurrent use.
+// of a server. One that user code has hijacked does not count. Safe for concurrent use.
 type Gate struct {
 	max     int64
 	perAddr int
@@ -20,18 +20,23 @@ type Gate struct {
 	mu      sync.Mutex
 	waiters []func()
 	addrs   map[string]int // connections per client address; nil when not limited
-	lent    []loan         // in no order
-	hand    int            // where in lent the last check has ended
 }
 
-// DefaultPlaces returns how many connections the limit of open files allows. Some
+// DefaultConns returns how many connections the limit of open files allows. Some
 // descriptors are reserved for the process, and a sixteenth, up to 4096, for files
-// that are kept open (package static's default). Of the rest each connection
-// counts for two: while a request is handled it may need another descriptor, for a
-// file or a connection to another server.
-func DefaultPlaces() int {
-	files := sys.MaxFiles()
-	return max((files-64-min(files/16, 4096))/2, 16)
+// that are kept open (package static's default). A connection may need a second
+// descriptor while a request is handled, or its answer is on its way: a file, a connection to
+// another server, for a moment the duplicate that Hijack returns. (Pipes of splice are at most
+// 64.) So half of the rest is for those, and no more than seconds: of a million connections
+// most are idle.
+func DefaultConns() int { return connsOf(sys.MaxFiles()) }
+
+// seconds is how many connections may need a second descriptor at a time.
+const seconds = 64 << 10
+
+func connsOf(files int) int {
+	free := files - 64 - min(files/16, 4096)
+	return max(free-min(free/2, seconds), 16)
 }
 
 // NewGate makes a gate for max connections, and at most perAddr of one client
@@ -49,20 +54,6 @@ func NewGate(max, perAddr int) *Gate {
 
 // Enter reserves room for a connection and reports whether there was any.
 func (g *Gate) Enter() bool {
-	if g.enter() {
-		return true
-	}
-	g.mu.Lock()
-	freed := g.collect(lentLooks)
-	g.mu.Unlock()
-	ok := freed && g.enter()
-	if freed && g.waiting.Load() {
-		g.wakeAll()
-	}
-	return ok
-}
-
-func (g *Gate) enter() bool {
 	if g.open.Add(1) <= g.max {
 		return true
 	}
@@ -80,11 +71,22 @@ func (g *Gate) Admit(peer string) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.addrs[host] >= g.perAddr && (!g.collect(lentLooks) || g.addrs[host] >= g.perAddr) {
+	if g.addrs[host] >= g.perAddr {
 		return false
 	}
 	g.addrs[host]++
 	return true
+}
+
+// Continue counts a connection beyond the limits: one that has been admitted, leaves, and
+// goes on as another for which the caller calls Leave.
+func (g *Gate) Continue(peer string) {
+	g.open.Add(1)
+	if host := g.host(peer); host != "" {
+		g.mu.Lock()
+		g.addrs[host]++
+		g.mu.Unlock()
+	}
 }
 
 // Leave releases a connection's room. peer is what Admit was called with, "" if
@@ -92,7 +94,9 @@ func (g *Gate) Admit(peer string) bool {
 func (g *Gate) Leave(peer string) {
 	if host := g.host(peer); host != "" {
 		g.mu.Lock()
-		g.forget(host)
+		if g.addrs[host]--; g.addrs[host] <= 0 {
+			delete(g.addrs, host)
+		}
 		g.mu.Unlock()
 	}
 	g.open.Add(-1)
@@ -114,12 +118,7 @@ func (g *Gate) Await(fn func()) {
 }
 
 // Open returns how many connections are open.
-func (g *Gate) Open() int {
-	g.mu.Lock()
-	g.collect(len(g.lent))
-	g.mu.Unlock()
-	return int(g.open.Load())
-}
+func (g *Gate) Open() int { return int(g.open.Load()) }
 
 func (g *Gate) wakeAll() {
 	g.mu.Lock()
@@ -129,13 +128,6 @@ func (g *Gate) wakeAll() {
 	g.mu.Unlock()
 	for _, fn := range fns {
 		fn()
-	}
-}
-
-// forget uncounts a connection of host. mu is held.
-func (g *Gate) forget(host string) {
-	if g.addrs[host]--; g.addrs[host] <= 0 {
-		delete(g.addrs, host)
 	}
 }
 

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,12 @@ import (
 )
 
 const (
-	// acceptBatch bounds the connections accepted in one turn.
+	// acceptBatch bounds the connections accepted in one turn, as does stepFor: so a flood
+	// of newcomers gets a part of the loop's time, and the others go on.
 	acceptBatch = 64
+	// closeBatches is how many batches a listener accepts before it closes: enough for the
+	// longest queue that Linux has by default, while clients may never stop coming.
+	closeBatches = 256
 	// pauseFor is how long connections wait in the kernel's queue before they are
 	// refused, if there is no room or no descriptor. For room the listener tries
 	// again every BarrenFor: some connection may be idle by then.
@@ -41,10 +46,13 @@ type Accept struct {
 	// and Refused is called for it; share means that its address has too many.
 	Refusal func() []byte
 	Refused func(peer string, share bool)
-	// Log reports a condition that an operator must know, in one line.
-	Log func(format string, args ...any)
+	// Log reports a condition that an operator must know, in one line. Limit names what
+	// Gate's limit comes from.
+	Log   func(format string, args ...any)
+	Limit func() string
 
 	logged atomic.Int64 // when Complain last did
+	filled atomic.Int64 // when Full last did
 
 	// reserve is a descriptor to close at EMFILE, -1 if there is none. It is
 	// opened before the first listener accepts, and the listeners share it.
@@ -66,6 +74,9 @@ type Listener struct {
 	full   int64 // since when the gate has been full; 0 while it is not
 	// awaiting: the gate will send a message when there is room.
 	awaiting bool
+	// closed, if not nil, is called at the end of a Close, at the latest after left batches.
+	closed func()
+	left   int
 }
 
 // resume is the message that a connection has ended, so that another may be
@@ -86,26 +97,35 @@ func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	return ln, nil
 }
 
-// Close accepts the connections that have already been established, then closes
-// the socket. The kernel refuses later ones.
-func (ln *Listener) Close() {
-	if ln.fd < 0 {
-		return
-	}
-	for !ln.paused && ln.accept() {
-	}
-	ln.loop.Detach(ln.handle)
-	ln.loop.poller.CloseFD(ln.fd)
-	ln.leave(ln.loop.poller)
-	ln.fd = -1
+// Close accepts the connections that have already been established, in this turn and the
+// next ones, then closes the socket and calls done. The kernel refuses later ones. It may be
+// called once.
+func (ln *Listener) Close(done func()) {
+	ln.closed, ln.left = done, closeBatches
+	ln.loop.Requeue(ln.handle)
 }
 
 // Ready implements Sock.
 func (ln *Listener) Ready(poll.Ready) bool {
-	if !ln.paused && ln.accept() {
+	more := !ln.paused && ln.accept()
+	if ln.closed != nil {
+		if ln.left--; !more || ln.left == 0 {
+			ln.end()
+			return true
+		}
+	}
+	if more {
 		ln.loop.Requeue(ln.handle)
 	}
 	return true
+}
+
+// end closes the socket.
+func (ln *Listener) end() {
+	ln.loop.Detach(ln.handle)
+	ln.loop.poller.CloseFD(ln.fd)
+	ln.leave(ln.loop.poller)
+	ln.closed()
 }
 
 // Mail implements Sock. Broadcast messages are not meant for a Listener.
@@ -140,13 +160,18 @@ func (ln *Listener) resume() {
 
 // accept accepts a batch and reports whether there may be more.
 func (ln *Listener) accept() bool {
+	var accepting step
 	for range acceptBatch {
+		if !accepting.next() {
+			break
+		}
 		if !ln.Gate.Enter() {
 			if !ln.loop.poller.Pending(ln.fd) {
 				return false // no connection waits; an event follows
 			}
 			if !ln.loop.GiveWay() || !ln.Gate.Enter() {
 				ln.pause(BarrenFor)
+				ln.Full()
 				ln.await()
 				ln.seek()
 				return false
@@ -274,10 +299,27 @@ func (a *Accept) Complain(err error) {
 		return
 	}
 	hint := ""
-	if errors.Is(err, syscall.EMFILE) {
-		hint = "; raise the limit of open files (ulimit -n) or lower MaxConns"
+	if e, ok := errors.AsType[syscall.Errno](err); ok && sys.NoFiles(e) {
+		hint = fmt.Sprintf("; the limit is %v: raise it (ulimit -n, LimitNOFILE) or lower MaxConns", sys.Limits())
+		if e == syscall.ENFILE {
+			hint = "; the limit of all processes together is fs.file-max"
+		}
 	}
 	a.Log("chert: accept: %v%s", err, hint)
+}
+
+// fullEvery is how often full logs.
+const fullEvery = int64(time.Minute)
+
+// Full logs, at most once a minute, that there are as many connections as there may be, of
+// which none is idle. Safe for concurrent use.
+func (a *Accept) Full() {
+	now, last := sys.Nanotime(), a.filled.Load()
+	if a.Limit == nil || last != 0 && now-last < fullEvery || !a.filled.CompareAndSwap(last, now) {
+		return
+	}
+	a.Log("chert: %d connections are open, the maximum by %s, and none can give way: new ones wait, or are refused",
+		a.Gate.open.Load(), a.Limit())
 }
 
 // answerAndClose refuses a connection. What the client has sent so far is read

@@ -52,17 +52,20 @@ type Loop struct {
 	next    int
 	got     int
 	scratch *buf.Buf
-	slots   []slot
-	free    []uint32
+	slots   slots
 	// attached counts Socks; a retiring loop ends when it falls to zero.
 	attached int
 	// due are Socks that are called in this turn because they requested it, from head
 	// on; later are those of the next one. See queue.go.
 	due, later []Handle
 	head       int
-	mailing    bool // mail is being delivered
-	mailed     bool // and has been in this turn
-	retiring   bool
+	mailing    bool   // mail is being delivered, or a broadcast
+	mailed     bool   // and has been in this turn
+	casts      []cast // broadcasts under way; the last one comes first
+	// What this turn has done; see step.go.
+	casting, serving step
+	late             bool // timers that are due have not fired
+	retiring         bool
 	// scheduler is nil but in a simulation. Immutable.
 	scheduler scheduler
 	pool      pool
@@ -84,32 +87,14 @@ type Loop struct {
 	dead    chan struct{} // closed at the end
 	ended   chan error    // why the loop ended, for Run
 
-	asleep    atomic.Bool // the loop waits, or is about to; see post
-	delivered []mail      // the mail being delivered; its array is swapped with mail
-
-	mu   sync.Mutex
-	mail []mail
-	deaf bool // no mail is accepted any more
-}
-
-type slot struct {
-	sock   Sock
-	node   *timer.Node
-	gen    uint32
-	queued bool       // in due or later, for this generation
-	missed poll.Ready // events that wait with it
-}
-
-type mail struct {
-	to      Handle
-	message any
-	fn      func()
+	asleep atomic.Bool // the loop waits, or is about to; see post
+	mail   mailbox
 }
 
 // New makes a loop with its poller. Run must be called to drive it and to
 // release what it holds.
 func New() (*Loop, error) {
-	p, err := poll.New()
+	p, err := poll.New(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +134,6 @@ func On(p poll.Poller) *Loop {
 		poller: p,
 		now:    sys.Nanotime(),
 		events: make([]poll.Event, eventBatch),
-		slots:  make([]slot, 1, 64), // slot 0 stays empty: Handle{} refers to nothing
 		alarm:  make(chan struct{}, 1),
 		dead:   make(chan struct{}),
 		ended:  make(chan error, 1),
@@ -174,23 +158,16 @@ func (l *Loop) Poller() poll.Poller { return l.poller }
 // Attach registers s and watches fd. node is s's timer; the loop sets its Key.
 // On error nothing is kept and the caller still owns fd.
 func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
-	var i uint32
-	if n := len(l.free); n > 0 {
-		i = l.free[n-1]
-		l.free = l.free[:n-1]
-	} else {
-		i = uint32(len(l.slots))
-		l.slots = append(l.slots, slot{})
-	}
-	sl := &l.slots[i]
+	i := l.slots.take()
+	sl := l.slots.at(i)
 	sl.gen++
 	h := Handle{i, sl.gen}
 	if err := l.poller.Add(fd, h.key()); err != nil {
-		l.free = append(l.free, i)
+		l.slots.put(i)
 		return Handle{}, err
 	}
 	node.Key = i
-	sl.sock, sl.node, sl.queued, sl.missed = s, node, false, 0
+	sl.sock, sl.node, sl.state = s, node, 0
 	l.attached++
 	return h, nil
 }
@@ -201,7 +178,7 @@ func (l *Loop) Detach(h Handle) {
 		l.wheel.Stop(sl.node)
 		sl.sock, sl.node = nil, nil
 		sl.gen++
-		l.free = append(l.free, h.slot)
+		l.slots.put(h.slot)
 		l.attached--
 	}
 }
@@ -233,39 +210,6 @@ func (l *Loop) armTrim() {
 	}
 }
 
-// Post delivers a message to the Sock at h on the loop's goroutine. It reports
-// false when the loop has ended. Safe for concurrent use.
-func (l *Loop) Post(h Handle, message any) bool { return l.post(mail{to: h, message: message}) }
-
-// Do runs fn on the loop's goroutine. Safe for concurrent use. It reports
-// false, without ever running fn, if the loop has ended.
-func (l *Loop) Do(fn func()) bool { return l.post(mail{fn: fn}) }
-
-func (l *Loop) post(m mail) bool {
-	l.mu.Lock()
-	if l.deaf {
-		l.mu.Unlock()
-		return false
-	}
-	l.mail = append(l.mail, m)
-	l.mu.Unlock()
-	// The loop sets asleep before it checks the mailbox a last time; so either
-	// it sees this mail or this call sees it asleep.
-	if l.asleep.CompareAndSwap(true, false) {
-		l.poller.Wake()
-	}
-	return true
-}
-
-// Broadcast delivers a message to every Sock now attached.
-func (l *Loop) Broadcast(message any) {
-	for i := range l.slots {
-		if s := l.slots[i].sock; s != nil {
-			s.Mail(message)
-		}
-	}
-}
-
 // Retire ends the loop when it has no Sock left.
 func (l *Loop) Retire() { l.retiring = true }
 
@@ -289,20 +233,24 @@ func (l *Loop) turn() bool {
 		sl := l.at(handleOf(ev.Key))
 		switch {
 		case sl == nil:
-		case sl.queued:
-			sl.missed |= ev.Ready
+		case sl.state&queued != 0:
+			sl.state |= uint32(ev.Ready)
 		case !sl.sock.Ready(ev.Ready):
 			return false
 		}
 	}
 	if !l.mailed {
 		l.mailed = true
+		l.mailing = true
 		l.deliver()
+		l.cast()
+		l.mailing = false
 	}
 	if !l.serveDue() {
 		return false
 	}
-	l.wheel.Advance(l.now, l.fire)
+	timing := step{count: 1} // next is called after the first timer
+	l.late = !l.wheel.Advance(l.now, l.fire, timing.next)
 	return true
 }
 
@@ -315,14 +263,14 @@ func (l *Loop) wait() error {
 		runtime.Gosched()
 	}
 	until := poll.Never
-	if l.nextDue() {
+	if l.nextDue() || l.late || l.mail.left() || len(l.casts) > 0 {
 		until = poll.Now
 	} else if when, ok := l.wheel.Next(); ok {
 		until = when
 	}
 	if until != poll.Now {
 		l.asleep.Store(true)
-		if l.hasMail() {
+		if l.mail.any() {
 			until = poll.Now
 		}
 	}
@@ -332,33 +280,10 @@ func (l *Loop) wait() error {
 	l.asleep.Store(false)
 	l.now = sys.Nanotime()
 	l.next, l.got, l.mailed = 0, n, false
+	l.casting, l.serving = step{}, step{}
 	l.Tally.Add(true, tally.Turns, 1)
 	l.Tally.Add(true, tally.Events, uint64(n))
 	return err
-}
-
-func (l *Loop) hasMail() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.mail) > 0
-}
-
-func (l *Loop) deliver() {
-	l.mu.Lock()
-	in := l.mail
-	l.mail = l.delivered[:0]
-	l.mu.Unlock()
-	l.mailing = true
-	for i := range in {
-		m := in[i]
-		in[i] = mail{}
-		if m.fn != nil {
-			m.fn()
-		} else if sl := l.at(m.to); sl != nil {
-			sl.sock.Mail(m.message)
-		}
-	}
-	l.delivered, l.mailing = in, false
 }
 
 func (l *Loop) fire(n *timer.Node) {
@@ -368,39 +293,24 @@ func (l *Loop) fire(n *timer.Node) {
 		}
 		return
 	}
-	if s := l.slots[n.Key].sock; s != nil {
+	if s := l.slots.at(n.Key).sock; s != nil {
 		s.Expire()
 	}
-}
-
-// finish closes the mailbox if it is empty; otherwise the mail is delivered in
-// another turn, since it may attach a Sock.
-func (l *Loop) finish() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.mail) > 0 {
-		return false
-	}
-	l.deaf = true
-	return true
 }
 
 // Discard releases a loop that was never run.
 func (l *Loop) Discard() { l.end() }
 
 func (l *Loop) end() {
-	l.mu.Lock()
-	l.deaf = true
-	l.mail = nil
-	l.mu.Unlock()
+	l.mail.end()
 	close(l.dead)
 	l.pool.stop()
 	l.poller.Close()
 }
 
 func (l *Loop) at(h Handle) *slot {
-	if int(h.slot) < len(l.slots) {
-		if sl := &l.slots[h.slot]; sl.gen == h.gen && sl.sock != nil {
+	if int(h.slot) < l.slots.count {
+		if sl := l.slots.at(h.slot); sl.gen == h.gen && sl.sock != nil {
 			return sl
 		}
 	}

@@ -115,6 +115,7 @@ func TestStaleEvent(t *testing.T) {
 			old := other.handle
 			l.Detach(old)
 			l.Poller().CloseFD(fds[other])
+			delete(fds, other) // another test may get its number
 			fd, peer := ends(t)
 			peers = append(peers, fd, peer)
 			l.attach(t, third, fd)
@@ -151,7 +152,10 @@ func TestStaleEvent(t *testing.T) {
 		t.Errorf("a stale Detach did something: %d are attached", l.attached)
 	}
 	l.mustTurn(t)
-	for _, fd := range append(peers, fds[&a], fds[&b]) {
+	for _, fd := range fds {
+		peers = append(peers, fd)
+	}
+	for _, fd := range peers {
 		sys.Close(fd)
 	}
 }
@@ -371,7 +375,7 @@ func TestAttachFails(t *testing.T) {
 			t.Skip("this system watches files")
 		}
 	}
-	if l.attached != 0 || len(l.free) != 1 || len(l.slots) != 2 {
-		t.Errorf("attached %d, free %v, %d slots", l.attached, l.free, len(l.slots))
+	if l.attached != 0 || l.slots.free != 1 || l.slots.at(1).state != 0 || l.slots.count != 2 {
+		t.Errorf("attached %d, first free %d, %d slots", l.attached, l.slots.free, l.slots.count)
 	}
 }

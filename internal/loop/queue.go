@@ -13,6 +13,9 @@ package loop
 // new events of others come before them. Requests of mail are for the same turn, which saves
 // a system call: a Sock without an event of this turn is called once then, others twice.
 //
+// A turn calls as many as a step may (step.go); the entries that are left come first in
+// the next one, before those that have been requested meanwhile.
+//
 // If a driver loses the loop in a call, the next driver's turn goes on with the entries
 // that are left. Mail that has come meanwhile waits for the next turn: user code that is
 // waited for in its Sock's every call, and sends mail each time, would otherwise have one
@@ -23,10 +26,10 @@ package loop
 // already stays where it is.
 func (l *Loop) Requeue(h Handle) {
 	sl := l.at(h)
-	if sl == nil || sl.queued {
+	if sl == nil || sl.state&queued != 0 {
 		return
 	}
-	sl.queued = true
+	sl.state = queued
 	if l.mailing {
 		l.due = append(l.due, h)
 	} else {
@@ -34,19 +37,22 @@ func (l *Loop) Requeue(h Handle) {
 	}
 }
 
-// serveDue calls the Socks that are due, and reports whether the caller still drives the
-// loop.
+// serveDue calls the Socks that are due, as many as a step may, and reports whether the
+// caller still drives the loop.
 func (l *Loop) serveDue() bool {
 	for l.head < len(l.due) {
 		h := l.due[l.head]
-		l.head++
 		sl := l.at(h)
+		if sl != nil && !l.serving.next() {
+			break
+		}
+		l.head++
 		if sl == nil {
 			continue // the entry of a Sock that has been detached, even if another has its slot
 		}
 		// Before the call, which may request another one.
-		r := sl.missed
-		sl.queued, sl.missed = false, 0
+		r := sl.missed()
+		sl.state = 0
 		if !sl.sock.Ready(r) {
 			return false
 		}
@@ -57,6 +63,15 @@ func (l *Loop) serveDue() bool {
 // nextDue begins a turn's queue, and reports whether there is any Sock in it. The arrays
 // are used in turns, so that they stay as large as the longest queue there was.
 func (l *Loop) nextDue() bool {
-	l.due, l.later, l.head = l.later, l.due[:0], 0
-	return len(l.due) > 0
+	if l.head == len(l.due) {
+		l.due, l.later, l.head = l.later, l.due[:0], 0
+		return len(l.due) > 0
+	}
+	if l.head > len(l.due)/2 {
+		l.due = l.due[:copy(l.due, l.due[l.head:])]
+		l.head = 0
+	}
+	l.due = append(l.due, l.later...)
+	l.later = l.later[:0]
+	return true
 }

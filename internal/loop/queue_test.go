@@ -32,48 +32,53 @@ func queueing(t *testing.T, n int) (l *Loop, socks []*sock, fds, peers []int) {
 	return l, socks, fds, peers
 }
 
-// A Sock whose peer never stops sending has one entry and one call a turn, however often it
-// requests one, and what the queue occupies does not grow with time.
+// A Sock whose peer never stops sending has one entry and at most one call a turn, however
+// often it requests one, in an order that stays, and what the queue occupies does not grow
+// with time.
 func TestQueuedOnce(t *testing.T) {
 	t.Parallel()
-	const n = 3
+	const n, most = 3, 1000
 	l, socks, fds, peers := queueing(t, n)
-	var calls [n]int
 	var order []int
-	readable := 0
+	readable, received := 0, 0
 	for i, s := range socks {
 		s.ready = func(r poll.Ready) {
 			order = append(order, i)
-			if calls[i]++; r&poll.Readable != 0 {
+			if r&poll.Readable != 0 {
 				readable++
-				sys.Read(fds[i], make([]byte, 8))
+				n, _ := sys.Read(fds[i], make([]byte, 64))
+				received += n
 			}
 			for range 5 {
 				l.Requeue(s.handle)
 			}
 		}
 	}
-	for turn := range 1000 {
-		for _, p := range peers {
-			sys.Write(p, []byte("x")) // an event for each in each turn
+	for turn := range most + n {
+		if turn < most {
+			for _, p := range peers {
+				sys.Write(p, []byte("x")) // an event for each in each turn
+			}
 		}
+		before := len(order)
 		l.mustTurn(t)
 		if got := l.State().Requeued; got != n {
 			t.Fatalf("turn %d: %d entries of %d Socks", turn, got, n)
 		}
-		for i := range calls {
-			if calls[i] != turn+1 {
-				t.Fatalf("turn %d: %v calls", turn, calls)
-			}
-		}
-		if turn > 0 && !slices.Equal(order[turn*n:], order[(turn-1)*n:turn*n]) {
-			t.Fatalf("turn %d: the order is %v", turn, order[(turn-1)*n:])
+		// Fewer if the machine has stood still: the time of a step is over then.
+		if calls := len(order) - before; calls == 0 || calls > n {
+			t.Fatalf("turn %d: %d calls of %d Socks", turn, calls, n)
 		}
 	}
-	if readable != n*1000 {
-		t.Errorf("%d events of %d arrived", readable, n*1000)
+	for i, k := range order {
+		if k != order[i%n] {
+			t.Fatalf("call %d is of Sock %d, want %d", i, k, order[i%n])
+		}
 	}
-	if got := cap(l.due) + cap(l.later); got > 4*n {
+	if readable > n*most || received != n*most {
+		t.Errorf("%d events brought %d bytes of %d", readable, received, n*most)
+	}
+	if got := cap(l.due) + cap(l.later); got > 6*n {
 		t.Errorf("there is room for %d entries of %d Socks", got, n)
 	}
 }

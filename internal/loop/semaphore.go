@@ -3,6 +3,8 @@ package loop
 import (
 	"slices"
 	"sync"
+
+	"github.com/chert-http/chert/internal/sched"
 )
 
 // A Semaphore bounds how many handlers of a server run at the same time.
@@ -64,6 +66,7 @@ func (s *Semaphore) Rejoin() {
 	s.waiting = slices.Insert(s.waiting, s.head, Waiter(w))
 	s.mu.Unlock()
 	<-w
+	sched.Point("rejoin", 0)
 }
 
 // turn is a Waiter that a goroutine waits on.

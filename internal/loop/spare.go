@@ -59,14 +59,14 @@ func (l *Loop) GiveWay() bool {
 // spare returns the one to close; nil if none is found.
 func (l *Loop) spare() (best Spare) {
 	first := poll.Never
-	for looked := 0; looked < min(len(l.slots), maxLooks); looked++ {
+	for looked := 0; looked < min(l.slots.count, maxLooks); looked++ {
 		if best != nil && looked >= sample {
 			break
 		}
-		if l.hand++; l.hand >= len(l.slots) {
+		if l.hand++; l.hand >= l.slots.count {
 			l.hand = 0
 		}
-		s, ok := l.slots[l.hand].sock.(Spare)
+		s, ok := l.slots.at(uint32(l.hand)).sock.(Spare)
 		if !ok {
 			continue
 		}

@@ -39,11 +39,7 @@ func (l *Loop) State() State {
 }
 
 // Mailed returns how many messages wait for the loop. Safe for concurrent use.
-func (l *Loop) Mailed() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.mail)
-}
+func (l *Loop) Mailed() int { return int(l.mail.count.Load()) }
 
 // Survey runs f on the loop's goroutine, or, if the loop has ended, on the caller's:
 // nothing drives the loop any more then. done is closed when f has returned, which is
@@ -59,21 +55,21 @@ func (l *Loop) Survey(f func()) (done <-chan struct{}) {
 	return ran
 }
 
-// Slots returns how many places for Socks the loop has, some of them empty. Only the driver
+// Slots returns how many slots for Socks the loop has, some of them empty. Only the driver
 // may call it, while no lease is held.
-func (l *Loop) Slots() int { return len(l.slots) }
+func (l *Loop) Slots() int { return l.slots.count }
 
 // Socks calls f for each Sock in n slots from one on, until f returns false, and returns the
 // slot after those; 0 if there is no further one, or f has returned false. Only the driver
 // may call it, while no lease is held. A Sock stays in its slot.
 func (l *Loop) Socks(from, n int, f func(Sock) bool) (next int) {
-	end := min(from+n, len(l.slots))
+	end := min(from+n, l.slots.count)
 	for i := from; i < end; i++ {
-		if s := l.slots[i].sock; s != nil && !f(s) {
+		if s := l.slots.at(uint32(i)).sock; s != nil && !f(s) {
 			return 0
 		}
 	}
-	if end == len(l.slots) {
+	if end == l.slots.count {
 		return 0
 	}
 	return end

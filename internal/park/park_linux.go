@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -39,10 +38,10 @@ type parker struct {
 	// held counts slots that are not free: epoll is not closed while there are any.
 	held int
 	used bool // Park was called since the last tick
-	// events: there were some since the last tick. Loops then leave the processor to
-	// those who handle them.
-	events atomic.Bool
-	hand   int // the slot that was checked last
+	// events: there were some since the last tick. busy: the same, but for the moment
+	// after a tick.
+	events, busy atomic.Bool
+	hand         int // the slot that was checked last
 }
 
 // A slot is occupied until its socket has left the epoll instance.
@@ -74,6 +73,10 @@ var shared parker
 // that are parked. An error means that ready will not be called. Safe for concurrent
 // use.
 func Park(raw syscall.RawConn, now bool, ready func()) error { return shared.park(raw, now, ready) }
+
+// Busy is set while parked sockets have events: loops then leave the processor to the
+// goroutines that handle them.
+func Busy() *atomic.Bool { return &shared.busy }
 
 func (p *parker) park(raw syscall.RawConn, now bool, ready func()) error {
 	// It is not checked meanwhile: what has been fired must not be added after that, or it
@@ -178,7 +181,7 @@ func (p *parker) wait(ep *epoll) {
 	for ep.raw.Read(fetch) == nil {
 		if !p.events.Load() {
 			p.events.Store(true)
-			poll.Elsewhere.Store(true)
+			p.busy.Store(true)
 		}
 		for i := range events[:n] {
 			p.fire(key(events[i].Key()))
@@ -192,7 +195,7 @@ func (p *parker) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.events.Swap(false) {
-		poll.Elsewhere.Store(false)
+		p.busy.Store(false)
 	}
 	if p.held == 0 && !p.used {
 		p.epoll.file.Close()

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -114,9 +113,9 @@ func TestDescriptorOfAnother(t *testing.T) {
 	t.Skip("no descriptor has come again")
 }
 
-// While sockets have events, loops are to leave them the processor. Not parallel:
-// poll.Elsewhere is the process's, and earlier tests' Park clears it once more.
-func TestElsewhere(t *testing.T) {
+// While sockets have events, loops are to leave them the processor. Not parallel: the
+// parker is the process's.
+func TestBusy(t *testing.T) {
 	servertest.Eventually(t, "the loops know of it", func() bool {
 		nc, peer, raw := pair(t)
 		defer nc.Close()
@@ -126,9 +125,9 @@ func TestElsewhere(t *testing.T) {
 		}
 		peer.Write([]byte("x"))
 		servertest.Await(t, called, "a call")
-		return poll.Elsewhere.Load()
+		return Busy().Load()
 	})
-	servertest.Eventually(t, "they know of the end", func() bool { return !poll.Elsewhere.Load() })
+	servertest.Eventually(t, "they know of the end", func() bool { return !Busy().Load() })
 }
 
 // TestReadsWhileParked: code that reads from a parked connection, which it must not,

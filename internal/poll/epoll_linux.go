@@ -2,6 +2,7 @@ package poll
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/sys"
@@ -28,7 +29,8 @@ type epoll struct {
 	// brief counts consecutive brief waits. short is a credit: it grows with
 	// each wait that ended as soon as expected.
 	brief, short int
-	others       bool // see Share
+	others       bool         // see Share
+	busy         *atomic.Bool // see New
 	// alone: there is one processor, so keeping it stops all other goroutines.
 	alone bool
 	// waitedAt is when the last wait ended.
@@ -65,13 +67,19 @@ const (
 	yieldSoon = int64(100 * time.Microsecond)
 )
 
-// New opens the system's poller.
-func New() (Poller, error) {
+// New opens the system's poller. busy, if it is not nil, is set while goroutines that no
+// loop has started handle the events of other sockets: the poller then waits as with
+// Share(true). Otherwise a loop that expects its next event soon keeps its processor for
+// up to a millisecond, and there may be no other.
+func New(busy *atomic.Bool) (Poller, error) {
+	if busy == nil {
+		busy = new(atomic.Bool)
+	}
 	fd, err := sys.EpollCreate()
 	if err != nil {
 		return nil, err
 	}
-	p := &epoll{fd: fd, wakeFD: -1, alone: runtime.GOMAXPROCS(0) == 1}
+	p := &epoll{fd: fd, wakeFD: -1, busy: busy, alone: runtime.GOMAXPROCS(0) == 1}
 	p.try = p.fetch
 	if p.parker, err = newParker(fd, "epoll"); err != nil {
 		return nil, err
@@ -107,7 +115,7 @@ func (p *epoll) Wait(events []Event, until int64) (int, error) {
 	p.got = p.got[:len(events)]
 	start := sys.Nanotime()
 	soon := yieldEvery
-	others := p.others || Elsewhere.Load()
+	others := p.others || p.busy.Load()
 	if others {
 		soon = yieldSoon
 		if p.alone {

@@ -3,6 +3,7 @@ package poll
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -28,7 +29,7 @@ type kqueue struct {
 }
 
 // New opens the system's poller.
-func New() (Poller, error) {
+func New(*atomic.Bool) (Poller, error) {
 	fd, err := sys.Kqueue()
 	if err != nil {
 		return nil, err

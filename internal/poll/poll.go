@@ -3,7 +3,6 @@ package poll
 import (
 	"errors"
 	"net"
-	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -105,11 +104,6 @@ const (
 	Now   int64 = 0
 	Never int64 = 1<<63 - 1
 )
-
-// Elsewhere is set while goroutines that no loop has started handle the events of other
-// sockets: all Pollers then wait as with Share(true). Otherwise a loop that expects its
-// next event soon keeps its processor for up to a millisecond, and there may be no other.
-var Elsewhere atomic.Bool
 
 // ErrUnsupported is returned by New on systems without a poller.
 var ErrUnsupported = errors.New("poll: no poller on this system")

@@ -2,5 +2,7 @@
 
 package poll
 
+import "sync/atomic"
+
 // New reports that this system has no poller.
-func New() (Poller, error) { return nil, ErrUnsupported }
+func New(*atomic.Bool) (Poller, error) { return nil, ErrUnsupported }

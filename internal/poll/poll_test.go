@@ -5,6 +5,7 @@ package poll
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 func open(t *testing.T) Poller {
 	t.Helper()
-	p, err := New()
+	p, err := New(new(atomic.Bool))
 	if err != nil {
 		t.Fatal(err)
 	}

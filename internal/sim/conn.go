@@ -90,7 +90,7 @@ func btoi(b bool) int {
 
 // again calls f until it does not return EAGAIN, or cannot be called any more.
 func (c *Conn) again(op string, write bool, f func() (int, sys.Errno)) (n int, err error) {
-	c.k.mu.Lock()
+	c.k.enter()
 	defer c.k.mu.Unlock()
 	for {
 		by := c.readBy
@@ -145,7 +145,7 @@ var errClosed = &net.OpError{Op: "use", Net: "tcp", Err: net.ErrClosed}
 
 // do calls f with the kernel's lock held, unless c is closed.
 func (c *Conn) do(f func()) error {
-	c.k.mu.Lock()
+	c.k.enter()
 	defer c.k.mu.Unlock()
 	if c.closed {
 		return errClosed

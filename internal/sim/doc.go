@@ -17,7 +17,10 @@ package sim
 //	bytes that a client has sent arrive
 //	the clock advances
 //
-// So the order of everything that waits is the seed's, and a seed replays its run.
-// What is not: the order in which the Go scheduler runs goroutines that one step has made
-// runnable together (GOMAXPROCS=1 makes that repeatable in practice), the order of ready
-// cases in a select, and of maps.
+// So the order of everything that waits is the seed's, and a seed replays its run. One step
+// may make several goroutines runnable, one that was released and those that it has woken.
+// The latter come to a Point before they do anything that others see (package sched), so
+// that the order in which the Go scheduler runs them does not matter. What is left to chance
+// is the order of ready cases in a select, of maps, and randomness of math/rand and of
+// hash/maphash; the engine decides nothing by them that shows, but for what package place
+// forgets when it has too many paths.

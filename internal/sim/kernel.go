@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"syscall"
 
@@ -29,6 +30,11 @@ type Kernel struct {
 	// Violated receives what the server must never do, such as a call on a descriptor that
 	// it has closed. It is called with the kernel's lock held.
 	Violated func(format string, args ...any)
+	// Stir, if not nil, is called before the calls of the server, without a lock: tests of how much
+	// a seed decides let other goroutines run then.
+	Stir func()
+	// Trace, if not nil, receives a line for each call of the server.
+	Trace io.Writer
 	// Point is World.Point, for loops.
 	Point func(key uint64)
 }
@@ -36,6 +42,21 @@ type Kernel struct {
 // NewKernel makes a kernel for a process of at most limit descriptors.
 func NewKernel(d *Dice, limit int) *Kernel {
 	return &Kernel{dice: d, limit: limit, Violated: func(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }}
+}
+
+// enter begins a call of the server: it takes the lock.
+func (k *Kernel) enter() {
+	if k.Stir != nil {
+		k.Stir()
+	}
+	k.mu.Lock()
+}
+
+// note writes a call into the trace. The lock is held.
+func (k *Kernel) note(call string, fd, n int, e sys.Errno) {
+	if k.Trace != nil {
+		fmt.Fprintf(k.Trace, "%s of %d: %d, error %d; dice %s\n", call, fd-firstFD, n, int(e), k.dice)
+	}
 }
 
 // Open returns how many descriptors are open.

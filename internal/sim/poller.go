@@ -68,7 +68,7 @@ func (k *Kernel) NewPoller() *Poller {
 
 // Add implements poll.Poller.
 func (p *Poller) Add(fd int, key poll.Key) error {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	w, ready := p.k.watchOf(fd)
 	if w == nil {
@@ -106,7 +106,7 @@ func (k *Kernel) watchOf(fd int) (*watch, func() poll.Ready) {
 
 // Remove implements poll.Poller.
 func (p *Poller) Remove(fd int) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	if w, _ := p.k.watchOf(fd); w != nil && w.p != nil {
 		w.stop()
@@ -116,11 +116,11 @@ func (p *Poller) Remove(fd int) {
 // Wait implements poll.Poller. It returns when the World lets it.
 func (p *Poller) Wait(events []poll.Event, until int64) (int, error) {
 	p.waits.Add(1)
-	p.k.mu.Lock()
+	p.k.enter()
 	p.waiting, p.until = true, until
 	p.k.mu.Unlock()
 	<-p.free
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	p.woken = false
 	n := 0
@@ -135,6 +135,7 @@ func (p *Poller) Wait(events []poll.Event, until int64) (int, error) {
 		n++
 	}
 	p.ready = later
+	p.k.note("wait", firstFD+int(p.id), n, 0)
 	p.k.dice.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 	return n, nil
 }
@@ -155,14 +156,15 @@ func (p *Poller) Waits() uint64 { return p.waits.Load() }
 
 // Wake implements poll.Poller.
 func (p *Poller) Wake() {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	p.woken = true
+	p.k.note("wake", firstFD+int(p.id), 0, 0)
 }
 
 // Close implements poll.Poller.
 func (p *Poller) Close() error {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	p.closed = true
 	for i, o := range p.k.pollers {
@@ -176,7 +178,7 @@ func (p *Poller) Close() error {
 
 // Accept implements poll.Ops.
 func (p *Poller) Accept(fd int) (int, string, sys.Errno) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	l, ok := p.k.at(fd).(*Listener)
 	if !ok {
@@ -202,12 +204,13 @@ func (p *Poller) Accept(fd int) (int, string, sys.Errno) {
 	}
 	s.refs = 1
 	nfd, _ := p.k.add(s)
+	p.k.note("accept", fd, nfd-firstFD, 0)
 	return nfd, s.peer, 0
 }
 
 // Pending implements poll.Ops.
 func (p *Poller) Pending(fd int) bool {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	l, ok := p.k.at(fd).(*Listener)
 	return ok && len(l.queue) > 0
@@ -215,23 +218,27 @@ func (p *Poller) Pending(fd int) bool {
 
 // Read implements poll.Ops.
 func (p *Poller) Read(fd int, b []byte) (int, sys.Errno) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
-	return p.k.socket(fd, "recv").read(b)
+	n, e := p.k.socket(fd, "recv").read(b)
+	p.k.note("recv", fd, n, e)
+	return n, e
 }
 
 // Peek implements poll.Ops.
 func (p *Poller) Peek(fd int) (int, sys.Errno) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	return p.k.socket(fd, "recv").peek()
 }
 
 // Write2 implements poll.Ops.
 func (p *Poller) Write2(fd int, a, b []byte) (int, sys.Errno) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
-	return p.k.socket(fd, "send").write(a, b)
+	n, e := p.k.socket(fd, "send").write(a, b)
+	p.k.note("send", fd, n, e)
+	return n, e
 }
 
 // WriteMore implements poll.Ops.
@@ -239,7 +246,7 @@ func (p *Poller) WriteMore(fd int, b []byte) (int, sys.Errno) { return p.Write2(
 
 // Sendfile implements poll.Ops. file is a real one.
 func (p *Poller) Sendfile(fd, file int, offset int64, n int) (int, sys.Errno) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	s := p.k.socket(fd, "sendfile")
 	if !s.sendfile {
@@ -268,6 +275,7 @@ func (p *Poller) Sendfile(fd, file int, offset int64, n int) (int, sys.Errno) {
 		return 0, 0
 	}
 	n, e := s.write(b[:n], nil)
+	p.k.note("sendfile", fd, n, e)
 	if offset < 0 {
 		syscall.Seek(file, at+int64(max(n, 0)), io.SeekStart)
 	}
@@ -276,14 +284,14 @@ func (p *Poller) Sendfile(fd, file int, offset int64, n int) (int, sys.Errno) {
 
 // Queued implements poll.Ops.
 func (p *Poller) Queued(fd int) int {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	return p.k.socket(fd, "ioctl").out.len()
 }
 
 // CloseWrite implements poll.Ops.
 func (p *Poller) CloseWrite(fd int) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	s := p.k.socket(fd, "shutdown")
 	s.outEnd = true
@@ -292,7 +300,7 @@ func (p *Poller) CloseWrite(fd int) {
 
 // CloseBoth implements poll.Ops.
 func (p *Poller) CloseBoth(fd int) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	s := p.k.socket(fd, "shutdown")
 	s.outEnd, s.shut = true, true
@@ -301,15 +309,16 @@ func (p *Poller) CloseBoth(fd int) {
 
 // SetReset implements poll.Ops.
 func (p *Poller) SetReset(fd int) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	p.k.socket(fd, "setsockopt").linger0 = true
 }
 
 // CloseFD implements poll.Ops.
 func (p *Poller) CloseFD(fd int) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
+	p.k.note("close", fd, 0, 0)
 	p.k.close(fd)
 }
 
@@ -318,7 +327,7 @@ type reserve struct{}
 
 // Reserve implements poll.Ops.
 func (p *Poller) Reserve() (int, error) {
-	p.k.mu.Lock()
+	p.k.enter()
 	defer p.k.mu.Unlock()
 	fd, e := p.k.add(&reserve{})
 	if e != 0 {

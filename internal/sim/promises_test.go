@@ -532,7 +532,7 @@ type realPlace struct {
 }
 
 func newRealPlace(t *testing.T) place {
-	p, err := poll.New()
+	p, err := poll.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

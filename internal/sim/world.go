@@ -34,6 +34,7 @@ type World struct {
 	mu     sync.Mutex
 	parked []parked // goroutines in Point
 	free   []chan struct{}
+	ended  bool
 
 	// Trace, if not nil, receives a line for each choice.
 	Trace io.Writer
@@ -66,6 +67,10 @@ type parked struct {
 // same time, come in the order of their keys, not in that of the Go scheduler.
 func (w *World) Point(key uint64) {
 	w.mu.Lock()
+	if w.ended {
+		w.mu.Unlock()
+		return
+	}
 	var c chan struct{}
 	if n := len(w.free); n > 0 {
 		c, w.free = w.free[n-1], w.free[:n-1]
@@ -78,6 +83,17 @@ func (w *World) Point(key uint64) {
 	w.mu.Lock()
 	w.free = append(w.free, c)
 	w.mu.Unlock()
+}
+
+// End lets all goroutines go on that wait in Point, or will.
+func (w *World) End() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	for _, p := range w.parked {
+		p.c <- struct{}{}
+	}
+	w.parked = nil
 }
 
 // Parked returns how many goroutines wait in Point.
@@ -100,8 +116,11 @@ const (
 func (w *World) Run(over func() bool, patience time.Duration) (stuck bool) {
 	last := sys.Nanotime()
 	idle := atLeast
-	for !over() {
-		synctest.Wait()
+	for {
+		// Before the question, too: what was released runs beside it.
+		if synctest.Wait(); over() {
+			return false
+		}
 		w.mu.Lock()
 		w.Steps++
 		w.mu.Unlock()
@@ -125,7 +144,6 @@ func (w *World) Run(over func() bool, patience time.Duration) (stuck bool) {
 			idle = min(2*idle, atMost)
 		}
 	}
-	return false
 }
 
 // advance moves the clock; what that wakes waits in Point or Wait when it returns.

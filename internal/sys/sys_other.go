@@ -31,6 +31,14 @@ func Pending(fd int) bool                           { return true }
 func Queued(fd int) int                             { return 0 }
 func LocalAddr(fd int) net.Addr                     { return nil }
 func MaxFiles() int                                 { return 1 << 30 }
+func RaiseFiles() error                             { return nil }
+
+// FileLimits are unknown here.
+type FileLimits struct{ Soft, Hard, NROpen, FileMax int }
+
+func Limits() FileLimits          { return FileLimits{} }
+func (FileLimits) Files() int     { return MaxFiles() }
+func (FileLimits) String() string { return "no limit of open files" }
 
 // HaveSendfile is false: callers copy.
 const HaveSendfile = false

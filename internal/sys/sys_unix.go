@@ -41,16 +41,6 @@ func Pending(fd int) bool {
 	return n > 0 || err != nil
 }
 
-// MaxFiles returns the soft limit of open descriptors. The Go runtime has
-// already raised it to the hard one.
-func MaxFiles() int {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur > 1<<30 {
-		return 1 << 30
-	}
-	return int(l.Cur)
-}
-
 func zone(id uint32) string {
 	if id == 0 {
 		return ""

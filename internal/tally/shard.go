@@ -1,7 +1,8 @@
 package tally
 
 import (
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,12 @@ type ended struct {
 	routes routes
 }
 
-func seed() uint32 { return rand.Uint32() | 1 }
+// seed is that of a Sampler. It is of crypto/rand, whose bytes a simulation decides.
+func seed() uint32 {
+	var b [4]byte
+	rand.Read(b[:])
+	return binary.NativeEndian.Uint32(b[:]) | 1
+}
 
 // Init prepares s, which counts routes by the names in n. It comes before any other use.
 func (s *Shard) Init(n *Names) {
@@ -45,11 +51,9 @@ func (s *Shard) Init(n *Names) {
 
 // Add counts n events.
 func (s *Shard) Add(driving bool, id ID, n uint64) {
-	switch {
-	case !Enabled:
-	case driving:
+	if driving {
 		s.local[id] += n
-	default:
+	} else {
 		s.beside[id].Add(n)
 	}
 }
@@ -86,18 +90,13 @@ type Times struct {
 // without it.
 func (s *Shard) Answer(driving bool, id ID, pattern string, t *Times, handover bool) {
 	if driving && pattern == "" && t == nil { // inlined
-		if Enabled {
-			s.local[id]++
-		}
+		s.local[id]++
 		return
 	}
 	s.answer(driving, id, pattern, t, handover)
 }
 
 func (s *Shard) answer(driving bool, id ID, pattern string, t *Times, handover bool) {
-	if !Enabled {
-		return
-	}
 	if driving {
 		s.local[id]++
 		if t == nil && pattern != "" && !handover { // as most are
@@ -150,21 +149,17 @@ func count(r *stats.Route, id ID) {
 
 // Write counts a response that the client has accepted d after its handler returned.
 func (s *Shard) Write(driving bool, d time.Duration) {
-	switch {
-	case !Enabled:
-	case driving:
+	if driving {
 		s.own.times[write].Observe(d, 1)
-	default:
-		s.mu.Lock()
-		s.others.times[write].Observe(d, 1)
-		s.mu.Unlock()
+		return
 	}
+	s.mu.Lock()
+	s.others.times[write].Observe(d, 1)
+	s.mu.Unlock()
 }
 
 // Turn counts a turn of the loop that was selected by Sampled. Only the driver may call
 // it.
 func (s *Shard) Turn(d time.Duration) {
-	if Enabled {
-		s.own.turn.Observe(d, 1)
-	}
+	s.own.turn.Observe(d, 1)
 }

@@ -17,7 +17,7 @@ func TestNoAllocs(t *testing.T) {
 			}
 		}
 		now += sec
-		w.Advance(now, rearm)
+		w.Advance(now, rearm, nil)
 		w.Next()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -37,7 +37,7 @@ func BenchmarkRearm(b *testing.B) {
 		w.Arm(&nodes[i], now+75*sec)
 		if i++; i == len(nodes) {
 			i = 0
-			w.Advance(now, nop)
+			w.Advance(now, nop, nil)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func BenchmarkExpire(b *testing.B) {
 		for left == fired {
 			next, _ := w.Next()
 			now = next
-			w.Advance(now, fire)
+			w.Advance(now, fire, nil)
 		}
 	}
 	b.ReportMetric(float64(len(nodes)), "armed")
@@ -90,7 +90,7 @@ func BenchmarkAdvanceIdle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now++
-		w.Advance(now, nop)
+		w.Advance(now, nop, nil)
 		w.Next()
 	}
 }
@@ -107,6 +107,6 @@ func BenchmarkAdvanceLong(b *testing.B) {
 		}
 		w.Arm(&n, now+12*day)
 		now += 13 * day
-		w.Advance(now, nop)
+		w.Advance(now, nop, nil)
 	}
 }

@@ -45,7 +45,7 @@ func TestFireMayChangeTheWheel(t *testing.T) {
 					tt.act(w, &n)
 				}
 				checkLists(t, w)
-			})
+			}, nil)
 			return fired
 		}
 		if got := advance(); got != tt.now {
@@ -69,14 +69,14 @@ func TestFirePanics(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		w.Advance(2*sec, func(*Node) { panic("boom") })
+		w.Advance(2*sec, func(*Node) { panic("boom") }, nil)
 	}()
 	checkLists(t, w)
 	if when, ok := w.Next(); !ok || when > 2*sec {
 		t.Errorf("Next = %d, %v: would sleep over what is left", when, ok)
 	}
 	fired := 0
-	w.Advance(2*sec, func(*Node) { fired++ })
+	w.Advance(2*sec, func(*Node) { fired++ }, nil)
 	if fired != 2 || w.Len() != 0 {
 		t.Errorf("fired %d of the 2 left", fired)
 	}

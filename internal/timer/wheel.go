@@ -38,6 +38,10 @@ import (
 //
 // A timer beyond the top level waits in the overflow list, which is placed
 // again each time the top level begins again (every 104 days).
+//
+// A slot may have a million timers, so Advance can stop anywhere in it. The wheel
+// then stays at the tick in which the slot begins: what is left there is older than
+// all other lists, and moving tells that the slot is the next to go on with.
 
 const (
 	// Tick is the resolution of the wheel in nanoseconds.
@@ -51,27 +55,34 @@ const (
 	wheelBits  = levels * digitBits
 )
 
-// Lists beside the slots of the wheel.
+// Lists beside the slots of the wheel. Of the last two one is for nodes that are armed
+// for a time already reached, the other has those that are due: they change places when
+// an Advance begins and none is due.
 const (
 	overflow = wheelSlots + iota // beyond the top level
-	past                         // armed for a time already reached; fires at the next Advance
-	firing                       // due in the Advance that is running
+	pastA
+	pastB
 	lists
 )
 
+// movesAtOnce is how many nodes may move down a level before Advance asks whether to go on.
+const movesAtOnce = 64
+
 // Wheel holds the armed nodes of one owner. It is not safe for concurrent use.
 type Wheel struct {
-	now   int64          // the latest time passed to Advance
-	tick  int64          // all timers of this tick and earlier have left the wheel
-	armed int            // nodes in all lists
-	used  [levels]uint64 // bit s of used[l]: slot s of level l is not empty
-	head  [lists]*Node   // the first node of each circular list, or nil
+	now    int64          // the latest time passed to Advance
+	tick   int64          // all timers of this tick and earlier have left the wheel, but for those in moving
+	armed  int            // nodes in all lists
+	past   int            // the list for nodes that are armed for a time already reached
+	moving int            // 1 + the list that an Advance has begun to empty; 0: none
+	used   [levels]uint64 // bit s of used[l]: slot s of level l is not empty
+	head   [lists]*Node   // the first node of each circular list, or nil
 }
 
 // New returns an empty wheel that starts at now, in nanoseconds of a monotonic
 // clock with any origin.
 func New(now int64) *Wheel {
-	return &Wheel{now: now, tick: now >> tickShift}
+	return &Wheel{now: now, tick: now >> tickShift, past: pastA}
 }
 
 // Len returns how many nodes are armed.
@@ -82,9 +93,9 @@ func (w *Wheel) Len() int { return w.armed }
 // never in the running one, so a node that re-arms itself for the past cannot
 // keep Advance from returning. A node may be armed on one wheel only.
 func (w *Wheel) Arm(n *Node, when int64) {
-	list := past
+	list := w.past
 	if when > w.now {
-		list = w.place(ceilTick(when))
+		list = w.listOf(ceilTick(when))
 	}
 	n.when = when
 	if n.list == uint16(list)+1 {
@@ -108,21 +119,71 @@ func (w *Wheel) Stop(n *Node) {
 // than a tick late and never early. Nodes of different ticks fire in order of
 // time, after those armed for the past; the order within a tick is unspecified.
 //
+// more, if not nil, is called after each node that has fired, and now and then while
+// nodes only move within the wheel. If it returns false, Advance returns false, and the
+// next one goes on with the rest: those nodes fire later.
+//
 // A node is unarmed when fire is called with it. fire may arm and stop any
 // node, including those due in this call; it must not call Advance. If it
 // panics, the remaining nodes fire at the next Advance.
 //
 // A time before the last one is treated as the last one.
-func (w *Wheel) Advance(now int64, fire func(*Node)) {
+func (w *Wheel) Advance(now int64, fire func(*Node), more func() bool) (done bool) {
 	w.now = max(w.now, now)
-	w.refile(past, firing)
-	w.collect(w.now >> tickShift)
-	// Nodes are taken from the list one by one, because fire may stop or
-	// re-arm any of those still in it.
-	for n := w.head[firing]; n != nil; n = w.head[firing] {
-		w.unlink(n)
-		fire(n)
+	if w.head[w.due()] == nil {
+		w.past = w.due()
 	}
+	for target := w.now >> tickShift; ; {
+		if !w.empty(w.due(), fire, more) {
+			return false
+		}
+		if w.moving == 0 {
+			list, tick := w.first()
+			if list < 0 || tick > target {
+				// Safe to jump: no slot begins in between, so no digit that names an
+				// occupied slot is passed.
+				w.tick = target
+				return true
+			}
+			if w.tick = tick; list == overflow {
+				w.refile()
+				continue
+			}
+			w.moving = list + 1
+		}
+		if !w.empty(w.moving-1, fire, more) {
+			return false
+		}
+		w.moving = 0
+	}
+}
+
+// due is the list of nodes that were armed for a time already reached and fire in this
+// Advance.
+func (w *Wheel) due() int { return pastA + pastB - w.past }
+
+// empty fires the nodes of a list that are due, and moves the others to where they now
+// belong, until the list is empty or more returns false, and reports which. Nodes are taken
+// from the list one by one, because fire may stop or re-arm any of those still in it. In a
+// slot they belong to a lower level: the list gets no node meanwhile.
+func (w *Wheel) empty(list int, fire func(*Node), more func() bool) (done bool) {
+	moved := 0
+	for n := w.head[list]; n != nil; n = w.head[list] {
+		w.unlink(n)
+		if t := ceilTick(n.when); list < wheelSlots && t > w.tick {
+			w.link(n, w.listOf(t))
+			if moved++; moved < movesAtOnce {
+				continue
+			}
+			moved = 0
+		} else {
+			fire(n)
+		}
+		if more != nil && !more() {
+			return false
+		}
+	}
+	return true
 }
 
 // Next returns a time until which the owner may sleep without making any node
@@ -131,56 +192,31 @@ func (w *Wheel) Advance(now int64, fire func(*Node)) {
 // node was armed for: waking then would find its tick not yet full. ok is
 // false when nothing is armed.
 func (w *Wheel) Next() (when int64, ok bool) {
-	if w.head[past] != nil || w.head[firing] != nil {
-		return w.now, true
-	}
-	list, tick := w.first()
-	if list < 0 {
+	if w.armed == 0 {
 		return 0, false
 	}
+	if w.head[pastA] != nil || w.head[pastB] != nil || w.moving != 0 {
+		return w.now, true
+	}
+	_, tick := w.first()
 	if tick > math.MaxInt64>>tickShift {
 		return math.MaxInt64, true
 	}
 	return tick << tickShift, true
 }
 
-// collect moves the wheel to the tick target and everything due by then to the
-// firing list.
-func (w *Wheel) collect(target int64) {
-	for {
-		list, tick := w.first()
-		if list < 0 || tick > target {
-			break
-		}
-		w.tick = tick
-		w.refile(list, -1)
-	}
-	// Safe to jump: no slot begins in between, so no digit that names an
-	// occupied slot is passed.
-	w.tick = target
-}
-
-// refile empties a list and links its nodes into the list to, or where each now
-// belongs if to is negative. The list is detached first: a node of the overflow
-// list may go back there.
-func (w *Wheel) refile(from, to int) {
-	n := w.head[from]
-	if n == nil {
-		return
-	}
-	w.head[from] = nil
-	if from < wheelSlots {
-		w.used[from/slots] &^= 1 << (from % slots)
-	}
+// refile links the nodes of the overflow list where each now belongs. The list is detached
+// first: a node may go back there. It is the one step without a bound: there are hardly
+// any timers of 104 days.
+func (w *Wheel) refile() {
+	n := w.head[overflow]
+	w.head[overflow] = nil
 	n.prev.next = nil
 	for n != nil {
 		next := n.next
-		dst := to
-		if dst < 0 {
-			dst = firing
-			if t := ceilTick(n.when); t > w.tick {
-				dst = w.place(t)
-			}
+		dst := w.due()
+		if t := ceilTick(n.when); t > w.tick {
+			dst = w.listOf(t)
 		}
 		w.armed-- // link counts it again
 		w.link(n, dst)
@@ -205,8 +241,8 @@ func (w *Wheel) first() (list int, tick int64) {
 	return -1, 0
 }
 
-// place returns the list for a tick after the current one.
-func (w *Wheel) place(tick int64) int {
+// listOf returns the list for a tick after the current one.
+func (w *Wheel) listOf(tick int64) int {
 	l := (bits.Len64(uint64(tick^w.tick)) - 1) / digitBits
 	if l >= levels {
 		return overflow

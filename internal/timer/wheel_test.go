@@ -31,8 +31,8 @@ func checkLists(t *testing.T, w *Wheel) {
 			if int(n.list)-1 != i || n.next.prev != n {
 				t.Fatalf("list %d is broken", i)
 			}
-			if i <= overflow {
-				if c := ceilTick(n.when); c <= w.tick || w.place(c) != i {
+			if i <= overflow && i != w.moving-1 {
+				if c := ceilTick(n.when); c <= w.tick || w.listOf(c) != i {
 					t.Fatalf("when %d lies in list %d at tick %d", n.when, i, w.tick)
 				}
 			}
@@ -54,7 +54,7 @@ func sleepUntilFired(t *testing.T, w *Wheel, n *Node) (at int64, wakes int) {
 		if at, ok = w.Next(); !ok {
 			t.Fatal("Next finds nothing though a node is armed")
 		}
-		w.Advance(at, func(m *Node) { fired = fired || m == n })
+		w.Advance(at, func(m *Node) { fired = fired || m == n }, nil)
 		checkLists(t, w)
 		if wakes > 2*levels {
 			t.Fatal("too many wakes")
@@ -107,7 +107,7 @@ func TestFiresInTime(t *testing.T) {
 				at, _ = sleepUntilFired(t, w, &n)
 			} else {
 				// The overflow list wakes the owner at each turn of the top.
-				w.Advance(when-1, func(*Node) { t.Errorf("%s: fired early", tt.why) })
+				w.Advance(when-1, func(*Node) { t.Errorf("%s: fired early", tt.why) }, nil)
 				at, _ = sleepUntilFired(t, w, &n)
 			}
 			if at < when || at >= when+Tick {
@@ -129,10 +129,10 @@ func TestNeverEarly(t *testing.T) {
 		var n Node
 		w.Arm(&n, 99+after)
 		for _, now := range []int64{99, 99 + after/2, 99 + after - 1} {
-			w.Advance(now, func(*Node) { t.Errorf("armed for +%d, fired at %d", after, now-99) })
+			w.Advance(now, func(*Node) { t.Errorf("armed for +%d, fired at %d", after, now-99) }, nil)
 		}
 		fired := false
-		w.Advance(99+after+Tick, func(*Node) { fired = true })
+		w.Advance(99+after+Tick, func(*Node) { fired = true }, nil)
 		if !fired {
 			t.Errorf("armed for +%d, not fired a tick later", after)
 		}
@@ -145,7 +145,7 @@ func TestEndOfTime(t *testing.T) {
 	w.Arm(&never, math.MaxInt64)
 	w.Arm(&n, sec)
 	fired := 0
-	w.Advance(math.MaxInt64-1, func(*Node) { fired++ })
+	w.Advance(math.MaxInt64-1, func(*Node) { fired++ }, nil)
 	checkLists(t, w)
 	if fired != 1 || n.Armed() || !never.Armed() {
 		t.Errorf("fired %d", fired)
@@ -164,7 +164,7 @@ func TestPast(t *testing.T) {
 			t.Errorf("Next = %d, %v", next, ok)
 		}
 		fired := 0
-		w.Advance(10*sec, func(*Node) { fired++ })
+		w.Advance(10*sec, func(*Node) { fired++ }, nil)
 		if fired != 1 {
 			t.Errorf("armed for %d, fired %d times", when, fired)
 		}
@@ -175,7 +175,7 @@ func TestClockBackwards(t *testing.T) {
 	w := New(100 * sec)
 	var a, b Node
 	w.Arm(&a, 110*sec)
-	w.Advance(50*sec, func(*Node) { t.Error("fired in the past") })
+	w.Advance(50*sec, func(*Node) { t.Error("fired in the past") }, nil)
 	w.Arm(&b, 60*sec) // before the time known: due
 	fired := 0
 	w.Advance(40*sec, func(n *Node) {
@@ -183,8 +183,8 @@ func TestClockBackwards(t *testing.T) {
 			t.Error("wrong node")
 		}
 		fired++
-	})
-	w.Advance(110*sec+Tick, func(*Node) { fired++ })
+	}, nil)
+	w.Advance(110*sec+Tick, func(*Node) { fired++ }, nil)
 	if fired != 2 {
 		t.Errorf("fired %d, want 2", fired)
 	}
@@ -203,7 +203,7 @@ func TestStopAndRearm(t *testing.T) {
 	w.Arm(&c, 2*sec) // the last one counts
 	checkLists(t, w)
 	var got []*Node
-	w.Advance(2*sec+Tick, func(n *Node) { got = append(got, n) })
+	w.Advance(2*sec+Tick, func(n *Node) { got = append(got, n) }, nil)
 	if len(got) != 2 || got[0] != &a || got[1] != &c || w.Len() != 0 {
 		t.Errorf("fired %v", got)
 	}
@@ -222,8 +222,41 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("%d after %d", n.When(), last)
 		}
 		last = n.When()
-	})
+	}, nil)
 	if w.Len() != 0 {
 		t.Errorf("%d left", w.Len())
+	}
+}
+
+// A slot of the second level, of 34 s, has many nodes: each Advance does only as much as it is
+// let, whether nodes fire or move down, and all of them fire in order at last.
+func TestParts(t *testing.T) {
+	const n, most = 50_000, 4
+	w := New(0)
+	nodes := make([]Node, n)
+	for i := range nodes {
+		w.Arm(&nodes[i], 75*sec+int64(i)%100*Tick)
+	}
+	fired, last, calls := 0, int64(0), 0
+	for now := int64(0); w.Len() > 0; now += Tick {
+		for done := false; !done; calls++ {
+			asked, before := 0, fired
+			done = w.Advance(now, func(n *Node) {
+				if fired++; n.When() < last || n.When() > now {
+					t.Fatalf("armed for %d, fired at %d after %d", n.When(), now, last)
+				}
+				last = n.When()
+			}, func() bool { asked++; return asked < most })
+			if asked > most || fired-before > most {
+				t.Fatalf("%d fired, and more was called %d times", fired-before, asked)
+			}
+		}
+	}
+	if fired != n {
+		t.Errorf("%d of %d fired", fired, n)
+	}
+	// Each moves down twice at most, movesAtOnce of them for one call of more.
+	if least := n/most + n/movesAtOnce/most; calls < least {
+		t.Errorf("%d calls of Advance, want at least %d", calls, least)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsutil"
 
-	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/park"
 )
 
 // parked calls echo for each message of c, as it arrives; no goroutine waits.
 func parked(c net.Conn, echo func() error) {
 	var readable func(net.Conn)
 	park := func() {
-		if chert.Park(c, readable) != nil {
+		if park.Park(c, readable) != nil {
 			c.Close()
 		}
 	}
@@ -73,13 +73,13 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c, rw, err
 }
 
-// buffered tells chert.Park what gorilla has read ahead.
+// buffered tells park.Park what gorilla has read ahead.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-// Buffered is called by chert.Park, as is NetConn.
+// Buffered is called by park.Park, as is NetConn.
 func (b *buffered) Buffered() int     { return b.r.Buffered() }
 func (b *buffered) NetConn() net.Conn { return b.Conn }
 

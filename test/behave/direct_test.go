@@ -370,6 +370,9 @@ func TestDirectPanic(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				case "/goexit":
 					runtime.Goexit()
+				case "/goexit-panic":
+					defer panic("boom")
+					runtime.Goexit()
 				case "/status":
 					x.SetStatus(199)
 				case "/status1000":
@@ -383,7 +386,7 @@ func TestDirectPanic(t *testing.T) {
 				}
 			})})
 			for _, tt := range []struct{ path, log string }{
-				{"/panic", "boom"}, {"/abort", ""}, {"/goexit", ""}, {"/nil", "nil pointer"},
+				{"/panic", "boom"}, {"/abort", ""}, {"/goexit", ""}, {"/goexit-panic", "boom"}, {"/nil", "nil pointer"},
 				{"/status", "direct: SetStatus of 199"}, {"/status1000", "direct: SetStatus of 1000"},
 				{"/framing", "direct: the field Content-Length is set by the server"},
 				{"/name", `direct: "no name" is no field name`}, {"/noname", `direct: "" is no field name`},
@@ -414,7 +417,7 @@ func TestDirectPanic(t *testing.T) {
 	}
 }
 
-// A direct handler may leave a request to the plain way, which receives it
+// A direct handler may leave a request to the ordinary path, which receives it
 // whole.
 func TestDirectDeclined(t *testing.T) {
 	t.Parallel()

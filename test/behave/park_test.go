@@ -20,6 +20,7 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/park"
 )
 
 // ahead is a hijacked connection with what Hijack has returned beside it.
@@ -42,7 +43,7 @@ func (a *ahead) Read(p []byte) (int, error) {
 func parkedEcho(t *testing.T, ended chan<- error) http.Handler {
 	var readable func(nc net.Conn)
 	park := func(nc net.Conn) {
-		if err := chert.Park(nc, readable); err != nil {
+		if err := park.Park(nc, readable); err != nil {
 			ended <- err
 			nc.Close()
 		}
@@ -195,27 +196,27 @@ func TestParkMisuse(t *testing.T) {
 	a, b := servertest.TCPConns(t)
 	defer b.Close()
 	never := func(net.Conn) { t.Error("called") }
-	if err := chert.Park(nil, never); err == nil {
+	if err := park.Park(nil, never); err == nil {
 		t.Error("nil is parked")
 	}
-	if err := chert.Park(a, nil); err == nil {
+	if err := park.Park(a, nil); err == nil {
 		t.Error("parked without a function")
 	}
 	called := make(chan struct{}, 2)
-	if err := chert.Park(a, func(net.Conn) { called <- struct{}{} }); err != nil {
+	if err := park.Park(a, func(net.Conn) { called <- struct{}{} }); err != nil {
 		t.Error(err)
 	}
 	if runtime.GOOS == "linux" {
-		if err := chert.Park(a, never); err == nil || !strings.HasPrefix(err.Error(), "chert: Park: ") {
+		if err := park.Park(a, never); err == nil || !strings.HasPrefix(err.Error(), "park: ") {
 			t.Errorf("parked twice: %v", err)
 		}
-		if err := chert.Park(&ahead{a, bufio.NewReader(a)}, never); err == nil {
+		if err := park.Park(&ahead{a, bufio.NewReader(a)}, never); err == nil {
 			t.Error("parked twice, in another type")
 		}
 	}
 	a.Close()
 	servertest.Await(t, called, "the call after Close")
-	if err := chert.Park(a, never); !errors.Is(err, net.ErrClosed) {
+	if err := park.Park(a, never); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("parked after Close: %v", err)
 	}
 }
@@ -238,7 +239,7 @@ func TestParkPanic(t *testing.T) {
 		b.take()
 		a, client := servertest.TCPConns(t)
 		defer client.Close()
-		if err := chert.Park(a, func(net.Conn) { tt.end() }); err != nil {
+		if err := park.Park(a, func(net.Conn) { tt.end() }); err != nil {
 			t.Fatal(err)
 		}
 		c := servertest.NewClient(t, client)

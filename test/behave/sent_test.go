@@ -105,7 +105,7 @@ func (h watchingDirect) ServeDirect(x *direct.Exchange) bool {
 	return h.HandlerFunc.ServeDirect(x)
 }
 
-// ServeHTTP is for requests that the server serves the plain way.
+// ServeHTTP is for requests that the server serves on the ordinary path.
 func (h watchingDirect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	direct.ServeHTTP(w, r, func(x *direct.Exchange) { h.ServeDirect(x) })
 }
@@ -406,7 +406,7 @@ func TestSentPanics(t *testing.T) {
 			c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 			c.Response("GET")
 		}
-		c.Send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n") // the plain way
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n") // the ordinary path
 		c.Response("GET")
 		// Of a batch, Keep is called for the watchers of all but the last,
 		// where responses are held back.

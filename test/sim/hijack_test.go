@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/park"
 )
 
 // The protocol on hijacked connections: messages of an ID of 8 bytes, a length of 4 and what
@@ -123,7 +123,7 @@ func (h *hijacked) serve() {
 
 func (h *hijacked) park() {
 	h.SetReadDeadline(time.Now().Add(10 * time.Minute))
-	err := chert.Park(h, func(net.Conn) {
+	err := park.Park(h, func(net.Conn) {
 		if !h.message() {
 			h.end()
 			return

@@ -244,25 +244,31 @@ func (v *served) end() {
 	}
 	go func() {
 		if grace == 0 {
-			v.stopped <- v.Close()
+			v.stopped <- unlessClosed(v.Close())
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
 		err := v.shutdown(ctx)
 		if v.killed && ctx.Err() != nil {
-			err = v.Close()
+			v.world.Point(0)
+			err = unlessClosed(v.Close())
 		}
 		v.stopped <- err
 	}()
 }
 
+// unlessClosed returns err, but not that of a listener whose owner has just closed it.
+func unlessClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
 // shutdown checks that Shutdown waits for all connections.
 func (v *served) shutdown(ctx context.Context) error {
-	err := v.Shutdown(ctx)
-	if errors.Is(err, net.ErrClosed) {
-		err = nil // of a listener whose owner has just closed it
-	}
+	err := unlessClosed(v.Shutdown(ctx))
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, v.conns())
 	}

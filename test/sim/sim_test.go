@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sim"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/race"
@@ -80,18 +81,19 @@ type result struct {
 // run runs one seed, with clients of a model. It must be called in a bubble.
 func run(seed uint64, n, which int) (r result) {
 	if *trace == "" {
-		return runTraced(seed, n, which, nil)
+		return runTraced(seed, n, which, nil, nil)
 	}
 	f, err := os.Create(*trace)
 	if err != nil {
 		return result{err: err}
 	}
 	defer f.Close()
-	return runTraced(seed, n, which, f)
+	return runTraced(seed, n, which, f, nil)
 }
 
-// runTraced is run with a writer for the choices, if it is not nil.
-func runTraced(seed uint64, n, which int, to io.Writer) (r result) {
+// runTraced is run with a writer for the choices, and with a function that is called before the calls of the server; nil:
+// none.
+func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) {
 	d := sim.NewDice(seed, sim.Faults{})
 	s, calm := choose(d)
 	s.secure = d.OneIn(models[which].secure)
@@ -107,7 +109,12 @@ func runTraced(seed uint64, n, which int, to io.Writer) (r result) {
 	}
 	k.Violated = func(f string, a ...any) { fail(fmt.Errorf(f, a...)) }
 	w := sim.NewWorld(k, d)
-	w.Trace = to
+	w.Trace, k.Trace, k.Stir = to, to, stir
+	sched.Set(w.Point)
+	defer func() {
+		sched.Set(nil)
+		w.End()
+	}()
 	v, err := serve(s, d, w, models[which].handler, models[which].server, fail)
 	if err != nil {
 		return result{err: err}
@@ -156,6 +163,7 @@ func runTraced(seed uint64, n, which int, to io.Writer) (r result) {
 		v.fleet.over = true
 	}
 	go func() {
+		w.Point(0)
 		// Longer than any timeout of the server.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()

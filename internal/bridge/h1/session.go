@@ -170,7 +170,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 			return conn.Close, false
 		}
 		if s.partial = false; s.begun { // that of the first counts from the accept
-			s.limit(s.cfg.IdleTime)
+			s.limit(s.Spread.Of(s.cfg.IdleTime))
 		}
 		return conn.More, false
 	}
@@ -235,9 +235,6 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 
 // timing returns that of the request whose head has come.
 func (s *Session) timing() (t bridge.Timing) {
-	if !tally.Enabled && !s.is(onLoops) {
-		return t
-	}
 	now := s.Link.Now()
 	t.Since = now
 	if s.waiting || s.partial {
@@ -280,9 +277,8 @@ func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 func (s *Session) start(x *exchange, route string) conn.Next {
 	if !s.is(onLoops) {
 		x.Note(route)
-		if x.Way = stats.Goroutine; tally.Enabled {
-			x.Time.Select(nil, false)
-		}
+		x.Way = stats.Goroutine
+		x.Time.Select(nil, false)
 		s.cur.Store(x)
 		return s.serve(x)
 	}

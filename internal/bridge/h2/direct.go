@@ -6,14 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -64,9 +63,6 @@ type peerSlot = wire.Peer
 
 func directPeer(peer string) peerSlot { return wire.PeerOf(peer) }
 
-// clockAtZero is wire.Clock when sys.Nanotime was 0.
-var clockAtZero = wire.ClockAt(sys.Epoch())
-
 // takesDirect reports whether a request goes the direct way: that needs one without a
 // body, which asks for nothing else than an answer. With MaxHandlers the plain way
 // knows how to wait.
@@ -86,7 +82,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 		return false
 	}
 	if s.loops && s.Link.OnLoop() {
-		req.Time = clockAtZero + time.Duration(s.Link.Now())
+		req.Time = bridge.ClockAtZero + time.Duration(s.Link.Now())
 	}
 	r.handler, r.t = dh, *t
 	r.x.Reset(req)
@@ -98,13 +94,13 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	if !s.loops || s.Placement == bridge.Inline {
 		return true
 	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
 }
 
 // late notes that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.st.Time.Held(held)
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
@@ -372,16 +368,10 @@ func (r *request) each(yield func(name, value []byte) bool) {
 		case f.ID == http2.IDHost || f.ID != 0 && f.ID <= http2.IDStatus:
 			continue
 		case f.ID != 0:
-			name = bytesOf(f.ID.Name())
+			name = view.Bytes(f.ID.Name())
 		}
 		if !yield(name, r.fields.Get(f.Value)) {
 			return
 		}
 	}
 }
-
-// stringOf views b without a copy. It must not be kept.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf views s without a copy. It must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -28,7 +29,7 @@ func (s *Session) Running(owner bool, before int64, f func(r stats.Request, sinc
 func (st *stream) inspect(owner bool, before int64, f func(stats.Request, int64)) {
 	s := st.s
 	if r := st.direct; owner && r != nil && st.Time.Since < before {
-		one := s.Shown(unsafe.Pointer(st), r.x.Method(), stringOf(r.x.Target()))
+		one := s.Shown(unsafe.Pointer(st), r.x.Method(), view.String(r.x.Target()))
 		one.Protocol, one.Way, one.Stage = "HTTP/2.0", st.Way, "handler"
 		f(one, st.Time.Since)
 		return

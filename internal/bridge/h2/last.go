@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
@@ -67,10 +66,7 @@ func (l *lasting) close() {
 
 // Offer implements takeover.Stream.
 func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
-	if much, err = l.offer(p, nil, limit, l.Given); err == conn.ErrFull {
-		err = takeover.ErrFull
-	}
-	return much, err
+	return l.offer(p, nil, limit, l.Given)
 }
 
 // End implements takeover.Stream.

@@ -1,10 +1,9 @@
 package h2
 
 import (
-	"math"
 	"net"
 
-	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // offers is what tunnels and answers that outlive their handlers have in common: bytes are
@@ -16,7 +15,7 @@ type offers struct {
 	owed   bool // Writable is to be called
 }
 
-// offer sends a and then b, or keeps them, by the rule of conn.Link.Offer. accepted is called with
+// offer sends a and then b, or keeps them, by the rule of package outbox. accepted is called with
 // mu held. mu is not held.
 func (o *offers) offer(a, b []byte, limit int, accepted func(n int)) (much bool, err error) {
 	s := o.st.s
@@ -44,12 +43,9 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 	if o.ending {
 		return false, net.ErrClosed
 	}
-	if limit < 0 {
-		limit = math.MaxInt
-	}
-	if kept := len(st.rest); kept > limit/2 && kept > limit-len(a)-len(b) {
+	if outbox.Refused(len(st.rest), len(a)+len(b), limit) {
 		o.owed = true
-		return true, conn.ErrFull
+		return true, outbox.ErrFull
 	}
 	for len(st.rest) == 0 && len(a)+len(b) > 0 {
 		n := s.allowLocked(st, len(a)+len(b))
@@ -62,7 +58,7 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 		st.keepMoreLocked(a, b)
 		s.settleSoonLocked() // for the time that the client has
 	}
-	much = len(st.rest) > limit/2
+	much = outbox.Much(len(st.rest), limit)
 	o.owed = o.owed || much
 	s.wakeNextLocked()
 	return much, nil

@@ -91,7 +91,7 @@ func TestFloodOfHeadersGivesWay(t *testing.T) {
 					before.Store(refused.Load())
 					x.WriteString("hello")
 				}),
-			}, poll.New)
+			}, func() (poll.Poller, error) { return poll.New(nil) })
 			other, c := s.raw(), s.raw()
 			if a := other.get(1, "/"); a.body != "hello" {
 				t.Fatalf("before: %+v", a)
@@ -175,7 +175,7 @@ func TestLargeAnswersGiveWay(t *testing.T) {
 		before.Store(sent.Load())
 		x.WriteString("hello")
 	})}, func() (poll.Poller, error) {
-		p, err := poll.New()
+		p, err := poll.New(nil)
 		return swallowing{p, write}, err
 	})
 	other, c := s.raw(), s.raw(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
@@ -222,7 +222,7 @@ func TestRequestsGiveWay(t *testing.T) {
 			}
 			x.WriteString("hello")
 		}),
-	}, poll.New)
+	}, func() (poll.Poller, error) { return poll.New(nil) })
 	other, c := s.raw(), s.raw()
 	if a := other.get(1, "/"); a.body != "hello" {
 		t.Fatalf("before: %+v", a)

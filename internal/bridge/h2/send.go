@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -257,8 +258,8 @@ func (st *stream) stuckLocked(sent, all int64) bool {
 func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() bool) error {
 	s := st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if ready() {
+		s.mu.Unlock()
 		return nil
 	}
 	if !by.IsZero() {
@@ -269,6 +270,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	if until != 0 {
 		left := until - sys.Nanotime()
 		if left <= 0 {
+			s.mu.Unlock()
 			return os.ErrDeadlineExceeded
 		}
 		t := time.AfterFunc(time.Duration(left), func() {
@@ -290,6 +292,10 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	if toSend {
 		i := slices.Index(s.wanting, st)
 		s.wanting = slices.Delete(s.wanting, i, i+1)
+	}
+	s.mu.Unlock()
+	if sched.On() {
+		sched.Point(s.Link.Peer(), uint64(st.id))
 	}
 	return nil
 }

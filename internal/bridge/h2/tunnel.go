@@ -4,6 +4,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // This file is streams that another protocol has taken over: WebSockets (RFC 8441).
@@ -16,7 +17,7 @@ import (
 // no goroutine.
 
 // lowWater is when Writable is called and a pause ends, in bytes of one stream.
-const lowWater = 32 << 10
+const lowWater = outbox.LowWater
 
 // tunnel is a stream that was taken over.
 type tunnel struct {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox/outboxtest"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -65,6 +66,35 @@ func testOffer(x *suite) {
 	c.Want("all")
 	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
 	c.Want("end")
+}
+
+// testOfferRule: what is accepted and refused is the same on all carriers. The socket is full:
+// a little waits.
+func testOfferRule(x *suite) {
+	outboxtest.Offers(x.T, func() outboxtest.Carrier {
+		ready := make(chan bool, 1)
+		s := &script{onWritable: ignore}
+		s.line = func(s *script, line string) conn.Next {
+			s.Share()
+			ready <- true
+			return conn.More
+		}
+		c := x.open(Options{Small: true}, s)
+		c.Send("go\n")
+		servertest.Await(x.T, ready, "the session")
+		waiting := func() int {
+			n, _ := s.Unsent()
+			return int(n)
+		}
+		for waiting() == 0 {
+			if _, err := s.Offer(pattern()[:1<<10], nil, -1); err != nil {
+				x.Fatal(err)
+			}
+		}
+		return outboxtest.Carrier{Waiting: waiting, Offer: func(p []byte, limit int) (bool, error) {
+			return s.Offer(p[:len(p)/2], p[len(p)/2:], limit)
+		}}
+	})
 }
 
 // testOfferAgain: a Session that offers again in Writable what was refused for a small

@@ -79,6 +79,7 @@ var tests = []struct {
 	{"queue is full", testQueueFull},
 	{"queue refuses", testQueueRefuses},
 	{"offer", testOffer},
+	{"the rule of offer", testOfferRule},
 	{"offer again", testOfferAgain},
 	{"release", testRelease},
 	{"files", testFiles},

@@ -1,0 +1,81 @@
+package accept
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// A listener is opened again on its address, once for each loop, and is an ordinary one
+// until then.
+func TestListenerSockets(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	l, err := Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if again, err := Listen("tcp", l.Addr().String()); !errors.Is(err, syscall.EADDRINUSE) {
+		again.Close()
+		t.Errorf("the address can be taken by accident: %v", err)
+	}
+	fds, err := l.sockets(3)
+	if err != nil || len(fds) != 3 {
+		t.Fatalf("%d sockets, %v", len(fds), err)
+	}
+	closeAll(fds)
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+}
+
+// A set whose pollers cannot all be opened leaves none.
+func TestNewSetFails(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	n := 0
+	set, err := NewSet(3, func() (poll.Poller, error) {
+		if n++; n == 3 {
+			return nil, syscall.EMFILE
+		}
+		return poll.New(nil)
+	})
+	if set != nil || !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("got %v, %v", set, err)
+	}
+}
+
+// What a connection beyond the limits receives is a response, or an alert.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(Refusal())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || !res.Close {
+		t.Errorf("got %v", res)
+	}
+	if a := Alert(); len(a) != 7 || !strings.HasPrefix(string(a), "\x15\x03\x03") {
+		t.Errorf("got %x", a)
+	}
+}

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/place"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
+)
+
+// Only so many routes are logged at a time, each once a minute.
+func TestSlowRoutes(t *testing.T) {
+	t.Parallel()
+	var s slow
+	now := time.Unix(1000, 0)
+	if !s.begin("/a", now) || s.begin("/a", now.Add(slowAgain-1)) || !s.begin("/a", now.Add(slowAgain)) {
+		t.Error("a route is not logged once a minute")
+	}
+	now = now.Add(slowAgain)
+	for i := range tally.MaxRoutes - 1 {
+		if !s.begin(fmt.Sprint("/", i), now) {
+			t.Fatalf("route %d is not logged", i)
+		}
+	}
+	if s.begin("/more", now) {
+		t.Error("clients that invent paths fill the log")
+	}
+	if !s.begin("/more", now.Add(slowAgain)) {
+		t.Error("old routes are kept")
+	}
+}
+
+// The events of a placement are the last ones, with bounded targets.
+func TestPlaced(t *testing.T) {
+	t.Parallel()
+	var p placed
+	long := "/" + strings.Repeat("x", 2*maxEventTarget)
+	for i := range keptEvents + 3 {
+		say, name := p.add(place.Demoted, true, "GET", fmt.Sprint("/", i, long), time.Millisecond)
+		if !say || len(name) != maxEventTarget {
+			t.Fatalf("%v, %q", say, name)
+		}
+	}
+	if say, _ := p.add(place.Demoted, true, "GET", fmt.Sprint("/", 0, long), 0); say {
+		t.Error("the same is logged twice")
+	}
+	var sn stats.Snapshot
+	p.fill(&sn)
+	last := sn.Placement.Recent[len(sn.Placement.Recent)-1]
+	if n := len(sn.Placement.Recent); n != keptEvents || !strings.HasPrefix(last.Target, "/0/") || sn.Placement.Demotions != keptEvents+4 {
+		t.Errorf("%d events, the last %q; %d demotions", n, last.Target, sn.Placement.Demotions)
+	}
+}
+
+// Refusals are counted by reason, those of connections apart.
+func TestRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	var hook func(wire.Refusal)
+	o := Server{Refused: &hook}
+	for _, reason := range []string{NoRoom, NoShare, NoRoom, "bad", "bad"} {
+		o.Refuse("1.2.3.4:5", nil, 503, reason, nil)
+	}
+	o.Refuse("1.2.3.4:5", nil, 400, "bad", nil)
+	var sn stats.Snapshot
+	o.refusals.fill(&sn)
+	got := fmt.Sprint(sn.Connections.Refused, sn.Malformed)
+	if want := fmt.Sprint([]stats.Count{{Name: NoRoom, N: 2}, {Name: NoShare, N: 1}}, []stats.Count{{Name: "bad", N: 3}}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A line of the log has no control characters, and is bounded.
+func TestRequestLine(t *testing.T) {
+	t.Parallel()
+	for head, want := range map[string]string{
+		"":                                    "",
+		"GET / HTTP/1.1\r\nHost: a":           "GET / HTTP/1.1",
+		"a\x00\"\\\x7f\xff\nb":                `a\x00\x22\x5C\x7F\xFF`,
+		strings.Repeat("a", 2*maxRefusedLine): strings.Repeat("a", maxRefusedLine),
+	} {
+		if got := requestLine([]byte(head)); got != want {
+			t.Errorf("%q: got %q", head, got)
+		}
+	}
+}
