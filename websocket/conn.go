@@ -66,7 +66,7 @@ type Conn struct {
 	out    *buf.Buf // frames that are to leave together; nil if there are none
 	corked bool     // Send adds to out
 	serves bool     // messages are being processed: what is sent may be their answers
-	much   bool     // more than half of MinLimit has waited since Writable was called
+	much   bool     // more than half of a limit has waited since Writable was called
 	ended  bool     // the connection has ended
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.
@@ -151,6 +151,7 @@ func (c *Conn) Send(t Type, p []byte) error {
 
 // Congested reports whether more than half of Options.MaxUnsent has waited for the client,
 // which has not accepted most of that yet: a time to send less, or only the newest state.
+// Of answers that OnMessage sends on an event loop 32 KiB suffice.
 func (c *Conn) Congested() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
