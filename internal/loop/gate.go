@@ -12,16 +12,15 @@ import (
 // A Gate bounds how many connections are open, over all loops and listeners
 // of a server. Safe for concurrent use.
 type Gate struct {
-	max     int64
-	perAddr int
-	open    atomic.Int64
+	max  int64
+	open atomic.Int64
 
 	waiting atomic.Bool // waiters is not empty
 	mu      sync.Mutex
 	waiters []func()
-	addrs   map[string]int // connections per client address; nil when not limited
-	lent    []loan         // in no order
-	hand    int            // where in lent the last check has ended
+	addrs   *addrs // connections per client address; nil when not limited
+	lent    []loan // in no order
+	hand    int    // where in lent the last check has ended
 }
 
 // DefaultPlaces returns how many connections the limit of open files allows. Some
@@ -44,12 +43,12 @@ func placesOf(files int) int {
 // NewGate makes a gate for max connections, and at most perAddr of one client
 // address. 0 or less means no limit.
 func NewGate(max, perAddr int) *Gate {
-	g := &Gate{max: int64(max), perAddr: perAddr}
+	g := &Gate{max: int64(max)}
 	if max <= 0 {
 		g.max = 1<<63 - 1
 	}
 	if perAddr > 0 {
-		g.addrs = make(map[string]int)
+		g.addrs = newAddrs(perAddr)
 	}
 	return g
 }
@@ -85,22 +84,20 @@ func (g *Gate) Admit(peer string) bool {
 	if host == "" {
 		return true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.addrs[host] >= g.perAddr && (!g.collect(lentLooks) || g.addrs[host] >= g.perAddr) {
-		return false
+	if g.addrs.add(host) {
+		return true
 	}
-	g.addrs[host]++
-	return true
+	g.mu.Lock()
+	freed := g.collect(lentLooks)
+	g.mu.Unlock()
+	return freed && g.addrs.add(host)
 }
 
 // Leave releases a connection's room. peer is what Admit was called with, "" if
 // it was not called or refused.
 func (g *Gate) Leave(peer string) {
 	if host := g.host(peer); host != "" {
-		g.mu.Lock()
-		g.forget(host)
-		g.mu.Unlock()
+		g.addrs.remove(host)
 	}
 	g.open.Add(-1)
 	if g.waiting.Load() {
@@ -136,13 +133,6 @@ func (g *Gate) wakeAll() {
 	g.mu.Unlock()
 	for _, fn := range fns {
 		fn()
-	}
-}
-
-// forget uncounts a connection of host. mu is held.
-func (g *Gate) forget(host string) {
-	if g.addrs[host]--; g.addrs[host] <= 0 {
-		delete(g.addrs, host)
 	}
 }
 

@@ -81,7 +81,7 @@ func (g *Gate) collect(looks int) (freed bool) {
 		g.lent[g.hand], g.lent[last] = g.lent[last], loan{}
 		g.lent = g.lent[:last]
 		if host := g.host(l.peer); host != "" {
-			g.forget(host)
+			g.addrs.remove(host)
 		}
 		g.open.Add(-1)
 		freed = true
