@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge/h1"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
@@ -36,12 +36,9 @@ type acceptor struct {
 	opening sync.WaitGroup // connections being attached to a loop
 	next    int
 	loops   *loop.Accept
-
-	queue chan job // for Workers; nil without
 }
 
-// job is a connection for a goroutine. It is tracked from its creation, so that
-// Shutdown knows of those that wait for a worker.
+// job is a connection for a goroutine. It is tracked from its creation.
 type job struct {
 	nc net.Conn
 	c  *stream.Conn
@@ -58,10 +55,6 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 			s.releaseLoops(a.set)
 		}
 	}()
-	if s.Workers > 0 {
-		a.startWorkers()
-		defer close(a.queue)
-	}
 	var pause time.Duration
 	for {
 		nc, err := l.Accept()
@@ -201,14 +194,10 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	t := a.s.counts.shard()
 	var c *stream.Conn
-	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn, hijacked bool) {
+	c = stream.New(a.s.guard(nc, func() string { return c.Peer() }), &a.cfg().Shared.Limits, t, func(c *stream.Conn) {
 		t.Add(false, tally.Closed, 1)
 		a.s.untrack(c)
-		if hijacked {
-			a.s.gate.Lend(nc, peer)
-		} else {
-			a.s.gate.Leave(peer)
-		}
+		a.s.gate.Leave(peer)
 	})
 	if a.cfg().Preface {
 		// As net/http: there are listeners whose connections compare the bytes of this read,
@@ -217,21 +206,7 @@ func (a *acceptor) admit(nc net.Conn) error {
 	}
 	t.Add(false, tally.Accepted, 1)
 	a.s.track(c)
-	j := job{nc, c, a.cfg().New(c)}
-	if a.queue == nil {
-		go a.serve(j)
-		return nil
-	}
-	select {
-	case a.queue <- j:
-		if len(a.queue) > 0 {
-			a.s.makeRoom()
-		}
-	default:
-		j.c.Gone()
-		a.refuse(nc, noWorker)
-		j.p.Closed(false)
-	}
+	go a.serve(job{nc, c, a.cfg().New(c)})
 	return nil
 }
 
@@ -288,7 +263,7 @@ func socketOf(nc net.Conn) (int, error) {
 // guard returns nc so that a panic in a method of it, if it is of another package, ends that
 // connection alone, and is logged as net/http logs one.
 func (s *Server) guard(nc net.Conn, peer func() string) net.Conn {
-	return stream.Guard(nc, func(e any) { s.logf("http: panic serving %v: %v\n%s", peer(), e, debug.Stack()) })
+	return stream.Guard(nc, func(e any) { s.logf("http: panic serving %v: %v\n%s", peer(), e, exec.Stack()) })
 }
 
 // addrsOf returns the addresses of a connection that is refused; that of the listener if its
@@ -305,12 +280,12 @@ func unknown() string { return "an unknown address" }
 
 // peerOf is peerOf of a connection whose RemoteAddr may panic: then that is logged.
 func (s *Server) peerOf(nc net.Conn) (peer string, ok bool) {
-	defer func() {
-		if e := recover(); e != nil {
-			s.logf("http: panic serving %v: %v\n%s", unknown(), e, debug.Stack())
+	ok = exec.Call(func() { peer = peerOf(nc) }, func(e exec.End) {
+		if v, report := e.Panic(); report {
+			s.logf("http: panic serving %v: %v\n%s", unknown(), v, exec.Stack())
 		}
-	}()
-	return peerOf(nc), true
+	})
+	return peer, ok
 }
 
 // peerOf returns the remote address as handlers see it. That of a unix socket is

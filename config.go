@@ -71,7 +71,6 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Placement:      bridge.Placement(s.Placement),
 			Places:         s.places,
 			Routes:         s.routes,
-			ReuseRequests:  s.ReuseRequests,
 			GeneralOptions: !s.DisableGeneralOptionsHandler,
 			ReadTimeout:    max(s.ReadTimeout, 0),
 			WriteTimeout:   max(s.WriteTimeout, 0),
@@ -109,12 +108,12 @@ func (s *Server) config(base context.Context) *h1.Config {
 	return cfg
 }
 
-// queueLength is the number of waiters allowed for a limit of n.
-func (s *Server) queueLength(n int) int {
+// queueLength is how many requests may wait for MaxHandlers.
+func (s *Server) queueLength() int {
 	if s.QueueLength != 0 {
 		return max(s.QueueLength, 0)
 	}
-	return n
+	return s.MaxHandlers
 }
 
 // maxConns is the Gate's limit.
@@ -122,7 +121,7 @@ func (s *Server) maxConns() int {
 	if s.MaxConns != 0 {
 		return s.MaxConns
 	}
-	return loop.DefaultPlaces()
+	return loop.DefaultConns()
 }
 
 // limitOfConns names what maxConns comes from.
@@ -159,7 +158,6 @@ func refusal() []byte {
 
 // Why connections are refused.
 const (
-	noPlace  = "too many connections"
-	noShare  = "too many connections from one address"
-	noWorker = "too many connections wait for a worker"
+	noPlace = "too many connections"
+	noShare = "too many connections from one address"
 )

@@ -4,100 +4,33 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
-	"github.com/chert-http/chert/internal/stream"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
-// This file is the goroutine engine: a goroutine for each connection, or Workers.
-
-func (a *acceptor) startWorkers() {
-	a.queue = make(chan job, a.s.queueLength(a.s.Workers))
-	for range a.s.Workers {
-		go a.work()
-	}
-}
-
-// work serves connections of the queue until it is closed. A handler may end
-// its goroutine (runtime.Goexit), which is then replaced by another.
-func (a *acceptor) work() {
-	done := false
-	defer func() {
-		if !done {
-			go a.work()
-		}
-	}()
-	for j := range a.queue {
-		a.begin(j)
-		a.serve(j)
-	}
-	done = true
-}
-
-// begin records that a worker has started j. If other connections wait in the
-// queue, j must give way to them like those that makeRoom finds: a connection
-// that joins the queue after this check calls makeRoom, which then finds j.
-func (a *acceptor) begin(j job) {
-	a.s.lock()
-	if _, ok := a.s.streams[j.c]; ok {
-		a.s.streams[j.c] = true
-	}
-	a.s.mu.Unlock()
-	if len(a.queue) > 0 {
-		j.c.Drain()
-	}
-}
-
-// makeRoom closes kept-alive connections after their current request, since
-// others wait, and shortens the time of those that have not sent a complete
-// request.
-func (s *Server) makeRoom() {
-	s.lock()
-	var all []*stream.Conn
-	for c, served := range s.streams {
-		if served {
-			all = append(all, c)
-		}
-	}
-	s.mu.Unlock()
-	for _, c := range all {
-		c.Drain() // without the lock; see notifyAll
-	}
-}
+// This file is the goroutine engine: a goroutine for each connection.
 
 // serve handles one connection from handshake to close.
 func (a *acceptor) serve(j job) {
 	defer j.c.Gone()
-	j.c.Begin()
 	p := j.p
-	shaken := false
-	defer func() {
-		if shaken {
-			return
-		}
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			p.Panicked(e)
-		}
-		a.over(j) // also after runtime.Goexit
-	}()
-	peer := peerOf(j.nc)
-	j.c.SetPeer(peer)
-	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
-		return handshake(p.HandshakeContext(), j, a.s.handshakeTimeout())
+	var state *tls.ConnectionState
+	var err error
+	returned := exec.Call(func() { state, err = a.shake(j) }, func(e exec.End) {
+		p.LogEnd(e)
+		a.over(j)
 	})
-	if err != nil {
-		late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
-		defer late.Stop()
-		tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
-		if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
-			tc.NetConn().Write(answer)
-		}
+	if !returned {
 		return
 	}
-	if shaken = true; state != nil {
+	if err != nil {
+		a.over(j)
+		return
+	}
+	if state != nil {
 		j.c.SetTLS(state.Version)
 	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
@@ -117,6 +50,25 @@ func (a *acceptor) serve(j job) {
 	}
 	p.Start(state)
 	j.c.Run(p)
+}
+
+// shake performs the handshake of j, and answers one that fails.
+func (a *acceptor) shake(j job) (*tls.ConnectionState, error) {
+	peer := peerOf(j.nc)
+	j.c.SetPeer(peer)
+	state, err := a.s.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
+		return handshake(j.p.HandshakeContext(), j, a.s.handshakeTimeout())
+	})
+	if err == nil {
+		return state, nil
+	}
+	late := time.AfterFunc(a.s.handshakeTimeout(), j.c.Close)
+	defer late.Stop()
+	tc := j.nc.(*tls.Conn) // no other connection has a handshake that fails
+	if answer := a.s.handshakeFailed(peer, tc.LocalAddr(), tc, tlsio.Cause(err)); len(answer) > 0 {
+		tc.NetConn().Write(answer)
+	}
+	return nil, err
 }
 
 // timedHandshake counts a handshake, if nc has one.

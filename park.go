@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"net/http"
-	"runtime"
 	"syscall"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/park"
 	"github.com/chert-http/chert/internal/tlsio"
 )
@@ -108,18 +107,10 @@ func socketBelow(nc net.Conn) (raw syscall.RawConn, now bool, err error) {
 // runParked calls readable. What net/http does for a handler that has hijacked its
 // connection, a panic is logged, also happens here.
 func runParked(conn net.Conn, readable func(net.Conn)) {
-	returned := false
-	defer func() {
-		if returned {
-			return
+	exec.Call(func() { readable(conn) }, func(e exec.End) {
+		if v, ok := e.Panic(); ok {
+			log.Printf("chert: panic of a function passed to Park, for %v: %v\n%s", conn.RemoteAddr(), v, exec.Stack())
 		}
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			stack := make([]byte, 64<<10)
-			stack = stack[:runtime.Stack(stack, false)]
-			log.Printf("chert: panic of a function passed to Park, for %v: %v\n%s", conn.RemoteAddr(), e, stack)
-		}
-		conn.Close() // also after runtime.Goexit
-	}()
-	readable(conn)
-	returned = true
+		conn.Close()
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/exec"
 )
 
 // This file handles what the server refuses without calling its handler: it is
@@ -116,12 +117,14 @@ func (s *Server) reportQueued() {
 }
 
 func (s *Server) callRefused(one Refusal) {
-	defer func() {
-		if e := recover(); e != nil {
-			s.logf("chert: Refused panicked: %v", e)
+	exec.Call(func() { s.Refused(one) }, func(e exec.End) {
+		if v, ok := e.Panic(); ok {
+			s.logf("chert: Refused panicked: %v", v)
 		}
-	}()
-	s.Refused(one)
+		if e.Exited() {
+			go s.reportQueued() // this goroutine ends
+		}
+	})
 }
 
 // reporting reports whether a refusal is still to be reported.

@@ -80,14 +80,14 @@ type Server struct {
 	// five seconds old. Each event loop compares only its own connections, and of
 	// more than 64 a part. If there is no such connection, accepting pauses;
 	// connections that then wait for about 100 ms are refused, a few at a time:
-	// with 503 or, in a flood, without a response. Hijacked connections count until they are
-	// closed, if Hijack returned a *net.TCPConn, a *net.UnixConn or a *tls.Conn
-	// over one. Default: half of the process's limit of open files, less a
-	// reserve, as a request may need another descriptor. If you set more, leave
-	// enough for files and connections to other servers.
+	// with 503 or, in a flood, without a response. A connection counts until it is
+	// hijacked: a handler that hijacks must bound its connections itself. Default:
+	// half of the process's limit of open files, less a reserve, as a request may
+	// need another descriptor. If you set more, leave enough for files, hijacked
+	// connections and connections to other servers.
 	MaxConns int
-	// MaxConnsPerAddr bounds the open connections of one client address, hijacked
-	// ones as for MaxConns. Further connections receive 503: a client's own idle
+	// MaxConnsPerAddr bounds the open connections of one client address, but for
+	// hijacked ones. Further connections receive 503: a client's own idle
 	// connections do not give way to them. An IPv6 /64 counts as one address.
 	// Clients behind one proxy or NAT share it; peers of unix sockets are not
 	// counted. Default none.
@@ -143,28 +143,8 @@ type Server struct {
 	// Placement selects where the handlers of connections on event loops run.
 	// Default PlacementAdaptive.
 	Placement Placement
-	// ReuseRequests makes the server keep the *http.Request, its URL, header,
-	// strings and context, and the header of the response, for a later
-	// request. A handler that does not allocate is then served without an
-	// allocation. Off by default, because it is stricter than net/http: no part
-	// of a request may be used after the handler has returned, neither by
-	// goroutines it has started nor in copies made with WithContext; strings (a
-	// path, a header's value) must be cloned to be kept (strings.Clone). A
-	// handler that breaks this sees another client's data, and the race
-	// detector does not always report it. Bodies are not reused: a late Read
-	// returns http.ErrBodyReadAfterClose. Requests whose context's Done or Err
-	// was called, or whose client waits for 100 (Continue), are not reused
-	// either.
-	ReuseRequests bool
 	// Engine selects how connections are driven. Default EngineAuto.
 	Engine Engine
-	// Workers bounds how many connections the goroutine engine serves at the same
-	// time. Up to QueueLength further ones wait; while any do, connections are
-	// closed after their current request, and so is one whose request or TLS
-	// handshake is not complete within five seconds. Connections beyond that
-	// receive 503. A protocol of TLSNextProto occupies its worker until it
-	// returns. Event loops ignore Workers. Default none.
-	Workers int
 	// MaxHandlers bounds how many handlers run at the same time, on loops and
 	// on goroutines. Up to QueueLength further requests wait in order of
 	// arrival; requests beyond that receive 503 with Retry-After. A handler
@@ -175,9 +155,8 @@ type Server struct {
 	// and WriteTimeout, or short ReadStallTimeout and WriteStallTimeout.
 	// Default none.
 	MaxHandlers int
-	// QueueLength bounds the requests that wait for MaxHandlers, and the
-	// connections that wait for one of Workers. Default as many as those; a
-	// negative value means that none wait.
+	// QueueLength bounds the requests that wait for MaxHandlers. Default as many
+	// as those; a negative value means that none wait.
 	QueueLength int
 
 	// SlowHandler makes the server log handlers that run for longer, once a minute for
@@ -209,7 +188,7 @@ type Server struct {
 	begunSets  int
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
-	streams    map[*stream.Conn]bool // true: it is being served and does not wait for a worker
+	streams    map[*stream.Conn]struct{}
 	layer      func() conn.Layer     // wraps connections on loops; for tests
 	drainFor   time.Duration         // of a body that the handler left unread; for tests; 0 is the default
 	kernel     *testhook.Kernel      // in place of the system's sockets; for tests
@@ -280,12 +259,12 @@ func (s *Server) lock() {
 		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
-		s.streams = make(map[*stream.Conn]bool)
+		s.streams = make(map[*stream.Conn]struct{})
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
 		s.places.Changed, s.routes.Changed = s.placementChanged(false), s.placementChanged(true)
 		if s.MaxHandlers > 0 {
-			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength(s.MaxHandlers))
+			s.slots = loop.NewSemaphore(s.MaxHandlers, s.queueLength())
 		}
 		s.gate = loop.NewGate(s.maxConns(), s.MaxConnsPerAddr)
 		s.counts.init(runtime.GOMAXPROCS(0))

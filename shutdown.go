@@ -131,7 +131,7 @@ func (s *Server) closeListeners() (err error) {
 
 func (s *Server) track(c *stream.Conn) {
 	s.lock()
-	s.streams[c] = false
+	s.streams[c] = struct{}{}
 	s.mu.Unlock()
 	switch {
 	case s.closing.Load():

@@ -166,12 +166,7 @@ func (s *Server) Stats() stats.Snapshot {
 	s.lock()
 	sn.Since = s.counts.since
 	sets := s.loopSets()
-	engine, queued := slices.Collect(maps.Keys(s.streams)), int64(0)
-	for _, served := range s.streams {
-		if !served && s.Workers > 0 {
-			queued++
-		}
-	}
+	engine := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
 	all := new(tally.Counts)
 	c := &s.counts
@@ -191,7 +186,7 @@ func (s *Server) Stats() stats.Snapshot {
 	s.placed.fill(&sn)
 	s.fillConnections(&sn, all, engine)
 	s.fillRefused(&sn)
-	s.fillHandlers(&sn, all, queued)
+	s.fillHandlers(&sn, all)
 	n, size := buf.Lent()
 	sn.Buffers, sn.BufferBytes = n, size
 	return sn
@@ -315,7 +310,7 @@ func (s *Server) fillConnections(sn *stats.Snapshot, all *tally.Counts, engine [
 }
 
 // Reasons of refusals that concern connections.
-var connectionReasons = []string{noPlace, noShare, noWorker}
+var connectionReasons = []string{noPlace, noShare}
 
 // fillRefused sets what was refused.
 func (s *Server) fillRefused(sn *stats.Snapshot) {
@@ -340,7 +335,7 @@ func (s *Server) fillRefused(sn *stats.Snapshot) {
 
 // fillHandlers sets what runs, and what waits. On loops that are the pooled goroutines
 // that have something to do, but for those with a handshake.
-func (s *Server) fillHandlers(sn *stats.Snapshot, all *tally.Counts, queued int64) {
+func (s *Server) fillHandlers(sn *stats.Snapshot, all *tally.Counts) {
 	running, waiting := s.shaking.Count()
 	sn.TLS.Running += int64(running)
 	sn.TLS.Waiting += int64(waiting)
@@ -349,8 +344,8 @@ func (s *Server) fillHandlers(sn *stats.Snapshot, all *tally.Counts, queued int6
 		sn.Running += l.AtWork
 	}
 	sn.Running = max(sn.Running, 0)
-	if sn.Waiting = queued; s.slots != nil {
-		sn.Waiting += int64(s.slots.Waiting())
+	if s.slots != nil {
+		sn.Waiting = int64(s.slots.Waiting())
 	}
 }
 

@@ -23,7 +23,7 @@ func (h hook) KeepAlives() bool          { return !h.s.noKeepAlives.Load() }
 func (h hook) Ending() bool              { return h.s.stopping.Load() }
 
 func (h hook) Handshakes(slots, places int) {
-	h.s.shaking.Slots, h.s.shaking.Places = slots, places
+	h.s.shaking.Slots, h.s.shaking.Goroutines = slots, places
 }
 
 func (h hook) Run(ctx context.Context, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {

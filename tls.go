@@ -181,10 +181,13 @@ func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionSta
 	}
 	nc := &takenConn{Conn: tc}
 	t := s.counts.shard()
-	c := stream.New(nc, limits, t, func(c *stream.Conn, _ bool) { s.untrack(c) })
+	c := stream.New(nc, limits, t, func(c *stream.Conn) { s.untrack(c) })
 	c.Lend()
 	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other
 	defer c.Gone()
+	peer := h.Link.Peer()
+	s.gate.Continue(peer)
+	defer s.gate.Leave(peer)
 	if err := take(); err != nil {
 		return false
 	}

@@ -43,10 +43,13 @@ func (h *handler) requests(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, requestList{now, orEmpty(all)})
 		return
 	}
-	t := table{Title: "Requests in progress", Root: "../", Empty: "No request is in progress, beside those that a loop runs at this moment.",
+	t := table{Title: "Requests in progress", Root: "../",
+		Empty:   "No request is in progress, beside those that a loop runs at this moment.",
 		Columns: []string{"Running for", "Stage", "Method", "Target", "Route", "Where", "Loop", "Protocol", "Peer"}}
 	for _, q := range all {
-		t.Rows = append(t.Rows, []string{age(now, q.Began), q.Stage, interval.Printable(q.Method), interval.Printable(q.Target), interval.Printable(q.Route), q.Way.String(), loop(q.Loop), q.Protocol, q.Peer})
+		t.Rows = append(t.Rows, []string{age(now, q.Began), q.Stage, interval.Printable(q.Method),
+			interval.Printable(q.Target), interval.Printable(q.Route), q.Way.String(), loop(q.Loop), q.Protocol,
+			q.Peer})
 	}
 	t.send(w, most)
 }
@@ -65,7 +68,8 @@ func (h *handler) connections(w http.ResponseWriter, r *http.Request) {
 	t := table{Title: "Open connections", Root: "../", Empty: "No connection is open.",
 		Columns: []string{"State", "For", "Protocol", "TLS", "Unsent", "Loop", "Peer", "Local"}}
 	for _, c := range all {
-		t.Rows = append(t.Rows, []string{c.State, age(now, c.Since), c.Protocol, c.TLS, interval.Bytes(float64(c.Unsent)), loop(c.Loop), c.Peer, c.Local})
+		t.Rows = append(t.Rows, []string{c.State, age(now, c.Since), c.Protocol, c.TLS,
+			interval.Bytes(float64(c.Unsent)), loop(c.Loop), c.Peer, c.Local})
 	}
 	t.send(w, most)
 }
@@ -152,7 +156,8 @@ type table struct {
 func (t *table) send(w http.ResponseWriter, most int) {
 	t.More = len(t.Rows) == most
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	strings.NewReplacer("{{title}}", html.EscapeString(t.Title), "{{root}}", t.Root, "{{list}}", t.list()).WriteString(w, debugFile)
+	strings.NewReplacer("{{title}}", html.EscapeString(t.Title), "{{root}}", t.Root, "{{list}}",
+		t.list()).WriteString(w, debugFile)
 }
 
 // list returns the rows as HTML. Every cell may have come from a client.
@@ -161,7 +166,8 @@ func (t *table) list() string {
 		return `<p class="card">` + html.EscapeString(t.Empty) + "</p>\n"
 	}
 	var b strings.Builder
-	b.WriteString(`<div class="card scroll" tabindex="0" role="region" aria-labelledby="title">` + "\n<table>\n<thead><tr>")
+	b.WriteString(`<div class="card scroll" tabindex="0" role="region" aria-labelledby="title">` +
+		"\n<table>\n<thead><tr>")
 	for _, column := range t.Columns {
 		b.WriteString(`<th scope="col">` + html.EscapeString(column) + "</th>")
 	}

@@ -33,7 +33,8 @@ func (g *guard) check(r *http.Request) (status int, text string) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return http.StatusMethodNotAllowed, "only GET and HEAD"
 	case !g.permits(r):
-		return http.StatusMisdirectedRequest, "this host name is not among those that the page is for; use localhost or an IP address"
+		return http.StatusMisdirectedRequest,
+			"this host name is not among those that the page is for; use localhost or an IP address"
 	case foreign(r):
 		return http.StatusForbidden, "requests that another origin causes are refused"
 	}

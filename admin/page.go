@@ -50,7 +50,8 @@ func (h *handler) about() string {
 	}
 	if h.opts.Addrs != nil {
 		if all := h.opts.Addrs(); len(all) > maxAddrs {
-			parts = append(parts, fmt.Sprintf("at %s and %d more", strings.Join(all[:maxAddrs], ", "), len(all)-maxAddrs))
+			parts = append(parts, fmt.Sprintf("at %s and %d more", strings.Join(all[:maxAddrs], ", "),
+				len(all)-maxAddrs))
 		} else if len(all) > 0 {
 			parts = append(parts, "at "+strings.Join(all, ", "))
 		}

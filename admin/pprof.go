@@ -23,16 +23,18 @@ const (
 
 // profiles lists them.
 func (h *handler) profiles(w http.ResponseWriter, _ *http.Request) {
-	t := table{Title: "Profiles", Root: "../../", Links: true, Columns: []string{"Path", "What it shows"}, Rows: [][]string{
-		{"profile?seconds=5", "where processor time is spent"},
-		{"mutex?seconds=5", "which mutexes goroutines wait for; recorded for these seconds only"},
-		{"block?seconds=5", "where goroutines wait for channels, mutexes and conditions; recorded for these seconds only"},
-		{"heap", "what holds memory; with ?gc=1 after a collection"},
-		{"allocs", "what has allocated memory since the start"},
-		{"goroutine?debug=1", "what goroutines do, as text"},
-		{"threadcreate", "what has created threads of the system"},
-		{"trace?seconds=1", "each event of the scheduler, for go tool trace"},
-	}}
+	t := table{Title: "Profiles", Root: "../../", Links: true, Columns: []string{"Path", "What it shows"},
+		Rows: [][]string{
+			{"profile?seconds=5", "where processor time is spent"},
+			{"mutex?seconds=5", "which mutexes goroutines wait for; recorded for these seconds only"},
+			{"block?seconds=5", "where goroutines wait for channels, mutexes and conditions; recorded for these " +
+				"seconds only"},
+			{"heap", "what holds memory; with ?gc=1 after a collection"},
+			{"allocs", "what has allocated memory since the start"},
+			{"goroutine?debug=1", "what goroutines do, as text"},
+			{"threadcreate", "what has created threads of the system"},
+			{"trace?seconds=1", "each event of the scheduler, for go tool trace"},
+		}}
 	t.send(w, maxRows)
 }
 

@@ -10,8 +10,8 @@ import (
 // MaxBody is the largest request body, in bytes, that direct handlers receive.
 const MaxBody = wire.MaxBody
 
-// A Handler can serve a request in two ways, with the same result. Servers that
-// support the direct way call ServeDirect; all others call ServeHTTP.
+// A Handler can serve a request on two paths, with the same result. Servers that
+// support the fast path call ServeDirect; all others call ServeHTTP.
 type Handler interface {
 	http.Handler
 	// ServeDirect responds to x and returns true, or leaves x without a
@@ -32,7 +32,7 @@ func (f HandlerFunc) ServeDirect(x *Exchange) bool { f(x); return true }
 func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { ServeHTTP(w, r, f) }
 
 // ServeHTTP serves a request of any net/http server with a function made for
-// the direct way. A request whose body is longer than MaxBody gets 413 without
+// the fast path. A request whose body is longer than MaxBody gets 413 without
 // a call of serve. serve must respond: a Handler that it calls by ServeDirect may
 // report false, and its ServeHTTP must be called instead.
 func ServeHTTP(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
@@ -53,7 +53,8 @@ func Health(check func() error) Handler {
 	well := NewResponse(http.StatusOK, plain, []byte("ok\n"))
 	ill := NewResponse(http.StatusServiceUnavailable, plain, []byte("unavailable\n"))
 	plain.Set("Allow", "GET, HEAD")
-	other := NewResponse(http.StatusMethodNotAllowed, plain, []byte(strings.ToLower(http.StatusText(http.StatusMethodNotAllowed))+"\n"))
+	other := NewResponse(http.StatusMethodNotAllowed, plain,
+		[]byte(strings.ToLower(http.StatusText(http.StatusMethodNotAllowed))+"\n"))
 	return HandlerFunc(func(x *Exchange) {
 		switch {
 		case x.Method() != http.MethodGet && x.Method() != http.MethodHead:

@@ -6,8 +6,9 @@
 //	})
 //
 // A [Handler] is an http.Handler and works on every server. chert calls
-// ServeDirect where it can, which saves about a third of the work of a small
-// response. Both ways give the same bytes.
+// ServeDirect where it can, which is the fast path and saves about a third of
+// the work of a small response, and otherwise ServeHTTP, which is the ordinary
+// path. Both give the same bytes.
 //
 // Use it for what is requested very often and served from memory: fixed
 // responses, counters, cached pages. [NewResponse] and [Health] return such
@@ -15,7 +16,7 @@
 // loop serves no other client. chert notices one that waits after a millisecond
 // or two, and then runs it as a plain handler for a while.
 //
-// Middleware for both ways is written with package filter. Package direct/wire
+// Middleware for both paths is written with package filter. Package direct/wire
 // has what servers and routers need of an exchange.
 package direct
 

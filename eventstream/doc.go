@@ -29,11 +29,11 @@
 //
 // # Browsers
 //
-// An EventSource connects again by itself, after the time that the last "retry" field
-// has named, when a stream ends or fails. An answer with another status than 200 or
-// with another type silences it for good. So a Handler that is full or has been closed
-// answers 200 with an empty stream and a time to retry, which differs from client to
-// client so that they do not come back all at once.
+// An EventSource connects again by itself when a stream ends or fails, after the time
+// of the most recent "retry" field. A response with another status than 200 or with
+// another type stops it from reconnecting. So a Handler that is full or has been closed
+// responds with 200, an empty stream and a time to retry, which differs from client to
+// client so that they do not reconnect all at once.
 //
 // Over HTTP/1 a browser opens six connections to one host, of which each stream takes
 // one; over HTTP/2 it takes none.

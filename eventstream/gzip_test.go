@@ -235,7 +235,7 @@ func TestRatio(t *testing.T) {
 // TestSkipped: what follows events that a slow client has not got refers to nothing in them.
 func TestSkipped(t *testing.T) {
 	t.Parallel()
-	h, err := New(&Options{Compression: true, Heartbeat: -1, Slow: SlowSkip, Retry: -1})
+	h, err := New(&Options{Compression: true, Heartbeat: -1, Slow: SlowDrop, Retry: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/takeover"
 )
@@ -49,7 +49,7 @@ func New(o *Options) (*Handler, error) {
 		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
 		slow: o.Slow, max: o.MaxStreams, compress: o.Compression, param: o.LastIDParam, logger: o.Logger,
 	}
-	if o.Slow > SlowSkip {
+	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
 	}
 	if h.retry == 0 {
@@ -149,8 +149,14 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 	}
 	h.add(s)
 	added = true
-	returned := false
-	defer func() {
+	exec.Finish(func() {
+		s.mu.Lock()
+		s.begin()
+		s.mu.Unlock()
+		if h.onOpen != nil {
+			h.onOpen(s, r)
+		}
+	}, func(returned bool) {
 		s.forget()
 		if !returned {
 			s.Close()
@@ -160,14 +166,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 		} else if own != nil {
 			own.over()
 		}
-	}()
-	s.mu.Lock()
-	s.begin()
-	s.mu.Unlock()
-	if h.onOpen != nil {
-		h.onOpen(s, r)
-	}
-	returned = true
+	})
 }
 
 // lastID returns the ID of the last event that the client has received, or "".
@@ -242,16 +241,19 @@ func (h *Handler) Close() {
 	}
 }
 
-// logPanics is deferred around user code on a goroutine of its own, a panic of which
-// would end the process, and logs it with its stack.
-func logPanics(logger *slog.Logger) {
-	e := recover()
-	if e == nil {
+// call calls user code on a goroutine of its own, where a panic would end the process, and
+// logs one with its stack.
+func call(f func(), logger *slog.Logger) {
+	exec.Call(f, func(e exec.End) { logEnd(logger, e) })
+}
+
+func logEnd(logger *slog.Logger, e exec.End) {
+	v, ok := e.Panic()
+	if !ok {
 		return
 	}
 	if logger == nil {
 		logger = slog.Default()
 	}
-	stack := make([]byte, 64<<10)
-	logger.Error("eventstream: panic", "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+	logger.Error("eventstream: panic", "panic", v, "stack", string(exec.Stack()))
 }

@@ -20,12 +20,12 @@ type Options struct {
 	// not end the connection and clients that have vanished are noticed. It is kept to
 	// an eighth. Default 25 s, below the usual half minute of proxies; negative: none.
 	Heartbeat time.Duration
-	// MaxAge is how long a stream lasts at most. Each ends after 80 to 100 % of it, so
+	// MaxAge is how long a stream stays open at most. Each ends after 80 to 100 % of it, so
 	// that clients that have come together do not come back together. Default, and
 	// negative: no limit.
 	MaxAge time.Duration
-	// Retry is how long clients wait before they connect again. Each is told a time of
-	// its own between this one and twice as long. Default 3 s; negative: they are told
+	// Retry is how long clients wait before they connect again. Each receives a time of
+	// its own between this one and twice as long. Default 3 s; negative: they receive
 	// none, and browsers wait a few seconds.
 	Retry time.Duration
 	// Last is what streams get when the server stops, or the Handler is closed, besides
@@ -59,9 +59,9 @@ const (
 	// SlowClose ends the stream. The client connects again and gets from each topic what
 	// its history still has.
 	SlowClose Slow = iota
-	// SlowSkip drops what there is no room for: of a topic the oldest events, of
+	// SlowDrop drops the events that there is no room for: of a topic the oldest, of
 	// Stream.Send the newest.
-	SlowSkip
+	SlowDrop
 )
 
 const (
@@ -70,7 +70,7 @@ const (
 	defaultMaxUnsent = 64 << 10
 )
 
-// appendRetry appends what tells a client when to come back.
+// appendRetry appends the time after which a client is to reconnect.
 func (h *Handler) appendRetry(b []byte) []byte {
 	if h.retry < 0 {
 		return append(b, ":\n\n"...)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -60,7 +61,8 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 	if o == nil {
 		o = new(PollOptions)
 	}
-	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout, logger: o.Logger, polls: make(map[*Poll]struct{})}
+	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout,
+		logger: o.Logger, polls: make(map[*Poll]struct{})}
 	if h.contentType == "" {
 		h.contentType = "application/json"
 	}
@@ -108,8 +110,11 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.wait(p)
-	returned := false
-	defer func() {
+	exec.Finish(func() {
+		if h.onOpen != nil {
+			h.onOpen(p, r)
+		}
+	}, func(returned bool) {
 		if !returned {
 			p.Answer(nil)
 		}
@@ -118,11 +123,7 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else if own != nil {
 			own.over()
 		}
-	}()
-	if h.onOpen != nil {
-		h.onOpen(p, r)
-	}
-	returned = true
+	})
 }
 
 // wait makes p one that waits, unless it has ended meanwhile.
@@ -228,9 +229,6 @@ func (p *polled) Closed() {
 	delete(h.polls, (*Poll)(p))
 	h.mu.Unlock()
 	if h.onClose != nil {
-		go func() {
-			defer logPanics(h.logger)
-			h.onClose((*Poll)(p))
-		}()
+		go call(func() { h.onClose((*Poll)(p)) }, h.logger)
 	}
 }

@@ -44,7 +44,7 @@ func (t *Topic) pump() {
 }
 
 // batch is some events in a row, from number from to before number to, as they are sent
-// to all who have had those before.
+// to all members that have those before.
 type batch struct {
 	t        *Topic
 	from, to uint64
@@ -85,7 +85,7 @@ func (b *batch) piece(m *subscription) *piece {
 	return b.after
 }
 
-// deliver sends what m has not got of the events before b.to. first is the oldest event
+// deliver sends m the events before b.to that it has not received. first is the oldest event
 // that there is.
 func (m *subscription) deliver(b *batch, first uint64) {
 	s := m.s

@@ -25,6 +25,7 @@ type Stream struct {
 	begun bool   // begin has been called
 	ended bool   // nothing more is sent
 	gone  bool   // the client is, or has all
+	much  bool   // more than half of MaxUnsent has waited since Writable was called
 	sent  uint32 // when something was sent last, in ticks
 	until uint32 // when the stream ends, in ticks; if Handler.age is set
 	subs  []*subscription
@@ -68,7 +69,7 @@ func (s *Stream) Value() any {
 
 // Send sends an event to this client alone, or queues a copy until the client reads. It
 // never waits. The error wraps ErrField if the event cannot be sent, is ErrSlow if the
-// client reads too slowly, which has ended the stream unless Options.Slow is SlowSkip,
+// client reads too slowly, which has ended the stream unless Options.Slow is SlowDrop,
 // and net.ErrClosed when the stream has ended.
 func (s *Stream) Send(e Event) error {
 	if err := e.check(); err != nil {
@@ -83,6 +84,14 @@ func (s *Stream) Send(e Event) error {
 		s.abort()
 	}
 	return err
+}
+
+// Congested reports whether more than half of Options.MaxUnsent has waited for the client,
+// which has not accepted most of that yet: a time to send less, or only the newest state.
+func (s *Stream) Congested() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.much
 }
 
 // own sends an event to this client alone. mu is held.
@@ -100,7 +109,7 @@ func (s *Stream) own(f *frame) error {
 }
 
 // begin sends what precedes all else, once: the beginning of a compressed stream, and the
-// time to retry. The server may stop before open has come so far. mu is held.
+// time to retry. The server may stop before open has called it. mu is held.
 func (s *Stream) begin() {
 	if s.begun || s.ended {
 		return
@@ -138,7 +147,8 @@ func (s *Stream) offer(p []byte, body int) error {
 	if s.ended {
 		return net.ErrClosed
 	}
-	_, err := s.link.Offer(p, body, s.h.maxUnsent)
+	much, err := s.link.Offer(p, body, s.h.maxUnsent)
+	s.much = s.much || much
 	switch err {
 	case nil:
 		s.sent = s.h.now.Load()
@@ -150,7 +160,7 @@ func (s *Stream) offer(p []byte, body int) error {
 }
 
 // Close ends the stream after everything that was sent before. It does not wait. The
-// client will connect again, unless it is told otherwise by an event.
+// client will connect again, unless an event makes it do otherwise.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,6 +219,7 @@ func (s *source) Stop() { s.stream().stop() }
 func (s *source) Writable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.much = false
 	for _, m := range s.subs {
 		if m.behind {
 			m.catchUp()
@@ -229,9 +240,6 @@ func (s *source) Closed() {
 	h := s.h
 	h.remove(s.stream())
 	if h.onClose != nil {
-		go func() {
-			defer logPanics(h.logger)
-			h.onClose(s.stream())
-		}()
+		go call(func() { h.onClose(s.stream()) }, h.logger)
 	}
 }

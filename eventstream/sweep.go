@@ -11,7 +11,7 @@ import (
 // parts is how many ticks a heartbeat has.
 const parts = 8
 
-// atOnce is how many streams are looked at while the handler is locked.
+// atOnce is how many streams are copied while the handler is locked.
 const atOnce = 256
 
 // setTicks sets the times of h.
@@ -36,7 +36,7 @@ func (h *Handler) setTicks(heartbeat, age time.Duration) {
 	h.age = uint32(min(age/h.tick, 1<<30))
 }
 
-// ageOf is how long a stream lasts.
+// ageOf is how long a stream stays open.
 func ageOf(age uint32) uint32 { return age - rand.N(age/5+1) }
 
 // sweepSoon starts to sweep. mu is held.

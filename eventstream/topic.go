@@ -15,7 +15,8 @@ import (
 // TopicOptions configure a [Topic].
 type TopicOptions struct {
 	// HistoryEvents and HistoryBytes bound the events that are kept for clients that
-	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any case. Defaults 1000
+	// connect again or read slowly, with the compressed forms that some of them need. The newest event is kept in any
+	// case. Defaults 1000
 	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
 }
@@ -113,7 +114,7 @@ type subscription struct {
 // those that the client has missed: what has followed the event of s.LastEventID. If the
 // topic does not have that event, because it is too old or another process has sent it,
 // these are all that it has, and complete is false. complete is also true if the client
-// has named no event; it is then told the ID of the newest, so that it misses none if it
+// has named no event; it then receives the ID of the newest, so that it misses none if it
 // is cut off before the next. A stream that is in the topic already stays where it is.
 //
 // A stream may be in several topics. Their events have different IDs, and a client names
@@ -126,8 +127,8 @@ func (t *Topic) Join(s *Stream) (complete bool) {
 // JoinAfter is Join after the event with this ID; "" means from now on.
 func (t *Topic) JoinAfter(s *Stream, id string) (complete bool) { return t.join(s, id, false) }
 
-// join is JoinAfter. tell: the client is to be told where it is.
-func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
+// join is JoinAfter. announce: the client receives the ID of the newest event.
+func (t *Topic) join(s *Stream, id string, announce bool) (complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.ContainsFunc(s.subs, func(m *subscription) bool { return m.t == t }) {
@@ -140,8 +141,9 @@ func (t *Topic) join(s *Stream, id string, tell bool) (complete bool) {
 		return complete
 	}
 	s.subs = append(s.subs, m)
-	if tell {
-		f := newFrame(len(newest)+16, func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
+	if announce {
+		f := newFrame(len(newest)+16,
+			func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
 		s.force(&f)
 	}
 	m.catchUp()
@@ -264,7 +266,7 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 func (t *Topic) end() uint64 { return t.first + uint64(len(t.log)) }
 
 // lag reports whether much is unsent: events must not be dropped from the history before
-// they have been sent to those who read. mu is held.
+// they have been sent to clients that read. mu is held.
 func (t *Topic) lag() bool {
 	return t.end()-t.sent >= uint64(max(t.maxEvents/2, 1)) || t.unsent > t.maxBytes/2
 }

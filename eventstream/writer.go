@@ -6,11 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-// writeStall is how long a client may accept nothing of what is written.
-const writeStall = 30 * time.Second
+// writeStall is how long a client may take to accept writePiece bytes of what is written.
+const (
+	writeStall = 30 * time.Second
+	writePiece = 64 << 10
+)
 
 // writer is a takeover.Stream over an http.ResponseWriter: the handler's goroutine
 // writes, and so cannot return.
@@ -19,17 +23,16 @@ type writer struct {
 	control *http.ResponseController
 	source  takeover.Source
 	gone    <-chan struct{} // when the client is
-	stop    <-chan struct{} // when the server stops; nil if that is not told
+	stop    <-chan struct{} // when the server stops; nil if the server does not report it
 	addr    net.Addr
 	wake    chan struct{} // capacity 1: there is something to do
+	out     outbox.Box
+	clock   outbox.Clock // of a write
 
-	mu      sync.Mutex
-	pending []byte
-	writing int // bytes that are being written
-	owed    bool
-	ended   bool // by End
-	abort   bool
-	closed  bool
+	mu     sync.Mutex
+	ended  bool // by End
+	abort  bool
+	closed bool
 }
 
 func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *writer {
@@ -38,8 +41,14 @@ func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *write
 		gone: r.Context().Done(), addr: addr(r.RemoteAddr), wake: make(chan struct{}, 1),
 	}
 	l.stop, _ = r.Context().Value(takeover.StoppingKey{}).(<-chan struct{})
+	l.out.InitCarried((*sink)(l))
+	l.clock.After, l.clock.Cut = writeStall, l.cut
+	l.control.SetWriteDeadline(time.Time{}) // the server's
 	return l
 }
+
+// cut ends a Write.
+func (l *writer) cut() { l.control.SetWriteDeadline(time.Unix(1, 0)) }
 
 // addr is a client's address as a request has it.
 type addr string
@@ -77,81 +86,72 @@ func (l *writer) aborted() bool {
 	return l.abort
 }
 
-// write writes what is pending, and reports whether there will be more.
+// write writes what is queued, and reports whether there will be more.
 func (l *writer) write() bool {
-	for {
-		l.mu.Lock()
-		p := l.pending
-		l.pending, l.writing = nil, len(p)
-		abort, ended := l.abort, l.ended
-		if !abort { // End sets it under mu
-			l.control.SetWriteDeadline(time.Now().Add(writeStall))
-		}
-		l.mu.Unlock()
-		if abort || len(p) == 0 {
-			return !abort && !ended
-		}
-		_, err := l.w.Write(p)
-		if err == nil {
-			err = l.control.Flush()
-		}
-		l.mu.Lock()
-		owed := l.owed
-		l.writing, l.owed = 0, false
-		l.mu.Unlock()
-		if err != nil {
-			return false
-		}
-		if owed {
+	l.mu.Lock()
+	ended := l.ended // before: all has been offered then
+	l.mu.Unlock()
+	for l.out.Carry() {
+		if l.out.HasRoom() {
 			l.source.Writable()
 		}
 	}
+	return !ended && l.out.Err() == nil
 }
 
 // over is the end.
 func (l *writer) over() {
 	l.mu.Lock()
-	l.closed, l.pending = true, nil
+	l.closed = true
 	l.mu.Unlock()
+	l.out.Drop()
+	l.clock.End()
 	l.source.Closed()
 }
 
 // Offer implements takeover.Stream.
 func (l *writer) Offer(p []byte, _, limit int) (much bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	have, n := len(l.pending)+l.writing, len(p)
-	switch {
-	case l.closed || l.ended:
-		return false, net.ErrClosed
-	case limit >= 0 && len(l.pending) > 0 && have+n > limit:
-		l.owed = true
-		return true, takeover.ErrFull
-	}
-	l.pending = append(l.pending, p...)
-	l.signal()
-	much = limit >= 0 && have+n > limit/2
-	l.owed = l.owed || much
-	return much, nil
+	return l.out.Offer(p, nil, limit)
 }
 
 // End implements takeover.Stream.
 func (l *writer) End(abort bool) {
+	l.out.Close(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended = true; abort && !l.closed {
 		l.abort = true
-		l.control.SetWriteDeadline(time.Unix(1, 0)) // ends a Write
+		l.out.Drop()
+		l.cut()
 	}
 	l.signal()
 }
 
-// signal wakes the goroutine that writes. mu is held.
+// signal wakes the goroutine that writes.
 func (l *writer) signal() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// sink is a writer as the Sink of its queue.
+type sink writer
+
+var _ outbox.Sink = (*sink)(nil)
+
+// Wake implements outbox.Sink.
+func (s *sink) Wake() { (*writer)(s).signal() }
+
+// Push implements outbox.Sink.
+func (s *sink) Push(p, _ []byte, more bool) (n int, err error) {
+	defer s.clock.Done()
+	s.clock.Progress()
+	k := min(len(p), writePiece)
+	if n, err = s.w.Write(p[:k]); err == nil && k == len(p) && !more {
+		err = s.control.Flush()
+	}
+	return n, err
 }
 
 // RemoteAddr implements takeover.Stream.

@@ -16,7 +16,7 @@ import (
 // retained or changed.
 type Call wire.Exchange
 
-// Wire returns the call as an exchange. On the plain way that is a view of the
+// Wire returns the call as an exchange. On the ordinary path that is a view of the
 // request, to which it cannot respond.
 func (c *Call) Wire() *wire.Exchange { return (*wire.Exchange)(c) }
 
@@ -69,7 +69,7 @@ func (c *Call) SetValue(key, value any) { c.Wire().SetValue(key, value) }
 
 // SetHeader sets a header field of any response, unless the handler sets one of
 // that name. It panics where direct.Exchange.SetHeader does. Set
-// fields before the handler runs: on the plain way the response may have been sent
+// fields before the handler runs: on the ordinary path the response may have been sent
 // when Next.Serve returns.
 func (c *Call) SetHeader(name, value string) {
 	n := wire.NewName(name)
@@ -111,11 +111,11 @@ func (c *Call) SetRemoteAddr(addr string) {
 	}
 }
 
-// Direct reports whether the call is on the direct way, where a filter must not
+// Direct reports whether the call is on the fast path, where a filter must not
 // block.
 func (c *Call) Direct() bool { return c.writer() == nil }
 
-// Context returns the context of the request. On the direct way, where nothing
+// Context returns the context of the request. On the fast path, where nothing
 // blocks, it is context.Background.
 func (c *Call) Context() context.Context {
 	if r := c.request(); r != nil {
@@ -124,11 +124,11 @@ func (c *Call) Context() context.Context {
 	return context.Background()
 }
 
-// Plain returns the response writer and the request of the plain way, with the
-// values that were set; nil and nil on the direct way.
+// Plain returns the response writer and the request of the ordinary path, with the
+// values that were set; nil and nil on the fast path.
 func (c *Call) Plain() (http.ResponseWriter, *http.Request) { return c.Wire().Plain() }
 
-// SetPlain replaces both for inner handlers, on the plain way.
+// SetPlain replaces both for inner handlers, on the ordinary path.
 func (c *Call) SetPlain(w http.ResponseWriter, r *http.Request) { c.Wire().SetPlain(w, r) }
 
 func (c *Call) writer() http.ResponseWriter {
@@ -154,7 +154,7 @@ func (c *Call) Refuse(r *direct.Response) Outcome {
 }
 
 // Respond responds with what serve makes of the request, instead of calling the
-// handler. On the plain way the exchange does not have the request's body.
+// handler. On the ordinary path the exchange does not have the request's body.
 func (c *Call) Respond(serve func(x *direct.Exchange)) Outcome {
 	if w, r := c.Plain(); w != nil {
 		direct.Respond(w, r, serve)

@@ -43,7 +43,7 @@ func ExampleNew() {
 	// fast path: true
 }
 
-// A decision that has to wait is made on the plain way.
+// A decision that has to wait is made on the ordinary path.
 func ExampleOnPlain() {
 	known := func(c *filter.Call) bool { return c.HasHeader("X-Key") } // asks a database
 	h := filter.New(func(c *filter.Call) filter.Outcome {

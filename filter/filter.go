@@ -16,7 +16,7 @@ const (
 	_ Outcome = iota
 	// Pass passes the request to the handler.
 	Pass
-	// OnPlain leaves the request to the plain way, where the filter is called
+	// OnPlain leaves the request to the ordinary path, where the filter is called
 	// again and may block. It is only for calls that are Direct; the filter
 	// panics otherwise.
 	OnPlain
@@ -108,7 +108,7 @@ func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 	if h.direct.ServeDirect(x) {
 		return true
 	}
-	x.Wire().ResetRemoteAddr() // the plain way decides again
+	x.Wire().ResetRemoteAddr() // the ordinary path decides again
 	return false
 }
 
@@ -116,7 +116,7 @@ func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 type Next struct{ h *around }
 
 // Serve serves the call, and returns Responded, or OnPlain if the handler leaves
-// it to the plain way.
+// it to the ordinary path.
 func (n Next) Serve(c *Call) Outcome {
 	if !c.Direct() {
 		n.h.servePlain(c)
@@ -137,8 +137,8 @@ func (n Next) Serve(c *Call) Outcome {
 //
 // serve calls next.Serve at most once. It may return Pass without calling it,
 // which is cheaper if there is nothing to do afterwards. It must be safe for
-// concurrent use. For a request that next leaves to the plain way it is called
-// again. The response cannot be changed after next has responded: on the plain way it
+// concurrent use. For a request that next leaves to the ordinary path it is called
+// again. The response cannot be changed after next has responded: on the ordinary path it
 // may have been sent.
 func Around(serve func(c *Call, next Next) Outcome) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {

@@ -24,7 +24,7 @@ var hello = direct.HandlerFunc(func(x *direct.Exchange) {
 })
 
 // answers returns the responses of h to a request on the plain and on the
-// direct way.
+// fast path.
 func answers(t *testing.T, h http.Handler, r *http.Request) (plain, directly string) {
 	t.Helper()
 	line := func(status int, header http.Header, body []byte) string {
@@ -136,7 +136,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// A decision that is postponed is made on the plain way; the direct way leaves
+// A decision that is postponed is made on the ordinary path; the fast path leaves
 // the address as it was.
 func TestLater(t *testing.T) {
 	t.Parallel()
@@ -196,12 +196,12 @@ func TestSetPlain(t *testing.T) {
 	}
 }
 
-// plainOnly leaves all to the plain way.
+// plainOnly leaves all to the ordinary path.
 type plainOnly struct{ direct.Handler }
 
 func (plainOnly) ServeDirect(*direct.Exchange) bool { return false }
 
-// A filter that does not decide on the plain way fails closed.
+// A filter that does not decide on the ordinary path fails closed.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	for _, o := range []filter.Outcome{0, filter.OnPlain, 77} {

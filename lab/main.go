@@ -5,6 +5,7 @@
 //	go run . run idle --connections 10000
 //	go run . run plain64 --servers chert --against HEAD~1
 //	go run . attack ws-pings
+//	go run . crossed plain direct
 //	go run . sim --for 10m --model h2
 //	go run . experiment stages
 //	go run . plot plain ../docs/measurements/2026-11-21.md plots
@@ -23,10 +24,12 @@ import (
 	"syscall"
 
 	"github.com/chert-http/chert/lab/attack"
+	"github.com/chert-http/chert/lab/crossed"
 	"github.com/chert-http/chert/lab/experiment"
 	"github.com/chert-http/chert/lab/profile"
 	"github.com/chert-http/chert/lab/rival"
 	"github.com/chert-http/chert/lab/simulate"
+	"github.com/chert-http/chert/lab/sizes"
 )
 
 func main() {
@@ -59,6 +62,12 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if args[0] == "attack" {
 		return attack.Main(ctx, args[1:], out, log)
 	}
+	if args[0] == "crossed" {
+		return crossed.Main(ctx, args[1:], out, log)
+	}
+	if args[0] == "sizes" {
+		return sizes.Main(ctx, args[1:], out, log)
+	}
 	if args[0] == "sim" {
 		return simulate.Main(ctx, args[1:], out, log)
 	}
@@ -86,6 +95,8 @@ func list(w io.Writer) {
 	fmt.Fprint(w, `usage: go run . run PROFILE [flags]     (go run . run PROFILE -h lists the flags)
        go run . plot PROFILE FILE DIR  (draws tables that earlier runs have printed)
        go run . attack [NAME...]       (innocent clients beside hostile ones; -h lists the attacks)
+       go run . crossed [PATH...]      (the functions that one request crosses; -h lists the paths)
+       go run . sizes                  (lines, methods, fields and places of recover in chert's source)
        go run . sim [flags]            (chert on a simulated kernel, with a seed for each run; see docs/testing.md)
        go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
 

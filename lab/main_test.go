@@ -50,6 +50,8 @@ func TestMistakes(t *testing.T) {
 		{"experiment stages now", "takes one name"},
 		{"experiment stages --rounds 0", "at least one round"},
 		{"experiment pages --short", "wants --out"},
+		{"crossed nowhere", `no path "nowhere"`},
+		{"crossed --n 1 plain", "64 requests are too few"},
 		{"run stream --only form", `no table has "form" in its name`},
 	}
 	for _, tt := range tests {

@@ -32,28 +32,38 @@ const (
 // Requests.
 var (
 	duration = desc("http_server_request_duration_seconds",
-		"Time from a request's first byte until its response was passed to the socket or its queue, by the method and the path of the route's pattern. GET includes HEAD.",
+		"Time from a request's first byte until its response was passed to the socket or its queue, by the method and "+
+			"the path of the route's pattern. GET includes HEAD.",
 		methodLabel, routeLabel)
 	active = desc("http_server_active_requests",
-		"Requests whose handlers run on goroutines, and requests that wait. Those that loops run at that moment are not seen.")
+		"Requests whose handlers run on goroutines, and requests that wait. Those that loops run at that moment are "+
+			"not seen.")
 	requests = desc("chert_requests_total",
-		"Requests that have ended, by version of HTTP, class of the status code (none: no response was sent) and where the handler ran.",
+		"Requests that have ended, by version of HTTP, class of the status code (none: no response was sent) and "+
+			"where the handler ran.",
 		versionLabel, classLabel, "way")
 	running   = desc("chert_handlers_running", "Handlers that run on goroutines, or have lost their loop.")
-	waiting   = desc("chert_requests_waiting", "Requests that wait for a slot (Server.MaxHandlers), and connections that wait for a worker.")
-	malformed = desc("chert_requests_malformed_total", "Requests that were refused before a handler ran, by reason.", "reason")
-	timeouts  = desc("chert_timeouts_total", "Connections and requests that ended because a limit of time was exceeded, by limit.", "limit")
-	stage     = desc("chert_request_stage_duration_seconds",
-		"Time in the stages of requests: head (until it was complete, if it took several reads), wait (for a slot or a goroutine), handler, write (until a slow client had accepted the rest).",
+	waiting   = desc("chert_requests_waiting", "Requests that wait for a slot (Server.MaxHandlers).")
+	malformed = desc("chert_requests_malformed_total", "Requests that were refused before a handler ran, by reason.",
+		"reason")
+	timeouts = desc("chert_timeouts_total",
+		"Connections and requests that ended because a limit of time was exceeded, by limit.", "limit")
+	stage = desc("chert_request_stage_duration_seconds",
+		"Time in the stages of requests: head (until it was complete, if it took several reads), wait (for a slot or "+
+			"a goroutine), handler, write (until a slow client had accepted the rest).",
 		"stage")
 )
 
 // Routes.
 var (
-	routeRequests  = desc("chert_route_requests_total", "Requests that have ended, by route and class of the status code.", methodLabel, routeLabel, classLabel)
-	routeWays      = desc("chert_route_runs_total", "Requests that have ended, by route and where the handler ran.", methodLabel, routeLabel, "way")
-	routeHandovers = desc("chert_route_handovers_total", "Handlers that took a loop so long that it went on without them, by route.", methodLabel, routeLabel)
-	routeDemotions = desc("chert_route_demotions_total", "How often a route has ceased to run on loops.", methodLabel, routeLabel)
+	routeRequests = desc("chert_route_requests_total",
+		"Requests that have ended, by route and class of the status code.", methodLabel, routeLabel, classLabel)
+	routeWays = desc("chert_route_runs_total", "Requests that have ended, by route and where the handler ran.",
+		methodLabel, routeLabel, "way")
+	routeHandovers = desc("chert_route_handovers_total",
+		"Handlers that took a loop so long that it went on without them, by route.", methodLabel, routeLabel)
+	routeDemotions = desc("chert_route_demotions_total", "How often a route has ceased to run on loops.", methodLabel,
+		routeLabel)
 )
 
 // requests exports what is not by route.

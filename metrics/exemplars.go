@@ -68,7 +68,8 @@ func (e *Exemplars) Observe(pattern string, d time.Duration, trace [16]byte, spa
 
 // of returns the exemplars of the routes whose patterns belong says do, for the
 // classic buckets of h that have counted something, and of each the latest.
-func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram, classic []int) (found []prometheus.Exemplar) {
+func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram,
+	classic []int) (found []prometheus.Exemplar) {
 	if e == nil {
 		return nil
 	}

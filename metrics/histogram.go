@@ -67,7 +67,8 @@ func (h *histogram) Write(out *dto.Metric) error {
 
 // newHistogram makes the metric of h. classic are the buckets that it has as a
 // classic histogram.
-func newHistogram(d *prometheus.Desc, h *stats.Histogram, classic []int, since time.Time, labels []string) (prometheus.Metric, error) {
+func newHistogram(d *prometheus.Desc, h *stats.Histogram, classic []int, since time.Time,
+	labels []string) (prometheus.Metric, error) {
 	// A duration beyond the last bound, 128 s, is in the next bucket, which ends at
 	// 152 s: a native histogram has none without an end.
 	native := make(map[int]int64)
@@ -76,7 +77,8 @@ func newHistogram(d *prometheus.Desc, h *stats.Histogram, classic []int, since t
 			native[stats.Schema(i)] = int64(n)
 		}
 	}
-	m, err := prometheus.NewConstNativeHistogram(d, h.N(), h.Sum.Seconds(), native, nil, h.Counts[0], schema, zeroThreshold, since, labels...)
+	m, err := prometheus.NewConstNativeHistogram(d, h.N(), h.Sum.Seconds(), native, nil, h.Counts[0], schema,
+		zeroThreshold, since, labels...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,16 @@ import (
 
 // Connections.
 var (
-	accepted    = desc("chert_connections_accepted_total", "Connections that were admitted.")
-	closed      = desc("chert_connections_closed_total", "Admitted connections that have ended or were hijacked.")
-	hijacked    = desc("chert_connections_hijacked_total", "Connections that handlers have taken over.")
-	refused     = desc("chert_connections_refused_total", "Connections that were closed by a limit at once, by reason.", "reason")
+	accepted = desc("chert_connections_accepted_total", "Connections that were admitted.")
+	closed   = desc("chert_connections_closed_total", "Admitted connections that have ended or were hijacked.")
+	hijacked = desc("chert_connections_hijacked_total", "Connections that handlers have taken over.")
+	refused  = desc("chert_connections_refused_total", "Connections that were closed by a limit at once, by reason.",
+		"reason")
 	connections = desc("chert_connections", "Open connections, by what drives them: loop or goroutine.", "engine")
 	busy        = desc("chert_connections_active", "Open connections with a request in progress, or part of one.")
 	protocols   = desc("chert_connections_speaking",
-		"Open connections by protocol: http1, http2, websocket, event_stream. The last two may be streams of http2 and are then counted twice.", "protocol")
+		"Open connections by protocol: http1, http2, websocket, event_stream. The last two may be streams of http2 "+
+			"and are then counted twice.", "protocol")
 )
 
 // The server's own work.
@@ -27,23 +29,30 @@ var (
 	syscalls     = desc("chert_syscalls_total", "System calls of the server itself, by kind.", "syscall")
 	buffers      = desc("chert_buffers", "Pooled buffers in use.")
 	bufferBytes  = desc("chert_buffers_bytes", "Size of the pooled buffers in use.")
-	proofs       = desc("chert_placement_proofs_total", "Routes and paths that were found to be quick enough for loops.")
-	demotions    = desc("chert_placement_demotions_total", "Routes and paths that have lost that.")
+	proofs       = desc("chert_placement_proofs_total",
+		"Routes and paths that were found to be quick enough for loops.")
+	demotions = desc("chert_placement_demotions_total", "Routes and paths that have lost that.")
 )
 
 // Loops.
 var (
-	loopTurns       = desc("chert_loop_turns_total", "How often a loop has waited for events.", "loop")
-	loopEvents      = desc("chert_loop_events_total", "Events that a loop got.", "loop")
-	loopRequests    = desc("chert_loop_requests_total", "Requests of a loop's connections, by where the handler ran.", "loop", "way")
-	loopHandovers   = desc("chert_loop_handovers_total", "Handlers that took a loop so long that it went on without them.", "loop")
-	loopYields      = desc("chert_loop_yields_total", "Handlers that were about to wait, so that the loop went on without them.", "loop")
+	loopTurns    = desc("chert_loop_turns_total", "How often a loop has waited for events.", "loop")
+	loopEvents   = desc("chert_loop_events_total", "Events that a loop got.", "loop")
+	loopRequests = desc("chert_loop_requests_total", "Requests of a loop's connections, by where the handler ran.",
+		"loop", "way")
+	loopHandovers = desc("chert_loop_handovers_total",
+		"Handlers that took a loop so long that it went on without them.", "loop")
+	loopYields = desc("chert_loop_yields_total",
+		"Handlers that were about to wait, so that the loop went on without them.", "loop")
 	loopConnections = desc("chert_loop_connections", "Connections that a loop drives.", "loop")
 	loopGoroutines  = desc("chert_loop_goroutines", "Pooled goroutines of a loop: working or spare.", "loop", "state")
-	loopQueued      = desc("chert_loop_queue_length", "What waited for a loop when it was asked: mail (messages) and requeued (connections).", "loop", "queue")
-	loopLag         = desc("chert_loop_lag_seconds", "How long a loop took to answer when it was asked.", "loop")
-	loopStale       = desc("chert_loop_stale", "1 if a loop did not answer in time: its other values are those of before.", "loop")
-	loopTurn        = desc("chert_loop_turn_duration_seconds", "Time that a loop was busy between two waits, of one turn in 64.")
+	loopQueued      = desc("chert_loop_queue_length",
+		"What waited for a loop when it was asked: mail (messages) and requeued (connections).", "loop", "queue")
+	loopLag   = desc("chert_loop_lag_seconds", "How long a loop took to answer when it was asked.", "loop")
+	loopStale = desc("chert_loop_stale", "1 if a loop did not answer in time: its other values are those of before.",
+		"loop")
+	loopTurn = desc("chert_loop_turn_duration_seconds",
+		"Time that a loop was busy between two waits, of one turn in 64.")
 )
 
 // TLS.
@@ -53,7 +62,8 @@ var (
 	handshakesFailed  = desc("chert_tls_handshakes_failed_total", "Handshakes that ended with an error.")
 	handshakesRunning = desc("chert_tls_handshakes_running", "Handshakes in progress on goroutines.")
 	handshakesWaiting = desc("chert_tls_handshakes_waiting", "Handshakes that wait for their turn.")
-	handshakeDuration = desc("chert_tls_handshake_duration_seconds", "Time from the accept to the end of finished handshakes.")
+	handshakeDuration = desc("chert_tls_handshake_duration_seconds",
+		"Time from the accept to the end of finished handshakes.")
 )
 
 func (o *sink) connections(s *stats.Snapshot) {

@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/user"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -102,8 +103,8 @@ type AccessLogOptions struct {
 // Other middleware between the log and the router that copies it, with
 // http.Request.WithContext, hides the pattern.
 //
-// In the formats of Apache a request costs no allocation on the direct way, and
-// one on the plain way, for the response writer. LogText, LogJSON and Logger
+// In the formats of Apache a request costs no allocation on the fast path, and
+// one on the ordinary path, for the response writer. LogText, LogJSON and Logger
 // cost what log/slog does. If the client does not accept a response at once, or
 // if another response precedes it on the connection in the same batch, its line
 // costs a copy of its fields.
@@ -154,7 +155,8 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	case l.o.Format == LogText:
 		l.handler, l.kept = slog.NewTextHandler(l.lines, nil), slog.NewTextHandler(unwaited{l.lines}, nil)
 	case l.o.Format == LogJSON:
-		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil), slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
+		l.handler, l.kept = slog.NewJSONHandler(printable{l.lines}, nil),
+			slog.NewJSONHandler(printable{unwaited{l.lines}}, nil)
 	}
 	return l
 }
@@ -249,7 +251,7 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 	}
 	panicked := true
 	defer func() {
-		if answered || panicked { // otherwise the plain way logs it
+		if answered || panicked { // otherwise the ordinary path logs it
 			x.Wire().Watch(l.directRecord(x.Wire()))
 		}
 	}()
@@ -261,11 +263,13 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.target, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), l.shown(view(x.Target())), "HTTP/1.1"
+	e.remote, e.user, e.method, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), "HTTP/1.1"
+	e.target = l.shown(view.String(x.Target()))
 	e.ip = x.PeerIP()
 	e.views = true
 	if !l.short {
-		m.host, m.referer, m.agent = view(x.Host()), l.shown(view(x.Fields().Get("Referer"))), view(x.Fields().Get("User-Agent"))
+		m.host, m.referer, m.agent = view.String(x.Host()), l.shown(view.String(x.Fields().Get("Referer"))),
+			view.String(x.Fields().Get("User-Agent"))
 		m.id, m.pattern = "", ""
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetHeader(requestIDField)

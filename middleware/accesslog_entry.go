@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file holds what is logged of a request, from the handler's return until
@@ -55,7 +55,8 @@ func (l *AccessLog) newRecord(start time.Duration) *record {
 // Keep implements wire.Watcher. It copies what will be logged.
 func (rec *record) Keep() {
 	e, m := &rec.e, &rec.m
-	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id, &m.pattern}
+	all := [...]*string{&e.remote, &e.user, &e.method, &e.target, &e.proto, &e.ip, &m.host, &m.referer, &m.agent, &m.id,
+		&m.pattern}
 	n := 0
 	for _, s := range all {
 		*s = (*s)[:min(len(*s), maxLogged+1)] // one more, so that escape cuts it
@@ -65,7 +66,7 @@ func (rec *record) Keep() {
 	for _, s := range all {
 		at := len(b)
 		b = append(b, *s...)
-		*s = view(b[at:])
+		*s = view.String(b[at:])
 	}
 	rec.buf, rec.kept, e.views = b, true, true
 }
@@ -91,10 +92,6 @@ func (rec *record) Sent(d wire.Delivery) {
 	}
 	records.Put(rec)
 }
-
-// view returns b as a string without a copy, for a caller that does not retain
-// it.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // writeLine writes a line in a format of Apache; at is when the request arrived.
 func (l *AccessLog) writeLine(e *entry, m *more, at time.Duration, noWait bool) {

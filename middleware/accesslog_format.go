@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file formats lines as Apache does.
@@ -141,7 +142,7 @@ var unsafeByte = func() (t [256]bool) {
 // least as \xHH. It copies eight bytes at a time up to the first of those.
 func escape(b []byte, s string, least byte) []byte {
 	n := len(b)
-	p, to := unsafe.Slice(unsafe.StringData(s), len(s)), b[n:cap(b)]
+	p, to := view.Bytes(s), b[n:cap(b)]
 	i := 0
 	if len(p) <= min(maxLogged, len(to)) {
 		to = to[:len(p)]

@@ -15,7 +15,8 @@ import (
 //	srv.Refused = access.Refused
 //
 // In the formats of Apache it has the request line as far as it is known, "-"
-// if it is not, and no bytes; LogVhostCombined has the port of the server's address; if a connection was closed without a response the
+// if it is not, and no bytes; LogVhostCombined has the port of the server's address; if a connection was closed without
+// a response the
 // status is "-". LogText, LogJSON and Logger say "refused" instead of
 // "request", and have the reason. One line has the number of refusals that the
 // server omitted.
@@ -47,7 +48,8 @@ func (l *AccessLog) refusedRecord(r *wire.Refusal) {
 	if r.Omitted > 0 {
 		rec.AddAttrs(slog.Int64("omitted", r.Omitted))
 	} else {
-		rec.AddAttrs(slog.Int("status", r.Status), slog.String("reason", r.Reason), slog.String("remote", hostOf(r.RemoteAddr)))
+		rec.AddAttrs(slog.Int("status", r.Status), slog.String("reason", r.Reason),
+			slog.String("remote", hostOf(r.RemoteAddr)))
 		if r.Line != "" {
 			rec.AddAttrs(slog.String("line", r.Line))
 		}

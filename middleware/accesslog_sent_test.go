@@ -26,7 +26,7 @@ import (
 func serveLogged(t *testing.T, h http.Handler, l *AccessLog, f func(t *testing.T, addr string, stop func())) {
 	for name, e := range map[string]chert.Engine{"auto": chert.EngineAuto, "goroutines": chert.EngineGoroutines} {
 		t.Run(name, func(t *testing.T) {
-			srv := &chert.Server{Handler: h, Engine: e, ReuseRequests: true, Refused: l.Refused}
+			srv := &chert.Server{Handler: h, Engine: e, Refused: l.Refused}
 			ln, err := srv.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)

@@ -46,13 +46,15 @@ func (l *AccessLog) record(rec *record) {
 	}
 	r.AddAttrs(
 		slog.Int("status", e.status), slog.Int64("bytes", e.size), slog.Duration("latency", e.latency),
-		slog.String("remote", server(hostOf(e.remote))), slog.String("host", own(m.host)), slog.String("proto", server(e.proto)),
+		slog.String("remote", server(hostOf(e.remote))), slog.String("host", own(m.host)),
+		slog.String("proto", server(e.proto)),
 	)
 	if e.aborted {
 		r.AddAttrs(slog.Bool("aborted", true))
 	}
 	for _, a := range [...]struct{ key, value string }{
-		{"pattern", server(m.pattern)}, {"user", server(e.user)}, {"request_id", server(m.id)}, {"referer", own(m.referer)}, {"user_agent", own(m.agent)},
+		{"pattern", server(m.pattern)}, {"user", server(e.user)}, {"request_id", server(m.id)},
+		{"referer", own(m.referer)}, {"user_agent", own(m.agent)},
 	} {
 		if a.value != "" {
 			r.AddAttrs(slog.String(a.key, a.value))

@@ -171,7 +171,7 @@ func TestAccessLogDeclined(t *testing.T) {
 		t.Error("answered")
 	}
 	if l.Close(); out.Len() != 0 {
-		t.Errorf("logged what the plain way will log: %q", out.String())
+		t.Errorf("logged what the ordinary path will log: %q", out.String())
 	}
 }
 
@@ -362,11 +362,11 @@ func TestAccessLogAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(2000, func() { x.Wire().Reset(body); h.ServeDirect(&x); sent(x.Wire().Finish()) }); n != 0 {
 			t.Errorf("%+v: %v allocations", o, n)
 		}
-		// The plain way: the response writer.
+		// The ordinary path: the response writer.
 		p := l.Wrap(hf(func(w http.ResponseWriter, r *http.Request) {}))
 		rec := httptest.NewRecorder()
 		if n := testing.AllocsPerRun(2000, func() { p.ServeHTTP(rec, r) }); n > 1 {
-			t.Errorf("%+v: %v allocations on the plain way", o, n)
+			t.Errorf("%+v: %v allocations on the ordinary path", o, n)
 		}
 		l.Close()
 	}

@@ -48,7 +48,8 @@ func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
 	b := &bearer{seed: maphash.MakeSeed()}
 	for name, token := range opt.Tokens {
 		if !wrap.TokenSyntax([]byte(token)) {
-			return nil, fmt.Errorf("middleware: Bearer: Tokens: the token of %q could never be sent: RFC 6750 section 2.1 has its syntax", name)
+			return nil, fmt.Errorf("middleware: Bearer: Tokens: the token of %q could never be sent: RFC 6750 section "+
+				"2.1 has its syntax", name)
 		}
 		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}

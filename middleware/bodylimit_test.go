@@ -63,7 +63,7 @@ func TestBodyLimitChunked(t *testing.T) {
 	})
 }
 
-// So is the body of a request to a direct handler on the plain way.
+// So is the body of a request to a direct handler on the ordinary path.
 func TestBodyLimitDirectHandler(t *testing.T) {
 	h := BodyLimit(&BodyLimitOptions{MaxSize: 1000})(direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprint(x, len(x.Body())) }))
 	servers(t, h, func(t *testing.T, url string, c *http.Client) {

@@ -76,7 +76,7 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // without the body.
 //
 // A request that a direct.Handler answers with a file to be compressed is served
-// again on the plain way. Everything inside Compress then sees it twice: limits,
+// again on the ordinary path. Everything inside Compress then sees it twice: limits,
 // which would charge it twice, belong outside.
 //
 // Compression can leak secrets (BREACH): if a page has a secret (a token
@@ -85,9 +85,9 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // does not hide it. Do not compress such pages, or mask the secret differently
 // in each response.
 //
-// On the direct way a direct.Response is compressed once and kept with it.
+// On the fast path a direct.Response is compressed once and kept with it.
 // Responses written by a handler are compressed each time, and are not on the
-// direct way if they are files.
+// fast path if they are files.
 //
 // It is an error if one of Codings is not known.
 func Compress(o *CompressOptions) (func(http.Handler) http.Handler, error) {

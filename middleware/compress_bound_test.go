@@ -73,7 +73,7 @@ func TestCompressMaxEncoders(t *testing.T) {
 	}
 }
 
-// On the direct way too, and without a limit.
+// On the fast path too, and without a limit.
 func TestCompressMaxEncodersDirect(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/rfc/field"
 )
 
-// exchangeHeader is a header of the fields of a response on the direct way.
+// exchangeHeader is a header of the fields of a response on the fast path.
 type exchangeHeader struct{ x *wire.Exchange }
 
 func (e exchangeHeader) Get(name string) string { return e.x.GetHeader(name) }
@@ -51,7 +51,7 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 		return true
 	case x.HasFile():
 		if x.GetHeader("Content-Type") == "" || c.types(x.GetHeader("Content-Type")) {
-			x.Discard() // the plain way reads and codes it
+			x.Discard() // the ordinary path reads and codes it
 			return false
 		}
 		return true

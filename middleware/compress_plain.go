@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-// compressing is a response on the plain way. Its head and the beginning of its
+// compressing is a response on the ordinary path. Its head and the beginning of its
 // body are buffered until it is decided whether it is coded.
 type compressing struct {
 	wrap.Writer

@@ -245,8 +245,8 @@ func TestCompressPanic(t *testing.T) {
 	})
 }
 
-// A file that is not compressed passes unchanged; one that is takes the plain
-// way.
+// A file that is not compressed passes unchanged; one that is takes the ordinary
+// path.
 func TestCompressFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte(page), 0o600); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // CORSOptions are the options of CORS.
@@ -69,7 +70,7 @@ func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {
 
 func (c *cors) decide(r *filter.Call) filter.Outcome {
 	value, n := r.Fields().First("Origin")
-	origin, ok := c.allowed(view(value), n)
+	origin, ok := c.allowed(view.String(value), n)
 	if n > 0 && r.Method() == http.MethodOptions && r.HasHeader("Access-Control-Request-Method") {
 		// Fetch standard, "CORS-preflight request".
 		c.mark(r, preflightVary, ok, origin, c.preflight)
@@ -88,17 +89,21 @@ func newCORS(o CORSOptions) (*cors, error) {
 			c.any, c.vary = true, ""
 		case origin == "null":
 			c.exact[origin] = origin
-		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") || origin != strings.ToLower(origin):
-			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port unless it is the scheme's", origin)
+		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") ||
+			origin != strings.ToLower(origin):
+			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port "+
+				"unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:
 			c.below = append(c.below, struct{ scheme, host string }{scheme + "://", host[1:]})
 		case strings.Contains(host, "*"):
-			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the host", origin)
+			return nil, fmt.Errorf("middleware: CORS: Origins: in %q the star must stand for the first labels of the "+
+				"host", origin)
 		default:
 			c.exact[origin] = origin
 		}
 	}
-	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") || slices.Contains(o.Expose, "*")) {
+	if o.Credentials && (c.any || slices.Contains(o.Methods, "*") || slices.Contains(o.Headers, "*") ||
+		slices.Contains(o.Expose, "*")) {
 		return nil, errors.New(`middleware: CORS: Credentials cannot go with "*"`)
 	}
 	add := func(to *[]wire.Field, name, value string) {

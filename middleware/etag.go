@@ -90,7 +90,7 @@ func modified(h header) time.Time {
 
 var preconditionFailed = wrap.Refusal(http.StatusPreconditionFailed)
 
-// tagging is a response on the plain way, buffered until it is complete.
+// tagging is a response on the ordinary path, buffered until it is complete.
 type tagging struct {
 	wrap.Writer
 	limit  int
@@ -177,10 +177,11 @@ func (a *tagging) End(returned bool) {
 	}
 }
 
-// tagDirect is End for the direct way.
+// tagDirect is End for the fast path.
 func tagDirect(x *wire.Exchange, limit int) {
 	h := exchangeHeader{x}
-	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 && x.Method() == http.MethodHead {
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 &&
+		x.Method() == http.MethodHead {
 		return
 	}
 	if r := x.Ready(); r != nil {

@@ -70,7 +70,7 @@ func TestETag(t *testing.T) {
 				t.Errorf("%s: got %v", tt.name, a)
 			}
 		}
-		if tt.method != "HEAD" { // on the plain way it writes no body to HEAD
+		if tt.method != "HEAD" { // on the ordinary path it writes no body to HEAD
 			ways(t, mw, written, check)
 		}
 		ways(t, mw, direct.NewResponse(tt.status, h, []byte(tt.body)), func(t *testing.T, do func(r *http.Request) answer) {

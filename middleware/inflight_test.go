@@ -86,7 +86,7 @@ func TestInFlightQueue(t *testing.T) {
 			t.Errorf("three wait: %v", a)
 		}
 		if _, ok := directly(t, h, request("GET", "/", "")); ok {
-			t.Error("the direct way waited or refused")
+			t.Error("the fast path waited or refused")
 		}
 		cancel()
 		if a := <-answers; a.Status != 503 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/rfc/field"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // RealIPOptions are the options of RealIP.
@@ -87,7 +88,7 @@ func (o *RealIPOptions) walk(c *filter.Call, name string) {
 	lines := some[:0]
 	for n, value := range c.Fields().All() {
 		if field.EqualFold(n, name) {
-			lines = append(lines, view(value))
+			lines = append(lines, view.String(value))
 		}
 	}
 	walk := walk{o: o}

@@ -155,7 +155,8 @@ func ofHandler(stack []byte) []byte {
 // forget removes fields from h that describe a response that is not sent.
 func forget(h header) {
 	for _, name := range [...]string{
-		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
+		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language",
+		"Content-Length",
 		"Content-Location", "Content-Range", "Content-Type", "Etag", "Expires", "Last-Modified", "Location", "Trailer",
 		"Transfer-Encoding",
 	} {
@@ -164,7 +165,7 @@ func forget(h header) {
 }
 
 // instead responds to x with the refusal r. The fields that forget leaves stay,
-// as on the plain way.
+// as on the ordinary path.
 func instead(x *wire.Exchange, r *wire.Response) {
 	if ready := x.Ready(); ready != nil {
 		x.Discard()

@@ -47,8 +47,8 @@ type Refusal struct {
 // of other middleware without a method Unwrap, such as that of
 // http.TimeoutHandler, hide Refusals from what is inside.
 //
-// An accepted request costs an allocation of 24 bytes on the plain way, and none on
-// the direct way.
+// An accepted request costs an allocation of 24 bytes on the ordinary path, and none on
+// the fast path.
 func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
 	if respond == nil {
 		respond = Problem

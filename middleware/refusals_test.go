@@ -164,7 +164,7 @@ func TestRefusalsBusy(t *testing.T) {
 
 type heldDirect struct{ held }
 
-// Requests that are admitted cost no allocation on the direct way.
+// Requests that are admitted cost no allocation on the fast path.
 func TestRefusalsAllocations(t *testing.T) {
 	h := Refusals(nil)(hello).(direct.Handler)
 	x, r := benchmarkRequest()

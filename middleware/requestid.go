@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // requestIDField has a request's id, in requests and responses.
@@ -35,7 +35,7 @@ type requestID struct {
 
 // RequestID gives each request an id: in X-Request-Id of the response, in the
 // access log, and for handlers in the request's context, see RequestIDOf. It
-// costs one allocation on the direct way, and two for an id that it accepts.
+// costs one allocation on the fast path, and two for an id that it accepts.
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	return filter.New(func(c *filter.Call) filter.Outcome {
@@ -59,7 +59,7 @@ func RequestIDOf(v filter.Values) string {
 // not the proxy's.
 func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
 	if o.Accept {
-		if b, n := f.First(requestIDField); n == 1 && safeID(view(b)) {
+		if b, n := f.First(requestIDField); n == 1 && safeID(view.String(b)) {
 			return &requestID{id: string(b)}
 		}
 	}
@@ -78,7 +78,7 @@ func (o *RequestIDOptions) make() *requestID {
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
 	hex.Encode(id.bytes[:], raw[:])
-	id.id = unsafe.String(&id.bytes[0], len(id.bytes)) // never changed again
+	id.id = view.String(id.bytes[:]) // never changed again
 	return id
 }
 

@@ -27,15 +27,15 @@ type TimeoutOptions struct {
 	Limit time.Duration
 }
 
-// Timeout gives a handler so much time. When it is over, the request's context
+// Timeout bounds how long a handler may take. At the limit the request's context
 // is done (context.DeadlineExceeded), and:
 //
-// - If the handler has sent nothing, 504 is sent at once. What it writes from
-// then on is not sent, and Write returns http.ErrHandlerTimeout.
-// - If its response has begun, Write fails too, and when it returns the
-// connection is closed, so that the client can detect that the response is
-// incomplete. A handler that observes its context and writes nothing more, such
-// as a stream of events, completes its response.
+//   - If the handler has sent nothing, 504 is sent immediately. Later writes are
+//     not sent, and Write returns http.ErrHandlerTimeout.
+//   - If its response has begun, Write fails too, and when the handler returns the
+//     connection is closed, so that the client can detect that the response is
+//     incomplete. A handler that observes its context and writes nothing more, such
+//     as a stream of events, completes its response.
 //
 // Unlike http.TimeoutHandler it does not buffer: what a handler writes is sent,
 // Flush, ReadFrom and Hijack work, and the response is not copied. And it
@@ -45,7 +45,7 @@ type TimeoutOptions struct {
 // and writing to a client that accepts nothing, are interrupted.
 //
 // A handler that takes the connection with Hijack has it without a limit. On the
-// direct way, where nothing may wait, there is none either.
+// fast path, where nothing may wait, there is none either.
 func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).Limit, time.Minute)
 	if limit < 0 {

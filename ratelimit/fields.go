@@ -26,7 +26,8 @@ var policyName, limitName = wire.NewName(policyField), wire.NewName(limitField)
 // (draft-ietf-httpapi-ratelimit-headers-10 section 3). A limit that fills its bucket
 // in less than a second allows more than that.
 func policy(l *Limit) string {
-	return `"` + l.name + `";q=` + strconv.FormatInt(l.rate.Burst, 10) + ";w=" + strconv.FormatInt(seconds(l.Window()), 10)
+	return `"` + l.name + `";q=` + strconv.FormatInt(l.rate.Burst, 10) + ";w=" +
+		strconv.FormatInt(seconds(l.Window()), 10)
 }
 
 // seconds rounds up, to at least 1.
@@ -74,7 +75,8 @@ func (h *handler) refuse(r *filter.Call, c *charge) filter.Outcome {
 
 // writeRefusal makes the response. hook may be nil.
 func (h *handler) writeRefusal(x *direct.Exchange, c *charge, hook *refusal.Hook) {
-	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
+	p := refusal.Problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests",
+		Status: http.StatusTooManyRequests}
 	var room [8]wire.Field
 	fields := append(room[:0], wire.Field{Name: "Cache-Control", Value: "no-store"})
 	if h.fields {
@@ -87,11 +89,13 @@ func (h *handler) writeRefusal(x *direct.Exchange, c *charge, hook *refusal.Hook
 			continue
 		}
 		if d.Failed && d.Remaining == 0 && d.Reset == 0 { // not by a bucket
-			p = refusal.Problem{Type: problemTypes + "temporary-reduced-capacity", Title: "The limits cannot be checked", Status: http.StatusServiceUnavailable}
+			p = refusal.Problem{Type: problemTypes + "temporary-reduced-capacity",
+				Title: "The limits cannot be checked", Status: http.StatusServiceUnavailable}
 		} else {
 			p.Violated = append(p.Violated, c.claims[i].Limit.name)
 			if h.fields && !d.Failed {
-				fields = append(fields, wire.Field{Name: limitField, Value: c.rules[i].lines.line(c.claims[i].Limit, d)})
+				fields = append(fields, wire.Field{Name: limitField,
+					Value: c.rules[i].lines.line(c.claims[i].Limit, d)})
 			}
 		}
 		if d.RetryAfter == Never || wait == Never {

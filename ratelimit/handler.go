@@ -42,8 +42,8 @@ type Rule struct {
 // what middleware.Refusals makes of it. All handlers that it wraps share the buckets.
 //
 // A wrapped handler is a direct.Handler if the handler is one, the store is not
-// Blocking, and no rule uses ByFunc. A request that the handler leaves to the plain
-// way gets its tokens back first, and is charged there.
+// Blocking, and no rule uses ByFunc. A request that the handler leaves to the ordinary
+// path gets its tokens back first, and is charged there.
 //
 // New returns an error if there are no rules, if two have the same Name, if NewLimit
 // returns one, or if a Key cannot be used.
@@ -159,7 +159,8 @@ func (h *handler) ask(r *filter.Call, c *charge) bool {
 		var secret bool
 		c.buf, secret = rule.key.append(c.buf, r)
 		// If buf grows, earlier keys stay in the old one.
-		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret, Cost: cost})
+		c.claims = append(c.claims, Claim{Limit: rule.limit, Key: c.buf[n:len(c.buf):len(c.buf)], Secret: secret,
+			Cost: cost})
 		c.rules = append(c.rules, rule)
 	}
 	if len(c.claims) == 0 {

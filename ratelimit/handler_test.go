@@ -17,6 +17,7 @@ import (
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/testing/race"
+	"github.com/chert-http/chert/internal/view"
 )
 
 var hello = direct.HandlerFunc(func(x *direct.Exchange) {
@@ -306,7 +307,7 @@ func TestHandlerErrors(t *testing.T) {
 
 func nil2(*http.Request) string { return "" }
 
-// maybe declines every other request on the direct way.
+// maybe declines every other request on the fast path.
 type maybe struct{ n atomic.Int64 }
 
 func (m *maybe) ServeDirect(x *direct.Exchange) bool {
@@ -319,7 +320,7 @@ func (m *maybe) ServeDirect(x *direct.Exchange) bool {
 
 func (m *maybe) ServeHTTP(w http.ResponseWriter, r *http.Request) { hello.ServeHTTP(w, r) }
 
-// A request that is left to the plain way is charged once.
+// A request that is left to the ordinary path is charged once.
 func TestDeclinedIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	var c clock
@@ -384,7 +385,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// On the direct way nothing is allocated, but for the lines of RateLimit when
+// On the fast path nothing is allocated, but for the lines of RateLimit when
 // they are first made.
 func TestHandlerAllocations(t *testing.T) {
 	var c clock
@@ -465,11 +466,11 @@ func TestHandlerInHandler(t *testing.T) {
 	}
 }
 
-// request returns r as a server of the direct way would have read it.
+// request returns r as a server of the fast path would have read it.
 func request(r *http.Request) wire.Request {
 	return wire.Request{
-		Method: r.Method, Target: bytesOf(r.RequestURI), Path: bytesOf(r.URL.Path), RawQuery: bytesOf(r.URL.RawQuery),
-		Host: bytesOf(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
+		Method: r.Method, Target: view.Bytes(r.RequestURI), Path: view.Bytes(r.URL.Path), RawQuery: view.Bytes(r.URL.RawQuery),
+		Host: view.Bytes(r.Host), RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"unsafe"
 
 	"github.com/chert-http/chert/filter"
 )
@@ -195,5 +194,3 @@ func ipv4(remote string) int {
 	}
 	return i
 }
-
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

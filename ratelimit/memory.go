@@ -51,7 +51,7 @@ type MemoryOptions struct {
 	// A limit takes another 16 KiB.
 	MaxKeys int
 	// Clock returns the time since some fixed moment and must not go back.
-	// Default: wire.Clock; then requests on the direct way are admitted by the
+	// Default: wire.Clock; then requests on the fast path are admitted by the
 	// time at which the server read them, and their Remaining is as of that time.
 	Clock func() time.Duration
 }

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 )
 
-// This file is the usual request on the direct way: one rule, one token, the
+// This file is the usual request on the fast path: one rule, one token, the
 // bucket of an address, a Memory.
 
 // admit is take for a caller that knows when the request came. It saves reading
@@ -42,7 +43,7 @@ func (h *handler) serveOne(r *filter.Call, next filter.Next) filter.Outcome {
 	var buf [64]byte
 	var key []byte
 	if ip := x.PeerIP(); ip != "" && x.RemoteAddr()[0] != '[' && h.one.key.v4 == 32 {
-		key = bytesOf(ip) // an IPv4 address, as appendAddress has it
+		key = view.Bytes(ip) // an IPv4 address, as appendAddress has it
 	} else {
 		key = appendAddress(buf[:0], x.RemoteAddr(), h.one.key.v4, h.one.key.v6)
 	}

@@ -127,7 +127,7 @@ type leaves struct{ http.Handler }
 
 func (leaves) ServeDirect(*direct.Exchange) bool { return false }
 
-// A request that is left to the plain way gets its token back.
+// A request that is left to the ordinary path gets its token back.
 func TestQuickGivesBack(t *testing.T) {
 	t.Parallel()
 	h := quickHandler(t, leaves{http.NotFoundHandler()}, NewMemory(nil), "1/d")

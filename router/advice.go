@@ -83,7 +83,8 @@ func checkPrefix(prefix string) error {
 	if host == "" || host == "localhost" || strings.ContainsAny(host, ".:[{") || slash && rest == "" {
 		return nil
 	}
-	return fmt.Errorf("the prefix %q begins with the host %q; write %q for a path, or %q for the host", prefix, host, "/"+prefix, host+"/")
+	return fmt.Errorf("the prefix %q begins with the host %q; write %q for a path, or %q for the host", prefix, host,
+		"/"+prefix, host+"/")
 }
 
 // wayOut proposes replacements for two patterns of which one matches more

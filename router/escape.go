@@ -1,6 +1,10 @@
 package router
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/chert-http/chert/internal/view"
+)
 
 // This file makes paths and patterns comparable byte by byte. In normal form
 // each segment is percent-decoded, and then the bytes that would be ambiguous
@@ -59,7 +63,7 @@ func appendNormal(b []byte, seg string) []byte {
 			b = append(b, c)
 		}
 	}
-	if s := b[start:]; len(s) > 0 && dots(stringOf(s)) {
+	if s := b[start:]; len(s) > 0 && dots(view.String(s)) {
 		b = append(append(b[:start], "%2E"...), ".."[:len(s)-1]...)
 	}
 	return b

@@ -117,7 +117,7 @@ func ask(h http.Handler, r *http.Request) answer {
 	return answer{w.Code, w.Header().Get("Allow"), w.Header().Get("Location"), r.Pattern, w.Body.String()}
 }
 
-// askDirect asks as chert's bridge does; false if the plain way has to.
+// askDirect asks as chert's bridge does; false if the ordinary path has to.
 func askDirect(h direct.Handler, r *http.Request) (a answer, ok bool) {
 	if !strings.HasPrefix(r.RequestURI, "/") {
 		return a, false
@@ -228,7 +228,7 @@ func compare(t *testing.T, s source) {
 			t.Fatalf("patterns %q: %s %s of %q:\nplain  %+v\ndirect %+v", patterns, r.Method, r.RequestURI, r.Host, got, d)
 		}
 		if clean := !strings.Contains(r.RequestURI, "%") && got.status != 307 && strings.HasPrefix(r.RequestURI, "/"); clean && !direct && r.Method != "CONNECT" {
-			t.Fatalf("patterns %q: %s %s of %q does not go the direct way", patterns, r.Method, r.RequestURI, r.Host)
+			t.Fatalf("patterns %q: %s %s of %q does not take the fast path", patterns, r.Method, r.RequestURI, r.Host)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file decides what the quick lookup cannot: redirects, methods, escapes.
@@ -37,7 +38,8 @@ func (t *table) decide(m *match, r *http.Request) outcome {
 	rt := t.find(m, host, r.Method, normal)
 	if rt == nil || !rt.exact(m, normal) {
 		if to := t.folder(host, r.Method, normal); to != nil {
-			return outcome{status: http.StatusTemporaryRedirect, location: location(r, raw, cleanPath(path)+"/"), pattern: to.text}
+			return outcome{status: http.StatusTemporaryRedirect, location: location(r, raw, cleanPath(path)+"/"),
+				pattern: to.text}
 		}
 	}
 	switch {
@@ -126,12 +128,13 @@ func (m miss) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m miss) ServeDirect(x *direct.Exchange) bool {
 	var ma match
 	t := m.r.current()
-	return !escaped(x) && t.find(&ma, withoutPort(stringOf(x.Host())), x.Method(), stringOf(x.Path())) == nil && t.missDirect(x)
+	return !escaped(x) && t.find(&ma, withoutPort(view.String(x.Host())), x.Method(), view.String(x.Path())) == nil &&
+		t.missDirect(x)
 }
 
 // missDirect answers x if its path is clean and has no route.
 func (t *table) missDirect(x *direct.Exchange) bool {
-	path, host := stringOf(x.Path()), withoutPort(stringOf(x.Host()))
+	path, host := view.String(x.Path()), withoutPort(view.String(x.Host()))
 	if x.Method() == http.MethodConnect || !isClean(path) || t.folder(host, x.Method(), path) != nil {
 		return false
 	}

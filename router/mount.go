@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // Mount registers h for all paths below prefix, "[METHOD ][HOST]/PATH", and for
@@ -58,7 +59,7 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
-	// As on the direct way; the access log is outside.
+	// As on the fast path; the access log is outside.
 	defer func() {
 		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
 			r.Pattern = r2.Pattern
@@ -75,7 +76,7 @@ func (m *mounted) ServeDirect(x *direct.Exchange) bool {
 	}
 	w := x.Wire()
 	path := w.Path()
-	w.SetPath(path[m.cut(stringOf(path)):])
+	w.SetPath(path[m.cut(view.String(path)):])
 	done := d.ServeDirect(x)
 	w.SetPath(path)
 	return done

@@ -115,7 +115,8 @@ func parseSegment(text string) (segment, error) {
 	name, rest := strings.CutSuffix(text[1:len(text)-1], "...")
 	if !validName(name) {
 		if before, _, ok := strings.Cut(name, ":"); ok && validName(before) {
-			return segment{}, fmt.Errorf("wildcards have no expressions: write {%s} and check the value in the handler", before)
+			return segment{}, fmt.Errorf("wildcards have no expressions: write {%s} and check the value in the handler",
+				before)
 		}
 		return segment{}, fmt.Errorf("bad wildcard name %q", name)
 	}

@@ -2,9 +2,9 @@ package router
 
 import (
 	"net/http"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // A Route is a pattern and its handler. It is immutable except for its name.
@@ -53,13 +53,7 @@ func (rt *Route) setDirect(x *direct.Exchange, m *match, path string) {
 	w.SetPattern(rt.text)
 	for i, name := range rt.names {
 		if name != "" {
-			w.SetPathValue(name, bytesOf(m.value(i, path)))
+			w.SetPathValue(name, view.Bytes(m.value(i, path)))
 		}
 	}
 }
-
-// stringOf views b without a copy; the caller must not keep it.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf views s without a copy; the caller must not write to it.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // Middleware wraps a handler. If it returns a direct.Handler, the routes it
@@ -100,14 +101,14 @@ func (r *Router) ServeDirect(x *direct.Exchange) bool {
 	}
 	var m match
 	t := r.current()
-	rt, sure := t.quick(&m, x.Method(), stringOf(x.Host()), stringOf(x.Path()))
+	rt, sure := t.quick(&m, x.Method(), view.String(x.Host()), view.String(x.Path()))
 	if rt == nil && t.bare {
 		return t.missDirect(x)
 	}
 	if rt == nil || !sure {
 		return t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
 	}
-	rt.setDirect(x, &m, stringOf(x.Path()))
+	rt.setDirect(x, &m, view.String(x.Path()))
 	return rt.direct != nil && rt.direct.ServeDirect(x)
 }
 

@@ -602,7 +602,7 @@ func TestAllocs(t *testing.T) {
 			if tt.direct {
 				x.Wire().Reset(in)
 				if !r.ServeDirect(&x) {
-					t.Fatalf("%s does not go the direct way", tt.target)
+					t.Fatalf("%s does not take the fast path", tt.target)
 				}
 				return
 			}

@@ -35,7 +35,8 @@ func (g *Routes) Group(prefix string, middleware ...Middleware) *Routes {
 			panic("router: Group: " + err.Error())
 		}
 	}
-	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")), middleware: middleware}
+	return &Routes{root: g.root, parent: g, prefix: join(g.prefix, strings.TrimSuffix(prefix, "/")),
+		middleware: middleware}
 }
 
 // With returns a group without a prefix of its own:
@@ -170,7 +171,8 @@ func caller() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if !strings.Contains(f.Function, "chert/router.(*Routes).") && !strings.Contains(f.Function, "chert/router.(*Router).") {
+		if !strings.Contains(f.Function, "chert/router.(*Routes).") &&
+			!strings.Contains(f.Function, "chert/router.(*Router).") {
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
 		if !more {

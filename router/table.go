@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // A table finds routes. It is immutable once it is built.
@@ -159,7 +160,7 @@ func (t *table) folder(host, method, path string) *Route {
 	}
 	var buf [128]byte
 	var m match
-	path = stringOf(append(append(buf[:0], path...), '/'))
+	path = view.String(append(append(buf[:0], path...), '/'))
 	if rt := t.find(&m, host, method, path); rt != nil && rt.exact(&m, path) {
 		return rt
 	}
@@ -206,7 +207,7 @@ func (n *node) either(path string, folders bool) bool {
 	}
 	var buf [128]byte
 	m.n = 0
-	return n.find(&m, stringOf(append(append(buf[:0], path...), '/'))) != nil
+	return n.find(&m, view.String(append(append(buf[:0], path...), '/'))) != nil
 }
 
 // allow returns the value of Allow for path, "" if no method has a route.

@@ -8,14 +8,15 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/rfc/cond"
 	"github.com/chert-http/chert/internal/rfc/ranges"
+	"github.com/chert-http/chert/internal/view"
 )
 
-// This file is the decision that both ways share. p is nil on the direct way:
+// This file is the decision that both paths share. p is nil on the fast path:
 // then it waits for nothing but the disk, and a response that would have to wait
-// longer is left to the plain way, with x unchanged.
+// longer is left to the ordinary path, with x unchanged.
 
-// errLater means that a request is left to the plain way.
-var errLater = errors.New("static: not on the direct way")
+// errLater means that a request is left to the ordinary path.
+var errLater = errors.New("static: not on the fast path")
 
 // answer answers x and reports whether it did; with p it always does.
 func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
@@ -59,14 +60,14 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 		return false
 	}
 	name := string(x.Path()[1:])
-	if t := parsePath(viewString(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
+	if t := parsePath(view.String(x.Path())); t.slash || t.name != name || h.hidden(name) || !h.src.localName(name) {
 		return false
 	}
 	e, err := h.get(key{name, 0}, now)
 	if err != nil {
 		return false
 	}
-	// The plain way finds it in the cache, and should not count that as a hit.
+	// The ordinary path finds it in the cache, and should not count that as a hit.
 	e.unsent.Store(true)
 	if h.reply(x, e, nil, now) != nil {
 		return false
@@ -85,13 +86,13 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 	}
 	name := path[1:]
 	if len(name) > 0 && name[len(name)-1] != '/' {
-		return h.cached(key{viewString(name), 0}, now)
+		return h.cached(key{view.String(name), 0}, now)
 	}
 	if len(h.Index) > 0 {
 		var buf [256]byte
 		if len(name)+len(h.Index[0]) <= len(buf) {
 			b := append(append(buf[:0], name...), h.Index[0]...)
-			if e := h.cached(key{viewString(b), 0}, now); e != nil {
+			if e := h.cached(key{view.String(b), 0}, now); e != nil {
 				return e
 			}
 		}
@@ -102,7 +103,7 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 	if len(name) > 0 {
 		name = name[:len(name)-1]
 	}
-	return h.cached(key{viewString(name), h.listingKind(x)}, now)
+	return h.cached(key{view.String(name), h.listingKind(x)}, now)
 }
 
 // reply answers with e, or a variant of it, and ends its use. The error is
@@ -136,7 +137,8 @@ func (h *Handler) content(x *direct.Exchange, e *entry, p *plain) error {
 		// Range is not a list, so several lines are malformed, and
 		// intermediaries may have used any of them. The whole content is always
 		// correct.
-		if v, n := x.Wire().Fields().First("Range"); n == 1 && cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
+		if v, n := x.Wire().Fields().First("Range"); n == 1 &&
+			cond.RangeApplies(x.Wire().Fields(), e.etag, e.modified) {
 			return h.partial(x, e, p, v)
 		}
 	}

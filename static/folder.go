@@ -12,9 +12,10 @@ import (
 	"github.com/chert-http/chert/internal/listing"
 	"github.com/chert-http/chert/internal/rfc/coding"
 	"github.com/chert-http/chert/internal/rfc/field"
+	"github.com/chert-http/chert/internal/view"
 )
 
-// This file is the plain way for files and folders that are not in the cache.
+// This file is the ordinary path for files and folders that are not in the cache.
 
 // resolve answers a request from the source.
 func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
@@ -26,7 +27,8 @@ func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
 	if t.name == "" && len(x.Path()) == 0 {
 		// What http.StripPrefix leaves of the prefix itself: relative links in
 		// the index would resolve wrongly.
-		if raw, _, _ := bytes.Cut(x.Wire().Target(), []byte("?")); len(raw) > 0 && raw[0] == '/' && raw[len(raw)-1] != '/' {
+		if raw, _, _ := bytes.Cut(x.Wire().Target(), []byte("?")); len(raw) > 0 && raw[0] == '/' &&
+			raw[len(raw)-1] != '/' {
 			h.redirect(x, "", true)
 			return
 		}
@@ -147,7 +149,7 @@ func (l *lists) leave() { <-l.places }
 
 // listingKind returns the kind of listing requested.
 func (h *Handler) listingKind(x *direct.Exchange) kind {
-	query := viewString(x.RawQuery())
+	query := view.String(x.RawQuery())
 	o := listing.ParseOrder(query)
 	k := kindListing | kind(o.By)<<kindColumnShift
 	if o.Desc {

@@ -77,7 +77,7 @@ func (h *Handler) look(now int64) {
 // there are requests at all.
 const sweepInterval = int64(10 * time.Second)
 
-// sweep belongs to the plain way: with many descriptors it takes a while.
+// sweep belongs to the ordinary path: with many descriptors it takes a while.
 func (h *Handler) sweep(now int64) {
 	last := h.swept.Load()
 	if now-last >= sweepInterval && h.swept.CompareAndSwap(last, now) {

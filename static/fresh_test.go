@@ -44,7 +44,7 @@ func TestFresh(t *testing.T) {
 			}
 			s.later()
 			if r, ok := askDirect(s, "GET", "/f.txt"); ok && (r.status != 200 || r.body != tt.after) {
-				t.Errorf("on the direct way %v", r)
+				t.Errorf("on the fast path %v", r)
 			}
 			r, _ := s.ask("GET", "/f.txt")
 			switch {

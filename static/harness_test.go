@@ -161,7 +161,7 @@ func parseLines(lines []string) (f fields) {
 	return f
 }
 
-// direct asks the direct way; false if that leaves the request.
+// direct asks the fast path; false if that leaves the request.
 func askDirect(h direct.Handler, method, target string, lines ...string) (reply, bool) {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
@@ -174,7 +174,7 @@ func askDirect(h direct.Handler, method, target string, lines ...string) (reply,
 	})
 	if !h.ServeDirect(&x) {
 		if x.Wire().Size() != 0 || x.Wire().Status() != 200 {
-			panic("the direct way has left something behind")
+			panic("the fast path has left something behind")
 		}
 		x.Wire().Drop()
 		return reply{}, false
@@ -233,7 +233,7 @@ func askPlain(h http.Handler, method, target string, lines ...string) (r reply) 
 }
 
 // ask asks both ways, the direct one twice, and compares what they say. It
-// reports whether the direct way answered once the cache was filled.
+// reports whether the fast path answered once the cache was filled.
 func (s *site) ask(method, target string, lines ...string) (r reply, onDirect bool) {
 	s.t.Helper()
 	before, answered := askDirect(s.Handler, method, target, lines...)

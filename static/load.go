@@ -9,8 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// This file makes entries of files. All of it may wait for the disk. The direct
-// way calls it only for single files of the system (Handler.loadDirect).
+// This file makes entries of files. All of it may wait for the disk. The fast
+// path calls it only for single files of the system (Handler.loadDirect).
 
 // loadTries is how often a file is read again if it changes meanwhile.
 const loadTries = 3

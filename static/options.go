@@ -132,11 +132,10 @@ func newConfig(o *Options) (config, error) {
 		}
 	}
 	for i := range c.Rules {
-		r, err := newRule(&c.Rules[i])
-		if err != nil {
-			return c, err
+		if err := c.Rules[i].Check(); err != nil {
+			return c, fmt.Errorf("static: Rules[%d]: %w", i, err)
 		}
-		c.rules = append(c.rules, r)
+		c.rules = append(c.rules, newRule(&c.Rules[i]))
 	}
 	return c, nil
 }

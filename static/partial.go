@@ -61,7 +61,8 @@ func (h *Handler) several(x *direct.Exchange, e *entry, p *plain, list []ranges.
 		}
 		p.file, r = f, readerAt(f)
 	}
-	m := &ranges.Multipart{Boundary: ranges.NewBoundary(), ContentType: e.field("Content-Type"), Ranges: list, Size: e.size()}
+	m := &ranges.Multipart{Boundary: ranges.NewBoundary(), ContentType: e.field("Content-Type"), Ranges: list,
+		Size: e.size()}
 	e.setFields(x)
 	x.SetStatus(http.StatusPartialContent)
 	x.SetHeader("Content-Type", m.Type())

@@ -3,7 +3,6 @@ package static
 import (
 	"path"
 	"strings"
-	"unsafe"
 
 	"github.com/chert-http/chert/internal/rfc/percent"
 )
@@ -98,6 +97,3 @@ func location(rawTarget, rawQuery string, folder bool) string {
 	}
 	return string(b)
 }
-
-// viewString views b without a copy; the caller must not keep it.
-func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -45,13 +45,16 @@ func formFor(x *direct.Exchange) form {
 
 // reasons explain what a status means for files.
 var reasons = map[int]string{
-	http.StatusForbidden:                    "The server has no permission to read this.",
-	http.StatusNotFound:                     "There is nothing at this address. It may have been moved or removed, or the address is misspelled.",
-	http.StatusMethodNotAllowed:             "Files can only be read here.",
-	http.StatusPreconditionFailed:           "The file is not in the state that the request asked for. It may have changed.",
-	http.StatusRequestedRangeNotSatisfiable: "The file does not have the part that was asked for. It may have become shorter.",
-	http.StatusInternalServerError:          "This could not be read. The server\u2019s log says why.",
-	http.StatusServiceUnavailable:           "The server cannot read this at the moment. Try again in a few seconds.",
+	http.StatusForbidden: "The server has no permission to read this.",
+	http.StatusNotFound: "There is nothing at this address. It may have been moved or removed, or " +
+		"the address is misspelled.",
+	http.StatusMethodNotAllowed: "Files can only be read here.",
+	http.StatusPreconditionFailed: "The file is not in the state that the request asked for. It may have " +
+		"changed.",
+	http.StatusRequestedRangeNotSatisfiable: "The file does not have the part that was asked for. It may have become " +
+		"shorter.",
+	http.StatusInternalServerError: "This could not be read. The server\u2019s log says why.",
+	http.StatusServiceUnavailable:  "The server cannot read this at the moment. Try again in a few seconds.",
 }
 
 // refuse answers with a status. name is the path it is for, which rules match.

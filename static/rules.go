@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 )
 
@@ -20,24 +19,32 @@ type rule struct {
 	fields  []wire.Field // canonical names
 }
 
-func newRule(r *Rule) (rule, error) {
-	pattern := strings.TrimPrefix(r.Match, "/")
-	if pattern == "" || !doublestar.ValidatePattern(pattern) {
-		return rule{}, fmt.Errorf("static: Rules: %q is not a valid pattern", r.Match)
+// Check returns an error if New would not accept the rule.
+func (r *Rule) Check() error {
+	if pattern := r.pattern(); pattern == "" || !doublestar.ValidatePattern(pattern) {
+		return fmt.Errorf("%q is not a valid pattern", r.Match)
 	}
-	out := rule{pattern: pattern, base: !strings.Contains(r.Match, "/")}
 	for name, value := range r.Header {
-		canon := http.CanonicalHeaderKey(name)
-		if err := checkField(canon, value); err != nil {
-			return rule{}, fmt.Errorf("static: Rules: %q: the field %q %w", r.Match, name, err)
+		if err := checkField(http.CanonicalHeaderKey(name), value); err != nil {
+			return fmt.Errorf("the field %q %w", name, err)
 		}
-		out.fields = append(out.fields, wire.Field{Name: canon, Value: value})
 	}
-	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return nil
 }
 
-func checkField(name, value string) (err error) {
+func (r *Rule) pattern() string { return strings.TrimPrefix(r.Match, "/") }
+
+// newRule makes a rule of one that Check accepts.
+func newRule(r *Rule) rule {
+	out := rule{pattern: r.pattern(), base: !strings.Contains(r.Match, "/")}
+	for name, value := range r.Header {
+		out.fields = append(out.fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
+	}
+	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func checkField(name, value string) error {
 	if name == "Content-Type" && value == "" {
 		return fmt.Errorf("cannot be removed")
 	}
@@ -47,13 +54,9 @@ func checkField(name, value string) (err error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return fmt.Errorf("has a control character in its value")
 	}
-	// package direct knows which fields frame the message, and which names are valid.
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("cannot be set")
-		}
-	}()
-	new(direct.Exchange).AddHeader(name, value)
+	if !wire.MaySet(name) {
+		return fmt.Errorf("cannot be set")
+	}
 	return nil
 }
 

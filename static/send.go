@@ -9,9 +9,9 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 )
 
-// This file is what only the plain way can do: open files and stream.
+// This file is what only the ordinary path can do: open files and stream.
 
-// plain is one request on the plain way: the writer of its response, which sends
+// plain is one request on the ordinary path: the writer of its response, which sends
 // a direct.File in the best way the server supports. It is used by one
 // goroutine.
 type plain struct {

@@ -86,7 +86,8 @@ func (a *stat) same(b *stat) bool { return a.ctime == b.ctime && a.content(b) }
 
 // content reports whether both are of one file that was not written to between them.
 func (a *stat) content(b *stat) bool {
-	if a.size != b.size || a.mtime != b.mtime || a.dev != b.dev || a.ino != b.ino || a.folder != b.folder || a.regular != b.regular {
+	if a.size != b.size || a.mtime != b.mtime || a.dev != b.dev || a.ino != b.ino || a.folder != b.folder ||
+		a.regular != b.regular {
 		return false
 	}
 	return a.info == nil || b.info == nil || !sameFileKnown(a.info) || os.SameFile(a.info, b.info)

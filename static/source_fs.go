@@ -79,7 +79,8 @@ func (s fsSource) list(name string, max int) (entries []listing.Entry, more bool
 			continue // gone, or a link to nothing
 		}
 		if i.IsDir() || i.Mode().IsRegular() {
-			list = append(list, listing.Entry{Name: d.Name(), Dir: i.IsDir(), Link: link, Size: i.Size(), Modified: i.ModTime()})
+			list = append(list, listing.Entry{Name: d.Name(), Dir: i.IsDir(), Link: link, Size: i.Size(),
+				Modified: i.ModTime()})
 		}
 	}
 	return list, more, err

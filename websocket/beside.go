@@ -26,24 +26,24 @@ var errUnfinished = &wsframe.Error{Code: CodeTryLater, Reason: "unfinished messa
 
 // beside is what a stream takes part in. It is used by the Link's owner.
 type beside struct {
-	budget *takeover.Budget // the connection's; immutable
-	size   int64            // of the message so far
-	taken  int64            // of budget
+	budget  *takeover.Budget // the connection's; immutable
+	size    int64            // of the message so far
+	charged int64            // of budget
 }
 
 // keep counts n more bytes of a message, and reports false if that is too much.
 func (b *beside) keep(n int, maxMessage int64) (ok bool) {
 	b.size += int64(n)
-	more := max(b.size-besideFree, 0) - b.taken
+	more := max(b.size-besideFree, 0) - b.charged
 	if more > 0 && !b.budget.Take(more, besideMessages*maxMessage) {
 		return false
 	}
-	b.taken += more
+	b.charged += more
 	return true
 }
 
 // end ends a message.
 func (b *beside) end() {
-	b.budget.Give(b.taken)
-	b.size, b.taken = 0, 0
+	b.budget.Give(b.charged)
+	b.size, b.charged = 0, 0
 }

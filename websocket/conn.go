@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,18 +50,8 @@ const (
 	CodeTryLater    = wsframe.CodeTryLater    // the server is overloaded
 )
 
-// Outcome is what has become of a message that was sent.
-type Outcome uint8
-
-const (
-	// OutcomeAccepted: the message has been sent, or waits for the client.
-	OutcomeAccepted Outcome = iota
-	// OutcomeCongested: it waits, and with it more than half of MaxUnsent.
-	OutcomeCongested
-	// OutcomeDropped: it will not be sent, because the client reads too slowly or
-	// the connection is closed or closing.
-	OutcomeDropped
-)
+// ErrSlow is returned when a message is dropped because the client reads too slowly.
+var ErrSlow = errors.New("websocket: the client reads too slowly")
 
 // A Conn is an open connection. All its methods are safe for concurrent use.
 type Conn struct {
@@ -74,7 +65,7 @@ type Conn struct {
 	out    *buf.Buf // frames that are to leave together; nil if there are none
 	corked bool     // Send adds to out
 	serves bool     // messages are being processed: what is sent may be their answers
-	much   bool     // more than lowWater has waited since Writable was called
+	much   bool     // more than half of MinLimit has waited since Writable was called
 	ended  bool     // the connection has ended
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.
@@ -84,6 +75,7 @@ type Conn struct {
 	why   *wsframe.Error // for OnClose; nil while it is not known
 	value any
 	rooms []*Room // that it is in
+	index int32   // in h.conns, from 1; guarded by h.mu
 
 	// The session's; used by the Link's owner.
 	reader  wsframe.Reader
@@ -143,15 +135,25 @@ func (c *Conn) Value() any {
 }
 
 // Send sends a message, or queues a copy until the client reads. It never waits.
-// Messages of one goroutine arrive in the order of its calls; text must be UTF-8.
-func (c *Conn) Send(t Type, p []byte) Outcome {
+// Messages of one goroutine arrive in the order of its calls; text must be UTF-8. The
+// error is ErrSlow if the client reads too slowly, which has ended the connection unless
+// Options.Slow is SlowDrop, and net.ErrClosed if the connection is closed or closing.
+func (c *Conn) Send(t Type, p []byte) error {
 	c.mu.Lock()
-	o, slow := c.send(t, p)
+	err := c.send(t, p)
 	c.mu.Unlock()
-	if slow {
+	if err == ErrSlow {
 		c.tooSlow()
 	}
-	return o
+	return err
+}
+
+// Congested reports whether more than half of Options.MaxUnsent has waited for the client,
+// which has not accepted most of that yet: a time to send less, or only the newest state.
+func (c *Conn) Congested() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.much
 }
 
 // Write sends a message like Send, but waits while the client reads too slowly. It
@@ -161,13 +163,10 @@ func (c *Conn) Send(t Type, p []byte) Outcome {
 func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
 	for {
 		c.mu.Lock()
-		o, slow := c.send(t, p)
+		err := c.send(t, p)
 		c.mu.Unlock()
-		switch {
-		case o != OutcomeDropped:
-			return nil
-		case !slow:
-			return net.ErrClosed
+		if err != ErrSlow {
+			return err
 		}
 		less := make(chan struct{})
 		c.link.Follow(func() { close(less) })
@@ -193,7 +192,7 @@ func (c *Conn) Close(code Code, reason string) {
 
 // tooSlow ends the connection of a client that does not read.
 func (c *Conn) tooSlow() {
-	if !c.h.slowClose {
+	if c.h.slow != SlowClose {
 		return
 	}
 	c.mu.Lock()

@@ -14,13 +14,12 @@
 // A [Handler] is an http.Handler. On chert's event loops an open connection is a
 // small struct. A message's code runs as handlers do: on the loop once it has proved
 // to be quick, on a pooled goroutine otherwise; for one connection in order, for
-// different ones concurrently. Code that waits, for a database, say, is found out
-// and costs its own connection, no others.
+// different ones concurrently. Code that waits, for a database for instance, is
+// detected: it delays its own connection and no others.
 //
-// [Conn.Send] may be called from any goroutine at any time and never waits: it says
-// whether the message was accepted, is one of many that wait for a slow client, or
-// was dropped because too many do. [Conn.Write] waits instead. A [Room] sends one
-// message to many connections.
+// [Conn.Send] may be called by any goroutine at any time and never waits: if too much
+// waits for a slow client, it returns [ErrSlow] and the connection ends, see [Slow].
+// [Conn.Write] waits instead. A [Room] sends one message to many connections.
 //
 // Code that would rather read messages in a loop, on a goroutine of its own, sets
 // [Options].Serve and calls [Conn.Read].
@@ -35,10 +34,10 @@
 // # Other servers
 //
 // On net/http's server the same code runs with a goroutine for each connection. That
-// server's Shutdown neither notifies nor awaits them, as it does with all hijacked
-// connections. chert's Shutdown sends clients CodeGoingAway, and waits for their
-// answer for up to five seconds; connections of Options.Serve are hijacked there,
-// too.
+// server's Shutdown neither closes nor awaits hijacked connections: call [Handler.Close]
+// by http.Server.RegisterOnShutdown there. chert's Shutdown sends clients CodeGoingAway
+// by itself, and waits for their answer for up to five seconds, but connections of
+// Options.Serve are hijacked on chert's server too.
 package websocket
 
 // It must not import the engines, since it runs on net/http's server: on chert it gets

@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -27,13 +30,17 @@ type Handler struct {
 	origins      []origin
 	limits       wsframe.Limits
 	maxUnsent    int
-	slowClose    bool
+	slow         Slow
 	ping, idle   int64 // nanoseconds; 0 for none
 	compress     bool
 	threshold    int
 	params       wsdeflate.Params
 	logger       *slog.Logger
 	kind         string // of the user code, for its placement
+
+	mu     sync.Mutex
+	conns  []*Conn // that have not ended
+	closed bool
 }
 
 // kinds counts Handlers: each has records of its own for where its code runs.
@@ -50,12 +57,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	h.add(c)
 	if h.serve != nil {
 		h.serveAlone(c, r)
 		return
 	}
-	returned := false
-	defer func() {
+	exec.Finish(func() {
+		if h.onOpen != nil {
+			h.onOpen(c, r)
+		}
+	}, func(returned bool) {
 		if !returned {
 			c.fail(errInternal)
 		}
@@ -64,11 +75,63 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else if ok {
 			go l.run()
 		}
-	}()
-	if h.onOpen != nil {
-		h.onOpen(c, r)
+	})
+}
+
+// add makes c one of the handler's connections, unless it has ended meanwhile, and closes it
+// if the handler has been closed.
+func (h *Handler) add(c *Conn) {
+	h.mu.Lock()
+	c.mu.Lock()
+	if !c.ended { // otherwise remove has been called
+		h.conns = append(h.conns, c)
+		c.index = int32(len(h.conns))
 	}
-	returned = true
+	c.mu.Unlock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		c.Close(CodeGoingAway, "")
+	}
+}
+
+// remove is called when c has ended.
+func (h *Handler) remove(c *Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.index == 0 {
+		return
+	}
+	n := len(h.conns) - 1
+	last := h.conns[n]
+	last.index, h.conns[c.index-1], h.conns[n] = c.index, last, nil
+	h.conns, c.index = h.conns[:n], 0
+}
+
+// Len returns how many connections are open.
+func (h *Handler) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.conns)
+}
+
+// Close closes all connections with CodeGoingAway, as Conn.Close does, and further requests
+// are answered 503. It does not wait. It is for http.Server.RegisterOnShutdown; chert's
+// Shutdown does the same by itself, but for connections of Options.Serve.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	all := slices.Clone(h.conns)
+	h.mu.Unlock()
+	for _, c := range all {
+		c.Close(CodeGoingAway, "")
+	}
+}
+
+func (h *Handler) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
 }
 
 // refusal is why a request is not upgraded.
@@ -84,6 +147,9 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	c := &Conn{h: h}
 	tunnel := r.ProtoMajor == 2
 	accept, err := h.check(r)
+	if err == nil && h.isClosed() {
+		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
+	}
 	extensions := ""
 	if err == nil && h.compress {
 		var p wsdeflate.Params
@@ -163,12 +229,13 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	switch {
 	case r.Method != http.MethodGet:
 		return "", &refusal{http.StatusMethodNotAllowed, "the method is not GET"}
-	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") || !hasToken(r.Header["Upgrade"], "websocket"):
+	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") ||
+		!hasToken(r.Header["Upgrade"], "websocket"):
 		return "", &refusal{http.StatusUpgradeRequired, "the request is no upgrade to websocket"}
 	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":
 		return "", &refusal{http.StatusUpgradeRequired, "the version is not 13"}
 	case r.ContentLength != 0:
-		// Its end, and so where frames begin, would depend on who reads it.
+		// Its end, and so where frames begin, would depend on which server reads it.
 		return "", &refusal{http.StatusBadRequest, "the request has a body"}
 	case len(keys) != 1:
 		return "", &refusal{http.StatusBadRequest, "there is not one Sec-WebSocket-Key"}

@@ -9,11 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -24,8 +25,6 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
-	// lowWater is when Writable is called, and a pause ends, in bytes that are queued.
-	lowWater = takeover.MinLimit / 2
 	// lingerFor bounds the time between FIN and close.
 	lingerFor = 2 * time.Second
 )
@@ -42,16 +41,20 @@ type netLink struct {
 	in       *buf.Buf
 	deadline int64
 
-	mu       sync.Mutex
-	posts    []func() takeover.Next
-	over     bool // Run has ended: nothing is posted or queued any more
-	pending  [][]byte
-	size     int           // of pending and of what is being written
-	much     bool          // Writable is to be called
-	writing  chan struct{} // closed when the goroutine that writes ends; nil if there is none
-	wake     chan struct{} // ends a pause; nil if there is none
-	follow   []func()      // to be called when size is 0
-	writeErr error
+	out   outbox.Box
+	clock outbox.Clock // of a write
+
+	mu    sync.Mutex
+	posts []func() takeover.Next
+	over  bool          // Run has ended: nothing is posted any more
+	wake  chan struct{} // ends a pause; nil if there is none
+}
+
+func newNetLink(nc net.Conn, c *Conn) *netLink {
+	l := &netLink{nc: nc, h: c.h, start: time.Now(), s: (*session)(c)}
+	l.out.InitCarried((*netSink)(l))
+	l.clock.After, l.clock.Cut = writeStall, func() { nc.SetWriteDeadline(longAgo) }
+	return l
 }
 
 // hijack takes the connection of w over.
@@ -68,7 +71,7 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 		return err
 	}
 	nc.SetDeadline(time.Time{}) // those of the server
-	l := &netLink{nc: nc, h: c.h, start: time.Now(), s: (*session)(c)}
+	l := newNetLink(nc, c)
 	if n := rw.Reader.Buffered(); n > 0 {
 		l.in = buf.Get(n)
 		p, _ := rw.Reader.Peek(n)
@@ -80,15 +83,8 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 
 // run drives the session until the connection ends.
 func (l *netLink) run() {
-	next, returned := takeover.Close, false
-	defer func() {
-		if !returned {
-			next = takeover.Close // user code has ended the goroutine (runtime.Goexit)
-		}
-		l.end(next)
-	}()
-	next = l.drive(context.Background())
-	returned = true
+	next := takeover.Close
+	exec.Finish(func() { next = l.drive(context.Background()) }, func(bool) { l.end(next) })
 }
 
 // drive calls the session until it requests the connection's end. It returns
@@ -144,7 +140,7 @@ func (l *netLink) expired() takeover.Next {
 // pause waits while much is queued. It reports whether something was posted meanwhile.
 func (l *netLink) pause() (posted bool, _ error) {
 	l.mu.Lock()
-	for l.size > lowWater && l.writeErr == nil && len(l.posts) == 0 && (l.deadline == 0 || l.Now() < l.deadline) {
+	for !l.out.Low() && len(l.posts) == 0 && (l.deadline == 0 || l.Now() < l.deadline) {
 		wake := make(chan struct{})
 		l.wake = wake
 		l.mu.Unlock()
@@ -153,7 +149,7 @@ func (l *netLink) pause() (posted bool, _ error) {
 		l.wake = nil
 	}
 	defer l.mu.Unlock()
-	return len(l.posts) > 0, l.writeErr
+	return len(l.posts) > 0, l.out.Err()
 }
 
 // await waits for wake or the deadline.
@@ -227,9 +223,9 @@ func (l *netLink) fill() error {
 
 // end ends the connection as next requests, after sending what is queued.
 func (l *netLink) end(next takeover.Next) {
+	l.out.Close(true)
 	l.mu.Lock()
 	l.over, l.posts = true, nil
-	writing := l.writing
 	l.mu.Unlock()
 	if next == takeover.Reset {
 		socket := l.below()
@@ -238,9 +234,8 @@ func (l *netLink) end(next takeover.Next) {
 		}
 		socket.Close()
 	}
-	if writing != nil {
-		<-writing
-	}
+	l.out.Carried()
+	l.clock.End()
 	unread := l.in != nil
 	if unread {
 		l.in.Release()
@@ -315,28 +310,19 @@ func (l *netLink) Post(f func() takeover.Next) {
 }
 
 func (l *netLink) Run(u takeover.User) (ok bool) {
-	defer func() {
-		if ok {
-			return
-		}
-		if e := recover(); e != nil {
-			ok = false
-			l.h.logPanic(l.RemoteAddr(), e)
-		}
-	}()
-	u.Run()
-	return true
+	return exec.Call(u.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
 }
 
-// logPanic logs a panic of user code with its stack.
-func (h *Handler) logPanic(peer net.Addr, e any) {
-	if e == http.ErrAbortHandler {
+// logEnd logs a panic of user code with its stack.
+func (h *Handler) logEnd(peer net.Addr, e exec.End) {
+	v, ok := e.Panic()
+	if !ok {
 		return
 	}
 	logger := h.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	stack := make([]byte, 64<<10)
-	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", e, "stack", string(stack[:runtime.Stack(stack, false)]))
+	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", v, "stack",
+		string(exec.Stack()))
 }

@@ -62,7 +62,7 @@ type Options struct {
 	// message of any size is accepted while less than half of that waits. Default
 	// 256 KiB, at least 64 KiB; negative: no limit.
 	MaxUnsent int
-	// Slow is what happens to messages beyond MaxUnsent.
+	// Slow is what happens to clients that read too slowly.
 	Slow Slow
 	// PingInterval is after how long without anything from the client a Ping is
 	// sent, up to a tenth and at most 4 s earlier so that those to many clients are
@@ -82,11 +82,11 @@ type Options struct {
 type Slow uint8
 
 const (
-	// SlowDrop drops the message; Send returns OutcomeDropped.
-	SlowDrop Slow = iota
-	// SlowClose drops it and ends the connection. The client can connect again and
-	// get the present state.
-	SlowClose
+	// SlowClose ends the connection. The client can connect again and get the present
+	// state.
+	SlowClose Slow = iota
+	// SlowDrop drops the messages that there is no room for.
+	SlowDrop
 )
 
 // Compression is how messages are compressed. The zero value compresses messages of
@@ -148,6 +148,7 @@ func New(o *Options) (*Handler, error) {
 		onOpen: o.OnOpen, onMessage: o.OnMessage, onClose: o.OnClose, serve: o.Serve,
 		subprotocols: append([]string(nil), o.Subprotocols...),
 		maxUnsent:    or(o.MaxUnsent, defaultMaxUnsent, -1),
+		slow:         o.Slow,
 		ping:         int64(or(o.PingInterval, defaultPingInterval, 0)),
 		idle:         int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
 		logger:       o.Logger,
@@ -181,10 +182,7 @@ func New(o *Options) (*Handler, error) {
 		}
 		h.origins = append(h.origins, g)
 	}
-	switch o.Slow {
-	case SlowDrop, SlowClose:
-		h.slowClose = o.Slow == SlowClose
-	default:
+	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("websocket: Slow: unknown value %d", o.Slow)
 	}
 	if c := o.Compression; c != nil {
@@ -196,7 +194,8 @@ func New(o *Options) (*Handler, error) {
 				return nil, errors.New("websocket: Compression: windows are from 8 to 15")
 			}
 		}
-		h.params = wsdeflate.Params{Bits: uint8(window), ClientBits: uint8(client), NoTakeover: c.NoTakeover, ClientNoTakeover: c.ClientNoTakeover}
+		h.params = wsdeflate.Params{Bits: uint8(window), ClientBits: uint8(client), NoTakeover: c.NoTakeover,
+			ClientNoTakeover: c.ClientNoTakeover}
 	}
 	return h, nil
 }
@@ -214,7 +213,8 @@ func parseOrigin(s string) (g origin, err error) {
 		return origin{any: true}, nil
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||
+		u.User != nil {
 		return g, fmt.Errorf("websocket: Origins: %q is no origin", s)
 	}
 	g.scheme, g.host = u.Scheme, strings.ToLower(u.Host)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -36,7 +37,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		return 0, nil, errNotServe
 	}
 	s := (*session)(c)
-	s.taken()
+	s.finish()
 	c.mu.Lock()
 	ended := c.ended
 	c.mu.Unlock()
@@ -58,8 +59,8 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 	}
 }
 
-// taken ends the use of the message that Read has returned.
-func (s *session) taken() {
+// finish ends the use of the message that Read has returned.
+func (s *session) finish() {
 	if s.ready {
 		s.ready = false
 		s.drop()
@@ -79,9 +80,8 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	c.mu.Lock()
 	c.alone, c.serves = true, true
 	c.mu.Unlock()
-	returned := false
-	defer func() {
-		s.taken()
+	exec.Finish(func() { h.serve(c, r) }, func(returned bool) {
+		s.finish()
 		c.mu.Lock()
 		ended := c.ended
 		c.alone = false
@@ -94,7 +94,5 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 		default:
 			l.end(c.failed(errInternal)) // the server logs the panic
 		}
-	}()
-	h.serve(c, r)
-	returned = true
+	})
 }

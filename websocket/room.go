@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"net"
 	"slices"
 	"sync"
 
@@ -23,15 +24,16 @@ type Room struct {
 	list []*Conn
 }
 
-// Join adds c, until it leaves or ends. It reports false if c has ended.
-func (r *Room) Join(c *Conn) bool {
+// Join adds c, until it leaves or ends. A connection that is in the room stays where it is; one
+// that has ended is not added.
+func (r *Room) Join(c *Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// After c.mu, c.Closed may run and lock r.mu, so it finds c in the room.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return false
+		return
 	}
 	if r.members == nil {
 		r.members = make(map[*Conn]int)
@@ -41,7 +43,6 @@ func (r *Room) Join(c *Conn) bool {
 		r.order, r.list = append(r.order, c), nil
 		c.rooms = append(c.rooms, r)
 	}
-	return true
 }
 
 func (r *Room) remove(c *Conn) {
@@ -66,7 +67,7 @@ func (r *Room) remove(c *Conn) {
 	r.order = all
 }
 
-// Leave removes c.
+// Leave ends what Join has begun.
 func (r *Room) Leave(c *Conn) {
 	r.remove(c)
 	c.mu.Lock()
@@ -97,14 +98,14 @@ func (r *Room) all() []*Conn {
 	return r.list
 }
 
-// Broadcast sends a message to all connections in the room, as Conn.Send would, and
-// returns how many of them have dropped it. The message is encoded once, and
-// compressed once for each size of window that its receivers have. It reaches each
-// receiver in the order of the calls of one goroutine.
+// Broadcast sends a message to all connections in the room, as Conn.Send would, on the
+// caller's goroutine, and returns for how many of them that was an error. The message is
+// encoded once, and compressed once for each size of window that its receivers have. It
+// reaches each receiver in the order of the calls of one goroutine.
 func (r *Room) Broadcast(t Type, p []byte) (dropped int) {
 	m := message{t: t, p: p}
 	for _, c := range r.all() {
-		if c != nil && m.send(c) == OutcomeDropped {
+		if c != nil && m.send(c) != nil {
 			dropped++
 		}
 	}
@@ -135,19 +136,19 @@ func (m *message) frame(d *deflate, threshold int) []byte {
 	return *f
 }
 
-func (m *message) send(c *Conn) Outcome {
+func (m *message) send(c *Conn) error {
 	c.mu.Lock()
 	if c.closed.Load() {
 		c.mu.Unlock()
-		return OutcomeDropped
+		return net.ErrClosed
 	}
-	o, slow := c.put(m.frame(c.deflate, c.h.threshold), c.h.maxUnsent)
-	if d := c.deflate; d != nil && o != OutcomeDropped && !d.params.NoTakeover && len(m.p) >= c.h.threshold {
+	err := c.put(m.frame(c.deflate, c.h.threshold), c.h.maxUnsent)
+	if d := c.deflate; d != nil && err == nil && !d.params.NoTakeover && len(m.p) >= c.h.threshold {
 		d.out.Add(m.p, d.params.Bits)
 	}
 	c.mu.Unlock()
-	if slow {
+	if err == ErrSlow {
 		c.tooSlow()
 	}
-	return o
+	return err
 }

@@ -1,6 +1,8 @@
 package websocket
 
 import (
+	"net"
+
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
@@ -22,11 +24,10 @@ const (
 	firstOut = 512
 )
 
-// send is Send. slow reports that the message was dropped because the client reads
-// too slowly.
-func (c *Conn) send(t Type, p []byte) (o Outcome, slow bool) {
+// send is Send without the end of a slow client's connection.
+func (c *Conn) send(t Type, p []byte) error {
 	if c.closed.Load() {
-		return OutcomeDropped, false
+		return net.ErrClosed
 	}
 	d := c.deflate
 	if d == nil || len(p) < c.h.threshold {
@@ -38,34 +39,36 @@ func (c *Conn) send(t Type, p []byte) (o Outcome, slow bool) {
 	}
 	b := buf.Get(len(p)/2 + 64)
 	b.B = wsdeflate.Deflate(b.B, p, window, d.params.Bits)
-	o, slow = c.frame(t.opcode(), true, b.B, c.h.maxUnsent)
+	err := c.frame(t.opcode(), true, b.B, c.h.maxUnsent)
 	b.Release()
-	if window != nil && o != OutcomeDropped {
+	if window != nil && err == nil {
 		window.Add(p, d.params.Bits) // not before: the client will not have a message that was dropped
 	}
-	return o, slow
+	return err
 }
 
 // frame sends a frame.
-func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) (o Outcome, slow bool) {
+func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) error {
 	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Length: int64(len(p))}
 	if n := wsframe.MaxHeader + len(p); c.gathers(n) {
 		c.out.B = append(h.Append(c.out.B), p...)
-		return c.gathered()
+		c.gathered()
+		return nil
 	}
 	c.flush()
 	head := buf.Get(wsframe.MaxHeader) // an array of this function's would be allocated each time
 	head.B = h.Append(head.B)
-	o, slow = c.offer(head.B, p, limit)
+	err := c.offer(head.B, p, limit)
 	head.Release()
-	return o, slow
+	return err
 }
 
 // put sends a frame that is complete.
-func (c *Conn) put(frame []byte, limit int) (o Outcome, slow bool) {
+func (c *Conn) put(frame []byte, limit int) error {
 	if c.gathers(len(frame)) {
 		c.out.B = append(c.out.B, frame...)
-		return c.gathered()
+		c.gathered()
+		return nil
 	}
 	c.flush()
 	return c.offer(frame, nil, limit)
@@ -84,30 +87,27 @@ func (c *Conn) gathers(n int) bool {
 	return true
 }
 
-// gathered is the outcome of what has been added to out.
-func (c *Conn) gathered() (Outcome, bool) {
+// gathered is called when something has been added to out.
+func (c *Conn) gathered() {
 	if len(c.out.B) >= corkSize {
 		c.flush()
 	}
-	return OutcomeAccepted, false
 }
 
-// offer passes a and then b to the Link.
-func (c *Conn) offer(a, b []byte, limit int) (o Outcome, slow bool) {
+// offer passes a and then b to the Link. The error is ErrSlow or net.ErrClosed.
+func (c *Conn) offer(a, b []byte, limit int) error {
 	much, err := c.link.Offer(a, b, limit)
 	if much && limit == c.h.maxUnsent {
 		c.choke()
 	}
 	c.much = c.much || much
-	switch {
-	case err == takeover.ErrFull:
-		return OutcomeDropped, true
-	case err != nil:
-		return OutcomeDropped, false
-	case much:
-		return OutcomeCongested, false
+	switch err {
+	case nil:
+		return nil
+	case takeover.ErrFull:
+		return ErrSlow
 	}
-	return OutcomeAccepted, false
+	return net.ErrClosed
 }
 
 // choke is called when more than half of maxUnsent waits. It ends the reading of messages
@@ -155,7 +155,7 @@ func (c *Conn) sendPong(payload []byte) {
 	if c.closed.Load() {
 		return
 	}
-	if _, slow := c.frame(wsframe.Pong, false, payload, maxPongs); slow { // more than half of it waits
+	if err := c.frame(wsframe.Pong, false, payload, maxPongs); err == ErrSlow { // more than half of it waits
 		if c.pong == nil {
 			c.pong = new([]byte)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -241,14 +242,11 @@ func (s *session) deliver() takeover.Next {
 // Run implements takeover.User.
 func (s *session) Run() {
 	p := s.message()
-	returned := false
-	defer func() {
+	exec.Finish(func() { s.h.onMessage(s.conn(), s.typ, p) }, func(returned bool) {
 		if !returned {
 			s.uncork() // what was sent before the panic, or the goroutine's end
 		}
-	}()
-	s.h.onMessage(s.conn(), s.typ, p)
-	returned = true
+	})
 }
 
 // message is the payload that is delivered.
@@ -399,14 +397,9 @@ func (s *session) Closed() {
 	for _, r := range rooms {
 		r.remove(s.conn())
 	}
+	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {
-		go func() {
-			defer func() {
-				if e := recover(); e != nil {
-					s.h.logPanic(s.link.RemoteAddr(), e)
-				}
-			}()
-			f(s.conn(), why.Code, why.Reason)
-		}()
+		go exec.Call(func() { f(s.conn(), why.Code, why.Reason) },
+			func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
 	}
 }

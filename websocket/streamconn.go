@@ -41,7 +41,7 @@ func useStream(w http.ResponseWriter, r *http.Request, c *Conn) error {
 		toSend.Close()
 		rc.SetReadDeadline(longAgo) // ends the other one
 	})
-	c.link = &netLink{nc: sc, h: c.h, start: time.Now(), s: (*session)(c)}
+	c.link = newNetLink(sc, c)
 	return nil
 }
 

@@ -62,7 +62,8 @@ func (f *logFormat) Set(s string) error {
 // wait for a terminal or a pipe. Lines are written within 10 ms; those not written when the process is killed are
 // lost.
 func newLog(stderr io.Writer) *middleware.LineWriter {
-	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10, Every: 10 * time.Millisecond})
+	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10,
+		Every: 10 * time.Millisecond})
 }
 
 // access returns a log of requests to w, nil for none.
@@ -119,7 +120,8 @@ func (h lineHandler) WithGroup(string) slog.Handler { return h }
 // showAttr is ` key=value`, quoted unless it is a word: names of files and what systems say cannot forge a line.
 func showAttr(a slog.Attr) string {
 	v := a.Value.Resolve().String()
-	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }) {
+	special := func(r rune) bool { return r == ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }
+	if v == "" || strings.ContainsFunc(v, special) {
 		v = strconv.Quote(v)
 	}
 	return " " + a.Key + "=" + v

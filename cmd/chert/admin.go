@@ -33,7 +33,8 @@ func checkAdmin(s string) error {
 
 // startAdmin opens the address where, and serves source on it. It returns nil for "".
 // listen are the addresses of the server itself.
-func startAdmin(where string, listen []endpoint, source stats.Source, title string, errs *log.Logger) (*adminServer, error) {
+func startAdmin(where string, listen []endpoint, source stats.Source, title string,
+	errs *log.Logger) (*adminServer, error) {
 	if where == "" {
 		return nil, nil
 	}
@@ -49,7 +50,8 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	a := &adminServer{}
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 256,
-		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Addrs: a.serving, Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
+		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Addrs: a.serving,
+			Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
 	}

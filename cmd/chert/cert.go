@@ -77,7 +77,8 @@ func newCertCmd() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.dir, "dir", o.dir, "the `folder` of the files; created if it does not exist")
 	f.StringVar(&o.name, "name", "", "call the files `NAME`.pem and NAME-key.pem instead of cert.pem and key.pem")
-	f.Var((*numberFlag)(&o.days), "days", fmt.Sprintf("how long the certificate is valid; at most %d, the limit of browsers", authority.MaxDays))
+	f.Var((*numberFlag)(&o.days), "days", fmt.Sprintf("how long the certificate is valid; at most %d, the limit of "+
+		"browsers", authority.MaxDays))
 	addBool(cmd, &o.client, "client", "", "make a certificate with which the client of this name authenticates")
 	addBool(cmd, &o.unconstrained, "unconstrained", "", "let a new authority sign for all names")
 	addBool(cmd, &o.force, "force", "", "replace an existing certificate; an authority is never replaced")
@@ -107,7 +108,8 @@ func (o *certOptions) check(args []string) (names authority.Names, err error) {
 	case o.client:
 		return names, nil
 	case len(args) == 0:
-		return names, errors.New(`no names given; want those that clients use, as in "chert cert localhost 127.0.0.1 ::1"`)
+		return names, errors.New(`no names given; want those that clients use, as in "chert cert localhost 127.0.0.1 ` +
+			`::1"`)
 	}
 	return authority.ParseNames(args)
 }
@@ -172,11 +174,13 @@ func (o *certOptions) tell(w io.Writer, ca *authority.Authority, made bool, who 
 	} else {
 		fmt.Fprintf(w, "chert: signed by the authority %s\n", path)
 	}
-	fmt.Fprintf(w, "chert: made a certificate for %s, valid until %s: %s and its key %s\n", who, until.Format(time.DateOnly), quote(cert), quote(key))
+	fmt.Fprintf(w, "chert: made a certificate for %s, valid until %s: %s and its key %s\n", who,
+		until.Format(time.DateOnly), quote(cert), quote(key))
 	if made {
 		fmt.Fprintf(w, "\nTo trust the authority, which is needed once on each machine:\n\n%s", trusting(path))
 	}
 	if o.client {
-		fmt.Fprintf(w, "\nTo use the certificate: curl --cert %s --key %s --cacert %s https://...\n", quote(cert), quote(key), path)
+		fmt.Fprintf(w, "\nTo use the certificate: curl --cert %s --key %s --cacert %s https://...\n", quote(cert),
+			quote(key), path)
 	}
 }

@@ -30,7 +30,8 @@ type pemFile struct {
 }
 
 // authority returns the authority in the folder. If there is none it makes one; files are then its files.
-func (o *certOptions) authority(names authority.Names, now time.Time) (ca *authority.Authority, files []pemFile, err error) {
+func (o *certOptions) authority(names authority.Names,
+	now time.Time) (ca *authority.Authority, files []pemFile, err error) {
 	certPath, keyPath := filepath.Join(o.dir, caCert), filepath.Join(o.dir, caKey)
 	noCert, noKey := absent(certPath) == nil, absent(keyPath) == nil
 	switch {
@@ -41,9 +42,11 @@ func (o *certOptions) authority(names authority.Names, now time.Time) (ca *autho
 		}
 		return ca, []pemFile{{keyPath, pair.Key, secretMode}, {certPath, pair.Cert, publicMode}}, nil
 	case noCert:
-		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir", quote(keyPath), quote(certPath))
+		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir",
+			quote(keyPath), quote(certPath))
 	case noKey:
-		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir", quote(certPath), quote(keyPath))
+		return nil, nil, fmt.Errorf("%s exists without %s; restore that, or make another authority in another --dir",
+			quote(certPath), quote(keyPath))
 	}
 	cert, err := readPEM(certPath, authority.ParseCert)
 	if err != nil {
@@ -54,10 +57,12 @@ func (o *certOptions) authority(names authority.Names, now time.Time) (ca *autho
 		return nil, nil, err
 	}
 	if ca, err = authority.Load(cert, key, now); err != nil {
-		return nil, nil, fmt.Errorf("cannot sign with %s and %s: %w; make another authority in another --dir", quote(certPath), quote(keyPath), err)
+		return nil, nil, fmt.Errorf("cannot sign with %s and %s: %w; make another authority in another --dir",
+			quote(certPath), quote(keyPath), err)
 	}
 	if o.unconstrained && ca.Constrained() {
-		return nil, nil, fmt.Errorf("--unconstrained is for a new authority, and %s exists; make another in another --dir", quote(certPath))
+		return nil, nil, fmt.Errorf("--unconstrained is for a new authority, and %s exists; make another in another "+
+			"--dir", quote(certPath))
 	}
 	return ca, nil, nil
 }

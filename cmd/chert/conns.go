@@ -41,8 +41,10 @@ func (f *boundFlag) Set(s string) error {
 func (f *connFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.all.from = 1
-	flags.Var(&f.all, "max-conns", "maximum number of open connections; at the maximum, the one that has been idle\nlongest is closed for a new one. Default: derived from the limit of open files")
-	flags.Var(&f.perAddr, "max-conns-per-addr", "maximum for one client address, or IPv6 /64; 0 for no limit.\nDefault: half of --max-conns, no limit with --trusted-proxy")
+	flags.Var(&f.all, "max-conns", "maximum number of open connections; at the maximum, the one that has been idle\n"+
+		"longest is closed for a new one. Default: derived from the limit of open files")
+	flags.Var(&f.perAddr, "max-conns-per-addr", "maximum for one client address, or IPv6 /64; 0 for no limit.\n"+
+		"Default: half of --max-conns, no limit with --trusted-proxy")
 	for _, name := range []string{"max-conns", "max-conns-per-addr"} {
 		mustComplete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -58,7 +60,7 @@ type connLimits struct{ all, perAddr int }
 // proxies send the requests of all clients, so there is no limit per address
 // then.
 func (f *connFlags) over(c *config.Config, proxies bool) connLimits {
-	l := connLimits{all: loop.DefaultPlaces()}
+	l := connLimits{all: loop.DefaultConns()}
 	if c.MaxConns != nil {
 		l.all = *c.MaxConns
 	}
@@ -83,7 +85,8 @@ func (l connLimits) warning(most int, files sys.FileLimits) string {
 	case l.all > files.Files()-64:
 		return fmt.Sprintf("max_conns is %d, but the limit of open files allows fewer: %v", l.all, files)
 	case l.all > most:
-		return fmt.Sprintf("max_conns is %d; %d would leave descriptors for files and other connections: %v", l.all, most, files)
+		return fmt.Sprintf("max_conns is %d; %d would leave descriptors for files and other connections: %v",
+			l.all, most, files)
 	}
 	return ""
 }

@@ -35,7 +35,8 @@ func newDemoCmd() *cobra.Command {
 		Short: "Serve a demonstration",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("the demo takes no arguments; to serve the folder %s: \"chert serve\"", quote(args[0]))
+				return fmt.Errorf("the demo takes no arguments; to serve the folder %s: \"chert serve\"",
+					quote(args[0]))
 			}
 			return nil
 		},
@@ -58,7 +59,8 @@ func newDemoCmd() *cobra.Command {
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		all, _ := o.addresses()
 		at := demoAt(all[0])
-		cmd.Long = fmt.Sprintf(demoLong, demo.TokenCommand(at), strings.TrimSuffix(demo.Text(demo.Commands(at, demo.Tokens{JWT: "$TOKEN"})), "\n"))
+		cmd.Long = fmt.Sprintf(demoLong, demo.TokenCommand(at),
+			strings.TrimSuffix(demo.Text(demo.Commands(at, demo.Tokens{JWT: "$TOKEN"})), "\n"))
 		help(cmd, args)
 	})
 	return cmd
@@ -91,7 +93,8 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs}
-	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, reload: func() { errs.Print("the demo has nothing to reload") }}
+	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout,
+		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	var err error
 	if s.bindings, err = s.bind(all); err != nil {
@@ -141,7 +144,8 @@ func opened(l listener) endpoint {
 }
 
 func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener, admin string) error {
-	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) + networkLine(ls, net.InterfaceAddrs) + admin
+	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) +
+		networkLine(ls, net.InterfaceAddrs) + admin
 	jwt, err := d.JWT()
 	if err != nil {
 		return err

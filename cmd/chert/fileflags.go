@@ -42,18 +42,23 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 		f.names = append(f.names, name)
 		addBool(cmd, p, name, "", usage)
 	}
-	f.compressMax, f.cache, f.cacheFileSize = sizeFlag{n: 8 << 20}, sizeFlag{n: 64 << 20, zero: true}, sizeFlag{n: 16 << 10}
+	f.compressMax, f.cache, f.cacheFileSize = sizeFlag{n: 8 << 20}, sizeFlag{n: 64 << 20, zero: true},
+		sizeFlag{n: 16 << 10}
 
-	add(&f.index, "index", "the file served for a folder; may be repeated, the first that exists is used; \"\" for none")
+	add(&f.index, "index",
+		"the file served for a folder; may be repeated, the first that exists is used; \"\" for none")
 	addBool(&f.noListing, "no-listing", "do not list folders that have no index")
 	addBool(&f.dotfiles, "dotfiles", "serve files and folders whose names begin with a dot, which are hidden otherwise")
 	add(&f.spa, "spa", "send browsers this file where there is none, for single-page apps; alone: "+defaultSPA)
 	cmd.Flags().Lookup("spa").NoOptDefVal = defaultSPA
 	add(&f.notFound, "not-found", "the page for 404")
-	add((*headerFlag)(&f.rules), "header", "set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
-		"no VALUE removes it; may be repeated")
-	add((*cacheControlFlag)(&f.rules), "cache-control", "set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
-	addBool(&f.immutable, "immutable", "let browsers cache files with a hash in their name, such as app.3f9ac21b.js,\nwithout revalidation")
+	add((*headerFlag)(&f.rules), "header",
+		"set a header field on files: 'PATTERN=NAME: VALUE', or 'NAME: VALUE' on all;\n"+
+			"no VALUE removes it; may be repeated")
+	add((*cacheControlFlag)(&f.rules), "cache-control",
+		"set Cache-Control on files: 'PATTERN=VALUE', or 'VALUE' on all; may be repeated")
+	addBool(&f.immutable, "immutable",
+		"let browsers cache files with a hash in their name, such as app.3f9ac21b.js,\nwithout revalidation")
 	addBool(&f.noPrecompressed, "no-precompressed", "do not look for FILE.br, FILE.zst and FILE.gz")
 	addBool(&f.noCompression, "no-compression", "do not compress anything")
 	add(&f.compressMax, "compress-max", "the largest file that is compressed on request")
@@ -204,8 +209,8 @@ func (f *cacheControlFlag) Type() string { return "rule" }
 // directives are the directives that a value may begin with (RFC 9111 section 5.2.2, RFC 5861, RFC 8246); it has no
 // pattern then.
 var directives = map[string]bool{
-	"max-age": true, "s-maxage": true, "no-cache": true, "no-store": true, "no-transform": true, "private": true, "public": true,
-	"must-revalidate": true, "must-understand": true, "proxy-revalidate": true, "immutable": true,
+	"max-age": true, "s-maxage": true, "no-cache": true, "no-store": true, "no-transform": true, "private": true,
+	"public": true, "must-revalidate": true, "must-understand": true, "proxy-revalidate": true, "immutable": true,
 	"stale-while-revalidate": true, "stale-if-error": true,
 }
 
@@ -222,7 +227,7 @@ func (f *cacheControlFlag) Set(s string) error {
 
 func addRule(rules *[]static.Rule, pattern, name, value string) error {
 	r := static.Rule{Match: pattern, Header: map[string]string{name: value}}
-	if err := config.CheckRule(r); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	*rules = append(*rules, r)

@@ -6,16 +6,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
 
 // front is the server's handler for as long as it runs. It counts, and passes requests to the current generation,
-// which a reload replaces. It supports the direct way, and allocates nothing there.
+// which a reload replaces. It supports the fast path, and allocates nothing there.
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
@@ -29,7 +29,7 @@ type front struct {
 // generation is a configuration that is ready to serve. It is immutable except for its counts of users.
 type generation struct {
 	handler http.Handler   // the log included
-	direct  direct.Handler // handler, or nil if it has no direct way
+	direct  direct.Handler // handler, or nil if it has no fast path
 	files   []*static.Handler
 	limits  io.Closer             // the shared store; nil if there is none
 	access  *middleware.AccessLog // to front.log; nil for none
@@ -93,8 +93,8 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
-	// The log may block: on the plain way only.
-	start, path := x.Wire().Now(), view(x.Path()) // now: the handler may change it
+	// The log may block: on the ordinary path only.
+	start, path := x.Wire().Now(), view.String(x.Path()) // now: the handler may change it
 	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
 		return false
 	}
@@ -120,9 +120,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.handler.ServeHTTP(w, r)
 }
-
-// view returns b as a string, without a copy.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // replace makes g the current generation. The previous one is closed when its last request is done.
 func (f *front) replace(g *generation) {

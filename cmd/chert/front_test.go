@@ -18,7 +18,7 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// ask sends a request on the direct way.
+// ask sends a request on the fast path.
 func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok bool) {
 	path, query, _ := strings.Cut(target, "?")
 	x = new(direct.Exchange)
@@ -55,7 +55,7 @@ func (w *watched) Watch(watcher wire.Watcher) bool {
 	return true
 }
 
-// askPlain sends a request on the plain way, as a server does.
+// askPlain sends a request on the ordinary path, as a server does.
 func askPlain(h http.Handler, r *http.Request) {
 	w := &watched{ResponseRecorder: httptest.NewRecorder()}
 	h.ServeHTTP(w, r)
@@ -146,7 +146,7 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
-// A handler without a direct way, or one that declines, is called on the plain way, and counted once.
+// A handler without a fast path, or one that declines, is called on the ordinary path, and counted once.
 func TestFrontPlain(t *testing.T) {
 	t.Parallel()
 	f := &front{}
@@ -206,7 +206,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// While the log's reader is stuck, no request is served on the direct way, memory does not grow, and no line is lost.
+// While the log's reader is stuck, no request is served on the fast path, memory does not grow, and no line is lost.
 func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
@@ -356,7 +356,7 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s of %q %q: %d %q, want %q", tt.to, tt.host, tt.target, x.Wire().Status(), got, tt.want)
 		}
 	}
-	// The absolute form reaches the plain way only.
+	// The absolute form reaches the ordinary path only.
 	r := httptest.NewRequest("GET", "http://old.example/a%20b?c", nil)
 	rec := httptest.NewRecorder()
 	(&redirect{to: "https://new.example{uri}", status: 301}).ServeHTTP(rec, r)

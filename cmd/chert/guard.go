@@ -20,7 +20,7 @@ import (
 // here the request is answered 421, and a client may repeat it on a connection of
 // its own.
 //
-// It has no direct way, which does not know the connection's TLS.
+// It has no fast path, which does not know the connection's TLS.
 type guard struct {
 	tls  *tlsSites
 	next http.Handler
@@ -37,8 +37,10 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // elsewhere is also the response for hosts without a site, of which a client that
 // has shown no certificate need not learn which there are.
-var elsewhere = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
-	[]byte("421 no site of that name is served on this connection; a connection with that name in the handshake (SNI) may reach it\n"))
+var elsewhere = direct.NewResponse(http.StatusMisdirectedRequest,
+	http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
+	[]byte("421 no site of that name is served on this connection; a connection with that name in the handshake (SNI) "+
+		"may reach it\n"))
 
 func (g guard) admits(r *http.Request) bool {
 	target, ok := vhost.Find(&g.tls.table, r.Host)

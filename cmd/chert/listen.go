@@ -200,15 +200,18 @@ func explainTCP(e endpoint, err error) error {
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
 	case isAddrInUse(err):
-		return fmt.Errorf("%s is already in use; stop the program that holds it or choose another port, such as --listen %s",
+		return fmt.Errorf("%s is already in use; stop the program that holds it or choose another port, such as "+
+			"--listen %s",
 			e, net.JoinHostPort(host, strconv.Itoa(otherPort(n))))
 	case errors.Is(err, fs.ErrPermission) && n < 1024:
-		return fmt.Errorf("no permission to listen on %s; ports below 1024 need privileges, others do not: try --listen %s",
+		return fmt.Errorf("no permission to listen on %s; ports below 1024 need privileges, others do not: try "+
+			"--listen %s",
 			e, net.JoinHostPort(host, "8080"))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("no permission to listen on %s; choose another port with --listen", e)
 	case isAddrUnknown(err):
-		return fmt.Errorf("cannot listen on %s, which is no address of this machine; --listen :%s takes all it has", e, port)
+		return fmt.Errorf("cannot listen on %s, which is no address of this machine; --listen :%s takes all it has", e,
+			port)
 	case isDNS:
 		return fmt.Errorf("cannot listen on %s: %s; give an address of this machine, or --listen :%s for all it has",
 			e, dns.Err, port)

@@ -42,7 +42,7 @@ func TestTrustedProxies(t *testing.T) {
 		t.Parallel()
 		trustedProxies(t, "trusted_proxies = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8']\n", nil)
 	})
-	t.Run("redis", func(t *testing.T) { // and so on the plain way
+	t.Run("redis", func(t *testing.T) { // and so on the ordinary path
 		t.Parallel()
 		trustedProxies(t, "", append(flags[:len(flags):len(flags)], "--rate-store", redistest.Start(t).URL(), "--rate-timeout", "1m"))
 	})

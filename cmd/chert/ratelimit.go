@@ -28,14 +28,18 @@ type rateFlags struct {
 
 func (f *rateFlags) add(cmd *cobra.Command) {
 	all := cmd.Flags()
-	all.Var(&f.rates, "rate-limit", "the request rate of a client address: 100/s, 30/m or '1000/h burst 50';\nmay be repeated, all must admit")
+	all.Var(&f.rates, "rate-limit", "the request rate of a client address: 100/s, 30/m or '1000/h burst 50';\nmay be "+
+		"repeated, all must admit")
 	all.Var(&f.store, "rate-store", "share the limits through this Redis: redis://HOST:PORT/DB")
-	all.Var(&f.failure, "rate-failure", "while the store is unavailable: local (each process limits by itself), open or closed")
+	all.Var(&f.failure, "rate-failure", "while the store is unavailable: local (each process limits by itself), open "+
+		"or closed")
 	f.timeout, f.instances = defaultRateTimeout, 1
 	all.Var((*durationFlag)(&f.timeout), "rate-timeout", "how long a request waits for the store")
-	all.Var((*numberFlag)(&f.instances), "rate-instances", "how many processes share the store; with 'local' each admits its part of the limits")
+	all.Var((*numberFlag)(&f.instances), "rate-instances",
+		"how many processes share the store; with 'local' each admits its part of the limits")
 
-	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"}, cobra.ShellCompDirectiveNoFileComp))
+	mustComplete(cmd, "rate-failure", cobra.FixedCompletions([]string{"local", "open", "closed"},
+		cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rate-limit", "rate-store", "rate-timeout", "rate-instances"} {
 		mustComplete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -75,7 +79,8 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 
 // limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
 // buckets by it. The closer may be nil.
-func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (http.Handler, io.Closer, error) {
+func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory,
+	errs *slog.Logger) (http.Handler, io.Closer, error) {
 	if len(r.Rates) == 0 {
 		return h, nil, nil
 	}

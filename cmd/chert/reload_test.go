@@ -83,7 +83,7 @@ to = "https://a.example{uri}"
 		"xa.example":        {421, "421 no site of that name is served here\n"},
 		"OLD.example.:1234": {301, ""},
 	} {
-		for range 3 { // the first goes the plain way, the others may not
+		for range 3 { // the first takes the ordinary path, the others may not
 			if status, body := getHost(t, c, p.urls[0], host, "f"); status != want.status || body != want.body {
 				t.Errorf("%s: %d %q, want %v", host, status, body, want)
 			}

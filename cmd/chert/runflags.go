@@ -21,15 +21,18 @@ type runFlags struct {
 
 func (o *runFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port, a port for this machine only,\nor unix:/path?mode=0660&group=NAME; may be repeated")
+	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port, a port for this machine only,\nor "+
+		"unix:/path?mode=0660&group=NAME; may be repeated")
 	addBool(cmd, &o.open, "open", "", "open the browser")
 	f.Var(&o.log, "log", "log requests to stderr: "+logNames)
 	addBool(cmd, &o.quiet, "quiet", "q", "print nothing but errors")
 	o.shutdownTimeout = 30 * time.Second
-	f.Var((*durationFlag)(&o.shutdownTimeout), "shutdown-timeout", "how long a stop waits for running requests; 0 does not wait")
+	f.Var((*durationFlag)(&o.shutdownTimeout), "shutdown-timeout",
+		"how long a stop waits for running requests; 0 does not wait")
 
 	o.admin.check, o.admin.kind = checkAdmin, "address"
-	f.Var(&o.admin, "admin", "serve a page about the running server, profiles and health checks at this address, in the form\nof --listen. It has no authentication")
+	f.Var(&o.admin, "admin", "serve a page about the running server, profiles and health checks at this address, in "+
+		"the form\nof --listen. It has no authentication")
 
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
 	mustComplete(cmd, "admin", cobra.NoFileCompletions)

@@ -108,7 +108,8 @@ func (s *self) issue(to *atomic.Pointer[tls.Certificate]) error {
 	}
 	pair, _, err := ca.Server(s.names, authority.MaxDays, now)
 	if _, ok := errors.AsType[*authority.NotPermittedError](err); ok {
-		return fmt.Errorf("%w: %s was made for other names; remove it and %s, and let clients trust the new one", err, quote(s.trust()), quote(filepath.Join(s.dir, caKey)))
+		return fmt.Errorf("%w: %s was made for other names; remove it and %s, and let clients trust the new one", err,
+			quote(s.trust()), quote(filepath.Join(s.dir, caKey)))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot sign with %s: %w", quote(s.trust()), err)

@@ -151,15 +151,18 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	o.files.add(cmd)
 	o.rates.add(cmd)
 	o.conns.add(cmd)
-	f.Var(&o.proxies, "trusted-proxy", "trust this proxy's X-Forwarded-For: an address, a prefix such as 10.0.0.0/8, or unix;\nmay be repeated. Rate limits and logs then use the forwarded client address")
+	f.Var(&o.proxies, "trusted-proxy", "trust this proxy's X-Forwarded-For: an address, a prefix such as 10.0.0.0/8, "+
+		"or unix;\nmay be repeated. Rate limits and logs then use the forwarded client address")
 	mustComplete(cmd, "trusted-proxy", cobra.NoFileCompletions)
 }
 
 // startLine is printed on stdout, for people and for scripts that use port 0.
 func startLine(up *setup, ls []listener) string {
-	line := "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls, net.InterfaceAddrs)
+	line := "chert: serving " + up.what + " at " + showAll(ls) + opensHint(up.listen, up.chosen) + networkLine(ls,
+		net.InterfaceAddrs)
 	if up.tls != nil && up.tls.trust != "" {
-		line += "\nchert: the certificate is signed by an authority of chert's own; clients must trust " + quote(up.tls.trust) +
+		line += "\nchert: the certificate is signed by an authority of chert's own; clients must trust " +
+			quote(up.tls.trust) +
 			", as in curl --cacert; chert cert --help says how browsers do"
 	}
 	return line

@@ -65,7 +65,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog), memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog),
+		memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
@@ -104,9 +105,15 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.PlacementPooled
 	}
-	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.Load().config(hello) }}
+	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config,
+		error) {
+		return s.tls.Load().config(hello)
+	}}
 	plain := s.conns.ofRedirects()
-	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.upgrade.Load()).ServeHTTP(w, r) }),
+	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		(*s.upgrade.Load()).ServeHTTP(w, r)
+	}),
 		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
@@ -124,7 +131,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 
 	start := time.Now()
 	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+s.admin.line())
-	if warning := s.conns.warning(loop.DefaultPlaces(), sys.Limits()); warning != "" {
+	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
 		s.errs.Print(warning)
 	}
 	if o.open {
@@ -284,7 +291,8 @@ func (s *server) reloadAll() {
 	}
 	s.use(up)
 	if up.conns != s.conns {
-		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; restart chert for that")
+		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; " +
+			"restart chert for that")
 	}
 	if up.admin != s.adminAt {
 		s.errs.Print("reload: the admin address stays as it was at the start; restart chert for that")

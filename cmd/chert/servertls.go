@@ -62,9 +62,11 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 	var h http.Handler = u
 	if up.tls.auto != nil {
 		a := up.tls.acme
-		o := acme.Options{Storage: a.Storage, Email: a.Email, CA: a.CA, Staging: a.Staging, Host: host, TLSPort: encrypted, HTTPPort: plain, Logger: s.logger}
+		o := acme.Options{Storage: a.Storage, Email: a.Email, CA: a.CA, Staging: a.Staging, Host: host,
+			TLSPort: encrypted, HTTPPort: plain, Logger: s.logger}
 		if encrypted == 0 {
-			return fmt.Errorf("certificates by ACME need an address that the authority can connect to, such as --listen :443")
+			return fmt.Errorf("certificates by ACME need an address that the authority can connect to, such as " +
+				"--listen :443")
 		}
 		if s.acme != nil && s.acmeFor != o {
 			return fmt.Errorf("the authority, its folder or the first address has changed; restart chert for that")
@@ -76,7 +78,8 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 			}
 			s.acme, s.acmeFor = m, o
 			if a.CA == "" && !slices.ContainsFunc(bindings, reachableByOthers) {
-				s.logger.Warn("only this machine can connect to the addresses of listen and http_redirect, so the authority cannot, unless something forwards to them; want --listen :443")
+				s.logger.Warn("only this machine can connect to the addresses of listen and http_redirect, so the " +
+					"authority cannot, unless something forwards to them; want --listen :443")
 			}
 		}
 		h = s.acme.Wrap(h)

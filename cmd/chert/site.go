@@ -72,7 +72,8 @@ func (s *sites) close() {
 
 // misdirected responds to a request for a host that has no site. RFC 9110 section 15.5.20: the request was directed
 // at a server that is unable to produce an authoritative response for the target URI.
-var misdirected = direct.NewResponse(http.StatusMisdirectedRequest, http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
+var misdirected = direct.NewResponse(http.StatusMisdirectedRequest,
+	http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
 	[]byte("421 no site of that name is served here\n"))
 
 // ServeDirect implements direct.Handler.

@@ -124,7 +124,8 @@ func (f *socketFile) apply(a access) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("cannot give the socket %s to the group %s: %w; without privileges it must be a group of the user",
+			return fmt.Errorf("cannot give the socket %s to the group %s: %w; without privileges it must be a group "+
+				"of the user",
 				quote(f.path), a.groupName(gid), cause(err))
 		}
 		old &^= 0o070

@@ -139,7 +139,8 @@ func (l *tlsLoader) source(spec tlsSpec) (func(*tls.ClientHelloInfo) (*tls.Certi
 		}
 		s.trust = self.trust()
 		l.used("the certificate of tls_self", current, spec.hosts)
-		s.watched = append(s.watched, &watchedFile{what: "tls_self", check: func() (bool, error) { return self.renew(current) }})
+		s.watched = append(s.watched, &watchedFile{what: "tls_self",
+			check: func() (bool, error) { return self.renew(current) }})
 		return get, nil
 	}
 	if p, ok := l.pairs[[2]string{spec.Cert, spec.Key}]; ok {
@@ -214,7 +215,8 @@ func (s *tlsSites) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return refuse, nil
 	}
 	if s.manager != nil && acme.IsChallenge(hello) {
-		return &tls.Config{GetCertificate: s.manager.Certificate, NextProtos: []string{acme.ALPN}, SessionTicketsDisabled: true}, nil
+		return &tls.Config{GetCertificate: s.manager.Certificate, NextProtos: []string{acme.ALPN},
+			SessionTicketsDisabled: true}, nil
 	}
 	var local net.Addr
 	if hello.Conn != nil {
@@ -309,7 +311,8 @@ func defaultStorage() (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no folder for certificates (%w); give one with --tls-storage or tls_storage", err)
+		return "", fmt.Errorf("there is no folder for certificates (%w); give one with --tls-storage or tls_storage",
+			err)
 	}
 	return filepath.Join(dir, "chert"), nil
 }
@@ -319,11 +322,13 @@ func checkExposed(cfg *config.Config, storage string) error {
 	for _, site := range cfg.Sites {
 		for _, other := range tlsSpecs(cfg) {
 			if exposes(site, other.Key) {
-				return fmt.Errorf("the key %s is in the folder %s, which is served, so clients could read it; move it elsewhere", quote(other.Key), quote(site.Root))
+				return fmt.Errorf("the key %s is in the folder %s, which is served, so clients could read it; move it "+
+					"elsewhere", quote(other.Key), quote(site.Root))
 			}
 		}
 		if exposes(site, storage) {
-			return fmt.Errorf("the folder of certificates %s is in the folder %s, which is served, so clients could read its keys; choose another", quote(storage), quote(site.Root))
+			return fmt.Errorf("the folder of certificates %s is in the folder %s, which is served, so clients could "+
+				"read its keys; choose another", quote(storage), quote(site.Root))
 		}
 	}
 	return nil

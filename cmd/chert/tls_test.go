@@ -238,7 +238,7 @@ hsts_subdomains = true
 	onA := func(name string) *tls.Config { return &tls.Config{RootCAs: ca.pool, ServerName: name} }
 	onB := func(name string) *tls.Config { return &tls.Config{RootCAs: other.pool, ServerName: name} }
 	c := mustDialTLS(t, p.urls[0], onA("a.example"))
-	for range 3 { // the first goes the plain way, the others may not
+	for range 3 { // the first takes the ordinary path, the others may not
 		if res := c.want("a.example", 200, "of a"); res.Header.Get("Strict-Transport-Security") != "" {
 			t.Error("HSTS for a site without it")
 		}

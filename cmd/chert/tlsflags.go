@@ -60,20 +60,24 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	file(&f.cert, "tls-cert", "serve TLS with the certificate, and its chain, of this `file` in PEM")
 	file(&f.key, "tls-key", "the `file` with the key of --tls-cert")
 	boolean(&f.self, "tls-self", "serve TLS with a certificate of an authority of chert's own, for development")
-	value(&f.auto, "tls-auto", "serve TLS with a certificate for this name that Let's Encrypt or --tls-ca issues;\nmay be repeated")
+	value(&f.auto, "tls-auto", "serve TLS with a certificate for this name that Let's Encrypt or --tls-ca issues;\n"+
+		"may be repeated")
 	f.names = append(f.names, "tls-storage")
-	flags.StringVar(&f.storage, "tls-storage", "", "the `folder` where --tls-auto and --tls-self keep keys and certificates")
+	flags.StringVar(&f.storage, "tls-storage", "", "the `folder` where --tls-auto and --tls-self keep keys and "+
+		"certificates")
 	mustComplete(cmd, "tls-storage", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	})
 	value(&f.email, "tls-email", "the address that the authority of --tls-auto may write to")
 	value(&f.ca, "tls-ca", "the directory of another ACME authority for --tls-auto")
-	boolean(&f.staging, "tls-staging", "let --tls-auto use Let's Encrypt's authority for tries, which browsers do not trust")
+	boolean(&f.staging, "tls-staging", "let --tls-auto use Let's Encrypt's authority for tries, which browsers do not "+
+		"trust")
 	file(&f.clientCA, "client-ca", "admit only clients with a certificate that an authority in this `file` has signed")
 	value(&f.min, "tls-min", "the oldest version of TLS: 1.2 or 1.3")
 	value(&f.hsts, "hsts", "let browsers use only TLS for this long, such as 365d (Strict-Transport-Security)")
 	boolean(&f.subdomains, "hsts-subdomains", "--hsts is for all names below this one too")
-	value(&f.redirect, "http-redirect", "redirect plain HTTP from this address, such as :80, to TLS;\nserves the challenges of --tls-auto too")
+	value(&f.redirect, "http-redirect", "redirect plain HTTP from this address, such as :80, to TLS;\nserves the "+
+		"challenges of --tls-auto too")
 }
 
 // seen returns those of these flags that were given.
@@ -100,7 +104,8 @@ func (f *tlsFlags) check(given func(flag string) bool) error {
 	case given("tls-cert") && (f.cert == "" || f.key == ""):
 		return errors.New("--tls-cert and --tls-key want the names of files")
 	case sources > 1:
-		return errors.New("--tls-cert, --tls-self and --tls-auto contradict each other; want one, or a configuration file for several sites")
+		return errors.New("--tls-cert, --tls-self and --tls-auto contradict each other; want one, or a configuration " +
+			"file for several sites")
 	case f.staging && f.ca.text != "":
 		return errors.New("--tls-staging and --tls-ca contradict each other; leave one out")
 	case given("tls-storage") && f.storage == "":
@@ -130,8 +135,9 @@ func (f *tlsFlags) check(given func(flag string) bool) error {
 func (f *tlsFlags) config() *config.Config {
 	hsts, _ := config.ParseHSTS(f.hsts.text) // it has been checked
 	site := config.Site{Hosts: []vhost.Pattern{"*"}, TLS: config.TLS{
-		Cert: absolute(f.cert), Key: absolute(f.key), Self: f.self, Auto: len(f.auto.all) > 0, ClientCA: absolute(f.clientCA),
-		Min: f.min.text, HSTS: hsts, HSTSSubdomains: f.subdomains,
+		Cert: absolute(f.cert), Key: absolute(f.key), Self: f.self, Auto: len(f.auto.all) > 0,
+		ClientCA: absolute(f.clientCA),
+		Min:      f.min.text, HSTS: hsts, HSTSSubdomains: f.subdomains,
 	}}
 	if site.TLS.Auto {
 		site.Hosts = nil

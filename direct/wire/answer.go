@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
-	"unsafe"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file is the response as a server sees it.
@@ -84,7 +85,8 @@ func (a *Answer) Length() int64 {
 func (x *Exchange) Finish() (a Answer) {
 	head := x.req.Method == http.MethodHead
 	if r := x.ready; r != nil {
-		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate, Watcher: x.TakeWatcher()}
+		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate,
+			Watcher: x.TakeWatcher()}
 		x.addKept(&a)
 		if head {
 			a.Body = nil
@@ -182,7 +184,7 @@ func lengthText(n int64, digits []byte) string {
 		return lengths[n]
 	}
 	digits = strconv.AppendInt(digits, n, 10)
-	return unsafe.String(unsafe.SliceData(digits), len(digits))
+	return view.String(digits)
 }
 
 var lengths = func() (t [2048]string) {
@@ -229,7 +231,8 @@ func NewResponse(status int, header http.Header, body []byte) *Response {
 // Content-Type, and panics where NewResponse does.
 func NewFileResponse(status int, header http.Header, length int64) *Response {
 	r := NewResponse(status, header, nil)
-	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields, func(f Field) bool { return f.Name == "Content-Type" }) {
+	if length < 0 || !bodyAllowed(status) || !slices.ContainsFunc(r.fields,
+		func(f Field) bool { return f.Name == "Content-Type" }) {
 		panic("direct: NewFileResponse of a status without a body, without a type, or without a length")
 	}
 	r.ofFile, r.length = true, length

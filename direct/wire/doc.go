@@ -17,6 +17,6 @@
 // handler; package filter is an easier way to write most of it.
 //
 // A ServeDirect that returns false resets the path and the client's address. What
-// it has kept, the pattern and the path values may stay: the plain way does the
+// it has kept, the pattern and the path values may stay: the ordinary path does the
 // same again, and a server may distinguish routes by the pattern.
 package wire

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"os"
 	"time"
-	"unsafe"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 // A Request is what a server has read. Its slices are the server's buffers:
@@ -50,7 +51,7 @@ type Exchange struct {
 	pattern string
 
 	values []pathValue
-	plain  *http.Request // the request on the plain way, else nil
+	plain  *http.Request // the request on the ordinary path, else nil
 	w      http.ResponseWriter
 	status int
 	fields []Field
@@ -115,8 +116,8 @@ func (x *Exchange) SetRemoteAddr(addr string) {
 	x.req.RemoteAddr, x.req.Peer = addr, nil
 }
 
-// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the plain
-// way, where middleware decides again.
+// ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the ordinary
+// path, where middleware decides again.
 func (x *Exchange) ResetRemoteAddr() {
 	if x.moved {
 		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer
@@ -153,7 +154,7 @@ func (x *Exchange) PathValue(name string) []byte {
 	}
 	if x.plain != nil {
 		if v := x.plain.PathValue(name); v != "" {
-			return bytesOf(v)
+			return view.Bytes(v)
 		}
 	}
 	return nil
@@ -185,6 +186,3 @@ type File struct {
 	// File must stay open until then. Done must not block.
 	Done func()
 }
-
-// bytesOf returns a view of s, which must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

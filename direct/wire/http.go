@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/chert-http/chert/internal/view"
 )
 
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
@@ -28,21 +30,22 @@ func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 	respond(w, r, nil, serve)
 }
 
-// View makes x, which must be new or Reset, a view of a request on the plain way,
-// without its body. It lets middleware decide for both ways with the same code;
+// View makes x, which must be new or Reset, a view of a request on the ordinary path,
+// without its body. It lets middleware decide for both paths with the same code;
 // what x sets as a response is not sent to w. Values that x.SetValue sets are in
 // the context of the request that Plain returns.
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	q := &x.req
-	q.Method, q.Target, q.Host, q.RemoteAddr, q.Fields = r.Method, bytesOf(r.RequestURI), bytesOf(r.Host), r.RemoteAddr, headerFields(r.Header)
+	q.Method, q.Target, q.Host = r.Method, view.Bytes(r.RequestURI), view.Bytes(r.Host)
+	q.RemoteAddr, q.Fields = r.RemoteAddr, headerFields(r.Header)
 	if u := r.URL; u != nil {
-		q.Path, q.RawQuery = bytesOf(u.Path), bytesOf(u.RawQuery)
+		q.Path, q.RawQuery = view.Bytes(u.Path), view.Bytes(u.RawQuery)
 	}
 	x.pattern, x.plain, x.w = r.Pattern, r, w
 }
 
 // Plain returns the writer and the request that View or SetPlain was given; nil
-// and nil on the direct way.
+// and nil on the fast path.
 func (x *Exchange) Plain() (http.ResponseWriter, *http.Request) {
 	if values := x.outer.values; x.w != nil && len(values) > 0 {
 		ctx := x.plain.Context()
@@ -223,7 +226,7 @@ func firstOf(values []string) []byte {
 	case values[0] == "":
 		return []byte{} // which is not nil
 	}
-	return bytesOf(values[0])
+	return view.Bytes(values[0])
 }
 
 // First implements Fields.
@@ -237,7 +240,7 @@ func (h headerFields) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for name, values := range h {
 			for _, v := range values {
-				if !yield(bytesOf(name), bytesOf(v)) {
+				if !yield(view.Bytes(name), view.Bytes(v)) {
 					return
 				}
 			}

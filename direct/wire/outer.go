@@ -52,7 +52,7 @@ func (x *Exchange) SetValue(key, val any) {
 	x.outer.values = append(x.outer.values, value{key, val})
 }
 
-// Value returns what was last set for key. On servers without the direct way it
+// Value returns what was last set for key. On servers without the fast path it
 // falls back to the request's context. It is nil if there is none.
 func (x *Exchange) Value(key any) any {
 	for i := len(x.outer.values) - 1; i >= 0; i-- {
@@ -177,7 +177,7 @@ func sortFields(fields []Field) {
 }
 
 // takeOver turns the fields that a plain response already has into kept ones,
-// so that a handler replaces and adds to them as on the direct way.
+// so that a handler replaces and adds to them as on the fast path.
 func (x *Exchange) takeOver(h http.Header) {
 	for name, values := range h {
 		if !settable(name) {

@@ -126,11 +126,25 @@ func fieldName(name string) string {
 			panic("direct: " + strconv.Quote(name) + " is no field name")
 		}
 	}
-	switch name {
-	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
+	if framing(name) {
 		panic("direct: the field " + name + " is set by the server")
 	}
 	return name
+}
+
+// framing reports whether a field, by its canonical name, frames the message.
+func framing(name string) bool {
+	switch name {
+	case "Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// MaySet reports whether SetHeader and AddHeader accept a name: otherwise they panic.
+func MaySet(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	return validName(name) && !framing(name)
 }
 
 // Classes of the bytes of a name.

@@ -61,7 +61,7 @@ func Watch(w http.ResponseWriter, watcher Watcher) bool {
 
 // Watch registers watcher for the response of x. It must be called when there
 // is a response, or when the handler has panicked: the watcher of an exchange
-// that ServeDirect finally leaves to the plain way is forgotten.
+// that ServeDirect finally leaves to the ordinary path is forgotten.
 func (x *Exchange) Watch(watcher Watcher) { x.watcher = Both(x.watcher, watcher) }
 
 // TakeWatcher removes and returns the Watcher of x. For a server that does not

@@ -448,7 +448,7 @@ func TestLengthIsKept(t *testing.T) {
 	}
 }
 
-// The values and the pattern are the router's on the direct way, the request's
+// The values and the pattern are the router's on the fast path, the request's
 // on the plain one, and end with the exchange.
 func TestPathValue(t *testing.T) {
 	var x Exchange
@@ -500,6 +500,24 @@ func TestCopyToChecksNoMoreAtTheEnd(t *testing.T) {
 		}
 		if err := part.CopyTo(&out); err != tt.want || out.String() != "content"[:min(tt.n, 7)] {
 			t.Errorf("%d bytes: %v, %q", tt.n, err, out.String())
+		}
+	}
+}
+
+// MaySet accepts the names that AddHeader does not panic at.
+func TestMaySet(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"X-A", "x-a", "vary", "Content-Type", "content-length", "CONNECTION", "keep-alive", "Trailer",
+		"transfer-encoding", "Upgrade", "", "a b", "a:", "a\r\nb", "\xc3\xa4", " Content-Length", "x_odd",
+	} {
+		accepts := func() (ok bool) {
+			defer func() { ok = recover() == nil }()
+			new(Exchange).AddHeader(name, "1")
+			return true
+		}()
+		if got := MaySet(name); got != accepts {
+			t.Errorf("%q: MaySet reports %v, AddHeader accepts it: %v", name, got, accepts)
 		}
 	}
 }

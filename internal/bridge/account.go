@@ -33,7 +33,7 @@ type Timing struct {
 func (t *Timing) HeadAt() int64 { return t.Since + t.Head }
 
 // Select decides whether the request is timed. quick: it is about to run on the loop
-// that the caller drives. It may be called again, for a request that the direct way has
+// that the caller drives. It may be called again, for a request that the fast path has
 // passed on.
 func (t *Timing) Select(s *tally.Shard, quick bool) {
 	switch {
@@ -80,7 +80,7 @@ func (t *Timing) Lost() bool { return t.lost }
 
 // Account counts the request, which has ended. driving is as in package tally.
 func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
-	if !t.Counted(s, driving, id, pattern) && tally.Enabled {
+	if !t.Counted(s, driving, id, pattern) {
 		t.account(s, driving, id, pattern)
 	}
 }

@@ -27,8 +27,6 @@ type Config struct {
 	Places, Routes *place.Table
 	// DirectLate: direct handlers may need proof, because one has once been late.
 	DirectLate atomic.Bool
-	// ReuseRequests reuses the memory of requests.
-	ReuseRequests bool
 	// GeneralOptions makes the server answer "OPTIONS *" itself.
 	GeneralOptions bool
 	// ReadTimeout and WriteTimeout are http.Server's; 0 means none.

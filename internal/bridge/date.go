@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -13,6 +14,9 @@ type date struct {
 	from, until int64 // of sys.Nanotime
 	line        string
 }
+
+// ClockAtZero is wire.Clock when sys.Nanotime was 0.
+var ClockAtZero = wire.ClockAt(sys.Epoch())
 
 var lastDate atomic.Pointer[date]
 

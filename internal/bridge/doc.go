@@ -7,7 +7,7 @@ package bridge
 // codec, open sockets or know addresses to listen on. Only the packages below it
 // and the root may import it.
 //
-// An Exchange is not reused, except with Server.ReuseRequests: a handler may keep the
-// request, its header and its context after it returns, as with net/http. The
+// An Exchange is never reused: a handler may keep the request, its header and its
+// context after it returns, as with net/http. The
 // buffers of a response belong to the Message and are pooled, so a response that is
 // used after its handler has returned reports errors and touches no buffer.

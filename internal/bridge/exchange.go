@@ -6,12 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -55,8 +55,7 @@ type Exchange struct {
 	over   bool // the connection no longer belongs to this exchange; guarded by life
 
 	// life is held by goroutines other than the handler's while they use the
-	// connection, since they may be late. It is the last in the order of locks,
-	// and stays valid when the exchange is reused.
+	// connection, since they may be late. It is the last in the order of locks.
 	life sync.Mutex
 
 	caring sync.Mutex // guards what the context has of x
@@ -95,8 +94,7 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 // blank is what a request is made of: WithContext alone sets its context.
 var blank http.Request
 
-// Init initializes x as part of message m, received on c. An x that was Reset needs
-// Open afterwards.
+// Init initializes x as part of message m, received on c.
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
@@ -115,33 +113,14 @@ func (x *Exchange) Init(c *Client, m Message) {
 	}
 }
 
-// Open shows a reused x to other goroutines, when everything that they may read is set.
-func (x *Exchange) Open() {
-	if x.over {
-		x.life.Lock()
-		x.over = false
-		x.life.Unlock()
-	}
-}
-
-// Reset makes x ready for another Init, while another goroutine may be in Gone.
-func (x *Exchange) Reset() {
-	x.life.Lock()
-	defer x.life.Unlock()
-	x.Req, x.URL, x.cares, x.ended, x.Body, x.Res = http.Request{}, url.URL{}, nil, false, nil, Response{}
-	x.InTurn, x.IsHEAD, x.Refusal, x.Shared, x.quick, x.learns, x.Time = false, false, NotRefused, false, false, false, Timing{}
-	x.route, x.target, x.method, x.rare, x.over = "", "", 0, nil, true
-	x.facts.Store(0)
-}
-
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
-func (x *Exchange) use(f func(conn.Link)) bool {
+func (x *Exchange) use(f func(Link)) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
 	if x.over {
 		return false
 	}
-	f(x.c.Link)
+	f(x.link())
 	return true
 }
 
@@ -152,14 +131,14 @@ func (x *Exchange) end() {
 	x.life.Unlock()
 }
 
-// Gone records that client c has disconnected, by a reset or not, if the
-// exchange is still c's.
-func (x *Exchange) Gone(c *Client, byReset bool) {
+// Gone records that the client has disconnected, by a reset or not, if the
+// connection is still the exchange's.
+func (x *Exchange) Gone(byReset bool) {
 	x.life.Lock()
 	defer x.life.Unlock()
 	// While a body is being read, the end of the stream belongs to the body:
 	// net/http detects a disconnected client only after the body.
-	if x.over || x.c != c || !byReset && !x.is(bodyDone) {
+	if x.over || !byReset && !x.is(bodyDone) {
 		return
 	}
 	if byReset {
@@ -177,13 +156,13 @@ func (x *Exchange) gone() {
 // limitReads sets a read deadline of chert's own. restore restores the
 // handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
-	x.use(func(l conn.Link) {
+	x.use(func(l Link) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
 		l.SetReadDeadline(until)
 	})
-	return func() { x.use(func(l conn.Link) { l.SetReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func(l Link) { l.SetReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -205,7 +184,7 @@ func (x *Exchange) writeBy() time.Time {
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func(l conn.Link) { gone = l.WatchPeer() }) && gone {
+	if x.is(bodyDone) && x.use(func(l Link) { gone = l.WatchPeer() }) && gone {
 		x.gone()
 	}
 }
@@ -222,28 +201,28 @@ func (x *Exchange) AllRead() {
 // how the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
 func (x *Exchange) Serve() (next conn.Next) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		e := recover()
-		if e != nil && e != http.ErrAbortHandler {
-			x.c.LogPanic(x.c.Link, e)
-		}
-		x.m.Release()
-		next = x.abort()
-		if e != nil {
-			return
-		}
-		// runtime.Goexit
-		if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
-			x.accountEarly()
-		}
-		if next != conn.Detached || x.Taken() != nil {
-			x.c.Link.Abandon()
-		}
-	}()
+	exec.Call(func() { next = x.serve() }, func(e exec.End) { next = x.cut(e) })
+	return next
+}
+
+// cut ends the request when the handler has panicked or ends its goroutine.
+func (x *Exchange) cut(e exec.End) conn.Next {
+	x.c.LogEnd(e)
+	x.m.Release()
+	next := x.abort()
+	if !e.Exited() {
+		return next
+	}
+	if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+		x.accountEarly()
+	}
+	if next != conn.Detached || x.Taken() != nil {
+		x.link().Abandon()
+	}
+	return next
+}
+
+func (x *Exchange) serve() conn.Next {
 	switch {
 	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)
@@ -258,19 +237,15 @@ func (x *Exchange) Serve() (next conn.Next) {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.c.Link.SetReadDeadline(by)
+			x.link().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.c.Link.SetWriteDeadline(time.Now().Add(d))
+			x.link().SetWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
-	// Set last: a panic in here, which calls no code of the handler, must not
-	// be attributed to the handler.
 	x.m.Release()
-	next = x.finish()
-	returned = true
-	return next
+	return x.finish()
 }
 
 // finish completes the response after the handler has returned and returns how
@@ -285,7 +260,7 @@ func (x *Exchange) finish() conn.Next {
 		x.handOver()
 		return next
 	}
-	x.c.Follow(&o)
+	x.follow(&o)
 	if x.Body != nil {
 		x.Body.Close()
 		if !x.Res.broken && (x.Body.Unfinished() || x.Body.earlyClose) {
@@ -307,7 +282,7 @@ func (x *Exchange) abort() conn.Next {
 		x.Body.interrupt()
 	}
 	next, o := x.Res.abort()
-	x.c.Follow(&o)
+	x.follow(&o)
 	if next == conn.Detached {
 		x.handOver()
 	} else if x.Body != nil {
@@ -328,6 +303,9 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		x.Body.mu.Lock()
 		defer x.Body.mu.Unlock()
 	}
+	if x.Shared {
+		return nil, nil, http.ErrNotSupported
+	}
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
 	if err := x.c.Link.Sent(); err != nil {
 		return nil, nil, err
@@ -344,10 +322,6 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	return nc, rest, err
 }
 
-// Watched reports whether other code may be notified of the context's end, and
-// so may retain the exchange.
-func (x *Exchange) Watched() bool { return x.asContext().isWatched() }
-
 // Failure returns how a connection ends after a failed write: a client that
 // stopped reading gets a reset, so that nothing waits for it.
 func Failure(err error) conn.Next {
@@ -358,11 +332,18 @@ func Failure(err error) conn.Next {
 	return conn.Close
 }
 
+// LogEnd logs the panic of user code that was called for the client, if there was one.
+func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer(), e) }
+
+func (cfg *Config) logEnd(peer string, e exec.End) {
+	if v, ok := e.Panic(); ok {
+		cfg.logPanic(peer, v)
+	}
+}
+
 // LogPanic logs a handler's panic with its stack.
 func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer(), e) }
 
 func (cfg *Config) logPanic(peer string, e any) {
-	stack := make([]byte, 64<<10)
-	stack = stack[:runtime.Stack(stack, false)]
-	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, stack)
+	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, exec.Stack())
 }

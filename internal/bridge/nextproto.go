@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+
+	"github.com/chert-http/chert/internal/exec"
 )
 
 // HandshakeContext returns the context of a TLS handshake, for the functions of
@@ -26,28 +28,15 @@ func (s shakeContext) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// Panicked logs a panic of user code that was called for the connection, not for
-// a request.
-func (c *Client) Panicked(e any) { c.LogPanic(c.Link, e) }
-
 // NextProto passes a TLS connection to the protocol that ALPN has selected: an
 // entry of http.Server's TLSNextProto. It returns when serve does. The caller
 // closes the connection and calls Closed.
 func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
-	returned := false
-	defer func() {
-		if !returned {
-			if e := recover(); e != nil && e != http.ErrAbortHandler {
-				c.LogPanic(c.Link, e)
-			}
-		}
-	}()
 	ctx := context.WithValue(c.context(), http.ServerContextKey, c.HTTPServer())
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, tc.LocalAddr())
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, StoppingKey{}, c.Stopping))
 	defer cancel()
-	serve(c.HTTPServer(), tc, nextProtoHandler{c, ctx, tc})
-	returned = true
+	exec.Call(func() { serve(c.HTTPServer(), tc, nextProtoHandler{c, ctx, tc}) }, c.LogEnd)
 }
 
 // nextProtoHandler is the server's handler for requests of another protocol. It

@@ -1,11 +1,11 @@
 package bridge
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -71,15 +71,22 @@ func (w *Response) outcome() (o Outcome) {
 	return o
 }
 
+// follow is Client.Follow for the response of x.
+func (x *Exchange) follow(o *Outcome) {
+	if o.watcher != nil {
+		x.c.Follow(x.link(), o)
+	}
+}
+
 // Follow notifies the watcher of o, if there is one, of the delivery of the
-// response, whose last byte has been passed to the Link. Only the Link's owner may
-// call it, without holding a lock.
-func (c *Client) Follow(o *Outcome) {
+// response, whose last byte has been passed to l, the Link of the connection or of
+// its stream. Only the Link's owner may call it, without holding a lock.
+func (c *Client) Follow(l Link, o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
 	o.cfg, o.peer = c.Config, c.Link.Peer()
-	waiting, lost := c.Link.Unsent()
+	waiting, lost := l.Unsent()
 	if waiting == 0 {
 		o.notify(lost)
 		return
@@ -87,7 +94,7 @@ func (c *Client) Follow(o *Outcome) {
 	if o.keep() {
 		f := follows.Get().(*Outcome)
 		*f = *o
-		c.Link.Follow(f)
+		l.Follow(f)
 	}
 }
 
@@ -98,11 +105,7 @@ func (c *Client) waits() bool {
 }
 
 // keep reports whether the watcher can be notified later.
-func (o *Outcome) keep() (kept bool) {
-	defer o.recover()
-	o.watcher.Keep()
-	return true
-}
+func (o *Outcome) keep() (kept bool) { return o.call(o.watcher.Keep) }
 
 var follows = sync.Pool{New: func() any { return new(Outcome) }}
 
@@ -114,18 +117,15 @@ func (o *Outcome) Sent(lost int64) {
 	own.notify(lost)
 }
 
-// recover logs a panic of the watcher, which is not the handler's.
-func (o *Outcome) recover() {
-	if e := recover(); e != nil && e != http.ErrAbortHandler {
-		o.cfg.logPanic(o.peer, e)
-	}
+// call calls the watcher, whose panic is not the handler's.
+func (o *Outcome) call(f func()) (returned bool) {
+	return exec.Call(f, func(e exec.End) { o.cfg.logEnd(o.peer, e) })
 }
 
 // notify notifies the watcher.
 func (o *Outcome) notify(lost int64) {
-	defer o.recover()
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false
 	}
-	o.watcher.Sent(o.d)
+	o.call(func() { o.watcher.Sent(o.d) })
 }

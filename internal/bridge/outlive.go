@@ -14,16 +14,10 @@ import (
 
 // This file lets responses outlive their handlers.
 
-// A Laster is a Message that can continue by itself after its handler has returned,
-// because requests share the connection. begin is called once.
-type Laster interface {
-	Last(begin func(takeover.Stream) takeover.Source) *Ending
-}
-
 // Outlive implements takeover.Streamer. Where the response has the connection to itself,
 // that ends with it: a client that waits for events sends no further requests.
 func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
-	m, shared := w.x.m.(Laster)
+	m, shared := w.x.m.(Sharer)
 	if !shared {
 		w.CloseAfter.Store(true)
 	}
@@ -130,11 +124,8 @@ func (l *lasting) Closed(bool) {
 
 // Offer and the following implement takeover.Stream.
 func (l *lasting) Offer(p []byte, body, limit int) (much bool, err error) {
-	switch much, err = l.c.Link.Offer(p, nil, limit); err {
-	case nil:
+	if much, err = l.c.Link.Offer(p, nil, limit); err == nil {
 		l.Given(body)
-	case conn.ErrFull:
-		err = takeover.ErrFull
 	}
 	return much, err
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -93,10 +92,10 @@ func (x *Exchange) Late(held time.Duration) {
 }
 
 // Learn records how the handler has run, after the Link's Leave.
-func (x *Exchange) Learn(l conn.Link) {
+func (x *Exchange) Learn() {
 	// Not if it waited for the peer, which must not be able to spoil a record;
 	// nor for 404 and 405, which any client can cause under any name.
-	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !l.Waited() {
+	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !x.link().Waited() {
 		x.table().Ran(x.method.String(), x.key(), time.Duration(t.took))
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // Response is the http.ResponseWriter. Bytes flow as follows:
@@ -71,9 +71,6 @@ func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 
 // usable reports whether the handler may use the connection. mu is held.
 func (w *Response) usable() bool { return !w.Done && !w.hijacked() }
-
-// SetHeaderMap provides the response with an empty map.
-func (w *Response) SetHeaderMap(h http.Header) { w.header = h }
 
 // errDone is the error of a response after its handler has returned.
 var errDone = errors.New("chert: response used after its handler returned")
@@ -176,7 +173,7 @@ func (w *Response) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *Response) WriteString(s string) (int, error) {
 	// No callee writes to p or keeps it.
-	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
+	return w.Write(view.Bytes(s))
 }
 
 // beginWrite checks that n bytes may be written now.
@@ -289,24 +286,24 @@ func (w *Response) FlushError() error {
 // it, and a deadline must be able to end that wait.
 func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
-	return w.control(func(t conn.Link) {
+	return w.control(func(t Link) {
 		w.x.seldom().readBy = &deadline
 		t.SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
 
 func (w *Response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func(t conn.Link) { t.SetWriteDeadline(deadline) },
+	return w.control(func(t Link) { t.SetWriteDeadline(deadline) },
 		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 
 func (w *Response) EnableFullDuplex() error {
-	return w.control(func(conn.Link) { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
+	return w.control(func(Link) { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
 }
 
 // control calls f while the connection is the handler's, and hijacked after
 // Hijack.
-func (w *Response) control(f func(t conn.Link), hijacked func(net.Conn) error) error {
+func (w *Response) control(f func(t Link), hijacked func(net.Conn) error) error {
 	if nc := w.taken.Load(); nc != nil {
 		if *nc == nil { // a stream that was taken over
 			return errDone

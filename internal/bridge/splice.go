@@ -52,7 +52,7 @@ const spliceMax = 1 << 20
 // Close, and by nothing else. mu is not held meanwhile, so a handler that
 // returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
-	if !sys.HaveSplice || !w.x.c.Link.CanRelay() {
+	if !sys.HaveSplice || w.x.Shared || !w.x.c.Link.CanRelay() {
 		return 0, false, nil
 	}
 	raw, err := src.SyscallConn()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -47,13 +46,6 @@ var (
 	_ http.Pusher         = (*StreamWriter)(nil)
 	_ http.ResponseWriter = (*StreamWriter)(nil)
 )
-
-// Stream makes c the client of one of many requests that come by client of, at the
-// same time: l is what that request has of the connection. It is called by the
-// connection's owner.
-func (c *Client) Stream(of *Client, l conn.Link) {
-	c.Config, c.Link, c.more = of.Config, l, of.more
-}
 
 // Take makes a client of a connection that another session has begun, and shown
 // to the server's hooks.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
@@ -27,8 +28,9 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		status = http.StatusOK // RFC 8441 section 5
 	}
 	return w.passOn(status, true, func(c *Client) *Ending {
-		c.Link.Share()
-		t := &taken{link: c.Link, c: c, shared: w.x.Shared}
+		l := w.x.link()
+		l.Share()
+		t := &taken{link: l, c: c, shared: w.x.Shared}
 		t.s = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
@@ -38,8 +40,8 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 
 // Budget implements takeover.Budgeted.
 func (w *Response) Budget() *takeover.Budget {
-	if b, ok := w.x.c.Link.(takeover.Budgeted); ok {
-		return b.Budget()
+	if m, ok := w.x.m.(Sharer); ok {
+		return m.Budget()
 	}
 	return nil
 }
@@ -114,7 +116,7 @@ func (x *Exchange) Taken() conn.Session {
 // the conn.Session of the Link below, in whose terms it translates.
 type taken struct {
 	Ending
-	link conn.Link // c's, for Offer: one pointer less to follow
+	link Link
 	s    takeover.Session
 	c    *Client
 	kind string // of the user code, from the first Quick on
@@ -224,16 +226,13 @@ func (t *taken) Discard(n int)        { t.link.Discard(n) }
 func (t *taken) OnLoop() bool         { return t.link.OnLoop() }
 func (t *taken) SetDeadline(ns int64) { t.link.SetDeadline(ns) }
 func (t *taken) Now() int64           { return t.link.Now() }
-func (t *taken) LocalAddr() net.Addr  { return t.link.LocalAddr() }
-func (t *taken) RemoteAddr() net.Addr { return t.link.RemoteAddr() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	switch much, err = t.link.Offer(a, b, limit); err {
-	case nil:
+	if much, err = t.link.Offer(a, b, limit); err == nil {
 		t.Given(len(a) + len(b))
-	case conn.ErrFull:
-		err = takeover.ErrFull
 	}
 	return much, err
 }
@@ -287,7 +286,7 @@ func (t *taken) selected() bool {
 		t.runs++
 		return t.runs%stats.SampleEvery == 1
 	}
-	return t.link.Tally().Messages.Next() != 0
+	return t.c.Link.Tally().Messages.Next() != 0
 }
 
 // Run implements takeover.Link.
@@ -303,26 +302,18 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if !t.link.Enter() {
 		return true // Data will not be called again
 	}
-	defer func() {
-		if ok {
-			return
-		}
-		e := recover()
-		if e == nil { // runtime.Goexit
+	if !exec.Call(u.Run, func(e exec.End) {
+		if t.c.LogEnd(e); e.Exited() {
 			t.link.Abandon()
-			return
 		}
-		if e != http.ErrAbortHandler {
-			t.c.LogPanic(t.link, e)
-		}
+	}) {
 		t.link.Leave()
-	}()
-	u.Run()
+		return false
+	}
 	took := time.Duration(0)
 	if t.began != 0 {
 		took = time.Duration(max(sys.Nanotime()-t.began, 1))
 	}
-	ok = true
 	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
 	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {

@@ -40,7 +40,7 @@ func PlainTarget(u *url.URL, target string) bool {
 }
 
 // SplitTarget sets Path and RawQuery of a request for a direct handler. It reports
-// false for a target that net/url does not accept, so that only the plain way refuses
+// false for a target that net/url does not accept, so that only the ordinary path refuses
 // those.
 func SplitTarget(r *wire.Request) bool {
 	for i, b := range r.Target {

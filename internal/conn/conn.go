@@ -220,12 +220,12 @@ func (c *Conn) proceed() (mine bool) {
 	if goOn, mine := c.deliver(); !goOn {
 		return mine
 	}
-	if q := c.queue.Load(); q != nil && q.busy.Load() && q.pending() {
+	if q := c.queue.Load(); q != nil && q.Busy() && q.Waits() {
 		if c.ready&(poll.Writable|poll.Hangup) != 0 {
 			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
 				return mine
 			}
-		} else if !q.shared {
+		} else if !q.Shared() {
 			return true
 		}
 	}
@@ -253,7 +253,7 @@ func (c *Conn) resumeReading() {
 	if c.draining {
 		c.act(c.session.Drain(c.loop.Now())) // fill does not come to it
 	}
-	if c.phase == paused && c.queue.Load().low() {
+	if c.phase == paused && c.queue.Load().Low() {
 		c.phase, c.refeed = reading, true
 	}
 }
@@ -354,13 +354,13 @@ func (c *Conn) act(next Next) (goOn bool) {
 	c.keep()
 	q := c.queue.Load()
 	stalled := false
-	if q != nil && q.busy.Load() {
+	if q != nil && q.Busy() {
 		next = c.notifyWritable(q, next)
 		if c.flush(q) != nil {
 			c.closeNow()
 			return false
 		}
-		stalled = q.pending()
+		stalled = q.Waits()
 	}
 	if q != nil && !stalled {
 		q.giveUp = poll.Never
@@ -401,17 +401,17 @@ func (c *Conn) act(next Next) (goOn bool) {
 // awaitPeer waits until the peer accepts more, and reports whether reading
 // continues meanwhile.
 func (c *Conn) awaitPeer(q *queue) (goOn bool) {
-	if !q.isStalled() {
+	if !q.Stalled() {
 		c.ready |= poll.Writable // it has only yielded to others
 	}
 	if c.ready&poll.Writable != 0 {
 		c.loop.Requeue(c.handle)
 	}
-	if !q.shared || q.giveUp == poll.Never {
-		q.giveUp = q.until(c.loop.Now())
+	if !q.Shared() || q.giveUp == poll.Never {
+		c.patience(q)
 	}
 	c.arm()
-	return q.shared && c.phase == reading
+	return q.Shared() && c.phase == reading
 }
 
 // sendOn continues with the queue when the socket may accept more, and returns
@@ -437,7 +437,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 	case err != nil:
 		c.closeNow()
 		return false, true
-	case c.phase == ending && q.pending():
+	case c.phase == ending && q.Waits():
 		c.awaitPeer(q)
 		return false, true
 	case c.phase == ending:
@@ -448,7 +448,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		return false, true
 	case c.phase == waiting:
 		return c.act(Wait), true
-	case q.shared || q.pending():
+	case q.Shared() || q.Waits():
 		return c.act(More), true
 	}
 	return c.advance(false)

@@ -1,14 +1,13 @@
 package conn
 
 import (
-	"errors"
 	"io/fs"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -141,18 +140,16 @@ type Link interface {
 	Write(a, b []byte) error
 	// Sent waits, as Write does, until nothing is queued.
 	Sent() error
-	// Queue is Send for goroutines that are not the owner, on a shared Link; p is
-	// copied. It never waits. full reports that the queue is above its high-water
-	// mark, in which case Session.Writable is called later; until the queue is
-	// below the mark, Queue accepts nothing and returns ErrFull. It fails once
-	// the Session has requested the connection's end. The bytes of different
-	// calls of Send, Write and Queue are never interleaved.
+	// Queue is Offer of p with a limit of 128 KiB.
 	Queue(p []byte) (full bool, err error)
-	// Offer is Queue of a and then b with a bound of its own: if more than half of limit
-	// is queued, in memory, and it would be more than limit bytes with these, Offer
-	// accepts nothing and returns ErrFull. A limit is 64 KiB at least, so that there is
-	// room when Writable is called; a negative one means none. full reports that more
-	// than half of limit is queued.
+	// Offer is Send of a and then b for goroutines that are not the owner, on a shared Link;
+	// both are copied. It never waits. If more than half of limit is queued, in memory, and
+	// it would be more than limit bytes with these, Offer accepts nothing and returns
+	// ErrFull. A limit is 64 KiB at least, so that there is room when Writable is called; a
+	// negative one means none. full reports that more than half of limit is queued, in which
+	// case Session.Writable is called later. It fails once the Session has requested the
+	// connection's end. The bytes of different calls of Send, Write and Offer are never
+	// interleaved.
 	Offer(a, b []byte, limit int) (full bool, err error)
 	// Share enables Queue and Offer. It is called before any other goroutine uses it.
 	Share()
@@ -270,43 +267,15 @@ type Link interface {
 	NetConn() net.Conn
 }
 
-// ErrFull is returned by Link.Queue when it has accepted nothing.
-var ErrFull = errors.New("conn: the queue is full")
+// What is sent, and who is notified of it; see package outbox.
+type (
+	Write    = outbox.Write
+	Holder   = outbox.Holder
+	Follower = outbox.Follower
+)
 
-// Write is data to be sent: A, then B, then Len bytes of File.
-type Write struct {
-	A, B        []byte
-	File        *os.File // a regular file; nil with Len 0
-	Offset, Len int64
-	// Holder owns A, B and File, and may own this Write, until it is released. Without one, bytes that
-	// have to wait are copied, and there must be no File.
-	Holder Holder
-	// Cork: another response is likely to follow immediately. On a loop these
-	// bytes may wait for it, until Data returns or the loop is lost.
-	Cork bool
-	// Deadline is when to give up on a peer that does not accept the bytes, of
-	// sys.Nanotime; 0 means none. Limits.WriteStall also applies.
-	Deadline int64
-}
-
-// A Holder owns data that is being sent.
-type Holder interface {
-	// Check is called before sending continues that had to wait for the peer.
-	// An error ends the connection.
-	Check() error
-	// Release is called once, when all has been sent or the connection has
-	// failed, by any goroutine and without a lock of the Link.
-	Release()
-}
-
-// A Follower is notified when data passed to a Link has been sent or lost.
-type Follower interface {
-	// Sent is called once. lost is how many of the bytes up to then, counted from
-	// the connection's beginning, have not been sent and will not be. Any
-	// goroutine may call it, without a lock of the Link; it must neither wait nor
-	// use the Link.
-	Sent(lost int64)
-}
+// ErrFull is returned by Link.Queue and Link.Offer when they have accepted nothing.
+var ErrFull = outbox.ErrFull
 
 // A Layer transforms all bytes of a connection: TLS. Open is called by one
 // goroutine at a time, and so are Seal and Close; Open may run concurrently with
@@ -387,15 +356,24 @@ const (
 
 // LingerFor bounds the time between FIN and close, LingerBytes what is read and discarded in
 // that time: a client that goes on after that does not wait for its answer, and is no longer
-// read, so that it cannot go on either. DrainNew is the time that a
-// connection without a complete request gets when the server shuts down, or
-// other connections wait for what it holds (net/http's value): a request may be
-// in transit.
+// read, so that it cannot go on either. LingerShared is LingerBytes of a shared Link, whose
+// client need not send all it has before it reads, as many clients of HTTP/1 do. DrainNew is
+// the time that a connection without a complete request gets when the server shuts down, or
+// other connections wait for what it holds (net/http's value): a request may be in transit.
 const (
-	LingerFor   = 2 * time.Second
-	LingerBytes = 16 << 20
-	DrainNew    = 5 * time.Second
+	LingerFor    = 2 * time.Second
+	LingerBytes  = 16 << 20
+	LingerShared = 1 << 20
+	DrainNew     = 5 * time.Second
 )
+
+// LingerLimit is LingerBytes or LingerShared.
+func LingerLimit(shared bool) int {
+	if shared {
+		return LingerShared
+	}
+	return LingerBytes
+}
 
 // SpareHead is loop.Spare's result for a connection that has held part of a request
 // since the given time: it is spare after DrainNew, and after all idle ones.

@@ -50,11 +50,11 @@ package conn
 // # The queue
 //
 // Output goes through Send, Write or Queue, and what the socket does not accept
-// is kept in one queue (queue.go):
+// is kept in one queue (package outbox, queue.go):
 //
 //	nothing queued:  one system call with the caller's bytes
 //	corked:          answers of pipelined requests, until Data returns, the loop
-//	                 is lost, or highWater is exceeded
+//	                 is lost, or outbox.HighWater is exceeded
 //	stalled:         the socket is full; an event makes the loop continue, and the
 //	                 Session is not called meanwhile, unless the Link is shared
 //

@@ -31,7 +31,7 @@ func (c *Conn) obey(m Command) {
 // something to send. Only the loop may call it.
 func (c *Conn) Active() bool {
 	switch q := c.queue.Load(); {
-	case c.state.Load()&owned != 0 || c.phase != reading || c.in != nil || q != nil && q.pending():
+	case c.state.Load()&owned != 0 || c.phase != reading || c.in != nil || q != nil && q.Waits():
 		return true
 	}
 	return c.session.Since(c.loop.Now()) < 0
@@ -42,7 +42,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
 		return 0, false
 	}
-	if q := c.queue.Load(); q != nil && q.pending() {
+	if q := c.queue.Load(); q != nil && q.Waits() {
 		return 0, false
 	}
 	now := c.loop.Now()
@@ -68,7 +68,7 @@ func (c *Conn) GiveWay() bool {
 		return true
 	}
 	next := Close
-	if q := c.queue.Load(); q != nil && q.shared {
+	if q := c.queue.Load(); q != nil && q.Shared() {
 		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
 	} else {
 		c.loop.Tally.GivingWay = true
@@ -107,7 +107,7 @@ func (c *Conn) end(how Next) {
 		how = Close // Drain is called when the socket has been drained: no peer is waited for
 	}
 	q := c.queue.Load()
-	if q != nil && how != Reset && (q.close(true) || c.layer != nil && c.layer.close(c, q)) {
+	if q != nil && how != Reset && (q.Close(true) || c.layer != nil && c.layer.close(c, q)) {
 		c.phase, c.how = ending, how
 		c.awaitPeer(q)
 		c.discard()
@@ -157,7 +157,7 @@ func (c *Conn) discard() {
 			return
 		}
 		c.ready &^= poll.Readable
-		if c.discarded >= LingerBytes && c.ready&poll.Hangup == 0 {
+		if int(c.discarded) >= LingerLimit(c.isShared()) && c.ready&poll.Hangup == 0 {
 			return // the timer ends it
 		}
 		n, e := c.read(p)
@@ -194,9 +194,7 @@ func (c *Conn) leave(hijacked bool) {
 	c.loop.Poller().CloseFD(int(c.fd))
 	c.loop.Tally.Add(true, tally.Closes, 1)
 	c.loop.Tally.Add(true, tally.Closed, 1)
-	if !hijacked {
-		c.shared.Gate.Leave(c.peer) // otherwise user code has its place, see Gate.Lend
-	}
+	c.shared.Gate.Leave(c.peer)
 	c.session.Closed(hijacked)
 }
 
@@ -205,7 +203,7 @@ func (c *Conn) dropBuffers() {
 		c.Discard(len(c.in.B))
 	}
 	if q := c.queue.Load(); q != nil {
-		q.drop()
+		q.Drop()
 	}
 	if c.layer != nil {
 		c.layer.drop() // no goroutine sends through a closed queue

@@ -24,7 +24,6 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.loop.Poller().Remove(int(c.fd))
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
-	c.shared.Gate.Lend(nc, c.peer)
 	if c.layer != nil {
 		nc = c.layer.conn(nc)
 	}
@@ -43,10 +42,10 @@ func (c *Conn) closeQueue() error {
 	if q == nil {
 		return nil
 	}
-	q.close(true)
+	q.Close(true)
 	err := c.Sent()
 	if err != nil {
-		q.close(false)
+		q.Close(false)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -123,11 +124,9 @@ func TestPipelineOrder(t *testing.T) {
 					serve: func(f *fake, line string) Next {
 						v := last(f, line+pad)
 						if q := f.queue.Load(); q != nil {
-							q.mu.Lock()
-							if q.held > highWater+len(line)+len(pad)+1 {
-								t.Errorf("%d bytes are held", q.held)
+							if n, _ := q.Unsent(); n > int64(outbox.HighWater+len(line)+len(pad)+1) {
+								t.Errorf("%d bytes are held", n)
 							}
-							q.unlock()
 						}
 						return v
 					},

@@ -67,9 +67,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 		}
 	}
 	if q := c.queue.Load(); q != nil {
-		q.mu.Lock()
-		out.Unsent = q.size()
-		q.unlock()
+		out.Unsent, _ = q.Unsent()
 	}
 	if c.state.Load()&owned != 0 || c.phase != reading {
 		return out, 0

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -43,7 +44,7 @@ func (l *layered) watch(c *Conn, begin bool) (gone bool) {
 	return n == 0 && err != errWouldBlock
 }
 
-// unwatch ends what WatchPeer began. Without that nobody reads for it.
+// unwatch ends what WatchPeer began: the loop no longer reads ahead.
 func (l *layered) unwatch() {
 	if !l.watching.Load() {
 		return
@@ -94,7 +95,7 @@ func (c *Conn) sendPlain(q *queue) error {
 		return c.Sent()
 	}
 	err := c.flush(q)
-	if err == nil && q.pending() {
+	if err == nil && q.Waits() {
 		err = errUnsent
 	}
 	return err
@@ -141,18 +142,7 @@ func (l *layered) open(c *Conn, src []byte, scratch, first bool) (n int, err err
 }
 
 // sendPending sends what the layer itself has for the peer, such as alerts.
-func (c *Conn) sendPending() {
-	q := c.queue.Load()
-	q.mu.Lock()
-	defer q.unlock()
-	if q.closed || q.err != nil {
-		return
-	}
-	waits := q.blocked.Load()
-	if q.add(&segment{}, waits); !waits && q.send() == nil && q.stalled {
-		c.loop.Post(c.handle, queueStalled{})
-	}
-}
+func (c *Conn) sendPending() { c.queue.Load().Nudge(false) }
 
 // lendSize is the room for a read where there is no driver's buffer to read into.
 const lendSize = 32 << 10
@@ -219,7 +209,7 @@ func (l *layered) receive(c *Conn, first bool) (int, error) {
 const (
 	// sealMost is how much is sealed for one call of the socket: what fits into a
 	// buffer of 32 KiB when it is sealed.
-	sealMost = 28 << 10
+	sealMost = outbox.CopySize
 	// joinMost is the most that is copied to be one record instead of two.
 	joinMost = 4 << 10
 )
@@ -277,7 +267,7 @@ func (l *layered) seal(p, q []byte) (n int) {
 	}
 }
 
-// idle comes when the session waits for more.
+// idle is called when the session waits for more.
 func (c *Conn) idle() {
 	if c.layer != nil && c.in == nil {
 		c.layer.Idle()
@@ -288,20 +278,18 @@ func (c *Conn) idle() {
 // is not told must take what it has for a part (RFC 8446 section 6.1). It reports whether
 // that waits in the queue for room in the socket.
 func (l *layered) close(c *Conn, q *queue) (waits bool) {
-	q.mu.Lock()
-	defer q.unlock()
-	if l.closed || q.err != nil {
+	if l.closed || q.Err() != nil {
 		return false
 	}
 	l.closed = true
+	// No other goroutine pushes: the queue is closed and empty.
 	if l.sealed == nil {
 		l.sealed = buf.Get(512)
 	}
 	if l.sealed.B = l.Layer.Close(l.sealed.B); len(l.sealed.B) == 0 {
 		return false // an alert was sent instead
 	}
-	q.add(&segment{}, false)
-	return q.send() == nil && len(q.segments) > 0
+	return q.Nudge(true)
 }
 
 func (l *layered) drop() {

@@ -17,15 +17,15 @@ func (c *Conn) Expire() {
 	}
 	c.collect()
 	q := c.queue.Load()
-	stalled := q != nil && q.pending()
+	stalled := q != nil && q.Waits()
 	if q != nil && !stalled {
 		q.giveUp = poll.Never
 	}
 	now := c.loop.Now()
 	if stalled && q.giveUp <= now {
-		if !q.progress() {
+		if !c.progress(q) {
 			id := tally.LateStall
-			if q.overdue() {
+			if q.Overdue(now) {
 				id = tally.LateWrite
 			}
 			c.loop.Tally.Late(true, id)
@@ -41,7 +41,7 @@ func (c *Conn) Expire() {
 		c.arm()
 	case c.phase == lingering:
 		c.closeNow()
-	case c.phase == ending || stalled && !q.shared:
+	case c.phase == ending || stalled && !q.Shared():
 		// Only the peer is waited for. The next call of the session will be Data.
 		c.deadline = poll.Never
 		c.arm()
@@ -57,9 +57,9 @@ func (c *Conn) sendBeside() {
 	if q == nil {
 		return
 	}
-	giveUp, left := c.flushBeside(c.loop.Now())
+	left := c.flushBeside()
 	if q.giveUp = poll.Never; left {
-		q.giveUp = giveUp
+		c.patience(q)
 		c.armBeside(q)
 	}
 }
@@ -79,7 +79,7 @@ func (c *Conn) expireBeside() (ended bool) {
 	case q == nil || !q.sharedWaits():
 	case q.giveUp > c.loop.Now():
 		c.armBeside(q)
-	case q.progress():
+	case c.progress(q):
 		c.sendBeside()
 	default:
 		c.loop.Tally.Late(true, tally.LateStall)
@@ -106,7 +106,7 @@ func (c *Conn) Mail(message any) {
 		q.giveUp = poll.Never // that of an earlier wait
 		if c.state.Load()&owned != 0 {
 			c.sendBeside()
-		} else if c.phase <= ending && q.pending() {
+		} else if c.phase <= ending && q.Waits() {
 			c.awaitPeer(q)
 		}
 	case Run:

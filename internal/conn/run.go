@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
@@ -54,14 +55,14 @@ func (c *Conn) leaveLoop() {
 		return
 	}
 	c.off = true
-	c.flushBeside(0) // what was corked since the loop was lost
+	c.flushBeside() // what was corked since the loop was lost
 }
 
 // Lost implements loop.Holder: it makes the goroutine that runs the user code the
 // owner.
 func (c *Conn) Lost(overstayed bool) {
 	c.lend()
-	c.flushBeside(0)
+	c.flushBeside()
 	if overstayed {
 		c.sessionOf().Late(loop.Overstay)
 	}
@@ -128,7 +129,7 @@ func (c *Conn) Run() {
 // loop.
 func (c *Conn) own(next Next) {
 	for {
-		if q := c.queue.Load(); q != nil && q.busy.Load() {
+		if q := c.queue.Load(); q != nil && q.Busy() {
 			if c.flush(q) != nil {
 				next = Close
 			}
@@ -243,11 +244,10 @@ type beside struct {
 }
 
 func (b *beside) Run() {
-	defer func() { // also after runtime.Goexit
+	exec.Finish(b.r.Run, func(bool) { // also after runtime.Goexit
 		Left(b.r)
 		b.c.loop.Post(b.c.handle, b.r)
-	}()
-	b.r.Run()
+	})
 }
 
 // StartHere implements Link.
@@ -256,25 +256,16 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 		h.gone.Store(false)
 	}
 	h.lease = c.loop.Enter(h)
-	returned := false
-	defer func() {
-		if returned {
-			return
+	exec.Finish(r.Run, func(returned bool) {
+		if !returned { // runtime.Goexit: this goroutine drives no loop any more
+			h.Yield()
 		}
-		// runtime.Goexit: this goroutine drives no loop any more.
-		h.Yield()
-		c.loop.Leave(h.lease)
-		Left(r)
-		c.loop.Post(c.handle, r)
-	}()
-	r.Run()
-	returned = true
-	if c.loop.Leave(h.lease) {
-		return true
-	}
-	Left(r)
-	c.loop.Post(c.handle, r)
-	return false
+		if kept = c.loop.Leave(h.lease); !kept {
+			Left(r)
+			c.loop.Post(c.handle, r)
+		}
+	})
+	return kept
 }
 
 // Here is the place of a Run on the goroutine that drives a loop; see Link.StartHere.

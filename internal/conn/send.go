@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -14,21 +15,52 @@ import (
 // This file sends for the owner: only write, and the calls of sendfile and
 // splice, write to the socket.
 
-// errYield means that a file has had its turn.
-var errYield = errors.New("conn: others wait")
-
 // errChecking is the error of a connection whose Holder has ended the goroutine
 // that called Check.
 var errChecking = errors.New("conn: Check has not returned")
 
-// push sends p and then q, through the layer if there is one. more means that
-// other bytes follow immediately.
-func (c *Conn) push(p, q []byte, more bool) (int, sys.Errno) {
+// carrier is a Conn as the Sink of its queue, and of what a lone writer sends.
+type carrier Conn
+
+var _ outbox.FileSink = (*carrier)(nil)
+
+// Push implements outbox.Sink.
+func (s *carrier) Push(p, q []byte, more bool) (int, error) {
+	c := (*Conn)(s)
 	if c.layer != nil {
-		return c.layer.push(c, p, q)
+		n, e := c.layer.push(c, p, q)
+		if sys.Again(e) && c.layer.sealed != nil {
+			return n, outbox.ErrKept
+		}
+		return n, c.sendError("write", e)
 	}
-	return c.write(p, q, more)
+	if len(p)+len(q) == 0 {
+		return 0, nil
+	}
+	n, e := c.write(p, q, more)
+	return n, c.sendError("write", e)
 }
+
+// PushFile implements outbox.FileSink.
+func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
+	c := (*Conn)(s)
+	if c.layer != nil || !sys.HaveSendfile {
+		return 0, outbox.ErrCopy
+	}
+	// Fd, since SyscallConn allocates. It does not change a regular file.
+	m, e := c.loop.Poller().Sendfile(int(c.fd), int(f.Fd()), offset, int(n))
+	c.sent(tally.Sendfiles, m)
+	switch {
+	case e == 0 && m == 0:
+		return 0, io.ErrUnexpectedEOF // the file has shrunk
+	case e != 0 && !sys.Again(e) && sys.CannotSendfile(e):
+		return 0, outbox.ErrCopy
+	}
+	return int64(m), c.sendError("sendfile", e)
+}
+
+// Wake implements outbox.Sink.
+func (s *carrier) Wake() { s.loop.Post(s.handle, queueStalled{}) }
 
 // write and writeAlone are the only functions that write bytes to the socket.
 func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
@@ -58,66 +90,12 @@ func (c *Conn) sent(id tally.ID, n int) {
 	c.loop.Tally.Add(false, tally.BytesWritten, uint64(n))
 }
 
-// transmit sends what the socket accepts of s. Its error is errWouldBlock,
-// errYield or the connection's.
-func (c *Conn) transmit(s *segment, more bool) error {
-	turn, most := int64(0), int64(sendTurn)
-	if s.copying || c.layer != nil || !sys.HaveSendfile {
-		most = copyTurn
-	}
-	for {
-		if n := s.bytes(); n > 0 {
-			p, q := s.a, s.b
-			if s.own != nil {
-				if p, q = s.own.B, s.a; len(q) == 0 {
-					q = s.b
-				}
-			}
-			m, e := c.push(p, q, more || s.n > 0 || len(p)+len(q) < n)
-			s.take(m)
-			if e != 0 {
-				return c.sendError("write", e)
-			}
-			continue
-		}
-		switch {
-		case s.n == 0:
-			if c.layer != nil {
-				if _, e := c.push(nil, nil, false); e != 0 { // sealed bytes
-					return c.sendError("write", e)
-				}
-			}
-			return nil
-		case turn >= most && !c.off:
-			return errYield
-		case s.copying || c.layer != nil || !sys.HaveSendfile:
-			before := s.n
-			if err := s.read(); err != nil {
-				return err
-			}
-			turn += before - s.n
-			continue
-		}
-		// Fd, since SyscallConn allocates. It does not change a regular file.
-		m, e := c.loop.Poller().Sendfile(int(c.fd), int(s.file.Fd()), s.offset, int(min(s.n, sendTurn)))
-		c.sent(tally.Sendfiles, m)
-		switch {
-		case e == 0 && m == 0:
-			return io.ErrUnexpectedEOF // the file has shrunk
-		case e != 0 && !sys.Again(e) && sys.CannotSendfile(e):
-			s.copying = true
-		case e != 0:
-			return c.sendError("sendfile", e)
-		}
-		s.offset += int64(m)
-		s.n -= int64(m)
-		turn += int64(m)
-	}
-}
-
 func (c *Conn) sendError(op string, e sys.Errno) error {
-	if sys.Again(e) {
-		return errWouldBlock
+	switch {
+	case e == 0:
+		return nil
+	case sys.Again(e):
+		return outbox.ErrWouldBlock
 	}
 	return c.opError(op, e)
 }
@@ -136,34 +114,35 @@ func (c *Conn) mayWrite() error {
 // Send implements Link.
 func (c *Conn) Send(w *Write) error {
 	q := c.queue.Load()
+	size := len(w.A) + len(w.B)
+	cork := w.Cork && !c.off && w.Len == 0 && size <= outbox.SmallWrite
 	sent := 0
-	if q == nil && w.Len == 0 && (!w.Cork || c.off) && c.mayWrite() == nil {
+	if q == nil && w.Len == 0 && !cork && c.mayWrite() == nil {
 		// Usually the socket accepts everything.
 		n, e := c.writeAlone(w.A, w.B) // with a layer there is a queue
-		if n == len(w.A)+len(w.B) || e != 0 && !sys.Again(e) {
-			lost := int64(len(w.A) + len(w.B) - n)
-			release(w.Holder) // which w may be a part of
+		if n == size || e != 0 && !sys.Again(e) {
+			outbox.Release(w.Holder) // which w may be a part of
 			if e != 0 {
-				c.lose(lost)
+				c.lose(int64(size - n))
 				return c.opError("write", e)
 			}
 			return nil
 		}
 		sent = n
 	}
-	if q != nil && w.Cork && w.Len == 0 && !c.off && q.join(w) {
-		release(w.Holder)
+	if q != nil && cork && q.Join(w) {
+		outbox.Release(w.Holder)
 		return nil
 	}
-	s := segment{a: w.A, b: w.B, file: w.File, offset: w.Offset, n: w.Len, holder: w.Holder}
-	s.take(sent)
+	s := outbox.Of(w)
+	s.Take(sent)
 	if err := c.mayWrite(); err != nil {
-		c.lose(s.size())
-		release(s.free())
+		c.lose(s.Size())
+		outbox.Release(s.Free())
 		return err
 	}
-	disk := c.enterDisk(s.n > 0)
-	tried, err := c.sendSegment(q, &s, w)
+	disk := c.enterDisk(w.Len > 0)
+	tried, err := c.sendSegment(q, &s, w.Deadline, cork)
 	if disk {
 		c.leaveLoop()
 	}
@@ -173,53 +152,19 @@ func (c *Conn) Send(w *Write) error {
 	return err
 }
 
-// join adds w to what is already corked, if there is something.
-func (q *queue) join(w *Write) (joined bool) {
-	n := len(w.A) + len(w.B)
-	q.mu.Lock()
-	last := len(q.segments) - 1
-	if joined = last >= 0 && n <= smallWrite && q.held+n <= highWater && q.err == nil && !q.blocked.Load() && q.segments[last].plain(); joined {
-		s := &q.segments[last]
-		s.own = s.own.Grow(n)
-		s.own.B = append(append(s.own.B, w.A...), w.B...)
-		if q.held += n; w.Deadline != 0 {
-			q.deadline = w.Deadline
-		}
-	}
-	q.unlock()
-	return joined
-}
-
-// sendSegment is Send for s, which is w or what the socket has not accepted of
-// it. It reports whether the socket was tried.
-func (c *Conn) sendSegment(q *queue, s *segment, w *Write) (tried bool, err error) {
-	cork := w.Cork && !c.off && s.n == 0 && s.bytes() <= smallWrite
-	full := false
-	if tried = q == nil && !cork; tried {
-		err = c.transmit(s, false)
-		if err != errWouldBlock && err != errYield {
-			c.lose(s.size())
-			release(s.free())
+// sendSegment is Send for s. It reports whether the socket was tried.
+func (c *Conn) sendSegment(q *queue, s *outbox.Segment, deadline int64, cork bool) (tried bool, err error) {
+	if q == nil && !cork {
+		if err = s.Push((*carrier)(c), false, c.off); !outbox.Later(err) {
+			c.lose(s.Size())
+			outbox.Release(s.Free())
 			return true, err
 		}
-		s.waited, full = true, err == errWouldBlock
 	}
 	if q == nil {
 		q = c.newQueue()
 	}
-	q.mu.Lock()
-	defer q.unlock()
-	if w.Deadline != 0 {
-		q.deadline = w.Deadline
-	}
-	if tried {
-		q.stall(full)
-	}
-	wait := tried || q.stalled || cork && q.held+s.bytes() <= highWater
-	if q.add(s, wait); wait {
-		return tried, nil
-	}
-	return true, q.send()
+	return q.Send(s, deadline, cork, err, c.off)
 }
 
 // enterDisk begins a lease for an operation that may wait for the disk, and
@@ -232,29 +177,27 @@ func (c *Conn) enterDisk(disk bool) bool {
 }
 
 // resume sends what the socket accepts of q, as the owner. It may wait for the
-// disk, and calls a Holder's Check: without mu, since that is user code. No other
+// disk, and calls a Holder's Check: without q's lock, since that is user code. No other
 // goroutine sends files, so the first segment stays first meanwhile.
 func (c *Conn) resume(q *queue) (err error) {
-	disk := c.enterDisk(q.sendsFile())
+	disk := c.enterDisk(q.FileNext())
 	returned := false
 	defer func() {
 		switch {
 		case !returned: // Check has ended its goroutine
-			q.fail(errChecking)
+			q.Fail(errChecking)
 			c.Abandon()
 		case disk:
 			c.leaveLoop()
 		}
 	}()
-	if h := q.toCheck(); h != nil {
+	if h := q.ToCheck(); h != nil {
 		err = h.Check()
 	}
 	if err == nil {
-		q.mu.Lock()
-		err = q.send()
-		q.unlock()
+		err = q.Pull(c.off)
 	} else {
-		q.fail(err)
+		q.Fail(err)
 	}
 	returned = true
 	return err
@@ -263,7 +206,7 @@ func (c *Conn) resume(q *queue) (err error) {
 // unready is called after the owner has sent: on the loop, ready's state of the
 // socket is older than the queue's stall.
 func (c *Conn) unready() {
-	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.isStalled() {
+	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.Stalled() {
 		c.ready &^= poll.Writable
 	}
 }

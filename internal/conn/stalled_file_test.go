@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -105,7 +106,7 @@ func TestStalledCheck(t *testing.T) {
 	s.released()
 }
 
-// No more of a file than sendTurn goes out in one go, so that others have their
+// No more of a file than FileTurn goes out in one go, so that others have their
 // turn, also with lines after it.
 func TestSendTurn(t *testing.T) {
 	t.Parallel()
@@ -119,8 +120,8 @@ func TestSendTurn(t *testing.T) {
 		most, at := int64(0), int64(stalledSize)
 		turns := 0
 		watch := func() error {
-			// Under the lease of the turn that goes on, and the queue's lock.
-			left := s.queue.Load().segments[0].n
+			// Under the lease of the turn that goes on.
+			left, _ := s.Unsent()
 			most, at = max(most, at-left), left
 			turns++
 			return nil
@@ -133,7 +134,7 @@ func TestSendTurn(t *testing.T) {
 			wantAnswer(c, "file 100")
 		}
 		s.released()
-		if turns < stalledSize/sendTurn-1 || most > sendTurn {
+		if turns < stalledSize/outbox.FileTurn-1 || most > outbox.FileTurn {
 			t.Errorf("%d turns, the largest sent %d bytes", turns, most)
 		}
 	}

@@ -122,9 +122,7 @@ func (f *fake) unsent() bool {
 	if q == nil {
 		return false
 	}
-	q.mu.Lock()
-	defer q.unlock()
-	return len(q.segments) > 0 && q.segments[0].waited
+	return q.Blocked() && q.Waits()
 }
 
 // send sends w with a holder.
@@ -208,5 +206,5 @@ func (f *fake) isStuck() bool {
 		return false
 	}
 	q := f.queue.Load()
-	return q != nil && q.pending() && q.isStalled()
+	return q != nil && q.Waits() && q.Stalled()
 }

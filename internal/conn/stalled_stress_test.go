@@ -144,10 +144,7 @@ func endSoon(r *rig, f *fake, what Command) {
 	r.loop.Do(func() {
 		if f.isStuck() {
 			q := f.queue.Load()
-			q.mu.Lock()
-			q.outq = 0
-			q.unlock()
-			q.giveUp = 0
+			q.outq, q.giveUp = 0, 0
 			f.Expire()
 		}
 	})

@@ -349,7 +349,7 @@ func TestStalledDeadlineOver(t *testing.T) {
 	c := r.open(s.fake)
 	c.Send("file 8388608\n")
 	r.stuck(s.fake)
-	r.on(func() { s.queue.Load().keepDeadline(sys.Nanotime() - int64(time.Second)) })
+	r.on(func() { s.queue.Load().Limit(sys.Nanotime() - int64(time.Second)) })
 	n, _ := io.Copy(io.Discard, c.R)
 	if n >= stalledSize {
 		t.Errorf("all %d bytes came", n)

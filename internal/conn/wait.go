@@ -76,7 +76,7 @@ func (w *waits) clear(q *queue) {
 	if dl := w.write.deadline.Load(); dl != 0 {
 		w.write.deadline.Store(0)
 		if q != nil {
-			q.keepDeadline(dl)
+			q.Limit(dl)
 		}
 	}
 }

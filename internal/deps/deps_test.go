@@ -61,6 +61,11 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	report(t, checkDocs(tree, foldersOf(files)))
 }
 
+func TestColumns(t *testing.T) {
+	tree, files := load(t)
+	report(t, checkColumns(tree, files))
+}
+
 func TestLengths(t *testing.T) {
 	tree, files := load(t)
 	report(t, checkLengths(tree, files))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // moduleRoot walks up to the go.mod of this module.
@@ -167,4 +168,44 @@ func parse(tree fs.FS, file string, mode parser.Mode) (*token.FileSet, *ast.File
 func place(fset *token.FileSet, pos token.Pos) string {
 	p := fset.PositionFor(pos, false)
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
+}
+
+// checkColumns returns a fault for each line that is too long, of files that are neither tests, whose tables have a line
+// for each case, nor generated, and outside of strings with several lines.
+func checkColumns(tree fs.FS, files []string) (faults []string) {
+	for _, f := range files {
+		if isTest(f) || slices.Contains(notWrapped, path.Dir(f)) {
+			continue
+		}
+		fset, parsed, err := parse(tree, f, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		if ast.IsGenerated(parsed) {
+			continue
+		}
+		text := map[int]bool{} // lines of strings that have several
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			if lit, ok := node.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				from, to := fset.Position(lit.Pos()).Line, fset.Position(lit.End()).Line
+				for line := from; from < to && line <= to; line++ {
+					text[line] = true
+				}
+			}
+			return true
+		})
+		src, err := fs.ReadFile(tree, f)
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		for i, line := range strings.Split(string(src), "\n") {
+			n := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
+			if n > maxColumns && !text[i+1] {
+				faults = append(faults, fmt.Sprintf("%s:%d: line of %d columns, the limit is %d", f, i+1, n, maxColumns))
+			}
+		}
+	}
+	return faults
 }

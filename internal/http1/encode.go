@@ -60,9 +60,3 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 func AppendChunkSize(dst []byte, n int) []byte {
 	return append(strconv.AppendInt(dst, int64(n), 16), "\r\n"...)
 }
-
-// BodyAllowed reports whether a response with this status may have content
-// (RFC 9110 section 6.4.1).
-func BodyAllowed(status int) bool {
-	return status >= 200 && status != 204 && status != 304
-}

@@ -49,12 +49,3 @@ func TestAppendChunkSize(t *testing.T) {
 		}
 	}
 }
-
-func TestBodyAllowed(t *testing.T) {
-	for status := 100; status < 1000; status++ {
-		want := status >= 200 && status != 204 && status != 304
-		if got := BodyAllowed(status); got != want {
-			t.Errorf("%d: %v", status, got)
-		}
-	}
-}

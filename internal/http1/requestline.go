@@ -107,7 +107,8 @@ func (r *Request) targetForm(b []byte) *Error {
 // URI, nil if uri does not begin so (RFC 3986 section 3).
 func authority(uri []byte) []byte {
 	i := 0
-	for i < len(uri) && (isAlpha(uri[i]) || i > 0 && (isDigit(uri[i]) || uri[i] == '+' || uri[i] == '-' || uri[i] == '.')) {
+	for i < len(uri) && (isAlpha(uri[i]) || i > 0 &&
+		(isDigit(uri[i]) || uri[i] == '+' || uri[i] == '-' || uri[i] == '.')) {
 		i++
 	}
 	if i == 0 || len(uri)-i < 3 || string(uri[i:i+3]) != "://" {

@@ -303,7 +303,8 @@ func (d *Decoder) literal(b []byte, bits uint, keep bool, f *Fields, lim ListLim
 	whole := field.Value
 	field.Value = f.trim(whole, field.ID)
 	if keep { // as it came: the client counts its bytes
-		d.table.add(f.Get(field.Name), value, entry{nameSize: uint32(size), id: field.ID, bad: bad, spaced: field.Value != whole})
+		d.table.add(f.Get(field.Name), value, entry{nameSize: uint32(size), id: field.ID, bad: bad,
+			spaced: field.Value != whole})
 	}
 	f.Malformed = f.Malformed || bad
 	if f.fits(size+len(value), lim) {

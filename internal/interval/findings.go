@@ -54,24 +54,32 @@ func findings(r *Report) []Finding {
 	refusalsOf(r, add)
 	// Several requests wait for slots when many come at once; that is no trouble.
 	if w := stage("wait"); r.Waiting > 0 && w.P50 >= slowSlot {
-		add("slots", "debug/requests", "%d requests wait for a slot or a goroutine, half of them longer than %s", r.Waiting, Short(w.P50))
+		add("slots", "debug/requests", "%d requests wait for a slot or a goroutine, half of them longer than %s",
+			r.Waiting, Short(w.P50))
 	}
 	if u := &r.Runtime; u.Locks >= muchLocking {
-		add("lock", "debug/pprof/mutex?seconds=5", "goroutines wait for mutexes: %s in each second, all together", Short(time.Duration(u.Locks*float64(time.Second))))
+		add("lock", "debug/pprof/mutex?seconds=5", "goroutines wait for mutexes: %s in each second, all together",
+			Short(time.Duration(u.Locks*float64(time.Second))))
 	}
 	if w := stage("write"); w.P90 >= slowWrite {
-		add("clients", "debug/requests", "clients accept responses slowly: one in ten of those that do not at once needs %s or more", Short(w.P90))
-	} else if i := slices.IndexFunc(r.Longest, func(q Running) bool { return q.Stage == "write" && q.Age >= slowWrite }); i >= 0 {
+		add("clients", "debug/requests", "clients accept responses slowly: one in ten of those that do not at once "+
+			"needs %s or more", Short(w.P90))
+	} else if i := slices.IndexFunc(r.Longest,
+		func(q Running) bool { return q.Stage == "write" && q.Age >= slowWrite }); i >= 0 {
 		// The handler waits with the client if the response is too large to be kept.
 		q := &r.Longest[i]
-		add("clients", "debug/requests", "clients accept responses slowly: %s %s has been in progress for %s", q.Method, q.Target, Short(q.Age))
+		add("clients", "debug/requests", "clients accept responses slowly: %s %s has been in progress for %s", q.Method,
+			q.Target, Short(q.Age))
 	}
 	if u := &r.Runtime; u.GC >= muchGC {
-		add("collector", "debug/pprof/allocs", "the garbage collector takes %.0f %% of the processors' time; the program allocates %s per second", u.GC*100, Bytes(u.Allocated))
+		add("collector", "debug/pprof/allocs", "the garbage collector takes %.0f %% of the processors' time; the "+
+			"program allocates %s per second", u.GC*100, Bytes(u.Allocated))
 	}
 	for i := range r.Routes {
 		if t := &r.Routes[i]; t.Handler >= slowRoute && t.Share >= routeShare && len(r.Routes) > 1 {
-			add("route", "debug/pprof/profile?seconds=5", "%s takes %.0f %% of the time in handlers; one in a hundred needs %s or more", RouteName(t.Pattern), t.Share*100, Short(t.Handler))
+			add("route", "debug/pprof/profile?seconds=5",
+				"%s takes %.0f %% of the time in handlers; one in a hundred needs %s or more", RouteName(t.Pattern),
+				t.Share*100, Short(t.Handler))
 			break
 		}
 	}
@@ -81,7 +89,8 @@ func findings(r *Report) []Finding {
 			if l.Stale {
 				lag = "more than 100 ms"
 			}
-			add("loop", "debug/pprof/goroutine?debug=1", "loop %d took %s to answer: a handler or a lock holds it, or the processors are busy", l.Index, lag)
+			add("loop", "debug/pprof/goroutine?debug=1",
+				"loop %d took %s to answer: a handler or a lock holds it, or the processors are busy", l.Index, lag)
 			break
 		}
 	}
@@ -106,15 +115,18 @@ func errorsOf(r *Report, add func(kind, look, format string, args ...any)) {
 	if !notable(failed*r.Seconds, all*r.Seconds) {
 		return
 	}
-	if i := slices.IndexFunc(r.Troubles, func(t Rate) bool { return t.Name == noSlot }); i >= 0 && r.Troubles[i].N > failed*r.Seconds/2 {
-		add("errors", "debug/requests", "%s of requests are answered with 5xx, mostly by the server, because all slots for handlers are taken", percent(failed/all))
+	if i := slices.IndexFunc(r.Troubles, func(t Rate) bool { return t.Name == noSlot }); i >= 0 &&
+		r.Troubles[i].N > failed*r.Seconds/2 {
+		add("errors", "debug/requests", "%s of requests are answered with 5xx, mostly by the server, because all "+
+			"slots for handlers are taken", percent(failed/all))
 		return
 	}
 	from := ""
 	for i := range r.Routes {
 		// A route's number includes requests without a response.
 		if t := &r.Routes[i]; t.Errors > failed/2 {
-			from = fmt.Sprintf(", mostly by %s, %s of whose requests fail", RouteName(t.Pattern), percent(t.Errors/max(t.Rate, t.Errors)))
+			from = fmt.Sprintf(", mostly by %s, %s of whose requests fail", RouteName(t.Pattern),
+				percent(t.Errors/max(t.Rate, t.Errors)))
 			break
 		}
 	}
@@ -141,7 +153,8 @@ func refusalsOf(r *Report, add func(kind, look, format string, args ...any)) {
 		}
 	}
 	if notable(n, r.Requests*r.Seconds+n) {
-		add("refusals", "", "%s requests or connections were refused in %s, mostly: %s", Number(n), Short(time.Duration(r.Seconds*float64(time.Second))), most)
+		add("refusals", "", "%s requests or connections were refused in %s, mostly: %s", Number(n),
+			Short(time.Duration(r.Seconds*float64(time.Second))), most)
 	}
 }
 

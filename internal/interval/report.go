@@ -179,7 +179,8 @@ func Between(before, now *Sample) *Report {
 		At: now.At, Since: now.Since, Seconds: b.seconds,
 		Running: now.Running, Waiting: now.Waiting,
 		Read: b.rate(before.BytesRead, now.BytesRead), Written: b.rate(before.BytesWritten, now.BytesWritten),
-		Conns: b.conns(), Stages: b.stages(), AllLoops: len(now.Loops), Longest: Longest(now.Longest, now.At, MaxRunning), Recent: recent(now.Placement.Recent),
+		Conns: b.conns(), Stages: b.stages(), AllLoops: len(now.Loops),
+		Longest: Longest(now.Longest, now.At, MaxRunning), Recent: recent(now.Placement.Recent),
 		TLS: b.tls(), Runtime: b.runtime(),
 	}
 	b.requests(r)
@@ -286,7 +287,8 @@ func (b *between) syscalls(r *Report) {
 			r.Syscalls = append(r.Syscalls, Rate{c.Name, float64(n) / b.seconds / r.Requests})
 		}
 	}
-	slices.SortFunc(r.Syscalls, func(x, y Rate) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Name, y.Name)) })
+	slices.SortFunc(r.Syscalls,
+		func(x, y Rate) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Name, y.Name)) })
 }
 
 func (b *between) troubles(r *Report) {
@@ -301,7 +303,8 @@ func (b *between) troubles(r *Report) {
 	add("timeout: ", b.before.Timeouts, b.now.Timeouts)
 	add("refused request: ", b.before.Malformed, b.now.Malformed)
 	add("refused connection: ", b.before.Connections.Refused, b.now.Connections.Refused)
-	slices.SortFunc(r.Troubles, func(x, y Rate) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Name, y.Name)) })
+	slices.SortFunc(r.Troubles,
+		func(x, y Rate) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Name, y.Name)) })
 	r.Troubles = r.Troubles[:min(len(r.Troubles), MaxEvents)]
 }
 
@@ -348,8 +351,10 @@ func (b *between) routes(r *Report) {
 			continue
 		}
 		one := Route{
-			Pattern: Printable(now.Pattern), Latency: b.latency(&o.Duration, &now.Duration), Handler: handler.Quantile(0.99),
-			Errors: b.rate(o.Classes[5]+o.Classes[0], now.Classes[5]+now.Classes[0]), Client: b.rate(o.Classes[4], now.Classes[4]),
+			Pattern: Printable(now.Pattern), Latency: b.latency(&o.Duration, &now.Duration),
+			Handler:   handler.Quantile(0.99),
+			Errors:    b.rate(o.Classes[5]+o.Classes[0], now.Classes[5]+now.Classes[0]),
+			Client:    b.rate(o.Classes[4], now.Classes[4]),
 			Handovers: float64(handovers), Demotions: now.Demotions, Ways: []Rate{},
 		}
 		one.Rate = float64(n) / b.seconds // the histogram's is estimated
@@ -372,7 +377,8 @@ func (b *between) routes(r *Report) {
 	})
 	if len(r.Routes) > MaxRoutes { // half by time, half by latency
 		rest := r.Routes[MaxRoutes/2:]
-		slices.SortStableFunc(rest, func(x, y Route) int { return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.Mean, x.Mean)) })
+		slices.SortStableFunc(rest,
+			func(x, y Route) int { return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.Mean, x.Mean)) })
 		r.Routes = r.Routes[:MaxRoutes]
 	}
 }
@@ -387,7 +393,8 @@ func oldest(all []stats.Request, most int) []stats.Request {
 func Longest(all []stats.Request, now time.Time, most int) []Running {
 	list := []Running{}
 	for _, q := range oldest(all, most) {
-		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, Printable(q.Method), Printable(q.Target), q.Way.String(), q.Loop, q.Peer})
+		list = append(list, Running{max(now.Sub(q.Began), 0), q.Stage, Printable(q.Method), Printable(q.Target),
+			q.Way.String(), q.Loop, q.Peer})
 	}
 	return list
 }
@@ -406,7 +413,8 @@ func recent(all []stats.PlacementEvent) []PlacementEvent {
 
 func (b *between) tls() TLS {
 	o, n := &b.before.TLS, &b.now.TLS
-	t := TLS{Failed: b.rate(o.Failed, n.Failed), Running: n.Running, Waiting: n.Waiting, Latency: b.latency(&o.Duration, &n.Duration)}
+	t := TLS{Failed: b.rate(o.Failed, n.Failed), Running: n.Running, Waiting: n.Waiting,
+		Latency: b.latency(&o.Duration, &n.Duration)}
 	for _, c := range n.Versions {
 		t.Handshakes += b.rate(stats.Get(o.Versions, c.Name), c.N)
 	}
@@ -421,8 +429,9 @@ func (b *between) runtime() Usage {
 	pauses, scheduling := grown(&o.Pauses, &n.Pauses), grown(&o.Scheduling, &n.Scheduling)
 	u := Usage{
 		Goroutines: n.Goroutines, Heap: n.HeapBytes, HeapGoal: n.HeapGoal, Allocated: b.rate(o.Allocated, n.Allocated),
-		Collections: float64(since(o.Collections, n.Collections)), Locks: max(n.LockSeconds-o.LockSeconds, 0) / b.seconds,
-		Pause: pauses.Quantile(0.99), Scheduling: scheduling.Quantile(0.99),
+		Collections: float64(since(o.Collections, n.Collections)),
+		Locks:       max(n.LockSeconds-o.LockSeconds, 0) / b.seconds,
+		Pause:       pauses.Quantile(0.99), Scheduling: scheduling.Quantile(0.99),
 	}
 	if cpu := n.CPUSeconds - o.CPUSeconds; cpu > 0 {
 		u.GC = min(max((n.GCSeconds-o.GCSeconds)/cpu, 0), 1)

@@ -84,8 +84,9 @@ func readRuntime() Runtime {
 		return h
 	}
 	return Runtime{
-		Goroutines: int64(count(0)), HeapBytes: count(1), HeapGoal: count(2), Allocated: count(3), Collections: count(4),
-		GCSeconds: seconds(5), CPUSeconds: seconds(6), LockSeconds: seconds(7),
+		Goroutines: int64(count(0)), HeapBytes: count(1), HeapGoal: count(2), Allocated: count(3),
+		Collections: count(4),
+		GCSeconds:   seconds(5), CPUSeconds: seconds(6), LockSeconds: seconds(7),
 		Pauses: histogram(8), Scheduling: histogram(9),
 	}
 }

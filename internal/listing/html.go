@@ -126,7 +126,8 @@ func appendRow(b []byte, e *Entry, query string) []byte {
 	b = appendName(b, e.Name)
 	b = append(b, "</bdi>"...)
 	if e.Link {
-		b = append(b, `<svg class="l" role="img" aria-label="link"><title>Symbolic link</title><use href="#l"/></svg>`...)
+		b = append(b, `<svg class="l" role="img" aria-label="link">`+
+			`<title>Symbolic link</title><use href="#l"/></svg>`...)
 	}
 	b = append(b, "</a></th>"...)
 	if e.Dir || e.Size < 0 {

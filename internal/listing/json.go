@@ -8,7 +8,8 @@ import (
 // AppendJSON appends the listing as one JSON object:
 //
 //	{"path": "/a/", "entries": [
-//	  {"name": "b c.txt", "url": "./b%20c.txt", "type": "file", "link": false, "size": 12, "modified": "2026-11-20T12:30:00Z"}
+//	  {"name": "b c.txt", "url": "./b%20c.txt", "type": "file", "link": false, "size": 12,
+//	   "modified": "2026-11-20T12:30:00Z"}
 //	]}
 //
 // A name that is not UTF-8 has U+FFFD in it; url, relative to the folder, is

@@ -35,7 +35,8 @@ var (
 // or an ErrorPage: no script runs but the listing's own, nothing is loaded, and
 // no other origin may frame it. Markup injected by a name, should the escaping
 // ever fail, has no effect. Immutable.
-var ContentSecurityPolicy = "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + " " + hash(errorStyle) + "; " +
+var ContentSecurityPolicy = "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + " " +
+	hash(errorStyle) + "; " +
 	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 
 func hash(s string) string {

@@ -34,12 +34,13 @@ func (a *addrs) shard(host string) *addrShard {
 	return &a.shards[maphash.String(a.seed, host)%addrShards]
 }
 
-// add counts a connection, and reports whether its address may have one more.
-func (a *addrs) add(host string) bool {
+// add counts a connection, unless its address may have no more if bounded, and reports
+// whether it has.
+func (a *addrs) add(host string, bounded bool) bool {
 	s := a.shard(host)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count[host] >= a.most {
+	if bounded && s.count[host] >= a.most {
 		return false
 	}
 	s.count[host]++

@@ -10,7 +10,7 @@ import (
 )
 
 // A Gate bounds how many connections are open, over all loops and listeners
-// of a server. Safe for concurrent use.
+// of a server. One that user code has hijacked does not count. Safe for concurrent use.
 type Gate struct {
 	max  int64
 	open atomic.Int64
@@ -19,23 +19,21 @@ type Gate struct {
 	mu      sync.Mutex
 	waiters []func()
 	addrs   *addrs // connections per client address; nil when not limited
-	lent    []loan // in no order
-	hand    int    // where in lent the last check has ended
 }
 
-// DefaultPlaces returns how many connections the limit of open files allows. Some
+// DefaultConns returns how many connections the limit of open files allows. Some
 // descriptors are reserved for the process, and a sixteenth, up to 4096, for files
 // that are kept open (package static's default). A connection may need a second
 // descriptor while a request is handled, or its answer is on its way: a file, a connection to
 // another server, for a moment the duplicate that Hijack returns. (Pipes of splice are at most
 // 64.) So half of the rest is for those, and no more than seconds: of a million connections
 // most are idle.
-func DefaultPlaces() int { return placesOf(sys.MaxFiles()) }
+func DefaultConns() int { return connsOf(sys.MaxFiles()) }
 
 // seconds is how many connections may need a second descriptor at a time.
 const seconds = 64 << 10
 
-func placesOf(files int) int {
+func connsOf(files int) int {
 	free := files - 64 - min(files/16, 4096)
 	return max(free-min(free/2, seconds), 16)
 }
@@ -55,20 +53,6 @@ func NewGate(max, perAddr int) *Gate {
 
 // Enter reserves room for a connection and reports whether there was any.
 func (g *Gate) Enter() bool {
-	if g.enter() {
-		return true
-	}
-	g.mu.Lock()
-	freed := g.collect(lentLooks)
-	g.mu.Unlock()
-	ok := freed && g.enter()
-	if freed && g.waiting.Load() {
-		g.wakeAll()
-	}
-	return ok
-}
-
-func (g *Gate) enter() bool {
 	if g.open.Add(1) <= g.max {
 		return true
 	}
@@ -81,16 +65,16 @@ func (g *Gate) enter() bool {
 // an empty peer.
 func (g *Gate) Admit(peer string) bool {
 	host := g.host(peer)
-	if host == "" {
-		return true
+	return host == "" || g.addrs.add(host, true)
+}
+
+// Continue counts a connection beyond the limits: one that has been admitted, leaves, and
+// goes on as another for which the caller calls Leave.
+func (g *Gate) Continue(peer string) {
+	g.open.Add(1)
+	if host := g.host(peer); host != "" {
+		g.addrs.add(host, false)
 	}
-	if g.addrs.add(host) {
-		return true
-	}
-	g.mu.Lock()
-	freed := g.collect(lentLooks)
-	g.mu.Unlock()
-	return freed && g.addrs.add(host)
 }
 
 // Leave releases a connection's room. peer is what Admit was called with, "" if
@@ -118,12 +102,7 @@ func (g *Gate) Await(fn func()) {
 }
 
 // Open returns how many connections are open.
-func (g *Gate) Open() int {
-	g.mu.Lock()
-	g.collect(len(g.lent))
-	g.mu.Unlock()
-	return int(g.open.Load())
-}
+func (g *Gate) Open() int { return int(g.open.Load()) }
 
 func (g *Gate) wakeAll() {
 	g.mu.Lock()

@@ -38,6 +38,25 @@ func TestGatePlaces(t *testing.T) {
 	}
 }
 
+// A connection that goes on as another counts twice until the first has left.
+func TestGateContinue(t *testing.T) {
+	t.Parallel()
+	g := NewGate(1, 1)
+	const peer = "1.2.3.4:1"
+	if !g.Enter() || !g.Admit(peer) {
+		t.Fatal("the first was refused")
+	}
+	g.Continue(peer)
+	g.Leave(peer)
+	if g.Enter() || g.Open() != 1 {
+		t.Error("it does not count")
+	}
+	g.Leave(peer)
+	if !g.Enter() || !g.Admit(peer) {
+		t.Error("it counts after it has left")
+	}
+}
+
 func TestGateAddrs(t *testing.T) {
 	t.Parallel()
 	g := NewGate(0, 2)
@@ -131,7 +150,7 @@ func TestPlacesOfLimit(t *testing.T) {
 		{65536, 30688},
 		{1 << 20, 978_880}, // fs.nr_open
 	} {
-		if got := placesOf(tt.files); got != tt.want {
+		if got := connsOf(tt.files); got != tt.want {
 			t.Errorf("%d files: %d connections, want %d", tt.files, got, tt.want)
 		}
 	}

@@ -115,6 +115,7 @@ func TestStaleEvent(t *testing.T) {
 			old := other.handle
 			l.Detach(old)
 			l.Poller().CloseFD(fds[other])
+			delete(fds, other) // another test may get its number
 			fd, peer := ends(t)
 			peers = append(peers, fd, peer)
 			l.attach(t, third, fd)
@@ -151,7 +152,10 @@ func TestStaleEvent(t *testing.T) {
 		t.Errorf("a stale Detach did something: %d are attached", l.attached)
 	}
 	l.mustTurn(t)
-	for _, fd := range append(peers, fds[&a], fds[&b]) {
+	for _, fd := range fds {
+		peers = append(peers, fd)
+	}
+	for _, fd := range peers {
 		sys.Close(fd)
 	}
 }

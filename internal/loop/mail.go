@@ -34,7 +34,8 @@ type pack struct {
 type mailbox struct {
 	// count is how many messages have not been delivered.
 	count atomic.Int64
-	// first is the pack being delivered, from at on, and those after it. used are some packs that have been delivered. They are the driver's.
+	// first is the pack being delivered, from at on, and those after it. used are some packs that
+	// have been delivered. They are the driver's.
 	first *pack
 	at    int
 	used  *pack

@@ -55,7 +55,7 @@ func (l *Loop) Survey(f func()) (done <-chan struct{}) {
 	return ran
 }
 
-// Slots returns how many places for Socks the loop has, some of them empty. Only the driver
+// Slots returns how many slots for Socks the loop has, some of them empty. Only the driver
 // may call it, while no lease is held.
 func (l *Loop) Slots() int { return l.slots.count }
 

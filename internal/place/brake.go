@@ -53,9 +53,9 @@ func newBrake() *brake {
 	return &brake{clock: func() int64 { return int64(time.Since(start)) + 1 }, last: -int64(together)}
 }
 
-// held adds a run that has held a loop for d to the debt, and reports whether
+// charge adds a run that has kept a loop for d to the debt, and reports whether
 // proofs are harder now.
-func (b *brake) held(d time.Duration) bool {
+func (b *brake) charge(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock()

@@ -75,9 +75,9 @@ type Table struct {
 	brake  *brake
 	random func() uint32 // immutable; replaced by tests
 	// Changed, if not nil, is called for each Event, by any goroutine. It must not wait.
-	// target is a route's pattern, or a prefix of a path; the callee must copy it. held
-	// is how long a loop was held, if that was the cause. It is set before first use.
-	Changed func(e Event, method, target string, held time.Duration)
+	// target is a route's pattern, or a prefix of a path; the callee must copy it. took
+	// is how long the run kept a loop, if that was the cause. It is set before first use.
+	Changed func(e Event, method, target string, took time.Duration)
 	sets    [sets][ways]atomic.Uint64
 }
 
@@ -104,9 +104,9 @@ const (
 // String returns the event's name.
 func (e Event) String() string { return [...]string{"proven", "demoted", "handover"}[e] }
 
-func (t *Table) changed(e Event, method, target string, held time.Duration) {
+func (t *Table) changed(e Event, method, target string, took time.Duration) {
 	if t.Changed != nil {
-		t.Changed(e, method, target, held)
+		t.Changed(e, method, target, took)
 	}
 }
 
@@ -167,35 +167,35 @@ func (t *Table) Ran(method, target string, took time.Duration) {
 	}
 }
 
-// Overstayed records a run that has held a loop for held, which is more than Quick.
-func (t *Table) Overstayed(method, target string, held time.Duration) {
-	t.brake.held(held)
+// Overstayed records a run that kept a loop for took, which is more than Quick.
+func (t *Table) Overstayed(method, target string, took time.Duration) {
+	t.brake.charge(took)
 	p := prefixes{rest: target, whole: t.whole}
 	for p.next() {
-		if t.slow(t.hash(method, p.prefix), strikesFor(held)) {
-			t.changed(Demoted, method, p.prefix, held)
+		if t.slow(t.hash(method, p.prefix), strikesFor(took)) {
+			t.changed(Demoted, method, p.prefix, took)
 		}
 	}
-	if held >= Overstay {
-		t.changed(Handover, method, p.prefix, held)
+	if took >= Overstay {
+		t.changed(Handover, method, p.prefix, took)
 	}
 }
 
-func strikesFor(held time.Duration) uint32 {
-	if held < Overstay {
+func strikesFor(took time.Duration) uint32 {
+	if took < Overstay {
 		return 0
 	}
 	return 1
 }
 
-// Late records that a handler that needs no proof has held a loop for held. It
+// Late records that a handler that needs no proof has kept a loop for took. It
 // reports whether Struck must be called from now on.
-func (t *Table) Late(method, target string, held time.Duration) bool {
-	if held <= Quick {
+func (t *Table) Late(method, target string, took time.Duration) bool {
+	if took <= Quick {
 		return false
 	}
-	braked := t.brake.held(held)
-	if held < Overstay {
+	braked := t.brake.charge(took)
+	if took < Overstay {
 		return braked
 	}
 	p := prefixes{rest: target, whole: t.whole}
@@ -205,10 +205,10 @@ func (t *Table) Late(method, target string, held time.Duration) bool {
 			t.insert(h, 0)
 		}
 		if t.slow(h, 1) {
-			t.changed(Demoted, method, p.prefix, held)
+			t.changed(Demoted, method, p.prefix, took)
 		}
 	}
-	t.changed(Handover, method, p.prefix, held)
+	t.changed(Handover, method, p.prefix, took)
 	return true
 }
 

@@ -44,7 +44,8 @@ const (
 )
 
 var faultNames = [faults]string{"late bytes", "read EAGAIN", "write EAGAIN", "short write", "late event",
-	"spurious event", "no descriptor", "no memory", "aborted", "lost with a reset", "clock jump", "no sendfile", "disk error"}
+	"spurious event", "no descriptor", "no memory", "aborted", "lost with a reset", "clock jump", "no sendfile",
+	"disk error"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -84,7 +84,7 @@ func TestReadDeadlineOfOthers(t *testing.T) {
 		c, nc, _ := reading(t, stall)
 		go func() {
 			servertest.Await(t, nc.set, "the read")
-			nc.Conn.SetReadDeadline(longAgo)
+			nc.Conn.SetReadDeadline(conn.LongAgo)
 		}()
 		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(n, err)

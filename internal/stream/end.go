@@ -27,7 +27,7 @@ func (c *Conn) drain(ago int64) {
 	case c.session != nil:
 		c.rouse()
 	case first && !c.lent:
-		// It waits for a worker or shakes hands.
+		// It shakes hands.
 		c.setReadDeadline(time.Now().Add(conn.DrainNew))
 	}
 }
@@ -38,7 +38,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	since, idle, session := c.waits, c.session == nil || c.idle, c.session
 	ok = c.since == 0 && !c.lent && !c.killed && since != 0
-	shared := session != nil && c.queue.shared
+	shared := session != nil && c.out.Shared()
 	c.mu.Unlock()
 	now := sys.Nanotime()
 	switch {
@@ -63,7 +63,7 @@ func (c *Conn) GiveWay() bool {
 func (c *Conn) Active() bool {
 	c.mu.Lock()
 	s, active := c.session, c.serving || !c.idle
-	shared := s != nil && c.queue.shared
+	shared := s != nil && c.out.Shared()
 	c.mu.Unlock()
 	switch {
 	case s == nil:
@@ -129,10 +129,14 @@ func (c *Conn) end(next conn.Next) {
 	if c.in != nil {
 		c.Discard(len(c.in.B))
 	}
-	if next != conn.Detached {
-		c.queue.close(next != conn.Reset)
+	switch c.out.Close(true); next {
+	case conn.Detached:
+	case conn.Reset:
+		c.out.Drop()
+	default:
+		c.out.Carried()
 	}
-	c.stall.end()
+	c.clock.End()
 	switch next {
 	case conn.Detached:
 		c.session.Closed(true)
@@ -151,12 +155,12 @@ func (c *Conn) end(next conn.Next) {
 	}
 	c.nc.Close()
 	c.endSkip()
-	c.queue.wait()
+	c.out.Carried()
 	c.session.Closed(false)
 }
 
-// linger sends FIN and reads until the peer has closed too, LingerBytes at most: for a time,
-// and for LingerFor once it has sent something.
+// linger sends FIN and reads until the peer has closed too, conn.LingerLimit at most: for a
+// time, and for LingerFor once it has sent something.
 func (c *Conn) linger(first time.Duration) {
 	if CloseWrite(c.nc) != nil {
 		return
@@ -167,15 +171,8 @@ func (c *Conn) linger(first time.Duration) {
 	c.endSkip()
 	begun := time.Now()
 	c.nc.SetReadDeadline(begun.Add(first))
-	b := buf.Get(readSize)
-	defer b.Release()
-	for discarded := 0; discarded < conn.LingerBytes; {
-		n, err := c.read(b.Whole())
-		if err != nil {
-			return
-		}
-		discarded += n
-		c.nc.SetReadDeadline(begun.Add(conn.LingerFor))
+	if c.discard(begun.Add(conn.LingerFor)) {
+		return
 	}
 	rest := time.NewTimer(time.Until(begun.Add(conn.LingerFor)))
 	defer rest.Stop()
@@ -183,4 +180,25 @@ func (c *Conn) linger(first time.Duration) {
 	case <-rest.C:
 	case <-c.dead:
 	}
+}
+
+// discard reads what the peer still sends, until by once it has sent something. It reports
+// whether reading has failed, and returns after conn.LingerLimit.
+func (c *Conn) discard(by time.Time) (failed bool) {
+	b := buf.Get(readSize)
+	defer func() { b.Release() }()
+	for discarded := 0; discarded < conn.LingerLimit(c.out.Shared()); {
+		n, err := c.read(b.Whole())
+		if err != nil {
+			return true
+		}
+		if discarded == 0 {
+			c.nc.SetReadDeadline(by)
+		}
+		if discarded += n; n == readSize {
+			b.Release()
+			b = buf.Get(discardSize)
+		}
+	}
+	return false
 }

@@ -29,7 +29,7 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
 	session, lent, idle, version := c.session, c.lent, c.idle, c.version
-	shared, waits := session != nil && c.queue.shared, c.waits
+	shared, waits := session != nil && c.out.Shared(), c.waits
 	out = stats.Connection{Peer: c.Peer(), State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
 	if shared {
@@ -42,7 +42,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	case ok:
 		out.Protocol = s.Speaks()
 	case lent:
-	default: // it waits for a worker, or shakes hands
+	default: // it shakes hands
 		out.State = "new"
 		if _, ok := c.base.(*tls.Conn); ok && out.Peer != "" && out.TLS == "" {
 			out.Protocol = "TLS handshake"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 )
 
 // This file runs user code on a connection: alone, on the connection's
@@ -17,7 +18,7 @@ func (c *Conn) Enter() bool {
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
 	c.serving, c.waits = !c.killed, 0
-	c.armed = longAgo // the server's hooks have had the net.Conn
+	c.armed = conn.LongAgo // the server's hooks have had the net.Conn
 	return c.serving
 }
 
@@ -49,13 +50,10 @@ func (c *Conn) Waited() bool { return true }
 
 // Start implements conn.Link.
 func (c *Conn) Start(r conn.Run) {
-	go func() {
-		defer func() { // also after runtime.Goexit
-			conn.Left(r)
-			c.Post(r.Done)
-		}()
-		r.Run()
-	}()
+	go exec.Finish(r.Run, func(bool) { // also after runtime.Goexit
+		conn.Left(r)
+		c.Post(r.Done)
+	})
 }
 
 // StartHere implements conn.Link. There is no loop.
@@ -127,30 +125,25 @@ func (c *Conn) stopWatch() {
 		return
 	}
 	c.aborted = true
-	c.setReadDeadline(longAgo)
+	c.setReadDeadline(conn.LongAgo)
 	for c.watching {
 		c.cond.Wait()
 	}
 }
 
-// Sent implements conn.Link.
-func (c *Conn) Sent() error {
-	c.queue.wait()
-	return c.queue.failure()
-}
-
 // Hijack implements conn.Link.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
-	if err := c.queue.close(true); err != nil {
+	c.out.Close(true)
+	if err := c.out.Carried(); err != nil {
 		return nil, nil, err
 	}
-	c.stall.end()
+	c.clock.End()
 	c.mu.Lock()
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
-	c.left(true)
+	c.left()
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return bare(c.nc), rest, nil

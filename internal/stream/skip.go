@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // skipper reads, on a goroutine of its own, what the peer sends and no code will use, while
@@ -65,7 +66,7 @@ func (c *Conn) endSkip() {
 		c.skip.stop = nil
 	}
 	c.mu.Lock()
-	c.setReadDeadline(longAgo)
+	c.setReadDeadline(conn.LongAgo)
 	c.mu.Unlock()
 	<-c.skip.done
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -19,13 +20,12 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
+	// discardSize is it for a peer that goes on after the end.
+	discardSize = 64 << 10
 	// drainGrace is how long an idle connection is still read from when it is to
 	// end: a request that has arrived is not lost, or after a HalfClose not answered by a reset.
 	drainGrace = 5 * time.Millisecond
 )
-
-// longAgo is a deadline that ends a Read immediately.
-var longAgo = time.Unix(1, 0)
 
 // Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
@@ -35,7 +35,7 @@ type Conn struct {
 	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
-	left     func(hijacked bool)
+	left     func()
 	peer     atomic.Pointer[string] // set before Run
 	in       *buf.Buf               // received, not consumed
 	first    int                    // bytes that are read alone; see ReadFirst
@@ -48,9 +48,9 @@ type Conn struct {
 	wake chan struct{} // ends a wait without a read; capacity 1
 
 	gone  sync.Once
-	queue queue
+	out   outbox.Box   // what is sent after Share
+	clock outbox.Clock // of a write
 	skip  skipper
-	lost  int64 // passed to Write or Send and not sent; used by the sender
 
 	mu       sync.Mutex
 	cond     *sync.Cond
@@ -70,7 +70,6 @@ type Conn struct {
 	killed   bool
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
-	stall    stall     // of a write; has its own lock
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
 	armed    time.Time // nc's read deadline, unless other code has set one
@@ -78,26 +77,29 @@ type Conn struct {
 
 var _ conn.Link = (*Conn)(nil)
 
-// New makes a connection over nc, which may be one of Guard's, and which t counts. Its Session is passed to Run. left is called
-// once, when the connection no longer belongs to the server: at a hijack,
-// although the handler continues, or when the owner calls Gone.
-func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(c *Conn, hijacked bool)) *Conn {
-	c := &Conn{base: bare(nc), nc: nc, limits: limits, tally: t, dead: make(chan struct{}), wake: make(chan struct{}, 1)}
-	c.left = func(hijacked bool) {
+// New makes a connection over nc, which may be one of Guard's, and which t counts, when it
+// is accepted. Its Session is passed to Run. left is called once, when the connection no
+// longer belongs to the server: at a hijack, although the handler continues, or when the
+// owner calls Gone.
+func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
+	c := &Conn{
+		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
+		dead: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	c.left = func() {
 		if left != nil {
-			c.gone.Do(func() { left(c, hijacked) })
+			c.gone.Do(func() { left(c) })
 		}
 	}
 	c.cond = sync.NewCond(&c.mu)
-	c.queue.c = c
-	c.queue.less = sync.NewCond(&c.queue.mu)
-	c.stall.after = time.Duration(limits.WriteStall)
-	c.stall.cut = func() { nc.SetWriteDeadline(longAgo) }
+	c.out.InitCarried((*carrier)(c))
+	c.clock.After = time.Duration(limits.WriteStall)
+	c.clock.Cut = func() { nc.SetWriteDeadline(conn.LongAgo) }
 	return c
 }
 
 // Gone records that the connection has ended. It may be called more than once.
-func (c *Conn) Gone() { c.left(false) }
+func (c *Conn) Gone() { c.left() }
 
 // ReadFirst has the first n bytes of a connection of another package read without what
 // follows them. It is called before Run.
@@ -167,7 +169,7 @@ func (c *Conn) drive() conn.Next {
 // pause waits while the queue is above its low-water mark. It reports whether it has
 // waited, and then what comes next.
 func (c *Conn) pause() (next conn.Next, waited bool) {
-	if c.queue.low() {
+	if c.out.Low() {
 		return conn.More, false
 	}
 	if c.askDrain(); c.drained >= conn.Close {
@@ -248,10 +250,10 @@ func (c *Conn) await() error {
 	}
 	until := c.deadline
 	if c.drained != conn.More {
-		until = sooner(until, time.Now().Add(drainGrace))
+		until = conn.Sooner(until, time.Now().Add(drainGrace))
 	}
 	if c.asks {
-		until = longAgo // Drain was called after askDrain
+		until = conn.LongAgo // Drain was called after askDrain
 	}
 	if idle := c.in == nil; idle || c.waits == 0 {
 		c.idle, c.waits = idle, sys.Nanotime()
@@ -295,7 +297,7 @@ func (c *Conn) rest(until time.Time) error {
 // rouse ends the wait of Run. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
-		c.setReadDeadline(longAgo)
+		c.setReadDeadline(conn.LongAgo)
 	}
 	select {
 	case c.wake <- struct{}{}:
@@ -345,14 +347,6 @@ func (c *Conn) called(id tally.ID, n int) {
 // Tally implements conn.Link.
 func (c *Conn) Tally() *tally.Shard { return c.tally }
 
-// Begin records that the connection is being served. It is called before Run, and
-// before a handshake.
-func (c *Conn) Begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits = sys.Nanotime()
-}
-
 // Lend records that another protocol runs on the connection instead of Run, and
 // will end it: Drain waits for that.
 func (c *Conn) Lend() {
@@ -368,14 +362,6 @@ func after(d int64) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(time.Duration(d))
-}
-
-// sooner returns the earlier of two deadlines; zero means never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // SetDeadline implements conn.Link.

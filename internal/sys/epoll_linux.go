@@ -39,7 +39,8 @@ func EpollCreate() (int, error) {
 // EpollAdd watches fd for the given events until it is closed or removed.
 func EpollAdd(ep, fd int, events uint32, data uint64) error {
 	ev := EpollEvent{Events: events, Fd: int32(data), Pad: int32(data >> 32)}
-	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), unix.EPOLL_CTL_ADD, uintptr(fd),
+		uintptr(unsafe.Pointer(&ev)), 0, 0)
 	if e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
@@ -49,13 +50,15 @@ func EpollAdd(ep, fd int, events uint32, data uint64) error {
 // EpollDel stops watching fd.
 func EpollDel(ep, fd int) {
 	var ev EpollEvent
-	syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), unix.EPOLL_CTL_DEL, uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), unix.EPOLL_CTL_DEL, uintptr(fd), uintptr(unsafe.Pointer(&ev)),
+		0, 0)
 }
 
 // EpollPoll fetches what is ready without waiting.
 func EpollPoll(ep int, events []EpollEvent) (int, Errno) {
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+		r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])),
+			uintptr(len(events)), 0, 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}
@@ -69,7 +72,8 @@ func EpollPoll(ep int, events []EpollEvent) (int, Errno) {
 // forever. It goes through the scheduler, which takes the processor from a long
 // wait. It may return 0 events early.
 func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
-	r, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
+	r, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(ms), 0, 0)
 	switch e {
 	case 0:
 		return int(r), 0
@@ -83,7 +87,8 @@ func EpollWait(ep int, events []EpollEvent, ms int) (int, Errno) {
 // the caller must not ask for more than a millisecond or so. The runtime ends the
 // wait early, by a signal, to stop the world, and its monitor does after 10 ms.
 func EpollWaitKeeping(ep int, events []EpollEvent, ms int) (int, Errno) {
-	r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
+	r, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(ms), 0, 0)
 	switch e {
 	case 0:
 		return int(r), 0

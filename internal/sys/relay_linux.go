@@ -52,7 +52,8 @@ func (p pipe) give(dst, n int) (int, Errno) {
 // the source is a socket of the handler, which may have made it blocking.
 func splice(from, to, n int) (int, Errno) {
 	for {
-		r, _, e := syscall.Syscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		r, _, e := syscall.Syscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n),
+			unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 		if e == 0 {
 			return int(r), 0
 		}

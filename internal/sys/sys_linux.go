@@ -15,7 +15,8 @@ const HavePoller = true
 // the stream.
 func Read(fd int, p []byte) (n int, e Errno) {
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+			uintptr(len(p)), 0, 0, 0)
 		if e == 0 {
 			received(fd)
 			return int(r), 0
@@ -53,7 +54,8 @@ func WriteMore(fd int, p []byte) (n int, e Errno) {
 func send(fd int, p []byte, flags uintptr) (n int, e Errno) {
 	sends()
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
+		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+			uintptr(len(p)), flags, 0, 0)
 		if e == 0 {
 			return int(r), 0
 		}

@@ -1,9 +1,10 @@
 package takeover
 
 import (
-	"errors"
 	"net"
 	"net/http"
+
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // Next is what a Session requests for its Link; see internal/conn.
@@ -91,10 +92,10 @@ type Link interface {
 type StoppingKey struct{}
 
 // MinLimit is the least limit of Link.Offer, in bytes.
-const MinLimit = 64 << 10
+const MinLimit = outbox.HighWater
 
-// ErrFull is returned by Link.Offer when it has accepted nothing.
-var ErrFull = errors.New("takeover: the queue is full")
+// ErrFull is returned by Link.Offer and Stream.Offer when they have accepted nothing.
+var ErrFull = outbox.ErrFull
 
 // A Writer is an http.ResponseWriter whose connection can be taken over.
 type Writer interface {

@@ -114,7 +114,8 @@ func (c *Counts) Fill(s *stats.Snapshot) {
 	n.EventStreams = c.Gauge(EventStreamsBegun, EventStreamsEnded)
 	s.BytesRead, s.BytesWritten = c.of[BytesRead], c.of[BytesWritten]
 	s.Syscalls, s.Timeouts = c.list(syscalls), append(s.Timeouts, c.list(timeouts)...)
-	s.Total, s.Head, s.Wait, s.Handler, s.Write = c.times[total], c.times[head], c.times[wait], c.times[handler], c.times[write]
+	s.Total, s.Head, s.Wait, s.Handler, s.Write = c.times[total], c.times[head], c.times[wait], c.times[handler],
+		c.times[write]
 	c.fillRequests(s)
 	c.fillRoutes(s)
 }

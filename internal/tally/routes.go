@@ -48,8 +48,8 @@ type routes struct {
 	names *Names
 	by    map[string]*stats.Route
 	// recent are those that were found last, by the address of the pattern that was
-	// looked for: routers use the same string each time. It is compared nevertheless: with
-	// Server.ReuseRequests other bytes may be there.
+	// looked for: routers use the same string each time. It is compared nevertheless: the
+	// memory of a pattern that was freed may hold other bytes by now.
 	recent [recentRoutes]*stats.Route
 }
 

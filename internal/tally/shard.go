@@ -45,11 +45,9 @@ func (s *Shard) Init(n *Names) {
 
 // Add counts n events.
 func (s *Shard) Add(driving bool, id ID, n uint64) {
-	switch {
-	case !Enabled:
-	case driving:
+	if driving {
 		s.local[id] += n
-	default:
+	} else {
 		s.beside[id].Add(n)
 	}
 }
@@ -86,18 +84,13 @@ type Times struct {
 // without it.
 func (s *Shard) Answer(driving bool, id ID, pattern string, t *Times, handover bool) {
 	if driving && pattern == "" && t == nil { // inlined
-		if Enabled {
-			s.local[id]++
-		}
+		s.local[id]++
 		return
 	}
 	s.answer(driving, id, pattern, t, handover)
 }
 
 func (s *Shard) answer(driving bool, id ID, pattern string, t *Times, handover bool) {
-	if !Enabled {
-		return
-	}
 	if driving {
 		s.local[id]++
 		if t == nil && pattern != "" && !handover { // as most are
@@ -150,21 +143,17 @@ func count(r *stats.Route, id ID) {
 
 // Write counts a response that the client has accepted d after its handler returned.
 func (s *Shard) Write(driving bool, d time.Duration) {
-	switch {
-	case !Enabled:
-	case driving:
+	if driving {
 		s.own.times[write].Observe(d, 1)
-	default:
-		s.mu.Lock()
-		s.others.times[write].Observe(d, 1)
-		s.mu.Unlock()
+		return
 	}
+	s.mu.Lock()
+	s.others.times[write].Observe(d, 1)
+	s.mu.Unlock()
 }
 
 // Turn counts a turn of the loop that was selected by Sampled. Only the driver may call
 // it.
 func (s *Shard) Turn(d time.Duration) {
-	if Enabled {
-		s.own.turn.Observe(d, 1)
-	}
+	s.own.turn.Observe(d, 1)
 }

@@ -95,7 +95,7 @@ func (w *Wheel) Len() int { return w.armed }
 func (w *Wheel) Arm(n *Node, when int64) {
 	list := w.past
 	if when > w.now {
-		list = w.place(ceilTick(when))
+		list = w.listOf(ceilTick(when))
 	}
 	n.when = when
 	if n.list == uint16(list)+1 {
@@ -171,7 +171,7 @@ func (w *Wheel) empty(list int, fire func(*Node), more func() bool) (done bool) 
 	for n := w.head[list]; n != nil; n = w.head[list] {
 		w.unlink(n)
 		if t := ceilTick(n.when); list < wheelSlots && t > w.tick {
-			w.link(n, w.place(t))
+			w.link(n, w.listOf(t))
 			if moved++; moved < movesAtOnce {
 				continue
 			}
@@ -216,7 +216,7 @@ func (w *Wheel) refile() {
 		next := n.next
 		dst := w.due()
 		if t := ceilTick(n.when); t > w.tick {
-			dst = w.place(t)
+			dst = w.listOf(t)
 		}
 		w.armed-- // link counts it again
 		w.link(n, dst)
@@ -241,8 +241,8 @@ func (w *Wheel) first() (list int, tick int64) {
 	return -1, 0
 }
 
-// place returns the list for a tick after the current one.
-func (w *Wheel) place(tick int64) int {
+// listOf returns the list for a tick after the current one.
+func (w *Wheel) listOf(tick int64) int {
 	l := (bits.Len64(uint64(tick^w.tick)) - 1) / digitBits
 	if l >= levels {
 		return overflow

@@ -32,7 +32,7 @@ func checkLists(t *testing.T, w *Wheel) {
 				t.Fatalf("list %d is broken", i)
 			}
 			if i <= overflow && i != w.moving-1 {
-				if c := ceilTick(n.when); c <= w.tick || w.place(c) != i {
+				if c := ceilTick(n.when); c <= w.tick || w.listOf(c) != i {
 					t.Fatalf("when %d lies in list %d at tick %d", n.when, i, w.tick)
 				}
 			}

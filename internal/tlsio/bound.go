@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // Bound bounds the handshakes of a server: how many compute at a time, so that
@@ -16,19 +18,19 @@ import (
 // addresses.
 //
 // A handshake that has begun and waits for its client has no slot. If there is no
-// place for another, the one that has waited for its client longest is ended, so
+// goroutine for another, the one that has waited for its client longest is ended, so
 // that clients that stop in the middle of a handshake do not lock others out.
 type Bound struct {
-	// Slots are how many compute; default two for each processor. Places are how
+	// Slots are how many compute; default two for each processor. Goroutines are how
 	// many have begun; default 512 for each processor.
-	Slots, Places int
+	Slots, Goroutines int
 
 	mu       sync.Mutex
 	running  []*Handshake            // have a slot
-	begun    map[*Handshake]struct{} // have a place
+	begun    map[*Handshake]struct{} // have a goroutine
 	fresh    line                    // have neither
-	back     queued                  // have a place, want a slot; oldest first
-	parked   queued                  // have a place, wait for their clients; oldest first
+	back     queued                  // have a goroutine, want a slot; oldest first
+	parked   queued                  // have a goroutine, wait for their clients; oldest first
 	leaving  int                     // of begun, are being ended
 	watching bool                    // a timer runs for those that keep a slot
 	by       time.Time               // all must be done; zero for never
@@ -39,9 +41,6 @@ type Bound struct {
 // may request a certificate from another server.
 const holdSlot = 20 * time.Millisecond
 
-// longAgo is a deadline that ends a read.
-var longAgo = time.Unix(1, 0)
-
 func (b *Bound) init() {
 	if b.begun != nil {
 		return
@@ -51,18 +50,18 @@ func (b *Bound) init() {
 	if b.Slots <= 0 {
 		b.Slots = 2 * n
 	}
-	if b.Places <= 0 {
-		b.Places = 512 * n
+	if b.Goroutines <= 0 {
+		b.Goroutines = 512 * n
 	}
 }
 
-// enter takes a slot and a place for h, or has h wait for them: then its Link is
+// enter takes a slot and a goroutine for h, or has h wait for them: then its Link is
 // posted h.granted.
 func (b *Bound) enter(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.init()
-	if len(b.running) < b.Slots && b.back.n+b.fresh.n == 0 && len(b.begun) < b.Places {
+	if len(b.running) < b.Slots && b.back.n+b.fresh.n == 0 && len(b.begun) < b.Goroutines {
 		b.begin(h)
 		return true
 	}
@@ -72,14 +71,14 @@ func (b *Bound) enter(h *Handshake) bool {
 	return h.state == begins
 }
 
-// begin gives h a place and a slot. mu is held.
+// begin gives h a goroutine and a slot. mu is held.
 func (b *Bound) begin(h *Handshake) {
 	b.begun[h] = struct{}{}
 	h.state = begins
 	b.run(h)
 }
 
-// next assigns free slots and places. The handshake here reads its state for that;
+// next assigns free slots and goroutines. The handshake here reads its state for that;
 // others receive a posted call. mu is held.
 func (b *Bound) next(here *Handshake) {
 	for len(b.running) < b.Slots {
@@ -93,8 +92,8 @@ func (b *Bound) next(here *Handshake) {
 		if b.fresh.n == 0 {
 			return
 		}
-		if len(b.begun) >= b.Places {
-			b.makePlace()
+		if len(b.begun) >= b.Goroutines {
+			b.makeRoom()
 			return
 		}
 		h = b.fresh.take()
@@ -109,13 +108,13 @@ func (b *Bound) next(here *Handshake) {
 	}
 }
 
-// makePlace ends those that have waited for their clients longest.
-func (b *Bound) makePlace() {
+// makeRoom ends those that have waited for their clients longest.
+func (b *Bound) makeRoom() {
 	for h := b.parked.first; h != nil && b.leaving < min(b.Slots, b.fresh.n); h = b.parked.first {
 		b.parked.remove(h)
 		b.leaving++
 		h.crowded = true
-		h.link.SetReadDeadline(longAgo)
+		h.link.SetReadDeadline(conn.LongAgo)
 	}
 }
 
@@ -147,7 +146,7 @@ func (b *Bound) start(h *Handshake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h.state = runs
-	h.by = sooner(h.by, b.by)
+	h.by = conn.Sooner(h.by, b.by)
 	h.link.SetReadDeadline(h.by)
 	h.link.SetWriteDeadline(h.by)
 }
@@ -211,7 +210,7 @@ func (b *Bound) Drain(by time.Time) {
 	b.by = by
 	for h := range b.begun {
 		if h.state == runs && !h.crowded {
-			h.by = sooner(h.by, by)
+			h.by = conn.Sooner(h.by, by)
 			h.link.SetReadDeadline(h.by)
 			h.link.SetWriteDeadline(h.by)
 		}
@@ -230,14 +229,6 @@ func (b *Bound) late(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !h.by.IsZero() && !time.Now().Before(h.by)
-}
-
-// sooner is the earlier of two times, of which zero is never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // queued is a list of handshakes; each is in one at most.

@@ -31,7 +31,7 @@ func (l *boundLink) Post(f func() conn.Next) { l.granted <- true }
 func (l *boundLink) SetReadDeadline(t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by = t; t.Equal(longAgo) {
+	if l.by = t; t.Equal(conn.LongAgo) {
 		close(l.cut)
 	}
 }
@@ -62,7 +62,7 @@ func isGranted(l *boundLink) bool { return len(l.granted) > 0 }
 // The newest begins first, and those that have gone are not waited for.
 func TestBoundOrder(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 1, Places: 10}
+	b := &Bound{Slots: 1, Goroutines: 10}
 	first, _, ok := joins(b)
 	if !ok {
 		t.Fatal("the first waits")
@@ -91,7 +91,7 @@ func TestBoundOrder(t *testing.T) {
 func TestBoundParks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Bound{Slots: 1, Places: 10}
+		b := &Bound{Slots: 1, Goroutines: 10}
 		h, _, _ := joins(b)
 		b.start(h)
 		bytes, done := make(chan error), make(chan error)
@@ -130,7 +130,7 @@ func TestBoundParks(t *testing.T) {
 func TestBoundHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Bound{Slots: 2, Places: 10}
+		b := &Bound{Slots: 2, Goroutines: 10}
 		var busy []*Handshake
 		for range 2 {
 			h, _, _ := joins(b)
@@ -161,12 +161,12 @@ func TestBoundHolds(t *testing.T) {
 	})
 }
 
-// If there is no place, the one goes that has waited for its client longest.
+// If there is no goroutine, the one ends that has waited for its client longest.
 func TestBoundPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const places = 5
-		b := &Bound{Slots: 2, Places: places}
+		const goroutines = 5
+		b := &Bound{Slots: 2, Goroutines: goroutines}
 		type parked struct {
 			h   *Handshake
 			l   *boundLink
@@ -183,30 +183,30 @@ func TestBoundPlaces(t *testing.T) {
 			synctest.Wait()
 			all = append(all, p)
 		}
-		for i := range 3 * places {
+		for i := range 3 * goroutines {
 			h, l, ok := joins(b)
-			if ok != (i < places) {
+			if ok != (i < goroutines) {
 				t.Fatalf("%d: %v", i, ok)
 			}
 			if !ok {
 				<-l.granted
-				if err := <-all[i-places].err; err != errCrowded {
+				if err := <-all[i-goroutines].err; err != errCrowded {
 					t.Errorf("%d: %v", i, err)
 				}
 			}
 			begin(h, l)
-			if n := len(b.begun); n > places {
+			if n := len(b.begun); n > goroutines {
 				t.Fatalf("%d have begun", n)
 			}
 		}
 		// Those that do not wait stay.
-		for _, p := range all[2*places:] {
-			p.l.SetReadDeadline(longAgo)
+		for _, p := range all[2*goroutines:] {
+			p.l.SetReadDeadline(conn.LongAgo)
 			<-p.err
 		}
 		synctest.Wait()
 		var stay []*Handshake
-		for range places {
+		for range goroutines {
 			h, l, ok := joins(b)
 			if !ok {
 				time.Sleep(holdSlot)
@@ -219,7 +219,7 @@ func TestBoundPlaces(t *testing.T) {
 		h, l, _ := joins(b)
 		time.Sleep(time.Hour)
 		if isGranted(l) {
-			t.Error("there was no place")
+			t.Error("there was no goroutine for it")
 		}
 		b.leave(stay[0])
 		<-l.granted
@@ -236,7 +236,7 @@ func TestBoundPlaces(t *testing.T) {
 func TestBoundCrowdedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Bound{Slots: 1, Places: 1}
+		b := &Bound{Slots: 1, Goroutines: 1}
 		last, l, _ := joins(b)
 		for range 3 {
 			b.start(last)
@@ -252,11 +252,11 @@ func TestBoundCrowdedAgain(t *testing.T) {
 			synctest.Wait()
 			next, nl, ok := joins(b)
 			if ok {
-				t.Fatal("there was one place")
+				t.Fatal("there was a goroutine for it")
 			}
 			synctest.Wait()
 			if !isGranted(nl) {
-				t.Fatal("no handshake has made place")
+				t.Fatal("no handshake has made room")
 			}
 			last, l = next, nl
 		}
@@ -267,7 +267,7 @@ func TestBoundCrowdedAgain(t *testing.T) {
 
 func TestBoundDrain(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 4, Places: 4}
+	b := &Bound{Slots: 4, Goroutines: 4}
 	soon, late := time.Now().Add(time.Minute), time.Now().Add(time.Hour)
 	var links []*boundLink
 	for _, by := range []time.Time{{}, late, soon.Add(-time.Second)} {
@@ -296,7 +296,7 @@ func TestBoundDrain(t *testing.T) {
 // left.
 func TestBoundStress(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 3, Places: 20}
+	b := &Bound{Slots: 3, Goroutines: 20}
 	var all sync.WaitGroup
 	for i := range 200 {
 		all.Go(func() {
@@ -324,7 +324,7 @@ func TestBoundStress(t *testing.T) {
 					return
 				}
 				b.mu.Lock()
-				if len(b.running) > b.Slots || len(b.begun) > b.Places {
+				if len(b.running) > b.Slots || len(b.begun) > b.Goroutines {
 					t.Errorf("%d run, %d have begun", len(b.running), len(b.begun))
 				}
 				b.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
@@ -46,8 +46,8 @@ type Upper interface {
 	HandshakeContext() context.Context
 	// Start is called after the handshake with what it has negotiated.
 	Start(state *tls.ConnectionState)
-	// Panicked is called when a function of the tls.Config has panicked.
-	Panicked(e any)
+	// LogEnd is called when a function of the tls.Config has not returned.
+	LogEnd(e exec.End)
 }
 
 // ErrPlain means that a client has sent an HTTP request without TLS.
@@ -84,7 +84,7 @@ type handshakeState uint8
 const (
 	reads  handshakeState = iota // the ClientHello
 	waits                        // for Bound
-	begins                       // has a slot and a place, and no goroutine yet
+	begins                       // has a slot, and may have a goroutine
 	runs
 	over
 )
@@ -202,28 +202,20 @@ func (h *Handshake) Serve() (next conn.Next) {
 		h.cfg.Bound.leave(h)
 		return conn.Close
 	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		e := recover()
+	exec.Call(func() { next = h.shake() }, func(e exec.End) {
+		next = conn.Close
 		h.ended = true
 		h.cfg.Bound.leave(h)
-		switch {
-		case h.other:
+		if h.other {
 			next = conn.Detached
-		case e == nil:
-			h.link.Abandon() // runtime.Goexit
-		default:
-			if next = conn.Close; e != http.ErrAbortHandler {
-				h.upper.Panicked(e)
-			}
+			return
+		}
+		if h.upper.LogEnd(e); e.Exited() {
+			h.link.Abandon()
+		} else {
 			h.link.Leave()
 		}
-	}()
-	next = h.shake()
-	returned = true
+	})
 	return next
 }
 
@@ -298,7 +290,8 @@ func (h *Handshake) fill() error {
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
 	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
-	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.ErrDeadlineExceeded})
+	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
+		Err: os.ErrDeadlineExceeded})
 }
 
 // Drain implements conn.Session: a client has DrainNew to send its ClientHello.

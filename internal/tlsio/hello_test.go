@@ -221,7 +221,7 @@ func TestHelloSqueezed(t *testing.T) {
 		"usual with warnings":        {warned, len(usual) + maxWaste + 100},
 		"usual with warnings before": {strings.Repeat(warning, maxWarnings) + inRecords(usual, 1), len(usual) + maxWaste + 200},
 	} {
-		b := &Bound{Slots: 1, Places: 1, watching: true} // no timer takes the slot
+		b := &Bound{Slots: 1, Goroutines: 1, watching: true} // no timer takes the slot
 		first, _, _ := joins(b)
 		l := new(heldLink)
 		h := &Handshake{cfg: &Config{Bound: b}, link: l}

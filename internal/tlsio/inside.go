@@ -29,7 +29,7 @@ import (
 // put makes NetConn of a hijacked connection return the socket's net.Conn, where
 // users expect a *net.TCPConn.
 //
-// For versions of Go whose crypto/tls nobody has looked at, inside_other.go has the same
+// For versions of Go whose crypto/tls has not been inspected, inside_other.go has the same
 // functions and changes nothing.
 
 // fields are where a tls.Conn has what this needs.
@@ -55,7 +55,7 @@ func find(t reflect.Type) (f fields) {
 }
 
 // put makes nc what is below tc, with raw read from it already, and reports whether
-// it has. Nobody may use tc meanwhile.
+// it has. No other goroutine may use tc meanwhile.
 func put(tc *tls.Conn, nc net.Conn, raw []byte) bool {
 	f := &inside
 	if !f.found {
@@ -93,7 +93,8 @@ func takeBack(tc *tls.Conn) (left int) {
 // messages that are not complete.
 func buffers(tc *tls.Conn) (rawInput *bytes.Buffer, input *bytes.Reader, hand *bytes.Buffer) {
 	p, f := unsafe.Pointer(tc), &inside
-	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)), (*bytes.Buffer)(unsafe.Add(p, f.hand))
+	return (*bytes.Buffer)(unsafe.Add(p, f.rawInput)), (*bytes.Reader)(unsafe.Add(p, f.input)),
+		(*bytes.Buffer)(unsafe.Add(p, f.hand))
 }
 
 // giveUp drops the buffers of tc that are empty, but for an input buffer of up to

@@ -17,5 +17,5 @@ func takeBack(*tls.Conn) (left int)        { return 0 }
 func put(*tls.Conn, net.Conn, []byte) bool { return false }
 func giveUp(*tls.Conn, int)                {}
 
-// Idle cannot tell.
+// Idle does not know.
 func Idle(*tls.Conn) (ready, ok bool) { return false, false }

@@ -29,7 +29,7 @@ func taken(l *line, names map[*Handshake]string) string {
 // addresses, however many they are and whenever they came.
 func TestLineNewAddress(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 1, Places: 10, watching: true} // no timer takes the slot
+	b := &Bound{Slots: 1, Goroutines: 10, watching: true} // no timer takes the slot
 	first, _, _ := joins(b)
 	waiting(t, b, "192.0.2.1", 1000)
 	waiting(t, b, "[2001:db8::1]", 1000)
@@ -60,7 +60,7 @@ func TestLineNewAddress(t *testing.T) {
 // fourth time.
 func TestLineOrder(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 1, Places: 10, watching: true} // no timer takes the slot
+	b := &Bound{Slots: 1, Goroutines: 10, watching: true} // no timer takes the slot
 	first, _, _ := joins(b)
 	names := make(map[*Handshake]string)
 	for _, host := range []string{"a", "b"} {
@@ -93,7 +93,7 @@ func TestLineOldest(t *testing.T) {
 			return fmt.Sprintf("198.51.%d.%d", i/250, i%250)
 		},
 	} {
-		b := &Bound{Slots: 1, Places: 10, watching: true} // no timer takes the slot
+		b := &Bound{Slots: 1, Goroutines: 10, watching: true} // no timer takes the slot
 		first, _, _ := joins(b)
 		const n = 100
 		old := make(map[*Handshake]bool)

@@ -40,7 +40,7 @@ const (
 	overConn
 )
 
-// over makes nc what is below, with raw read from it already. Nobody may use the
+// over makes nc what is below, with raw read from it already. No other goroutine may use the
 // connection meanwhile.
 func (w *wire) over(nc net.Conn, raw []byte) {
 	w.mu.Lock()
@@ -143,7 +143,7 @@ func (w *wire) Close() error {
 	return w.link.NetConn().Close()
 }
 
-// NetConn returns what is below, for those who find a wire below a *tls.Conn: see put.
+// NetConn returns what is below, for code that finds a wire below a *tls.Conn: see put.
 func (w *wire) NetConn() net.Conn {
 	if _, nc := w.where(); nc != nil {
 		return nc

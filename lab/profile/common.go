@@ -43,7 +43,7 @@ func (c *common) register(f *flag.FlagSet, vs string) {
 	f.StringVar(&c.servers, "servers", "", "instead of --server and --vs: all that take part, separated by commas, the one to compare first")
 	f.StringVar(&c.against, "against", "", "also measure chert as it was at this `revision`: a commit, branch or tag, or a folder with chert's source\n"+
 		"as /... or ./..., from where the lab runs; several are separated by commas")
-	f.StringVar(&c.tags, "against-tags", "", "also measure chert as it is when built with these `tags`, separated by commas: chert_nostats compiles counting out")
+	f.StringVar(&c.tags, "against-tags", "", "also measure chert as it is when built with these `tags`, separated by commas")
 	f.StringVar(&c.json, "json", "", "also write every round to this `file`")
 	f.StringVar(&c.plot, "plot", "", "also draw each table into this `folder`, as SVG and PNG")
 	f.IntVar(&c.cores, "cores", 1, "how many cores a server has")

@@ -194,7 +194,7 @@ func TestBuildTags(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	present := known(t, "chert")
-	r, err := OpenTags(t.Context(), "chert_nostats")
+	r, err := OpenTags(t.Context(), "chert_copytls")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestBuildTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec.Name != "chert@chert_nostats" || spec.Present != "chert" {
+	if spec.Name != "chert@chert_copytls" || spec.Present != "chert" {
 		t.Errorf("built %+v", spec)
 	}
 	plain := filepath.Join(tmp, "plain")

@@ -10,10 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
@@ -78,7 +78,8 @@ func Hash(password string) (string, error) {
 	case password == "":
 		return "", errors.New("basicauth: Hash: the password is empty")
 	case len(password) > maxPassword:
-		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password), maxPassword)
+		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password),
+			maxPassword)
 	case strings.ContainsFunc(password, isControl):
 		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}
@@ -96,8 +97,8 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // several credentials. The time that takes does not reveal whether a name exists, if
 // all hashes have the same cost. All handlers that it wraps share the cache.
 //
-// On the direct way, credentials that are remembered are admitted; others are
-// verified on the plain way, since that takes long.
+// On the fast path, credentials that are remembered are admitted; others are
+// verified on the ordinary path, since that takes long.
 //
 // New returns an error if there are neither Users nor Lookup, since every request would
 // be refused, if a hash is not bcrypt's, if a name has a colon, which no client could
@@ -142,7 +143,8 @@ func newAuth(o Options) (*auth, error) {
 			}
 			c, err := bcrypt.Cost([]byte(hash))
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err, howToHash)
+				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err,
+					howToHash)
 			}
 			cost = max(cost, c)
 		}
@@ -179,7 +181,7 @@ func (a *auth) admit(r *filter.Call) filter.Outcome {
 		return r.Refuse(a.several)
 	}
 	var buf [maxField]byte
-	c, ok := parse(buf[:0], unsafe.String(unsafe.SliceData(value), len(value)))
+	c, ok := parse(buf[:0], view.String(value))
 	if !ok {
 		return r.Refuse(a.missing)
 	}
@@ -259,7 +261,7 @@ func parse(buf []byte, value string) (c credentials, ok bool) {
 	if base64.StdEncoding.DecodedLen(len(value)) > maxField {
 		return c, false
 	}
-	n, err := base64.StdEncoding.Decode(buf[:cap(buf)], unsafe.Slice(unsafe.StringData(value), len(value)))
+	n, err := base64.StdEncoding.Decode(buf[:cap(buf)], view.Bytes(value))
 	if err != nil {
 		return c, false
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Requests on the direct way, verified and from the cache.
+// Requests on the fast path, verified and from the cache.
 func BenchmarkDirect(b *testing.B) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

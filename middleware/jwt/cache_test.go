@@ -197,7 +197,7 @@ func TestRaces(t *testing.T) {
 	all.Wait()
 }
 
-// A cached token costs no allocation on the direct way.
+// A cached token costs no allocation on the fast path.
 func TestCacheAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates on its own account")

@@ -3,7 +3,9 @@
 // and passes their claims to handlers.
 //
 //	v, err := jwt.New(&jwt.Options{
-//		JWKS: "https://issuer.example/.well-known/jwks.json", Issuer: "https://issuer.example/", Audience: []string{"my-api"},
+//		JWKS:     "https://issuer.example/.well-known/jwks.json",
+//		Issuer:   "https://issuer.example/",
+//		Audience: []string{"my-api"},
 //	})
 //	defer v.Close()
 //	h = v.Wrap(h)

@@ -136,7 +136,7 @@ func open(t *testing.T, o Options) *Verifier {
 
 var names = direct.HandlerFunc(func(x *direct.Exchange) { x.WriteString(user.Of(x)) })
 
-// ask returns the status of the plain way.
+// ask returns the status of the ordinary path.
 func ask(ctx context.Context, v *Verifier, token string) int {
 	r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -145,7 +145,7 @@ func ask(ctx context.Context, v *Verifier, token string) int {
 	return rec.Code
 }
 
-// askDirect returns the status of the direct way, 0 if that is declined.
+// askDirect returns the status of the fast path, 0 if that is declined.
 func askDirect(v *Verifier, token string) int {
 	var x direct.Exchange
 	x.Wire().Reset(wire.Request{Method: "GET", Fields: wire.FieldsOf(http.Header{"Authorization": {"Bearer " + token}})})

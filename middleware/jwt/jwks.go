@@ -315,7 +315,8 @@ func mayBeSet(contentType string) bool {
 
 // checkRedirect follows redirects only to addresses that JWKS itself could
 // have, and from https only to https.
-func (o *Options) checkRedirect(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+func (o *Options) checkRedirect(next func(*http.Request,
+	[]*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(r *http.Request, via []*http.Request) error {
 		if via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https" || !o.trusted(r.URL) {
 			return fmt.Errorf("a redirect to %q, which is not https", r.URL.Redacted())

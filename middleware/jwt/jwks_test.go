@@ -42,7 +42,7 @@ func TestRotationConcurrent(t *testing.T) {
 }
 
 // Unknown keys cause one fetch in RefreshUnknown; between them they are refused
-// at once, on the direct way too.
+// at once, on the fast path too.
 func TestUnknownIsNoAmplifier(t *testing.T) {
 	t.Parallel()
 	c := new(clock)

@@ -63,7 +63,8 @@ func New(opt *Options) (*Verifier, error) {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
 	options := []jwt.ParserOption{
-		jwt.WithStrictDecoding(), jwt.WithLeeway(o.Leeway), jwt.WithTimeFunc(o.Now), jwt.WithIssuedAt(), jwt.WithValidMethods(o.methods()),
+		jwt.WithStrictDecoding(), jwt.WithLeeway(o.Leeway), jwt.WithTimeFunc(o.Now), jwt.WithIssuedAt(),
+		jwt.WithValidMethods(o.methods()),
 	}
 	if !o.AllowEternal {
 		options = append(options, jwt.WithExpirationRequired())
@@ -80,7 +81,8 @@ func New(opt *Options) (*Verifier, error) {
 	}
 	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
 	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
-		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"},
+		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
+		"Cache-Control": {"no-store"},
 	}, []byte("Service Unavailable\n"))
 	if o.JWKS != "" {
 		v.set = newKeySet(&v.o)
@@ -102,8 +104,8 @@ func (v *Verifier) Close() error {
 // several; and 503 as long as no keys could be fetched. A token is looked for in
 // Authorization only: in the query it would appear in logs (RFC 6750 section 2.3).
 //
-// On the direct way a token is verified on the event loop: see Options.CacheSize for
-// what that takes. One for which the set must be fetched goes to the plain way.
+// On the fast path a token is verified on the event loop: see Options.CacheSize for
+// what that takes. One for which the set must be fetched goes to the ordinary path.
 func (v *Verifier) Wrap(next http.Handler) http.Handler {
 	return filter.New(v.admit)(next)
 }

@@ -19,7 +19,7 @@ import (
 //	...
 //	h = v.Wrap(limit(h))
 //
-// It works on both ways.
+// It works on both paths.
 func BySubject() ratelimit.Key {
 	return ratelimit.ByRequest(func(dst []byte, r *filter.Call) []byte {
 		c, ok := r.Value(claimsKey{}).(*carried)

@@ -169,7 +169,8 @@ func (v *Verifier) keys(t *jwt.Token, set *published, asked *bool) (keys []jwt.V
 // signedWith is called if there are both keys without a name and a set.
 func signedWith(t *jwt.Token, keys []jwt.VerificationKey) bool {
 	signed := t.Raw[:strings.LastIndexByte(t.Raw, '.')]
-	return slices.ContainsFunc(keys, func(k jwt.VerificationKey) bool { return t.Method.Verify(signed, t.Signature, k) == nil })
+	return slices.ContainsFunc(keys,
+		func(k jwt.VerificationKey) bool { return t.Method.Verify(signed, t.Signature, k) == nil })
 }
 
 // A window is when a token is good, with leeway: from from on, and before until.

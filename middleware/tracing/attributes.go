@@ -50,7 +50,7 @@ func plainAttributes(r *http.Request, query bool) []attribute.KeyValue {
 	return attrs
 }
 
-// directAttributes is plainAttributes for the direct way, which does not have the
+// directAttributes is plainAttributes for the fast path, which does not have the
 // scheme and the version of HTTP.
 func directAttributes(e *wire.Exchange, query bool) []attribute.KeyValue {
 	raw := ""

@@ -76,7 +76,7 @@ func BenchmarkDirect(b *testing.B) {
 }
 
 // What is not sampled costs one allocation, with a context and a copy of the request,
-// another one for what the client has sent of its trace, and on the direct way nothing.
+// another one for what the client has sent of its trace, and on the fast path nothing.
 func TestAllocations(t *testing.T) {
 	traced := New(&Options{TracerProvider: sdk.NewTracerProvider(), SampleRatio: -1})
 	unsampled := benchRequest()
@@ -87,13 +87,13 @@ func TestAllocations(t *testing.T) {
 	for r, want := range map[*http.Request]float64{benchRequest(): 1, unsampled: 2} {
 		h := traced(empty)
 		if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n > want {
-			t.Errorf("%v allocations on the plain way, want %v: %v", n, want, r.Header)
+			t.Errorf("%v allocations on the ordinary path, want %v: %v", n, want, r.Header)
 		}
 	}
 	var x direct.Exchange
 	h := traced(direct.HandlerFunc(func(x *direct.Exchange) {})).(direct.Handler)
 	x.Wire().Reset(wire.Request{Method: "GET", Path: []byte("/"), Fields: wire.FieldsOf(benchRequest().Header)})
 	if n := testing.AllocsPerRun(100, func() { h.ServeDirect(&x) }); n > 0 {
-		t.Errorf("%v allocations on the direct way", n)
+		t.Errorf("%v allocations on the fast path", n)
 	}
 }

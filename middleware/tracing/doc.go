@@ -11,9 +11,9 @@
 // beginning to handler.start it waited, from handler.end to its end the client accepted
 // the rest of the response. Of an event stream or a WebSocket it ends when that does.
 //
-// A request that is not sampled costs an allocation on the plain way, and none on the
-// direct way. Like all middleware of this module it works on every server, and
-// keeps the direct way and sendfile on chert's.
+// A request that is not sampled costs an allocation on the ordinary path, and none on the
+// fast path. Like all middleware of this module it works on every server, and
+// keeps the fast path and sendfile on chert's.
 package tracing
 
 // It is a module of its own, so that chert's does not need OpenTelemetry's. Its path is

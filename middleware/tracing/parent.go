@@ -63,7 +63,7 @@ func allLines(f wire.Fields, field string) (lines []string) {
 	return lines
 }
 
-// plainParent is parentOf for the plain way.
+// plainParent is parentOf for the ordinary path.
 func (t *tracing) plainParent(h http.Header) (p parent) {
 	if t.Propagator != nil {
 		return t.parentOf(wire.FieldsOf(h))

@@ -132,7 +132,7 @@ func (t *tracing) serveDirect(x *direct.Exchange, next direct.Handler) bool {
 	answered, returned := false, false
 	defer func() {
 		if returned && !answered {
-			return // the plain way makes another span; this one is dropped
+			return // the ordinary path makes another span; this one is dropped
 		}
 		var v any
 		if !returned {

@@ -420,7 +420,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// A direct handler that panics, or leaves the request to the plain way: one span.
+// A direct handler that panics, or leaves the request to the ordinary path: one span.
 func TestDirectOtherwise(t *testing.T) {
 	t.Parallel()
 	tp, rec := recorder()

@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS, unix:///PATH, redis+cluster:// or redis+sentinel://...?master_name=NAME`
+const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS, unix:///PATH, redis+cluster:// or ` +
+	`redis+sentinel://...?master_name=NAME`
 
 // OpenURL returns a Store with a client of its own, which Close closes. It does not
 // connect yet; see Check. The URL is one of
@@ -38,7 +39,8 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 			err = u.Err
 		}
 		if hasLostPassword(rawURL) {
-			err = errors.New(`what is before the "@" is not USER:PASSWORD; write "/", "?", "#", "@" and "%" in it as %2F, %3F, %23, %40 and %25`)
+			err = errors.New(`what is before the "@" is not USER:PASSWORD; write "/", "?", "#", "@" and "%" in it as ` +
+				`%2F, %3F, %23, %40 and %25`)
 		}
 		return nil, fmt.Errorf("redisstore: bad URL: %s; %s", strings.TrimPrefix(err.Error(), "redis: "), urlForm)
 	}

@@ -27,7 +27,8 @@ func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	}
 	for i := range claims {
 		c := &claims[i]
-		c.Decision = ratelimit.Decision{Allowed: true, Failed: true, Limit: c.Limit.Rate().Burst, Remaining: c.Limit.Rate().Burst}
+		c.Decision = ratelimit.Decision{Allowed: true, Failed: true, Limit: c.Limit.Rate().Burst,
+			Remaining: c.Limit.Rate().Burst}
 		if s.o.Failure == FailureClosed {
 			c.Decision.Allowed, c.Decision.Remaining, c.Decision.RetryAfter = false, 0, s.o.Pause
 		}

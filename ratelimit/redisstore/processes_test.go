@@ -86,7 +86,7 @@ func TestProcesses(t *testing.T) {
 	srv := redistest.Start(t)
 	long := 3 * time.Second
 	if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
-		long = 10 * time.Second // as the issue has it, and as CI runs
+		long = 10 * time.Second // as CI runs
 	}
 	if d, err := time.ParseDuration(os.Getenv("CHERT_RATE_TIME")); err == nil {
 		long = d

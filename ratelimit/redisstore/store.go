@@ -51,7 +51,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	s := &Store{client: client, o: opt}
 	var deadlines bool
 	if s.where, s.split, deadlines = describe(client); !deadlines {
-		return nil, errors.New("redisstore: the client's options lack ContextTimeoutEnabled, without which it waits longer than Timeout")
+		return nil, errors.New("redisstore: the client's options lack ContextTimeoutEnabled, without which it waits " +
+			"longer than Timeout")
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.breaker = gobreaker.NewCircuitBreaker[[]int64](gobreaker.Settings{

@@ -37,9 +37,6 @@ func directWays() (ways []directWay) {
 			directWay{"inline", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementInline }, true},
 			directWay{"adaptive", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementAdaptive }, true},
 			directWay{"pooled", func(s *chert.Server) { s.Engine, s.Placement = chert.EngineLoops, chert.PlacementPooled }, false},
-			directWay{"reused", func(s *chert.Server) {
-				s.Engine, s.Placement, s.ReuseRequests = chert.EngineLoops, chert.PlacementInline, true
-			}, true},
 			directWay{"slots", func(s *chert.Server) {
 				s.Engine, s.Placement, s.MaxHandlers = chert.EngineLoops, chert.PlacementInline, 100
 			}, true})
@@ -373,6 +370,9 @@ func TestDirectPanic(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				case "/goexit":
 					runtime.Goexit()
+				case "/goexit-panic":
+					defer panic("boom")
+					runtime.Goexit()
 				case "/status":
 					x.SetStatus(199)
 				case "/status1000":
@@ -386,7 +386,7 @@ func TestDirectPanic(t *testing.T) {
 				}
 			})})
 			for _, tt := range []struct{ path, log string }{
-				{"/panic", "boom"}, {"/abort", ""}, {"/goexit", ""}, {"/nil", "nil pointer"},
+				{"/panic", "boom"}, {"/abort", ""}, {"/goexit", ""}, {"/goexit-panic", "boom"}, {"/nil", "nil pointer"},
 				{"/status", "direct: SetStatus of 199"}, {"/status1000", "direct: SetStatus of 1000"},
 				{"/framing", "direct: the field Content-Length is set by the server"},
 				{"/name", `direct: "no name" is no field name`}, {"/noname", `direct: "" is no field name`},
@@ -417,7 +417,7 @@ func TestDirectPanic(t *testing.T) {
 	}
 }
 
-// A direct handler may leave a request to the plain way, which receives it
+// A direct handler may leave a request to the ordinary path, which receives it
 // whole.
 func TestDirectDeclined(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func filtered(h http.Handler, log *middleware.AccessLog) http.Handler {
 		middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://*.a.example"}, Credentials: true, Expose: []string{"X-A"}})),
 		middleware.Must(ratelimit.New(&ratelimit.Options{Rules: []ratelimit.Rule{{Name: "a", Rate: rate, Key: ratelimit.Everyone()}}})),
 		middleware.InFlight(&middleware.InFlightOptions{Max: 1}),
-		// Inside of the others, which copy the request on the plain way.
+		// Inside of the others, which copy the request on the ordinary path.
 		middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})),
 		middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "token"}})), middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 50}),
 		filter.New(func(c *filter.Call) filter.Outcome {
@@ -78,7 +78,7 @@ var (
 )
 
 // filteredHandler says what it sees if the path says nothing else, and leaves
-// /later to the plain way.
+// /later to the ordinary path.
 type filteredHandler struct{ direct.HandlerFunc }
 
 func newFilteredHandler() direct.Handler {
@@ -118,7 +118,7 @@ func filteredScript() string {
 	b.WriteString(ask("OPTIONS /echo", "X-Request-Id: id4", "Origin: https://b.a.example", "Access-Control-Request-Method: PUT"))
 	for _, path := range []string{"/echo", "/later"} {
 		b.WriteString(post(path, "a body", auth, "X-Request-Id: id5"))
-		// Refused with their bodies unread, on the direct way and on the plain one.
+		// Refused with their bodies unread, on the fast path and on the plain one.
 		for _, n := range []int{60, 70_000} {
 			b.WriteString(post(path, strings.Repeat("x", n), "X-Request-Id: id5"))
 			b.WriteString(post(path, strings.Repeat("x", n), auth, "X-Request-Id: id5", from))

@@ -16,32 +16,6 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// Connections that wait for a worker share the time that Shutdown gives to new ones.
-func TestQueueAtShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		running, release := make(chan struct{}), make(chan struct{})
-		ts, m := engines.StartMemory(t, &chert.Server{Workers: 1, QueueLength: 3, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			running <- struct{}{}
-			<-release
-		})})
-		active := m.Patient(t)
-		active.Send(servertest.GET)
-		<-running
-		for range 3 {
-			m.Patient(t)
-		}
-		synctest.Wait()
-		ended := make(chan time.Duration)
-		go func() { ended <- servertest.Took(func() { ts.Shutdown(context.Background()) }) }()
-		time.Sleep(2 * time.Second)
-		close(release)
-		active.Response("GET")
-		if d := <-ended; d != 5*time.Second {
-			t.Errorf("Shutdown took %v", d) // 17 s
-		}
-	})
-}
-
 // Temporary Accept errors are waited out, longer each time.
 func TestBubbleAcceptErrors(t *testing.T) {
 	t.Parallel()
@@ -119,14 +93,15 @@ func TestBubbleLimits(t *testing.T) {
 	})
 }
 
-func TestBubbleWorkers(t *testing.T) {
+// A request waits for a slot for as long as the handlers before it run.
+func TestBubbleHandlers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		running, release := make(chan struct{}), make(map[string]chan struct{})
 		for _, path := range []string{"/0", "/1", "/2"} {
 			release[path] = make(chan struct{})
 		}
-		ts, m := engines.StartMemory(t, &chert.Server{Workers: 2, QueueLength: 1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		ts, m := engines.StartMemory(t, &chert.Server{MaxHandlers: 2, QueueLength: 1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			running <- struct{}{}
 			<-release[r.URL.Path]
 			put(w, "answer")
@@ -139,8 +114,9 @@ func TestBubbleWorkers(t *testing.T) {
 				<-running
 			}
 		}
-		if got := m.Patient(t).UpToEnd(); !strings.HasPrefix(got, "HTTP/1.1 503 ") {
-			t.Errorf("got %q", got)
+		synctest.Wait() // the third is in the queue
+		if res, _ := m.Patient(t).Get("/3"); res.StatusCode != 503 || res.Close {
+			t.Errorf("got %v", res)
 		}
 		for i, c := range c {
 			time.Sleep(time.Hour)
@@ -148,55 +124,12 @@ func TestBubbleWorkers(t *testing.T) {
 			if _, body := c.Response("GET"); body != "answer" {
 				t.Errorf("got %q", body)
 			}
-			if i < 2 {
-				c.Ended() // for a new one
-			}
 			if i == 0 {
 				<-running // the one that waited
 			}
 		}
 		if err := ts.Shutdown(context.Background()); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// One that waits for a worker has no more time than that.
-func TestBubbleQueueShutdown(t *testing.T) {
-	t.Parallel()
-	cert, roots := servertest.Certificate(t)
-	synctest.Test(t, func(t *testing.T) {
-		running, release := make(chan struct{}), make(chan struct{})
-		m := servertest.NewMemory()
-		ts := engines.StartTLS(t, &chert.Server{Workers: 1, QueueLength: 1, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			running <- struct{}{}
-			<-release
-			put(w, "answer")
-		})}, m, cert)
-		active, _ := servertest.TLSOver(t, m.Patient(t).Conn, roots)
-		active.Send(servertest.GET)
-		<-running
-		queued := m.Patient(t)
-		synctest.Wait()
-		ended := make(chan time.Duration)
-		go func() {
-			ended <- servertest.Took(func() {
-				if err := ts.Shutdown(context.Background()); err != nil {
-					t.Error(err)
-				}
-			})
-		}()
-		time.Sleep(2 * time.Second)
-		close(release)
-		if _, body := active.Response("GET"); body != "answer" {
-			t.Errorf("got %q", body)
-		}
-		active.Ended()
-		if d := servertest.Took(func() { queued.UpToEnd() }); d != 3*time.Second {
-			t.Errorf("closed %v after the worker was free", d)
-		}
-		if d := <-ended; d != 5*time.Second {
-			t.Errorf("Shutdown took %v", d)
 		}
 	})
 }

@@ -341,3 +341,32 @@ func TestNextProtoGoexit(t *testing.T) {
 		servertest.Await(t, closed, "StateClosed")
 	})
 }
+
+// A connection of TLSNextProto counts until its function returns.
+func TestNextProtoCounts(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		in, out := make(chan bool), make(chan bool)
+		s := &chert.Server{Engine: e, MaxConnsPerAddr: 1, TLSConfig: &tls.Config{NextProtos: []string{"mine"}}}
+		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+			"mine": func(*http.Server, *tls.Conn, http.Handler) {
+				in <- true
+				<-out
+			},
+		}
+		ts := engines.StartTLS(t, s, servertest.ListenTCP(t), cert)
+		for range 2 {
+			c, _ := servertest.TLSOver(t, ts.Dial().Conn, roots, "mine")
+			servertest.Await(t, in, "the function")
+			servertest.Eventually(t, "it counts once", func() bool { return ts.Inside().Conns() == 1 })
+			ts.Dial().UpToEnd() // refused
+			if n := ts.Inside().Conns(); n != 1 {
+				t.Errorf("%d count", n)
+			}
+			out <- true
+			c.UpToEnd()
+			servertest.Eventually(t, "none counts", func() bool { return ts.Inside().Conns() == 0 })
+		}
+	})
+}

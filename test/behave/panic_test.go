@@ -33,6 +33,9 @@ func TestPanic(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			case "/goexit":
 				runtime.Goexit()
+			case "/goexit-panic":
+				defer panic("boom")
+				runtime.Goexit()
 			case "/held":
 				put(w, "held back")
 				panic("boom")
@@ -76,6 +79,7 @@ func TestPanic(t *testing.T) {
 			{"/nil", "", "panic called with nil argument (use GODEBUG=panicnil=1 to disable)"},
 			{"/abort", "", ""},
 			{"/goexit", "", ""},
+			{"/goexit-panic", "", "boom"},
 			{"/held", "", "boom"},
 			{"/flushed", chunked, "boom"},
 			{"/flushed-abort", chunked, ""},

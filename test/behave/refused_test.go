@@ -139,7 +139,7 @@ func TestRefusedForRoom(t *testing.T) {
 }
 
 // A request beyond MaxHandlers has been counted when it is reported, over HTTP/1 and HTTP/2, by a handler that the
-// direct way serves and by others.
+// fast path serves and by others.
 func TestRefusedForRoomCounted(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		for name, two := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
@@ -193,7 +193,7 @@ func TestRefusedForRoomCounted(t *testing.T) {
 	})
 }
 
-// declines is a direct handler that has every request served the plain way.
+// declines is a direct handler that has every request served on the ordinary path.
 type declines struct{ http.Handler }
 
 func (declines) ServeDirect(*direct.Exchange) bool { return false }

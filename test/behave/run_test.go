@@ -306,41 +306,39 @@ func TestStopping(t *testing.T) {
 		"TimeoutHandler": func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Hour, "") },
 	}
 	for name, wrap := range wraps {
-		for _, reuse := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s reuse=%v", name, reuse), func(t *testing.T) {
-				t.Parallel()
-				engines.Each(t, func(t *testing.T, e chert.Engine) {
-					in, hooked := make(chan struct{}), make(chan struct{}, 2) // start calls Shutdown too
-					ts := engines.Start(t, &chert.Server{Engine: e, ReuseRequests: reuse, Handler: wrap(hf(func(w http.ResponseWriter, r *http.Request) {
-						stopping := chert.Stopping(r.Context())
-						select {
-						case <-stopping:
-							put(w, "too early")
-							return
-						default:
-						}
-						in <- struct{}{}
-						servertest.Await(t, stopping, "Stopping")
-						servertest.Await(t, chert.Stopping(r.Context()), "a late Stopping")
-						fmt.Fprint(w, r.Context().Err())
-					}))})
-					ts.RegisterOnShutdown(func() {
-						servertest.Await(t, ts.Inside().Stopping(), "Stopping in a hook")
-						hooked <- struct{}{}
-					})
-					c := ts.Dial()
-					c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-					servertest.Await(t, in, "the handler")
-					if err := ts.Shutdown(context.Background()); err != nil {
-						t.Error(err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engines.Each(t, func(t *testing.T, e chert.Engine) {
+				in, hooked := make(chan struct{}), make(chan struct{}, 2) // start calls Shutdown too
+				ts := engines.Start(t, &chert.Server{Engine: e, Handler: wrap(hf(func(w http.ResponseWriter, r *http.Request) {
+					stopping := chert.Stopping(r.Context())
+					select {
+					case <-stopping:
+						put(w, "too early")
+						return
+					default:
 					}
-					if _, body := c.Response("GET"); body != "<nil>" {
-						t.Errorf("got %q", body)
-					}
-					servertest.Await(t, hooked, "the hook")
+					in <- struct{}{}
+					servertest.Await(t, stopping, "Stopping")
+					servertest.Await(t, chert.Stopping(r.Context()), "a late Stopping")
+					fmt.Fprint(w, r.Context().Err())
+				}))})
+				ts.RegisterOnShutdown(func() {
+					servertest.Await(t, ts.Inside().Stopping(), "Stopping in a hook")
+					hooked <- struct{}{}
 				})
+				c := ts.Dial()
+				c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+				servertest.Await(t, in, "the handler")
+				if err := ts.Shutdown(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if _, body := c.Response("GET"); body != "<nil>" {
+					t.Errorf("got %q", body)
+				}
+				servertest.Await(t, hooked, "the hook")
 			})
-		}
+		})
 	}
 }
 
@@ -414,7 +412,7 @@ func TestStoppingRaces(t *testing.T) {
 }
 
 func TestStoppingAllocatesNothing(t *testing.T) {
-	ts := engines.Start(t, &chert.Server{ReuseRequests: true, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+	ts := engines.Start(t, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 		var c <-chan struct{}
 		n := testing.AllocsPerRun(100, func() { c = chert.Stopping(r.Context()) })
 		fmt.Fprint(w, n, c != nil)

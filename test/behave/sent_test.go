@@ -105,7 +105,7 @@ func (h watchingDirect) ServeDirect(x *direct.Exchange) bool {
 	return h.HandlerFunc.ServeDirect(x)
 }
 
-// ServeHTTP is for requests that the server serves the plain way.
+// ServeHTTP is for requests that the server serves on the ordinary path.
 func (h watchingDirect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	direct.ServeHTTP(w, r, func(x *direct.Exchange) { h.ServeDirect(x) })
 }
@@ -260,30 +260,28 @@ func TestSentDeliveries(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			engines.Each(t, func(t *testing.T, e chert.Engine) {
-				for _, reuse := range []bool{false, true} {
-					d := &deliveries{t: t}
-					h := d.watching(tt.h)
-					s := engines.Start(t, &chert.Server{Engine: e, ReuseRequests: reuse, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						defer func() {
-							if r.URL.Path == "/recover" {
-								recover()
-								w.WriteHeader(500)
-								io.WriteString(w, "bad")
-							}
-						}()
-						h(w, r)
-					})})
-					c := s.Dial()
-					length := ""
-					if strings.HasPrefix(tt.request, "POST") {
-						length = "Content-Length: 100\r\n" // the bytes do not follow
-					}
-					c.Send(tt.request + " HTTP/1.1\r\nHost: a\r\n" + length + "\r\n")
-					if got := d.await(1)[0]; got.Delivery != tt.want {
-						t.Errorf("got %+v", got)
-					}
-					c.Close()
+				d := &deliveries{t: t}
+				h := d.watching(tt.h)
+				s := engines.Start(t, &chert.Server{Engine: e, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					defer func() {
+						if r.URL.Path == "/recover" {
+							recover()
+							w.WriteHeader(500)
+							io.WriteString(w, "bad")
+						}
+					}()
+					h(w, r)
+				})})
+				c := s.Dial()
+				length := ""
+				if strings.HasPrefix(tt.request, "POST") {
+					length = "Content-Length: 100\r\n" // the bytes do not follow
 				}
+				c.Send(tt.request + " HTTP/1.1\r\nHost: a\r\n" + length + "\r\n")
+				if got := d.await(1)[0]; got.Delivery != tt.want {
+					t.Errorf("got %+v", got)
+				}
+				c.Close()
 			})
 		})
 	}
@@ -408,7 +406,7 @@ func TestSentPanics(t *testing.T) {
 			c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 			c.Response("GET")
 		}
-		c.Send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n") // the plain way
+		c.Send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n") // the ordinary path
 		c.Response("GET")
 		// Of a batch, Keep is called for the watchers of all but the last,
 		// where responses are held back.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/stats"
@@ -87,7 +86,7 @@ func TestStatsOpenTLS(t *testing.T) {
 
 // A loop looks at its connections in parts, and misses none.
 func TestStatsOpenMany(t *testing.T) {
-	if !sys.HavePoller || engines.Layered || !tally.Enabled {
+	if !sys.HavePoller || engines.Layered {
 		t.Skip("no loops")
 	}
 	many := 1250 * min(runtime.GOMAXPROCS(0), 4) // up to 4 loops have two parts

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -92,6 +93,41 @@ func TestUnreadBody(t *testing.T) {
 					c.Close()
 				}
 			}
+		}
+	})
+}
+
+// A client that sends 12 MiB before it reads receives the answer that has not read them: such a
+// body is below conn.LingerBytes, and above what sockets hold.
+func TestUnreadUpload(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		})})
+		body := make([]byte, 12<<20)
+		upload := func() error {
+			c := ts.Dial()
+			defer c.Close()
+			c.Conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
+			fmt.Fprintf(c.Conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", len(body))
+			if _, err := c.Conn.Write(body); err != nil {
+				return err
+			}
+			res, err := http.ReadResponse(c.R, nil)
+			if err == nil && res.StatusCode != http.StatusRequestEntityTooLarge {
+				err = errors.New(res.Status)
+			}
+			return err
+		}
+		err := upload()
+		for range 4 {
+			if err != nil { // a busy machine may not read it in conn.LingerFor
+				err = upload()
+			}
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

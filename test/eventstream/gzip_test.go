@@ -233,12 +233,12 @@ func TestGzipFull(t *testing.T) {
 	})
 }
 
-// TestGzipSlow: a client that reads slowly gets, with SlowSkip, what there still is, also
+// TestGzipSlow: a client that reads slowly gets, with SlowDrop, what there still is, also
 // after events that it has not got.
 func TestGzipSlow(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		feed := topic(t, &eventstream.TopicOptions{HistoryEvents: 100})
-		s := fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), Slow: eventstream.SlowSkip, MaxUnsent: 16 << 10, Compression: true}))
+		s := fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), Slow: eventstream.SlowDrop, MaxUnsent: 16 << 10, Compression: true}))
 		ts := engines.StartOn(t, s, servertest.ListenSmall(t, 16<<10))
 		lazy, quick := openGzip(ts), openGzip(ts)
 		servertest.Eventually(t, "both have joined", func() bool { return feed.Len() == 2 })
@@ -392,7 +392,7 @@ func TestGzipChaos(t *testing.T) {
 			if n := opened.Add(1); n%3 == 0 {
 				time.AfterFunc(soon, func() { s.Send(eventstream.Event{Data: "y"}) })
 			}
-		}, Heartbeat: soon, MaxAge: 5 * soon, MaxUnsent: 64 << 10, Compression: true, Slow: eventstream.SlowSkip})
+		}, Heartbeat: soon, MaxAge: 5 * soon, MaxUnsent: 64 << 10, Compression: true, Slow: eventstream.SlowDrop})
 		ts := engines.Start(t, fresh(h))
 		ts.Control.RegisterOnShutdown(h.Close)
 		var wait sync.WaitGroup

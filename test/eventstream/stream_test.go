@@ -332,3 +332,32 @@ func TestChaos(t *testing.T) {
 		servertest.Eventually(t, "all have ended", func() bool { return h.Len() == 0 && feed.Len() == 0 })
 	})
 }
+
+// TestCongested: a stream says when its client reads too slowly, before events are dropped, and when it has read.
+func TestCongested(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		streams := make(chan *eventstream.Stream, 1)
+		h := handler(t, &eventstream.Options{OnOpen: func(s *eventstream.Stream, _ *http.Request) { streams <- s }})
+		ts := engines.StartOn(t, fresh(h), servertest.ListenSmall(t, 16<<10))
+		e := open(ts)
+		s := servertest.Await(t, streams, "the stream")
+		if s.Congested() {
+			t.Error("congested at the beginning")
+		}
+		want := strings.Repeat("x", 4000)
+		sent := 0
+		for ; !s.Congested(); sent++ {
+			if err := s.Send(eventstream.Event{Data: want}); err != nil {
+				t.Fatalf("after %d events: %v", sent, err)
+			}
+		}
+		for range sent {
+			e.wants(want)
+		}
+		servertest.Eventually(t, "no longer congested", func() bool { return !s.Congested() })
+		if err := s.Send(eventstream.Event{Data: "more"}); err != nil {
+			t.Error(err)
+		}
+		e.wants("more")
+	})
+}

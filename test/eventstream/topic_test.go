@@ -138,7 +138,7 @@ func TestPublishers(t *testing.T) {
 // bounded memory, and others nothing. It ends, or goes on with the oldest event that
 // there is.
 func TestSlowReader(t *testing.T) {
-	for name, slow := range map[string]eventstream.Slow{"close": eventstream.SlowClose, "skip": eventstream.SlowSkip} {
+	for name, slow := range map[string]eventstream.Slow{"close": eventstream.SlowClose, "drop": eventstream.SlowDrop} {
 		t.Run(name, func(t *testing.T) {
 			eachAlone(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 				feed := topic(t, &eventstream.TopicOptions{HistoryEvents: 100})

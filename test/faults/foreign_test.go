@@ -108,7 +108,7 @@ func TestForeignConnPanics(t *testing.T) {
 			s.Protocols.SetHTTP1(true)
 			s.Protocols.SetUnencryptedHTTP2(true)
 		},
-		"workers":   func(s *chert.Server) { s.Workers = 2 },
+		"handlers":  func(s *chert.Server) { s.MaxHandlers = 2 },
 		"deadlines": func(s *chert.Server) { s.WriteTimeout = time.Hour },
 	} {
 		l := &faultyListener{Listener: servertest.ListenTCP(t)}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,15 +148,15 @@ func TestIdleLongestGivesWay(t *testing.T) {
 	})
 }
 
-// A hijacked connection counts until it is closed.
-func TestHijackedConnsCount(t *testing.T) {
+// A connection counts until it is hijacked: then it is the program's, which bounds it.
+func TestHijackedConnsDoNotCount(t *testing.T) {
 	t.Parallel()
 	for _, perAddr := range []bool{false, true} {
 		t.Run(fmt.Sprintf("per address %v", perAddr), func(t *testing.T) {
 			t.Parallel()
 			engines.Each(t, func(t *testing.T, e chert.Engine) {
 				hijacked := make(chan net.Conn, 10)
-				entered, leave := make(chan bool, 1), make(chan bool)
+				entered, leave := make(chan bool, 3), make(chan bool)
 				s := &chert.Server{Engine: e, MaxConns: 3, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 					if r.URL.Path != "/hijack" {
 						entered <- true
@@ -178,64 +177,21 @@ func TestHijackedConnsCount(t *testing.T) {
 					s.MaxConns, s.MaxConnsPerAddr = 0, 3
 				}
 				fs := engines.StartCounting(t, s)
-				var held []net.Conn
-				for range 3 {
+				count := testhook.Of(s).Conns
+				for range 5 {
 					fs.Dial().Send("GET /hijack HTTP/1.1\r\nHost: h\r\n\r\n")
-					held = append(held, servertest.Await(t, hijacked, "the hijack"))
+					defer servertest.Await(t, hijacked, "the hijack").Close()
 				}
+				servertest.Eventually(t, "all rooms are free", func() bool { return count() == 0 })
 				for range 3 {
-					refusedPlace(fs.Dial())
+					fs.Dial().Send(servertest.GET)
+					servertest.Await(t, entered, "the handler")
 				}
-				held[1].Close()
-				// The search for a refused connection may continue, and close
-				// an idle one for it: the first to arrive need not be the one
-				// that stays.
-				servertest.Eventually(t, "one is served", func() bool {
-					c := fs.Dial()
-					c.Send(servertest.GET)
-					answered := make(chan bool, 1)
-					go func() {
-						c.Conn.Read(make([]byte, 1))
-						answered <- true
-					}()
-					select {
-					case <-entered:
-						return true
-					case <-answered:
-						return false
-					}
-				})
 				refusedPlace(fs.Dial())
-				held[0].Close()
-				held[2].Close()
-				servertest.Eventually(t, "all places but one are free", func() bool { return testhook.Of(s).Conns() == 1 })
 				close(leave)
 			})
 		})
 	}
-}
-
-// A hijacked connection that is no longer referenced is closed by the garbage
-// collector, and then no longer counts.
-func TestLostHijackedConn(t *testing.T) {
-	engines.Each(t, func(t *testing.T, e chert.Engine) {
-		var n atomic.Int64
-		s := &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
-				t.Error(err)
-			}
-			n.Add(1)
-		})}
-		fs := engines.StartCounting(t, s)
-		c := fs.Dial()
-		c.Send(servertest.GET)
-		servertest.Eventually(t, "it is lost", func() bool { return n.Load() == 1 })
-		servertest.Eventually(t, "its place is free", func() bool {
-			runtime.GC()
-			return testhook.Of(s).Conns() == 0
-		})
-		c.Ended()
-	})
 }
 
 // A peer on a unix socket has no address, whatever name its socket has.

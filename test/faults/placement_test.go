@@ -331,11 +331,9 @@ func TestFaultsPlacement(t *testing.T) {
 func mixtures(t *testing.T, max int, shutdown bool) {
 	database := startDatabase(t)
 	engines.EachPlacement(t, func(t *testing.T, fresh func() *chert.Server) {
-		for _, reuse := range []bool{false, true} {
-			s := fresh()
-			s.MaxHandlers, s.ReuseRequests = max, reuse
-			mixtureRun(t, s, database, shutdown, time.Now().UnixNano())
-		}
+		s := fresh()
+		s.MaxHandlers = max
+		mixtureRun(t, s, database, shutdown, time.Now().UnixNano())
 	})
 }
 

@@ -79,7 +79,7 @@ func writeSample(name string, data []byte) error {
 // fileServer serves the samples, by package static or by net/http's functions.
 type fileServer struct {
 	static *static.Handler
-	direct bool              // package static has all requests, also on the direct way
+	direct bool              // package static has all requests, also on the fast path
 	tags   map[string]string // of entities, by path
 	sizes  int               // how often a size was changed
 }

@@ -114,7 +114,7 @@ func (f *fleet) Step() bool {
 // begin begins another server.
 func (f *fleet) begin() {
 	s, d := f.v.setup, f.v.dice
-	s.loops, s.placement, s.reuse = 1+d.IntN(3), chert.Placement(d.IntN(3)), d.OneIn(4)
+	s.loops, s.placement = 1+d.IntN(3), chert.Placement(d.IntN(3))
 	more := func(g *served) { g.fleet = f }
 	g, err := serve(s, d, f.v.world, newH1, more, f.v.wrong)
 	if err != nil {

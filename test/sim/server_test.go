@@ -27,15 +27,14 @@ type setup struct {
 	limit     int // of descriptors
 	placement chert.Placement
 	maxConns  int
-	handlers  int // MaxHandlers
-	reuse     bool
+	handlers  int  // MaxHandlers
 	secure    bool // over TLS
 	faults    sim.Faults
 }
 
 // choose makes a setup. A third of them is calm: nothing fails, so nothing may be cut.
 func choose(d *sim.Dice) (s setup, calm bool) {
-	s = setup{loops: 1 + d.IntN(3), limit: 1 << 20, placement: chert.Placement(d.IntN(3)), reuse: d.OneIn(4)}
+	s = setup{loops: 1 + d.IntN(3), limit: 1 << 20, placement: chert.Placement(d.IntN(3))}
 	calm = d.OneIn(3)
 	odds := func(n int) int {
 		if d.IntN(2) == 0 {
@@ -103,12 +102,11 @@ type served struct {
 func serve(s setup, d *sim.Dice, w *sim.World, handler func(*served) http.Handler, more func(*served), fail func(error)) (*served, error) {
 	v := &served{kernel: w.Kernel, world: w, dice: d, wrong: fail, setup: s}
 	v.Server = &chert.Server{
-		Handler:       handler(v),
-		Placement:     s.placement,
-		MaxConns:      s.maxConns,
-		MaxHandlers:   s.handlers,
-		ReuseRequests: s.reuse,
-		ErrorLog:      log.New(v, "", 0),
+		Handler:     handler(v),
+		Placement:   s.placement,
+		MaxConns:    s.maxConns,
+		MaxHandlers: s.handlers,
+		ErrorLog:    log.New(v, "", 0),
 	}
 	if s.secure {
 		speakTLS(v)

@@ -62,7 +62,7 @@ func newSSE(v *served) http.Handler {
 		e.limited = true
 		o.MaxUnsent = 0
 		if e.skips = d.OneIn(3); e.skips {
-			o.Slow = eventstream.SlowSkip
+			o.Slow = eventstream.SlowDrop
 		}
 	}
 	h, err := eventstream.New(&o)

@@ -71,8 +71,8 @@ func newWS(v *served) http.Handler {
 	if v.dice.IntN(2) == 0 {
 		w.limited = true
 		o.MaxUnsent = 64 << 10
-		if w.slowClose = v.dice.IntN(2) == 0; w.slowClose {
-			o.Slow = websocket.SlowClose
+		if w.slowClose = v.dice.IntN(2) == 0; !w.slowClose {
+			o.Slow = websocket.SlowDrop
 		}
 	}
 	switch v.dice.IntN(4) {
@@ -108,9 +108,7 @@ func (w *wsServer) open(c *websocket.Conn, r *http.Request) {
 	n, _ := strconv.ParseUint(no, 10, 32)
 	key := uint32(n)
 	c.SetValue(key)
-	if !w.room.Join(c) {
-		key = 0 // it has ended already
-	}
+	w.room.Join(c)
 	id := uint64(key) << 32
 	w.mu.Lock()
 	w.opened++
@@ -172,7 +170,7 @@ func wsMessage(kind byte, id uint64, num uint32, size int) []byte {
 }
 
 func (w *wsServer) answer(c *websocket.Conn, kind byte, id uint64, num uint32, size int) {
-	if c.Send(websocket.TypeBinary, wsMessage(kind, id, num, size)) == websocket.OutcomeDropped {
+	if c.Send(websocket.TypeBinary, wsMessage(kind, id, num, size)) != nil {
 		w.drop(id, num)
 	}
 }
@@ -187,7 +185,7 @@ func (w *wsServer) message(c *websocket.Conn, t websocket.Type, p []byte) {
 	w.v.running.Add(1)
 	defer w.v.running.Add(-1)
 	if t == websocket.TypeText {
-		if c.Send(t, p) == websocket.OutcomeDropped {
+		if c.Send(t, p) != nil {
 			id, _ := strconv.ParseUint(string(p[1:17]), 16, 64)
 			w.drop(id, 0)
 		}

@@ -91,14 +91,15 @@ func TestShutdownQueued(t *testing.T) {
 		conn := servertest.Await(t, opens, "the connection")
 		p := strings.Repeat("x", 8000)
 		sent := 0
-		for conn.Send(websocket.TypeText, []byte(p)) == websocket.OutcomeAccepted {
-			sent++
+		for ; !conn.Congested(); sent++ {
+			if err := conn.Send(websocket.TypeText, []byte(p)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		sent++ // congested
 		done := make(chan error, 1)
 		go func() { done <- s.Shutdown(context.Background()) }()
 		servertest.Eventually(t, "the server stops", func() bool {
-			return conn.Send(websocket.TypeText, nil) == websocket.OutcomeDropped
+			return conn.Send(websocket.TypeText, nil) == net.ErrClosed
 		})
 		for range sent {
 			c.wants(p)
@@ -133,7 +134,7 @@ func TestWriteEnds(t *testing.T) {
 				writes, begun := make(chan error, 1), make(chan struct{})
 				write := func(c *websocket.Conn) {
 					p := []byte(strings.Repeat("x", 8000))
-					for c.Send(websocket.TypeText, p) != websocket.OutcomeDropped {
+					for c.Send(websocket.TypeText, p) == nil {
 					}
 					close(begun)
 					var err error
@@ -143,7 +144,7 @@ func TestWriteEnds(t *testing.T) {
 					writes <- err
 				}
 				onClose, closed := ends()
-				o := &websocket.Options{OnClose: onClose}
+				o := &websocket.Options{OnClose: onClose, Slow: websocket.SlowDrop}
 				switch where {
 				case "OnMessage":
 					o.OnMessage = func(c *websocket.Conn, _ websocket.Type, _ []byte) { write(c) }

@@ -3,6 +3,7 @@ package websocket
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,12 +91,12 @@ func TestIdle(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onClose, closed := ends()
 		ts := start(t, fresh(handler(t, &websocket.Options{
-			OnMessage: echo, OnClose: onClose, PingInterval: 100 * time.Millisecond, IdleTimeout: time.Second,
+			OnMessage: echo, OnClose: onClose, PingInterval: 250 * time.Millisecond, IdleTimeout: 4 * time.Second, // a busy machine answers late
 		})))
 		c := open(ts)
 		c.Send(text("a"))
 		c.wants("a")
-		for range 15 { // longer than IdleTimeout
+		for range 20 { // longer than IdleTimeout
 			if h, p, err := c.read(); h.Op != wsframe.Ping || p != "" || err != nil {
 				t.Fatal(h, p, err)
 			}
@@ -124,5 +125,82 @@ func TestUnanswered(t *testing.T) {
 		}
 		c.Ended()
 		servertest.Await(t, closed, "OnClose")
+	})
+}
+
+// TestHandlerClose: Close of the Handler closes its connections, those of Options.Serve too, and no others, on every server;
+// further ones are refused.
+func TestHandlerClose(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		for name, serve := range map[string]func(*websocket.Conn, *http.Request){
+			"OnMessage": nil,
+			"Serve": func(c *websocket.Conn, r *http.Request) {
+				for t, p, err := c.Read(r.Context()); err == nil; t, p, err = c.Read(r.Context()) {
+					c.Send(t, p)
+				}
+			},
+		} {
+			onClose, closed := ends()
+			h := handler(t, &websocket.Options{OnMessage: echo, Serve: serve, OnClose: onClose})
+			ts := start(t, fresh(h))
+			c, gone := open(ts), open(ts)
+			servertest.Eventually(t, name+": two connections", func() bool { return h.Len() == 2 })
+			gone.Close()
+			servertest.Await(t, closed, "the end of one")
+			servertest.Eventually(t, name+": one connection", func() bool { return h.Len() == 1 })
+			c.Send(text("a"))
+			c.wants("a")
+			h.Close()
+			h.Close()
+			f, p, err := c.read()
+			if f.Op != wsframe.Close || p != "\x03\xe9" || err != nil {
+				t.Fatal(name, f, p, err)
+			}
+			c.Send(closing(1001, ""))
+			c.Ended()
+			if e := servertest.Await(t, closed, "the end of the other"); e.code != websocket.CodeGoingAway {
+				t.Error(name, e)
+			}
+			if n := h.Len(); n != 0 {
+				t.Errorf("%s: %d connections", name, n)
+			}
+			if ts.ExtendedConnect {
+				continue // the client of these tests wants 200
+			}
+			again := ts.Dial()
+			again.Send(upgrade())
+			if res, err := http.ReadResponse(again.R, nil); err != nil || res.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("%s: after Close: %v %v", name, res, err)
+			}
+		}
+	})
+}
+
+// TestHandlerCloseBeside: connections that open while the Handler is closed are closed or refused, and none is forgotten.
+func TestHandlerCloseBeside(t *testing.T) {
+	eachHTTP1(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		opened := make(chan bool, 100)
+		h := handler(t, &websocket.Options{OnOpen: func(*websocket.Conn, *http.Request) { opened <- true }})
+		ts := start(t, fresh(h))
+		var wait sync.WaitGroup
+		for range 20 {
+			wait.Go(func() {
+				c := ts.Dial()
+				c.Send(upgrade())
+				res, err := http.ReadResponse(c.R, nil)
+				if err != nil {
+					t.Error(err)
+				} else if res.StatusCode == http.StatusSwitchingProtocols {
+					if f, p, err := readFrame(c.R); f.Op != wsframe.Close || p != "\x03\xe9" || err != nil {
+						t.Error(f, p, err)
+					}
+				}
+				c.Close()
+			})
+		}
+		servertest.Await(t, opened, "the first connection")
+		h.Close()
+		wait.Wait()
+		servertest.Eventually(t, "all have ended", func() bool { return h.Len() == 0 })
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -38,8 +39,8 @@ func TestSenders(t *testing.T) {
 			wait.Go(func() {
 				for j := range count {
 					p := binary.BigEndian.AppendUint32([]byte{byte(i)}, uint32(j))
-					if o := conn.Send(websocket.TypeBinary, append(p, make([]byte, j*i)...)); o == websocket.OutcomeDropped {
-						t.Error("dropped")
+					if err := conn.Send(websocket.TypeBinary, append(p, make([]byte, j*i)...)); err != nil {
+						t.Error(err)
 					}
 				}
 			})
@@ -84,14 +85,13 @@ func TestSenders(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onOpen, opened := conns()
-		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: 64 << 10, PingInterval: -1})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: 64 << 10, Slow: websocket.SlowDrop, PingInterval: -1})))
 		c, other := open(ts), (*client)(nil)
 		conn := servertest.Await(t, opened, "the connection")
 		p := bytes.Repeat([]byte("x"), 4000)
 		sent, congested := 0, false
 		for {
-			o := conn.Send(websocket.TypeText, p)
-			if o == websocket.OutcomeDropped {
+			if err := conn.Send(websocket.TypeText, p); err == websocket.ErrSlow {
 				// It may only be that the goroutine that writes has not got to it.
 				ctx, cancel := context.WithTimeout(context.Background(), 10*soon)
 				err := conn.Write(ctx, websocket.TypeText, p)
@@ -100,8 +100,10 @@ func TestSlowReader(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
+			} else if err != nil {
+				t.Fatal(err)
 			}
-			congested = congested || o == websocket.OutcomeCongested
+			congested = congested || conn.Congested()
 			if sent++; sent > 100_000 {
 				t.Fatal("no bound")
 			}
@@ -118,6 +120,7 @@ func TestSlowReader(t *testing.T) {
 			c.wants(string(p))
 		}
 		c.wants("waited")
+		servertest.Eventually(t, "no longer congested", func() bool { return !conn.Congested() })
 		if err := servertest.Await(t, done, "Write"); err != nil {
 			t.Error(err)
 		}
@@ -126,15 +129,23 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestSlowClose: with SlowClose the connection ends.
+// TestSlowClose: by default the connection of a client that does not read ends.
 func TestSlowClose(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		onOpen, opened := conns()
 		onClose, closed := ends()
-		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnClose: onClose, Slow: websocket.SlowClose})))
+		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnClose: onClose})))
 		open(ts)
 		conn := servertest.Await(t, opened, "the connection")
-		for conn.Send(websocket.TypeText, bytes.Repeat([]byte("x"), 4000)) != websocket.OutcomeDropped {
+		var err error
+		for err == nil {
+			err = conn.Send(websocket.TypeText, bytes.Repeat([]byte("x"), 4000))
+		}
+		if err != websocket.ErrSlow {
+			t.Error(err)
+		}
+		if err := conn.Send(websocket.TypeText, nil); err != net.ErrClosed {
+			t.Error("afterwards:", err)
 		}
 		if e := servertest.Await(t, closed, "OnClose"); e.code != websocket.CodePolicy {
 			t.Error(e)
@@ -193,8 +204,8 @@ func TestPingsBetween(t *testing.T) {
 		conn := servertest.Await(t, opens, "the connection")
 		p := bytes.Repeat([]byte("x"), 8000)
 		sent := 0
-		for o := websocket.OutcomeAccepted; o == websocket.OutcomeAccepted; sent++ {
-			o = conn.Send(websocket.TypeBinary, p)
+		for ; !conn.Congested(); sent++ {
+			conn.Send(websocket.TypeBinary, p)
 			c.Send(frame(9, "a Ping") + text("and a message"))
 			servertest.Await(t, came, "the message")
 		}
@@ -250,6 +261,7 @@ func TestRoom(t *testing.T) {
 			OnOpen:      func(c *websocket.Conn, _ *http.Request) { room.Join(c); room.Join(c) },
 			OnMessage:   func(c *websocket.Conn, typ websocket.Type, p []byte) { room.Broadcast(typ, p) },
 			OnClose:     func(c *websocket.Conn, _ websocket.Code, _ string) { left <- struct{}{} },
+			Slow:        websocket.SlowDrop,
 			Compression: &websocket.Compression{Threshold: 100},
 		}))
 		ts := start(t, s)
@@ -317,9 +329,9 @@ func TestWriteGivesUp(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		for _, way := range []string{"gone", "stall", "server"} {
 			full, failed := make(chan bool, 1), make(chan error, 1)
-			s := fresh(handler(t, &websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+			s := fresh(handler(t, &websocket.Options{Slow: websocket.SlowDrop, OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
 				big := make([]byte, 1<<20)
-				for c.Send(websocket.TypeBinary, big) != websocket.OutcomeDropped {
+				for c.Send(websocket.TypeBinary, big) == nil {
 				}
 				full <- true
 				for {

@@ -11,9 +11,11 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -43,9 +45,6 @@ var requests = sync.Pool{New: func() any {
 	r.all = r.each
 	return r
 }}
-
-// clockAtZero is wire.Clock when sys.Nanotime was 0.
-var clockAtZero = wire.ClockAt(sys.Epoch())
 
 const (
 	// keepOut is the largest response buffer that is kept for reuse.
@@ -105,18 +104,18 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	if !s.is(onLoops) || s.Placement == bridge.Inline {
 		return true
 	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
 }
 
 // late records that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.time.Held(held)
 	if r.time.Lost() {
-		one := s.Shown(unsafe.Pointer(r), r.x.Method(), stringOf(r.x.Target()))
+		one := s.Shown(unsafe.Pointer(r), r.x.Method(), view.String(r.x.Target()))
 		one.Protocol, one.Way, one.Stage = "HTTP/1.1", stats.Direct, "handler"
 		s.Strayed(s, one, r.time.Since)
 	}
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
@@ -132,7 +131,7 @@ func (r *request) has(id http1.FieldID) bool {
 
 // Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
-	id := http1.LookupField(bytesOf(name))
+	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
 		if f.ID != id || id == http1.FieldHost {
@@ -147,7 +146,7 @@ func (r *request) Get(name string) []byte {
 
 // First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
-	id := http1.LookupField(bytesOf(name))
+	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
 		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(r.raw), name) {
@@ -180,14 +179,12 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		// The loop's time, which needs no call: when it found the request, or
 		// the one before it, readable.
 		now = s.Link.Now()
-		r.x.SetTime(clockAtZero + time.Duration(now))
+		r.x.SetTime(bridge.ClockAtZero + time.Duration(now))
 	}
 	if busy {
 		r.handler = bridge.Busy
 	}
-	if tally.Enabled || s.is(onLoops) {
-		r.time.Select(s.Link.Tally(), now != 0)
-	}
+	r.time.Select(s.Link.Tally(), now != 0)
 	s.direct = r
 	if !s.Link.Enter() {
 		s.direct = nil
@@ -230,30 +227,26 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 
 // runDirect calls the handler.
 func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
-	returned := false
-	defer func() {
-		if returned {
-			return
+	if !exec.Call(func() { answered = r.handler.ServeDirect((*direct.Exchange)(&r.x)) }, func(e exec.End) {
+		if s.LogEnd(e); e.Exited() {
+			s.exitDirect(r)
 		}
+	}) {
 		next = conn.Close
-		e := recover()
-		if e != nil && e != http.ErrAbortHandler {
-			s.LogPanic(s.Link, e)
-		}
-		if e == nil { // runtime.Goexit
-			o := bridge.Abandoned(&r.x)
-			s.Follow(&o)
-			r.x.Drop()
-			s.release()
-			defer s.Found(s)
-			r.time.Drop(s.Link.Tally())
-			s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
-			s.Link.Abandon() // s.direct stays: until here Late may read it
-		}
-	}()
-	answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
-	returned = true
-	return answered, conn.More
+	}
+	return answered, next
+}
+
+// exitDirect ends r, whose handler ends its goroutine.
+func (s *Session) exitDirect(r *request) {
+	o := bridge.Abandoned(&r.x)
+	s.Follow(s.Link, &o)
+	r.x.Drop()
+	s.release()
+	defer s.Found(s)
+	r.time.Drop(s.Link.Tally())
+	s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
+	s.Link.Abandon() // s.direct stays: until here Late may read it
 }
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
@@ -277,9 +270,11 @@ func (s *Session) serveAfterAll(r *request) conn.Next {
 // sendDirect sends the answer that the handler of r has made. more means that
 // another request has arrived.
 func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) {
-	next, r.s = conn.Close, s
-	defer r.recover() // of a panic in the file's Done
-	a := r.x.Finish()
+	r.s = s
+	var a wire.Answer
+	if !exec.Call(func() { a = r.x.Finish() }, r.ended) { // Done of a file that is not sent
+		return conn.Close
+	}
 	out := r.out[:0]
 	if a.Ready != nil {
 		out = append(out, a.Ready.Head(encodeAnswer)...)
@@ -292,10 +287,10 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		}
 		out = bridge.AppendDate(out, now)
 	}
-	then := conn.More
+	next = conn.More
 	if !r.head.KeepAlive || !s.KeepAlives() {
 		out = append(out, "Connection: close\r\n"...)
-		then = conn.Close
+		next = conn.Close
 	}
 	out = append(out, "\r\n"...)
 	w := &r.w
@@ -316,15 +311,15 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	o := bridge.OutcomeOf(&a)
 	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {
 		t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
-		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }() // also if Done panics
+		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }()
 	}
 	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
-		then = bridge.Failure(err)
+		next = bridge.Failure(err)
 	}
 	if o.Watched() {
 		s.follow(&o)
 	}
-	return then
+	return next
 }
 
 // answer is the counter of direct answers with a status. HTTP/1.0 does not go the direct
@@ -341,18 +336,17 @@ func (s *Session) account(r *request, status int) {
 // follow notifies the watcher of a direct answer of its delivery. The watcher is
 // user code.
 func (s *Session) follow(o *bridge.Outcome) {
-	returned := false
-	if s.Link.Enter() {
-		defer func() {
-			if returned {
-				s.Link.Leave()
-			} else { // runtime.Goexit
-				s.Link.Abandon()
-			}
-		}()
+	if !s.Link.Enter() {
+		s.Follow(s.Link, o)
+		return
 	}
-	s.Follow(o)
-	returned = true
+	exec.Finish(func() { s.Follow(s.Link, o) }, func(returned bool) {
+		if returned {
+			s.Link.Leave()
+		} else { // runtime.Goexit
+			s.Link.Abandon()
+		}
+	})
 }
 
 // Check implements conn.Holder.
@@ -361,8 +355,7 @@ func (r *request) Check() (err error) {
 		return nil
 	}
 	err = http.ErrAbortHandler // if it panics
-	defer r.recover()
-	err = r.file.Check()
+	exec.Call(func() { err = r.file.Check() }, r.ended)
 	return err
 }
 
@@ -371,22 +364,16 @@ func (r *request) Release() {
 	if done := r.file.Done; r.file.File != nil {
 		r.file = direct.File{}
 		if done != nil {
-			defer r.recover()
-			done()
+			exec.Call(done, r.ended)
 		}
 	}
 	r.free()
 }
 
-// recover logs a panic of the file's Check or Done, which ends the connection.
-func (r *request) recover() {
-	e := recover()
-	if e == nil {
-		return
-	}
-	if r.s.facts.Or(broken); e != http.ErrAbortHandler {
-		r.s.LogPanic(r.s.Link, e)
-	}
+// ended is called when the file's Check or Done has panicked, which ends the connection.
+func (r *request) ended(e exec.End) {
+	r.s.facts.Or(broken)
+	r.s.LogEnd(e)
 }
 
 // encodeAnswer returns the status line and the fields in HTTP/1.1 form.
@@ -401,9 +388,3 @@ func appendAnswer(b []byte, status int, fields []wire.Field) []byte {
 	}
 	return b
 }
-
-// stringOf views b without a copy; the caller must not keep it.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf views s without a copy; the caller must not write to it.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

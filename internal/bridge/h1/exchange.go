@@ -3,8 +3,6 @@ package h1
 import (
 	"net/http"
 	"net/url"
-	"sync"
-	"unsafe"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
@@ -12,8 +10,8 @@ import (
 	"github.com/chert-http/chert/internal/tally"
 )
 
-// exchange is one request and its response in HTTP/1: one allocation, not reused
-// except with Server.ReuseRequests. It is the bridge.Message of its Exchange.
+// exchange is one request and its response in HTTP/1: one allocation, never reused.
+// It is the bridge.Message of its Exchange.
 type exchange struct {
 	bridge.Exchange
 	s *Session
@@ -24,72 +22,15 @@ type exchange struct {
 	keepAlive bool // the request allows it
 	more      bool // another request had arrived when this one was parsed
 	unsent    bool // the response could not be sent
-	reused    bool // it is that of a block
 }
-
-// block is an exchange and its other memory that is kept with ReuseRequests.
-type block struct {
-	x         exchange // the first field: see exchange.block
-	head      []byte   // what the request's strings are parts of
-	header    http.Header
-	resHeader http.Header
-	values    []string
-}
-
-var blocks = sync.Pool{New: func() any {
-	b := &block{header: make(http.Header), resHeader: make(http.Header)}
-	b.x.reused = true
-	return b
-}}
-
-const (
-	// keepHead and keepFields bound what a block keeps.
-	keepHead   = 8 << 10
-	keepFields = 64
-)
 
 // Session implements bridge.Returner.
 func (x *exchange) Session() conn.Session { return x.s }
 
-// block returns the block that x is part of, nil if x was allocated by itself.
-func (x *exchange) block() *block {
-	if !x.reused {
-		return nil
-	}
-	return (*block)(unsafe.Pointer(x))
-}
-
-// free keeps the block for reuse, unless other code may still refer to it: a
-// caller of the context's Done or Err may be notified later, and Read of a body
-// for which the client expects 100 (Continue) uses the response.
-func (x *exchange) free() {
-	b := x.block()
-	if b == nil || x.Watched() || x.Expects() || cap(b.head) > keepHead || len(b.header) > keepFields || len(b.resHeader) > keepFields {
-		return
-	}
-	clear(b.header)
-	clear(b.resHeader)
-	clear(b.values)
-	x.Reset()
-	x.s, x.body, x.more, x.unsent = nil, nil, false, false
-	blocks.Put(b)
-}
-
 // newExchange makes the exchange of a parsed head. It copies head once; all
 // strings of the request are parts of that copy.
 func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) {
-	var x *exchange
-	var str string
-	if s.ReuseRequests {
-		b := blocks.Get().(*block)
-		x = &b.x
-		b.head = append(b.head[:0], head...)
-		str = unsafe.String(unsafe.SliceData(b.head), len(b.head))
-		x.Res.SetHeaderMap(b.resHeader)
-	} else {
-		x, str = new(exchange), string(head)
-	}
-	x.s = s
+	x, str := &exchange{s: s}, string(head)
 	x.Init(&s.Client, x)
 	r := &x.Req
 	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])
@@ -140,14 +81,9 @@ func protoNumber(h *http1.Request) tally.Proto {
 // The values are one array, with a slice of it for each field. Go allocates a
 // map of up to eight entries in two pieces, a larger one in four.
 func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) {
-	r := &x.Req
 	var values []string
-	if b := x.block(); b != nil {
-		r.Header, values = b.header, b.values[:0]
-	} else {
-		r.Header = make(http.Header, max(len(h.Fields)-1, 0))
-	}
-	header := r.Header
+	header := make(http.Header, max(len(h.Fields)-1, 0))
+	x.Req.Header = header
 	for i := range h.Fields {
 		f := &h.Fields[i]
 		if f.ID == http1.FieldHost || f.ID == http1.FieldTransferEncoding {
@@ -165,14 +101,9 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) {
 		if values == nil {
 			values = make([]string, 0, len(h.Fields)-i)
 		}
-		// After a reused array that was too small, append moves: the earlier
-		// fields keep the old one.
 		n := len(values)
 		values = append(values, value)
 		header[key] = values[n : n+1 : n+1]
-	}
-	if b := x.block(); b != nil {
-		b.values = values
 	}
 	if p, ok := header["Pragma"]; ok && p[0] == "no-cache" {
 		// RFC 7234 section 5.4, as net/http does it.

@@ -23,7 +23,6 @@ func TestExchangeAllocations(t *testing.T) {
 		w.Header()["Content-Type"] = contentType
 		w.Write(body)
 	})
-	reuse := func(cfg *Config) { cfg.ReuseRequests = true }
 	ready := direct.NewResponse(200, http.Header{"Content-Type": contentType}, body)
 	file := direct.File{Offset: 10, Len: 12345678, Check: func() error { return nil }, Done: func() {}}
 	var err error
@@ -39,8 +38,6 @@ func TestExchangeAllocations(t *testing.T) {
 		allocs float64
 	}{
 		{"plain", frugal, wrkGET, nil, 5}, // three of the request, two of the answer's header
-		{"reused", frugal, wrkGET, []func(*Config){reuse}, 0},
-		{"reused, browser", frugal, browserGET, []func(*Config){reuse}, 0},
 		{"direct", ready, wrkGET, nil, 0},
 		{"direct, browser", ready, browserGET, nil, 0},
 		{"direct, health", direct.Health(func() error { return nil }), browserGET, nil, 0},

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -36,7 +37,7 @@ func (s *Session) Running(owner bool, before int64, f func(r stats.Request, sinc
 	// It has been parsed, and will be again, when there is a slot.
 	method, rest, _ := bytes.Cut(s.Link.Buffered(), []byte(" "))
 	target, _, _ := bytes.Cut(rest, []byte(" "))
-	r := s.Shown(unsafe.Pointer(s), string(method[:min(len(method), 32)]), stringOf(target))
+	r := s.Shown(unsafe.Pointer(s), string(method[:min(len(method), 32)]), view.String(target))
 	r.Protocol, r.Stage, r.Way = "HTTP/1.1", "waiting", stats.Pooled
 	f(r, since)
 }

@@ -235,9 +235,6 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 
 // timing returns that of the request whose head has come.
 func (s *Session) timing() (t bridge.Timing) {
-	if !tally.Enabled && !s.is(onLoops) {
-		return t
-	}
 	now := s.Link.Now()
 	t.Since = now
 	if s.waiting || s.partial {
@@ -280,10 +277,8 @@ func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 func (s *Session) start(x *exchange, route string) conn.Next {
 	if !s.is(onLoops) {
 		x.Note(route)
-		if x.Way = stats.Goroutine; tally.Enabled {
-			x.Time.Select(nil, false)
-		}
-		x.Open()
+		x.Way = stats.Goroutine
+		x.Time.Select(nil, false)
 		s.cur.Store(x)
 		return s.serve(x)
 	}
@@ -296,7 +291,6 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 		x.InTurn = x.Time.HeadAt() == s.Link.Now()
 		x.Time.Queued = x.Time.Queued || !quick
 	}
-	x.Open()
 	s.cur.Store(x)
 	if here && !quick && s.Link.Go() {
 		return conn.Elsewhere
@@ -319,13 +313,12 @@ func (s *Session) serve(x *exchange) conn.Next {
 	s.cur.Store(nil)
 	if next != conn.Detached {
 		if s.is(onLoops) {
-			x.Learn(s.Link)
+			x.Learn()
 		}
 		if x.unsent {
 			x.Unsent()
 		}
 		x.Account(s.Link.OnLoop())
-		x.free()
 	} else if t := x.Taken(); t != nil {
 		s.Link.Switch(t)
 		next = conn.Requeue
@@ -457,7 +450,7 @@ func (s *Session) Late(held time.Duration) {
 // PeerGone implements conn.Session.
 func (s *Session) PeerGone(reset bool) {
 	if x := s.cur.Load(); x != nil {
-		x.Gone(&s.Client, reset)
+		x.Gone(reset)
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 
 // queue is what has been received of a body.
 type queue struct {
-	pieces []*buf.Buf
-	size   int
+	pieces   []*buf.Buf
+	size     int
+	unwanted bool // the handler has closed it
 }
 
 // pieceSize is the room for small frames of a body.
@@ -59,13 +60,13 @@ func (q *queue) drop() (n int) {
 		b.Release()
 	}
 	n = q.size
-	*q = queue{}
+	q.pieces, q.size = nil, 0
 	return n
 }
 
 // takesBody reports whether somebody may read the body. mu is held.
 func (st *stream) takesBody() bool {
-	return !st.closed && !st.unwanted && (!st.done || st.tunnel != nil && !st.tunnel.ending)
+	return !st.closed() && !st.body.unwanted && (st.state < stateSending || st.tunnel != nil && !st.tunnel.ending)
 }
 
 // DropBody implements bridge.BodyDropper. The rest of the body must not keep the windows
@@ -78,7 +79,7 @@ func (st *stream) DropBody() {
 	if st.tunnel != nil || st.Req.Method == http.MethodConnect {
 		return
 	}
-	st.unwanted = true
+	st.body.unwanted = true
 	st.dropBody()
 	st.wake()
 	s.flushBeside()
@@ -94,7 +95,7 @@ func (s *Session) refund(st *stream, n uint32) {
 		s.room(16)
 		s.out.B = http2.AppendWindowUpdate(s.out.B, 0, back)
 	}
-	if st == nil || st.closed || st.remoteClosed {
+	if st == nil || st.closed() || st.remoteClosed {
 		return
 	}
 	s.sample(n)
@@ -127,7 +128,7 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 			return n, io.EOF
 		case n > 0:
 			return n, nil
-		case st.unwanted:
+		case st.body.unwanted:
 			return 0, http.ErrBodyReadAfterClose
 		case st.err != nil:
 			return 0, st.err

@@ -96,7 +96,7 @@ func TestChaos(t *testing.T) {
 		for _, limit := range []int{0, 8} {
 			var running, open atomic.Int64
 			s := serve(t, kind, &chert.Server{
-				Handler: chaos{chaosHandler(&running), fileOf(t, 100_000), &open}, MaxHandlers: limit, QueueLength: 50 * limit, ReuseRequests: limit == 0,
+				Handler: chaos{chaosHandler(&running), fileOf(t, 100_000), &open}, MaxHandlers: limit, QueueLength: 50 * limit,
 				WriteStallTimeout: 2 * time.Second, ReadStallTimeout: 2 * time.Second,
 			})
 			for round := range rounds {

@@ -15,6 +15,7 @@ type deadLink struct{ conn.Link }
 func (deadLink) Follow(f conn.Follower) { f.Sent(0) }
 func (deadLink) Tally() *tally.Shard    { return new(tally.Shard) }
 func (deadLink) OnLoop() bool           { return false }
+func (deadLink) Post(func() conn.Next)  {}
 func (deadLink) Now() int64             { return 1 }
 
 type follower struct{ told []int64 }
@@ -25,8 +26,7 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	cfg := &bridge.Config{Slots: slots}
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
-	st := &stream{exchange: new(exchange), s: s, id: 1, started: true, listed: true}
-	st.link = link{deadLink{}, st}
+	st := &stream{exchange: new(exchange), s: s, id: 1, state: stateRunning}
 	st.cond.L = &s.mu
 	s.streams.add(st)
 	return s, st
@@ -40,9 +40,9 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	before, after := new(follower), new(follower)
 	st.keepRest([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
-	st.link.Follow(before)
+	st.Link().Follow(before)
 	s.Closed(false)
-	st.link.Follow(after)
+	st.Link().Follow(after)
 	for _, f := range []*follower{before, after} {
 		if len(f.told) != 1 || f.told[0] == 0 {
 			t.Errorf("told %d", f.told)
@@ -57,10 +57,30 @@ func TestEndWhileASlotIsAcquired(t *testing.T) {
 	slots := loop.NewSemaphore(1, 1)
 	slots.Acquire(nil) // another's
 	s, st := sessionOf(slots)
-	st.slot = slotAsked
+	st.state = stateNew
 	s.PeerGone(true)
-	if slots.Acquire(nil) != conn.Queued {
+	if st.acquire() {
+		t.Error("there is a slot")
+	}
+	if s.Closed(false); slots.Acquire(nil) != conn.Queued {
 		t.Error("a slot was given back")
+	}
+}
+
+// A slot that a stream was given while its connection ended is given back.
+func TestEndWhenASlotWasGiven(t *testing.T) {
+	t.Parallel()
+	slots := loop.NewSemaphore(1, 1)
+	slots.Acquire(nil)
+	s, st := sessionOf(slots)
+	st.state = stateNew
+	st.acquire()
+	slots.Release() // Post does not come
+	if s.Closed(false); slots.Acquire(nil) != conn.Admitted {
+		t.Error("the slot was not given back")
+	}
+	if st.state != stateClosed {
+		t.Error(st.state)
 	}
 }
 
@@ -89,7 +109,7 @@ func (l *quietLink) Queue([]byte) (bool, error) {
 func quiet() (*Session, *stream, *quietLink) {
 	s, st := sessionOf(nil)
 	l := new(quietLink)
-	s.Client.Link, st.link = l, link{l, st}
+	s.Client.Link = l
 	return s, st, l
 }
 
@@ -101,12 +121,12 @@ func TestFollowWhileSending(t *testing.T) {
 	f := new(follower)
 	l.queued = func() {
 		s.mu.Lock()
-		st.localClosed = true
+		st.become(stateAnswered)
 		s.mu.Unlock()
-		if waiting, _ := st.link.Unsent(); waiting == 0 {
+		if waiting, _ := st.Link().Unsent(); waiting == 0 {
 			t.Error("the answer does not wait")
 		}
-		st.link.Follow(f)
+		st.Link().Follow(f)
 	}
 	s.mu.Lock()
 	s.room(1)
@@ -116,7 +136,7 @@ func TestFollowWhileSending(t *testing.T) {
 	if len(l.follows) != 1 {
 		t.Errorf("%d followers were handed on", len(l.follows))
 	}
-	st.link.Follow(f)
+	st.Link().Follow(f)
 	if len(l.follows) != 2 {
 		t.Errorf("%d followers were handed on afterwards", len(l.follows))
 	}
@@ -127,8 +147,8 @@ func TestFollowWhileSending(t *testing.T) {
 func TestEndWhileSending(t *testing.T) {
 	t.Parallel()
 	s, st, l, _, _ := outliving(10)
-	st.closed, st.done = true, true
-	s.drop(st)
+	st.become(stateSending)
+	st.close(nil)
 	s.leaving = true
 	l.queued = func() {
 		if next := s.settle(conn.More); next != conn.More {
@@ -156,14 +176,14 @@ func TestStallOfEachAnswer(t *testing.T) {
 	s, a, l := quiet()
 	s.resets.init(resetBudget, resetRate, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
-	b := &stream{exchange: new(exchange), s: s, id: 3, started: true, listed: true}
+	b := &stream{exchange: new(exchange), s: s, id: 3, state: stateRunning}
 	b.cond.L = &s.mu
 	s.streams.add(b)
 	wait := func(st *stream) {
 		s.mu.Lock()
-		st.done = true
+		st.become(stateSending)
 		st.keepRest([]byte("kept"), nil)
-		st.end(nil)
+		st.end(nil, false)
 		s.mu.Unlock()
 		s.settle(conn.More)
 	}

@@ -6,14 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -64,9 +63,6 @@ type peerSlot = wire.Peer
 
 func directPeer(peer string) peerSlot { return wire.PeerOf(peer) }
 
-// clockAtZero is wire.Clock when sys.Nanotime was 0.
-var clockAtZero = wire.ClockAt(sys.Epoch())
-
 // takesDirect reports whether a request goes the direct way: that needs one without a
 // body, which asks for nothing else than an answer. With MaxHandlers the plain way
 // knows how to wait.
@@ -86,7 +82,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 		return false
 	}
 	if s.loops && s.Link.OnLoop() {
-		req.Time = clockAtZero + time.Duration(s.Link.Now())
+		req.Time = bridge.ClockAtZero + time.Duration(s.Link.Now())
 	}
 	r.handler, r.t = dh, *t
 	r.x.Reset(req)
@@ -98,13 +94,13 @@ func (s *Session) placeDirect(method string, target []byte) bool {
 	if !s.loops || s.Placement == bridge.Inline {
 		return true
 	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, stringOf(target)))
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
 }
 
 // late notes that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.st.Time.Held(held)
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), stringOf(r.x.Target()), held) {
+	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
 		s.DirectLate.Store(true)
 	}
 }
@@ -113,7 +109,7 @@ func (r *request) late(s *Session, held time.Duration) {
 // caller's.
 func (s *Session) beginDirect(st *stream) (kept bool) {
 	r := st.direct
-	st.started = true
+	st.begins(stateDirect)
 	onLoop := s.Link.OnLoop()
 	if st.Way = stats.Direct; !s.loops {
 		st.Way = stats.Goroutine
@@ -161,9 +157,10 @@ func (r *request) end() (kept bool) {
 	switch {
 	case !r.returned: // r may still be in use, so it is not kept
 		o := bridge.Abandoned(&r.x)
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 		r.x.Drop()
 		st.next = conn.Close
+		st.account(s.loops && s.Link.OnLoop())
 		st.finish()
 		return true
 	case r.answered:
@@ -171,18 +168,21 @@ func (r *request) end() (kept bool) {
 		return true
 	}
 	s.mu.Lock()
-	closed := st.closed
+	closed := st.closed()
+	if closed { // by a reset of the client's, which is not answered
+		st.accountUnserved()
+		st.retire()
+	} else {
+		st.become(stateNew)
+	}
 	s.mu.Unlock()
+	if closed {
+		r.free()
+		return true
+	}
 	route := r.x.Pattern()
 	err := st.makeRequest(r, &r.t)
-	r.free()
-	switch {
-	case closed: // by a reset of the client's, which is not answered
-		s.mu.Lock()
-		st.forget()
-		s.mu.Unlock()
-		return true
-	case err != nil:
+	if r.free(); err != nil {
 		s.refuse(st.id, st.invalid())
 		return true
 	}
@@ -211,7 +211,7 @@ func (r *request) send() {
 	if a.File.File != nil {
 		r.file = a.File
 		if d := s.WriteTimeout; d > 0 {
-			st.link.SetWriteDeadline(time.Now().Add(d))
+			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
@@ -221,9 +221,10 @@ func (r *request) send() {
 		o.Cut(0)
 	}
 	if o.Watched() {
-		st.client.Follow(&o)
+		s.Follow(link{st}, &o)
 	}
 	st.next = conn.More
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	if !kept {
 		r.free()
@@ -248,6 +249,7 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		body, _ = s.putData(st, body, nil, n, n == len(body))
 	}
 	if len(body) == 0 {
+		st.become(stateAnswered)
 		return false, nil
 	}
 	if d := s.WriteTimeout; d > 0 {
@@ -299,7 +301,7 @@ func (f *sendFile) end() {
 		s.mu.Unlock()
 	}
 	if f.o.Watched() {
-		st.client.Follow(&f.o)
+		s.Follow(link{st}, &f.o)
 	}
 	if done := f.r.file.Done; done != nil {
 		s.guard(done)
@@ -314,6 +316,7 @@ func (f *sendFile) Done() conn.Next {
 	if st.next = conn.More; !f.sent {
 		st.next = conn.Close
 	}
+	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	r.free()
 	return s.settle(conn.More)
@@ -365,16 +368,10 @@ func (r *request) each(yield func(name, value []byte) bool) {
 		case f.ID == http2.IDHost || f.ID != 0 && f.ID <= http2.IDStatus:
 			continue
 		case f.ID != 0:
-			name = bytesOf(f.ID.Name())
+			name = view.Bytes(f.ID.Name())
 		}
 		if !yield(name, r.fields.Get(f.Value)) {
 			return
 		}
 	}
 }
-
-// stringOf views b without a copy, for those who do not keep it.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf views s without a copy; what looks at it must not write.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

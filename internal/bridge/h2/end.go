@@ -12,32 +12,48 @@ import (
 
 // This file is how streams and connections end: by errors, by the client, and at last.
 
+// Of a stream:
+//
+//	Run            the handler returns
+//	Left           the same, on another goroutine than the owner's: it is counted
+//	finish         the owner has seen that: the rest of the answer is sent
+//	answered       END_STREAM is out as well
+//	close          nothing more is sent or expected of it, because of END_STREAM or a reset
+//	retire         nothing runs for it any more: it leaves the Session
+//	Gone           the handler's context ends, after a close that is early
+//
+// and of the connection:
+//
+//	fail           it is ended by an error of the client's
+//	abort          it has ended, or will: handlers are notified
+//	Closed         the Link has closed it
+
 // PeerGone implements conn.Session: nothing runs that has the Link to itself, but
 // stream.Conn.Kill calls it.
-func (s *Session) PeerGone(bool) { s.cancelAll(errClosed) }
+func (s *Session) PeerGone(bool) { s.abort(errClosed) }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
 	s.Link.Tally().Add(false, tally.HTTP2Ended, 1)
-	s.cancelAll(errClosed)
+	s.abort(errClosed)
 	s.mu.Lock()
 	s.gone = true
 	if s.out != nil {
 		s.out.Release()
 		s.out = nil
 	}
-	for _, st := range slices.Clone(s.pending) {
-		s.drop(st)
-	}
-	for st := range s.streams.all() { // those whose Done will not be called
+	s.closeAll()
+	for st := range s.streams.all() { // those with a Run, whose Done will not be called
 		st.dropRest()
-		s.lose(st)
-		st.lost()
+		st.dropFollower()
+		if !st.made() {
+			st.accountUnserved()
+		}
 		if r := st.direct; r != nil && r.over.Swap(true) {
 			s.freed = append(s.freed, func() { s.guard(r.x.Drop) })
 		}
 		if t := st.tunnel; t != nil && !t.inside {
-			t.over()
+			t.close()
 		}
 	}
 	all := s.followers
@@ -50,20 +66,33 @@ func (s *Session) Closed(hijacked bool) {
 	s.SetState(http.StateClosed)
 }
 
-// cancelAll ends all streams, since the connection has ended.
-func (s *Session) cancelAll(err error) {
+// abort ends what handlers wait for, and their contexts: the connection has ended because
+// of err, or is about to. Safe for concurrent use.
+func (s *Session) abort(err error) {
 	s.mu.Lock()
 	if s.over == nil {
 		s.over = err
 	}
 	var all []*stream
 	for st := range s.streams.all() {
-		st.kill(err)
-		all = append(all, st)
+		if st.err == nil {
+			st.err = err
+		}
+		st.cond.Broadcast()
+		if st.state >= stateQueued {
+			all = append(all, st)
+		}
 	}
 	s.mu.Unlock()
 	for _, st := range all {
-		st.gone()
+		st.Gone(true)
+	}
+}
+
+// closeAll closes all streams, after abort. It is the owner's; mu is held.
+func (s *Session) closeAll() {
+	for st := range s.streams.all() {
+		st.close(nil)
 	}
 }
 
@@ -83,7 +112,10 @@ func (s *Session) fail(err error) {
 	s.goAway(e.Code, e.Reason)
 	s.flush()
 	s.mu.Unlock()
-	s.cancelAll(e)
+	s.abort(e)
+	s.mu.Lock()
+	s.closeAll()
+	s.mu.Unlock()
 }
 
 // count tells Config.CountError.
@@ -117,18 +149,22 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	s.count("stream_", code)
 	s.mu.Lock()
 	st := s.streams.get(id)
-	s.room(16)
-	s.out.B = http2.AppendRST(s.out.B, id, code)
+	s.rst(id, code)
 	if st != nil {
-		st.kill(err)
-		s.drop(st)
+		st.close(err)
 	} else {
 		s.remember(id, true)
 	}
 	s.mu.Unlock()
 	if st != nil {
-		st.gone()
+		st.Gone(true)
 	}
+}
+
+// rst appends a RST_STREAM frame. mu is held.
+func (s *Session) rst(id uint32, code http2.ErrCode) {
+	s.room(http2.HeaderLen + 4)
+	s.out.B = http2.AppendRST(s.out.B, id, code)
 }
 
 // spendReset charges a stream that ends early.
@@ -170,42 +206,94 @@ var (
 	errUseless = &http2.ConnError{Code: http2.EnhanceYourCalm, Reason: "too many frames that do nothing"}
 )
 
-// drop forgets a stream that is closed, unless its handler still runs. It may be
-// another stream afterwards, unless it was killed. mu is held.
-func (s *Session) drop(st *stream) {
-	if !st.closed || !st.done && st.started || st.tunnel != nil && st.tunnel.running {
+// close closes the stream: END_STREAM was sent and has come, or a RST_STREAM has come or is
+// in out. err is why, for the handler, if that is early. The caller ends the handler's context
+// then, by Gone, without mu. mu is held. If nothing runs for the stream it is another one
+// afterwards.
+func (st *stream) close(err error) {
+	if st.closed() {
 		return
 	}
-	if !st.listed {
-		return
+	s := st.s
+	if st.err == nil {
+		st.err = err
 	}
-	if st.listed = false; st.deferred { // which only the owner resets
+	if st.state < stateDirect {
+		st.accountUnserved()
+	}
+	// Now, not when its handler has returned: it would hold up others, and the handler may
+	// wait for it.
+	s.unpend(st)
+	st.dropBody()
+	st.tunnel.dropMarks()
+	st.cond.Broadcast()
+	l := st.lasting
+	switch {
+	case st.state == stateQueued && !s.Slots.Withdraw(st):
+		// It has been given a slot, which comes by Post unless the connection has ended.
+		if st.become(stateReset); s.over != nil {
+			s.freed = append(s.freed, s.Slots.Release)
+			st.retire()
+		}
+	case st.state >= stateDirect && !st.returned() || st.tunnel != nil && st.tunnel.running:
+		st.become(stateReset)
+	default:
+		st.retire()
+	}
+	l.settled()
+}
+
+// answered is called when END_STREAM is out, and the handler has returned. What the client
+// still sends of the request is not wanted (RFC 9113 section 8.1); see linger. It reports
+// whether the stream goes on. mu is held.
+func (st *stream) answered() bool {
+	s := st.s
+	if st.become(stateLingering); !st.remoteClosed {
+		// A client that waits for 100 (Continue) would wait on. It sends nothing that could be
+		// in the way of the answer.
+		waits := st.awaits && st.received == 0
+		if st.tunnel == nil && st.lasting == nil && !waits {
+			s.linger(st)
+			return true
+		}
+		s.rst(st.id, http2.NoError)
+	}
+	s.resets.refund(1)
+	st.close(nil)
+	return false
+}
+
+// retire is the end of a stream that is closed and for which nothing runs. It may be another
+// one afterwards. mu is held.
+func (st *stream) retire() {
+	s := st.s
+	switch {
+	case st.state == stateDeferred: // which only the owner closes
 		s.undefer(st)
-	}
-	s.streams.remove(st)
-	st.unkeep()
-	if st.lingerBy != 0 {
+	case st.lingerBy != 0:
 		s.unlinger(st)
 	}
-	s.remember(st.id, st.byUs)
-	s.unpend(st)
+	st.become(stateClosed)
+	s.streams.remove(st)
+	st.unkeep()
+	if s.over == nil {
+		s.remember(st.id, st.byUs())
+	}
 	st.dropRest()
-	st.dropBody()
-	s.lose(st)
-	st.lost()
+	st.dropFollower()
 	if st.tunnel != nil {
-		st.tunnel.over()
+		st.tunnel.close()
 	} else if st.reusable() {
 		st.recycle()
 	}
 }
 
-// lose has the one that follows an answer told that it will not be sent. mu is held.
-func (s *Session) lose(st *stream) {
+// dropFollower notifies the follower of an answer that will not be sent. mu is held.
+func (st *stream) dropFollower() {
 	if f := st.follower; f != nil {
 		// What was not sent is not known; more than nothing.
 		st.follower = nil
-		s.freed = append(s.freed, func() { f.Sent(1) })
+		st.s.freed = append(st.s.freed, func() { f.Sent(1) })
 	}
 }
 

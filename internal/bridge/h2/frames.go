@@ -79,7 +79,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	s.order.known = s.order.known || s.peer.NoPriorities
 	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
 		for st := range s.streams.all() {
-			if !st.closed && !st.sendWindow.Add(more) { // one that is has no window any more
+			if !st.closed() && !st.sendWindow.Add(more) { // one that is has no window any more
 				return errConnWindow
 			}
 		}
@@ -130,7 +130,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		return nil
 	}
 	st := s.streams.get(h.Stream)
-	if st == nil || st.closed {
+	if st == nil || st.closed() {
 		return nil // it may have ended meanwhile
 	}
 	if !st.sendWindow.Add(int64(n)) {
@@ -147,22 +147,21 @@ func (s *Session) onReset(h http2.Header) error {
 	}
 	s.mu.Lock()
 	st := s.streams.get(h.Stream)
-	if st == nil || st.closed {
+	if st == nil || st.closed() {
 		s.mu.Unlock()
 		s.spendUseless()
 		return nil
 	}
-	if st.lingerBy != 0 { // it has its answer
+	if st.state == stateLingering { // it has its answer
 		s.lingered(st)
 		s.mu.Unlock()
 		s.spendUseless()
 		return nil
 	}
-	st.kill(errReset)
-	s.drop(st)
+	st.close(errReset)
 	s.mu.Unlock()
 	s.spendReset()
-	st.gone()
+	st.Gone(true)
 	return nil
 }
 
@@ -186,7 +185,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		return nil, errConnFlow
 	}
 	st := s.streams.get(h.Stream)
-	if st == nil || st.closed || st.remoteClosed {
+	if st == nil || st.closed() || st.remoteClosed {
 		s.refund(nil, h.Length)
 		return nil, s.afterClose(h.Stream, st)
 	}
@@ -194,7 +193,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		s.refund(nil, h.Length)
 		return nil, errFlow
 	}
-	if st.lingerBy != 0 {
+	if st.state == stateLingering {
 		if s.refund(nil, h.Length); end {
 			s.lingered(st)
 		}
@@ -210,7 +209,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	case st.takesBody():
 		st.body.add(data)
 		kept = uint32(len(data))
-	case st.unwanted && !st.done:
+	case st.body.unwanted && st.state < stateSending:
 		kept = uint32(len(data))
 		s.refund(nil, kept)
 	}
@@ -222,7 +221,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		st.remoteClosed = true
 	}
 	st.wake()
-	if end && st.deferred {
+	if end && st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil
 	}
@@ -231,7 +230,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 
 // afterClose judges DATA of a stream on which the client may send no more.
 func (s *Session) afterClose(id uint32, st *stream) error {
-	byUs := st != nil && st.closed && st.byUs
+	byUs := st != nil && st.closed() && st.byUs()
 	if st == nil {
 		byUs, _ = s.wasClosed(id)
 	}

@@ -81,7 +81,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			s.streams = table{}
 			var wg sync.WaitGroup
 			for i := range uint32(streams) {
-				st := &stream{exchange: new(exchange), s: s, id: 2*i + 1, started: true, listed: true, sendWindow: 1}
+				st := &stream{exchange: new(exchange), s: s, id: 2*i + 1, state: stateRunning, sendWindow: 1}
 				st.cond.L = &s.mu
 				s.streams.add(st)
 				wg.Go(func() {
@@ -92,7 +92,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			}
 			ended := func() (n int) {
 				for st := range s.streams.all() {
-					if st.localClosed {
+					if st.state == stateAnswered {
 						n++
 					}
 				}
@@ -182,7 +182,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 			tt.wait,
 			func(st *stream) { st.commit(make([]byte, maxRest+1), nil, nil, true, nil) },
 		} {
-			st := &stream{exchange: new(exchange), s: s, id: uint32(2*i + 1), started: true, listed: true}
+			st := &stream{exchange: new(exchange), s: s, id: uint32(2*i + 1), state: stateRunning}
 			st.cond.L = &s.mu
 			s.mu.Lock()
 			s.streams.add(st)

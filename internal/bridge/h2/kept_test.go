@@ -86,76 +86,70 @@ func TestFieldsOfAllStreams(t *testing.T) {
 func TestFieldsAreShed(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
-		for _, reuse := range []bool{false, true} {
-			const streams = 60
-			freed := make(chan bool, streams)
-			s := serve(t, kind, &chert.Server{ReuseRequests: reuse, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-				if !reuse { // of which no part outlives the others
-					runtime.AddCleanup(&r.Header["A"][0], func(struct{}) { freed <- true }, struct{}{})
+		const streams = 60
+		freed := make(chan bool, streams)
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			runtime.AddCleanup(&r.Header["A"][0], func(struct{}) { freed <- true }, struct{}{})
+			w.Write([]byte("hello"))
+		})})
+		c := s.raw(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		c.enc.SetMaxDynamicTableSize(0)
+		// Three times as many as all that may be kept for handlers, were they kept.
+		for round := range uint32(3) {
+			for i := range uint32(streams) {
+				fields := path(get, "/")
+				for range 15 {
+					fields = append(fields, "a: "+strings.Repeat("x", 4000))
 				}
-				w.Write([]byte("hello"))
-			})})
-			c := s.raw(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-			c.enc.SetMaxDynamicTableSize(0)
-			// Three times as many as all that may be kept for handlers, were they kept.
-			for round := range uint32(3) {
-				for i := range uint32(streams) {
-					fields := path(get, "/")
-					for range 15 {
-						fields = append(fields, "a: "+strings.Repeat("x", 4000))
-					}
-					block := c.block(fields...)
-					id := 2*(round*streams+i) + 1
-					c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000], EndStream: true})
-					for block = block[16000:]; len(block) > 0; {
-						n := min(len(block), 16000)
-						c.fr.WriteContinuation(id, n == len(block), block[:n])
-						block = block[n:]
-					}
-				}
-				c.send()
-				for heads := 0; heads < streams; {
-					switch f := c.next().(type) {
-					case nil:
-						t.Fatal("closed")
-					case *http2.RSTStreamFrame:
-						t.Fatal(f)
-					case *http2.HeadersFrame:
-						heads++
-					}
+				block := c.block(fields...)
+				id := 2*(round*streams+i) + 1
+				c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000], EndStream: true})
+				for block = block[16000:]; len(block) > 0; {
+					n := min(len(block), 16000)
+					c.fr.WriteContinuation(id, n == len(block), block[:n])
+					block = block[n:]
 				}
 			}
-			if !reuse {
-				for range 3 * streams {
-					select {
-					case <-freed:
-						continue
-					default:
-					}
-					servertest.Eventually(t, "the fields are freed", func() bool {
-						runtime.GC()
-						select {
-						case <-freed:
-							return true
-						default:
-							return false
-						}
-					})
-				}
-			}
-			// The answers are complete when the client opens windows.
-			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
 			c.send()
-			for ended := 0; ended < 3*streams; {
+			for heads := 0; heads < streams; {
 				switch f := c.next().(type) {
 				case nil:
 					t.Fatal("closed")
-				case *http2.DataFrame:
-					if string(f.Data()) != "hello" || !f.StreamEnded() {
-						t.Fatalf("%v: %q", f, f.Data())
-					}
-					ended++
+				case *http2.RSTStreamFrame:
+					t.Fatal(f)
+				case *http2.HeadersFrame:
+					heads++
 				}
+			}
+		}
+		for range 3 * streams {
+			select {
+			case <-freed:
+				continue
+			default:
+			}
+			servertest.Eventually(t, "the fields are freed", func() bool {
+				runtime.GC()
+				select {
+				case <-freed:
+					return true
+				default:
+					return false
+				}
+			})
+		}
+		// The answers are complete when the client opens windows.
+		c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
+		c.send()
+		for ended := 0; ended < 3*streams; {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("closed")
+			case *http2.DataFrame:
+				if string(f.Data()) != "hello" || !f.StreamEnded() {
+					t.Fatalf("%v: %q", f, f.Data())
+				}
+				ended++
 			}
 		}
 	})

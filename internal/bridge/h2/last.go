@@ -1,11 +1,13 @@
 package h2
 
 import (
+	"errors"
 	"net"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -18,20 +20,20 @@ import (
 // source, which are immutable after Last.
 type lasting struct {
 	bridge.Ending
-	st      *stream
-	source  takeover.Source
-	ended   bool // by End
-	aborted bool // the same
-	gone    bool // Closed was called, or is about to be
-	owed    bool // Writable is to be called
+	st       *stream
+	source   takeover.Source
+	ended    bool // by End
+	whole    bool // END_STREAM is out
+	returned bool // the handler, if it ran on another goroutine than the owner's
+	gone     bool // Closed was called, or is about to be
+	owed     bool // Writable is to be called
 }
 
 var (
-	_ bridge.Laster   = (*stream)(nil)
 	_ takeover.Stream = (*lasting)(nil)
 )
 
-// Last implements bridge.Laster.
+// Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
 	l := &lasting{st: st}
 	l.source = begin(l)
@@ -40,10 +42,10 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Endi
 	s.mu.Lock()
 	st.lasting = l
 	st.writeBy = time.Time{} // the request's
-	dead := st.closed || s.over != nil
+	dead := st.closed() || s.over != nil
 	s.mu.Unlock()
 	if dead { // before lasting was set
-		go l.closed()
+		go l.close()
 	}
 	return &l.Ending
 }
@@ -51,18 +53,18 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Endi
 // open reports whether more may be offered. mu is held.
 func (l *lasting) open() bool { return l != nil && !l.ended }
 
-// closed tells the source, once. mu is not held.
-func (l *lasting) closed() {
+// close notifies the source that the answer has ended, once. mu is not held.
+func (l *lasting) close() {
 	s := l.st.s
 	s.mu.Lock()
 	first := !l.gone
 	l.gone = true
-	unsent, whole := int64(len(l.st.rest)), l.ended && !l.aborted && l.st.localClosed
+	unsent, whole := int64(len(l.st.rest)), l.whole
 	s.mu.Unlock()
 	if first {
 		s.Count(tally.EventStreamsBegun, false)
 		l.source.Closed()
-		l.Over(&l.st.client, unsent, whole)
+		l.Over(&s.Client, unsent, whole)
 	}
 }
 
@@ -78,9 +80,9 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	if l.ended {
 		return false, net.ErrClosed
 	}
-	if len(st.rest) > 0 && limit >= 0 && len(st.rest) > limit-len(p) {
+	if outbox.Refused(len(st.rest), len(p), limit) {
 		l.owed = true
-		return true, takeover.ErrFull
+		return true, outbox.ErrFull
 	}
 	n := len(p)
 	for len(st.rest) == 0 && len(p) > 0 && !l.ended {
@@ -100,7 +102,7 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	if len(p) > 0 {
 		st.keepMore(p, nil)
 		s.settleSoon() // for the time that the client has
-		much = limit >= 0 && len(st.rest) > limit/2
+		much = outbox.Much(len(st.rest), limit)
 		l.owed = l.owed || much
 	}
 	s.flushBeside()
@@ -114,22 +116,18 @@ func (l *lasting) End(abort bool) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.ended || st.closed || s.over != nil {
+	if l.ended || st.closed() || s.over != nil {
 		return
 	}
-	l.ended, l.aborted = true, abort
+	l.ended = true
 	switch {
 	case abort:
-		s.room(16)
-		s.out.B = http2.AppendRST(s.out.B, st.id, http2.Cancel)
-		st.kill(errReset)
-		st.byUs = true
+		s.rst(st.id, http2.Cancel)
+		st.close(errAborted)
 	case len(st.rest) == 0:
 		s.putData(st, nil, nil, 0, true)
-		s.closeIfSent(st)
+		st.endSent()
 	}
-	l.settled()
-	s.drop(st)
 	s.settleSoon()
 }
 
@@ -145,14 +143,14 @@ func (l *lasting) stopLate() {
 	}
 }
 
-// settled has the owner tell the source what there is to tell. mu is held.
+// settled has the owner notify the source, if there is a reason to. mu is held.
 func (l *lasting) settled() {
 	if l == nil {
 		return
 	}
 	switch s := l.st.s; {
-	case l.st.closed && !l.gone:
-		s.freed = append(s.freed, l.closed)
+	case l.st.closed() && !l.gone:
+		s.freed = append(s.freed, l.close)
 	case l.owed && !l.ended && len(l.st.rest) == 0:
 		l.owed = false
 		s.freed = append(s.freed, l.source.Writable)
@@ -160,7 +158,9 @@ func (l *lasting) settled() {
 }
 
 // RemoteAddr implements takeover.Stream.
-func (l *lasting) RemoteAddr() net.Addr { return l.st.link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.st.s.Link.RemoteAddr() }
+
+var errAborted = errors.New("http2: the server has reset the stream")
 
 // stopLasting tells the sources that the server shuts down.
 func (s *Session) stopLasting() {

@@ -35,7 +35,7 @@ func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.S
 	s, st, _ = quiet()
 	l, source = new(countingLink), new(silent)
 	l.shard.Init(nil)
-	s.Client.Link, st.link = l, link{l, st}
+	s.Client.Link = l
 	s.resets.init(resetBudget, resetRate, 0)
 	s.sendWindow.Add(1 << 20)
 	st.sendWindow.Add(n)
@@ -71,7 +71,7 @@ func TestLastStalls(t *testing.T) {
 	const stall = 1000
 	s, st, l, out, source := outliving(10)
 	s.cfg.Shared.Limits.WriteStall = stall
-	st.done = true
+	st.become(stateSending)
 	l.now = 1
 	for range 10 { // more than the window
 		out.Offer([]byte("12"), 2, 100)
@@ -96,12 +96,12 @@ func TestLastStalls(t *testing.T) {
 func TestLastSheds(t *testing.T) {
 	t.Parallel()
 	_, st, _, out, _ := outliving(100)
-	st.made, st.parts = true, new(parts)
+	st.Shared = true
 	st.Req.Header = http.Header{"Cookie": {"a"}}
 	st.Res.Header().Set("Set-Cookie", "a")
 	st.finish()
-	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 || st.parts != nil {
-		t.Error(st.Req.Header, st.Res.Header(), st.parts)
+	if len(st.Req.Header) > 0 || len(st.Res.Header()) > 0 {
+		t.Error(st.Req.Header, st.Res.Header())
 	}
 	if _, err := out.Offer([]byte("event"), 5, 100); err != nil {
 		t.Error(err)
@@ -113,7 +113,7 @@ func TestLastSheds(t *testing.T) {
 func TestLastIsNoRequest(t *testing.T) {
 	t.Parallel()
 	s, st, l, out, source := outliving(2)
-	st.made, l.now = true, 1
+	st.Shared, l.now = true, 1
 	out.Offer([]byte("event"), 5, 4)
 	st.finish()
 	s.Running(true, 1<<62, func(stats.Request, int64) { t.Error("a request is in progress") })
@@ -136,7 +136,7 @@ func TestTunnelsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		s, st, _ := quiet()
-		st.link.Share()
+		st.Link().Share()
 		var both sync.WaitGroup
 		both.Go(st.ran)
 		both.Go(func() { s.stopTunnels(0) })

@@ -40,7 +40,7 @@ func newOutlivers() *outlivers {
 		switch {
 		case n%7 == 0:
 			go func() { // beside what its code sends
-				for c.Send(websocket.TypeBinary, make([]byte, n%30_000)) == websocket.OutcomeAccepted {
+				for c.Send(websocket.TypeBinary, make([]byte, n%30_000)) == nil && !c.Congested() {
 				}
 				c.Close(4000, "enough")
 			}()

@@ -18,23 +18,20 @@ import (
 // it before. It keeps its place among Config.MaxStreams, but the connection does not wait for
 // it: it is idle without other streams, and when it ends the reset leaves at once. mu is held.
 func (s *Session) linger(st *stream) {
-	if st.lingerBy == 0 {
-		st.lingerBy = s.Link.Now() + int64(conn.LingerFor)
-		s.lingering = append(s.lingering, st)
-	}
+	st.lingerBy = s.Link.Now() + int64(conn.LingerFor)
+	s.lingering = append(s.lingering, st)
 }
 
 // lingered ends a stream that lingers, since the client has: nothing of it comes any more. mu
 // is held.
 func (s *Session) lingered(st *stream) {
 	st.remoteClosed = true
-	s.closeIfSent(st)
-	s.drop(st)
+	s.resets.refund(1)
+	st.close(nil)
 }
 
 // unlinger takes st out of lingering. mu is held.
 func (s *Session) unlinger(st *stream) {
-	st.lingerBy = 0
 	i := slices.Index(s.lingering, st)
 	s.lingering = slices.Delete(s.lingering, i, i+1)
 }
@@ -46,10 +43,8 @@ func (s *Session) busy() bool { return s.streams.len() > len(s.lingering) }
 func (s *Session) expireLingering(now int64) {
 	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
 		st := s.lingering[0]
-		s.room(16)
-		s.out.B = http2.AppendRST(s.out.B, st.id, http2.NoError)
-		st.closed, st.byUs = true, true
+		s.rst(st.id, http2.NoError)
 		s.resets.refund(1)
-		s.drop(st)
+		st.close(nil)
 	}
 }

@@ -12,9 +12,9 @@ func TestPlaceOfEndedStream(t *testing.T) {
 		want bool
 	}{
 		{"open", func(st *stream) { st.remoteClosed = true }, false},
-		{"answered, and the request goes on", func(st *stream) { st.localClosed = true }, false},
-		{"reset, and its handler runs", func(st *stream) { st.remoteClosed, st.closed, st.started = true, true, true }, false},
-		{"ended", func(st *stream) { st.localClosed, st.remoteClosed, st.started = true, true, true }, true},
+		{"answered, and the request goes on", func(st *stream) { st.become(stateAnswered) }, false},
+		{"reset, and its handler runs", func(st *stream) { st.remoteClosed = true; st.close(errReset) }, false},
+		{"ended", func(st *stream) { st.remoteClosed = true; st.become(stateAnswered) }, true},
 	} {
 		s, st, _ := quiet()
 		s.cfg.MaxStreams = s.streams.len()

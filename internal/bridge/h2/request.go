@@ -68,7 +68,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		st.Note("")
 	}
 	if quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
-		st.deferred = true
+		st.become(stateDeferred)
 		s.deferred = append(s.deferred, st)
 		return nil, nil
 	}
@@ -87,16 +87,13 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
 	st.Time.Since = s.Link.Now()
-	st.link = link{s.Link, st}
 	st.cond.L = &s.mu
-	st.client.Stream(&s.Client, &st.link)
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
 	st.priority = s.priorityOf(id, t.priority)
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams.add(st)
-	st.listed = true
 	return st
 }
 
@@ -106,7 +103,7 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 // was passed on may end while the handler goes on. mu is held.
 func (s *Session) openStreams() (n int) {
 	for st := range s.streams.all() {
-		if !st.localClosed || !st.remoteClosed || st.lasting != nil && !st.returned && !st.done {
+		if st.state != stateAnswered || !st.remoteClosed || st.lasting != nil && !st.lasting.returned {
 			n++
 		}
 	}
@@ -160,12 +157,11 @@ func (s *Session) answer(id uint32, status int, end bool) {
 	case s.streams.len() < s.cfg.MaxStreams:
 		st.s, st.exchange, st.cond.L = s, new(exchange), &s.mu
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
-		st.done, st.counted, st.listed = true, true, true
+		st.become(stateLingering)
 		s.streams.add(st)
-		s.closeIfSent(st)
+		s.linger(st)
 	default:
-		s.room(16)
-		s.out.B = http2.AppendRST(s.out.B, id, http2.NoError)
+		s.rst(id, http2.NoError)
 		s.remember(id, true)
 	}
 }
@@ -174,21 +170,10 @@ func (s *Session) answer(id uint32, status int, end bool) {
 // strings are parts of one.
 func (st *stream) makeRequest(scratch *request, t *target) error {
 	f := &scratch.fields
-	st.Init(&st.client, st)
+	st.Init(&st.s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
-	st.made = true
 	canonicalNames(f)
-	var str string
-	if st.s.ReuseRequests {
-		if st.parts == nil {
-			st.parts = &parts{header: make(http.Header), resHeader: make(http.Header)}
-		}
-		str = st.parts.text(f.Bytes)
-		st.Res.SetHeaderMap(st.parts.resHeader)
-	} else {
-		st.parts = nil
-		str = string(f.Bytes)
-	}
+	str := string(f.Bytes)
 	part := func(at http2.Span) string { return str[at.Start:at.End] }
 	r := &st.Req
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
@@ -239,12 +224,8 @@ func canonicalNames(f *http2.Fields) {
 
 func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 	r := &st.Req
-	var values []string
-	if p := st.parts; p != nil {
-		r.Header, values = p.header, p.values[:0]
-	} else {
-		r.Header, values = make(http.Header, max(len(f.List)-4, 0)), st.values[:0]
-	}
+	values := st.values[:0]
+	r.Header = make(http.Header, max(len(f.List)-4, 0))
 	for i := range f.List {
 		h := &f.List[i]
 		key := h.ID.Canonical()
@@ -272,16 +253,10 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		// The earlier fields keep the array that was too small.
 		n := len(values)
 		if n == cap(values) {
-			if n = len(f.List); st.parts == nil {
-				n -= i
-			}
-			values, n = make([]string, 0, n), 0
+			values, n = make([]string, 0, len(f.List)-i), 0
 		}
 		values = append(values, value)
 		r.Header[key] = values[n : n+1 : n+1]
-	}
-	if p := st.parts; p != nil {
-		p.values = values
 	}
 	if t.crumbs > 1 {
 		// RFC 9113 section 8.2.3: joined once.
@@ -330,12 +305,12 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case st.closed && st.byUs && !f.Pseudo():
+	case st.closed() && st.byUs() && !f.Pseudo():
 		if !s.takeWork(r.cost) {
 			return nil, errUseless
 		}
 		return nil, nil
-	case st.closed:
+	case st.closed():
 		return nil, errAfterEnd
 	case st.tunnel != nil:
 		return nil, errConnected
@@ -345,7 +320,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 		return nil, errNotEnded
 	case f.Malformed || f.TooLarge:
 		return nil, errMalformed
-	case st.lingerBy != 0:
+	case st.state == stateLingering:
 		s.lingered(st)
 		return nil, nil
 	case st.length >= 0 && st.received != st.length:
@@ -375,7 +350,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	s.fields += f.Size()
 	st.remoteClosed = true
 	st.wake()
-	if st.deferred {
+	if st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil
 	}

@@ -1,9 +1,7 @@
 package h2
 
 import (
-	"net/http"
 	"sync"
-	"unsafe"
 
 	"github.com/chert-http/chert/internal/bridge"
 )
@@ -12,7 +10,7 @@ import (
 
 var pooled = sync.Pool{New: func() any { return new(stream) }}
 
-// newStream returns a stream that is empty but for its parts. mu is held.
+// newStream returns a stream that is empty but for its exchange. mu is held.
 func (s *Session) newStream() *stream {
 	st := s.spare
 	if s.spare = nil; st == nil {
@@ -24,48 +22,26 @@ func (s *Session) newStream() *stream {
 	return st
 }
 
-// parts is the other memory of a request that is kept with ReuseRequests.
-type parts struct {
-	bytes     []byte // what the request's strings are parts of
-	header    http.Header
-	resHeader http.Header
-	values    []string
-}
-
-// keepBytes and keepNames bound what is kept.
-const (
-	keepBytes = 8 << 10
-	keepNames = 64
-)
-
 // reusable reports whether nothing uses st any more. What the handler may keep, the
 // exchange and the body, does not use it after the handler has returned. A stream is not
-// reused if some goroutine waited for it or it has been killed: that goroutine, or the
-// one that kills it, may be late. mu is held.
+// reused if some goroutine waited for it or it was closed early: that goroutine, or the
+// one that has closed it, may be late. mu is held.
 func (st *stream) reusable() bool {
 	s := st.s
-	return s.over == nil && st.err == nil && !st.waited && st.slot == slotNone && st.lasting == nil
+	return s.over == nil && st.err == nil && !st.waited && st.lasting == nil
 }
 
-// recycle returns st to the pool, and with it its exchange if a handler cannot have kept
-// that: the request of a direct handler belongs to the server, any other to the handler
-// unless ReuseRequests says otherwise. Bodies are not reused. mu is held.
+// recycle returns st to the pool, and with it its exchange if no handler can have kept
+// that: the request of a direct handler belongs to the server, any other to the handler.
+// mu is held.
 func (st *stream) recycle() {
-	s, x, p := st.s, st.exchange, st.parts
-	switch {
-	case !st.made:
-		x.Time, x.Way, x.client, x.link = bridge.Timing{}, 0, bridge.Client{}, link{} // nothing else was used
-	case !s.ReuseRequests || p == nil: // after shed
-		x, p = nil, nil
-	case st.Watched() || st.Body != nil || cap(p.bytes) > keepBytes || len(p.header) > keepNames || len(p.resHeader) > keepNames:
-		x, p = nil, nil
-	default:
-		*x = exchange{}
-		clear(p.header)
-		clear(p.resHeader)
-		clear(p.values)
+	s, x := st.s, st.exchange
+	if st.made() {
+		x = nil
+	} else {
+		x.Time, x.Way = bridge.Timing{}, 0 // nothing else was used
 	}
-	*st = stream{exchange: x, parts: p}
+	*st = stream{exchange: x}
 	if s.spare == nil {
 		s.spare = st
 	} else {
@@ -80,14 +56,12 @@ func (st *stream) recycle() {
 func (st *stream) shed() {
 	// A goroutine that ends the stream may use the exchange it has. That of a direct handler
 	// has no fields: they are freed by release.
-	if st.err != nil || st.s.over != nil || !st.made {
+	if st.err != nil || st.s.over != nil || !st.made() {
 		return
 	}
 	x := new(exchange)
-	x.link = link{st.link.Link, st}
-	x.client.Stream(&st.s.Client, &x.link)
-	x.Outline(&st.Exchange, &x.client)
-	st.exchange, st.trailer, st.parts = x, nil, nil
+	x.Outline(&st.Exchange, &st.s.Client)
+	st.exchange, st.trailer = x, nil
 	st.unkeep()
 }
 
@@ -103,10 +77,4 @@ func (s *Session) giveSpare() {
 		pooled.Put(s.spare)
 		s.spare = nil
 	}
-}
-
-// text returns b, which is reused, as a string.
-func (p *parts) text(b []byte) string {
-	p.bytes = append(p.bytes[:0], b...)
-	return unsafe.String(unsafe.SliceData(p.bytes), len(p.bytes))
 }

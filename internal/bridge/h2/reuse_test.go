@@ -72,8 +72,8 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// With ReuseRequests, and with direct handlers, each request has its own fields, body
-// and answer, also beside streams that are reset or that wait.
+// Each request has its own fields, body and answer, also beside streams that are reset or
+// that wait.
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	plain := hf(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func TestReuse(t *testing.T) {
 	})
 	each(t, "oracle", func(t *testing.T, kind string) {
 		for _, h := range []http.Handler{plain, d} {
-			s := serve(t, kind, &chert.Server{ReuseRequests: true, Handler: h})
+			s := serve(t, kind, &chert.Server{Handler: h})
 			var wg sync.WaitGroup
 			for n := range 4 {
 				wg.Go(func() {

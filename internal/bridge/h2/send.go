@@ -141,7 +141,7 @@ func (s *Session) hasRoom(st *stream) bool {
 // allow is how many of n bytes st may send in a DATA frame now. mu is held, and may be
 // given up meanwhile.
 func (s *Session) allow(st *stream, n int) int {
-	if !s.hasRoom(st) || st.closed {
+	if !s.hasRoom(st) || st.closed() {
 		return 0
 	}
 	return max(0, min(n, maxData, int(s.sendWindow), int(st.sendWindow)))
@@ -153,7 +153,6 @@ func (s *Session) putData(st *stream, a, b []byte, n int, end bool) (_, _ []byte
 	flags := uint8(0)
 	if end {
 		flags = http2.FlagEndStream
-		st.localClosed = true
 	}
 	s.room(http2.HeaderLen + n)
 	s.out.B = http2.AppendHeader(s.out.B, http2.FrameData, flags, st.id, n)
@@ -180,7 +179,6 @@ func (s *Session) putBlock(st *stream, block []byte, end bool) {
 	s.room(len(block) + (len(block)/maxData+1)*http2.HeaderLen)
 	s.out.B = http2.AppendBlock(s.out.B, st.id, block, maxData, end)
 	s.sentAll += int64(len(block))
-	st.localClosed = st.localClosed || end
 }
 
 // sendable is why nothing of the stream can be sent any more. mu is held.
@@ -190,7 +188,7 @@ func (st *stream) sendable() error {
 		return st.err
 	case st.s.over != nil:
 		return st.s.over
-	case st.closed:
+	case st.closed():
 		return errReset
 	case !st.writeBy.IsZero() && !time.Now().Before(st.writeBy):
 		return os.ErrDeadlineExceeded
@@ -218,6 +216,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	if tail != nil {
 		trailers = len(tail.B)
 	}
+	out := false // END_STREAM is
 	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 {
 		if !few {
@@ -225,17 +224,21 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 				return err
 			}
 		}
-		st.headOut = true
-		s.putBlock(st, head, end && tail == nil && len(a)+len(b) == 0)
+		if w := st.writing; w != nil {
+			st.status = int32(w.Status)
+		}
+		out = end && tail == nil && len(a)+len(b) == 0
+		s.putBlock(st, head, out)
 	}
 	stall, since, all := int64(0), st.sent, s.sentAll
 	for len(a)+len(b) > 0 {
 		left := len(a) + len(b)
 		if n := s.allow(st, left); n > 0 {
-			a, b = s.putData(st, a, b, n, end && tail == nil && n == left)
+			out = end && tail == nil && n == left
+			a, b = s.putData(st, a, b, n, out)
 			continue
 		}
-		if end && left+trailers <= maxRest && !st.closed {
+		if end && left+trailers <= maxRest && !st.closed() {
 			st.keepRest(a, b)
 			break
 		}
@@ -252,7 +255,7 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 				return err
 			}
 		}
-		st.end(tail)
+		st.end(tail, out)
 	}
 	return nil
 }
@@ -344,27 +347,38 @@ func (st *stream) keepMore(a, b []byte) {
 	st.rest = st.restBuf.B
 }
 
-// end ends the answer, after what is in rest. mu is held.
-func (st *stream) end(tail *buf.Buf) {
+// end ends the answer, after what is in rest, with the trailers of tail. out: END_STREAM is
+// out already. mu is held.
+func (st *stream) end(tail *buf.Buf, out bool) {
 	s := st.s
 	switch {
 	case len(st.rest) > 0:
 		st.tail = tail
 		s.pend(st)
+		return
 	case tail != nil:
 		s.putBlock(st, tail.B, true)
 		tail.Release()
-	case !st.localClosed:
+	case !out:
 		s.putData(st, nil, nil, 0, true)
 	}
-	st.followed()
+	st.endSent()
 }
 
-// followed hands who follows the answer on, once its end is in out. mu is held.
-func (st *stream) followed() {
-	if f := st.follower; f != nil && (st.localClosed || st.closed || st.s.over != nil) {
+// endSent is called when END_STREAM is in out. If the handler has returned, the stream may be
+// another one afterwards. mu is held.
+func (st *stream) endSent() {
+	if f := st.follower; f != nil {
 		st.follower = nil
 		st.s.followers = append(st.s.followers, f)
+	}
+	if l := st.lasting; l != nil {
+		l.whole = true
+	}
+	if st.returned() {
+		st.answered()
+	} else {
+		st.become(stateAnswered)
 	}
 }
 
@@ -410,13 +424,14 @@ func (s *Session) pump() {
 		}
 		s.unpend(st)
 		st.dropRest()
-		st.followed()
 		if st.endedAt != 0 {
 			s.Link.Tally().Write(s.loops && s.Link.OnLoop(), time.Duration(max(s.Link.Now()-st.endedAt, 1)))
 		}
-		s.closeIfSent(st)
-		st.lasting.settled()
-		s.drop(st)
+		if st.lasting.open() {
+			st.lasting.settled()
+			continue
+		}
+		st.endSent()
 	}
 }
 

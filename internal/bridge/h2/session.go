@@ -228,19 +228,15 @@ func (s *Session) checkFrame(h http2.Header) error {
 // sessions of tunnels. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
-		if st.deferred { // it has not been reset
-			st.deferred = false
-			s.admit(st, false)
-		}
+		s.admit(st, false)
 	}
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
 	return s.feedAll()
 }
 
-// undefer takes st, which is about to begin, out of deferred.
+// undefer takes st, which is about to begin or has been closed, out of deferred.
 func (s *Session) undefer(st *stream) {
-	st.deferred = false
 	i := slices.Index(s.deferred, st)
 	s.deferred = slices.Delete(s.deferred, i, i+1)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file judges the fields that say what a request is for (RFC 9113 section 8.3).
@@ -104,7 +105,7 @@ func parseLength(v []byte) (n int64, ok bool) {
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
 func (t *target) valid() bool {
-	if string(t.method) != http.MethodGet && !http2.ValidName(stringOf(t.method)) {
+	if string(t.method) != http.MethodGet && !http2.ValidName(view.String(t.method)) {
 		return false
 	}
 	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }

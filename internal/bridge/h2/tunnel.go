@@ -1,12 +1,12 @@
 package h2
 
 import (
-	"math"
 	"net"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // This file is streams that another protocol has taken over: WebSockets (RFC 8441).
@@ -19,7 +19,7 @@ import (
 // no goroutine.
 
 // lowWater is when Writable is called and a pause ends, in bytes of one stream.
-const lowWater = 32 << 10
+const lowWater = outbox.LowWater
 
 // tunnel is a stream that was taken over.
 type tunnel struct {
@@ -79,7 +79,7 @@ func (t *tunnel) returned() {
 	t.inside = false
 	gone := s.gone
 	if gone {
-		t.over()
+		t.close()
 	}
 	s.mu.Unlock()
 	if gone {
@@ -87,23 +87,23 @@ func (t *tunnel) returned() {
 	}
 }
 
-// over ends the session, once. mu is held, and there is no Run.
-func (t *tunnel) over() {
+// close ends the session, once. mu is held, and there is no Run.
+func (t *tunnel) close() {
 	s := t.st.s
 	if t.told {
 		return
 	}
 	t.told = true
-	t.drop()
-	t.lose()
+	t.dropInput()
+	t.dropMarks()
 	t.posts = nil
 	if t.session != nil {
 		s.freed = append(s.freed, func() { t.session.Closed(false) })
 	}
 }
 
-// lose has those told who follow what will not be sent. mu is held.
-func (t *tunnel) lose() {
+// dropMarks notifies the followers of what will not be sent. mu is held.
+func (t *tunnel) dropMarks() {
 	if t == nil {
 		return
 	}
@@ -113,8 +113,8 @@ func (t *tunnel) lose() {
 	t.marks = nil
 }
 
-// drop gives up what was received. mu is held, and there is no Run.
-func (t *tunnel) drop() {
+// dropInput gives up what was received. mu is held, and there is no Run.
+func (t *tunnel) dropInput() {
 	n := t.used
 	if t.used = 0; t.in != nil {
 		n += uint32(len(t.in.B))
@@ -124,17 +124,20 @@ func (t *tunnel) drop() {
 	t.st.s.refund(nil, n)
 }
 
-// finished is stream.finish after the handler has taken the stream over. mu is held.
-func (t *tunnel) finished() {
+// begin is stream.finish after the handler has taken the stream over. mu is held.
+func (t *tunnel) begin() {
 	st, s := t.st, t.st.s
-	t.running = false
-	if !st.closed && (st.next != conn.Detached || t.session == nil) { // runtime.Goexit
-		s.room(16)
-		s.out.B = http2.AppendRST(s.out.B, st.id, http2.InternalError)
-		st.closed, st.byUs = true, true
+	if t.running = false; st.closed() {
+		st.retire()
+		return
+	}
+	st.become(stateSending)
+	if st.next != conn.Detached || t.session == nil { // runtime.Goexit
+		s.rst(st.id, http2.InternalError)
+		st.close(nil)
+		return
 	}
 	s.feedLater(t) // the session begins even if nothing has come
-	s.drop(st)
 }
 
 // more reports whether something has come that Data has not been told of. mu is held.
@@ -200,7 +203,7 @@ func (t *tunnel) feed() (kept bool) {
 	t.in = st.body.join(t.in)
 	t.eof = st.remoteClosed
 	t.running, t.inside = true, true
-	st.isTunnel = true
+	st.tunnelled = true
 	s.mu.Unlock()
 	if !s.loops || !s.Link.OnLoop() {
 		s.Link.Start(t)
@@ -232,7 +235,7 @@ func (q *queue) join(b *buf.Buf) *buf.Buf {
 		b.B = append(b.B, p.B...)
 		p.Release()
 	}
-	*q = queue{}
+	q.pieces, q.size = nil, 0
 	return b
 }
 
@@ -262,7 +265,7 @@ func (t *tunnel) end() {
 	s.finishing.Add(-1)
 	s.refund(st, t.used)
 	t.used = 0
-	if next == conn.Elsewhere && !st.closed {
+	if next == conn.Elsewhere && !st.closed() {
 		t.inside = true
 		s.mu.Unlock()
 		s.Link.Start(t)
@@ -271,7 +274,7 @@ func (t *tunnel) end() {
 	t.running, t.serve = false, false
 	posts := t.posts
 	t.posts = nil
-	closed := st.closed
+	closed := st.closed()
 	s.mu.Unlock()
 	for _, f := range posts {
 		if n := f(); n != conn.More && !closed && next < conn.Close {
@@ -303,8 +306,10 @@ func (t *tunnel) act(next conn.Next) {
 	st, s := t.st, t.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st.closed {
-		s.drop(st)
+	if st.state == stateReset {
+		st.retire()
+	}
+	if st.closed() {
 		return
 	}
 	if t.ending && next != conn.Reset {
@@ -323,17 +328,14 @@ func (t *tunnel) act(next conn.Next) {
 		}
 		t.owed = t.owed || t.paused
 	case conn.Reset:
-		s.room(16)
-		s.out.B = http2.AppendRST(s.out.B, st.id, http2.Cancel) // RFC 8441 section 5
-		st.kill(errTunnel)
-		s.drop(st)
+		s.rst(st.id, http2.Cancel) // RFC 8441 section 5
+		st.close(errTunnel)
 	default:
 		t.ending, t.paused = true, false
 		st.dropBody()
-		if t.drop(); len(st.rest) == 0 {
+		if t.dropInput(); len(st.rest) == 0 {
 			s.putData(st, nil, nil, 0, true)
-			s.closeIfSent(st)
-			s.drop(st)
+			st.endSent()
 		}
 	}
 }
@@ -349,12 +351,9 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 	if t.ending || t.told {
 		return false, net.ErrClosed
 	}
-	if limit < 0 {
-		limit = math.MaxInt
-	}
-	if held := len(st.rest); held > limit/2 && held > limit-len(a)-len(b) {
+	if outbox.Refused(len(st.rest), len(a)+len(b), limit) {
 		t.owed = true
-		return true, conn.ErrFull
+		return true, outbox.ErrFull
 	}
 	t.offered += int64(len(a) + len(b))
 	for len(a)+len(b) > 0 {
@@ -374,7 +373,7 @@ func (t *tunnel) offer(a, b []byte, limit int) (full bool, err error) {
 		st.keepMore(a, b)
 		s.settleSoon() // for the time that the client has
 	}
-	full = len(st.rest) > limit/2
+	full = outbox.Much(len(st.rest), limit)
 	t.owed = t.owed || full
 	s.flushBeside()
 	s.wakeNext()

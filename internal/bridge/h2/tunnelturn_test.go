@@ -33,7 +33,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 	const all = 10
 	var one counted
 	for id := uint32(1); id < 2*all; id += 2 {
-		st := &stream{s: s, id: id, done: true, started: true}
+		st := &stream{s: s, id: id, state: stateSending}
 		st.tunnel = &tunnel{st: st, session: &one}
 		s.streams.add(st)
 		s.feedLater(st.tunnel)

@@ -94,7 +94,7 @@ func TestTrailersAfterResetAreCharged(t *testing.T) {
 		s.lastID = 1
 		s.streams = table{}
 		if running {
-			s.streams.add(&stream{exchange: new(exchange), s: s, id: 1, closed: true, byUs: true, started: true, listed: true})
+			s.streams.add(&stream{exchange: new(exchange), s: s, id: 1, state: stateReset})
 		} else {
 			s.remember(1, true)
 		}
@@ -114,7 +114,7 @@ func TestResetWhileDeferred(t *testing.T) {
 	s, l := fed(nil)
 	for id := uint32(101); id < 121; id += 2 {
 		st := s.open(id, &target{length: -1}, false, 0)
-		st.deferred = true
+		st.become(stateDeferred)
 		s.deferred = append(s.deferred, st)
 		s.lastID = id
 		l.in = http2.AppendRST(l.in, id, http2.Cancel)

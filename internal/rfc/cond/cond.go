@@ -3,9 +3,9 @@ package cond
 import (
 	"net/http"
 	"time"
-	"unsafe"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // A Result is the outcome of a request's preconditions.
@@ -133,6 +133,6 @@ func parseDate(b []byte) (t int64, ok bool) {
 		return 0, false
 	}
 	// A view instead of a copy: neither ParseTime nor its errors retain it.
-	at, err := http.ParseTime(unsafe.String(&b[0], len(b)))
+	at, err := http.ParseTime(view.String(b))
 	return at.Unix(), err == nil
 }

@@ -86,7 +86,8 @@ func try(root, patch, model string, limit time.Duration, check bool) (string, er
 		return "", err
 	}
 	binary := filepath.Join(dir, "sim.test")
-	if _, err := output(root, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./test/sim"); err != nil {
+	if _, err := output(root, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary,
+		"./test/sim"); err != nil {
 		return "", err
 	}
 	if check {

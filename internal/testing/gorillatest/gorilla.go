@@ -18,7 +18,8 @@ import (
 func Received(t testing.TB, b []byte) *websocket.Conn {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/", nil)
-	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	c, err := new(websocket.Upgrader).Upgrade(hijacker{httptest.NewRecorder(), wire{bytes.NewReader(b)}}, r, nil)
 	if err != nil {
 		t.Fatal(err)

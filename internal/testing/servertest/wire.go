@@ -122,6 +122,7 @@ func RequestNote(r *http.Request) string {
 	add(r.Close, "close")
 	add(r.Body != http.NoBody, "body")
 	add(r.ProtoMajor != 1 || r.ProtoMinor != int(r.Proto[7]-'0'), "major=%d minor=%d", r.ProtoMajor, r.ProtoMinor)
-	add(r.Form != nil || r.PostForm != nil || r.MultipartForm != nil || r.GetBody != nil || r.Response != nil || r.TLS != nil || r.Pattern != "", "odd=%v", r)
+	add(r.Form != nil || r.PostForm != nil || r.MultipartForm != nil || r.GetBody != nil || r.Response != nil ||
+		r.TLS != nil || r.Pattern != "", "odd=%v", r)
 	return b.String()
 }

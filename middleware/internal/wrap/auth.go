@@ -88,7 +88,8 @@ func (a *Auth) Token(f wire.Fields) (token []byte, refused *direct.Response) {
 // "Bearer" than ASCII's.
 func (a *Auth) parse(b []byte) (token []byte, refused *direct.Response) {
 	const scheme = "Bearer"
-	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != scheme && !bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
+	if len(b) <= len(scheme) || b[len(scheme)] != ' ' || string(b[:len(scheme)]) != scheme &&
+		!bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
 		return nil, a.Missing
 	}
 	b = bytes.TrimLeft(b[len(scheme):], " ")

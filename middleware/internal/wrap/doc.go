@@ -1,5 +1,5 @@
 // Package wrap provides what middleware that changes responses shares: a
-// response writer that wraps another, a handler for both ways, and the parsing
+// response writer that wraps another, a handler for both paths, and the parsing
 // and refusal of bearer tokens.
 package wrap
 

@@ -6,9 +6,10 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Handler makes a handler for both ways. It is a direct.Handler if next is one;
+// Handler makes a handler for both paths. It is a direct.Handler if next is one;
 // serve then receives next as one, and returns the result of ServeDirect.
-func Handler(next http.Handler, plain http.HandlerFunc, serve func(x *direct.Exchange, next direct.Handler) bool) http.Handler {
+func Handler(next http.Handler, plain http.HandlerFunc,
+	serve func(x *direct.Exchange, next direct.Handler) bool) http.Handler {
 	if d, ok := next.(direct.Handler); ok {
 		return &both{plain, d, serve}
 	}

@@ -133,7 +133,8 @@ func (m *Manager) Manage(names []string) error {
 		ctx, cancel := context.WithCancel(m.ctx)
 		if err := m.cfg.ManageAsync(ctx, []string{name}); err != nil {
 			cancel()
-			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name, filepath.Clean(m.cfg.Storage.(*certmagic.FileStorage).Path), err)
+			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name,
+				filepath.Clean(m.cfg.Storage.(*certmagic.FileStorage).Path), err)
 		}
 		m.names[name] = cancel
 	}
@@ -185,5 +186,6 @@ func hostname(host string) string {
 func (m *Manager) Close() {
 	m.cancel()
 	m.cache.Stop()
-	certmagic.CleanUpOwnLocks(context.Background(), zap.NewNop()) // attempts have no time to; the next process would wait for them
+	// attempts have no time to; the next process would wait for them
+	certmagic.CleanUpOwnLocks(context.Background(), zap.NewNop())
 }

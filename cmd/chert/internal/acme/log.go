@@ -50,7 +50,8 @@ func (r *reporter) event(_ context.Context, event string, data map[string]any) e
 			}
 		}
 	case "cert_failed":
-		r.log.Error(fmt.Sprintf("acme: cannot %s the certificate for %s; it will be tried again", verb, name), "error", oneLine(data["error"]))
+		r.log.Error(fmt.Sprintf("acme: cannot %s the certificate for %s; it will be tried again", verb, name), "error",
+			oneLine(data["error"]))
 	case "cert_ocsp_revoked":
 		r.log.Error("acme: a certificate was revoked and is replaced", "names", fmt.Sprint(data["subjects"]))
 	}

@@ -61,7 +61,8 @@ func New(names Names, unconstrained bool, now time.Time) (*Authority, Pair, erro
 	var id [4]byte // certificate stores require different names of different authorities
 	rand.Read(id[:])
 	t := &x509.Certificate{
-		Subject:   pkix.Name{Organization: []string{"chert"}, CommonName: "chert local authority " + hex.EncodeToString(id[:])},
+		Subject: pkix.Name{Organization: []string{"chert"}, CommonName: "chert local authority " +
+			hex.EncodeToString(id[:])},
 		NotBefore: now.Add(-skew), NotAfter: now.AddDate(years, 0, 0),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
@@ -86,7 +87,8 @@ func constrain(t *x509.Certificate, names Names) {
 	t.PermittedDNSDomains = slices.Clone(localNames)
 	for _, name := range names.DNS {
 		name = strings.TrimPrefix(name, "*.")
-		if !slices.ContainsFunc(t.PermittedDNSDomains, func(domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }) {
+		if !slices.ContainsFunc(t.PermittedDNSDomains,
+			func(domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }) {
 			t.PermittedDNSDomains = append(t.PermittedDNSDomains, name)
 		}
 	}
@@ -100,7 +102,8 @@ func constrain(t *x509.Certificate, names Names) {
 	for _, addr := range names.Addrs {
 		ip := net.IP(addr.AsSlice())
 		if !slices.ContainsFunc(t.PermittedIPRanges, func(prefix *net.IPNet) bool { return prefix.Contains(ip) }) {
-			t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())})
+			t.PermittedIPRanges = append(t.PermittedIPRanges,
+				&net.IPNet{IP: ip, Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())})
 		}
 	}
 }
@@ -116,7 +119,8 @@ func Load(cert *x509.Certificate, key crypto.Signer, now time.Time) (*Authority,
 	case now.After(cert.NotAfter):
 		return nil, fmt.Errorf("the authority has expired on %s", cert.NotAfter.Format(time.DateOnly))
 	case now.Before(cert.NotBefore):
-		return nil, fmt.Errorf("the authority is valid from %s on, by this machine's clock", cert.NotBefore.Format(time.DateTime))
+		return nil, fmt.Errorf("the authority is valid from %s on, by this machine's clock",
+			cert.NotBefore.Format(time.DateTime))
 	}
 	return &Authority{cert, key}, nil
 }
@@ -164,7 +168,8 @@ func (a *Authority) Server(names Names, days int, now time.Time) (Pair, time.Tim
 // see Server. The name is the subject's common name, of at most 64 bytes, and
 // also an e-mail address if it contains an @.
 func (a *Authority) Client(name string, days int, now time.Time) (Pair, time.Time, error) {
-	t := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	t := &x509.Certificate{Subject: pkix.Name{CommonName: name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if strings.Contains(name, "@") {
 		t.EmailAddresses = []string{name}
 	}

@@ -23,7 +23,8 @@ func ParseNames(all []string) (Names, error) {
 			case addr.Zone() != "":
 				return n, fmt.Errorf("%q: certificates have no zones; give the address without %%%s", s, addr.Zone())
 			case addr.IsUnspecified():
-				return n, fmt.Errorf("%q is where a server listens; give the addresses that clients use, such as 127.0.0.1", s)
+				return n, fmt.Errorf("%q is where a server listens; give the addresses that clients use, such as "+
+					"127.0.0.1", s)
 			case !slices.Contains(n.Addrs, addr):
 				n.Addrs = append(n.Addrs, addr)
 			}
@@ -81,7 +82,8 @@ func checkName(name string) error {
 		return errors.New("this is neither a name nor an address")
 	}
 	if wildcard && len(labels) == 1 {
-		return errors.New("clients do not accept a wildcard for a whole top-level domain; use one such as *.example.test")
+		return errors.New("clients do not accept a wildcard for a whole top-level domain; use one such as " +
+			"*.example.test")
 	}
 	return nil
 }

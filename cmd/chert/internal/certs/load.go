@@ -73,7 +73,8 @@ func LoadPool(file string) (*Pool, error) {
 	p := &Pool{Certs: x509.NewCertPool(), all: all, raw: make(map[string]bool)}
 	for _, cert := range all {
 		if cert.BasicConstraintsValid && !cert.IsCA {
-			return nil, fmt.Errorf("%s has the certificate of %s, which is no authority; clients are known by the authority that signed their certificates, such as the ca.pem of chert cert",
+			return nil, fmt.Errorf("%s has the certificate of %s, which is no authority; clients are known by the "+
+				"authority that signed their certificates, such as the ca.pem of chert cert",
 				quote(file), showName(cert))
 		}
 		p.Certs.AddCert(cert)
@@ -112,7 +113,8 @@ func read(file string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %s; chert cert makes certificates for development", quote(file))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("no permission to read %s; run chert as the user it belongs to, or let that user's group read it", quote(file))
+		return nil, fmt.Errorf("no permission to read %s; run chert as the user it belongs to, or let that user's "+
+			"group read it", quote(file))
 	case err != nil:
 		return nil, fmt.Errorf("cannot read %s: %w", quote(file), cause(err))
 	}
@@ -136,9 +138,11 @@ func parseChain(file string, text []byte) (chain []*x509.Certificate, err error)
 	case chain != nil:
 		return chain, nil
 	case other != "":
-		return nil, fmt.Errorf("%s has a %s and no certificate; are the files of certificate and key mixed up?", quote(file), other)
+		return nil, fmt.Errorf("%s has a %s and no certificate; are the files of certificate and key mixed up?",
+			quote(file), other)
 	}
-	return nil, fmt.Errorf("there is no certificate in PEM in %s; openssl x509 -inform der converts the binary form", quote(file))
+	return nil, fmt.Errorf("there is no certificate in PEM in %s; openssl x509 -inform der converts the binary form",
+		quote(file))
 }
 
 func parseKey(file string, text []byte) (crypto.Signer, error) {
@@ -148,7 +152,8 @@ func parseKey(file string, text []byte) (crypto.Signer, error) {
 		var err error
 		switch {
 		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "": // PKCS #8, RFC 1421
-			return nil, fmt.Errorf("the key in %s is encrypted; decrypt it with openssl pkey -in %s -out FILE, and let only chert's user read that", quote(file), quote(file))
+			return nil, fmt.Errorf("the key in %s is encrypted; decrypt it with openssl pkey -in %s -out FILE, and "+
+				"let only chert's user read that", quote(file), quote(file))
 		case block.Type == "PRIVATE KEY":
 			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 		case block.Type == "EC PRIVATE KEY":
@@ -168,9 +173,11 @@ func parseKey(file string, text []byte) (crypto.Signer, error) {
 		return nil, fmt.Errorf("the key in %s cannot sign; want one of ECDSA, RSA or Ed25519", quote(file))
 	}
 	if other {
-		return nil, fmt.Errorf("%s has a certificate and no key; are the files of certificate and key mixed up?", quote(file))
+		return nil, fmt.Errorf("%s has a certificate and no key; are the files of certificate and key mixed up?",
+			quote(file))
 	}
-	return nil, fmt.Errorf("there is no private key in PEM in %s; openssl pkey -inform der converts the binary form", quote(file))
+	return nil, fmt.Errorf("there is no private key in PEM in %s; openssl pkey -inform der converts the binary form",
+		quote(file))
 }
 
 // checkChain checks that the key is that of the first certificate, and that the
@@ -183,14 +190,18 @@ func checkChain(certFile, keyFile string, chain []*x509.Certificate, key crypto.
 	if !ok || !public.Equal(chain[0].PublicKey) {
 		for i, cert := range chain[1:] {
 			if ok && public.Equal(cert.PublicKey) {
-				return fmt.Errorf("the certificates in %s are in the wrong order, as the key is that of number %d; %s", quote(certFile), i+2, order)
+				return fmt.Errorf("the certificates in %s are in the wrong order, as the key is that of number %d; %s",
+					quote(certFile), i+2, order)
 			}
 		}
-		return fmt.Errorf("the key in %s is not that of the certificate for %s in %s; give the key that the certificate was made with",
+		return fmt.Errorf("the key in %s is not that of the certificate for %s in %s; give the key that the "+
+			"certificate was made with",
 			quote(keyFile), showName(chain[0]), quote(certFile))
 	}
-	if chain[0].BasicConstraintsValid && chain[0].IsCA && len(chain) == 1 && chain[0].DNSNames == nil && chain[0].IPAddresses == nil {
-		return fmt.Errorf("%s has the certificate of the authority %s, which names no server (subjectAltName); give one that it has signed, or one of chert cert", quote(certFile), showName(chain[0]))
+	if chain[0].BasicConstraintsValid && chain[0].IsCA && len(chain) == 1 && chain[0].DNSNames == nil &&
+		chain[0].IPAddresses == nil {
+		return fmt.Errorf("%s has the certificate of the authority %s, which names no server (subjectAltName); give "+
+			"one that it has signed, or one of chert cert", quote(certFile), showName(chain[0]))
 	}
 	for i := range len(chain) - 1 {
 		if signs(chain[i+1], chain[i]) {
@@ -198,7 +209,8 @@ func checkChain(certFile, keyFile string, chain []*x509.Certificate, key crypto.
 		}
 		for j := i + 2; j < len(chain); j++ {
 			if signs(chain[j], chain[i]) {
-				return fmt.Errorf("the certificates in %s are in the wrong order: number %d has signed number %d; %s", quote(certFile), j+1, i+1, order)
+				return fmt.Errorf("the certificates in %s are in the wrong order: number %d has signed number %d; %s",
+					quote(certFile), j+1, i+1, order)
 			}
 		}
 	}
@@ -212,7 +224,8 @@ func signs(parent, child *x509.Certificate) bool {
 func checkTime(file string, leaf *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("the certificate for %s in %s has expired on %s; renew it", showName(leaf), quote(file), leaf.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf("the certificate for %s in %s has expired on %s; renew it", showName(leaf), quote(file),
+			leaf.NotAfter.Format(time.DateOnly))
 	case now.Before(leaf.NotBefore):
 		return fmt.Errorf("the certificate for %s in %s is valid from %s on; check the clock of this machine",
 			showName(leaf), quote(file), leaf.NotBefore.UTC().Format(time.DateTime))

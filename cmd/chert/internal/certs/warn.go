@@ -17,7 +17,8 @@ func Expiry(what string, cert *x509.Certificate, now time.Time) string {
 	left := cert.NotAfter.Sub(now)
 	switch {
 	case left < 0:
-		return fmt.Sprintf("%s has expired on %s, so it is refused; renew it", what, cert.NotAfter.Format(time.DateOnly))
+		return fmt.Sprintf("%s has expired on %s, so it is refused; renew it", what,
+			cert.NotAfter.Format(time.DateOnly))
 	case left < min(notice, cert.NotAfter.Sub(cert.NotBefore)/3):
 		return fmt.Sprintf("%s expires on %s; renew it", what, cert.NotAfter.UTC().Format(time.DateTime))
 	}
@@ -61,7 +62,8 @@ func Uncovered(what string, cert *x509.Certificate, hosts []string) string {
 // authorities that has something to be said about.
 func (p *Pool) Expiry(what string, now time.Time) string {
 	for _, cert := range p.all {
-		if s := Expiry(fmt.Sprintf("the authority %s in %s", quote(cert.Subject.CommonName), what), cert, now); s != "" {
+		if s := Expiry(fmt.Sprintf("the authority %s in %s", quote(cert.Subject.CommonName), what), cert,
+			now); s != "" {
 			return s
 		}
 	}

@@ -53,10 +53,11 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[[site.rules]]\n[[redirect]]\n"), Checks{
-			Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
-			Certificate: pair, ClientCA: none, RateStore: none, RateFailure: none,
-		})
+		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[[site.rules]]\n[[redirect]]\n"),
+			Checks{
+				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
+				Certificate: pair, ClientCA: none, RateStore: none, RateFailure: none,
+			})
 		d.tables = all.known
 	}
 	return d.tables

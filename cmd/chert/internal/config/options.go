@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -118,7 +117,8 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 				continue
 			}
 			header[name] = value
-			if err := CheckRule(static.Rule{Match: MatchAll, Header: map[string]string{name: value}}); err != nil {
+			r := static.Rule{Match: MatchAll, Header: map[string]string{name: value}}
+			if err := r.Check(); err != nil {
 				if value != "" {
 					at = h.spot.child(name).key
 				}
@@ -131,7 +131,7 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	}
 	for _, it := range match {
 		r := static.Rule{Match: it.text, Header: header}
-		if err := CheckRule(r); err != nil {
+		if err := r.Check(); err != nil {
 			l.errorf(it.at, "%v", err)
 		}
 		all = append(all, r)
@@ -142,24 +142,6 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 
 // MatchAll is the pattern of a rule for all files.
 const MatchAll = "**"
-
-// CheckRule reports whether package static accepts a rule. The caller prefixes
-// the error with the rule's place.
-func CheckRule(r static.Rule) error {
-	h, err := static.NewFS(noFiles{}, &static.Options{Rules: []static.Rule{r}, CacheBytes: -1})
-	if err != nil {
-		text := strings.TrimPrefix(err.Error(), "static: Rules: ")
-		return errors.New(strings.TrimPrefix(text, fmt.Sprintf("%q: ", r.Match)))
-	}
-	return h.Close()
-}
-
-// noFiles is an empty file system.
-type noFiles struct{}
-
-func (noFiles) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
 
 // Sites without limits of their own share these, in equal parts.
 const (

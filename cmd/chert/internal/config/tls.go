@@ -150,15 +150,18 @@ func (l *loader) tlsTogether(t *table, cfg *Config, at []Position) {
 	for i, o := range all {
 		switch {
 		case on && !o.On():
-			l.errorf(at[i], "it has no certificate, and another site has; want tls_cert and tls_key, tls_self or tls_auto, here or in [defaults]")
+			l.errorf(at[i], "it has no certificate, and another site has; want tls_cert and tls_key, tls_self or "+
+				"tls_auto, here or in [defaults]")
 		case !on && (o.ClientCA != "" || o.Min != "" || o.HSTS != 0 || o.HSTSSubdomains):
-			l.errorf(at[i], "client_ca, tls_min and hsts need a certificate: tls_cert and tls_key, tls_self or tls_auto")
+			l.errorf(at[i],
+				"client_ca, tls_min and hsts need a certificate: tls_cert and tls_key, tls_self or tls_auto")
 		case o.HSTSSubdomains && o.HSTS == 0:
 			l.errorf(at[i], "hsts_subdomains needs hsts")
 		}
 	}
 	if !on && cfg.HTTPRedirect != "" {
-		l.errorf(t.spot.child("http_redirect").key, "http_redirect needs a site with a certificate: tls_cert and tls_key, tls_self or tls_auto")
+		l.errorf(t.spot.child("http_redirect").key,
+			"http_redirect needs a site with a certificate: tls_cert and tls_key, tls_self or tls_auto")
 	}
 	auto := slices.ContainsFunc(all, func(o TLS) bool { return o.Auto })
 	for _, key := range []string{"tls_email", "tls_ca", "tls_staging"} {
@@ -211,18 +214,21 @@ func CheckAutoName(host string) error {
 	case err != nil:
 		return fmt.Errorf("%q: %w", host, err)
 	case strings.HasPrefix(string(p), "*"):
-		return fmt.Errorf("%q: authorities give certificates for it only through the DNS, which chert cannot change; want single names, or tls_cert", host)
+		return fmt.Errorf("%q: authorities give certificates for it only through the DNS, which chert cannot change; "+
+			"want single names, or tls_cert", host)
 	case strings.Contains(host, ":") || strings.Trim(host, "0123456789.") == "":
 		return fmt.Errorf("%q is an address; want a name", host)
 	case !strings.Contains(strings.TrimSuffix(host, "."), "."):
-		return fmt.Errorf("%q is no public name, so no public authority gives a certificate for it; tls_self makes one", host)
+		return fmt.Errorf("%q is no public name, so no public authority gives a certificate for it; tls_self makes one",
+			host)
 	}
 	return nil
 }
 
 // CheckEmail checks the form of an address.
 func CheckEmail(s string) error {
-	if user, host, ok := strings.Cut(s, "@"); !ok || user == "" || !strings.Contains(host, ".") || strings.ContainsAny(s, " \t\r\n,<>") {
+	if user, host, ok := strings.Cut(s, "@"); !ok || user == "" || !strings.Contains(host, ".") ||
+		strings.ContainsAny(s, " \t\r\n,<>") {
 		return errors.New("want an address such as admin@example.com")
 	}
 	return nil

@@ -89,21 +89,26 @@ func Commands(at At, t Tokens) (all []Command) {
 	add(200, "served from the event loop", "", "", "/ping", get("/ping"))
 	add(200, "what was sent", "", "-d hello ", "/echo", &Try{http.MethodPost, "/echo", "", "hello"})
 	if t.Bearer != "" {
-		add(200, "with the token of this start", "", auth(t.Bearer), "/users/42", &Try{http.MethodGet, "/users/42", t.Bearer, ""})
+		add(200, "with the token of this start", "", auth(t.Bearer), "/users/42",
+			&Try{http.MethodGet, "/users/42", t.Bearer, ""})
 	}
-	add(200, "a JSON Web Token, good for a day", "", "-X POST ", "/token", &Try{Method: http.MethodPost, Path: "/token"})
+	add(200, "a JSON Web Token, good for a day", "", "-X POST ", "/token",
+		&Try{Method: http.MethodPost, Path: "/token"})
 	add(200, "with a JSON Web Token", "", auth(t.JWT), "/users/7", &Try{http.MethodGet, "/users/7", t.JWT, ""})
 	add(401, "without a token: WWW-Authenticate", "", "", "/users/42", get("/users/42"))
 	add(401, "with a wrong one", "", auth("wrong"), "/users/42", &Try{http.MethodGet, "/users/42", "wrong", ""})
 	add(404, "a user that does not exist", "", auth(t.JWT), "/users/0", &Try{http.MethodGet, "/users/0", t.JWT, ""})
 	add(404, "a path that is not there", "", "", "/nowhere", get("/nowhere"))
-	add(405, "another method: Allow has those that there are", "", "-X DELETE ", "/ping", &Try{Method: http.MethodDelete, Path: "/ping"})
+	add(405, "another method: Allow has those that there are", "", "-X DELETE ", "/ping",
+		&Try{Method: http.MethodDelete, Path: "/ping"})
 	add(204, "the same asked beforehand", "", "-X OPTIONS ", "/echo", &Try{Method: http.MethodOptions, Path: "/echo"})
 	add(200, "a query of 50 ms: the event loop does not wait; compressed", "", "--compressed ", "/db", get("/db"))
 	add(200, "Server-Sent Events: a clock; without n it goes on", "", "-N ", "/clock?n=3", nil)
-	add(204, "an event for everybody who listens to /feed", "", "-d hello ", "/feed", &Try{http.MethodPost, "/feed", "", "hello"})
+	add(204, "an event for everybody who listens to /feed", "", "-d hello ", "/feed",
+		&Try{http.MethodPost, "/feed", "", "hello"})
 	add(200, "an upload, counted as it comes", "head -c 1000000 /dev/zero | ", "-T - ", "/upload", nil)
-	add(413, "100 MiB announced: refused before they are sent", "head -c 104857600 /dev/zero | ", "--data-binary @- ", "/upload", nil)
+	add(413, "100 MiB announced: refused before they are sent", "head -c 104857600 /dev/zero | ", "--data-binary @- ",
+		"/upload", nil)
 	add(200, "a folder, listed", "", "", "/files/", get("/files/"))
 	add(206, "a part of a file", "", "-r 0-25 ", "/files/chert.txt", nil)
 	add(304, "a file that the client has", "", `-H "If-None-Match: *" `, "/files/chert.txt", nil)

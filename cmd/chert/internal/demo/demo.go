@@ -118,7 +118,8 @@ func (d *Demo) routes() (http.Handler, error) {
 	upload := g.With(middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: uploadLimit}))
 	upload.HandleFunc("POST /upload", receive)
 	upload.HandleFunc("PUT /upload", receive)
-	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxQueries}), middleware.Timeout(&middleware.TimeoutOptions{Limit: queryLimit})).HandleFunc("GET /db", query)
+	g.With(middleware.InFlight(&middleware.InFlightOptions{Max: maxQueries}),
+		middleware.Timeout(&middleware.TimeoutOptions{Limit: queryLimit})).HandleFunc("GET /db", query)
 	g.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("the demo's own") })
 
 	limit, err := ratelimit.New(&ratelimit.Options{

@@ -50,7 +50,8 @@ func (k *keys) issue(now time.Time) (string, error) {
 
 // require is middleware that admits requests with either kind of token.
 func (k *keys) require(next http.Handler) http.Handler {
-	fixed := middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer}, Realm: "demo"}))
+	fixed := middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"bearer": k.bearer},
+		Realm: "demo"}))
 	return either{fixed(next).(direct.Handler), k.verifier.Wrap(next).(direct.Handler)}
 }
 

@@ -76,13 +76,15 @@ func (d *Demo) start(w http.ResponseWriter, r *http.Request) {
 // client's.
 func (c *Command) appendTo(b *strings.Builder) {
 	esc := html.EscapeString
-	fmt.Fprintf(b, "\n<li class=\"card\">\n<p class=\"row\"><span class=\"status s%d\">%d</span>\n<span class=\"shows\">%s</span></p>\n",
+	fmt.Fprintf(b, "\n<li class=\"card\">\n<p class=\"row\"><span class=\"status s%d\">%d</span>\n<span "+
+		"class=\"shows\">%s</span></p>\n",
 		c.Status/100, c.Status, esc(c.Shows))
 	fmt.Fprintf(b, "<pre class=\"curl\" tabindex=\"0\"><code>%s</code></pre>\n", esc(c.Curl))
 	b.WriteString("<p class=\"row buttons\">\n<button type=\"button\" class=\"copy\" hidden>Copy</button>")
 	if t := c.Try; t != nil {
 		method, path := esc(t.Method), esc(t.Path)
-		fmt.Fprintf(b, "\n<button type=\"button\" class=\"try\" hidden data-method=\"%s\" data-path=\"%s\" data-auth=\"%s\" data-body=\"%s\">Try %s %s</button>",
+		fmt.Fprintf(b, "\n<button type=\"button\" class=\"try\" hidden data-method=\"%s\" data-path=\"%s\" "+
+			"data-auth=\"%s\" data-body=\"%s\">Try %s %s</button>",
 			method, path, esc(t.Auth), esc(t.Body), method, path)
 	}
 	b.WriteString("\n</p>\n<pre class=\"answer\" role=\"status\" hidden></pre>\n</li>")

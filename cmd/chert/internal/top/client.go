@@ -38,9 +38,10 @@ type Client struct {
 // "unix:/path". "" is DefaultAddress.
 func NewClient(where string) (*Client, error) {
 	tr := &http.Transport{MaxIdleConns: 1, ResponseHeaderTimeout: patience} // without the proxy of the environment
-	c := &Client{http: &http.Client{Transport: tr, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}}
+	c := &Client{http: &http.Client{Transport: tr, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}
 	if where == "" {
 		where = DefaultAddress
 	}

@@ -112,23 +112,30 @@ func summary(r *interval.Report) []line {
 		add("connections", "%d open, %d active", r.Conns.Open, r.Conns.Active)
 		return lines
 	}
-	add("requests", "%s/s%s; %s/s in, %s/s out", number(r.Requests), join(":", classes, number), size(r.Read), size(r.Written))
+	add("requests", "%s/s%s; %s/s in, %s/s out", number(r.Requests), join(":", classes, number), size(r.Read),
+		size(r.Written))
 	ways := slices.DeleteFunc(slices.Clone(r.Ways), func(w interval.Rate) bool { return w.N == 0 })
-	add("handlers", "%d running, %d waiting%s", r.Running, r.Waiting, join(";", ways, func(n float64) string { return percent(n / r.Requests) }))
+	add("handlers", "%d running, %d waiting%s", r.Running, r.Waiting,
+		join(";", ways, func(n float64) string { return percent(n / r.Requests) }))
 	c := &r.Conns
-	kinds := []interval.Rate{{Name: "HTTP/1", N: float64(c.HTTP1)}, {Name: "HTTP/2", N: float64(c.HTTP2)}, {Name: "WebSockets", N: float64(c.WebSockets)},
+	kinds := []interval.Rate{{Name: "HTTP/1", N: float64(c.HTTP1)}, {Name: "HTTP/2", N: float64(c.HTTP2)},
+		{Name: "WebSockets", N: float64(c.WebSockets)},
 		{Name: "streams", N: float64(c.EventStreams)}, {Name: "on goroutines", N: float64(c.Goroutines)}}
 	kinds = slices.DeleteFunc(kinds, func(k interval.Rate) bool { return k.N == 0 })
 	add("connections", "%d open, %d active%s; %s new/s", c.Open, c.Active, join(";", kinds, number), number(c.Accepted))
 	// Those that are not 0.00.
-	if calls := slices.DeleteFunc(slices.Clone(r.Syscalls), func(c interval.Rate) bool { return c.N < 0.005 }); len(calls) > 0 {
-		add("system calls", "%s for a request", strings.TrimSpace(join("", calls, func(n float64) string { return fmt.Sprintf("%.2f", n) })))
+	if calls := slices.DeleteFunc(slices.Clone(r.Syscalls),
+		func(c interval.Rate) bool { return c.N < 0.005 }); len(calls) > 0 {
+		add("system calls", "%s for a request", strings.TrimSpace(join("", calls,
+			func(n float64) string { return fmt.Sprintf("%.2f", n) })))
 	}
 	u := &r.Runtime
 	add("runtime", "%d goroutines; heap %s of %s, %s/s allocated; collector %s, pauses %s; waits for mutexes %s/s",
-		u.Goroutines, size(float64(u.Heap)), size(float64(u.HeapGoal)), size(u.Allocated), percent(u.GC), duration(u.Pause), short(time.Duration(u.Locks*1e9)))
+		u.Goroutines, size(float64(u.Heap)), size(float64(u.HeapGoal)), size(u.Allocated), percent(u.GC),
+		duration(u.Pause), short(time.Duration(u.Locks*1e9)))
 	if r.TLS.Handshakes+r.TLS.Failed > 0 {
-		add("handshakes", "%s/s, %s resumed, %s/s failed, 99 %% below %s", number(r.TLS.Handshakes), percent(r.TLS.Resumed), number(r.TLS.Failed), duration(r.TLS.P99))
+		add("handshakes", "%s/s, %s resumed, %s/s failed, 99 %% below %s", number(r.TLS.Handshakes),
+			percent(r.TLS.Resumed), number(r.TLS.Failed), duration(r.TLS.P99))
 	}
 	if len(r.Troubles) > 0 {
 		add("refused", "%s", strings.TrimSpace(join("", r.Troubles, number)))
@@ -182,7 +189,8 @@ func stages(r *interval.Report) []line {
 	lines := []line{{fmt.Sprintf("%-10s %9s %9s %9s %9s", "STAGE", "PER S", "50 %", "90 %", "99 %"), head}}
 	for _, s := range r.Stages {
 		if s.Rate > 0 || s.Name == "total" {
-			lines = append(lines, line{text: fmt.Sprintf("%-10s %9s %9s %9s %9s", s.Name, interval.Number(s.Rate), duration(s.P50), duration(s.P90), duration(s.P99))})
+			lines = append(lines, line{text: fmt.Sprintf("%-10s %9s %9s %9s %9s", s.Name, interval.Number(s.Rate),
+				duration(s.P50), duration(s.P90), duration(s.P99))})
 		}
 	}
 	return lines
@@ -192,7 +200,8 @@ func loops(r *interval.Report, most int) []line {
 	if len(r.Loops) == 0 || most < 2 || r.Average {
 		return nil
 	}
-	lines := []line{{fmt.Sprintf("%-4s %-12s %8s %7s %7s %6s %8s %9s %8s", "LOOP", "BUSY", "ON LOOP", "POOLED", "HANDED", "CONNS", "AT WORK", "TURN 99 %", "LAG"), head}}
+	lines := []line{{fmt.Sprintf("%-4s %-12s %8s %7s %7s %6s %8s %9s %8s", "LOOP", "BUSY", "ON LOOP", "POOLED",
+		"HANDED", "CONNS", "AT WORK", "TURN 99 %", "LAG"), head}}
 	for i, l := range r.Loops {
 		if len(lines) == most-1 && i < r.AllLoops-1 {
 			lines = append(lines, line{fmt.Sprintf("%d more loops", r.AllLoops-i), dim})
@@ -205,7 +214,8 @@ func loops(r *interval.Report, most int) []line {
 		full := int(l.Busy*6 + 0.5)
 		bar := strings.Repeat("|", full) + strings.Repeat(" ", 6-full)
 		lines = append(lines, line{fmt.Sprintf("%-4d %s %5s %8s %7s %7s %6d %8d %9s %8s", l.Index, bar, percent(l.Busy),
-			interval.Number(l.Inline+l.Direct), interval.Number(l.Pooled), interval.Number(l.Handovers), l.Connections, l.AtWork, duration(l.TurnP99), lag), s})
+			interval.Number(l.Inline+l.Direct), interval.Number(l.Pooled), interval.Number(l.Handovers), l.Connections,
+			l.AtWork, duration(l.TurnP99), lag), s})
 	}
 	return lines
 }
@@ -223,7 +233,8 @@ func routes(r *interval.Report, by order, width int) []line {
 		place = 26
 	}
 	const format = "%7s %7s %7s %7s %5s %6s %6s  %-*s %s"
-	lines := []line{{fmt.Sprintf(format, "PER S", "50 %", "99 %", "HANDLER", "TIME", "ERRORS", "HANDED", place, "PLACEMENT", "ROUTE (by "+by.name+")"), head}}
+	lines := []line{{fmt.Sprintf(format, "PER S", "50 %", "99 %", "HANDLER", "TIME", "ERRORS", "HANDED", place,
+		"PLACEMENT", "ROUTE (by "+by.name+")"), head}}
 	for _, t := range sorted {
 		s := normal
 		if t.Errors > 0 {
@@ -233,8 +244,10 @@ func routes(r *interval.Report, by order, width int) []line {
 		if width < 100 && len(t.Ways) > 0 {
 			ways = slices.MaxFunc(t.Ways, func(x, y interval.Rate) int { return cmp.Compare(x.N, y.N) }).Name
 		}
-		lines = append(lines, line{fmt.Sprintf(format, interval.Number(t.Rate), duration(t.P50), duration(t.P99), duration(t.Handler),
-			percent(t.Share), interval.Number(t.Errors), interval.Number(t.Handovers), place, cut(ways, place), Clean(interval.RouteName(t.Pattern))), s})
+		lines = append(lines, line{fmt.Sprintf(format, interval.Number(t.Rate), duration(t.P50), duration(t.P99),
+			duration(t.Handler),
+			percent(t.Share), interval.Number(t.Errors), interval.Number(t.Handovers), place, cut(ways, place),
+			Clean(interval.RouteName(t.Pattern))), s})
 	}
 	if len(sorted) == 0 {
 		lines = append(lines, line{"no request in this interval", dim})
@@ -243,21 +256,25 @@ func routes(r *interval.Report, by order, width int) []line {
 }
 
 func requests(all []interval.Running) []line {
-	lines := []line{{fmt.Sprintf("%9s %-8s %-10s %4s %-22s %s", "RUNNING", "STAGE", "WHERE", "LOOP", "PEER", "REQUEST"), head}}
+	lines := []line{{fmt.Sprintf("%9s %-8s %-10s %4s %-22s %s", "RUNNING", "STAGE", "WHERE", "LOOP", "PEER", "REQUEST"),
+		head}}
 	for _, q := range all {
-		lines = append(lines, line{text: fmt.Sprintf("%9s %-8s %-10s %4d %-22s %s", duration(q.Age), q.Stage, q.Way, q.Loop, Clean(q.Peer), Clean(q.Method+" "+q.Target))})
+		lines = append(lines, line{text: fmt.Sprintf("%9s %-8s %-10s %4d %-22s %s", duration(q.Age), q.Stage, q.Way,
+			q.Loop, Clean(q.Peer), Clean(q.Method+" "+q.Target))})
 	}
 	return lines
 }
 
 func connections(all []stats.Connection, at time.Time) []line {
-	lines := []line{{fmt.Sprintf("%-8s %9s %-14s %-4s %9s %4s %s", "STATE", "FOR", "PROTOCOL", "TLS", "UNSENT", "LOOP", "PEER"), head}}
+	lines := []line{{fmt.Sprintf("%-8s %9s %-14s %-4s %9s %4s %s", "STATE", "FOR", "PROTOCOL", "TLS", "UNSENT", "LOOP",
+		"PEER"), head}}
 	for _, c := range all {
 		age := "-"
 		if !c.Since.IsZero() {
 			age = duration(max(at.Sub(c.Since), 1))
 		}
-		lines = append(lines, line{text: fmt.Sprintf("%-8s %9s %-14s %-4s %9s %4d %s", c.State, age, c.Protocol, c.TLS, interval.Bytes(float64(c.Unsent)), c.Loop, Clean(c.Peer))})
+		lines = append(lines, line{text: fmt.Sprintf("%-8s %9s %-14s %-4s %9s %4d %s", c.State, age, c.Protocol, c.TLS,
+			interval.Bytes(float64(c.Unsent)), c.Loop, Clean(c.Peer))})
 	}
 	return lines
 }
@@ -292,7 +309,8 @@ func (c *content) title() string {
 func (c *content) block() string {
 	var b strings.Builder
 	b.WriteString(c.title() + "\n")
-	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2), routes(c.report, c.order, unlimited)} {
+	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2),
+		routes(c.report, c.order, unlimited)} {
 		for _, l := range part {
 			b.WriteString(strings.TrimRight(l.text, " ") + "\n")
 		}
@@ -322,7 +340,8 @@ func (c *content) screen(width, height int, state string) []line {
 	for len(lines) < height-1 {
 		lines = append(lines, line{})
 	}
-	keys := "q quit  space pause  tab or v view (" + viewNames[c.view] + ")  c connections  routes by: r requests  l latency  t time  e errors  o hand-overs"
+	keys := "q quit  space pause  tab or v view (" + viewNames[c.view] +
+		")  c connections  routes by: r requests  l latency  t time  e errors  o hand-overs"
 	if len(keys) > width {
 		keys = "q quit  space pause  tab view (" + viewNames[c.view] + ")  sort by: r l t e o"
 	}

@@ -27,7 +27,8 @@ func Run(ctx context.Context, c *Client, o Options, in, out any) error {
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	if !o.Once && stdin != nil && stdout != nil && fullScreen && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) {
+	if !o.Once && stdin != nil && stdout != nil && fullScreen && term.IsTerminal(int(stdin.Fd())) &&
+		term.IsTerminal(int(stdout.Fd())) {
 		return newScreen(c, o, stdin, stdout).run(ctx, first)
 	}
 	return blocks(ctx, c, o, first, out.(io.Writer))
@@ -80,7 +81,8 @@ type screen struct {
 }
 
 func newScreen(c *Client, o Options, in, out *os.File) *screen {
-	return &screen{client: c, options: o, in: in, out: out, color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	return &screen{client: c, options: o, in: in, out: out, color: os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb",
 		show: content{name: c.Name, order: orders[0]}}
 }
 

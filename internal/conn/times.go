@@ -1,0 +1,14 @@
+package conn
+
+import "time"
+
+// LongAgo is a deadline that ends a Read or a Write immediately.
+var LongAgo = time.Unix(1, 0)
+
+// Sooner returns the earlier of two deadlines; zero means never.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,361 @@
+package outbox
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Box is the queue of what has still to be sent, and the lock of the carrier's sending side.
+// Its methods are safe for concurrent use, except those of which a comment says that they
+// are the owner's: of the goroutine that alone sends files and data with Holders.
+//
+// While the Sink accepts everything nothing is queued: there is one call of it with the
+// caller's bytes. The lock is held during calls of a Sink that does not wait, and never
+// while Holders or Followers are called.
+type Box struct {
+	sink     Sink // immutable
+	mu       sync.Mutex
+	segments []Segment
+	size     int64 // bytes in segments
+	held     int   // those of them in memory
+	owed     int32 // HasRoom reports true when held is less; 0: it need not
+	blocking bool  // the Sink waits: only Carry calls it; immutable
+	shared   bool  // see Share; immutable once others use it
+	closed   bool  // see Close
+	stalled  bool  // the Sink accepts nothing until its carrier pulls
+	marked   bool  // there was a Follow since the last segment
+	out      bool  // Carry has the first segment; what is there is a copy
+	dropped  bool  // Carry drops everything when it returns
+	telling  bool  // a goroutine is in settle
+	// blocked: what is queued has had to wait for the peer, or for its turn. It changes with
+	// mu held.
+	blocked atomic.Bool
+	// busy: there are segments, an error, or room that HasRoom must report. It is set by
+	// unlock, so that the owner need not lock mu when there is nothing to do.
+	busy atomic.Bool
+	// missed: PullBeside has found mu locked by a goroutine that may have found the Sink
+	// full before the event.
+	missed   atomic.Bool
+	err      error     // of the carrier
+	done     []notice  // to be told by unlock
+	marks    []mark    // Followers, in order
+	sent     int64     // of what was queued, in all
+	lost     int64     // of what was queued, when the carrier failed, or else
+	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
+	carrying chan bool // closed when Carry has nothing left; nil while it is not called
+
+	// first is room for segments, so that a few that are corked or have to wait cost no
+	// allocation. Nil where a Box stays with an idle connection and usually is empty.
+	first *[1]Segment
+}
+
+// Init prepares b, with room for a first segment if first is not nil.
+func (b *Box) Init(sink Sink, first *[1]Segment) {
+	b.sink, b.first = sink, first
+	b.reset()
+}
+
+// InitCarried prepares b for a Sink that waits. Wake says that Carry is to be called until
+// it reports false, by one goroutine.
+func (b *Box) InitCarried(sink Sink) { b.sink, b.blocking = sink, true }
+
+// reset is for an empty Box.
+func (b *Box) reset() {
+	if b.segments = nil; b.first != nil {
+		b.segments = b.first[:0]
+	}
+}
+
+// unlock unlocks mu, and then does what must not be done under it.
+func (b *Box) unlock() {
+	if busy := len(b.segments) > 0 || b.owed != 0 || b.err != nil; busy != b.busy.Load() {
+		b.busy.Store(busy)
+	}
+	if len(b.done) > 0 && !b.telling {
+		b.settle()
+	}
+	b.mu.Unlock()
+	if b.missed.Load() && b.missed.Swap(false) {
+		b.sink.Wake()
+	}
+}
+
+// Share says that goroutines other than the owner use b from now on.
+func (b *Box) Share() {
+	b.mu.Lock()
+	defer b.unlock()
+	b.shared = true
+}
+
+// Shared reports whether Share was called: then nothing may bypass b.
+func (b *Box) Shared() bool { return b.shared }
+
+// add queues s; wait means that it will not be sent immediately. mu is held.
+func (b *Box) add(s *Segment, wait bool) {
+	b.size += s.Size()
+	i := len(b.segments) - 1
+	if i >= 0 && !b.marked && !(b.out && i == 0) && b.segments[i].plain() {
+		last := &b.segments[i]
+		if n := s.Bytes(); s.n == 0 && n <= SmallWrite {
+			last.append(s.a, s.b)
+			b.held += n
+			b.free(s.Free())
+			return
+		}
+		// One call sends both.
+		if len(s.b) > 0 && len(s.a) <= SmallWrite {
+			last.append(s.a)
+			b.held += len(s.a)
+			s.a, s.b = s.b, nil
+		}
+		b.held -= len(last.own.B)
+		s.own, b.segments = last.own, b.segments[:i]
+	}
+	b.marked = false
+	if wait && (s.holder == nil || s.n == 0 && s.Bytes() <= SmallWrite) {
+		b.free(s.absorb())
+	}
+	b.held += s.Bytes()
+	b.segments = append(b.segments, *s)
+}
+
+// stall records that the Sink has accepted no more, which err says. mu is held.
+func (b *Box) stall(err error) {
+	b.blocked.Store(true)
+	b.stalled = err != ErrYield
+}
+
+// unblock is called when b has become empty. mu is held.
+func (b *Box) unblock() {
+	b.reset()
+	b.deadline = 0
+	if b.blocked.Load() {
+		b.blocked.Store(false)
+	}
+}
+
+// pull pushes what the Sink accepts, and keeps the rest. mu is held.
+func (b *Box) pull(whole bool) error {
+	if b.err != nil {
+		return b.err
+	}
+	b.stalled = false
+	for len(b.segments) > 0 {
+		s := &b.segments[0]
+		held, size := s.Bytes(), s.Size()
+		err := s.Push(b.sink, len(b.segments) > 1, whole)
+		b.account(s, held, size, err)
+		if err == nil {
+			b.free(s.Free())
+			b.segments = b.segments[1:]
+			continue
+		}
+		if !Later(err) {
+			b.err = err
+			b.clear()
+			return err
+		}
+		b.stall(err)
+		for i := range b.segments {
+			if s := &b.segments[i]; s.holder == nil {
+				s.absorb()
+			}
+		}
+		s.waited = true
+		return nil
+	}
+	b.unblock()
+	return nil
+}
+
+// account records that a push of s, which had held and size bytes before, has returned. mu
+// is held.
+func (b *Box) account(s *Segment, held int, size int64, err error) {
+	b.held += s.Bytes() - held
+	n := size - s.Size()
+	b.size -= n
+	if b.sent += n; err != ErrKept {
+		b.pass()
+	}
+}
+
+// clear drops all that is queued. mu is held.
+func (b *Box) clear() {
+	if b.out { // Carry does it
+		b.dropped = true
+		return
+	}
+	b.endMarks()
+	for i := range b.segments {
+		b.free(b.segments[i].Free())
+	}
+	b.size, b.held, b.stalled = 0, 0, false
+	b.unblock()
+}
+
+// put sends or queues s, of which b keeps a copy. mu is held.
+func (b *Box) put(s Segment) error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.closed:
+		return net.ErrClosed
+	case b.blocking:
+		if s.Size() > 0 {
+			b.add(&s, true)
+			b.wake()
+		}
+		return nil
+	}
+	// What has already waited is sent at an event, or in its turn.
+	if b.blocked.Load() {
+		b.add(&s, true)
+		return nil
+	}
+	if len(b.segments) == 0 { // usually the Sink accepts everything
+		err := s.Push(b.sink, false, true)
+		if err == nil {
+			return nil
+		}
+		if !Later(err) {
+			b.err = err
+			b.lost += s.Size()
+			return err
+		}
+		s.waited = true
+		b.stall(err)
+		b.add(&s, true)
+	} else {
+		b.add(&s, false)
+		if err := b.pull(true); err != nil {
+			return err
+		}
+	}
+	if b.stalled {
+		b.sink.Wake()
+	}
+	return nil
+}
+
+// wake has Carry called, if it is not. mu is held.
+func (b *Box) wake() {
+	if b.carrying == nil {
+		b.carrying = make(chan bool)
+		b.sink.Wake()
+	}
+}
+
+// Offer sends p and then q, or queues copies. It never waits, nor accepts what is Refused:
+// then it returns ErrFull. much reports that more than half of limit waits; then HasRoom
+// will report when little does.
+func (b *Box) Offer(p, q []byte, limit int) (much bool, err error) {
+	b.mu.Lock()
+	defer b.unlock()
+	n := len(p) + len(q)
+	if Refused(b.held, n, limit) && !b.closed && b.err == nil {
+		b.owe(max(limit/2, limit-n))
+		return true, ErrFull
+	}
+	if err = b.put(Segment{a: p, b: q}); err == nil && Much(b.held, limit) {
+		much = true
+		b.owe(limit / 2)
+	}
+	return much, err
+}
+
+// Put is Offer for a caller that can wait until Above reports false.
+func (b *Box) Put(p, q []byte) error {
+	b.mu.Lock()
+	defer b.unlock()
+	return b.put(Segment{a: p, b: q})
+}
+
+// Above reports whether b is above its high-water mark.
+func (b *Box) Above() bool {
+	b.mu.Lock()
+	defer b.unlock()
+	return b.held > HighWater
+}
+
+// Low reports whether b is below its low-water mark. If not, and the Sink waits, HasRoom
+// will report it.
+func (b *Box) Low() bool {
+	b.mu.Lock()
+	defer b.unlock()
+	low := b.held <= LowWater || b.err != nil
+	if !low && b.blocking {
+		b.owe(LowWater)
+	}
+	return low
+}
+
+// owe makes HasRoom report when no more than low bytes are held: not before what was
+// refused would be accepted, or a caller that tries it again then would do so for ever. mu
+// is held.
+func (b *Box) owe(low int) {
+	low = max(min(low, LowWater), 0)
+	if n := int32(low + 1); b.owed == 0 || n < b.owed {
+		b.owed = n
+	}
+}
+
+// HasRoom reports, once, whether there is room again after Offer has said that there is
+// little, or Low.
+func (b *Box) HasRoom() bool {
+	b.mu.Lock()
+	defer b.unlock()
+	owed := b.held < int(b.owed)
+	if owed {
+		b.owed = 0
+	}
+	return owed
+}
+
+// Fail drops all that is queued, since nothing can be sent any more.
+func (b *Box) Fail(err error) {
+	b.mu.Lock()
+	defer b.unlock()
+	if b.err == nil {
+		b.err = err
+	}
+	b.clear()
+}
+
+// Close rejects what is sent from now on, except by the owner, or accepts it again, and
+// reports whether something is unsent.
+func (b *Box) Close(yes bool) (waits bool) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.closed = yes
+	return len(b.segments) > 0
+}
+
+// Drop ends b: what is queued will not be sent.
+func (b *Box) Drop() {
+	b.mu.Lock()
+	defer b.unlock()
+	b.closed = true
+	b.clear()
+}
+
+// Waits reports whether something is unsent.
+func (b *Box) Waits() bool {
+	b.mu.Lock()
+	defer b.unlock()
+	return len(b.segments) > 0
+}
+
+// Err returns the error after which nothing can be sent.
+func (b *Box) Err() error {
+	b.mu.Lock()
+	defer b.unlock()
+	return b.err
+}
+
+// Blocked reports whether bytes wait for the peer to accept them, or for their turn.
+func (b *Box) Blocked() bool { return b.blocked.Load() }
+
+// Busy reports whether the owner must act: something is queued, HasRoom has something to
+// report, or the carrier has failed.
+func (b *Box) Busy() bool { return b.busy.Load() }

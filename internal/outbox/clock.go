@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"sync"
+	"time"
+)
+
+// Clock ends a push that waits, and in which the peer accepts nothing for a time. The
+// net.Conn's own write deadline is left to the handler, and to other code that has it: Cut
+// sets it only when the push has stalled.
+//
+// The timer is not stopped after a push, only checked when it fires: pushes are frequent
+// and stalls rare.
+type Clock struct {
+	After time.Duration // immutable; 0 means never
+	Cut   func()        // immutable; ends the push
+
+	mu      sync.Mutex
+	pushing bool
+	ended   bool
+	until   time.Time
+	timer   *time.Timer // nil until the first push
+	armed   bool
+}
+
+// Progress begins a push, or records that the peer has accepted something.
+func (c *Clock) Progress() {
+	if c.After <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pushing, c.until = true, time.Now().Add(c.After)
+	if c.armed || c.ended {
+		return
+	}
+	c.armed = true
+	if c.timer == nil {
+		c.timer = time.AfterFunc(c.After, c.fired)
+	} else {
+		c.timer.Reset(c.After)
+	}
+}
+
+// Done records that the push has returned.
+func (c *Clock) Done() {
+	if c.After <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pushing = false
+}
+
+func (c *Clock) fired() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = false
+	if !c.pushing || c.ended {
+		return
+	}
+	if rest := time.Until(c.until); rest > 0 {
+		c.armed = true
+		c.timer.Reset(rest)
+		return
+	}
+	c.Cut()
+	// Again, in case other code moves the deadline before the push has ended.
+	c.armed = true
+	c.timer.Reset(time.Second)
+}
+
+// End stops the timer for good: nothing is pushed any more.
+func (c *Clock) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}

@@ -1,0 +1,313 @@
+package stream
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+)
+
+// This file is what a connection sends. The owner writes by itself, and waits for the peer,
+// until the link is shared. From then on everything is queued, and while something is, a
+// goroutine of its own sends it.
+
+// carrier is a Conn as the Sink of its queue.
+type carrier Conn
+
+var _ outbox.FileSink = (*carrier)(nil)
+
+// Wake implements outbox.Sink.
+func (s *carrier) Wake() { go (*Conn)(s).carry() }
+
+// carry sends what is queued until there is nothing left.
+func (c *Conn) carry() {
+	defer func() { // also if a Holder's Check has ended its goroutine
+		if c.out.Err() != nil {
+			c.abort()
+		}
+	}()
+	for c.out.Carry() {
+		if c.out.HasRoom() {
+			c.Post(func() conn.Next { return c.session.Writable() })
+		}
+	}
+}
+
+const (
+	// pieceSize is the unit of progress, so that a peer that reads a large response
+	// slowly but steadily is not stalled. Less than that in the time of
+	// Limits.WriteStall is a stall, except on a socket: a net.Conn does not report
+	// partial progress.
+	pieceSize = 16 << 10
+	// turnSize is the most that is passed to a socket at once.
+	turnSize = 1 << 20
+)
+
+// Push implements outbox.Sink.
+func (s *carrier) Push(p, q []byte, _ bool) (n int, err error) {
+	c := (*Conn)(s)
+	size := len(p) + len(q)
+	if size == 0 {
+		return 0, nil
+	}
+	defer c.clock.Done()
+	c.clock.Progress()
+	raw, socket := c.socketFor(size)
+	if socket {
+		return c.writeRaw(raw, p, q[:min(len(q), turnSize)])
+	}
+	if c.skip.wanted {
+		c.beginSkip(skipAfter) // it cannot be seen whether the write waits
+	}
+	if size <= pieceSize && len(p) > 0 && len(q) > 0 {
+		bufs := net.Buffers{p, q}
+		m, err := bufs.WriteTo(c.nc)
+		c.wrote(m)
+		return int(m), err
+	}
+	if len(p) == 0 {
+		p = q
+	}
+	n, err = c.nc.Write(p[:min(len(p), pieceSize)])
+	c.wrote(int64(n))
+	return n, err
+}
+
+// socketFor returns the socket if n bytes are to be written to it without package net: if
+// they are many, or if it matters whether the write waits.
+func (c *Conn) socketFor(n int) (raw syscall.RawConn, ok bool) {
+	if !sys.HavePoller || n <= pieceSize && !c.skip.wanted {
+		return nil, false
+	}
+	return c.rawConn()
+}
+
+// writeRaw is a write to a socket: as much as that accepts, any amount of which is
+// progress.
+func (c *Conn) writeRaw(raw syscall.RawConn, p, q []byte) (n int, err error) {
+	var e syscall.Errno
+	err = raw.Write(func(fd uintptr) bool {
+		n, e = sys.Write2(int(fd), p, q)
+		c.called(tally.Writes, n)
+		if sys.Again(e) {
+			c.beginSkip(0)
+			return false
+		}
+		return true
+	})
+	if err == nil && e != 0 {
+		err = os.NewSyscallError("write", e)
+	}
+	if err != nil {
+		err = c.writeError(err)
+	}
+	return n, err
+}
+
+// PushFile implements outbox.FileSink. It waits for the peer at most once, since the file
+// may be written to meanwhile. It does not use ReadFrom of package net, which would use and
+// move the file's own offset.
+func (s *carrier) PushFile(f *os.File, offset, n int64) (sent int64, err error) {
+	c := (*Conn)(s)
+	raw, ok := c.rawConn()
+	if !ok || !sys.HaveSendfile {
+		return 0, outbox.ErrCopy
+	}
+	src := int(f.Fd())
+	var m int
+	var e syscall.Errno
+	waited := false
+	give := func(fd uintptr) bool {
+		if waited {
+			return true
+		}
+		m, e = sys.Sendfile(int(fd), src, offset+sent, int(min(n-sent, 4*pieceSize)))
+		c.called(tally.Sendfiles, m)
+		waited = e == syscall.EAGAIN
+		return !waited
+	}
+	defer c.clock.Done()
+	for sent < n {
+		c.clock.Progress()
+		switch err := raw.Write(give); {
+		case err != nil:
+			return sent, c.writeError(err)
+		case waited:
+			return sent, outbox.ErrYield
+		case e != 0 && sent == 0 && sys.CannotSendfile(e):
+			return 0, outbox.ErrCopy
+		case e != 0:
+			return sent, c.writeError(os.NewSyscallError("sendfile", e))
+		case m == 0:
+			return sent, io.ErrUnexpectedEOF
+		}
+		sent += int64(m)
+	}
+	return sent, nil
+}
+
+// Share implements conn.Link.
+func (c *Conn) Share() {
+	c.mu.Lock() // Spare looks
+	defer c.mu.Unlock()
+	c.out.Share()
+}
+
+// Queue implements conn.Link.
+func (c *Conn) Queue(p []byte) (full bool, err error) { return c.out.Offer(p, nil, outbox.QueueLimit) }
+
+// Offer implements conn.Link.
+func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) { return c.out.Offer(a, b, limit) }
+
+// Write implements conn.Link.
+func (c *Conn) Write(a, b []byte) error {
+	if !c.out.Shared() {
+		return c.out.Through(&conn.Write{A: a, B: b})
+	}
+	err := c.out.Put(a, b)
+	if err == nil && c.out.Above() {
+		err = c.out.Carried()
+	}
+	return err
+}
+
+// Send implements conn.Link: it waits for the peer, unless the link is shared.
+func (c *Conn) Send(w *conn.Write) error {
+	if c.out.Shared() {
+		return c.out.SendCarried(w)
+	}
+	if w.Deadline != 0 {
+		defer c.limitWrite(w.Deadline)()
+	}
+	return c.out.Through(w)
+}
+
+// limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
+// is sooner. restore restores the latter.
+func (c *Conn) limitWrite(ns int64) (restore func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nc.SetWriteDeadline(conn.Sooner(c.writeBy, time.Now().Add(time.Duration(ns-sys.Nanotime()))))
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.nc.SetWriteDeadline(c.writeBy)
+	}
+}
+
+// abort closes the connection after an error that the owner has not seen.
+func (c *Conn) abort() { guard(c.nc, c.below().Close) }
+
+// below is the socket below a TLS connection, or base. A Close of TLS would send an alert first,
+// but what it has sent last may have come in part, or not at all: the alert would be a bad
+// MAC to the peer.
+func (c *Conn) below() net.Conn {
+	if t, ok := c.base.(interface{ NetConn() net.Conn }); ok {
+		return t.NetConn()
+	}
+	return c.base
+}
+
+// writeError wraps err like the errors of the net.Conn's own Write.
+func (c *Conn) writeError(err error) error {
+	if oe, ok := err.(*net.OpError); ok {
+		err = oe.Err
+	}
+	return &net.OpError{Op: "write", Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+}
+
+// Sent implements conn.Link.
+func (c *Conn) Sent() error { return c.out.Carried() }
+
+// Stalled implements conn.Link: Send has waited.
+func (c *Conn) Stalled() bool { return false }
+
+// Unsent and Follow implement conn.Link. Nothing waits on a link that is not shared.
+func (c *Conn) Unsent() (waiting, lost int64) { return c.out.Unsent() }
+func (c *Conn) Follow(f conn.Follower)        { c.out.Follow(f) }
+
+// SendFile implements conn.Link.
+func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
+	rf, can := bare(c.nc).(io.ReaderFrom)
+	if !can || offset >= 0 || c.out.Shared() {
+		return 0, false, nil
+	}
+	defer c.clock.Done()
+	for sent < n {
+		c.clock.Progress()
+		var m int64
+		err := guard(c.nc, func() (err error) {
+			m, err = rf.ReadFrom(&io.LimitedReader{R: f, N: min(n-sent, 4*pieceSize)})
+			return err
+		})
+		c.wrote(m)
+		sent += m
+		if err != nil || m == 0 {
+			return sent, true, err
+		}
+	}
+	return sent, true, nil
+}
+
+// rawConn returns the connection's socket. For other types, including those
+// that wrap a socket, the methods must be called.
+func (c *Conn) rawConn() (syscall.RawConn, bool) {
+	if c.raw != nil {
+		return c.raw, true
+	}
+	switch nc := c.nc.(type) {
+	case *net.TCPConn:
+	case *net.UnixConn:
+		if nc.LocalAddr().Network() != "unix" {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	raw, err := c.nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, false
+	}
+	c.raw = raw
+	return raw, true
+}
+
+// CanRelay implements conn.Link.
+func (c *Conn) CanRelay() bool {
+	_, ok := c.rawConn()
+	return ok && !c.out.Shared()
+}
+
+// SendRelay implements conn.Link. It does not use ReadFrom of package net, which
+// would wait for the source under the client's deadline.
+func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
+	raw, ok := c.rawConn()
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	var n int
+	var e syscall.Errno
+	give := func(fd uintptr) bool {
+		n, e = r.Give(int(fd))
+		c.called(tally.Splices, n)
+		return e != syscall.EAGAIN
+	}
+	defer c.clock.Done()
+	for r.Held() > 0 {
+		c.clock.Progress()
+		if err := raw.Write(give); err != nil {
+			return sent, c.writeError(err)
+		}
+		sent += n
+		if e != 0 {
+			return sent, c.writeError(os.NewSyscallError("splice", e))
+		}
+	}
+	return sent, nil
+}
