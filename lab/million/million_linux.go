@@ -29,6 +29,7 @@ func Run(ctx context.Context, args []string, out, log io.Writer) error {
 	inMemory := f.Int("memory", 1_000_000, "how many connections on pollers in memory; 0: none")
 	real := f.Int("real", 1_000_000, "how many real ones, on loopback addresses; 0: none")
 	most := f.Int("most", 6, "how many GiB of memory the real ones may take, both ends and the kernel together")
+	idle := f.Duration("idle", 10*time.Second, "how long the processor's time of idle servers is measured")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func Run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 	}
 	if *real > 0 {
-		return sockets(ctx, *real, int64(*most)<<30, out, log)
+		return sockets(ctx, *real, int64(*most)<<30, *idle, out, log)
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ type pair struct{ server, clients *process }
 
 // sockets opens up to n connections, with a server and a process of clients for as many as the limit of open files
 // allows, until one of the limits is met.
-func sockets(ctx context.Context, n int, most int64, out, log io.Writer) error {
+func sockets(ctx context.Context, n int, most int64, idle time.Duration, out, log io.Writer) error {
 	limit, err := load.RaiseFiles(1 << 20)
 	if err != nil {
 		return err
@@ -159,7 +160,8 @@ func sockets(ctx context.Context, n int, most int64, out, log io.Writer) error {
 			ended = fmt.Sprintf("the memory that it may take, %d GiB (--most)", most>>30)
 			break
 		}
-		addr := fmt.Sprintf("127.%d.%d.1:8000", 100+len(pairs)/250, 1+len(pairs)%250)
+		// Of this process alone, in case another one runs.
+		addr := fmt.Sprintf("127.%d.%d.%d:8000", 1+os.Getpid()%250, 1+os.Getpid()/250%250, 1+len(pairs))
 		var p pair
 		if p.server, err = start(ctx, binary, "server", addr); err != nil {
 			return err
@@ -204,11 +206,11 @@ func sockets(ctx context.Context, n int, most int64, out, log io.Writer) error {
 	kernel, total := slab()-before, used()
 	fmt.Fprintf(out, "memory: %d MiB, %d bytes a connection with both ends; %d of them are the kernel's (slab, of the whole machine)\n", total>>20, total/int64(open), kernel/int64(open))
 	fmt.Fprintf(out, "opened in %v: %.1f us each, with a request\n", took.Round(time.Millisecond), float64(took.Microseconds())/float64(open))
-	return figures(pairs, open, alone, out)
+	return figures(pairs, open, alone, idle, out)
 }
 
 // figures prints what the connections cost.
-func figures(pairs []pair, open int, alone []time.Duration, out io.Writer) error {
+func figures(pairs []pair, open int, alone []time.Duration, idle time.Duration, out io.Writer) error {
 	beside, err := latency(pairs[0])
 	if err != nil {
 		return err
@@ -228,7 +230,6 @@ func figures(pairs []pair, open int, alone []time.Duration, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	const idle = 10 * time.Second
 	time.Sleep(idle)
 	to, err := busy()
 	if err != nil {

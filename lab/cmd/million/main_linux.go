@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -66,7 +67,11 @@ func newServer(addr string) func(string) (any, error) {
 	mux.Handle("/events", feed)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "Hello, World!") })
 	s := &chert.Server{Addr: addr, Handler: mux, MaxConns: -1, IdleTimeout: -1}
-	go s.ListenAndServe()
+	go func() {
+		if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			log.Fatal(err)
+		}
+	}()
 	return func(ask string) (any, error) {
 		switch ask {
 		case "collect":
