@@ -12,14 +12,13 @@ import (
 // A Gate bounds how many connections are open, over all loops and listeners
 // of a server. One that user code has hijacked does not count. Safe for concurrent use.
 type Gate struct {
-	max     int64
-	perAddr int
-	open    atomic.Int64
+	max  int64
+	open atomic.Int64
 
 	waiting atomic.Bool // waiters is not empty
 	mu      sync.Mutex
 	waiters []func()
-	addrs   map[string]int // connections per client address; nil when not limited
+	addrs   *addrs // connections per client address; nil when not limited
 }
 
 // DefaultConns returns how many connections the limit of open files allows. Some
@@ -42,12 +41,12 @@ func connsOf(files int) int {
 // NewGate makes a gate for max connections, and at most perAddr of one client
 // address. 0 or less means no limit.
 func NewGate(max, perAddr int) *Gate {
-	g := &Gate{max: int64(max), perAddr: perAddr}
+	g := &Gate{max: int64(max)}
 	if max <= 0 {
 		g.max = 1<<63 - 1
 	}
 	if perAddr > 0 {
-		g.addrs = make(map[string]int)
+		g.addrs = newAddrs(perAddr)
 	}
 	return g
 }
@@ -66,16 +65,7 @@ func (g *Gate) Enter() bool {
 // an empty peer.
 func (g *Gate) Admit(peer string) bool {
 	host := g.host(peer)
-	if host == "" {
-		return true
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.addrs[host] >= g.perAddr {
-		return false
-	}
-	g.addrs[host]++
-	return true
+	return host == "" || g.addrs.add(host, true)
 }
 
 // Continue counts a connection beyond the limits: one that has been admitted, leaves, and
@@ -83,9 +73,7 @@ func (g *Gate) Admit(peer string) bool {
 func (g *Gate) Continue(peer string) {
 	g.open.Add(1)
 	if host := g.host(peer); host != "" {
-		g.mu.Lock()
-		g.addrs[host]++
-		g.mu.Unlock()
+		g.addrs.add(host, false)
 	}
 }
 
@@ -93,11 +81,7 @@ func (g *Gate) Continue(peer string) {
 // it was not called or refused.
 func (g *Gate) Leave(peer string) {
 	if host := g.host(peer); host != "" {
-		g.mu.Lock()
-		if g.addrs[host]--; g.addrs[host] <= 0 {
-			delete(g.addrs, host)
-		}
-		g.mu.Unlock()
+		g.addrs.remove(host)
 	}
 	g.open.Add(-1)
 	if g.waiting.Load() {
