@@ -316,10 +316,12 @@ func TestFaultsSlowReaderWithLargeBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for begin := time.Now(); time.Since(begin) < 2*stall; {
-			if _, err := io.CopyN(io.Discard, c.R, 4<<10); err != nil {
+			// As much as loopback's largest segment: for less the kernel may announce no room, and
+			// sixteen turns of a client on a busy machine can last as long as the stall.
+			if _, err := io.CopyN(io.Discard, c.R, 64<<10); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Millisecond) // a slow client
+			time.Sleep(160 * time.Millisecond) // a slow client
 		}
 		select {
 		case err := <-got:
