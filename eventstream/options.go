@@ -33,8 +33,8 @@ type Options struct {
 	Last *Event
 
 	// MaxUnsent bounds, in bytes, what waits in memory for a client that reads too
-	// slowly. An event of any size is accepted if nothing waits. Default 64 KiB;
-	// negative: no limit.
+	// slowly. An event of any size is accepted while no more than half of it waits.
+	// Default 64 KiB; negative: no limit.
 	MaxUnsent int
 	// Slow is what happens to clients that read too slowly.
 	Slow Slow

@@ -194,45 +194,57 @@ func (b *Box) clear() {
 	b.unblock()
 }
 
-// put sends or queues s, of which b keeps a copy. mu is held.
-func (b *Box) put(s Segment) error {
+// put sends or queues p and then q, of which b keeps copies. mu is held.
+func (b *Box) put(p, q []byte) error {
+	// What has already waited is sent at an event, or in its turn.
+	waits := b.blocking || b.blocked.Load()
 	switch {
 	case b.err != nil:
 		return b.err
 	case b.closed:
 		return net.ErrClosed
-	case b.blocking:
-		if s.Size() > 0 {
-			b.add(&s, true)
-			b.wake()
-		}
-		return nil
-	}
-	// What has already waited is sent at an event, or in its turn.
-	if b.blocked.Load() {
-		b.add(&s, true)
-		return nil
-	}
-	if len(b.segments) == 0 { // usually the Sink accepts everything
-		err := s.Push(b.sink, false, true)
-		if err == nil {
+	case len(b.segments) > 0 || waits:
+	default:
+		// Usually the Sink accepts everything.
+		n, err := b.sink.Push(p, q, false)
+		if err == nil && n == len(p)+len(q) {
 			return nil
 		}
-		if !Later(err) {
-			b.err = err
-			b.lost += s.Size()
-			return err
-		}
-		s.waited = true
-		b.stall(err)
-		b.add(&s, true)
-	} else {
-		b.add(&s, false)
-		if err := b.pull(true); err != nil {
-			return err
-		}
+		return b.putRest(p, q, n, err)
 	}
-	if b.stalled {
+	if b.blocking && len(p)+len(q) == 0 {
+		return nil
+	}
+	if b.add(&Segment{a: p, b: q}, waits); b.blocking {
+		b.wake()
+	} else if !waits {
+		err := b.pull(true)
+		if b.stalled {
+			b.sink.Wake()
+		}
+		return err
+	}
+	return nil
+}
+
+// putRest is put when the Sink has accepted n bytes, and returned err. mu is held.
+func (b *Box) putRest(p, q []byte, n int, err error) error {
+	s := Segment{a: p, b: q}
+	s.Take(n)
+	if err == nil {
+		err = s.Push(b.sink, false, true)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !Later(err):
+		b.err = err
+		b.lost += s.Size()
+		return err
+	}
+	s.waited = true
+	b.stall(err)
+	if b.add(&s, true); b.stalled {
 		b.sink.Wake()
 	}
 	return nil
@@ -257,7 +269,7 @@ func (b *Box) Offer(p, q []byte, limit int) (much bool, err error) {
 		b.owe(max(limit/2, limit-n))
 		return true, ErrFull
 	}
-	if err = b.put(Segment{a: p, b: q}); err == nil && Much(b.held, limit) {
+	if err = b.put(p, q); err == nil && Much(b.held, limit) {
 		much = true
 		b.owe(limit / 2)
 	}
@@ -268,7 +280,7 @@ func (b *Box) Offer(p, q []byte, limit int) (much bool, err error) {
 func (b *Box) Put(p, q []byte) error {
 	b.mu.Lock()
 	defer b.unlock()
-	return b.put(Segment{a: p, b: q})
+	return b.put(p, q)
 }
 
 // Above reports whether b is above its high-water mark.

@@ -29,7 +29,9 @@ func (b *Box) Join(w *Write) (joined bool) {
 	last := len(b.segments) - 1
 	if joined = last >= 0 && n <= SmallWrite && b.held+n <= HighWater && b.err == nil && !b.blocked.Load() &&
 		b.segments[last].plain(); joined {
-		b.segments[last].append(w.A, w.B)
+		s := &b.segments[last]
+		s.own = s.own.Grow(n)
+		s.own.B = append(append(s.own.B, w.A...), w.B...)
 		b.size += int64(n)
 		if b.held += n; w.Deadline != 0 {
 			b.deadline = w.Deadline
