@@ -146,9 +146,14 @@ func (v *served) open(n int) (fds []int, err error) {
 	return fds, nil
 }
 
-// listen begins a call of Serve.
+// listens counts the calls of listen.
+var listens atomic.Uint32
+
+// listen begins a call of Serve. It needs a real socket, which is closed before the simulated ones are opened.
 func (v *served) listen() error {
-	l, err := v.Server.Listen("tcp", "127.0.0.1:0")
+	// An address of its own: other tests may have all ports of 127.0.0.1 in use.
+	n := listens.Add(1)
+	l, err := v.Server.Listen("tcp", fmt.Sprintf("127.84.%d.%d:0", n>>8&0xff, n&0xff))
 	if err != nil {
 		return err
 	}
