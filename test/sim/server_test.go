@@ -350,6 +350,28 @@ func (v *served) conns() (s string) {
 	return s
 }
 
+// holds checks what must be so after each step.
+func (v *served) holds() error {
+	if v.fleet != nil {
+		return v.fleet.holds()
+	}
+	return v.counts(v.kernel.Open())
+}
+
+// counts checks what v counts; open is how many descriptors are open.
+func (v *served) counts(open int) error {
+	conns := v.inside.Conns()
+	switch {
+	case conns < 0 || v.MaxConns > 0 && conns > v.MaxConns:
+		return fmt.Errorf("%d connections count; at most %d may", conns, v.MaxConns)
+	case conns > open:
+		return fmt.Errorf("%d connections count, and %d descriptors are open", conns, open)
+	case open > v.setup.limit:
+		return fmt.Errorf("%d descriptors are open; at most %d can be", open, v.setup.limit)
+	}
+	return nil
+}
+
 // left checks that a server which has ended has left nothing.
 func (v *served) left() error {
 	var errs []error

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sim"
 	"github.com/chert-http/chert/internal/sys"
@@ -121,6 +122,12 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	}
 	v.tight = s.limit < 1<<20 || s.faults[sim.NoDescriptor] > 0 || s.faults[sim.NoMemory] > 0 || s.faults[sim.Aborted] > 0
 	v.calm = calm
+	w.Check = func() {
+		if err := v.holds(); err != nil {
+			fail(err)
+		}
+	}
+	buffers := buf.Live()
 	synctest.Wait()
 	var clients []*peer
 	count := 1 + d.IntN(40)
@@ -205,6 +212,9 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	}, time.Minute)
 	if err := v.left(); err != nil {
 		fail(err)
+	}
+	if n := buf.Live() - buffers; n != 0 {
+		fail(fmt.Errorf("%d buffers are held at the end", n))
 	}
 	r.done, r.steps, r.happened, r.files = sum(), w.Steps, d.Happened, k.Sendfiles()
 	return r
