@@ -268,6 +268,12 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 	begun, used := time.Now(), processorTime()
 	var sum result
 	n := 0
+	defer func() { // also when a seed has failed: what the others did counts
+		real := time.Since(begun).Seconds()
+		t.Logf("%d seeds, %d requests or messages in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
+			n, sum.done, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
+			sim.Report(sum.happened))
+	}()
 	for n == 0 || n < *seeds && (period == 0 || time.Since(begun) < period) {
 		seed := *firstSeed + uint64(n)
 		n++
@@ -287,10 +293,6 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 	if models[which].name == "file" && n > 4 && sum.files == 0 { // some runs are over TLS
 		t.Error("no file was sent by sendfile")
 	}
-	real := time.Since(begun).Seconds()
-	t.Logf("%d seeds, %d requests or messages in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
-		n, sum.done, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
-		sim.Report(sum.happened))
 }
 
 // processorTime is what this process has used.
