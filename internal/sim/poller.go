@@ -135,9 +135,28 @@ func (p *Poller) Wait(events []poll.Event, until int64) (int, error) {
 		n++
 	}
 	p.ready = later
+	if n < len(events) && p.k.dice.Strikes(Spurious) {
+		n += p.again(&events[n])
+	}
 	p.k.note("wait", firstFD+int(p.id), n, 0)
 	p.k.dice.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 	return n, nil
+}
+
+// again reports once more what some descriptor is ready for. The kernel's lock is held.
+func (p *Poller) again(e *poll.Event) (n int) {
+	from := p.k.dice.IntN(len(p.k.fds) + 1)
+	for i := range p.k.fds {
+		w, _ := p.k.watchOf(firstFD + (from+i)%len(p.k.fds))
+		if w == nil || w.p != p || w.pending {
+			continue
+		}
+		if r := w.ready(); r != 0 {
+			*e = poll.Event{Key: w.key, Ready: r}
+			return 1
+		}
+	}
+	return 0
 }
 
 // due reports whether Wait may return now. The kernel's lock is held.

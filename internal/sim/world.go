@@ -36,6 +36,8 @@ type World struct {
 	free   []chan struct{}
 	ended  bool
 
+	// Check, if not nil, is called after each step, when everything waits.
+	Check func()
 	// Trace, if not nil, receives a line for each choice.
 	Trace io.Writer
 	// Steps counts what happened.
@@ -118,7 +120,10 @@ func (w *World) Run(over func() bool, patience time.Duration) (stuck bool) {
 	idle := atLeast
 	for {
 		// Before the question, too: what was released runs beside it.
-		if synctest.Wait(); over() {
+		if synctest.Wait(); w.Check != nil {
+			w.Check()
+		}
+		if over() {
 			return false
 		}
 		w.mu.Lock()

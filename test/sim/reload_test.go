@@ -187,6 +187,21 @@ func (f *fleet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// holds checks each server, and that they have no more connections together than there are descriptors.
+func (f *fleet) holds() error {
+	open, conns := f.v.kernel.Open(), 0
+	for _, g := range f.gens {
+		if err := g.counts(open); err != nil {
+			return err
+		}
+		conns += g.inside.Conns()
+	}
+	if conns > open {
+		return fmt.Errorf("%d connections count, and %d descriptors are open", conns, open)
+	}
+	return nil
+}
+
 // running counts the handlers.
 func (f *fleet) running() (n int32) {
 	for _, g := range f.gens {

@@ -144,9 +144,14 @@ func (v *served) open(n int) (fds []int, err error) {
 	return fds, nil
 }
 
-// listen begins a call of Serve.
+// listens counts the calls of listen.
+var listens atomic.Uint32
+
+// listen begins a call of Serve. It needs a real socket, which is closed before the simulated ones are opened.
 func (v *served) listen() error {
-	l, err := v.Server.Listen("tcp", "127.0.0.1:0")
+	// An address of its own: other tests may have all ports of 127.0.0.1 in use.
+	n := listens.Add(1)
+	l, err := v.Server.Listen("tcp", fmt.Sprintf("127.84.%d.%d:0", n>>8&0xff, n&0xff))
 	if err != nil {
 		return err
 	}
@@ -341,6 +346,28 @@ func (v *served) conns() (s string) {
 		s += fmt.Sprintf("\n\t%+v", c)
 	}
 	return s
+}
+
+// holds checks what must be so after each step.
+func (v *served) holds() error {
+	if v.fleet != nil {
+		return v.fleet.holds()
+	}
+	return v.counts(v.kernel.Open())
+}
+
+// counts checks what v counts; open is how many descriptors are open.
+func (v *served) counts(open int) error {
+	conns := v.inside.Conns()
+	switch {
+	case conns < 0 || v.MaxConns > 0 && conns > v.MaxConns:
+		return fmt.Errorf("%d connections count; at most %d may", conns, v.MaxConns)
+	case conns > open:
+		return fmt.Errorf("%d connections count, and %d descriptors are open", conns, open)
+	case open > v.setup.limit:
+		return fmt.Errorf("%d descriptors are open; at most %d can be", open, v.setup.limit)
+	}
+	return nil
 }
 
 // left checks that a server which has ended has left nothing.

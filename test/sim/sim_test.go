@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sim"
 	"github.com/chert-http/chert/internal/sys"
@@ -121,6 +122,12 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	}
 	v.tight = s.limit < 1<<20 || s.faults[sim.NoDescriptor] > 0 || s.faults[sim.NoMemory] > 0 || s.faults[sim.Aborted] > 0
 	v.calm = calm
+	w.Check = func() {
+		if err := v.holds(); err != nil {
+			fail(err)
+		}
+	}
+	buffers := buf.Live()
 	synctest.Wait()
 	var clients []*peer
 	count := 1 + d.IntN(40)
@@ -206,6 +213,9 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	if err := v.left(); err != nil {
 		fail(err)
 	}
+	if n := buf.Live() - buffers; n != 0 {
+		fail(fmt.Errorf("%d buffers are held at the end", n))
+	}
 	r.done, r.steps, r.happened, r.files = sum(), w.Steps, d.Happened, k.Sendfiles()
 	return r
 }
@@ -258,6 +268,12 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 	begun, used := time.Now(), processorTime()
 	var sum result
 	n := 0
+	defer func() { // also when a seed has failed: what the others did counts
+		real := time.Since(begun).Seconds()
+		t.Logf("%d seeds, %d requests or messages in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
+			n, sum.done, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
+			sim.Report(sum.happened))
+	}()
 	for n == 0 || n < *seeds && (period == 0 || time.Since(begun) < period) {
 		seed := *firstSeed + uint64(n)
 		n++
@@ -277,10 +293,6 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 	if models[which].name == "file" && n > 4 && sum.files == 0 { // some runs are over TLS
 		t.Error("no file was sent by sendfile")
 	}
-	real := time.Since(begun).Seconds()
-	t.Logf("%d seeds, %d requests or messages in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
-		n, sum.done, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
-		sim.Report(sum.happened))
 }
 
 // processorTime is what this process has used.

@@ -14,21 +14,33 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 func main() {
 	limit := flag.Duration("for", time.Minute, "how long the simulation may look for each")
 	model := flag.String("model", "", "the model of clients, as test/sim has it; empty: all, which share the time")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "how many simulations run at a time, with seeds of their own")
+	requests := flag.Int("requests", 1000, "requests or messages of each seed; more seeds find more than longer ones")
 	check := flag.Bool("check", false, "only apply and compile")
 	flag.Parse()
-	if err := run(*limit, *check, *model, flag.Args()); err != nil {
+	if err := (finder{*limit, *check, *model, *jobs, *requests}).run(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(limit time.Duration, check bool, model string, names []string) error {
+// A finder is what the flags ask for.
+type finder struct {
+	limit    time.Duration
+	check    bool
+	model    string
+	jobs     int
+	requests int
+}
+
+func (f finder) run(names []string) error {
 	root, err := output(".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/chert-http/chert")
 	if err != nil {
 		return err
@@ -45,7 +57,7 @@ func run(limit time.Duration, check bool, model string, names []string) error {
 			continue
 		}
 		ran++
-		said, err := try(root, p, model, limit, check)
+		said, err := f.try(root, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -56,7 +68,7 @@ func run(limit time.Duration, check bool, model string, names []string) error {
 		}
 		fmt.Printf("%-28s %s\n", name, said)
 	}
-	if check {
+	if f.check {
 		fmt.Printf("%d mutants apply and compile\n", ran)
 		return nil
 	}
@@ -75,7 +87,7 @@ func matches(names []string, name string) bool {
 
 // try applies a patch to copies, builds the simulation with them and runs it. It returns
 // how it was found, "" if not.
-func try(root, patch, model string, limit time.Duration, check bool) (string, error) {
+func (f finder) try(root, patch string) (string, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return "", err
@@ -90,44 +102,61 @@ func try(root, patch, model string, limit time.Duration, check bool) (string, er
 		"./test/sim"); err != nil {
 		return "", err
 	}
-	if check {
+	if f.check {
 		return "compiles", nil
 	}
-	return search(binary, filepath.Join(root, "test/sim"), model, limit)
+	return f.search(binary, filepath.Join(root, "test/sim"))
 }
 
-// search runs the simulation on each processor, with seeds of its own, until one of them finds something.
-func search(binary, dir, model string, limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
+// search runs the simulation, several at a time with seeds of their own, until one of them finds something.
+func (f finder) search(binary, dir string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), f.limit+30*time.Second)
 	defer cancel()
 	begun := time.Now()
-	n := runtime.NumCPU()
+	n, turns := f.jobs, models // each begins with another
+	if f.model != "" {
+		turns = []string{f.model}
+	}
 	all := make(chan string, n)
+	var used atomic.Int64 // processor time
 	for i := range n {
 		go func() {
-			cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
-				"-sim.seed", strconv.Itoa(1+i*1_000_000), "-sim.for", limit.String(), "-sim.model", model)
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			switch {
-			case err == nil:
-				all <- ""
-			case ctx.Err() != nil:
-				all <- "the simulation does not end"
-			default:
-				all <- reason(out)
+			said := ""
+			for k := 0; k < len(turns) && said == "" && ctx.Err() == nil; k++ {
+				model := turns[(k+i*len(turns)/n)%len(turns)]
+				cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
+					"-sim.seed", strconv.Itoa(1+i*1_000_000), "-sim.for", (f.limit / time.Duration(len(turns))).String(),
+					"-sim.model", model, "-sim.requests", strconv.Itoa(f.requests))
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				if p := cmd.ProcessState; p != nil {
+					used.Add(int64(p.UserTime() + p.SystemTime()))
+				}
+				if err != nil && ctx.Err() != nil {
+					said = "the simulation does not end"
+				} else if err != nil {
+					said = model + ": " + reason(out)
+				}
 			}
+			all <- said
 		}()
 	}
-	said := ""
+	said, after := "", time.Duration(0)
 	for range n {
 		if s := <-all; s != "" && said == "" {
-			said = fmt.Sprintf("found after %v: %s", time.Since(begun).Round(100*time.Millisecond), s)
+			said, after = s, time.Since(begun)
 			cancel()
 		}
 	}
+	if said != "" {
+		said = fmt.Sprintf("found after %.1f s, %.1f s of processors: %s",
+			after.Seconds(), time.Duration(used.Load()).Seconds(), said)
+	}
 	return said, nil
 }
+
+// models are those of test/sim, those first that do most in a second.
+var models = []string{"h1", "hijack", "reload", "tls", "ws", "h2", "sse", "file"}
 
 var failed = regexp.MustCompile(`(?m)^.*(seed \d+ .*|panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
 
