@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -407,6 +408,7 @@ func TestSlotIsLeftFirst(t *testing.T) {
 		cr := newCrowd(t, 1, 0)
 		c := cr.open(&fake{quick: quick, serve: last})
 		for i := range 2000 {
+			c.SetDeadline(time.Now().Add(servertest.Patience))
 			c.Send("x\n")
 			if got, err := c.R.ReadString('\n'); got != "x\n" {
 				t.Fatalf("quick %v, request %d: got %q, %v", quick, i, got, err)

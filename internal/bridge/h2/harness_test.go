@@ -305,6 +305,7 @@ func (a answer) outcome() string {
 
 // next reads a frame, nil at the end.
 func (c *raw) next() http2.Frame {
+	c.SetDeadline(time.Now().Add(servertest.Patience)) // for all of a test it would be short on a busy machine
 	f, err := c.fr.ReadFrame()
 	if err != nil {
 		var ne net.Error

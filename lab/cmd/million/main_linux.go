@@ -176,6 +176,13 @@ func (c *clients) open(n int) error {
 		if err != nil {
 			return fmt.Errorf("socket: %w", err)
 		}
+		// From the server's own address: from 127.0.0.1, as the kernel would choose, they would take the ports
+		// that other programs of the machine listen on. The port is chosen by connect, which knows the destination.
+		const bindAddressNoPort = 24
+		syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, bindAddressNoPort, 1)
+		if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: c.to.Addr}); err != nil {
+			return fmt.Errorf("bind: %w", err)
+		}
 		if err := syscall.Connect(fd, &c.to); err != nil {
 			return fmt.Errorf("connect: %w", err)
 		}
