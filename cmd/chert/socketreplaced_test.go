@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // listenOver listens on a socket whose file takes the place of the one at path, as another program's would.
@@ -308,6 +310,14 @@ func TestReloadSocketTaken(t *testing.T) {
 		}
 	}
 	other.Close()
+	// A program that another test is starting may have the listener until it has executed.
+	servertest.Eventually(t, "the other program's socket is closed", func() bool {
+		c, err := net.Dial("unix", sock)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
 	p.reload()
 	c := dialUnix(t, sock)
 	c.check()

@@ -481,7 +481,8 @@ func TestReadFromSocketSilence(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
 		near, far := pairOf(t, "tcp")
 		got := make(chan copied, 1)
-		ts := engines.Start(t, &chert.Server{Engine: e, WriteStallTimeout: 30 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		const stall = 500 * time.Millisecond // on a busy machine even a write that nothing holds up takes a while
+		ts := engines.Start(t, &chert.Server{Engine: e, WriteStallTimeout: stall, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "2000")
 			n, err := io.Copy(w, near)
 			got <- copied{n, err}
@@ -491,7 +492,7 @@ func TestReadFromSocketSilence(t *testing.T) {
 		far.Write(servertest.Pattern(1000))
 		c.Head()
 		c.Want(string(servertest.Pattern(1000)))
-		time.Sleep(100 * time.Millisecond) // longer than the stall
+		time.Sleep(2 * stall)
 		far.Write(servertest.Pattern(2000)[1000:])
 		c.Want(string(servertest.Pattern(2000)[1000:]))
 		if res := servertest.Await(t, got, "the handler"); res != (copied{2000, nil}) {

@@ -124,8 +124,9 @@ func (f finder) search(binary, dir string) (string, error) {
 			said := ""
 			for k := 0; k < len(turns) && said == "" && ctx.Err() == nil; k++ {
 				model := turns[(k+i*len(turns)/n)%len(turns)]
-				cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v", "-sim.seeds", "1000000",
-					"-sim.seed", strconv.Itoa(1+i*1_000_000), "-sim.for", (f.limit / time.Duration(len(turns))).String(),
+				cmd := exec.CommandContext(ctx, binary, "-test.run", "TestSeeds", "-test.v",
+					"-sim.seeds", "1000000", "-sim.seed", strconv.Itoa(1+i*1_000_000),
+					"-sim.for", (f.limit / time.Duration(len(turns))).String(),
 					"-sim.model", model, "-sim.requests", strconv.Itoa(f.requests))
 				cmd.Dir = dir
 				out, err := cmd.CombinedOutput()
