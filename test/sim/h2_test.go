@@ -621,7 +621,8 @@ func (c *h2Client) wasReset(number uint32, code http2.ErrCode) error {
 		c.pause(100 * time.Millisecond) // again and again would be too many
 	case code == http2.ErrCodeFlowControl && st.number < c.blind: // section 6.9.3: it sent before it knew the window
 	case c.excused != "":
-	case !c.calm && code == http2.ErrCodeCancel: // the clock has jumped: it was too slow
+	case !c.calm && (code == http2.ErrCodeCancel || code == http2.ErrCodeInternal):
+		// The clock has jumped: the client was too slow for what the owner sends, or a handler.
 	default:
 		return fmt.Errorf("reset: %v, %+v", code, st.asked)
 	}
