@@ -258,8 +258,8 @@ func (st *stream) stuckLocked(sent, all int64) bool {
 func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() bool) error {
 	s := st.s
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if ready() {
-		s.mu.Unlock()
 		return nil
 	}
 	if !by.IsZero() {
@@ -270,7 +270,6 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	if until != 0 {
 		left := until - sys.Nanotime()
 		if left <= 0 {
-			s.mu.Unlock()
 			return os.ErrDeadlineExceeded
 		}
 		t := time.AfterFunc(time.Duration(left), func() {
@@ -289,13 +288,14 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	// which the session's is not taken.
 	st.place.Yield()
 	st.cond.Wait()
+	if sched.On() { // of several that are woken, the schedule says which is first
+		s.mu.Unlock()
+		sched.Point(s.Link.Peer(), uint64(st.id))
+		s.mu.Lock()
+	}
 	if toSend {
 		i := slices.Index(s.wanting, st)
 		s.wanting = slices.Delete(s.wanting, i, i+1)
-	}
-	s.mu.Unlock()
-	if sched.On() {
-		sched.Point(s.Link.Peer(), uint64(st.id))
 	}
 	return nil
 }
