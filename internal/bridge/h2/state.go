@@ -83,9 +83,16 @@ var transitions = [states]stateSet{
 // become changes the state of st. mu is held; on loops, only once the handler has begun.
 func (st *stream) become(to state) {
 	if !to.in(transitions[st.state]) {
-		panic(fmt.Sprintf("h2: a stream that is %v becomes %v", st.state, to))
+		st.wrong(to)
 	}
 	st.state = to
+}
+
+// wrong panics. It is apart so that become is inlined.
+//
+//go:noinline
+func (st *stream) wrong(to state) {
+	panic(fmt.Sprintf("h2: a stream that is %v becomes %v", st.state, to))
 }
 
 // begins changes the state of st to one in which a handler runs. It is the owner's, before the
