@@ -249,11 +249,16 @@ func (s *Session) makeRoom() {
 	}
 }
 
-// sendLast passes what is ready to the Link before it is closed, also if that has no room.
+// sendLast passes what is ready to the Link before it is closed, also if that has no room. While
+// a goroutine passes earlier frames, which the Link may refuse by then, that is GOAWAY alone: a
+// client must not get DATA whose HEADERS are missing.
 func (s *Session) sendLast() {
 	s.mu.Lock()
 	b := s.out
 	s.out = nil
+	if b != nil && s.sending {
+		b.B = onlyGoAway(b.B)
+	}
 	s.mu.Unlock()
 	if b != nil {
 		if len(b.B) > 0 {
@@ -261,6 +266,20 @@ func (s *Session) sendLast() {
 		}
 		b.Release()
 	}
+}
+
+// onlyGoAway returns the GOAWAY frames among frames, in the same array.
+func onlyGoAway(frames []byte) []byte {
+	kept := frames[:0]
+	for len(frames) > 0 {
+		h := http2.ParseHeader(frames)
+		n := http2.HeaderLen + int(h.Length)
+		if h.Type == http2.FrameGoAway {
+			kept = append(kept, frames[:n]...)
+		}
+		frames = frames[n:]
+	}
+	return kept
 }
 
 // Serve implements conn.Session; the Link is never handed to Go.
