@@ -85,7 +85,7 @@ fuzz:
 # faults that are left out look at the socket: resets, descriptors, refusals before TLS, and what the relay of the layer
 # takes itself.
 LAYER_TESTS = ^Test(Diff|Answers|KeepAlive|Expect|Placement)
-NOT_TLS = IdleConnsAreSmall|PlacementShutdown|MaxConns|OutOfDescriptors|WriteStall|LargeBuffers|HijackedConnsCount
+NOT_TLS = IdleConnsAreSmall|PlacementShutdown|MaxConns|OutOfDescriptors|WriteStall|LargeBuffers|HijackedConns
 layer-test:
 	CHERT_LAYER=1 $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)|^TestFaults(Smuggling|Head|ByteAtATime)' ./test/netdiff ./test/behave ./test/faults
 	CHERT_LAYER=tls $(GO) test -count=1 -timeout $(TIMEOUT) -run '$(LAYER_TESTS)' ./test/netdiff ./test/behave

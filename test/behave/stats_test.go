@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,16 @@ func finished(sn *stats.Snapshot, class int) (n uint64) {
 	return n
 }
 
+// upToDate returns statistics of which every loop's are of now: a loop that has had no processor for 100 ms is behind.
+func upToDate(t *testing.T, s stats.Source) (sn stats.Snapshot) {
+	t.Helper()
+	servertest.Eventually(t, "every loop answers in time", func() bool {
+		sn = s.Stats()
+		return !slices.ContainsFunc(sn.Loops, func(l stats.Loop) bool { return l.Stale })
+	})
+	return sn
+}
+
 // A server that has not served has empty statistics.
 func TestStatsBefore(t *testing.T) {
 	t.Parallel()
@@ -59,7 +70,7 @@ func TestStatsSyscalls(t *testing.T) {
 		for range 3 { // which the accept belongs to, and that there is no other to accept
 			c.Get("/")
 		}
-		before := s.Stats()
+		before := upToDate(t, s)
 		const n = 20
 		sent, got := 0, 0
 		for range n {
@@ -69,7 +80,7 @@ func TestStatsSyscalls(t *testing.T) {
 			c.Want("hello")
 			sent, got = sent+len(req), got+len(head)+len("hello")
 		}
-		after := s.Stats()
+		after := upToDate(t, s)
 		for call, want := range map[string]uint64{"read": n, "write": n, "accept": 0, "close": 0, "sendfile": 0, "other": 0} {
 			made := stats.Get(after.Syscalls, call) - stats.Get(before.Syscalls, call)
 			if call == "accept" && made <= uint64(runtime.GOMAXPROCS(0)) {
@@ -146,13 +157,13 @@ func TestStatsEnds(t *testing.T) {
 			{ask("GET /ok", "Expect: x"), 4, 0},
 			{strings.Repeat(ask("GET /ok"), 7) + ask("GET /fails", "Connection: close"), 5, 7},
 		} {
-			before := s.Stats()
+			before := upToDate(t, s)
 			s.Exchange(tt.sends, false)
 			servertest.Eventually(t, "a request is counted: "+servertest.Brief(tt.sends), func() bool {
 				sn := s.Stats()
 				return finished(&sn, -1) == finished(&before, -1)+1+uint64(tt.more)
 			})
-			after := s.Stats()
+			after := upToDate(t, s)
 			for class := range 6 {
 				want := finished(&before, class)
 				if class == tt.class {
@@ -166,7 +177,7 @@ func TestStatsEnds(t *testing.T) {
 				}
 			}
 		}
-		sn := s.Stats()
+		sn := upToDate(t, s)
 		if sn.Connections.Hijacked != 1 || stats.Get(sn.Malformed, "malformed method") != 1 || stats.Get(sn.Malformed, "unknown expectation") != 1 {
 			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
 		}
@@ -220,7 +231,7 @@ func TestStatsInspect(t *testing.T) {
 		if n := len(s.RunningRequests(1)); n < 1 || n > 3 {
 			t.Errorf("%d requests, want 1 of each loop", n)
 		}
-		sn := s.Stats()
+		sn := upToDate(t, s)
 		if sn.Running != 2 || sn.Waiting != 1 || sn.Connections.Open != 5 || sn.Connections.HTTP1 != 5 || sn.Connections.Active < 3 {
 			t.Errorf("running %d, waiting %d, %+v", sn.Running, sn.Waiting, sn.Connections)
 		}
