@@ -16,13 +16,6 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// goexits ends its goroutine at /goexit.
-var goexits = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/goexit" {
-		runtime.Goexit()
-	}
-})
-
 func TestFaultsHandlerEndsBadly(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 100<<10)

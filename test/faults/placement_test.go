@@ -375,7 +375,7 @@ func mixtureRun(t *testing.T, s *chert.Server, database string, shutdown bool, s
 		}()
 	}
 	if shutdown && rnd.Intn(2) == 0 {
-		many := int64(rnd.Intn(500))
+		many := 1 + int64(rnd.Intn(500))
 		servertest.Eventually(t, "something runs", func() bool { return m.runs.Load() >= many || len(errs) == n })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.Intn(20))*time.Millisecond)
 		fs.Shutdown(ctx)
