@@ -180,9 +180,15 @@ type stopping struct {
 	net.Conn
 	left int
 	how  string
+	// began is called when the first bytes were written, if it is not nil.
+	began func()
 }
 
 func (c *stopping) Write(p []byte) (int, error) {
+	if c.began != nil {
+		defer c.began()
+		c.began = nil
+	}
 	if n := min(c.left, len(p)); n > 0 {
 		c.left -= n
 		if _, err := c.Conn.Write(p[:n]); err != nil || n == len(p) {
@@ -241,9 +247,12 @@ func TestTLSMany(t *testing.T) {
 		all = 100
 	}
 	for i := range all {
-		c := ts.Dial()
-		tc := tls.Client(&stopping{Conn: c.Conn, left: []int{0, 100, 1 << 10, 1 << 20}[i%4]}, clientConfig(roots))
-		go tc.Handshake()
+		// Eight that begin while an innocent client waits may take its place.
+		began := make(chan bool)
+		go tls.Client(&stopping{
+			Conn: ts.Dial().Conn, left: []int{0, 100, 1 << 10, 1 << 20}[i%4], began: func() { close(began) },
+		}, clientConfig(roots)).Handshake()
+		servertest.Await(t, began, "the ClientHello")
 		if i%50 == 0 {
 			innocent()
 		}
