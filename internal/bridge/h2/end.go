@@ -219,11 +219,9 @@ func (st *stream) closeLocked(err error) {
 	l := st.lasting
 	switch {
 	case st.state == stateQueued && !s.Slots.Withdraw(st):
-		// It has been given a slot, which comes by Post unless the connection has ended.
-		if st.become(stateReset); s.over != nil {
-			s.freed = append(s.freed, s.Slots.Release)
-			st.retireLocked()
-		}
+		// It has been given a slot. The Post that says so comes to nothing, if it comes: the connection may end before.
+		s.freed = append(s.freed, s.Slots.Release)
+		st.retireLocked()
 	case st.state >= stateDirect && !st.returned() || st.tunnel != nil && st.tunnel.running:
 		st.become(stateReset)
 	default:

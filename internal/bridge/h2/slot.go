@@ -31,15 +31,9 @@ func (st *stream) Acquired() { st.s.Link.Post(st.acquired) }
 func (st *stream) acquired() conn.Next {
 	s := st.s
 	s.mu.Lock()
-	state := st.state
-	if state == stateReset {
-		st.retireLocked()
-	}
+	queued := st.state == stateQueued // not closed since, when closeLocked has released the slot
 	s.mu.Unlock()
-	switch state {
-	case stateReset:
-		s.Slots.Release()
-	case stateQueued:
+	if queued {
 		if st.hasSlot = true; !s.admit(st, true) {
 			return conn.Lost
 		}

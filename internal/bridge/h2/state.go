@@ -22,7 +22,7 @@ import "fmt"
 //	                 closed <---------------------'      from every state
 //
 // direct is running for a direct handler, which may decline: the stream is new again. reset is
-// closed for the client, while the stream's Run has not ended, or a slot cannot be withdrawn.
+// closed for the client, while the stream's Run has not ended.
 //
 // The states of RFC 9113 section 5.1 follow from this one and from stream.remoteClosed, which
 // is whether END_STREAM has come:
@@ -71,7 +71,7 @@ func setOf(of ...state) (set stateSet) {
 var transitions = [states]stateSet{
 	stateNew:       setOf(stateDeferred, stateQueued, stateDirect, stateRunning, stateSending, stateLingering, stateClosed),
 	stateDeferred:  setOf(stateQueued, stateRunning, stateClosed),
-	stateQueued:    setOf(stateRunning, stateReset, stateClosed),
+	stateQueued:    setOf(stateRunning, stateClosed),
 	stateDirect:    setOf(stateNew, stateAnswered, stateSending, stateReset, stateClosed),
 	stateRunning:   setOf(stateAnswered, stateSending, stateReset, stateClosed),
 	stateAnswered:  setOf(stateLingering, stateReset),

@@ -11,7 +11,7 @@ func TestTransitions(t *testing.T) {
 	allowed := map[string]string{
 		"new":       "deferred queued direct running sending lingering closed",
 		"deferred":  "queued running closed",
-		"queued":    "running reset closed",
+		"queued":    "running closed",
 		"direct":    "new answered sending reset closed",
 		"running":   "answered sending reset closed",
 		"answered":  "lingering reset",
