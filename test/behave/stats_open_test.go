@@ -73,13 +73,8 @@ func TestStatsOpenTLS(t *testing.T) {
 				}
 				got[stats.Connection{Protocol: c.Protocol, TLS: c.TLS, State: c.State}]++
 			}
-			return len(got) == len(want)
+			return maps.Equal(got, want)
 		})
-		for c, n := range want {
-			if got[c] != n {
-				t.Errorf("%d of %+v, want %d", got[c], c, n)
-			}
-		}
 		close(release)
 		servertest.Await(t, busy, "the response")
 	})
