@@ -177,8 +177,7 @@ func (p *Poller) Waits() uint64 { return p.waits.Load() }
 func (p *Poller) Wake() {
 	p.k.enter()
 	defer p.k.mu.Unlock()
-	p.woken = true
-	p.k.note("wake", firstFD+int(p.id), 0, 0)
+	p.woken = true // not a note: a call of Serve wakes loops beside the world, which has the dice
 }
 
 // Close implements poll.Poller.
