@@ -237,14 +237,42 @@ func TestJoins(t *testing.T) {
 		} else {
 			b.Init(s, nil)
 		}
+		told := make(once, 10_000)
 		for range 10_000 {
 			b.Offer([]byte("a"), []byte("b"), -1)
+			b.Follow(told) // what comes after it is one Segment with what was before
 		}
 		if n := len(b.segments); n != 1 || b.held != 20_000 {
 			t.Errorf("%d bytes in %d segments", b.held, n)
 		}
 		b.Drop()
+		if len(told) != 10_000 {
+			t.Errorf("%d followers were told", len(told))
+		}
 	}
+}
+
+// keeps is a Sink that accepts everything and sends nothing, as a layer of TLS does whose record waits.
+type keeps struct{ *full }
+
+func (keeps) Push(p, q []byte, _ bool) (int, error) { return len(p) + len(q), ErrKept }
+
+// What the Sink itself has to send needs one place in the queue, however often a peer asks for it.
+func TestNudges(t *testing.T) {
+	t.Parallel()
+	var b Box
+	b.Init(keeps{&full{wakes: make(chan bool, 1)}}, nil)
+	b.Share()
+	b.Offer([]byte("a"), nil, -1)
+	for range 1000 {
+		if !b.Nudge(false) {
+			t.Fatal("nothing is unsent")
+		}
+	}
+	if n := len(b.segments); n > 2 {
+		t.Errorf("%d segments", n)
+	}
+	b.Drop()
 }
 
 // once is a Follower.
