@@ -24,6 +24,7 @@ type Box struct {
 	shared   bool  // see Share; immutable once others use it
 	closed   bool  // see Close
 	stalled  bool  // the Sink accepts nothing until its carrier pulls
+	marked   bool  // there was a Follow since the last segment
 	out      bool  // Carry has the first segment; what is there is a copy
 	dropped  bool  // Carry drops everything when it returns
 	telling  bool  // a goroutine is in settle
@@ -94,7 +95,7 @@ func (b *Box) Shared() bool { return b.shared }
 func (b *Box) add(s *Segment, wait bool) {
 	b.size += s.Size()
 	i := len(b.segments) - 1
-	if i >= 0 && !(b.out && i == 0) && b.segments[i].plain() {
+	if i >= 0 && !b.marked && !(b.out && i == 0) && b.segments[i].plain() {
 		last := &b.segments[i]
 		if n := s.Bytes(); s.n == 0 && n <= SmallWrite {
 			last.append(s.a, s.b)
@@ -111,6 +112,7 @@ func (b *Box) add(s *Segment, wait bool) {
 		b.held -= len(last.own.B)
 		s.own, b.segments = last.own, b.segments[:i]
 	}
+	b.marked = false
 	if wait && (s.holder == nil || s.n == 0 && s.Bytes() <= SmallWrite) {
 		b.free(s.absorb())
 	}

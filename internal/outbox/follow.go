@@ -91,5 +91,6 @@ func (b *Box) Follow(f Follower) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.marks = append(b.marks, mark{f: f, at: b.sent + b.size, lost: b.lost})
+	b.marked = true
 	b.pass()
 }
