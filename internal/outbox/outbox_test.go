@@ -247,29 +247,6 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// keeps is a Sink that accepts everything and sends nothing, as a layer of TLS does whose record waits.
-type keeps struct{ *full }
-
-func (keeps) Push(p, q []byte, _ bool) (int, error) { return len(p) + len(q), ErrKept }
-
-// What the Sink itself has to send needs one place in the queue, however often a peer asks for it.
-func TestNudges(t *testing.T) {
-	t.Parallel()
-	var b Box
-	b.Init(keeps{&full{wakes: make(chan bool, 1)}}, nil)
-	b.Share()
-	b.Offer([]byte("a"), nil, -1)
-	for range 1000 {
-		if !b.Nudge(false) {
-			t.Fatal("nothing is unsent")
-		}
-	}
-	if n := len(b.segments); n > 2 {
-		t.Errorf("%d segments", n)
-	}
-	b.Drop()
-}
-
 // once is a Follower.
 type once chan int64
 
