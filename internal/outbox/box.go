@@ -27,7 +27,7 @@ type Box struct {
 	marked   bool  // there was a Follow since the last segment
 	out      bool  // Carry has the first segment; what is there is a copy
 	dropped  bool  // Carry drops everything when it returns
-	telling  bool  // a goroutine is in settle
+	telling  bool  // a goroutine is in tell
 	// blocked: what is queued has had to wait for the peer, or for its turn. It changes with
 	// mu held.
 	blocked atomic.Bool
@@ -39,6 +39,7 @@ type Box struct {
 	missed   atomic.Bool
 	err      error     // of the carrier
 	done     []notice  // to be told by unlock
+	freed    []Holder  // to be released by unlock
 	marks    []mark    // Followers, in order
 	sent     int64     // of what was queued, in all
 	lost     int64     // of what was queued, when the carrier failed, or else
@@ -72,7 +73,7 @@ func (b *Box) unlock() {
 	if busy := len(b.segments) > 0 || b.owed != 0 || b.err != nil; busy != b.busy.Load() {
 		b.busy.Store(busy)
 	}
-	if len(b.done) > 0 && !b.telling {
+	if len(b.freed) > 0 || len(b.done) > 0 && !b.telling {
 		b.settle()
 	}
 	b.mu.Unlock()
@@ -95,7 +96,7 @@ func (b *Box) Shared() bool { return b.shared }
 func (b *Box) add(s *Segment, wait bool) {
 	b.size += s.Size()
 	i := len(b.segments) - 1
-	if i >= 0 && !b.marked && !(b.out && i == 0) && b.segments[i].plain() {
+	if i >= 0 && b.joinsLast(i) {
 		last := &b.segments[i]
 		if n := s.Bytes(); s.n == 0 && n <= SmallWrite {
 			last.append(s.a, s.b)
@@ -118,6 +119,16 @@ func (b *Box) add(s *Segment, wait bool) {
 	}
 	b.held += s.Bytes()
 	b.segments = append(b.segments, *s)
+}
+
+// joinsLast reports whether the last segment, i, may take what is queued next. A Sink that
+// waits is given a segment whole: there a Follower waits for what was sent after it only
+// where both together do not fill a buffer. mu is held.
+func (b *Box) joinsLast(i int) bool {
+	if b.out && i == 0 || !b.segments[i].plain() {
+		return false
+	}
+	return !b.blocking || !b.marked || b.segments[i].Bytes() < readSize
 }
 
 // stall records that the Sink has accepted no more, which err says. mu is held.

@@ -8,7 +8,7 @@ import "net"
 // The Sink may wait; others may queue meanwhile.
 func (b *Box) Carry() (again bool) {
 	b.mu.Lock()
-	defer b.unlock()
+	defer b.unlockCarrier()
 	if len(b.segments) == 0 {
 		b.carried()
 		return false
@@ -40,6 +40,24 @@ func (b *Box) Carry() (again bool) {
 	}()
 	err = b.carry(&s, more)
 	return true
+}
+
+// unlockCarrier is unlock for the goroutine that calls Carry. If a Follower ends it, another goes on.
+func (b *Box) unlockCarrier() {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		b.mu.Lock()
+		left := b.carrying != nil
+		b.mu.Unlock()
+		if left {
+			b.sink.Wake()
+		}
+	}()
+	b.unlock()
+	returned = true
 }
 
 // carried says that Carry is not called any more. mu is held.

@@ -1,5 +1,7 @@
 package outbox
 
+import "slices"
+
 // This file notifies Followers when what was sent before them has been accepted by the
 // carrier. Without Followers it costs nothing: only what waits is counted.
 
@@ -10,41 +12,66 @@ type mark struct {
 	lost int64 // before the mark; final
 }
 
-// A notice is what unlock does without the lock: it releases a Holder or notifies a
-// Follower.
+// A notice is for a Follower, of how much was lost.
 type notice struct {
-	holder   Holder
 	follower Follower
 	lost     int64
 }
 
-// settle gives the notices without mu, which is held again when it returns: Release and
-// Sent may be user code, which may use the Box. One goroutine at a time does, so Followers
-// are notified in order.
+// settle releases Holders and notifies Followers without mu, which is held again when it
+// returns: Release and Sent may be user code, which may use the Box. One goroutine at a time
+// notifies, so that Followers are notified in order; Holders wait for none of them.
 func (b *Box) settle() {
-	b.telling = true
-	for len(b.done) > 0 {
+	for {
+		var two [2]Holder
+		freed := append(two[:0], b.freed...)
+		clear(b.freed)
+		b.freed = b.freed[:0]
 		var few [2]notice
-		all := append(few[:0], b.done...)
-		clear(b.done)
-		b.done = b.done[:0]
-		b.mu.Unlock()
-		for _, n := range all {
-			if n.holder != nil {
-				n.holder.Release()
-			} else {
-				n.follower.Sent(n.lost)
-			}
+		all := few[:0]
+		if !b.telling {
+			all = append(all, b.done...)
+			clear(b.done)
+			b.done = b.done[:0]
 		}
-		b.mu.Lock()
+		if len(freed)+len(all) == 0 {
+			return
+		}
+		b.telling = b.telling || len(all) > 0
+		b.mu.Unlock()
+		for _, h := range freed {
+			h.Release()
+		}
+		if len(all) > 0 {
+			b.tell(all)
+		}
+		if b.mu.Lock(); len(all) > 0 {
+			b.telling = false
+		}
 	}
-	b.telling = false
+}
+
+// tell notifies Followers. If one ends the goroutine (runtime.Goexit), nothing runs on it after
+// this, and the others are notified here. mu is not held.
+func (b *Box) tell(all []notice) {
+	i := 0
+	defer func() {
+		if i < len(all) {
+			b.mu.Lock()
+			b.done = slices.Insert(b.done, 0, all[i+1:]...)
+			b.telling = false
+			b.unlock()
+		}
+	}()
+	for ; i < len(all); i++ {
+		all[i].follower.Sent(all[i].lost)
+	}
 }
 
 // free leaves h to unlock. mu is held.
 func (b *Box) free(h Holder) {
 	if h != nil {
-		b.done = append(b.done, notice{holder: h})
+		b.freed = append(b.freed, h)
 	}
 }
 
@@ -58,11 +85,12 @@ func (b *Box) pass() {
 	}
 }
 
-// endMarks is called when the queued bytes will not be sent. mu is held.
+// endMarks is called when the queued bytes will not be sent. What a Sink has kept of what it
+// accepted is not counted; it is more than nothing. mu is held.
 func (b *Box) endMarks() {
 	b.lost += b.size
 	for _, m := range b.marks {
-		b.done = append(b.done, notice{follower: m.f, lost: m.lost + m.at - b.sent})
+		b.done = append(b.done, notice{follower: m.f, lost: m.lost + max(m.at-b.sent, 1)})
 	}
 	b.marks = nil
 }
@@ -92,5 +120,7 @@ func (b *Box) Follow(f Follower) {
 	defer b.unlock()
 	b.marks = append(b.marks, mark{f: f, at: b.sent + b.size, lost: b.lost})
 	b.marked = true
-	b.pass()
+	if len(b.segments) == 0 { // or the Sink may have kept some of what was sent
+		b.pass()
+	}
 }

@@ -128,6 +128,120 @@ func TestCarryExit(t *testing.T) {
 	}
 }
 
+// ends is a Follower that ends its goroutine, as t.FailNow does in the user's.
+type ends struct{}
+
+func (ends) Sent(int64) { runtime.Goexit() }
+
+// holds is a Holder that notes its release.
+type holds struct{ released chan bool }
+
+func (h holds) Check() error { return nil }
+func (h holds) Release()     { close(h.released) }
+
+// A Follower that ends its goroutine leaves the Box and the other Followers as they were.
+func TestFollowerExits(t *testing.T) {
+	t.Parallel()
+	for _, carried := range []bool{false, true} {
+		s := &full{open: true, wakes: make(chan bool, 10)}
+		var b Box
+		if carried {
+			b.InitCarried(s)
+		} else {
+			s.open = false
+			b.Init(s, nil)
+			b.Share()
+		}
+		told, h := make(once, 3), holds{make(chan bool)}
+		b.Offer(bytes.Repeat([]byte("a"), 5000), nil, -1)
+		b.Follow(told)
+		b.Follow(ends{})
+		b.Follow(told)
+		b.Offer(bytes.Repeat([]byte("b"), 5000), nil, -1)
+		b.Follow(told)
+		w := &Write{A: []byte("held"), Holder: h}
+		if carried {
+			if err := b.SendCarried(w); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			seg := Of(w)
+			b.Send(&seg, 0, true, nil, false)
+			s.mu.Lock()
+			s.open = true
+			s.mu.Unlock()
+		}
+		work := func() {
+			if !carried {
+				b.Pull(false)
+			}
+			for carried && b.Carry() {
+			}
+		}
+		for range 2 { // the first is ended
+			if carried {
+				servertest.Await(t, s.wakes, "Wake")
+			}
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				work()
+			}()
+			servertest.Await(t, done, "the goroutine")
+		}
+		for range 3 {
+			if lost := servertest.Await(t, told, "the Follower"); lost != 0 {
+				t.Errorf("carried %v: %d are lost", carried, lost)
+			}
+		}
+		servertest.Await(t, h.released, "Release")
+		if b.Waits() || s.got.Len() != 10_004 {
+			t.Errorf("carried %v: %d bytes were sent", carried, s.got.Len())
+		}
+		if carried {
+			b.Carried()
+		}
+	}
+}
+
+// slow is a Follower that takes its time.
+type slow struct{ in, leave chan bool }
+
+func (f slow) Sent(int64) {
+	close(f.in)
+	<-f.leave
+}
+
+// What is held is released when it was sent, whatever a Follower does meanwhile.
+func TestHoldersDoNotWait(t *testing.T) {
+	t.Parallel()
+	s := &full{wakes: make(chan bool, 10)}
+	var b Box
+	b.Init(s, nil)
+	b.Share()
+	b.Offer([]byte("a"), nil, -1)
+	f, h := slow{make(chan bool), make(chan bool)}, holds{make(chan bool)}
+	b.Follow(f)
+	s.mu.Lock()
+	s.open = true
+	s.mu.Unlock()
+	done := make(chan bool)
+	go func() {
+		b.Pull(false)
+		close(done)
+	}()
+	servertest.Await(t, f.in, "Sent")
+	s.mu.Lock()
+	s.open = false
+	s.mu.Unlock()
+	seg := Of(&Write{A: make([]byte, SmallWrite+1), Holder: h})
+	b.Send(&seg, 0, false, nil, false)
+	b.Drop()
+	servertest.Await(t, h.released, "Release")
+	close(f.leave)
+	servertest.Await(t, done, "Pull")
+}
+
 // testFile has n bytes.
 func testFile(t testing.TB, n int) *os.File {
 	t.Helper()
@@ -245,6 +359,54 @@ func TestJoins(t *testing.T) {
 		}
 		b.Drop()
 	}
+}
+
+// Followers do not make each of a few bytes a Segment of its own.
+func TestFollowersJoin(t *testing.T) {
+	t.Parallel()
+	for _, carried := range []bool{false, true} {
+		var b Box
+		if s := (&full{wakes: make(chan bool, 1)}); carried {
+			b.InitCarried(s)
+		} else {
+			b.Init(s, nil)
+		}
+		told := make(once, 10_000)
+		for range 10_000 {
+			b.Offer([]byte("a"), []byte("b"), -1)
+			b.Follow(told)
+		}
+		if n := len(b.segments); n > 20_000/readSize+1 || b.held != 20_000 {
+			t.Errorf("%d bytes in %d segments", b.held, n)
+		}
+		b.Drop()
+		if len(told) != 10_000 {
+			t.Errorf("%d Followers were told", len(told))
+		}
+	}
+}
+
+// keeps is a Sink that accepts everything and sends nothing, as a layer of TLS does whose record waits.
+type keeps struct{ *full }
+
+func (keeps) Push(p, q []byte, _ bool) (int, error) { return len(p) + len(q), ErrKept }
+
+// What the Sink itself has to send needs one place in the queue, however often a peer asks for it.
+func TestNudges(t *testing.T) {
+	t.Parallel()
+	var b Box
+	b.Init(keeps{&full{wakes: make(chan bool, 1)}}, nil)
+	b.Share()
+	b.Offer([]byte("a"), nil, -1)
+	for range 1000 {
+		if !b.Nudge(false) {
+			t.Fatal("nothing is unsent")
+		}
+	}
+	if n := len(b.segments); n > 2 {
+		t.Errorf("%d segments", n)
+	}
+	b.Drop()
 }
 
 // once is a Follower.

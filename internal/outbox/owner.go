@@ -115,6 +115,9 @@ func (b *Box) Nudge(last bool) (left bool) {
 		return false
 	}
 	blocked := b.blocked.Load()
+	if n := len(b.segments); blocked && n > 0 && b.segments[n-1].Size() == 0 && b.segments[n-1].holder == nil {
+		return true // one is enough, however often a peer has the Sink want to send something
+	}
 	if b.add(&Segment{}, blocked); !blocked && b.pull(false) == nil && b.stalled && !last {
 		b.sink.Wake()
 	}

@@ -32,7 +32,9 @@ func (c *Conn) carry() {
 			c.abort()
 		}
 	}()
-	for c.out.Carry() {
+	for again := true; again; {
+		again = c.out.Carry()
+		// Also in the end: a Follower may have ended the goroutine before this one.
 		if c.out.HasRoom() {
 			c.Post(func() conn.Next { return c.session.Writable() })
 		}
