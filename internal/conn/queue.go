@@ -72,6 +72,13 @@ func (c *Conn) Stalled() bool {
 	return q != nil && q.Blocked()
 }
 
+// busy reports whether the owner must act: Stalled, or Writable is to be called. The loop that
+// empties the queue of another owner leaves that to it.
+func (c *Conn) busy() bool {
+	q := c.queue.Load()
+	return q != nil && (q.Blocked() || q.Busy())
+}
+
 // patience sets when to give up on a peer that accepts nothing from now on.
 func (c *Conn) patience(q *queue) {
 	q.giveUp = q.Until(c.loop.Now(), c.shared.Limits.WriteStall, poll.Never)

@@ -183,7 +183,7 @@ func (c *Conn) release() bool {
 	for {
 		s := c.state.Load()
 		switch {
-		case s&(shut|recall) != 0 || c.deadline < c.armedAt || c.Stalled():
+		case s&(shut|recall) != 0 || c.deadline < c.armedAt || c.busy():
 			c.post(More)
 			return true
 		case s&readable != 0:
