@@ -26,8 +26,10 @@ import (
 const (
 	// readSize is the buffer for one read.
 	readSize = 4 << 10
-	// lingerFor bounds the time between FIN and close.
-	lingerFor = 2 * time.Second
+	// lingerFor bounds the time between FIN and close, lingerBytes what is read in it; a client
+	// that goes on is not read any more.
+	lingerFor   = 2 * time.Second
+	lingerBytes = 1 << 20
 )
 
 // longAgo is a deadline that ends a Read immediately.
@@ -279,8 +281,11 @@ func (l *netLink) linger() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	l.nc.SetReadDeadline(time.Now().Add(lingerFor))
-	io.Copy(io.Discard, l.nc)
+	by := time.Now().Add(lingerFor)
+	l.nc.SetReadDeadline(by)
+	if n, _ := io.CopyN(io.Discard, l.nc, lingerBytes); n == lingerBytes {
+		time.Sleep(time.Until(by)) // closing now could take the Close frame from the client
+	}
 }
 
 // Buffered, Discard and the following implement takeover.Link.
