@@ -133,7 +133,8 @@ func (s *Server) stop(ctx context.Context, grace time.Duration, returned <-chan 
 				err = e
 			}
 		case <-ctx.Done():
-			return errors.Join(err, fmt.Errorf("chert: the server has stopped, but a call that serves did not return: %w", ctx.Err()))
+			return errors.Join(err,
+				fmt.Errorf("chert: the server has stopped, but a call that serves did not return: %w", ctx.Err()))
 		}
 	}
 	return err

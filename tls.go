@@ -48,7 +48,8 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg = s.TLSConfig.Clone()
 	}
 	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
-	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil || certFile != "" || keyFile != "" {
+	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil ||
+		certFile != "" || keyFile != "" {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
 			return err
@@ -161,12 +162,15 @@ func wanted(local net.Addr, tc *tls.Conn) string {
 func plainRefusal() []byte {
 	const text = "Client sent an HTTP request to an HTTPS server.\n"
 	b := bridge.AppendDate([]byte("HTTP/1.0 400 Bad Request\r\n"), sys.Nanotime())
-	return fmt.Appendf(b, "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", len(text), text)
+	const rest = "Content-Length: %d\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s"
+	return fmt.Appendf(b, rest, len(text), text)
 }
 
 // nextProto serves a connection of a loop by TLSNextProto, and reports whether that
 // has an entry for it. From then on the connection is on a goroutine.
-func (s *Server) nextProto(h *h1.Session, tc *tls.Conn, state *tls.ConnectionState, limits *conn.Limits, take func() error) bool {
+func (s *Server) nextProto(
+	h *h1.Session, tc *tls.Conn, state *tls.ConnectionState, limits *conn.Limits, take func() error,
+) bool {
 	next := s.TLSNextProto[state.NegotiatedProtocol]
 	if next == nil {
 		return false

@@ -34,8 +34,7 @@ type Server struct {
 	Peers bool
 	// Loops returns the server's loops, and release ends their use.
 	Loops func() (set *Set, release func(), err error)
-	// Track is told of connections on goroutines that are open, and Untrack of those that
-	// are not any more.
+	// Track is called with each connection on a goroutine when it opens, Untrack when it has ended.
 	Track, Untrack func(*stream.Conn)
 	// HandshakeTimeout bounds a TLS handshake, and HandshakeFailed logs its error and
 	// returns the response to a client that does not speak TLS.

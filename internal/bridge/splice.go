@@ -125,5 +125,7 @@ func readError(src net.Conn, err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
 	}
-	return &net.OpError{Op: "read", Net: src.LocalAddr().Network(), Source: src.LocalAddr(), Addr: src.RemoteAddr(), Err: err}
+	return &net.OpError{
+		Op: "read", Net: src.LocalAddr().Network(), Source: src.LocalAddr(), Addr: src.RemoteAddr(), Err: err,
+	}
 }

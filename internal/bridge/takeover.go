@@ -17,7 +17,8 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-var errStatus = errors.New("chert: a connection is taken over with the status 101, a response outlives its handler with another")
+var errStatus = errors.New(
+	"chert: a connection is taken over with the status 101, a response outlives its handler with another")
 
 // TakeOver implements takeover.Writer.
 func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {

@@ -99,7 +99,9 @@ const slice = int64(200 * time.Microsecond)
 // the Session's own allocation. peer and local are its addresses, since the
 // kernel does not report them once the peer has disconnected. deadline is as for
 // SetDeadline. On an error Open keeps nothing.
-func (c *Conn) Open(l *loop.Loop, fd int, peer string, local net.Addr, s Session, shared *Shared, deadline int64) error {
+func (c *Conn) Open(
+	l *loop.Loop, fd int, peer string, local net.Addr, s Session, shared *Shared, deadline int64,
+) error {
 	c.loop, c.fd, c.peer, c.local, c.session, c.shared = l, int32(fd), peer, local, s, shared
 	c.SetDeadline(deadline)
 	var err error

@@ -179,7 +179,4 @@ const (
 // notWrapped are packages with lines of more columns.
 var notWrapped = []string{
 	"suites", // tables with a line for each test or patch
-	// Temporary: they are being rewritten.
-	".", "internal/bridge", "internal/bridge/h1", "internal/bridge/h2", "internal/conn", "internal/conn/conntest",
-	"internal/stream",
 }

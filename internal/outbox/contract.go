@@ -10,8 +10,8 @@ const (
 	// LowWater there is room again.
 	HighWater = 64 << 10
 	LowWater  = HighWater / 2
-	// QueueLimit is the limit of Offer for a caller that waits when it is told that there is
-	// much: it is above HighWater then.
+	// QueueLimit is the limit of Offer for a caller that waits when Offer reports much: more
+	// than HighWater waits then.
 	QueueLimit = 2 * HighWater
 	// SmallWrite is the most that is copied to join bytes that already wait.
 	SmallWrite = 16 << 10

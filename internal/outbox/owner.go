@@ -106,7 +106,7 @@ func (b *Box) PullBeside() (left bool) {
 	return b.shared && len(b.segments) > 0
 }
 
-// Nudge pushes what the Sink itself has to send, behind what is queued, also after Close if
+// Nudge pushes what the Sink itself has to send, after what is queued, also after Close if
 // last is set, and reports whether something is unsent.
 func (b *Box) Nudge(last bool) (left bool) {
 	b.mu.Lock()

@@ -93,7 +93,8 @@ func (c *Conn) beginRead(now, stall time.Time) error {
 	if c.peerErr != nil {
 		return c.peerErr
 	}
-	if until := conn.Sooner(stall, c.readBy); c.armed != until && (conn.Sooner(c.armed, until) == until || !c.armed.After(now)) {
+	until := conn.Sooner(stall, c.readBy)
+	if c.armed != until && (conn.Sooner(c.armed, until) == until || !c.armed.After(now)) {
 		c.setReadDeadline(until)
 	}
 	return nil

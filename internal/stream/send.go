@@ -221,7 +221,8 @@ func (c *Conn) writeError(err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
 	}
-	return &net.OpError{Op: "write", Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	local := c.LocalAddr()
+	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.RemoteAddr(), Err: err}
 }
 
 // Sent implements conn.Link.

@@ -75,7 +75,8 @@ func (r *request) free() {
 func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	dh, ok := s.UserHandler().(direct.Handler)
 	h := &r.head
-	if !ok || h.Form != http1.FormOrigin || h.Minor == 0 || h.Chunked || h.ExpectContinue || h.ExpectOther || h.Upgrade || h.Preface {
+	if !ok || h.Form != http1.FormOrigin || h.Minor == 0 || h.Chunked ||
+		h.ExpectContinue || h.ExpectOther || h.Upgrade || h.Preface {
 		return false
 	}
 	body := max(h.ContentLength, 0)

@@ -161,7 +161,8 @@ func (x *exchange) Complete(p []byte) error {
 	// written all of its body: p. Not for HEAD without bytes, where the length
 	// of GET's body is unknown, nor where no length is allowed (RFC 9110
 	// section 8.6).
-	if x.Res.Done && !h.trailers && h.encoding.value == "" && bridge.BodyAllowed(w.Status) && !h.length.set() && !h.length.cut && (!x.IsHEAD || len(p) > 0) {
+	if x.Res.Done && !h.trailers && h.encoding.value == "" && bridge.BodyAllowed(w.Status) &&
+		!h.length.set() && !h.length.cut && (!x.IsHEAD || len(p) > 0) {
 		w.Length = int64(len(p))
 		add.length = w.Length
 	}

@@ -79,7 +79,9 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, state *tls.ConnectionStat
 	return s
 }
 
-var errSecurity = &http2.ConnError{Code: http2.InadequateSecurity, Reason: "TLS of a version or with a cipher suite that is too weak"}
+var errSecurity = &http2.ConnError{
+	Code: http2.InadequateSecurity, Reason: "TLS of a version or with a cipher suite that is too weak",
+}
 
 // adequate is RFC 9113 section 9.2.
 func adequate(state *tls.ConnectionState) bool {

@@ -19,7 +19,9 @@ var (
 	errFlow        = &http2.StreamError{Code: http2.FlowControlError, Reason: "more DATA than the stream's window"}
 	errWindow      = &http2.StreamError{Code: http2.FlowControlError, Reason: "the stream's window is too large"}
 	errHalfClosed  = &http2.StreamError{Code: http2.StreamClosed, Reason: "a frame after END_STREAM"}
-	errLength      = &http2.StreamError{Code: http2.ProtocolError, Reason: "the body is not as long as Content-Length says"}
+	errLength      = &http2.StreamError{
+		Code: http2.ProtocolError, Reason: "the body is not as long as Content-Length says",
+	}
 )
 
 // frame handles a frame that is all there. It returns a stream whose handler is to be

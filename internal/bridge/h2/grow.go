@@ -24,7 +24,8 @@ func (s *Session) windowNowLocked() uint32 { return max(s.growth.window, s.cfg.S
 // sampleLocked records that n bytes were read of a body that goes on.
 func (s *Session) sampleLocked(n uint32) {
 	g := &s.growth
-	if g.read += int64(n); g.began != 0 || s.windowNowLocked() >= s.cfg.MaxWindow || g.read < int64(s.windowNowLocked()/4) {
+	g.read += int64(n)
+	if g.began != 0 || s.windowNowLocked() >= s.cfg.MaxWindow || g.read < int64(s.windowNowLocked()/4) {
 		return
 	}
 	g.began, g.read = sys.Nanotime(), 0

@@ -330,7 +330,8 @@ func (w *writing) tail(h http.Header) *buf.Buf {
 		all[name] = append(all[name], vv...)
 	}
 	for k, vv := range h {
-		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
+		name, ok := strings.CutPrefix(k, http.TrailerPrefix)
+		if ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
 			add(name, vv)
 		}
 	}

@@ -76,7 +76,9 @@ func (r *reader) headers(h http2.Header, block []byte, err error) {
 
 // continued adds a CONTINUATION frame to the header block, which has most bytes at most. done: it
 // is complete, that of the HEADERS frame of whole.
-func (r *reader) continued(h http2.Header, p []byte, most int) (whole continuation, block []byte, done bool, err error) {
+func (r *reader) continued(
+	h http2.Header, p []byte, most int,
+) (whole continuation, block []byte, done bool, err error) {
 	if r.cont.h.Stream == 0 {
 		return whole, nil, false, errStray
 	}

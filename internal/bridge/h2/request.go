@@ -19,10 +19,12 @@ var (
 	errRefused   = &http2.StreamError{Code: http2.RefusedStream, Reason: "too many streams"}
 	errNotEnded  = &http2.StreamError{Code: http2.ProtocolError, Reason: "trailers without END_STREAM"}
 	errConnected = &http2.StreamError{Code: http2.ProtocolError, Reason: "HEADERS after CONNECT"}
-	errTrailers  = &http2.StreamError{Code: http2.EnhanceYourCalm, Reason: "trailers beyond what the fields of all streams may be"}
-	errTrailer   = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
-	errReused    = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
-	errAfterEnd  = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
+	errTrailers  = &http2.StreamError{
+		Code: http2.EnhanceYourCalm, Reason: "trailers beyond what the fields of all streams may be",
+	}
+	errTrailer  = &http2.StreamError{Code: http2.ProtocolError, Reason: "a trailer that must not be one"}
+	errReused   = &http2.ConnError{Code: http2.ProtocolError, Reason: "a stream is begun after a later one"}
+	errAfterEnd = &http2.ConnError{Code: http2.StreamClosed, Reason: "HEADERS on a stream that is closed"}
 )
 
 // onRequest begins a stream. It returns it if its handler is to be begun now.

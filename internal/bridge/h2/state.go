@@ -69,7 +69,8 @@ func setOf(of ...state) (set stateSet) {
 
 // transitions are the states that may follow each.
 var transitions = [states]stateSet{
-	stateNew:       setOf(stateDeferred, stateQueued, stateDirect, stateRunning, stateSending, stateLingering, stateClosed),
+	stateNew: setOf(stateDeferred, stateQueued, stateDirect, stateRunning, stateSending, stateLingering,
+		stateClosed),
 	stateDeferred:  setOf(stateQueued, stateRunning, stateClosed),
 	stateQueued:    setOf(stateRunning, stateClosed),
 	stateDirect:    setOf(stateNew, stateAnswered, stateSending, stateReset, stateClosed),

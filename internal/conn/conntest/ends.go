@@ -152,9 +152,11 @@ type way struct {
 
 var ways = []way{
 	{name: "kill", do: func(e *ending) { e.c.command(conn.Kill) }, notified: true, dead: true},
-	{name: "kill twice", do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }, notified: true, dead: true},
+	{name: "kill twice", notified: true, dead: true,
+		do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }},
 	{name: "drain", do: func(e *ending) { e.c.command(conn.Drain) }, drain: true},
-	{name: "drain and kill", do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }, notified: true, dead: true},
+	{name: "drain and kill", notified: true, dead: true,
+		do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }},
 	{name: "close", do: func(e *ending) { e.c.Close() }, notified: true, dead: true},
 	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
 	{name: "reset", can: (*client).canReset, do: func(e *ending) { e.c.reset() }, notified: true, dead: true},

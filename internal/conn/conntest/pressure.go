@@ -104,7 +104,9 @@ func testQueueFull(x *suite) {
 // testFiles: parts of files between answers, sent from the session and by user
 // code.
 func testFiles(x *suite) {
-	parts := []struct{ offset, n int }{{0, 0}, {0, 1}, {5, 1000}, {100, large - 100}, {large, 0}, {large - 3, 3}, {7, 300_000}}
+	parts := []struct{ offset, n int }{
+		{0, 0}, {0, 1}, {5, 1000}, {100, large - 100}, {large, 0}, {large - 3, 3}, {7, 300_000},
+	}
 	for where := range 3 {
 		file := patternFile(x.T)
 		var holders []*holder
@@ -228,7 +230,8 @@ func testSendFile(x *suite) {
 		}
 		c := x.open(Options{Small: true}, s)
 		for _, p := range []struct{ from, n, want int }{
-			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10}, {-10, 100, 100}, {-1000, 1 << 20, 1 << 20}, {-large + 10, 100, 10},
+			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10},
+			{-10, 100, 100}, {-1000, 1 << 20, 1 << 20}, {-large + 10, 100, 10},
 		} {
 			c.Send(fmt.Sprintln(p.from, p.n, p.want))
 			at := max(p.from, -p.from)

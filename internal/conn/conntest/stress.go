@@ -26,7 +26,10 @@ func testStress(x *suite) {
 	var checked atomic.Int64
 	for i := range 24 {
 		st := &stress{x: x, rnd: rand.New(rand.NewPCG(seed, uint64(i))), ends: i%2 == 0}
-		st.s = &script{line: st.line, onWritable: ignore, onEOF: st.eof, onExpired: func(*script) conn.Next { return conn.Close }}
+		st.s = &script{
+			line: st.line, onWritable: ignore, onEOF: st.eof,
+			onExpired: func(*script) conn.Next { return conn.Close },
+		}
 		c := x.open(Options{Small: i%3 == 0}, st.s)
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)+1000))
 		all.Go(func() {
