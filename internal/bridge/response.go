@@ -427,7 +427,8 @@ func (w *Response) complain(format string) {
 	for {
 		f, more := frames.Next()
 		at = f
-		if !more || !strings.HasPrefix(f.Function, "net/http.") && !strings.Contains(f.Function, "chert/internal/bridge.") {
+		if !more || !strings.HasPrefix(f.Function, "net/http.") &&
+			!strings.Contains(f.Function, "chert/internal/bridge.") {
 			break
 		}
 	}

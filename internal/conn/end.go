@@ -39,7 +39,8 @@ func (c *Conn) Active() bool {
 
 // Spare implements loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
-	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 || c.refeed || c.draining {
+	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 ||
+		c.refeed || c.draining {
 		return 0, false
 	}
 	if q := c.queue.Load(); q != nil && q.Waits() {

@@ -150,7 +150,8 @@ func (r *request) First(name string) (value []byte, n int) {
 	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
-		if f.ID != id || id == http1.FieldHost || id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(r.raw), name) {
+		if f.ID != id || id == http1.FieldHost ||
+			id == http1.FieldUnknown && !http1.FoldEqual(f.Name.Bytes(r.raw), name) {
 			continue
 		}
 		if n == 0 {

@@ -41,7 +41,8 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, nil
 	}
 	var t target
-	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 || len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
+	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 ||
+		len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.unanswered(http.StatusBadRequest)
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)

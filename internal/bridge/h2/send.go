@@ -105,7 +105,8 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	out := false // END_STREAM is
 	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 && !few {
-		if err := st.whenRoom(func() { out = st.putHeadLocked(head, end && tail == nil && len(a)+len(b) == 0) }); err != nil {
+		all := end && tail == nil && len(a)+len(b) == 0
+		if err := st.whenRoom(func() { out = st.putHeadLocked(head, all) }); err != nil {
 			return err
 		}
 		head = nil
@@ -228,7 +229,8 @@ func (st *stream) waitToSend(p *patience) error {
 	}
 	s.mu.Unlock()
 	err := st.wait(&st.writeBy, p.by, true, func() bool {
-		return st.sendableLocked() != nil || st.heading && s.hasRoomLocked(st) || !st.heading && s.allowLocked(st, 1) > 0
+		return st.sendableLocked() != nil || st.heading && s.hasRoomLocked(st) ||
+			!st.heading && s.allowLocked(st, 1) > 0
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

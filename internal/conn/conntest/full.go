@@ -68,7 +68,8 @@ func testRelease(x *suite) {
 					queued.Add(1)
 				}
 				n++
-				if s.Send(&conn.Write{A: pattern()[:some], File: file, Len: some, Holder: &holder{t: x.T, use: use}}) != nil {
+				w := &conn.Write{A: pattern()[:some], File: file, Len: some, Holder: &holder{t: x.T, use: use}}
+				if s.Send(w) != nil {
 					next = conn.Close // the kill may come first
 				}
 			}

@@ -126,7 +126,8 @@ func testOfferAgain(x *suite) {
 				much, err := s.Offer(p, nil, most)
 				if err != nil {
 					if err != conn.ErrFull || !much || most < 0 {
-						x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v", len(p), most, waiting, much, err)
+						x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v",
+							len(p), most, waiting, much, err)
 					}
 					break
 				}

@@ -363,7 +363,8 @@ func (p passer) Acquired() { p.Release() }
 
 // testGoexit: user code that ends its goroutine costs its connection and no more.
 func testGoexit(x *suite) {
-	for _, how := range []string{"user", "pool", "user, after waiting", "pool, after waiting", "user, with more queued"} {
+	hows := []string{"user", "pool", "user, after waiting", "pool, after waiting", "user, with more queued"}
+	for _, how := range hows {
 		s := &script{}
 		lines := 0
 		s.line = func(s *script, line string) conn.Next {
