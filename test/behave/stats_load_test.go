@@ -186,9 +186,11 @@ func (l *load) awaited() (id string, began chan bool) {
 // second sends requests by HTTP/2, some of which it resets.
 func (l *load) second(rnd *rand.Rand) {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
+	// Not cancelled with the request that began it: whether the server has seen a connection
+	// whose dial was given up, nobody knows.
 	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		l.opened.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, addr)
+		return new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, addr)
 	}
 	if tr.Protocols.SetUnencryptedHTTP2(l.tls == nil); l.tls != nil {
 		tr.Protocols.SetHTTP2(true)
@@ -196,7 +198,7 @@ func (l *load) second(rnd *rand.Rand) {
 		cfg.NextProtos = []string{"h2"}
 		tr.DialTLSContext = func(_ context.Context, network, addr string) (net.Conn, error) {
 			l.opened.Add(1)
-			return tls.Dial(network, addr, cfg) // not cancelled: the server counts handshakes that end
+			return tls.Dial(network, addr, cfg)
 		}
 	}
 	defer tr.CloseIdleConnections()
