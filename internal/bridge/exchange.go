@@ -201,7 +201,10 @@ func (x *Exchange) AllRead() {
 // how the connection continues. It is called between the Link's Enter and Leave.
 // After runtime.Goexit it does not return.
 func (x *Exchange) Serve() (next conn.Next) {
-	exec.Call(func() { next = x.serve() }, func(e exec.End) { next = x.cut(e) })
+	returned := false
+	defer exec.Ended(&returned, func(e exec.End) { next = x.cut(e) })
+	next = x.serve()
+	returned = true
 	return next
 }
 

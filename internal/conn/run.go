@@ -256,7 +256,8 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 		h.gone.Store(false)
 	}
 	h.lease = c.loop.Enter(h)
-	exec.Finish(r.Run, func(returned bool) {
+	returned := false
+	defer func() {
 		if !returned { // runtime.Goexit: this goroutine drives no loop any more
 			h.Yield()
 		}
@@ -264,7 +265,9 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 			Left(r)
 			c.loop.Post(c.handle, r)
 		}
-	})
+	}()
+	r.Run()
+	returned = true
 	return kept
 }
 

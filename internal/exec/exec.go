@@ -25,15 +25,19 @@ func (e End) Panic() (v any, ok bool) { return e.v, e.v != nil && e.v != http.Er
 // then returns; after runtime.Goexit it does not, and the goroutine ends. Neither f nor
 // ended is kept, so function literals passed to Call are not allocated.
 func Call(f func(), ended func(End)) (returned bool) {
-	defer func() {
-		if returned {
-			return
-		}
-		v := recover()
-		ended(End{v, v == nil || exiting()})
-	}()
+	defer Ended(&returned, ended)
 	f()
 	return true
+}
+
+// Ended is what Call defers, for callers that a function more would cost too much.
+// *returned becomes true before the caller returns.
+func Ended(returned *bool, ended func(End)) {
+	if *returned {
+		return
+	}
+	v := recover()
+	ended(End{v, v == nil || exiting()})
 }
 
 // exiting reports whether a panic came while the goroutine was being ended, from a

@@ -78,7 +78,7 @@ func (st *stream) DropBody() {
 	if ours {
 		st.body.unwanted = true
 		st.dropBodyLocked()
-		st.cond.Broadcast()
+		st.wakeLocked()
 	}
 	if s.mu.Unlock(); ours {
 		s.flushBeside()
@@ -86,7 +86,11 @@ func (st *stream) DropBody() {
 }
 
 // dropBodyLocked gives the windows back of what is not going to be read.
-func (st *stream) dropBodyLocked() { st.s.refundLocked(nil, uint32(st.body.drop())) }
+func (st *stream) dropBodyLocked() {
+	if n := st.body.drop(); n > 0 {
+		st.s.refundLocked(nil, uint32(n))
+	}
+}
 
 // refundLocked gives n bytes of the windows back that were used up: of the connection's, and
 // of st's if that goes on.

@@ -83,7 +83,7 @@ func (s *Session) abort(err error) {
 		if st.err == nil {
 			st.err = err
 		}
-		st.cond.Broadcast()
+		st.wakeLocked()
 		if st.state >= stateQueued {
 			all = append(all, st)
 		}
@@ -215,7 +215,7 @@ func (st *stream) closeLocked(err error) {
 	s.unpendLocked(st)
 	st.dropBodyLocked()
 	st.tunnel.dropMarksLocked()
-	st.cond.Broadcast()
+	st.wakeLocked()
 	l := st.lasting
 	switch {
 	case st.state == stateQueued && !s.Slots.Withdraw(st):

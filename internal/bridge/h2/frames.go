@@ -218,7 +218,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if end {
 		st.remoteClosed = true
 	}
-	st.cond.Broadcast()
+	st.wakeLocked()
 	if end && st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil

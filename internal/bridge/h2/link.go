@@ -30,7 +30,7 @@ func (l link) setDeadline(by *time.Time, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*by = t
-	l.st.cond.Broadcast()
+	l.st.wakeLocked()
 }
 
 // WatchPeer implements bridge.Link: the session reads all the time.

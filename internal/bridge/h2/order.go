@@ -53,9 +53,6 @@ func (s *Session) priorityOfLocked(id uint32, field []byte) http2.Priority {
 		s.order.known = true
 		p = http2.ParsePriority(field)
 	}
-	if s.order.earlyAt == 0 {
-		return p
-	}
 	for i := range s.order.early {
 		if e := &s.order.early[i]; e.id == id { // of several the last is the newest, nearly always
 			p, e.id = e.p, 0
@@ -121,7 +118,7 @@ func (s *Session) wakeBestLocked() {
 	w, p := s.bestLocked(s.wanting), s.bestLocked(s.pending)
 	switch {
 	case w != nil && (p == nil || s.beforeLocked(w, p)):
-		w.cond.Broadcast()
+		w.wakeLocked()
 	case p != nil && !s.inData.Load():
 		s.settleSoonLocked()
 	}

@@ -94,7 +94,9 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	st.priority = s.priorityOfLocked(id, t.priority)
+	if st.priority = http2.DefaultPriority; len(t.priority) > 0 || s.order.earlyAt != 0 {
+		st.priority = s.priorityOfLocked(id, t.priority)
+	}
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams.add(st)
 	return st
@@ -355,7 +357,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	st.fields += f.Size()
 	s.fields += f.Size()
 	st.remoteClosed = true
-	st.cond.Broadcast()
+	st.wakeLocked()
 	if st.state == stateDeferred {
 		s.undefer(st)
 		return st, nil

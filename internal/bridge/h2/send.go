@@ -277,7 +277,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		t := time.AfterFunc(time.Duration(left), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			st.cond.Broadcast()
+			st.wakeLocked()
 		})
 		defer t.Stop()
 	}
@@ -300,6 +300,13 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		s.wanting = slices.Delete(s.wanting, i, i+1)
 	}
 	return nil
+}
+
+// wakeLocked wakes the goroutines that wait for something of the stream.
+func (st *stream) wakeLocked() {
+	if st.waited {
+		st.cond.Broadcast()
+	}
 }
 
 // stallBy is when a wait that begins now has taken too long; 0 for never.
@@ -387,7 +394,7 @@ func (s *Session) pumpLocked(t *turn) {
 		n := s.allowLocked(st, len(st.rest))
 		if n == 0 {
 			if w := s.bestLocked(s.wanting); w != nil && s.beforeLocked(w, st) {
-				w.cond.Broadcast()
+				w.wakeLocked()
 			}
 			s.starved = s.sending
 			return

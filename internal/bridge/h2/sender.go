@@ -237,7 +237,7 @@ func (w *sender) unpendLocked(st *stream) {
 // wakeAllLocked wakes every goroutine that waits: nothing more will be sent.
 func (w *sender) wakeAllLocked() {
 	for st := range w.streams.all() {
-		st.cond.Broadcast()
+		st.wakeLocked()
 	}
 }
 

@@ -236,7 +236,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		s.Link.Start(st)
 		return true
 	}
-	st.begins(stateRunning)
+	st.become(stateRunning)
 	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
 	s.runsHere(st)
 	if !s.Link.StartHere(st, &st.place) {
