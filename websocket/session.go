@@ -241,12 +241,14 @@ func (s *session) deliver() takeover.Next {
 
 // Run implements takeover.User.
 func (s *session) Run() {
-	p := s.message()
-	exec.Finish(func() { s.h.onMessage(s.conn(), s.typ, p) }, func(returned bool) {
+	returned := false
+	defer func() {
 		if !returned {
 			s.uncork() // what was sent before the panic, or the goroutine's end
 		}
-	})
+	}()
+	s.h.onMessage(s.conn(), s.typ, s.message())
+	returned = true
 }
 
 // message is the payload that is delivered.

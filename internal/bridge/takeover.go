@@ -307,11 +307,7 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if !t.link.Enter() {
 		return true // Data will not be called again
 	}
-	if !exec.Call(u.Run, func(e exec.End) {
-		if t.c.LogEnd(e); e.Exited() {
-			t.link.Abandon()
-		}
-	}) {
+	if !t.call(u) {
 		t.link.Leave()
 		return false
 	}
@@ -324,5 +320,16 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {
 		t.c.Routes.Ran(methodOfRuns, t.kind, took)
 	}
+	return true
+}
+
+// call reports whether the user code has returned.
+func (t *taken) call(u takeover.User) (returned bool) {
+	defer exec.Ended(&returned, func(e exec.End) {
+		if t.c.LogEnd(e); e.Exited() {
+			t.link.Abandon()
+		}
+	})
+	u.Run()
 	return true
 }
