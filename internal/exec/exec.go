@@ -30,8 +30,8 @@ func Call(f func(), ended func(End)) (returned bool) {
 	return true
 }
 
-// Ended is what Call defers, for callers that a function more would cost too much.
-// *returned becomes true before the caller returns.
+// Ended is what Call defers. Where Call itself is a hundredth of a request, its callers defer
+// Ended directly, which recover asks for, and set *returned when the code has returned.
 func Ended(returned *bool, ended func(End)) {
 	if *returned {
 		return
