@@ -30,8 +30,9 @@ func Call(f func(), ended func(End)) (returned bool) {
 	return true
 }
 
-// Ended is what Call defers. Where Call itself is a hundredth of a request, its callers defer
-// Ended directly, which recover asks for, and set *returned when the code has returned.
+// Ended is what Call defers. Code that runs for every request defers it itself, which saves two
+// calls, and sets *returned when the user code has returned. It must be deferred directly, since
+// it calls recover.
 func Ended(returned *bool, ended func(End)) {
 	if *returned {
 		return

@@ -186,8 +186,8 @@ func (l *load) awaited() (id string, began chan bool) {
 // second sends requests by HTTP/2, some of which it resets.
 func (l *load) second(rnd *rand.Rand) {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
-	// Not cancelled with the request that began it: whether the server has seen a connection
-	// whose dial was given up, nobody knows.
+	// The request's context must not cancel the dial: the client cannot tell whether the server
+	// has accepted such a connection, and counts it.
 	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		l.opened.Add(1)
 		return new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, addr)
