@@ -28,6 +28,7 @@ func TestQueueJoins(t *testing.T) {
 	c.Share()
 	var want bytes.Buffer
 	const half = 10000
+	got := make([]byte, 2*2*half)
 	follower := sentAt{make(chan int64, 1)}
 	for i := range 2 * half {
 		p := []byte{byte(i), byte(i >> 8)}
@@ -38,12 +39,16 @@ func TestQueueJoins(t *testing.T) {
 		if _, err := c.Offer(p[:1], p[1:], -1); err != nil {
 			t.Fatal(err)
 		}
+		if i == 0 { // all others are queued while this one is being written
+			if _, err := io.ReadFull(peer, got[:1]); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if n, _ := c.Unsent(); int(n) != want.Len() {
 		t.Errorf("%d of %d bytes wait", n, want.Len())
 	}
-	got := make([]byte, want.Len())
-	if _, err := io.ReadFull(peer, got[:2*half]); err != nil {
+	if _, err := io.ReadFull(peer, got[1:2*half]); err != nil {
 		t.Fatal(err)
 	}
 	if lost := <-follower.got; lost != 0 {
