@@ -30,6 +30,8 @@ type World struct {
 	Kernel *Kernel
 	dice   *Dice
 	actors []Actor
+	now    int64 // while actors act
+	due    []int // memory for release
 
 	mu     sync.Mutex
 	parked []parked // goroutines in Point
@@ -53,6 +55,9 @@ func NewWorld(k *Kernel, d *Dice) *World {
 
 // Add lets a act.
 func (w *World) Add(a Actor) { w.actors = append(w.actors, a) }
+
+// Now is the time of sys.Nanotime, for actors: it does not change while they act.
+func (w *World) Now() int64 { return w.now }
 
 // Actors returns those that act.
 func (w *World) Actors() []Actor { return w.actors }
@@ -116,8 +121,8 @@ const (
 // Run goes on until over reports true, which it asks between steps, or nothing has happened
 // for the given time of the simulated clock; stuck reports the latter.
 func (w *World) Run(over func() bool, patience time.Duration) (stuck bool) {
-	last := sys.Nanotime()
-	idle := atLeast
+	w.now = sys.Nanotime()
+	last, idle := w.now, atLeast
 	for {
 		// Before the question, too: what was released runs beside it.
 		if synctest.Wait(); w.Check != nil {
@@ -135,11 +140,12 @@ func (w *World) Run(over func() bool, patience time.Duration) (stuck bool) {
 		case w.dice.Strikes(Jump):
 			w.advance(time.Duration(w.dice.Int64N(int64(3 * time.Second))))
 		}
-		did := w.act()
 		now := sys.Nanotime()
+		w.now = now
+		did := w.act()
 		// Last: what is released runs beside what follows, and the dice are not for both.
 		switch {
-		case w.release() || did:
+		case w.release(now) || did:
 			last, idle = now, atLeast
 		case now-last > int64(patience):
 			return true
@@ -187,26 +193,23 @@ func (w *World) act() (did bool) {
 
 // release lets one goroutine go on, a loop's driver, one in a call of a Conn or one in Point,
 // and reports whether there was one.
-func (w *World) release() bool {
+func (w *World) release(now int64) bool {
 	k := w.Kernel
 	k.mu.Lock()
-	now := sys.Nanotime()
-	var due [64]*Poller
-	n := 0
-	for _, p := range k.pollers {
-		if n < len(due) && p.due(now) {
-			due[n] = p
-			n++
+	due := w.due[:0]
+	for i, p := range k.pollers {
+		if p.due(now) {
+			due = append(due, i)
 		}
 	}
-	var calls [64]int
-	m := 0
-	for j, l := range k.calls {
-		if m < len(calls) && l.due(now) {
-			calls[m] = j
-			m++
+	n := len(due)
+	for i, l := range k.calls {
+		if l.due(now) {
+			due = append(due, i)
 		}
 	}
+	m := len(due) - n
+	w.due = due
 	w.mu.Lock()
 	if n+m+len(w.parked) == 0 {
 		w.mu.Unlock()
@@ -219,15 +222,17 @@ func (w *World) release() bool {
 			w.Steps, now, i, n, m, len(w.parked), w.dice)
 	}
 	if i < n {
-		due[i].waiting = false
+		p := k.pollers[due[i]]
+		p.waiting = false
 		w.mu.Unlock()
 		k.mu.Unlock()
-		due[i].free <- struct{}{}
+		p.free <- struct{}{}
 		return true
 	}
 	if i -= n; i < m {
-		l := k.calls[calls[i]]
-		k.calls = slices.Delete(k.calls, calls[i], calls[i]+1)
+		j := due[n+i]
+		l := k.calls[j]
+		k.calls = slices.Delete(k.calls, j, j+1)
 		w.mu.Unlock()
 		k.mu.Unlock()
 		l.free <- struct{}{}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	runtime.MemProfileRate = 0 // each seed collects garbage twice, and that would look at the profile
 	code := m.Run()
 	if sampleDir != "" {
 		os.RemoveAll(sampleDir)

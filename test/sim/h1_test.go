@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // client plays a client of HTTP/1.
@@ -204,14 +203,14 @@ func (c *client) post(b, content []byte) []byte {
 		rest = append(rest, "0\r\n\r\n"...)
 	}
 	if expect {
-		c.rest, c.restAt = rest, sys.Nanotime()+int64(time.Second)
+		c.rest, c.restAt = rest, c.v.world.Now()+int64(time.Second)
 		return b
 	}
 	return append(b, rest...)
 }
 
 func (c *client) send() bool {
-	if c.rest != nil && sys.Nanotime() >= c.restAt {
+	if c.rest != nil && c.v.world.Now() >= c.restAt {
 		c.out = append(c.out, c.rest...)
 		c.rest = nil
 	}
@@ -307,9 +306,14 @@ func (c *client) response(b []byte, eof bool) (used int, err error) {
 	var id []byte
 	length, read, chunked, closes, late := -1, -1, false, false, false
 	for f := head[bytes.IndexByte(head, '\n')+1:]; len(f) > 0; {
-		line, next, _ := bytes.Cut(f, []byte("\r\n"))
-		f = next
-		name, value, _ := bytes.Cut(line, []byte(": "))
+		n := bytes.IndexByte(f, '\n') // the last line has its end, too
+		line := bytes.TrimSuffix(f[:n], []byte("\r"))
+		f = f[n+1:]
+		var value []byte
+		name := line
+		if i := bytes.IndexByte(line, ':'); i >= 0 && bytes.HasPrefix(line[i:], []byte(": ")) {
+			name, value = line[:i], line[i+2:]
+		}
 		switch string(name) {
 		case "Content-Length":
 			length, err = strconv.Atoi(string(value))
@@ -407,6 +411,7 @@ func (c *client) refused(status int, a asked, head, length, rest int, closes boo
 		c.closing, c.excused = true, "refused"
 	}
 	c.pop()
+	c.denied++
 	return head + max(length, 0), nil
 }
 

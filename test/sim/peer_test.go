@@ -10,7 +10,6 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sim"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // peer is what clients of all protocols have: one connection at a time, and what went
@@ -44,6 +43,7 @@ type peer struct {
 	over            bool
 
 	done   int // what was received whole
+	denied int // responses of 503 and 408
 	failed func(error)
 	trace  [32]event
 	traced int
@@ -70,7 +70,7 @@ func (e event) String() string {
 func (p *peer) note(what string, a, b int) { p.noteEnd(what, nil, a, b) }
 
 func (p *peer) noteEnd(what string, err error, a, b int) {
-	p.trace[p.traced%len(p.trace)] = event{sys.Nanotime(), what, a, b, err}
+	p.trace[p.traced%len(p.trace)] = event{p.v.world.Now(), what, a, b, err}
 	p.traced++
 }
 
@@ -97,14 +97,14 @@ func (p *peer) Next() int64 {
 
 // paused reports whether the client does nothing for now.
 func (p *peer) paused() bool {
-	if p.pauseTo > 0 && sys.Nanotime() < p.pauseTo {
+	if p.pauseTo > 0 && p.v.world.Now() < p.pauseTo {
 		return true
 	}
 	p.pauseTo = 0
 	return false
 }
 
-func (p *peer) pause(most time.Duration) { p.pauseTo = sys.Nanotime() + p.d.Int64N(int64(most)) + 1 }
+func (p *peer) pause(most time.Duration) { p.pauseTo = p.v.world.Now() + p.d.Int64N(int64(most)) + 1 }
 
 // maybePause makes the client a slow one now and then.
 func (p *peer) maybePause() {
@@ -125,7 +125,7 @@ func (p *peer) dial() bool {
 	}
 	s := p.v.dial("10.0.0."+strconv.Itoa(1+p.no%250)+":"+strconv.Itoa(1024+p.d.IntN(60000)), room)
 	if s == nil {
-		p.pauseTo = sys.Nanotime() + int64(10*time.Millisecond)
+		p.pauseTo = p.v.world.Now() + int64(10*time.Millisecond)
 		p.over = p.v.over()
 		return false
 	}
@@ -165,7 +165,7 @@ func (p *peer) push() bool {
 		return false
 	}
 	p.out = append(p.out[:0], p.out[n:]...) // keeps the memory
-	p.activeAt = sys.Nanotime()
+	p.activeAt = p.v.world.Now()
 	return true
 }
 
@@ -179,7 +179,7 @@ func (p *peer) arrive() bool {
 		n = 1 + p.d.IntN(200)
 	}
 	p.s.Arrive(n)
-	p.activeAt = sys.Nanotime()
+	p.activeAt = p.v.world.Now()
 	return true
 }
 
@@ -196,7 +196,7 @@ func (p *peer) pull() (did bool, err error) {
 		did = true
 	}
 	if did {
-		now := sys.Nanotime()
+		now := p.v.world.Now()
 		if err == nil {
 			p.activeAt = now
 		}

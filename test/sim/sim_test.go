@@ -70,7 +70,8 @@ func (v *served) cutsAllowed() bool { return v.MaxConns > 0 || v.inside.Ending()
 func (v *served) mayRefuse() bool { return v.MaxHandlers > 0 || v.MaxConns > 0 || v.tight }
 
 type result struct {
-	done     int
+	done     int // requests or messages
+	denied   int // those of them that the server has refused, as it may
 	steps    uint64
 	happened [13]uint64
 	files    uint64 // calls of Sendfile
@@ -164,7 +165,7 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	if d.OneIn(4) {
 		stopAt = d.IntN(n)
 	}
-	stuck := w.Run(func() bool { return over() || sum() >= stopAt }, 10*time.Minute)
+	stuck := w.Run(func() bool { return over() || stopAt < math.MaxInt && sum() >= stopAt }, 10*time.Minute)
 	stopped := make(chan error, 1)
 	if v.fleet != nil {
 		v.fleet.over = true
@@ -216,7 +217,11 @@ func runTraced(seed uint64, n, which int, to io.Writer, stir func()) (r result) 
 	if n := buf.Live() - buffers; n != 0 {
 		fail(fmt.Errorf("%d buffers are held at the end", n))
 	}
-	r.done, r.steps, r.happened, r.files = sum(), w.Steps, d.Happened, k.Sendfiles()
+	r.steps, r.happened, r.files = w.Steps, d.Happened, k.Sendfiles()
+	for _, c := range clients {
+		r.done += c.done + c.denied
+		r.denied += c.denied
+	}
 	return r
 }
 
@@ -270,8 +275,8 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 	n := 0
 	defer func() { // also when a seed has failed: what the others did counts
 		real := time.Since(begun).Seconds()
-		t.Logf("%d seeds, %d requests or messages in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
-			n, sum.done, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
+		t.Logf("%d seeds, %d requests or messages (%d refused) in %d steps: %.0f a second, %.0f a second of processor time, %.0f simulated seconds a second; faults: %s",
+			n, sum.done, sum.denied, sum.steps, float64(sum.done)/real, float64(sum.done)/(processorTime()-used).Seconds(), sum.simulated.Seconds()/real,
 			sim.Report(sum.happened))
 	}()
 	for n == 0 || n < *seeds && (period == 0 || time.Since(begun) < period) {
@@ -282,6 +287,7 @@ func runSeeds(t *testing.T, which int, period time.Duration) {
 			models[which].name, seed, *requests)
 		r := inBubble(t, replay, seed, func() result { return run(seed, *requests, which) })
 		sum.done += r.done
+		sum.denied += r.denied
 		sum.steps += r.steps
 		sum.files += r.files
 		sum.happened = sim.Sum(sum.happened, r.happened)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/eventstream"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // sseServer publishes numbered events in a topic, for as long as there are clients.
@@ -222,7 +221,7 @@ func (c *sseClient) Step() (did bool) {
 	if c.s == nil {
 		return c.connect()
 	}
-	if now := sys.Nanotime(); c.by == 0 {
+	if now := c.v.world.Now(); c.by == 0 {
 		c.by = now + int64(30*time.Second)
 	} else if now > c.by && c.head && c.excused == "" {
 		if err := c.unpack(true); err != nil || now > c.by {
@@ -484,7 +483,7 @@ func (c *sseClient) numbered(id, data string) error {
 		}
 		c.gap = true // joined must say so
 	}
-	c.lastID, c.last, c.by = id, n, sys.Nanotime()+int64(30*time.Second)
+	c.lastID, c.last, c.by = id, n, c.v.world.Now()+int64(30*time.Second)
 	c.left--
 	c.done++
 	return nil

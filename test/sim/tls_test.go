@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // tlsClient plays a client of HTTP/1 over TLS.
@@ -84,7 +83,7 @@ const oddFor = time.Minute
 
 // beginOdd begins a connection that has no TLS, or no end of a handshake.
 func (c *tlsClient) beginOdd() {
-	c.oddTo = sys.Nanotime() + int64(oddFor)
+	c.oddTo = c.v.world.Now() + int64(oddFor)
 	switch c.d.IntN(3) {
 	case 0:
 		c.odd, c.out = "speaks no TLS", []byte("GET / HTTP/1.1\r\nHost: sim\r\n\r\n")
@@ -99,7 +98,7 @@ func (c *tlsClient) beginOdd() {
 
 // stepOdd goes on with it, until the server ends the connection.
 func (c *tlsClient) stepOdd() (did bool) {
-	if sys.Nanotime() >= c.oddTo {
+	if c.v.world.Now() >= c.oddTo {
 		c.fail("it %s, and the server waits for ever", c.odd)
 		return true
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // Opcodes (RFC 6455 section 5.2).
@@ -91,7 +90,7 @@ func (c *wsClient) Step() (did bool) {
 	if c.over || c.paused() {
 		return false
 	}
-	if c.s != nil && c.until != 0 && sys.Nanotime() >= c.until {
+	if c.s != nil && c.until != 0 && c.v.world.Now() >= c.until {
 		c.fail("the server has sent a Close frame and awaits the answer for ever; %s", c.state())
 		return true
 	}
@@ -319,7 +318,7 @@ func (c *wsClient) closes(p []byte) error {
 		c.said = true
 		if c.d.OneIn(4) {
 			c.excused = "silent" // does not answer, and the server gives up
-			c.until = sys.Nanotime() + int64(30*time.Second)
+			c.until = c.v.world.Now() + int64(30*time.Second)
 		} else {
 			c.frame(0x80|opClose, p[:min(2, len(p))])
 		}
