@@ -104,7 +104,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Timeout: s.handshakeTimeout(),
 		Bound:   &s.shaking,
 		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
-			return s.handshakeFailed(l.Peer(), l.LocalAddr(), tc, err)
+			return s.handshakeFailed(l.Peer().RemoteAddr, l.LocalAddr(), tc, err)
 		},
 		Shaken: s.observed.Shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {
@@ -181,7 +181,7 @@ func (s *Server) nextProto(
 	c.Lend()
 	s.track(c) // before the loop forgets the connection: Shutdown waits for one or the other
 	defer c.Gone()
-	peer := h.Link.Peer()
+	peer := h.Link.Peer().RemoteAddr
 	s.gate.Continue(peer)
 	defer s.gate.Leave(peer)
 	if err := take(); err != nil {

@@ -18,10 +18,10 @@ type Request struct {
 	RawQuery []byte // without the question mark
 	Host     []byte
 	Body     []byte // whole, at most direct.MaxBody
-	// RemoteAddr is the address of the client, as in http.Request. Peer is the same,
-	// parsed; nil if the server does not parse it.
+	// RemoteAddr is the address of the client, as in http.Request. PeerIP is the IP address
+	// in it as package netip formats it; "" if there is none, or the server does not know it.
 	RemoteAddr string
-	Peer       *Peer
+	PeerIP     string
 	Fields     Fields
 	// Time is when the server began to handle the request, by Clock; 0 if it is
 	// not set. See Exchange.Now.
@@ -101,34 +101,28 @@ func (x *Exchange) RemoteAddr() string { return x.req.RemoteAddr }
 
 // PeerIP returns the IP address in RemoteAddr as package netip formats it, without
 // a zone. It is "" unless the server has parsed RemoteAddr.
-func (x *Exchange) PeerIP() string {
-	if x.req.Peer == nil {
-		return ""
-	}
-	return x.req.Peer.IP
-}
+func (x *Exchange) PeerIP() string { return x.req.PeerIP }
 
 // SetRemoteAddr sets the address of the client. For middleware.
 func (x *Exchange) SetRemoteAddr(addr string) {
 	if !x.moved {
-		x.server, x.moved = remote{x.req.RemoteAddr, x.req.Peer}, true
+		x.server, x.moved = remote{x.req.RemoteAddr, x.req.PeerIP}, true
 	}
-	x.req.RemoteAddr, x.req.Peer = addr, nil
+	x.req.RemoteAddr, x.req.PeerIP = addr, ""
 }
 
 // ResetRemoteAddr undoes SetRemoteAddr, for a request that is left to the ordinary
 // path, where middleware decides again.
 func (x *Exchange) ResetRemoteAddr() {
 	if x.moved {
-		x.req.RemoteAddr, x.req.Peer = x.server.addr, x.server.peer
+		x.req.RemoteAddr, x.req.PeerIP = x.server.addr, x.server.ip
 		x.server, x.moved = remote{}, false
 	}
 }
 
 // A remote is the client's address as the server has set it.
 type remote struct {
-	addr string
-	peer *Peer
+	addr, ip string
 }
 
 // Time returns when the server began to handle the request, by Clock, or 0 if

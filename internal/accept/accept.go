@@ -231,7 +231,8 @@ func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 	}
 	t := a.Observed.Shard()
 	var c *stream.Conn
-	c = stream.New(a.guard(nc, func() string { return c.Peer() }), &a.Config().Shared.Limits, t, func(c *stream.Conn) {
+	name := func() string { return c.Peer().RemoteAddr }
+	c = stream.New(a.guard(nc, name), &a.Config().Shared.Limits, t, func(c *stream.Conn) {
 		t.Add(false, tally.Closed, 1)
 		a.Untrack(c)
 		a.Gate.Leave(peer)

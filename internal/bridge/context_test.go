@@ -4,13 +4,16 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
 // peerLink is a Link that has a peer, and nothing else.
 type peerLink struct{ conn.Link }
 
-func (peerLink) Peer() string { return "127.0.0.1:1" }
+func (peerLink) Peer() peer.Peer { return thePeer }
+
+var thePeer = peer.Parse("127.0.0.1:1")
 
 // A request has its context without a copy of it on the heap.
 func TestContextAllocs(t *testing.T) {

@@ -49,7 +49,7 @@ func (e *Ending) watch(w wire.Watcher) bool {
 // valid for the last time, and whatever has already ended is over for the watchers.
 func (e *Ending) handed(c *Client) {
 	e.mu.Lock()
-	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer()}
+	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
 	e.mu.Unlock()
 	if o.watcher != nil && !o.keep() {
 		o.watcher = nil
@@ -82,7 +82,7 @@ func (e *Ending) Over(c *Client, lost int64, complete bool) {
 // notify is called once, when the handler has returned and all is over.
 func (e *Ending) notify(c *Client) {
 	e.mu.Lock()
-	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer()}
+	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
 	e.watcher = nil
 	o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
 	e.mu.Unlock()

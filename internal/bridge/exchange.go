@@ -99,7 +99,7 @@ func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
 	x.Req = *blank.WithContext(x.asContext()) // inlined: nothing is allocated
-	x.Req.RemoteAddr = c.Link.Peer()
+	x.Req.RemoteAddr = c.Link.Peer().RemoteAddr
 	if c.more != nil {
 		x.Req.TLS = c.more.tls
 	}
@@ -336,7 +336,7 @@ func Failure(err error) conn.Next {
 }
 
 // LogEnd logs the panic of user code that was called for the client, if there was one.
-func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer(), e) }
+func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer().RemoteAddr, e) }
 
 func (cfg *Config) logEnd(peer string, e exec.End) {
 	if v, ok := e.Panic(); ok {
@@ -345,7 +345,7 @@ func (cfg *Config) logEnd(peer string, e exec.End) {
 }
 
 // LogPanic logs a handler's panic with its stack.
-func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer(), e) }
+func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer().RemoteAddr, e) }
 
 func (cfg *Config) logPanic(peer string, e any) {
 	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, exec.Stack())

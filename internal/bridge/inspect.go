@@ -39,7 +39,7 @@ func (x *Exchange) Describe(before int64, f func(stats.Request, int64)) {
 	}
 	r := stats.Request{
 		ID: identityOf(unsafe.Pointer(x)), Method: method, Target: shown(x.target), Route: strings.Clone(x.route),
-		Protocol: x.Proto.String(), Peer: x.c.Link.Peer(), Way: x.Way, Stage: "handler",
+		Protocol: x.Proto.String(), Peer: x.c.Link.Peer().RemoteAddr, Way: x.Way, Stage: "handler",
 	}
 	if x.Way != stats.Inline {
 		switch {
@@ -63,7 +63,8 @@ func (x *Exchange) Outline(of *Exchange, c *Client) {
 // Shown describes a request that has not become an Exchange, of client c; p is unique
 // to it.
 func (c *Client) Shown(p unsafe.Pointer, method, target string) stats.Request {
-	return stats.Request{ID: identityOf(p), Method: shown(method), Target: shown(target), Peer: c.Link.Peer()}
+	from := c.Link.Peer().RemoteAddr
+	return stats.Request{ID: identityOf(p), Method: shown(method), Target: shown(target), Peer: from}
 }
 
 func shown(s string) string { return strings.Clone(s[:min(len(s), maxTarget)]) }

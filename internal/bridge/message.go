@@ -81,7 +81,7 @@ type Client struct {
 
 	// Waits belongs to the session: since when it waits for the peer.
 	Waits uint32
-	// Spread is of waits that many connections of event loops begin together; set by Begin.
+	// Spread is of waits that many connections of event loops begin together; zero for others.
 	Spread timer.Spread
 }
 
@@ -110,9 +110,6 @@ func (c *Client) context() context.Context {
 
 // Begin calls the server's hooks for a new connection.
 func (c *Client) Begin() {
-	if c.Link.OnLoop() {
-		c.Spread = timer.SpreadOf(c.Link.Peer())
-	}
 	if f := c.ConnContext; f != nil {
 		ctx := f(context.WithValue(c.BaseContext, http.ServerContextKey, c.HTTPServer()), c.Link.NetConn())
 		if ctx == nil {
@@ -126,7 +123,7 @@ func (c *Client) Begin() {
 // Refuse records that a request is refused without calling the handler; see Config.Refused.
 func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
-		f(c.Link.Peer(), c.Link.LocalAddr(), status, reason, head)
+		f(c.Link.Peer().RemoteAddr, c.Link.LocalAddr(), status, reason, head)
 	}
 }
 

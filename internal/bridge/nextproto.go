@@ -59,7 +59,7 @@ func (h nextProtoHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.NoBody
 	}
 	// A peer that has named its unix socket is still "@".
-	if peer := h.c.Link.Peer(); r.RemoteAddr == "" || peer == "@" {
+	if peer := h.c.Link.Peer().RemoteAddr; r.RemoteAddr == "" || peer == "@" {
 		r.RemoteAddr = peer
 	}
 	h.c.handler(r).ServeHTTP(w, r)

@@ -64,7 +64,7 @@ func (w *Response) outcome() (o Outcome) {
 	if w.Progress == nil || w.watcher == nil {
 		return o
 	}
-	o.watcher, o.cfg, o.peer = w.watcher, w.x.c.Config, w.x.c.Link.Peer()
+	o.watcher, o.cfg, o.peer = w.watcher, w.x.c.Config, w.x.c.Link.Peer().RemoteAddr
 	if w.HeadOut {
 		o.d.Status, o.d.Body = w.Status, max(w.Given-w.x.m.Held(), 0)
 	}
@@ -85,7 +85,7 @@ func (c *Client) Follow(l Link, o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
-	o.cfg, o.peer = c.Config, c.Link.Peer()
+	o.cfg, o.peer = c.Config, c.Link.Peer().RemoteAddr
 	waiting, lost := l.Unsent()
 	if waiting == 0 {
 		o.notify(lost)

@@ -216,7 +216,7 @@ func (t *taken) Late(held time.Duration) {
 		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
 	}
 	go func() { // the loop's lock is held
-		sched.Point(t.c.Link.Peer(), 0)
+		sched.Point(t.c.Link.Peer().RemoteAddr, 0)
 		t.s.Late()
 	}()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -41,9 +42,9 @@ type Conn struct {
 	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
 	in    *buf.Buf              // received, not consumed; nil if empty
 
-	session Session  // used by the owner; changed with shared.switching held
-	shared  *Shared  // immutable
-	peer    string   // immutable
+	session Session // used by the owner; changed with shared.switching held
+	shared  *Shared // immutable
+	peer    peer.Addr
 	local   net.Addr // immutable; shared between connections
 
 	handle loop.Handle // immutable
@@ -96,13 +97,14 @@ const readsPerTurn = 16
 const slice = int64(200 * time.Microsecond)
 
 // Open takes over a connected non-blocking socket on l's goroutine. c is part of
-// the Session's own allocation. peer and local are its addresses, since the
+// the Session's own allocation. remote and local are its addresses, since the
 // kernel does not report them once the peer has disconnected. deadline is as for
 // SetDeadline. On an error Open keeps nothing.
 func (c *Conn) Open(
-	l *loop.Loop, fd int, peer string, local net.Addr, s Session, shared *Shared, deadline int64,
+	l *loop.Loop, fd int, remote string, local net.Addr, s Session, shared *Shared, deadline int64,
 ) error {
-	c.loop, c.fd, c.peer, c.local, c.session, c.shared = l, int32(fd), peer, local, s, shared
+	c.loop, c.fd, c.local, c.session, c.shared = l, int32(fd), local, s, shared
+	c.peer.Set(remote)
 	c.SetDeadline(deadline)
 	var err error
 	if c.handle, err = l.Attach(c, fd, &c.node); err != nil {

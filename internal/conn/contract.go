@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -257,8 +258,8 @@ type Link interface {
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
 	// reading the clock. Not between Enter and Leave.
 	Now() int64
-	// Peer returns the remote address in the form of Request.RemoteAddr.
-	Peer() string
+	// Peer returns the remote address as text. Safe for concurrent use.
+	Peer() peer.Peer
 	// LocalAddr and RemoteAddr are safe for concurrent use.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr

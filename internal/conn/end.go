@@ -195,7 +195,11 @@ func (c *Conn) leave(hijacked bool) {
 	c.loop.Poller().CloseFD(int(c.fd))
 	c.loop.Tally.Add(true, tally.Closes, 1)
 	c.loop.Tally.Add(true, tally.Closed, 1)
-	c.shared.Gate.Leave(c.peer)
+	counted := ""
+	if c.shared.Gate.PerAddr() {
+		counted = c.Peer().RemoteAddr
+	}
+	c.shared.Gate.Leave(counted)
 	c.session.Closed(hijacked)
 }
 

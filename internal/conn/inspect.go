@@ -53,7 +53,7 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 // Inspect returns what the connection does, and since when, as a time of sys.Nanotime; 0
 // if that is not known. Only the loop may call it.
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
-	out = stats.Connection{Peer: c.peer, State: "active"}
+	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active"}
 	if c.local != nil {
 		out.Local = c.local.String()
 	}

@@ -39,6 +39,7 @@ func (c *Conn) Expire() {
 	switch {
 	case c.deadline > now:
 		c.arm()
+		c.peer.Forget() // an idle connection has had time, and another makes it once
 	case c.phase == lingering:
 		c.closeNow()
 	case c.phase == ending || stalled && !q.Shared():

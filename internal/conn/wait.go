@@ -2,11 +2,11 @@ package conn
 
 import (
 	"net"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -147,18 +147,13 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 }
 
 // Peer implements Link.
-func (c *Conn) Peer() string { return c.peer }
+func (c *Conn) Peer() peer.Peer { return c.peer.Peer() }
 
 // LocalAddr implements Link. It may be called after the end too.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr implements Link. It may be called after the end too.
-func (c *Conn) RemoteAddr() net.Addr {
-	if ap, err := netip.ParseAddrPort(c.peer); err == nil {
-		return net.TCPAddrFromAddrPort(ap)
-	}
-	return &net.UnixAddr{Name: c.peer, Net: "unix"}
-}
+func (c *Conn) RemoteAddr() net.Addr { return c.peer.Net() }
 
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))

@@ -22,6 +22,8 @@ var policy = []rule{
 	{pkg: "direct", may: "direct/wire"},
 	{pkg: "internal/buf"},
 	{pkg: "internal/timer"},
+	// The addresses of clients.
+	{pkg: "internal/peer"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
 	// Classifies handlers by latency, independent of loops and messages.
@@ -49,8 +51,8 @@ var policy = []rule{
 	// A kernel in memory, for tests of the whole server in test/sim.
 	{pkg: "internal/sim", may: "internal/sys internal/poll internal/sched"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally internal/sched"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/tally stats"},
-	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
+	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
+	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/peer internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
 
 	// Connections that belong to user code, and wait without a goroutine.
 	{pkg: "internal/park", may: "internal/sys"},
@@ -59,11 +61,11 @@ var policy = []rule{
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
+	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/exec internal/place internal/bridge internal/tally stats internal/view"},
+	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched"},
 
 	// What a server knows of itself.

@@ -68,6 +68,9 @@ func (g *Gate) Admit(peer string) bool {
 	return host == "" || g.addrs.add(host, true)
 }
 
+// PerAddr reports whether it matters to Leave which peer leaves.
+func (g *Gate) PerAddr() bool { return g.addrs != nil }
+
 // Continue counts a connection beyond the limits: one that has been admitted, leaves, and
 // goes on as another for which the caller calls Leave.
 func (g *Gate) Continue(peer string) {

@@ -30,7 +30,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
 	session, lent, idle, version := c.session, c.lent, c.idle, c.version
 	shared, waits := session != nil && c.out.Shared(), c.waits
-	out = stats.Connection{Peer: c.Peer(), State: "active", TLS: conn.VersionName(version), Loop: -1}
+	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
 	if shared {
 		out.Unsent, _ = c.Unsent()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -139,14 +140,17 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 func (c *Conn) Now() int64 { return sys.Nanotime() }
 
 // SetPeer sets what Peer returns. It is called before Run.
-func (c *Conn) SetPeer(peer string) { c.peer.Store(&peer) }
+func (c *Conn) SetPeer(text string) {
+	p := peer.Parse(text)
+	c.peer.Store(&p)
+}
 
 // Peer implements conn.Link. Safe for concurrent use.
-func (c *Conn) Peer() string {
-	if p := c.peer.Load(); p != nil {
-		return *p
+func (c *Conn) Peer() (p peer.Peer) {
+	if known := c.peer.Load(); known != nil {
+		p = *known
 	}
-	return ""
+	return p
 }
 
 // LocalAddr and RemoteAddr implement conn.Link.

@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -36,12 +37,12 @@ type Conn struct {
 	limits   *conn.Limits    // immutable
 	tally    *tally.Shard    // immutable
 	left     func()
-	peer     atomic.Pointer[string] // set before Run
-	in       *buf.Buf               // received, not consumed
-	first    int                    // bytes that are read alone; see ReadFirst
-	deadline time.Time              // of SetDeadline; used by the owner
-	drained  conn.Next              // the result of Drain; used by the owner
-	slot     chan struct{}          // a slot has been acquired; made by the first AcquireSlot
+	peer     atomic.Pointer[peer.Peer] // set before Run
+	in       *buf.Buf                  // received, not consumed
+	first    int                       // bytes that are read alone; see ReadFirst
+	deadline time.Time                 // of SetDeadline; used by the owner
+	drained  conn.Next                 // the result of Drain; used by the owner
+	slot     chan struct{}             // a slot has been acquired; made by the first AcquireSlot
 
 	eof  bool          // the session knows of the peer's end; used by the owner
 	dead chan struct{} // closed by Kill

@@ -183,7 +183,7 @@ func (b *Bound) park(h *Handshake, f func() error) error {
 	b.next(nil)
 	b.mu.Unlock()
 	<-h.turn
-	sched.Point(h.link.Peer(), 0)
+	sched.Point(h.link.Peer().RemoteAddr, 0)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/peer"
 )
 
 // boundLink is as much of a Link as Bound uses.
@@ -24,7 +25,7 @@ type boundLink struct {
 	cut chan bool // closed by a deadline in the past
 }
 
-func (l *boundLink) Peer() string { return l.peer }
+func (l *boundLink) Peer() peer.Peer { return peer.Parse(l.peer) }
 
 func (l *boundLink) Post(f func() conn.Next) { l.granted <- true }
 
@@ -62,7 +63,7 @@ func isGranted(l *boundLink) bool { return len(l.granted) > 0 }
 // The newest begins first, and those that have gone are not waited for.
 func TestBoundOrder(t *testing.T) {
 	t.Parallel()
-	b := &Bound{Slots: 1, Goroutines: 10}
+	b := &Bound{Slots: 1, Goroutines: 10, watching: true} // no timer takes the slot
 	first, _, ok := joins(b)
 	if !ok {
 		t.Fatal("the first waits")

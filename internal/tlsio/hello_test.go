@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/peer"
 )
 
 // clientHello is what a client of crypto/tls sends first.
@@ -196,7 +197,7 @@ type heldLink struct {
 	in []byte
 }
 
-func (l *heldLink) Peer() string     { return "192.0.2.1:1" }
+func (l *heldLink) Peer() peer.Peer { return peer.Parse("192.0.2.1:1") }
 func (l *heldLink) Buffered() []byte { return l.in }
 func (l *heldLink) Discard(n int)    { l.in = l.in[n:] }
 func (l *heldLink) Unread(p []byte)  { l.in = append(bytes.Clone(p), l.in...) }

@@ -35,7 +35,7 @@ type address struct {
 const fair = 4
 
 func (l *line) push(h *Handshake) {
-	host := loop.Host(h.link.Peer())
+	host := loop.Host(h.link.Peer().RemoteAddr)
 	a := l.by[host]
 	if a == nil {
 		if l.by == nil {

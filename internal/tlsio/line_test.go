@@ -45,7 +45,7 @@ func TestLineNewAddress(t *testing.T) {
 			got = b.fresh.take()
 		}
 		if got != h {
-			t.Fatalf("%s is not next, but %s", host, got.link.Peer())
+			t.Fatalf("%s is not next, but %s", host, got.link.Peer().RemoteAddr)
 		}
 		waiting(t, b, "192.0.2.1", 10)
 	}

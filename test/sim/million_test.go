@@ -34,6 +34,9 @@ var crowdSize = flag.Int("sim.crowd", 0, "how many connections TestMillion has; 
 const (
 	// mostHeap and mostObjects are what an idle connection may take of the heap.
 	mostHeap = 400
+	mostObjects = 1.1
+	// headTime is when each connection is looked at for the first time.
+	headTime = 10 * time.Second
 	// mostCalls bounds what a turn does where no handler runs: 32 events, then mail, a
 	// broadcast, due sockets and timers of 256 each, with up to three calls for one.
 	mostCalls = 3 * (32 + 3*256)
@@ -55,7 +58,9 @@ func newMillion(t *testing.T, n int, h http.Handler, idle time.Duration) *millio
 	t.Helper()
 	n &^= 1
 	m := &million{t: t, n: n, ended: make(chan error, 1)}
-	m.Server = &chert.Server{Handler: h, MaxConns: -1, IdleTimeout: idle, ErrorLog: log.New(io.Discard, "", 0)}
+	m.Server = &chert.Server{
+		Handler: h, MaxConns: -1, IdleTimeout: idle, ReadHeaderTimeout: headTime, ErrorLog: log.New(io.Discard, "", 0),
+	}
 	for i := range 2 {
 		m.crowds = append(m.crowds, sim.NewCrowd(uint8(10+i), n/2+1))
 	}
@@ -272,7 +277,14 @@ func TestMillion(t *testing.T) {
 		s := m.script(get)
 		_, alone := m.latency("alone", s, 2*second)
 		m.connect(s, 'H')
-		m.weigh("idle connections", mostHeap, 2.1)
+		m.calm("the end of the time for a head", 0, func() {
+			for end := time.Now().Add(headTime + 30*second); time.Now().Before(end); time.Sleep(second) {
+				if _, count := live(); float64(count-m.count) < mostObjects*float64(m.n) {
+					break
+				}
+			}
+		})
+		m.weigh("idle connections", mostHeap, mostObjects)
 		m.step("nothing", 0, func() { time.Sleep(3 * second) })
 		_, beside := m.latency("beside them", s, 2*second)
 		t.Logf("p99 beside them %.2f of that alone", float64(beside)/float64(alone))

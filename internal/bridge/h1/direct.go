@@ -86,9 +86,10 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	r.body = int(body)
 	r.raw = b[:n+r.body]
 	target := h.Target.Bytes(b)
+	peer := s.Link.Peer()
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
-		Body: r.raw[n:], RemoteAddr: s.Link.Peer(), Peer: &s.peer, Fields: r,
+		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, Fields: r,
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false

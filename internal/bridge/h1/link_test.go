@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -116,7 +117,7 @@ func (l *fakeLink) Switch(conn.Session)                        {}
 func (l *fakeLink) SetLayer(conn.Layer) error                  { return nil }
 func (l *fakeLink) Tally() *tally.Shard                        { return &l.tally }
 func (l *fakeLink) Now() int64                                 { return l.now }
-func (l *fakeLink) Peer() string                               { return "127.0.0.1:1" }
+func (l *fakeLink) Peer() peer.Peer                           { return thePeer }
 func (l *fakeLink) LocalAddr() net.Addr                        { return nil }
 func (l *fakeLink) RemoteAddr() net.Addr                       { return nil }
 func (l *fakeLink) NetConn() net.Conn                          { return nil }
@@ -170,3 +171,5 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 		}
 	}, l
 }
+
+var thePeer = peer.Parse("127.0.0.1:1")

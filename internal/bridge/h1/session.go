@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
@@ -14,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -58,7 +58,6 @@ type Session struct {
 	direct   *request // that a direct handler is serving
 	progress http1.Progress
 	memo     place.Memo
-	peer     wire.Peer
 	facts    atomic.Uint32
 	begun    bool // there has been a request
 	partial  bool // a head has begun and its time is running
@@ -86,8 +85,9 @@ type connection struct {
 func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	c := new(connection)
 	s := &c.session
-	s.init(cfg, &c.link, peer)
+	s.init(cfg, &c.link)
 	s.facts.Store(onLoops)
+	s.Spread = timer.SpreadOf(peer)
 	s.Waits = uint32(l.Now() >> sinceUnit)
 	first := int64(0)
 	if cfg.HeadTime > 0 {
@@ -111,7 +111,7 @@ func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 // called before the first byte of HTTP.
 func (cfg *Config) New(l conn.Link) *Session {
 	s := new(Session)
-	s.init(cfg, l, l.Peer())
+	s.init(cfg, l)
 	s.Begin()
 	return s
 }
@@ -125,10 +125,7 @@ func (s *Session) Start(state *tls.ConnectionState) {
 	s.limit(s.cfg.HeadTime)
 }
 
-func (s *Session) init(cfg *Config, l conn.Link, peer string) {
-	s.cfg, s.Config, s.Link = cfg, &cfg.Config, l
-	s.peer = wire.PeerOf(peer)
-}
+func (s *Session) init(cfg *Config, l conn.Link) { s.cfg, s.Config, s.Link = cfg, &cfg.Config, l }
 
 // Data implements conn.Session.
 func (s *Session) Data(eof bool) conn.Next {

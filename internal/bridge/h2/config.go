@@ -100,7 +100,6 @@ func (s *Session) init() {
 	s.peer = http2.DefaultSettings
 	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
 	s.inflow.Avail = http2.Window(cfg.ConnWindow)
-	s.peerSlot = directPeer(s.Link.Peer())
 	now := sys.Nanotime()
 	s.resets.init(resetBudget, resetRate, now)
 	s.useless.init(idleBudget, idleRate, now)

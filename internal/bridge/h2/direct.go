@@ -59,10 +59,6 @@ func (r *request) free() {
 	requests.Put(r)
 }
 
-type peerSlot = wire.Peer
-
-func directPeer(peer string) peerSlot { return wire.PeerOf(peer) }
-
 // takesDirect reports whether a request goes the direct way: that needs one without a
 // body, which asks for nothing else than an answer. With MaxHandlers the plain way
 // knows how to wait.
@@ -71,9 +67,10 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	if !ok || !end || s.Slots != nil || t.expect || t.trailer || t.crumbs > 1 || len(t.path) == 0 || t.path[0] != '/' {
 		return false
 	}
+	peer := s.Link.Peer()
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
-		RemoteAddr: s.Link.Peer(), Peer: &s.peerSlot, Fields: r,
+		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, Fields: r,
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host

@@ -292,7 +292,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 	st.cond.Wait()
 	if sched.On() { // of several that are woken, the schedule says which is first
 		s.mu.Unlock()
-		sched.Point(s.Link.Peer(), uint64(st.id))
+		sched.Point(s.Link.Peer().RemoteAddr, uint64(st.id))
 		s.mu.Lock()
 	}
 	if toSend {

@@ -32,13 +32,12 @@ type Session struct {
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 
-	loops    bool // the Link is on a loop
-	active   bool // as ConnState was last called
-	high     bool // the answer of a handler here has left no room in out
-	feeding  bool // feedAll was posted
-	work     int  // that frames and answers have made since read looked, besides their own
-	memo     place.Memo
-	peerSlot peerSlot // for direct handlers
+	loops   bool // the Link is on a loop
+	active  bool // as ConnState was last called
+	high    bool // the answer of a handler here has left no room in out
+	feeding bool // feedAll was posted
+	work    int  // that frames and answers have made since read looked, besides their own
+	memo    place.Memo
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
