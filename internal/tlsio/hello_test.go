@@ -197,7 +197,7 @@ type heldLink struct {
 	in []byte
 }
 
-func (l *heldLink) Peer() peer.Peer { return peer.Parse("192.0.2.1:1") }
+func (l *heldLink) Peer() peer.Peer  { return peer.Parse("192.0.2.1:1") }
 func (l *heldLink) Buffered() []byte { return l.in }
 func (l *heldLink) Discard(n int)    { l.in = l.in[n:] }
 func (l *heldLink) Unread(p []byte)  { l.in = append(bytes.Clone(p), l.in...) }

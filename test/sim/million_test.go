@@ -33,7 +33,7 @@ var crowdSize = flag.Int("sim.crowd", 0, "how many connections TestMillion has; 
 
 const (
 	// mostHeap and mostObjects are what an idle connection may take of the heap.
-	mostHeap = 400
+	mostHeap    = 400
 	mostObjects = 1.1
 	// headTime is when each connection is looked at for the first time.
 	headTime = 10 * time.Second
