@@ -340,13 +340,7 @@ func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer().RemoteAddr, e) }
 
 func (cfg *Config) logEnd(peer string, e exec.End) {
 	if v, ok := e.Panic(); ok {
-		cfg.logPanic(peer, v)
+		cfg.Logf("http: panic serving %v: %v\n%s", peer, v, exec.Stack())
 	}
 }
 
-// LogPanic logs a handler's panic with its stack.
-func (cfg *Config) LogPanic(l conn.Link, e any) { cfg.logPanic(l.Peer().RemoteAddr, e) }
-
-func (cfg *Config) logPanic(peer string, e any) {
-	cfg.Logf("http: panic serving %v: %v\n%s", peer, e, exec.Stack())
-}

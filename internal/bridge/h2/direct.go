@@ -2,7 +2,6 @@ package h2
 
 import (
 	"iter"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
@@ -125,15 +125,11 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 func (r *request) Run() {
 	s := r.st.s
 	defer func() {
-		if !r.returned {
-			if e := recover(); e != nil && e != http.ErrAbortHandler {
-				s.LogPanic(s.Link, e)
-			}
-		}
 		if r.over.Swap(true) {
 			s.guard(r.x.Drop)
 		}
 	}()
+	defer exec.Ended(&r.returned, s.LogEnd)
 	r.st.Time.Begin()
 	defer r.st.Time.End()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
@@ -268,17 +264,16 @@ type sendFile struct {
 // may end before.
 func (f *sendFile) Run() {
 	r, st := f.r, f.r.st
+	returned := false
 	defer func() {
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			st.s.LogPanic(st.s.Link, e)
-			f.sent = false
-		}
 		f.close()
 		st.s.finishing.Add(1)
 	}()
+	defer exec.Ended(&returned, st.s.LogEnd)
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
 		f.sent = st.commit(nil, nil, nil, true, nil) == nil
 	}
+	returned = true
 }
 
 // Write implements io.Writer.
@@ -320,14 +315,7 @@ func (f *sendFile) Done() conn.Next {
 }
 
 // guard calls what may panic.
-func (s *Session) guard(f func()) {
-	defer func() {
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			s.LogPanic(s.Link, e)
-		}
-	}()
-	f()
-}
+func (s *Session) guard(f func()) { exec.Call(f, s.LogEnd) }
 
 // Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
