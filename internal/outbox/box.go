@@ -24,6 +24,7 @@ type Box struct {
 	shared   bool  // see Share; immutable once others use it
 	closed   bool  // see Close
 	stalled  bool  // the Sink accepts nothing until its carrier pulls
+	kept     bool  // the Sink has not sent all that it has accepted
 	marked   bool  // there was a Follow since the last segment
 	out      bool  // Carry has the first segment; what is there is a copy
 	dropped  bool  // Carry drops everything when it returns
@@ -134,13 +135,13 @@ func (b *Box) joinsLast(i int) bool {
 // stall records that the Sink has accepted no more, which err says. mu is held.
 func (b *Box) stall(err error) {
 	b.blocked.Store(true)
-	b.stalled = err != ErrYield
+	b.stalled, b.kept = err != ErrYield, err == ErrKept
 }
 
 // unblock is called when b has become empty. mu is held.
 func (b *Box) unblock() {
 	b.reset()
-	b.deadline = 0
+	b.deadline, b.kept = 0, false
 	if b.blocked.Load() {
 		b.blocked.Store(false)
 	}

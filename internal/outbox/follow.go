@@ -106,11 +106,14 @@ func (b *Box) Lose(n int64) {
 }
 
 // Unsent returns how many bytes wait, and how many were lost, in all, and will never be
-// sent.
+// sent. What the Sink has kept is one byte if nothing else waits.
 func (b *Box) Unsent() (waiting, lost int64) {
 	b.mu.Lock()
 	defer b.unlock()
-	return b.size, b.lost
+	if waiting = b.size; waiting == 0 && b.kept {
+		waiting = 1
+	}
+	return waiting, b.lost
 }
 
 // Follow notifies f when none of what was sent so far waits any longer. That may be

@@ -409,6 +409,48 @@ func TestNudges(t *testing.T) {
 	b.Drop()
 }
 
+// What the Sink has kept is unsent, and whoever follows it hears whether it was sent.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []bool{true, false} {
+		var b Box
+		s := &keepsOnce{}
+		b.Init(s, nil)
+		b.Offer([]byte("abc"), nil, -1)
+		if waiting, lost := b.Unsent(); waiting == 0 || lost != 0 {
+			t.Errorf("%d bytes wait and %d are lost", waiting, lost)
+		}
+		f := make(once, 1)
+		b.Follow(f)
+		if len(f) > 0 {
+			t.Error("told before it is known")
+		}
+		if sent {
+			b.Pull(true)
+		} else {
+			b.Drop()
+		}
+		if lost := <-f; (lost == 0) != sent {
+			t.Errorf("sent %v: %d bytes are lost", sent, lost)
+		}
+		if waiting, _ := b.Unsent(); waiting != 0 {
+			t.Errorf("sent %v: %d bytes wait in the end", sent, waiting)
+		}
+	}
+}
+
+// keepsOnce is a Sink that keeps what it first accepts until it is called again.
+type keepsOnce struct{ called bool }
+
+func (s *keepsOnce) Push(p, q []byte, _ bool) (int, error) {
+	if s.called = !s.called; s.called {
+		return len(p) + len(q), ErrKept
+	}
+	return len(p) + len(q), nil
+}
+
+func (*keepsOnce) Wake() {}
+
 // once is a Follower.
 type once chan int64
 
