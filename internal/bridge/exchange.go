@@ -343,4 +343,3 @@ func (cfg *Config) logEnd(peer string, e exec.End) {
 		cfg.Logf("http: panic serving %v: %v\n%s", peer, v, exec.Stack())
 	}
 }
-
