@@ -152,6 +152,13 @@ func TestStalledEnds(t *testing.T) {
 		}},
 		{"drain with a request after it", func(r *rig, s *stalling, c *client) {
 			c.Send("next\n")
+			servertest.Eventually(r.t, "the request has arrived", func() (ok bool) {
+				r.on(func() {
+					n, _ := r.loop.Poller().Peek(int(s.fd))
+					ok = n > 0
+				})
+				return ok
+			})
 			r.tell(s.fake, Drain)
 			wantAnswer(c, line)
 			c.Want("next\n")
