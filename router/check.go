@@ -1,36 +1,33 @@
 package router
 
-// This file is for programs that read patterns from elsewhere, such as a file, and
-// report mistakes instead of panicking.
+// A Pattern is a pattern that was read from elsewhere, such as a file: a program can
+// report mistakes in it before [Routes.Handle] would panic. It is immutable.
+type Pattern struct{ p *pattern }
 
-// Wildcards returns the names of a pattern's wildcards in their order, and whether the
-// last of them matches the rest of the path, as {name...} does. It is an error if
-// [Routes.Handle] would reject the pattern by itself.
-func Wildcards(pattern string) (names []string, rest bool, err error) {
-	p, err := parse(pattern)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, s := range p.segments {
+// ParsePattern returns an error if [Routes.Handle] would reject the pattern by itself.
+func ParsePattern(s string) (Pattern, error) {
+	p, err := parse(s)
+	return Pattern{p}, err
+}
+
+// Wildcards returns the names of p's wildcards in their order, and whether the last of
+// them matches the rest of the path, as {name...} does.
+func (p Pattern) Wildcards() (names []string, rest bool) {
+	for _, s := range p.p.segments {
 		if (s.kind == single || s.kind == multi) && s.text != "" {
 			names = append(names, s.text)
 			rest = s.kind == multi
 		}
 	}
-	return names, rest, nil
+	return names, rest
 }
 
-// Conflict returns why two patterns cannot be registered together, in words: both match
-// some request, and neither is more specific. It returns "" if they can be, and for
-// patterns that [Wildcards] rejects.
-func Conflict(first, second string) string {
-	p, err := parse(first)
-	if err != nil {
+// Conflict returns why p and q cannot be registered together, in words, with p as the
+// first: both match some request, and neither is more specific. It returns "" if they
+// can be.
+func (p Pattern) Conflict(q Pattern) string {
+	if !conflict(p.p, q.p) {
 		return ""
 	}
-	q, err := parse(second)
-	if err != nil || !conflict(p, q) {
-		return ""
-	}
-	return explain(p, q)
+	return explain(p.p, q.p)
 }
