@@ -336,6 +336,48 @@ deny = ["192.0.2.66"]
 	}
 }
 
+// Fields of a site without routes are on every response, and over those of rules.
+func TestSiteHeaders(t *testing.T) {
+	t.Parallel()
+	p, _ := startConfig(t, `
+[[site]]
+hosts = "*"
+root = "www"
+headers = { Cache-Control = "private", ETag = "", Vary = "Origin" }
+[[site.rules]]
+headers = { Cache-Control = "public", X-Rule = "1" }
+`, map[string]string{"www/f.txt": strings.Repeat("text ", 1000), "www/sub/x": ""})
+	for target, status := range map[string]int{"/f.txt": 200, "/none": 404, "/sub": 301, "/f.txt?x": 200} {
+		for range 3 {
+			r := request(t, p.urls[0], "GET", target, "Accept-Encoding: gzip")
+			h := r.header
+			if r.status != status || !slices.Equal(h["Cache-Control"], []string{"private"}) || h["Etag"] != nil || !slices.Contains(h["Vary"], "Origin") {
+				t.Errorf("%s: %d %v", target, r.status, h)
+			}
+			if status == 200 && (h.Get("X-Rule") != "1" || h.Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(h["Vary"], ","), "Accept-Encoding")) {
+				t.Errorf("%s: %v", target, h)
+			}
+		}
+	}
+	if r := request(t, p.urls[0], "GET", "/f.txt", "Range: bytes=0-3"); r.status != 206 || r.body != "text" || r.header.Get("Cache-Control") != "private" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+// Peers on unix sockets have no address.
+func TestAccessOfSockets(t *testing.T) {
+	t.Parallel()
+	for allow, want := range map[string]int{"unix": 200, "all": 200, "127.0.0.1": 403, "0.0.0.0/0": 403} {
+		sock := filepath.Join(shortDir(t), "s")
+		file := filepath.Join(folder(t, map[string]string{"www/f": "x"}), "c.toml")
+		write(t, file, "[[site]]\nhosts = '*'\nroot = 'www'\nallow = '"+allow+"'\n")
+		start(t, "--config", file, "--listen", "unix:"+sock)
+		if status, _ := get(t, newClient(t, sock), "http://localhost/f"); status != want {
+			t.Errorf("%s: %d, want %d", allow, status, want)
+		}
+	}
+}
+
 // A reload replaces routes; no request is lost, and each gets what was there before or
 // what is there now.
 func TestReloadRoutes(t *testing.T) {
@@ -480,6 +522,40 @@ func FuzzRoutes(f *testing.F) {
 			t.Errorf("%q: %d, want %s", target, status, patterns[want])
 		case want < 0 && status >= 500:
 			t.Errorf("%q: %s, want the folder", target, patterns[status-500])
+		}
+	})
+}
+
+// No path that a client writes makes a redirect lead to another host, or adds a field.
+func FuzzRedirects(f *testing.F) {
+	dir := f.TempDir()
+	text := "[[site]]\nhosts = '*'\n"
+	for path, to := range map[string]string{"/to/{rest...}": "/{rest}", "/one/{x}": "/{x}", "/two/{x}/{y}": "/{x}{y}?q={x}#{y}", "/in/{rest...}": "/.{rest}",
+		"/uri/{rest...}": "/x{uri}", "/cdn/{rest...}": "https://cdn.example/{rest}", "/host/{x}": "https://{host}/{x}"} {
+		text += fmt.Sprintf("[[site.route]]\npath = '%s'\nredirect = '%s'\n", path, to)
+	}
+	all := openSites(f, loadConfig(f, dir, text))
+	for _, s := range []string{"/to//evil", "/to/%2f/evil", "/to/%5c/evil", "/one/%2fevil", "/two/%2e/%2e", "/in/./evil", "/in//evil", "/uri//evil", "/cdn/@evil", "/host/%0d%0ax", "//evil/%2e%2e", "/to/%2e%2e//evil", "/two/%09/%2f"} {
+		f.Add(s)
+	}
+	base := &url.URL{Scheme: "http", Host: "a.example", Path: "/x"}
+	f.Fuzz(func(t *testing.T, target string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || target[0] != '/' || u.Scheme != "" || u.Host != "" {
+			return
+		}
+		status, to := serveTarget(all, "a.example", u, target)
+		if status/100 != 3 {
+			return
+		}
+		for _, c := range []byte(to) {
+			if c <= ' ' || c >= 0x7f || c == '\\' {
+				t.Fatalf("%q leads to %q", target, to)
+			}
+		}
+		seen, err := base.Parse(to)
+		if err != nil || seen.User != nil || seen.Host != "a.example" && !strings.HasPrefix(to, "https://cdn.example/") {
+			t.Errorf("%q leads to %q: %v %v", target, to, seen, err)
 		}
 	})
 }

@@ -107,6 +107,15 @@ func read(file string) ([]byte, error) {
 	return data, nil
 }
 
+// readPart reads a file that the configuration names. One that is not regular, such as a
+// pipe, could be waited for without end.
+func readPart(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("this is not a regular file")
+	}
+	return read(file)
+}
+
 // plain returns an error of package os without the path, which the message has
 // already.
 func plain(err error) error {

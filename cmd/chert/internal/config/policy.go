@@ -145,7 +145,7 @@ func checkUser(o *basicauth.Options, name, hash string) error {
 
 // readUsers adds the users of a file of Apache's htpasswd.
 func readUsers(o *basicauth.Options, file string) error {
-	data, err := read(file)
+	data, err := readPart(file)
 	if err != nil {
 		return fmt.Errorf("%q: %w", file, err)
 	}

@@ -263,7 +263,7 @@ func (l *loader) respondBody(t *table, status int) (b respondBody) {
 	case hasText:
 		b = respondBody{[]byte(text), "text/plain; charset=utf-8"}
 	case hasFile:
-		data, err := read(l.path(file))
+		data, err := readPart(l.path(file))
 		if err != nil {
 			l.errorf(fileAt, "file: %q: %v", file, err)
 		}

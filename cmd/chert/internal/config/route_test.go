@@ -76,6 +76,7 @@ func TestRouteProblems(t *testing.T) {
 		{"respond's type", site + at("/a", "respond = '200'"), "5:11: respond wants a number, not a string"},
 		{"body of a 204", site + at("/a", "respond = 204\nbody = 'x'"), "6:8: a response with status 204 has no body"},
 		{"file of a 304", site + at("/a", "respond = 304\nfile = 'www/x'"), `6:8: file: "www/x": no such file`},
+		{"a folder as a file", site + at("/a", "respond = 200\nfile = 'www'"), `6:8: file: "www": this is not a regular file`},
 		{"two bodies", site + at("/a", "respond = 200\nbody = 'x'\nfile = 'c.toml'"), "7:8: body and file are both given; want one of them"},
 		{"type of nothing", site + at("/a", "respond = 200\ntype = 'text/html'"), "6:8: type is that of a body, and there is none"},
 		{"type's form", site + at("/a", "respond = 200\nbody = 'x'\ntype = 'html'"), "7:8: type wants a media type"},
