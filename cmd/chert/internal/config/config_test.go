@@ -390,6 +390,8 @@ func FuzzLoad(f *testing.F) {
 	nothing := Checks{Listen: func([]string, string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }, Certificate: checks.Certificate, ClientCA: checks.ClientCA}
 	nothing = ofRates(nothing)
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
+	f.Add("[[site]]\nhosts='*'\nallow=['unix','1.2.3.4/8']\nheaders={A='${B:-c}'}\n[site.basic_auth]\nusers={a='b'}\n[[site.route]]\npath='/a/{b...}'\nmethods=['GET']\nredirect='/c/{b}?{uri}'\nstatus=3\n[[site.route]]\npath='/{a}'\nrespond=200\nbody='x'\ntype='a/b'\n")
+	f.Add("site=[{route=[{path='/a/{x}',root='b',rules=[{}]},{path='/{x}/b',respond=[]}],basic_auth=false,deny=[1]}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		d := &doc{file: "c.toml"}
 		d.load([]byte(text), nothing)
