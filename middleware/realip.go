@@ -49,16 +49,9 @@ func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 	if opt.Forwarded {
 		field = "Forwarded"
 	}
-	opt.Trusted = slices.Clone(opt.Trusted)
-	for i, p := range opt.Trusted {
-		switch {
-		case !p.IsValid():
-			return nil, fmt.Errorf("middleware: RealIP: Trusted: prefix %d is not valid", i)
-		case p.Addr().Is4In6() && p.Bits() < 96:
-			return nil, fmt.Errorf("middleware: RealIP: Trusted: %v covers IPv4 and IPv6; give one of each", p)
-		case p.Addr().Is4In6():
-			opt.Trusted[i] = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
+	var err error
+	if opt.Trusted, err = plainPrefixes(opt.Trusted); err != nil {
+		return nil, fmt.Errorf("middleware: RealIP: Trusted: %w", err)
 	}
 	return filter.New(func(c *filter.Call) filter.Outcome {
 		if c.HasHeader(field) && opt.trustsPeer(c.RemoteAddr()) {
@@ -74,7 +67,7 @@ func (o *RealIPOptions) trustsPeer(addr string) bool {
 	}
 	peer, ok := parseNode(addr)
 	if !ok {
-		return o.TrustLocal && (addr == "" || addr[0] == '@' || addr[0] == '/')
+		return o.TrustLocal && isLocal(addr)
 	}
 	return o.trusts(peer.Addr())
 }

@@ -30,8 +30,8 @@ type Refusal struct {
 }
 
 // Refusals makes respond write the bodies of all refusals of the middleware inside
-// of it: of InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit, ETag
-// and Recover. Without it they are a line of text, of ratelimit problem details if
+// of it: of Access, InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit,
+// ETag and Recover. Without it they are a line of text, of ratelimit problem details if
 // Accept names JSON. If respond is nil, it is Problem, which writes problem details
 // in JSON:
 //

@@ -34,8 +34,11 @@ FILE:1:69: listen: ":8080": it is every address of this machine, and 127.0.0.1:8
 			`FILE:3:8: root: no such folder: "DIR/gone"
 FILE:6:8: root: this is not a folder: "DIR/www/f"
 `},
+		{"users that are served", site + "[[site.route]]\npath = '/x/{p...}'\nroot = '.'\n[[site.route]]\npath = '/y'\nrespond = 200\n" +
+			"[site.route.basic_auth]\nhtpasswd = 'users'\n", exitFailure,
+			"FILE: the file of users \"DIR/users\" is in the folder \"DIR\", which is served, so clients could read it; move it elsewhere\n"},
 	} {
-		dir := folder(t, map[string]string{"www/f": ""})
+		dir := folder(t, map[string]string{"www/f": "", "users": "bob:$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO\n"})
 		file := filepath.Join(dir, "c.toml")
 		write(t, file, tt.text)
 		code, stdout, stderr := inProcess(t, "check", file)
@@ -50,6 +53,19 @@ FILE:6:8: root: this is not a folder: "DIR/www/f"
 	}
 	code, stdout, stderr := inProcess(t, "check", "/nowhere/c.toml")
 	if code != exitFailure || stdout != "" || stderr != "/nowhere/c.toml: no such file\n" {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+// A password without TLS is a warning, and no mistake.
+func TestCheckPlainPassword(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(folder(t, nil), "c.toml")
+	write(t, file, "[[site]]\nhosts = 'a.example'\n[[site.route]]\npath = '/x'\nrespond = 200\n"+
+		"[site.route.basic_auth]\nusers = { bob = '$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO' }\n")
+	code, stdout, stderr := inProcess(t, "check", file)
+	if code != exitOK || stdout != file+": ok, 1 site\n" || stderr != file+`: warning: basic_auth of the site for "a.example" is without TLS, `+
+		"so passwords can be read on the way, unless a proxy in front speaks TLS\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 }
@@ -77,6 +93,7 @@ func TestExampleConfig(t *testing.T) {
 	ca := newCA(t)
 	ca.server(filepath.Join(dir, "tls"), "example.com", "example.com")
 	write(t, filepath.Join(dir, "tls", "clients.pem"), string(ca.pair.Cert))
+	write(t, filepath.Join(dir, "tls", "users"), "bob:$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO\n")
 	write(t, file, string(text))
 	if code, stdout, stderr := inProcess(t, "check", file); code != exitOK || !strings.HasPrefix(stdout, file+": ok, ") {
 		t.Errorf("%d %s%s", code, stdout, stderr)

@@ -3,6 +3,7 @@
 //	chert serve DIR
 //	chert serve --config FILE
 //	chert check FILE
+//	chert hash-password
 //	chert cert NAME...
 //	chert demo
 //
@@ -15,6 +16,7 @@
 // # The path of a request
 //
 //	chert.Server -> front (counts, logs, has the current generation) -> sites (by host) -> static.Handler
+//	                                      of a site with routes: -> router.Router -> access, authentication -> action
 //
 // Each of them is a direct.Handler. A reload builds a new generation, that is sites and everything below, and front
 // replaces the old one with it, which is closed when its last request is done.

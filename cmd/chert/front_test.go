@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
@@ -346,7 +347,7 @@ func TestRedirect(t *testing.T) {
 		{"https://{host}{uri}", "", "/a", ""},
 	}
 	for _, tt := range tests {
-		d := &redirect{to: tt.to, status: 308}
+		d := &redirect{target(t, tt.to, nil), 308}
 		x, ok := ask(d, "GET", tt.host, tt.target)
 		want := 308
 		if tt.want == "" {
@@ -359,10 +360,19 @@ func TestRedirect(t *testing.T) {
 	// The absolute form reaches the ordinary path only.
 	r := httptest.NewRequest("GET", "http://old.example/a%20b?c", nil)
 	rec := httptest.NewRecorder()
-	(&redirect{to: "https://new.example{uri}", status: 301}).ServeHTTP(rec, r)
+	(&redirect{target(t, "https://new.example{uri}", nil), 301}).ServeHTTP(rec, r)
 	if got := rec.Header().Get("Location"); rec.Code != 301 || got != "https://new.example/a%20b?c" {
 		t.Errorf("%d %q", rec.Code, got)
 	}
+}
+
+func target(t testing.TB, to string, w *config.Wildcards) config.Target {
+	t.Helper()
+	parsed, err := config.ParseTarget(to, w)
+	if err != nil {
+		t.Fatalf("%s: %v", to, err)
+	}
+	return parsed
 }
 
 func TestShards(t *testing.T) {

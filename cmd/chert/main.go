@@ -58,7 +58,8 @@ func newRootCmd() *cobra.Command {
 	// would keep the exported methods of every type.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newServeCmd(), newCheckCmd(), newCertCmd(), newTopCmd(), newDemoCmd(), newVersionCmd())
+	root.AddCommand(newServeCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(), newDemoCmd(),
+		newVersionCmd())
 	return root
 }
 

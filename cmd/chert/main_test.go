@@ -221,7 +221,7 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 // folder makes a folder with the given files.
-func folder(t *testing.T, files map[string]string) string {
+func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, body := range files {
@@ -230,7 +230,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func write(t *testing.T, path, body string) {
+func write(t testing.TB, path, body string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

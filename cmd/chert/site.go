@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/internal/rfc/percent"
 	"github.com/chert-http/chert/static"
 )
 
@@ -42,18 +39,20 @@ type sites struct {
 func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 	s := &sites{}
 	for _, site := range cfg.Sites {
-		opts := site.Options
-		opts.Logger = errs
-		h, err := static.New(site.Root, &opts)
+		h, err := s.open(site, errs)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		s.files = append(s.files, h)
 		s.add(site.Hosts, withHSTS(h, hstsValue(site.TLS)))
 	}
 	for _, r := range cfg.Redirects {
-		s.add(r.Hosts, withHSTS(&redirect{to: r.To, status: r.Status}, hstsValue(r.TLS)))
+		to, err := config.ParseTarget(r.To, nil)
+		if err != nil {
+			s.close()
+			return nil, err // config has checked it
+		}
+		s.add(r.Hosts, withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS)))
 	}
 	return s, nil
 }
@@ -94,70 +93,3 @@ func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.ServeHTTP(w, r)
 }
-
-// redirect redirects every request.
-type redirect struct {
-	to     string // as in config.Redirect
-	status int
-}
-
-// ServeDirect implements direct.Handler.
-func (d *redirect) ServeDirect(x *direct.Exchange) bool {
-	d.answer(x)
-	return true
-}
-
-// ServeHTTP implements http.Handler.
-func (d *redirect) ServeHTTP(w http.ResponseWriter, r *http.Request) { direct.Respond(w, r, d.answer) }
-
-func (d *redirect) answer(x *direct.Exchange) {
-	to := d.to
-	if strings.Contains(to, "{host}") {
-		host := vhost.Name(x.Host())
-		if !plainHost(host) { // a site for every host sees any name that clients send
-			x.Send(misdirected)
-			return
-		}
-		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
-		}
-		to = strings.ReplaceAll(to, "{host}", host)
-	}
-	// Last, and once: the client's text may contain {host}.
-	if before, ok := strings.CutSuffix(to, "{uri}"); ok {
-		to = string(percent.Append([]byte(before), targetURI(x), inTarget))
-	}
-	x.SetStatus(d.status)
-	x.SetHeader("Location", to)
-}
-
-// plainHost reports whether a host is only a name or an address, with no byte that would end it in a URL.
-func plainHost(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || 'z' < c) && (c < '0' || '9' < c) && strings.IndexByte("-._:", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// targetURI returns the path and query of a request; it begins with a slash.
-func targetURI(x *direct.Exchange) string {
-	if len(x.Wire().Target()) > 0 && x.Wire().Target()[0] == '/' {
-		return string(x.Wire().Target())
-	}
-	// RFC 9112 section 3.2.2: the absolute form; and * of OPTIONS, which has no path.
-	u := url.URL{Path: string(x.Path()), RawQuery: string(x.RawQuery())}
-	if u.Path == "*" {
-		u.Path = "/"
-	}
-	if uri := u.RequestURI(); strings.HasPrefix(uri, "/") {
-		return uri
-	}
-	return "/"
-}
-
-// inTarget has the bytes that may be in a URL and would not end an attribute or a field; a percent sign is assumed to
-// begin an escape.
-var inTarget = percent.But("\"<>\\^`{|}")

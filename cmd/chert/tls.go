@@ -98,7 +98,7 @@ func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSite
 		s.all = append(s.all, site)
 	}
 	if s.all == nil {
-		return nil, nil
+		return nil, checkExposed(cfg, "")
 	}
 	if s.acme.Storage == "" && (s.auto != nil || s.trust != "") {
 		if s.acme.Storage, err = defaultStorage(); err != nil {
@@ -317,35 +317,57 @@ func defaultStorage() (string, error) {
 	return filepath.Join(dir, "chert"), nil
 }
 
-// checkExposed fails if a folder that is served has a secret key.
+// checkExposed fails if a folder that is served has a secret.
 func checkExposed(cfg *config.Config, storage string) error {
-	for _, site := range cfg.Sites {
+	for _, folder := range folders(cfg) {
 		for _, other := range tlsSpecs(cfg) {
-			if exposes(site, other.Key) {
+			if folder.exposes(other.Key) {
 				return fmt.Errorf("the key %s is in the folder %s, which is served, so clients could read it; move it "+
-					"elsewhere", quote(other.Key), quote(site.Root))
+					"elsewhere", quote(other.Key), quote(folder.root))
 			}
 		}
-		if exposes(site, storage) {
+		for _, file := range cfg.Secrets {
+			if folder.exposes(file) {
+				return fmt.Errorf("the file of users %s is in the folder %s, which is served, so clients could read "+
+					"it; move it elsewhere", quote(file), quote(folder.root))
+			}
+		}
+		if folder.exposes(storage) {
 			return fmt.Errorf("the folder of certificates %s is in the folder %s, which is served, so clients could "+
-				"read its keys; choose another", quote(storage), quote(site.Root))
+				"read its keys; choose another", quote(storage), quote(folder.root))
 		}
 	}
 	return nil
 }
 
-// exposes reports whether a file or folder can be reached in a site's folder. Names
-// that begin with a dot are hidden.
-func exposes(site config.Site, path string) bool {
-	if site.Root == "" || path == "" {
+// servedFolder is a folder of a site or of a route.
+type servedFolder struct {
+	root     string
+	dotfiles bool
+}
+
+func folders(cfg *config.Config) (all []servedFolder) {
+	for _, site := range cfg.Sites {
+		all = append(all, servedFolder{site.Root, site.Options.Dotfiles})
+		for _, r := range site.Routes {
+			all = append(all, servedFolder{r.Root, r.Options.Dotfiles})
+		}
+	}
+	return all
+}
+
+// exposes reports whether a file or folder can be reached in a folder. Names that begin
+// with a dot are hidden.
+func (f servedFolder) exposes(path string) bool {
+	if f.root == "" || path == "" {
 		return false
 	}
-	rel, err := filepath.Rel(resolve(site.Root), resolve(path))
+	rel, err := filepath.Rel(resolve(f.root), resolve(path))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return false
 	}
 	for _, part := range strings.Split(rel, string(filepath.Separator)) {
-		if !site.Options.Dotfiles && part != "." && part != ".well-known" && strings.HasPrefix(part, ".") {
+		if !f.dotfiles && part != "." && part != ".well-known" && strings.HasPrefix(part, ".") {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -64,5 +65,17 @@ func fileWarnings(cfg *config.Config) []string {
 			s.all = append(s.all, site)
 		}
 	}
-	return s.warnings(time.Now())
+	return append(s.warnings(time.Now()), plainPasswords(cfg)...)
+}
+
+// plainPasswords tells which sites ask for passwords without TLS.
+func plainPasswords(cfg *config.Config) (all []string) {
+	for _, s := range cfg.Sites {
+		asks := s.Auth != nil || slices.ContainsFunc(s.Routes, func(r config.Route) bool { return r.Auth != nil })
+		if asks && !s.TLS.On() {
+			all = append(all, fmt.Sprintf("basic_auth of the site for %s is without TLS, so passwords can be read on "+
+				"the way, unless a proxy in front speaks TLS", quote(string(s.Hosts[0]))))
+		}
+	}
+	return all
 }

@@ -253,3 +253,38 @@ func (r *Response) Header() http.Header {
 
 // Body returns r's body, which must not be changed.
 func (r *Response) Body() []byte { return r.body }
+
+// With returns a copy of r with the fields that change leaves in its header. Those that
+// frame the message stay as they are, and the body is shared. It panics where SetHeader
+// does. For middleware, which makes it in Derive and responds with SendInstead.
+func (r *Response) With(change func(h http.Header)) *Response {
+	h := r.Header()
+	change(h)
+	made := &Response{status: r.status, body: r.body, ofFile: r.ofFile, length: r.length}
+	for name, values := range h {
+		if framing(name) || r.status == http.StatusNotModified && name == "Content-Type" {
+			continue // as in complete
+		}
+		name = fieldName(name)
+		for _, v := range values {
+			made.fields = append(made.fields, Field{name, v})
+		}
+	}
+	for _, f := range r.fields {
+		if framing(f.Name) {
+			made.fields = append(made.fields, f)
+		}
+	}
+	sortFields(made.fields)
+	made.hasDate = slices.ContainsFunc(made.fields, isDate)
+	return made
+}
+
+// SendInstead replaces the Response that was given to Send or SendFileAs by one that
+// With has made of it, and keeps its file.
+func (x *Exchange) SendInstead(r *Response) {
+	if x.ready == nil || x.ready.ofFile != r.ofFile || x.ready.length != r.length {
+		panic("direct: SendInstead of a Response that With has not made of the one before")
+	}
+	x.ready = r
+}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -520,4 +521,39 @@ func TestMaySet(t *testing.T) {
 			t.Errorf("%q: MaySet reports %v, AddHeader accepts it: %v", name, got, accepts)
 		}
 	}
+}
+
+// With shares the body and keeps the framing; SendInstead keeps the file.
+func TestResponseWith(t *testing.T) {
+	t.Parallel()
+	set := func(h http.Header) {
+		h.Set("X-Set", "1")
+		h.Del("X-Gone")
+		h["Content-Length"] = []string{"99"}
+		h["Connection"] = []string{"close"}
+	}
+	r := NewResponse(200, http.Header{"X-Gone": {"1"}, "Vary": {"b", "a"}}, []byte("body"))
+	w := r.With(set)
+	want := http.Header{"X-Set": {"1"}, "Vary": {"b", "a"}, "Content-Length": {"4"}, "Content-Type": {"text/plain; charset=utf-8"}}
+	if !reflect.DeepEqual(w.Header(), want) || &w.Body()[0] != &r.Body()[0] || w.Status() != 200 {
+		t.Errorf("%v", w.Header())
+	}
+	file := NewFileResponse(200, http.Header{"Content-Type": {"text/plain"}}, 7)
+	done := 0
+	var x Exchange
+	x.Reset(Request{Method: "GET"})
+	x.SendFileAs(file, File{File: new(os.File), Len: 7, Done: func() { done++ }})
+	x.SendInstead(file.With(set))
+	a := x.Finish()
+	if a.File.Len != 7 || done != 0 || a.Ready.Header().Get("X-Set") != "1" || a.Ready.Header().Get("Content-Length") != "7" {
+		t.Errorf("%+v, %d", a, done)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a Response of another kind replaced one of a file")
+		}
+	}()
+	x.Reset(Request{Method: "HEAD"})
+	x.Send(file)
+	x.SendInstead(w)
 }

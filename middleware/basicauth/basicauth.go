@@ -92,6 +92,28 @@ func Hash(password string) (string, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
+// Check returns an error if Options.Users cannot have name with hash. It does not contain
+// the hash.
+func Check(name, hash string) error {
+	if _, err := costOf(name, hash); err != nil {
+		return fmt.Errorf("basicauth: %w", err)
+	}
+	return nil
+}
+
+// costOf returns the cost of a user's hash.
+func costOf(name, hash string) (int, error) {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == ':' || isControl(r) }) {
+		return 0, fmt.Errorf("the name %q could never be sent: a colon ends it, and it has no control characters", name)
+	}
+	cost, err := bcrypt.Cost([]byte(hash))
+	if err != nil {
+		// Its error may have a byte of what is no hash, but may be a password.
+		return 0, fmt.Errorf("the hash of %q is not bcrypt's; %s", name, howToHash)
+	}
+	return cost, nil
+}
+
 // New returns middleware that admits requests with a name and its password;
 // middleware.UserOf then returns the name. Others get 401, or 400 if they have
 // several credentials. The time that takes does not reveal whether a name exists, if
@@ -138,13 +160,9 @@ func newAuth(o Options) (*auth, error) {
 	if o.Lookup == nil {
 		cost = bcrypt.MinCost
 		for name, hash := range o.Users {
-			if strings.Contains(name, ":") {
-				return nil, fmt.Errorf("basicauth: Users: the name %q could never be sent: a colon ends it", name)
-			}
-			c, err := bcrypt.Cost([]byte(hash))
+			c, err := costOf(name, hash)
 			if err != nil {
-				return nil, fmt.Errorf("basicauth: Users: the hash of %q is not bcrypt's (%w); %s", name, err,
-					howToHash)
+				return nil, fmt.Errorf("basicauth: Users: %w", err)
 			}
 			cost = max(cost, c)
 		}

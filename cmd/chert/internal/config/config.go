@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,23 +30,23 @@ type Config struct {
 	ACME            ACME
 	Sites           []Site
 	Redirects       []Redirect
+	Secrets         []string // files that no site may serve: those of htpasswd
 }
 
-// Site is a folder and the hosts it is served for.
+// Site is what is served for its hosts: a folder, routes, or both.
 type Site struct {
 	Hosts   []vhost.Pattern
-	Root    string
+	Root    string // "" for none; it serves what no route matches
 	Options static.Options
+	Policy  // of all responses of the site, except where a route has another
+	Routes  []Route
 	TLS     TLS
 }
 
 // Redirect sends all requests for its hosts elsewhere.
 type Redirect struct {
-	Hosts []vhost.Pattern
-	// To is an absolute URL of http or https. {host} in it stands for the
-	// request's host without the port, {uri} for its path and query, including
-	// the initial slash.
-	To     string
+	Hosts  []vhost.Pattern
+	To     string // as ParseTarget describes
 	Status int
 	TLS    TLS
 }
@@ -108,6 +107,15 @@ func read(file string) ([]byte, error) {
 	return data, nil
 }
 
+// readPart reads a file that the configuration names. One that is not regular, such as a
+// pipe, could be waited for without end.
+func readPart(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("this is not a regular file")
+	}
+	return read(file)
+}
+
 // plain returns an error of package os without the path, which the message has
 // already.
 func plain(err error) error {
@@ -139,7 +147,14 @@ func (d *doc) load(data []byte, checks Checks) *Config {
 		return nil
 	}
 	l := &loader{doc: d, dir: filepath.Dir(d.file), checks: checks}
-	return l.config(&table{doc: d, name: "the file", m: m, spot: positions(data)})
+	spot := positions(data)
+	for key := range m {
+		m[key] = l.expand(m[key], spot.child(key))
+	}
+	if len(l.problems) > 0 {
+		return nil // what follows from a variable that is not set would hide it
+	}
+	return l.config(&table{doc: d, name: topOfFile, m: m, spot: spot})
 }
 
 // loader makes a Config from tables.
@@ -148,6 +163,8 @@ type loader struct {
 	dir    string // of the file
 	checks Checks
 	hosts  vhost.Table[Position] // and where each is named
+
+	secrets []string // as Config.Secrets
 }
 
 func (l *loader) config(t *table) *Config {
@@ -186,10 +203,11 @@ func (l *loader) config(t *table) *Config {
 		defaults.done()
 	}
 	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
+	folders := countFolders(sites)
 	var at []Position
 	for _, s := range sites {
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, len(sites))
+		site := l.site(s, base, folders)
 		site.TLS = tls
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
@@ -201,6 +219,7 @@ func (l *loader) config(t *table) *Config {
 		l.autoNames(r, tls, redirect.Hosts)
 		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
+	cfg.Secrets = l.secrets
 	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {
@@ -269,52 +288,26 @@ func (l *loader) redirect(t *table) Redirect {
 	switch {
 	case ok:
 		r.To = to
-		if err := checkTarget(to); err != nil {
+		if _, err := ParseTarget(to, nil); err != nil {
 			l.errorf(at, "to: %v", err)
 		}
 	case t.m["to"] == nil:
 		l.errorf(t.spot.key, `%s goes nowhere; want to = "https://example.com{uri}"`, t.name)
 	}
-	if n, at, ok := t.number("status"); ok {
-		switch n {
-		case 301, 302, 303, 307, 308:
-			r.Status = int(n)
-		default:
-			l.errorf(at, "status wants 301 or 308 (for good), 302 or 307 (for now), or 303")
-		}
-	}
+	l.redirectStatus(t, &r.Status)
 	t.done()
 	return r
 }
 
-// checkTarget checks the URL of a redirect, with placeholders replaced by
-// examples. {uri} must not be part of the authority: clients choose it, and
-// could name any host there.
-func checkTarget(to string) error {
-	const host, uri = "host.example", "/uri"
-	if strings.ContainsAny(strings.NewReplacer("{host}", "", "{uri}", "").Replace(to), "{}") {
-		return errors.New("only {host} and {uri} can be filled in")
+func (l *loader) redirectStatus(t *table, to *int) {
+	n, at, ok := t.number("status")
+	if !ok {
+		return
 	}
-	u, err := url.Parse(strings.NewReplacer("{host}", host, "{uri}", uri).Replace(to))
-	if err != nil {
-		return errors.New("this is no URL")
+	switch n {
+	case 301, 302, 303, 307, 308:
+		*to = int(n)
+	default:
+		l.errorf(at, "status wants 301 or 308 (for good), 302 or 307 (for now), or 303")
 	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New(`want an absolute URL, as in "https://example.com{uri}"`)
-	}
-	if u.User != nil {
-		return errors.New("a user name or password is not permitted")
-	}
-	for _, c := range []byte(to) {
-		if c <= ' ' || c >= 0x7f {
-			return errors.New("spaces, control characters and what is not ASCII must be percent-encoded")
-		}
-	}
-	if i := strings.Index(to, "{uri}"); i >= 0 && i+len("{uri}") != len(to) {
-		return errors.New("{uri} holds the query, so nothing can follow it")
-	}
-	if i := strings.Index(to, "{uri}"); i >= 0 && strings.ContainsAny(to[:i], "?#") {
-		return errors.New("{uri} holds the path, so it cannot come into a query or fragment")
-	}
-	return nil
 }

@@ -220,12 +220,12 @@ func TestProblems(t *testing.T) {
 		{"another word", "https = true\n" + good, `1:1: unknown key "https" in the file; want tls_cert with tls_key`},
 		{"a port", "port = 80\n" + good, `1:1: unknown key "port" in the file; want listen = ":8080"`},
 		{"a word of nginx", good + "  proxy_pass = 'http://x'\n", `4:3: unknown key "proxy_pass" in [[site]]; chert serve is no reverse proxy yet: put one in front (docs/proxy.md)`},
-		{"in a table of nginx", good + "[site.location]\ntry_files = 'x'\n", `4:7: unknown key "location" in [[site]]; a site is one folder at /; other paths cannot be mapped yet`},
-		{"a word with a dash", "Basic-Auth = 'x'\n" + good, `1:1: unknown key "Basic-Auth" in the file; chert serve has no authentication yet`},
+		{"in a table of nginx", good + "[site.location]\ntry_files = 'x'\n", `4:7: unknown key "location" in [[site]]; want [[site.route]] with path = "/img/{rest...}" and root, redirect or respond`},
+		{"a word with a dash", "Basic-Auth = 'x'\n" + good, `1:1: unknown key "Basic-Auth" in the file; basic_auth is a key of [[site]] or [[site.route]]`},
 		{"a site's key too early", "root = '.'\n" + good, `1:1: unknown key "root" in the file; it is a key of [[site]]`},
 		{"a site's key, which may be elsewhere too", "tls_self = true\n" + good, `1:1: unknown key "tls_self" in the file; it is a key of [defaults], [[site]] or [[redirect]]`},
 		{"the file's key too late", good + "listen = ':80'\n", `4:1: unknown key "listen" in [[site]]; it is a key of the file itself, before its first table`},
-		{"a rule's key", good + "headers = {}\n", `4:1: unknown key "headers" in [[site]]; it is a key of [[defaults.rules]] or [[site.rules]]`},
+		{"a rule's key", good + "match = '*'\n", `4:1: unknown key "match" in [[site]]; it is a key of [[defaults.rules]] or [[site.rules]]`},
 		{"unknown and far", "lights = true\n" + good, `1:1: unknown key "lights" in the file`},
 		{"in a site", good + "no_found = 'x'\n", `4:1: unknown key "no_found" in [[site]]; did you mean "not_found"?`},
 		{"with a dash", good + "not-found = 'x'\n", `4:1: unknown key "not-found" in [[site]]; did you mean "not_found"?`},
@@ -390,6 +390,8 @@ func FuzzLoad(f *testing.F) {
 	nothing := Checks{Listen: func([]string, string) error { return nil }, Log: func(string) error { return nil }, Folder: func(string) error { return errors.New("none") }, Certificate: checks.Certificate, ClientCA: checks.ClientCA}
 	nothing = ofRates(nothing)
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
+	f.Add("[[site]]\nhosts='*'\nallow=['unix','1.2.3.4/8']\nheaders={A='${B:-c}'}\n[site.basic_auth]\nusers={a='b'}\n[[site.route]]\npath='/a/{b...}'\nmethods=['GET']\nredirect='/c/{b}?{uri}'\nstatus=3\n[[site.route]]\npath='/{a}'\nrespond=200\nbody='x'\ntype='a/b'\n")
+	f.Add("site=[{route=[{path='/a/{x}',root='b',rules=[{}]},{path='/{x}/b',respond=[]}],basic_auth=false,deny=[1]}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		d := &doc{file: "c.toml"}
 		d.load([]byte(text), nothing)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type options struct {
 	cacheSet, openSet bool
 }
 
-// options reads the keys that [defaults] and [[site]] have in common. Keys that
+// options reads the keys that [defaults], [[site]] and [[site.route]] have in common. Keys that
 // t does not have are as in base; its rules come after base's.
 func (l *loader) options(t *table, base options) options {
 	o := base
@@ -108,25 +109,8 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	if !ok {
 		match = []item{{MatchAll, t.spot.key}}
 	}
-	header := make(map[string]string)
-	switch h := t.table("headers"); {
-	case h != nil:
-		for _, name := range slices.Sorted(maps.Keys(h.m)) {
-			value, at, ok := h.str(name)
-			if !ok {
-				continue
-			}
-			header[name] = value
-			r := static.Rule{Match: MatchAll, Header: map[string]string{name: value}}
-			if err := r.Check(); err != nil {
-				if value != "" {
-					at = h.spot.child(name).key
-				}
-				l.errorf(at, "%v", err)
-				delete(header, name)
-			}
-		}
-	case t.m["headers"] == nil:
+	header := l.headers(t)
+	if t.m["headers"] == nil {
 		l.errorf(t.spot.key, "%s sets no headers", t.name)
 	}
 	for _, it := range match {
@@ -140,10 +124,35 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	return all
 }
 
+// headers reads the table of fields of that key, by canonical name.
+func (l *loader) headers(t *table) map[string]string {
+	header := make(map[string]string)
+	h := t.table("headers")
+	if h == nil {
+		return header
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.m)) {
+		value, at, ok := h.str(name)
+		if !ok {
+			continue
+		}
+		r := static.Rule{Match: MatchAll, Header: map[string]string{name: value}}
+		if err := r.Check(); err != nil {
+			if value != "" {
+				at = h.spot.child(name).key
+			}
+			l.errorf(at, "%v", err)
+			continue
+		}
+		header[http.CanonicalHeaderKey(name)] = value
+	}
+	return header
+}
+
 // MatchAll is the pattern of a rule for all files.
 const MatchAll = "**"
 
-// Sites without limits of their own share these, in equal parts.
+// Folders without limits of their own share these, in equal parts.
 const (
 	sharedCache = 256 << 20
 	mostCache   = 64 << 20
@@ -151,39 +160,52 @@ const (
 	sharedOpen  = 4096
 )
 
-// openShare returns how many descriptors each of so many sites may keep.
-func openShare(sites int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/sites) }
+// openShare returns how many descriptors each of so many folders may keep.
+func openShare(folders int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/folders) }
 
-func (l *loader) site(t *table, base options, sites int) Site {
-	s := Site{Hosts: l.claim(t)}
+func (l *loader) site(t *table, base options, folders int) Site {
+	s := Site{Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
+	routes := t.tables("route", "[[site.route]]")
 	t.done()
-	if !o.cacheSet {
-		o.CacheBytes = min(mostCache, max(leastCache, sharedCache/int64(sites)))
+	s.Options = o.shared(folders)
+	if t.m["root"] == nil && len(routes) == 0 {
+		l.errorf(t.spot.key, "%s has no root, the folder to serve, and no [[site.route]]", t.name)
 	}
-	if !o.openSet && sites > 1 {
-		o.OpenFiles = openShare(sites)
+	if ok {
+		s.Root = l.root(root, at, o)
 	}
-	s.Options = o.Options
-	switch {
-	case !ok && t.m["root"] == nil:
-		l.errorf(t.spot.key, "%s has no root, the folder to serve", t.name)
-		return s
-	case !ok:
-		return s
-	case root == "":
-		l.errorf(at, `root is empty; "." is the folder of this file`)
-		return s
-	}
-	s.Root = l.path(root)
-	if err := l.checks.Folder(s.Root); err != nil {
-		l.errorf(at, "root: %v", err)
-		return s
-	}
-	l.mustHave(s.Root, "spa", o.SPA, o.spaAt)
-	l.mustHave(s.Root, "not_found", o.NotFound, o.notFoundAt)
+	s.Routes = l.routes(routes, s, o, folders)
 	return s
+}
+
+// shared returns the options with the part of a folder in what all of them share.
+func (o options) shared(folders int) static.Options {
+	if !o.cacheSet {
+		o.CacheBytes = min(mostCache, max(leastCache, sharedCache/int64(max(folders, 1))))
+	}
+	if !o.openSet && folders > 1 {
+		o.OpenFiles = openShare(folders)
+	}
+	return o.Options
+}
+
+// root checks a folder and the files that o names in it. It returns "" if it cannot be
+// served.
+func (l *loader) root(root string, at Position, o options) string {
+	if root == "" {
+		l.errorf(at, `root is empty; "." is the folder of this file`)
+		return ""
+	}
+	dir := l.path(root)
+	if err := l.checks.Folder(dir); err != nil {
+		l.errorf(at, "root: %v", err)
+		return ""
+	}
+	l.mustHave(dir, "spa", o.SPA, o.spaAt)
+	l.mustHave(dir, "not_found", o.NotFound, o.notFoundAt)
+	return dir
 }
 
 func (l *loader) mustHave(dir, key, name string, at Position) {

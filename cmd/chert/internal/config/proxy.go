@@ -20,13 +20,9 @@ func (p *Proxies) Add(s string) error {
 		p.Unix = true
 		return nil
 	}
-	prefix, err := netip.ParsePrefix(s)
+	prefix, err := parsePrefix(s)
 	if err != nil {
-		addr, err := netip.ParseAddr(s)
-		if err != nil || addr.Zone() != "" {
-			return errors.New(`want an address, a prefix such as "10.0.0.0/8", or "unix"`)
-		}
-		prefix = netip.PrefixFrom(addr, addr.BitLen())
+		return errors.New(`want an address, a prefix such as "10.0.0.0/8", or "unix"`)
 	}
 	switch {
 	case prefix.Addr().Is4In6():
@@ -34,10 +30,25 @@ func (p *Proxies) Add(s string) error {
 	case prefix.Bits() == 0:
 		return errors.New("that is every address, so any client could forge its own; name the proxies")
 	}
-	if prefix = prefix.Masked(); !slices.Contains(p.Prefixes, prefix) {
+	if !slices.Contains(p.Prefixes, prefix) {
 		p.Prefixes = append(p.Prefixes, prefix)
 	}
 	return nil
+}
+
+// parsePrefix parses a prefix, or an address as the prefix of that one.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if prefix, err := netip.ParsePrefix(s); err == nil {
+		return prefix.Masked(), nil
+	}
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if addr.Zone() != "" {
+		return netip.Prefix{}, errors.New("a zone")
+	}
+	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }
 
 // String returns a list of what Add accepts.

@@ -56,6 +56,8 @@ func (t *table) done() {
 			} else {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
+		} else if tables := t.doc.tablesWith(plainWord(key)); hint == "" && len(tables) > 0 {
+			hint = "; " + plainWord(key) + " is a key of " + list(tables)
 		}
 		t.doc.errorf(t.spot.child(key).key, "unknown key %q in %s%s", key, t.name, hint)
 	}
@@ -208,7 +210,11 @@ func (t *table) table(key string) *table {
 		t.wrongType(key, spot.value, "a table", v)
 		return nil
 	}
-	return &table{doc: t.doc, name: "[" + key + "]", m: m, spot: spot}
+	name := "[" + key + "]"
+	if t.name != topOfFile {
+		name = "[" + strings.Trim(t.name, "[]") + "." + key + "]"
+	}
+	return &table{doc: t.doc, name: name, m: m, spot: spot}
 }
 
 // tables returns the tables of a key. name is what messages call each.

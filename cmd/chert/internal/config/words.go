@@ -82,7 +82,7 @@ var hints = []struct {
 		Flag: `"chert serve DIR" serves a folder; --config FILE many sites`,
 		Key:  "want [[site]] with hosts and root",
 	}},
-	{"--root dir directory d document_root documentroot path folder", Hint{
+	{"--root dir directory d document_root documentroot --path folder", Hint{
 		Flag: `the folder has no flag, as in "chert serve DIR"`,
 		Key:  "want root",
 	}},
@@ -92,48 +92,53 @@ var hints = []struct {
 		both("chert serve is no reverse proxy yet: put one in front (docs/proxy.md), or write a program " +
 			"with net/http/httputil.ReverseProxy as a handler (docs/library.md)"),
 	},
-	{"forward_auth auth basic_auth basicauth auth_basic auth_basic_user_file auth_request htpasswd username " +
-		"pass password", Hint{
-		Flag: "chert serve has no authentication yet, except certificates of clients, --client-ca: let a " +
-			"proxy in front do it, or a program with middleware/basicauth or middleware/jwt",
-		Key: "chert serve has no authentication yet, except certificates of clients, client_ca: let a " +
-			"proxy in front do it, or a program with middleware/basicauth or middleware/jwt",
+	{"--basic_auth --htpasswd --users auth basicauth auth_basic auth_basic_user_file username pass password", Hint{
+		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
+		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
+	}},
+	{"forward_auth auth_request", Hint{
+		Flag: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
+			"with middleware/jwt; the sites of --config have [site.basic_auth]",
+		Key: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
+			"with middleware/jwt; there is [site.basic_auth]",
 	}},
 	{
 		"user group",
 		both("chert does not change its user; start it as that user, as the systemd unit in docs/deployment.md does"),
 	},
-	{"deny allow satisfy whitelist blacklist remote_ip", Hint{
-		Flag: "chert serve does not allow or deny addresses yet; use --listen for one address, --client-ca, " +
-			"or a firewall",
-		Key: "chert serve does not allow or deny addresses yet; use listen for one address, client_ca, or a firewall",
+	{"--deny --allow whitelist blacklist remote_ip", Hint{
+		Flag: "the sites of --config have allow and deny",
+		Key:  `want allow = ["10.0.0.0/8"] or deny`,
 	}},
+	{"satisfy", both("access and authentication must both admit a request; that cannot be changed")},
 	{"try_files fallback single_page single", Hint{
 		Flag: "use --spa for a single-page app; chert serve has no other fallback yet",
 		Key:  `want spa = "index.html" for a single-page app; there is no other fallback yet`,
 	}},
-	{"location locations alias handle handle_path route routes prefix path_prefix base", Hint{
-		Flag: "a folder is served at /; chert serve does not map other paths yet, and --header sets fields by pattern",
-		Key: "a site is one folder at /; other paths cannot be mapped yet, and [[site.rules]] set header " +
-			"fields by pattern",
+	{"location locations alias handle handle_path --route routes prefix path_prefix base", Hint{
+		Flag: "a folder is served at /; the sites of --config have [[site.route]] for other paths",
+		Key:  `want [[site.route]] with path = "/img/{rest...}" and root, redirect or respond`,
 	}},
-	{"redir return rewrite rewrites uri clean_urls trailing_slash --redirect --redirects", Hint{
-		Flag: "[[redirect]] in the file of --config redirects whole hosts; single paths cannot be " +
-			"redirected or rewritten yet",
-		Key: "[[redirect]] with hosts and to redirects whole hosts; single paths cannot be redirected or " +
-			"rewritten yet",
+	{"redir return uri --redirect --redirects --respond", Hint{
+		Flag: "the sites of --config have [[site.route]] with redirect or respond, and [[redirect]] is for whole hosts",
+		Key:  `want [[site.route]] with redirect or respond; [[redirect]] is for whole hosts`,
 	}},
+	{
+		"rewrite rewrites clean_urls trailing_slash",
+		both("chert serve does not rewrite paths yet; the sites of --config redirect them, with [[site.route]]"),
+	},
 	{"error_page error_pages errordocument handle_errors 404 error", Hint{
 		Flag: "use --not-found for 404; other statuses have no page of their own yet",
 		Key:  `want not_found = "404.html"; other statuses have no page of their own yet`,
 	}},
-	{
-		"maintenance",
-		both("chert serve has no maintenance mode yet; serve another folder, with an index that says so"),
-	},
+	{"maintenance", Hint{
+		Flag: "the sites of --config can have [[site.route]] with respond = 503",
+		Key:  `want [[site.route]] with path = "/{rest...}", respond = 503 and file`,
+	}},
 	{"--headers header= add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
-		Key:  `want [[site.rules]] with headers = { Cache-Control = "no-cache" }`,
+		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
+			"responses",
 	}},
 	{"cors", Hint{
 		Flag: "use --header 'Access-Control-Allow-Origin: *'",
@@ -199,9 +204,13 @@ var hints = []struct {
 		Key:  "want shutdown_timeout",
 	}},
 	{
-		"include import includes vars env",
-		both("there are no includes and no variables: a configuration is one file, and what its sites have " +
-			"in common belongs in [defaults]"),
+		"include import includes",
+		both("there are no includes: a configuration is one file, and what its sites have in common belongs in " +
+			"[defaults]"),
+	},
+	{
+		"vars env",
+		both("there are no variables but those of the environment, as ${NAME} in strings of the file"),
 	},
 	{"set_real_ip_from real_ip_header real_ip behind_proxy", Hint{
 		Flag: "use --trusted-proxy",

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/chert-http/chert/middleware/basicauth"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+const hashPasswordLong = `Read a password and print its bcrypt hash, for users of basic_auth in a configuration
+file, or after "NAME:" in a file of htpasswd.
+
+In a terminal the password is asked for twice and not shown. Otherwise it is the
+first line of stdin; its newline is not a part of it.`
+
+func newHashPasswordCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:               "hash-password",
+		Short:             "Hash a password for basic_auth",
+		Long:              hashPasswordLong,
+		Example:           "  chert hash-password\n  chert hash-password < password.txt",
+		Args:              noPassword,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			password, err := readPassword(cmd.InOrStdin(), cmd.ErrOrStderr())
+			if err != nil {
+				return failure{err}
+			}
+			hash, err := basicauth.Hash(password)
+			if err != nil {
+				return failure{errors.New(strings.TrimPrefix(err.Error(), "basicauth: Hash: "))}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), hash)
+			return nil
+		},
+	}
+}
+
+// noPassword does not repeat arguments, which may be a password.
+func noPassword(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errors.New("it takes no arguments: other users can see those; the password is read from the terminal " +
+			"or stdin")
+	}
+	return nil
+}
+
+// readPassword reads a password from in, and asks for it if that is a terminal.
+func readPassword(in io.Reader, prompt io.Writer) (string, error) {
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return askPassword(prompt, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
+	}
+	line, err := bufio.NewReader(io.LimitReader(in, maxPasswordLine)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", fmt.Errorf("cannot read the password: %w", err)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), nil
+}
+
+// maxPasswordLine is more than a password may have.
+const maxPasswordLine = 4096
+
+// askPassword asks for a password twice.
+func askPassword(prompt io.Writer, read func() ([]byte, error)) (string, error) {
+	var answers [2][]byte
+	for i, text := range []string{"Password: ", "Again: "} {
+		fmt.Fprint(prompt, text)
+		answer, err := read()
+		fmt.Fprintln(prompt) // the newline of the user is not shown
+		if err != nil {
+			return "", fmt.Errorf("cannot read the password: %w", err)
+		}
+		answers[i] = answer
+	}
+	if !bytes.Equal(answers[0], answers[1]) {
+		return "", errors.New("the two passwords differ")
+	}
+	return string(answers[0]), nil
+}

@@ -1,0 +1,302 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/rfc/media"
+	"github.com/chert-http/chert/router"
+	"github.com/chert-http/chert/static"
+)
+
+// Route is what a site does with the requests of a path. It has one of Root, Target and
+// Respond.
+type Route struct {
+	Path    string // a pattern of package router, without method and host
+	Methods []string
+	Policy  // the site's, where the route has none of its own
+
+	Root    string
+	Options static.Options
+
+	Target Target
+	Status int // of Target
+
+	Respond *direct.Response
+}
+
+// Patterns returns the patterns of router for r's path and methods.
+func (r *Route) Patterns() []string {
+	if len(r.Methods) == 0 {
+		return []string{r.Path}
+	}
+	all := make([]string, len(r.Methods))
+	for i, method := range r.Methods {
+		all[i] = method + " " + r.Path
+	}
+	return all
+}
+
+// countFolders returns how many folders sites and their routes have.
+func countFolders(sites []*table) (n int) {
+	for _, s := range sites {
+		if s.m["root"] != nil {
+			n++
+		}
+		routes, _ := s.m["route"].([]any)
+		for _, r := range routes {
+			if m, ok := r.(map[string]any); ok && m["root"] != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// routes reads the routes of a site, whose options are base.
+func (l *loader) routes(tables []*table, site Site, base options, folders int) (all []Route) {
+	var earlier placed
+	for _, t := range tables {
+		r, patterns := l.route(t, site, base, folders)
+		at := t.spot.child("path").value
+		if err := earlier.check(patterns, site.Root != ""); err != nil {
+			l.errorf(at, "the path %q %v", r.Path, err)
+		}
+		for _, p := range patterns {
+			earlier = append(earlier, place{p, at.Line})
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// placed are the patterns of a site's routes so far, and the lines that have them.
+type placed []place
+
+type place struct {
+	router.Pattern
+	line int
+}
+
+// everything is the pattern of a site's own folder.
+var everything, _ = router.ParsePattern("/")
+
+// check returns why a route with some patterns cannot be added to a site, which may have a
+// folder for all that its routes do not match.
+func (all placed) check(patterns []router.Pattern, folder bool) error {
+	for _, p := range patterns {
+		for _, e := range all {
+			if why := e.Conflict(p); why != "" {
+				return fmt.Errorf("cannot be beside the one in line %d: %s", e.line, why)
+			}
+		}
+		if folder && p.Conflict(everything) != "" {
+			return errors.New("matches every request, so root of the site is never used; leave one of them out")
+		}
+	}
+	return nil
+}
+
+// route reads one route.
+func (l *loader) route(t *table, site Site, base options, folders int) (r Route, patterns []router.Pattern) {
+	var wildcards *Wildcards
+	r.Path, wildcards = l.routePath(t)
+	r.Methods = l.routeMethods(t)
+	r.Policy = l.policy(t, site.Policy)
+	before := len(t.asked)
+	o := l.options(t, base)
+	fileKeys := t.asked[before:]
+
+	root, rootAt, hasRoot := t.str("root")
+	to, toAt, hasRedirect := t.str("redirect")
+	status, statusAt, hasRespond := t.number("respond")
+	r.Status = http.StatusMovedPermanently
+	l.redirectStatus(t, &r.Status)
+	body := l.respondBody(t, int(status))
+
+	switch l.action(t, fileKeys) {
+	case "root":
+		r.Options = o.shared(folders)
+		if hasRoot {
+			r.Root = l.root(root, rootAt, o)
+		}
+		if wildcards != nil && !wildcards.Rest {
+			l.errorf(t.spot.child("path").value, "the path of a route with root ends in a wildcard for the name in "+
+				`the folder, as in "/img/{path...}"`)
+		}
+	case "redirect":
+		if !hasRedirect || wildcards == nil {
+			break
+		}
+		var err error
+		if r.Target, err = l.routeTarget(to, wildcards); err != nil {
+			l.errorf(toAt, "redirect: %v", err)
+		}
+	case "respond":
+		if hasRespond {
+			r.Respond = l.respond(int(status), statusAt, body)
+		}
+	}
+	t.done()
+	if wildcards != nil {
+		for _, text := range r.Patterns() {
+			if p, err := router.ParsePattern(text); err == nil {
+				patterns = append(patterns, p)
+			}
+		}
+	}
+	return r, patterns
+}
+
+func (l *loader) routeTarget(to string, w *Wildcards) (Target, error) {
+	for _, name := range w.Names {
+		if name == "host" || name == "uri" {
+			return nil, fmt.Errorf("{%s} is the request's here; call the path's wildcard differently", name)
+		}
+	}
+	return ParseTarget(to, w)
+}
+
+// routePath reads a path. The wildcards are nil if it is not valid.
+func (l *loader) routePath(t *table) (string, *Wildcards) {
+	path, at, ok := t.str("path")
+	switch {
+	case t.m["path"] == nil:
+		l.errorf(t.spot.key, `%s has no path; want path = "/api/{rest...}"`, t.name)
+	case !ok:
+	case strings.ContainsAny(path, " \t"):
+		l.errorf(at, `path wants no method and no spaces; want methods = ["GET"] for the method`)
+	case !strings.HasPrefix(path, "/"):
+		l.errorf(at, "path begins with a slash: the hosts are those of the site")
+	default:
+		p, err := router.ParsePattern(path)
+		if err != nil {
+			l.errorf(at, "path: %v", err)
+			break
+		}
+		names, rest := p.Wildcards()
+		return path, &Wildcards{names, rest}
+	}
+	return path, nil
+}
+
+func (l *loader) routeMethods(t *table) (methods []string) {
+	all, ok := t.list("methods")
+	list, isList := t.m["methods"].([]any)
+	if ok && isList && len(list) == 0 {
+		l.errorf(t.spot.child("methods").key, "methods is empty; without the key the route is for all methods")
+	}
+	for _, it := range all {
+		_, err := router.ParsePattern(it.text + " /")
+		switch {
+		case it.text == "" || strings.ContainsAny(it.text, " \t/"):
+			err = fmt.Errorf("%q is no method", it.text)
+		case it.text == http.MethodConnect:
+			err = errors.New("CONNECT has no path")
+		case slices.Contains(methods, it.text):
+			err = fmt.Errorf("%s is there twice", it.text)
+		}
+		if err != nil {
+			l.errorf(it.at, "methods: %v", err)
+			continue
+		}
+		methods = append(methods, it.text)
+	}
+	return methods
+}
+
+// action returns the key of a route's action, "" if it does not have exactly one. Keys of
+// other actions are a mistake.
+func (l *loader) action(t *table, fileKeys []string) string {
+	var has []string
+	for _, key := range []string{"root", "redirect", "respond"} {
+		if t.m[key] != nil {
+			has = append(has, key)
+		}
+	}
+	switch len(has) {
+	case 0:
+		l.errorf(t.spot.key, "%s does nothing; want root, redirect or respond", t.name)
+		return ""
+	case 1:
+	default:
+		l.errorf(t.spot.key, "%s has %s; want one of them", t.name, strings.Join(has, " and "))
+		return ""
+	}
+	for _, group := range []struct {
+		action string
+		keys   []string
+	}{{"root", fileKeys}, {"redirect", []string{"status"}}, {"respond", []string{"body", "file", "type"}}} {
+		for _, key := range group.keys {
+			switch {
+			case t.m[key] == nil || group.action == has[0]:
+			case key == "status" && has[0] == "respond":
+				l.errorf(t.spot.child(key).key, "status is for redirect; respond has the status itself")
+			default:
+				l.errorf(t.spot.child(key).key, "%s is for a route with %s, and this one has %s", key, group.action,
+					has[0])
+			}
+		}
+	}
+	return has[0]
+}
+
+// respondBody is the body of a response, and its type, "" for none.
+type respondBody struct {
+	text []byte
+	typ  string
+}
+
+// respondBody reads the body of a response with a status. It is read once: later changes
+// of a file need a reload.
+func (l *loader) respondBody(t *table, status int) (b respondBody) {
+	text, textAt, hasText := t.str("body")
+	file, fileAt, hasFile := t.str("file")
+	typ, typeAt, hasType := t.str("type")
+	switch {
+	case hasText && hasFile:
+		l.errorf(fileAt, "body and file are both given; want one of them")
+	case hasText:
+		b = respondBody{[]byte(text), "text/plain; charset=utf-8"}
+	case hasFile:
+		data, err := readPart(l.path(file))
+		if err != nil {
+			l.errorf(fileAt, "file: %q: %v", file, err)
+		}
+		b = respondBody{data, media.Type(file)}
+	case hasType && t.m["body"] == nil && t.m["file"] == nil:
+		l.errorf(typeAt, "type is that of a body, and there is none")
+	}
+	if hasType {
+		b.typ = typ
+		r := static.Rule{Match: MatchAll, Header: map[string]string{"Content-Type": typ}}
+		if err := r.Check(); err != nil || !strings.Contains(typ, "/") {
+			l.errorf(typeAt, `type wants a media type such as "text/html; charset=utf-8"`)
+		}
+	}
+	at := fileAt
+	if hasText {
+		at = textAt
+	}
+	if len(b.text) > 0 && (status == http.StatusNoContent || status == http.StatusResetContent ||
+		status == http.StatusNotModified) {
+		l.errorf(at, "a response with status %d has no body", status)
+	}
+	return b
+}
+
+func (l *loader) respond(status int, at Position, b respondBody) *direct.Response {
+	if status < 200 || status > 599 {
+		l.errorf(at, "respond wants a status from 200 to 599")
+		return nil
+	}
+	h := http.Header{}
+	if b.typ != "" {
+		h.Set("Content-Type", b.typ)
+	}
+	return direct.NewResponse(status, h, b.text)
+}
