@@ -27,6 +27,7 @@ type Conn struct {
 	how      Next
 	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
+	look     bool // and the socket has not been read since: a request may have arrived before
 	acquired bool // the slot that phase waiting waits for has been given
 	// off, borrowed and switched belong to the owner. off: it does not drive the
 	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
@@ -240,7 +241,7 @@ func (c *Conn) proceed() (mine bool) {
 		return true
 	}
 	if c.refeed {
-		if c.draining && !c.act(c.session.Drain(c.loop.Now())) {
+		if c.draining && !c.look && !c.act(c.session.Drain(c.loop.Now())) {
 			return true // fill does not come to it while the peer never stops sending
 		}
 		c.refeed = false
@@ -272,6 +273,7 @@ func (c *Conn) fill() (mine bool) {
 			}
 			return true
 		}
+		c.look = false
 		n, err := c.receive()
 		if err != nil {
 			switch {

@@ -16,7 +16,7 @@ func (c *Conn) obey(m Command) {
 	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
 	case !busy:
 		// A request may have arrived that has not been read: read once more.
-		c.draining = true
+		c.draining, c.look = true, true
 		c.ready |= poll.Readable
 		c.loop.Requeue(c.handle)
 	case m == Drain:

@@ -125,6 +125,28 @@ func fullOf(n int) []byte {
 	return bytes.Repeat(stalledBytes[:64<<10], n/(64<<10)+1)[:n]
 }
 
+// A request that has arrived before a drain is served, also if the session is to go on with what it
+// has: then an answer was stalled, and its end came while the loop had another driver.
+func TestDrainLooksOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	f := &fake{}
+	c := r.open(f)
+	c.Send("a\n")
+	c.Want("a\n")
+	r.on(func() {
+		c.Send("next\n")
+		servertest.Eventually(t, "the request has arrived", func() bool {
+			n, _ := r.loop.Poller().Peek(int(f.fd))
+			return n > 0
+		})
+		f.refeed = true
+		f.obey(Drain)
+	})
+	c.Want("next\n")
+	c.Ended()
+}
+
 // What the server and the client may do while an answer is stalled.
 func TestStalledEnds(t *testing.T) {
 	t.Parallel()
