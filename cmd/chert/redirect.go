@@ -28,7 +28,8 @@ func (d *redirect) ServeHTTP(w http.ResponseWriter, r *http.Request) { direct.Re
 
 func (d *redirect) answer(x *direct.Exchange) {
 	to, refused := d.location(x)
-	// A path that names a host: config has made sure that there is none.
+	// A path that names a host. config has made sure that there is none, but paths of CONNECT are not cleaned, and
+	// a wildcard in one may be empty.
 	if refused == nil && config.NamesHost(to) {
 		refused = notFound
 	}

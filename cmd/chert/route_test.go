@@ -147,6 +147,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/moved/", 308, "", "Location: https://cdn.example/x/"},
 		{"GET", "/all/a?b=c", 307, "", "Location: https://a.example:8443/all/a?b=c"},
 		{"GET", "/to/a?b", 302, "", "Location: /a"},
+		{"GET", "/to/%2e%2e/x", 404, "", ""},
+		{"GET", "/to/x%2f%2fy", 404, "", ""},
 		{"GET", "/down/x/y", 503, "<p>later", "Content-Type: text/html; charset=utf-8\nRetry-After: 60\n-X-Site"},
 		{"HEAD", "/down/", 503, "", "Content-Length: 8\n-X-Site"},
 		{"GET", "/gone", 410, "", "Content-Length: 0\n-Content-Type"},

@@ -200,6 +200,20 @@ func TestOptionsRefused(t *testing.T) {
 }
 
 // New accepts the hashes of Hash and htpasswd.
+// A hash of any cost is there at once, and is one that bcrypt compares.
+func TestDummyHash(t *testing.T) {
+	t.Parallel()
+	if err := bcrypt.CompareHashAndPassword(dummyHash(bcrypt.MinCost), []byte("p")); err != bcrypt.ErrMismatchedHashAndPassword {
+		t.Error(err)
+	}
+	if c, err := bcrypt.Cost(dummyHash(bcrypt.MaxCost)); c != bcrypt.MaxCost || err != nil {
+		t.Error(c, err)
+	}
+	if _, err := New(&Options{Users: map[string]string{"ann": string(dummyHash(bcrypt.MaxCost))}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHash(t *testing.T) {
 	t.Parallel()
 	made, err := Hash("sesame, öffne dich")

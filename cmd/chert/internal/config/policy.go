@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
+	"golang.org/x/crypto/bcrypt"
 )
 
 // Policy is what a request passes before the action of its site or route, and what is set
@@ -128,6 +129,10 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 	return o
 }
 
+// maxCost is the highest cost of a hash: about two seconds for each password that is tried, which
+// cannot be cancelled. chert hash-password makes hashes of 10.
+const maxCost = 15
+
 // checkUser adds a user.
 func checkUser(o *basicauth.Options, name, hash string) error {
 	if err := basicauth.Check(name, hash); err != nil {
@@ -135,6 +140,10 @@ func checkUser(o *basicauth.Options, name, hash string) error {
 			return errors.New(strings.TrimPrefix(err.Error(), "basicauth: "))
 		}
 		return fmt.Errorf("the hash of %q is not bcrypt's; chert hash-password and htpasswd -nB make one", name)
+	}
+	if cost, err := bcrypt.Cost([]byte(hash)); err == nil && cost > maxCost {
+		return fmt.Errorf("the hash of %q has the cost %d, and each wrong password would take long; want at most %d",
+			name, cost, maxCost)
 	}
 	if _, ok := o.Users[name]; ok {
 		return fmt.Errorf("the user %q is there already", name)

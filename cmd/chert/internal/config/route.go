@@ -170,6 +170,8 @@ func (l *loader) routePath(t *table) (string, *Wildcards) {
 	case !ok:
 	case strings.ContainsAny(path, " \t"):
 		l.errorf(at, `path wants no method and no spaces; want methods = ["GET"] for the method`)
+	case strings.ContainsAny(path, "?#"):
+		l.errorf(at, "path has no query and no fragment: a route is for every query")
 	case !strings.HasPrefix(path, "/"):
 		l.errorf(at, "path begins with a slash: the hosts are those of the site")
 	default:

@@ -92,6 +92,7 @@ func TestRouteProblems(t *testing.T) {
 		{"no users", root + "[site.basic_auth]\nrealm = 'x'\n", "4:7: [site.basic_auth] has no users"},
 		{"true", root + "basic_auth = true\n", "4:14: basic_auth wants a table with users or htpasswd, or false"},
 		{"realm", root + "[site.basic_auth]\nrealm = 'ä'\nusers = { a = '" + someHash + "' }\n", "5:9: realm wants printable ASCII"},
+		{"a costly hash", root + "[site.basic_auth]\nusers = { ann = '$2a$31$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy' }\n", `5:17: users: the hash of "ann" has the cost 31`},
 		{"a password", root + "[site.basic_auth]\nusers = { ann = 'secret' }\n", `5:17: users: the hash of "ann" is not bcrypt's; chert hash-password`},
 		{"a colon", root + "[site.basic_auth.users]\n'a:b' = '" + someHash + "'\n", `5:9: users: the name "a:b" could never be sent`},
 		{"no htpasswd", root + "[site.basic_auth]\nhtpasswd = 'no'\n", `5:12: htpasswd: "DIR/no": no such file`},
