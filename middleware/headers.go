@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/direct"
@@ -32,8 +31,8 @@ type HeadersOptions struct {
 func Headers(o *HeadersOptions) (func(http.Handler) http.Handler, error) {
 	h := &headers{key: "headers " + strconv.FormatUint(headersMade.Add(1), 10)}
 	for name, value := range options(o).Set {
-		if err := checkField(name, value); err != nil {
-			return nil, fmt.Errorf("middleware: Headers: Set: %w", err)
+		if err := wire.CheckField(name, value); err != nil {
+			return nil, fmt.Errorf("middleware: Headers: Set: the field %q %w", name, err)
 		}
 		h.fields = append(h.fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
 	}
@@ -43,18 +42,6 @@ func Headers(o *HeadersOptions) (func(http.Handler) http.Handler, error) {
 
 // headersMade numbers the keys of Derive.
 var headersMade atomic.Uint64
-
-func checkField(name, value string) error {
-	switch canonical := http.CanonicalHeaderKey(name); {
-	case !wire.MaySet(name) || canonical == "Content-Range":
-		return fmt.Errorf("the field %q cannot be set", name)
-	case canonical == "Content-Type" && value == "":
-		return fmt.Errorf("the field %q cannot be removed", name)
-	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return fmt.Errorf("the field %q has a control character in its value", name)
-	}
-	return nil
-}
 
 // headers is immutable.
 type headers struct {

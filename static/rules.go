@@ -25,7 +25,7 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("%q is not a valid pattern", r.Match)
 	}
 	for name, value := range r.Header {
-		if err := checkField(http.CanonicalHeaderKey(name), value); err != nil {
+		if err := wire.CheckField(name, value); err != nil {
 			return fmt.Errorf("the field %q %w", name, err)
 		}
 	}
@@ -42,22 +42,6 @@ func newRule(r *Rule) rule {
 	}
 	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
 	return out
-}
-
-func checkField(name, value string) error {
-	if name == "Content-Type" && value == "" {
-		return fmt.Errorf("cannot be removed")
-	}
-	if name == "Content-Range" {
-		return fmt.Errorf("is the server's")
-	}
-	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return fmt.Errorf("has a control character in its value")
-	}
-	if !wire.MaySet(name) {
-		return fmt.Errorf("cannot be set")
-	}
-	return nil
 }
 
 func (r *rule) match(name string) bool {

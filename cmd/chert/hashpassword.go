@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/chert-http/chert/middleware/basicauth"
 	"github.com/spf13/cobra"
@@ -55,6 +58,11 @@ func noPassword(_ *cobra.Command, args []string) error {
 // readPassword reads a password from in, and asks for it if that is a terminal.
 func readPassword(in io.Reader, prompt io.Writer) (string, error) {
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		restore, err := restoring(int(f.Fd()))
+		if err != nil {
+			return "", fmt.Errorf("cannot read the password: %w", err)
+		}
+		defer restore()
 		return askPassword(prompt, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, maxPasswordLine)).ReadString('\n')
@@ -62,6 +70,27 @@ func readPassword(in io.Reader, prompt io.Writer) (string, error) {
 		return "", fmt.Errorf("cannot read the password: %w", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), nil
+}
+
+// restoring has a signal that ends the program restore the terminal first, which would go on
+// without echo. What it returns ends that.
+func restoring(terminal int) (end func(), err error) {
+	state, err := term.GetState(terminal)
+	if err != nil {
+		return nil, err
+	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, append(slices.Clone(interrupts), syscall.SIGTERM)...)
+	go func() {
+		if _, ok := <-c; ok {
+			term.Restore(terminal, state)
+			os.Exit(1)
+		}
+	}()
+	return func() {
+		signal.Stop(c)
+		close(c)
+	}, nil
 }
 
 // maxPasswordLine is more than a password may have.

@@ -41,8 +41,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 	x.SetHeader("Location", to)
 }
 
-// location fills in the placeholders. Nothing that a client has sent is looked at for
-// placeholders again.
+// location fills in the placeholders, once: what a client has sent is not expanded.
 func (d *redirect) location(x *direct.Exchange) (to string, refused *direct.Response) {
 	var b []byte
 	for _, p := range d.to {

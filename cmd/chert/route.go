@@ -30,15 +30,10 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return around(h).(direct.Handler), nil
 	}
 	r := router.New()
-	// The router calls it for each route, and in the end, when own is nil, for what it
+	// The router calls it for each route when that is added, and in the end for what it
 	// responds itself: 404, 405, OPTIONS and redirects to clean paths.
-	var own func(http.Handler) http.Handler
-	r.Use(func(next http.Handler) http.Handler {
-		if own != nil {
-			return own(next)
-		}
-		return around(next)
-	})
+	own := around
+	r.Use(func(next http.Handler) http.Handler { return own(next) })
 	for _, route := range site.Routes {
 		if own, err = policies.of(route.Policy); err != nil {
 			return nil, err
@@ -54,7 +49,6 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		}
 		r.Handle("/", inFolder{h})
 	}
-	own = nil
 	return r, nil
 }
 

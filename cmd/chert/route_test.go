@@ -218,6 +218,9 @@ redirect = "/{name}"
 [[site.route]]
 path = "/cdn/{rest...}"
 redirect = "https://cdn.example/{rest}"
+[[site.route]]
+path = "/two/{a}/{b}"
+redirect = "/{a}/{b}"
 `, map[string]string{"www/admin/secret": "SECRET", "www/img/f": "picture", "www/f": "file", "secret": "SECRET"})
 	var targets []string
 	for _, before := range []string{"", "/.", "/x/..", "/%2e", "/x/%2e%2e", "/img/..", "/img/%2e%2e", "/x%2f..", "/img%2f..", "/x%5c..", `/x\..`, "/./.", "//", "/%2f", "/img/.%2e", "/..", "/%2e%2e"} {
@@ -231,6 +234,10 @@ redirect = "https://cdn.example/{rest}"
 		}
 	}
 	targets = append(targets, "//evil.example/..", "//evil.example", `/\evil.example/`, "/%2f/evil.example", "///evil.example/", `//\evil.example/`, "http://evil.example//x/..", "http://a.example/admin%2fsecret", "http://a.example/%2e/admin/secret")
+	// Its paths are not cleaned, so a wildcard may match nothing.
+	if r := request(t, p.urls[0], "CONNECT", "/two//evil.example"); r.status != 404 {
+		t.Errorf("CONNECT with an empty segment: %d, Location %q", r.status, r.header.Get("Location"))
+	}
 	for _, target := range targets {
 		r := request(t, p.urls[0], "GET", target)
 		if strings.Contains(r.body, "SECRET") || r.header["X-Evil"] != nil || r.status >= 500 {

@@ -50,6 +50,37 @@ func startIn(t *testing.T, slave *os.File, before ...string) *proc {
 	return p
 }
 
+// echoes reports whether a terminal shows what is typed.
+func echoes(t *testing.T, terminal *os.File) bool {
+	t.Helper()
+	var state syscall.Termios
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), syscall.TCGETS, uintptr(unsafe.Pointer(&state)))
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	return state.Lflag&syscall.ECHO != 0
+}
+
+// A signal at the prompt of hash-password ends it, and leaves a terminal that shows what is typed.
+func TestHashPasswordInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM} {
+		_, slave := terminal(t)
+		c := command(t, "hash-password")
+		c.Stdin = slave
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { return !echoes(t, slave) })
+		if err := c.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err == nil || !echoes(t, slave) {
+			t.Errorf("%v: %v, and the terminal shows what is typed: %v", sig, err, echoes(t, slave))
+		}
+	}
+}
+
 // When its terminal closes chert ends, as other programs do. Otherwise an invisible process would hold its port.
 func TestTerminalCloses(t *testing.T) {
 	t.Parallel()

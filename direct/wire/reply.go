@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -145,6 +146,20 @@ func framing(name string) bool {
 func MaySet(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	return validName(name) && !framing(name)
+}
+
+// CheckField returns an error, in words that follow the name, if a field with a value cannot be
+// one that all responses get, whatever their handler has set; "" removes the handler's.
+func CheckField(name, value string) error {
+	switch canonical := http.CanonicalHeaderKey(name); {
+	case !MaySet(name) || canonical == "Content-Range":
+		return errors.New("cannot be set")
+	case canonical == "Content-Type" && value == "":
+		return errors.New("cannot be removed")
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		return errors.New("has a control character in its value")
+	}
+	return nil
 }
 
 // Classes of the bytes of a name.

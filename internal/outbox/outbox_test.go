@@ -409,7 +409,7 @@ func TestNudges(t *testing.T) {
 	b.Drop()
 }
 
-// What the Sink has kept is unsent, and whoever follows it hears whether it was sent.
+// What the Sink has kept is unsent, and its Follower is told whether it was sent.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{true, false} {

@@ -40,7 +40,7 @@ type Options struct {
 	// client that guesses passwords can use all of them.
 	Parallel int
 	// Queue is how many requests may wait for that; others get 503.
-	// Default 64; negative: none.
+	// Default 64; negative: none. All that leave both at 0 share one limit and one queue.
 	Queue int
 	// Cost is what an unknown name costs if Lookup is used, and should be that of the
 	// hashes. Default bcrypt.DefaultCost; negative, like all that is not from
@@ -149,9 +149,13 @@ func newAuth(o Options) (*auth, error) {
 			*v = def
 		}
 	}
+	slots := sharedSlots
+	if o.Parallel != 0 || o.Queue != 0 {
+		orDefault(&o.Queue, defaultQueue)
+		orDefault(&o.Parallel, defaultParallel())
+		slots = o.ownSlots()
+	}
 	orDefault(&o.CacheSize, 1024)
-	orDefault(&o.Queue, 64)
-	orDefault(&o.Parallel, max(runtime.GOMAXPROCS(0)/2, 1))
 	orDefault(&o.Cost, bcrypt.DefaultCost)
 	if o.CacheFor == 0 {
 		o.CacheFor = 5 * time.Minute
@@ -167,10 +171,7 @@ func newAuth(o Options) (*auth, error) {
 			cost = max(cost, c)
 		}
 	}
-	a := &auth{o: o, compare: bcrypt.CompareHashAndPassword}
-	if o.Parallel > 0 {
-		a.slots = wrap.NewSlots(o.Parallel, o.Queue, 0)
-	}
+	a := &auth{o: o, slots: slots, compare: bcrypt.CompareHashAndPassword}
 	a.dummy = dummyHash(cost)
 	a.cache.init(o.CacheSize, o.CacheFor)
 	realm, err := wrap.QuoteRealm(o.Realm)
@@ -184,6 +185,23 @@ func newAuth(o Options) (*auth, error) {
 	a.busy = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", "1")
 	return a, nil
 }
+
+// ownSlots returns those of Parallel and Queue; nil without a limit.
+func (o *Options) ownSlots() *wrap.Slots {
+	if o.Parallel < 0 {
+		return nil
+	}
+	return wrap.NewSlots(o.Parallel, o.Queue, 0)
+}
+
+const defaultQueue = 64
+
+func defaultParallel() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
+
+// sharedSlots are of the process: a client that guesses passwords of many routes uses no more
+// processors than one that guesses those of one. They are made here and not when they are needed, which
+// may be in a bubble of testing/synctest.
+var sharedSlots = wrap.NewSlots(defaultParallel(), defaultQueue, 0)
 
 // bcryptEncoding is bcrypt's own.
 var bcryptEncoding = base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/user"
+	"github.com/chert-http/chert/middleware/internal/wrap"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -200,6 +201,27 @@ func TestOptionsRefused(t *testing.T) {
 }
 
 // New accepts the hashes of Hash and htpasswd.
+// Guessing at many routes takes no more processors than at one.
+func TestSharedSlots(t *testing.T) {
+	t.Parallel()
+	made := func(parallel, queue int) *wrap.Slots {
+		a, err := newAuth(Options{Users: map[string]string{"ann": string(dummyHash(bcrypt.MinCost))}, Parallel: parallel, Queue: queue})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.slots
+	}
+	if made(0, 0) == nil || made(0, 0) != made(0, 0) {
+		t.Error("the default is not shared")
+	}
+	if made(2, 0) == made(0, 0) || made(0, 2) == made(0, 0) || made(2, 0) == made(2, 0) {
+		t.Error("one's own is shared")
+	}
+	if made(-1, 0) != nil {
+		t.Error("a limit that was switched off")
+	}
+}
+
 // A hash of any cost is there at once, and is one that bcrypt compares.
 func TestDummyHash(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ const (
 	// mostHeap and mostObjects are what an idle connection may take of the heap.
 	mostHeap    = 400
 	mostObjects = 1.1
-	// headTime is when each connection is looked at for the first time.
+	// headTime is after how long the timer of each connection fires for the first time.
 	headTime = 10 * time.Second
 	// mostCalls bounds what a turn does where no handler runs: 32 events, then mail, a
 	// broadcast, due sockets and timers of 256 each, with up to three calls for one.

@@ -83,7 +83,13 @@ type place struct {
 }
 
 // everything is the pattern of a site's own folder.
-var everything, _ = router.ParsePattern("/")
+var everything = func() router.Pattern {
+	p, err := router.ParsePattern("/")
+	if err != nil {
+		panic(err)
+	}
+	return p
+}()
 
 // check returns why a route with some patterns cannot be added to a site, which may have a
 // folder for all that its routes do not match.
