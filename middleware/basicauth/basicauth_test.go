@@ -211,10 +211,12 @@ func TestSharedSlots(t *testing.T) {
 		}
 		return a.slots
 	}
-	if made(0, 0) == nil || made(0, 0) != made(0, 0) {
+	first, second := made(0, 0), made(0, 0)
+	if first == nil || first != second {
 		t.Error("the default is not shared")
 	}
-	if made(2, 0) == made(0, 0) || made(0, 2) == made(0, 0) || made(2, 0) == made(2, 0) {
+	own, other := made(2, 0), made(2, 0)
+	if own == first || own == other || made(0, 2) == first {
 		t.Error("one's own is shared")
 	}
 	if made(-1, 0) != nil {
