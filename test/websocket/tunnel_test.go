@@ -115,6 +115,9 @@ func adapt(nc net.Conn, addr string, keep func(io.Closer)) {
 			tn.closeWrite()
 		} else {
 			tn.Close()
+			// As servers do before they close: what is unread then would be answered with a reset, which may
+			// overtake what the client has not read yet.
+			io.Copy(io.Discard, br)
 		}
 	})
 	if _, err := io.Copy(nc, tn); err != nil {
