@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
@@ -42,14 +43,23 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
 Only the file and the folders that it names are opened: neither an address nor
 the store of rate limits. Certificates that expire soon or are not for their hosts
 are a warning on stderr. Exit codes: 0 if there are no mistakes, 1 if there are,
-2 for a wrong command line.`
+2 for a wrong command line.
+
+--explain sends a request through the handlers of the file, without a server, and
+prints the site, the route, each step with its result, and the response. The
+limits of the rate, and certificates of clients, are not looked at.`
+
+const checkExample = `  chert check /etc/chert.toml && kill -HUP $(pidof chert)
+  chert check /etc/chert.toml --explain https://example.com/a/b --from 192.0.2.1
+  chert check /etc/chert.toml --explain https://example.com/ --header 'Authorization: Basic YTpi'`
 
 func newCheckCmd() *cobra.Command {
-	return &cobra.Command{
+	var o explainOptions
+	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Check a configuration file",
 		Long:    checkLong,
-		Example: "  chert check /etc/chert.toml && kill -HUP $(pidof chert)",
+		Example: checkExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New(`want one file, as in "chert check FILE"`)
@@ -63,22 +73,42 @@ func newCheckCmd() *cobra.Command {
 			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return check(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+			for _, name := range []string{"header", "method", "from"} {
+				if cmd.Flags().Changed(name) && o.target == "" {
+					return fmt.Errorf("--%s is for a request that --explain describes", name)
+				}
+			}
+			return check(args[0], &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	f := cmd.Flags()
+	f.StringVar(&o.target, "explain", "", "tell what happens to a request for this `URL`, step by step")
+	f.StringArrayVar(&o.fields, "header", nil, "a `field` of that request, \"NAME: VALUE\"; may be repeated")
+	f.StringVar(&o.method, "method", http.MethodGet, "the `method` of that request")
+	f.StringVar(&o.from, "from", "127.0.0.1", "the `address` it comes from, or \"unix\"")
+	return cmd
 }
 
-func check(file string, stdout, stderr io.Writer) error {
+// check prints what is wrong with a file, or what happens to the request of o.
+func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
+	if o.target != "" {
+		if _, err := o.request(); err != nil {
+			return err
+		}
+	}
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			all, err = buildSites(cfg, slog.New(slog.DiscardHandler))
+			all, err = buildSites(cfg, slog.New(slog.DiscardHandler), nil)
 		}
 		if err == nil {
 			all.close()
 			for _, text := range fileWarnings(cfg) {
 				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
+			}
+			if o.target != "" {
+				return explain(cfg, o, stdout)
 			}
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
 			return nil

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
@@ -17,7 +19,7 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := policies{auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
+	policies := policies{trace: s.trace, auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		if err != nil {
 			return nil, err
 		}
-		return around(h).(direct.Handler), nil
+		return around(s.trace.note("root", site.Root, h)).(direct.Handler), nil
 	}
 	r := router.New()
 	// The router calls it for each route when that is added, and in the end for what it
@@ -35,19 +37,26 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	own := around
 	r.Use(func(next http.Handler) http.Handler { return own(next) })
 	for _, route := range site.Routes {
-		if own, err = policies.of(route.Policy); err != nil {
+		policy, err := policies.of(route.Policy)
+		if err != nil {
 			return nil, err
+		}
+		own = func(h http.Handler) http.Handler {
+			return s.trace.note("route", route.Path+" in line "+strconv.Itoa(route.At.Line), policy(h).(direct.Handler))
 		}
 		if err := s.route(r, &route, errs); err != nil {
 			return nil, err
 		}
 	}
-	if own = around; site.Root != "" {
+	own = func(h http.Handler) http.Handler {
+		return s.trace.note("route", "none", around(h).(direct.Handler))
+	}
+	if site.Root != "" {
 		h, err := s.folder(site.Root, site.Options, errs)
 		if err != nil {
 			return nil, err
 		}
-		r.Handle("/", inFolder{h})
+		r.Handle("/", s.trace.note("root", site.Root, inFolder{h}))
 	}
 	return r, nil
 }
@@ -71,11 +80,11 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 		if err != nil {
 			return err
 		}
-		h = inFolder{files}
+		h = s.trace.note("root", route.Root, inFolder{files})
 	case route.Respond != nil:
-		h = route.Respond
+		h = s.trace.note("respond", strconv.Itoa(route.Respond.Wire().Status()), route.Respond)
 	default:
-		h = &redirect{route.Target, route.Status}
+		h = s.trace.note("redirect", route.To, &redirect{route.Target, route.Status})
 	}
 	for _, pattern := range route.Patterns() {
 		if route.Root != "" {
@@ -91,25 +100,32 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 // policies makes the middleware of sites and routes. Those that share an authentication
 // share what it remembers.
 type policies struct {
-	auth map[*basicauth.Options]func(http.Handler) http.Handler
+	trace *trace // nil but for --explain
+	auth  map[*basicauth.Options]func(http.Handler) http.Handler
+}
+
+// step is one middleware of a policy. Its name is the key of the file.
+type step struct {
+	name string
+	wrap func(http.Handler) http.Handler
 }
 
 // of returns the middleware of a policy. Around a direct.Handler it is one.
 func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
-	var all []func(http.Handler) http.Handler // the first is the outermost
+	var all []step // the first is the outermost
 	if len(c.Headers) > 0 {
 		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, headers)
+		all = append(all, step{"headers", headers})
 	}
 	if c.Access != nil {
 		access, err := middleware.Access(c.Access)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, access)
+		all = append(all, step{"allow, deny", access})
 	}
 	if c.Auth != nil {
 		auth, ok := p.auth[c.Auth]
@@ -120,9 +136,14 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 			}
 			p.auth[c.Auth] = auth
 		}
-		all = append(all, auth)
+		all = append(all, step{"basic_auth", auth})
 	}
-	return func(h http.Handler) http.Handler { return middleware.Chain(h, all...) }, nil
+	return func(h http.Handler) http.Handler {
+		for _, s := range slices.Backward(all) {
+			h = p.trace.step(s)(h)
+		}
+		return h
+	}, nil
 }
 
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a

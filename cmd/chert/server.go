@@ -184,7 +184,7 @@ func (s *server) load() (*setup, error) {
 	if err := s.secure(up, cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	all, err := buildSites(cfg, s.logger)
+	all, err := buildSites(cfg, s.logger, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
@@ -33,18 +35,20 @@ func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 type sites struct {
 	table vhost.Table[direct.Handler]
 	files []*static.Handler
+	trace *trace // nil but for --explain
 }
 
-// buildSites opens the folders of all sites or of none.
-func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
-	s := &sites{}
+// buildSites opens the folders of all sites or of none. Their handlers note in t what they
+// do, if that is not nil.
+func buildSites(cfg *config.Config, errs *slog.Logger, t *trace) (*sites, error) {
+	s := &sites{trace: t}
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		s.add(site.Hosts, withHSTS(h, hstsValue(site.TLS)))
+		s.add(site.Hosts, t.note("site", place(site.Hosts, site.At), withHSTS(h, hstsValue(site.TLS))))
 	}
 	for _, r := range cfg.Redirects {
 		to, err := config.ParseTarget(r.To, nil)
@@ -52,9 +56,18 @@ func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 			s.close()
 			return nil, err // config has checked it
 		}
-		s.add(r.Hosts, withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS)))
+		s.add(r.Hosts, t.note("redirect", place(r.Hosts, r.At), withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS))))
 	}
 	return s, nil
+}
+
+// place names a site in messages.
+func place(hosts []vhost.Pattern, at config.Position) string {
+	all := make([]string, len(hosts))
+	for i, h := range hosts {
+		all[i] = string(h)
+	}
+	return strings.Join(all, ", ") + " in line " + strconv.Itoa(at.Line)
 }
 
 func (s *sites) add(hosts []vhost.Pattern, h direct.Handler) {

@@ -35,6 +35,7 @@ type Config struct {
 
 // Site is what is served for its hosts: a folder, routes, or both.
 type Site struct {
+	At      Position
 	Hosts   []vhost.Pattern
 	Root    string // "" for none; it serves what no route matches
 	Options static.Options
@@ -45,6 +46,7 @@ type Site struct {
 
 // Redirect sends all requests for its hosts elsewhere.
 type Redirect struct {
+	At     Position
 	Hosts  []vhost.Pattern
 	To     string // as ParseTarget describes
 	Status int
@@ -283,7 +285,7 @@ func (l *loader) claim(t *table) (hosts []vhost.Pattern) {
 }
 
 func (l *loader) redirect(t *table) Redirect {
-	r := Redirect{Hosts: l.claim(t), Status: 301}
+	r := Redirect{At: t.spot.key, Hosts: l.claim(t), Status: 301}
 	to, at, ok := t.str("to")
 	switch {
 	case ok:

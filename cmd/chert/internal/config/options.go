@@ -164,7 +164,7 @@ const (
 func openShare(folders int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/folders) }
 
 func (l *loader) site(t *table, base options, folders int) Site {
-	s := Site{Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
+	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
 	routes := t.tables("route", "[[site.route]]")

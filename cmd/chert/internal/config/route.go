@@ -16,6 +16,7 @@ import (
 // Route is what a site does with the requests of a path. It has one of Root, Target and
 // Respond.
 type Route struct {
+	At      Position
 	Path    string // a pattern of package router, without method and host
 	Methods []string
 	Policy  // the site's, where the route has none of its own
@@ -23,8 +24,9 @@ type Route struct {
 	Root    string
 	Options static.Options
 
-	Target Target
-	Status int // of Target
+	To     string // as the file has it
+	Target Target // of To
+	Status int    // of Target
 
 	Respond *direct.Response
 }
@@ -110,6 +112,7 @@ func (all placed) check(patterns []router.Pattern, folder bool) error {
 // route reads one route.
 func (l *loader) route(t *table, site Site, base options, folders int) (r Route, patterns []router.Pattern) {
 	var wildcards *Wildcards
+	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)
 	r.Methods = l.routeMethods(t)
 	r.Policy = l.policy(t, site.Policy)
@@ -139,6 +142,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 			break
 		}
 		var err error
+		r.To = to
 		if r.Target, err = l.routeTarget(to, wildcards); err != nil {
 			l.errorf(toAt, "redirect: %v", err)
 		}

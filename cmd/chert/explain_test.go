@@ -1,0 +1,181 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"golang.org/x/crypto/bcrypt"
+)
+
+const explainedFile = `trusted_proxies = "10.0.0.1"
+[[site]]
+hosts = ["a.example", "*.a.example"]
+root = "www"
+allow = ["192.0.2.0/24", "127.0.0.1"]
+headers = { X-Site = "s" }
+[[site.route]]
+path = "/team/{path...}"
+root = "team"
+[site.route.basic_auth]
+users = { bob = "HASH" }
+[[site.route]]
+path = "/old/{name}"
+redirect = "/new/{name}"
+headers = { X-Route = "old" }
+[[site.route]]
+path = "/healthz"
+methods = ["GET"]
+respond = 204
+[[site]]
+hosts = "plain.example"
+root = "www"
+[[redirect]]
+hosts = "b.example"
+to = "https://a.example{uri}"
+`
+
+// explained makes the folders of explainedFile and returns the file.
+func explained(t testing.TB) string {
+	dir := t.TempDir()
+	for _, name := range []string{"www/index.html", "www/f", "www/team/f", "team/f"} {
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), name)
+	}
+	file := filepath.Join(dir, "c.toml")
+	hash, err := bcrypt.GenerateFromPassword([]byte("pw"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, strings.ReplaceAll(explainedFile, "HASH", string(hash)))
+	return file
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	file := explained(t)
+	const site, from = "|site a.example, *.a.example in line 2", " from 127.0.0.1"
+	for _, tt := range []struct {
+		args []string
+		want string // lines, without the fields of the response; DIR stands for the folder
+	}{
+		{[]string{"http://a.example/f"}, "request GET http://a.example/f" + from + site +
+			"|route none|headers passed|allow, deny passed|root DIR/www|response 200 OK, 5 bytes"},
+		{[]string{"http://x.a.example/team/f?q", "--from", "192.0.2.7"}, "request GET http://x.a.example/team/f?q from 192.0.2.7" + site +
+			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth answered|response 401 Unauthorized, 13 bytes"},
+		{[]string{"http://a.example/team/f", "--header", "Authorization: Basic Ym9iOnB3"}, "request GET http://a.example/team/f" + from + site +
+			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth passed|root DIR/team|response 200 OK, 6 bytes"},
+		{[]string{"http://a.example/team/f", "--from", "198.51.100.1"}, "request GET http://a.example/team/f from 198.51.100.1" + site +
+			"|route /team/{path...} in line 7|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
+		{[]string{"http://a.example/f", "--from", "10.0.0.1", "--header", "X-Forwarded-For: 192.0.2.9"},
+			"request GET http://a.example/f from 10.0.0.1|trusted_proxies the client is 192.0.2.9" + site +
+				"|route none|headers passed|allow, deny passed|root DIR/www|response 200 OK, 5 bytes"},
+		{[]string{"http://a.example/f", "--from", "unix"}, "request GET http://a.example/f from a unix socket" + site +
+			"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
+		{[]string{"http://a.example/old/x%2fy"}, "request GET http://a.example/old/x%2fy" + from + site +
+			"|route /old/{name} in line 12|headers passed|allow, deny passed|redirect /new/{name}|response 301 Moved Permanently, 0 bytes"},
+		{[]string{"http://a.example/healthz", "--method", "HEAD"}, "request HEAD http://a.example/healthz" + from + site +
+			"|route /healthz in line 16|headers passed|allow, deny passed|respond 204|response 204 No Content, 0 bytes"},
+		{[]string{"http://a.example/team/../f"}, "request GET http://a.example/team/../f" + from + site +
+			"|route none|headers passed|allow, deny passed|response 307 Temporary Redirect, 38 bytes"},
+		{[]string{"http://10.0.0.9/", "--header", "Host: PLAIN.example:80"}, "request GET http://10.0.0.9/" + from +
+			"|site plain.example in line 20|root DIR/www|response 200 OK, 14 bytes"},
+		{[]string{"https://b.example/x?y"}, "request GET https://b.example/x?y" + from +
+			"|redirect b.example in line 23|response 301 Moved Permanently, 0 bytes"},
+		{[]string{"http://c.example"}, "request GET http://c.example" + from + "|response 421 Misdirected Request, 40 bytes"},
+	} {
+		code, stdout, stderr := inProcess(t, append([]string{"check", file, "--explain"}, tt.args...)...)
+		var got []string
+		for line := range strings.Lines(strings.ReplaceAll(stdout, filepath.Dir(file)+string(filepath.Separator), "DIR/")) {
+			if line[0] != ' ' {
+				name, result, _ := strings.Cut(line, "  ")
+				got = append(got, name+" "+strings.TrimSpace(result))
+			}
+		}
+		if text := strings.Join(got, "|"); code != exitOK || text != tt.want {
+			t.Errorf("%q: %d %s\ngot  %s\nwant %s", tt.args, code, stderr, text, tt.want)
+		}
+	}
+}
+
+func TestExplainMistakes(t *testing.T) {
+	t.Parallel()
+	file := explained(t)
+	for _, tt := range []struct{ want, args string }{
+		{`--explain wants a whole URL`, "--explain /a"},
+		{`--explain wants a whole URL`, "--explain ftp://a/"},
+		{`--explain: parse`, "--explain http://a/%zz"},
+		{`wants no password in the URL`, "--explain http://a:b@c/"},
+		{`--from: want an address`, "--explain http://a/ --from 10.0.0.0/8"},
+		{`--method: net/http: invalid method`, "--explain http://a/ --method G(T"},
+		{`--header wants "NAME: VALUE"`, "--explain http://a/ --header a"},
+		{`--header wants "NAME: VALUE"`, "--explain http://a/ --header a(:b"},
+		{`--from is for a request that --explain describes`, "--from 10.0.0.1"},
+	} {
+		code, stdout, stderr := inProcess(t, append([]string{"check", file}, strings.Fields(tt.args)...)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: %d %q %q", tt.args, code, stdout, stderr)
+		}
+	}
+}
+
+// FuzzExplain compares the route that --explain names with the one that serves, for any
+// path: each sets a field with its pattern.
+func FuzzExplain(f *testing.F) {
+	patterns := []string{"/{$}", "/a", "/a/{x}", "/a/{x}/b", "/a/c/b", "/a/{rest...}", "/{x}", "/%2f/{x}", "/b/{x}/{y...}"}
+	text := "[[site]]\nhosts = '*'\n"
+	for i, p := range patterns {
+		text += "[[site.route]]\npath = '" + p + "'\nrespond = 200\nheaders = { X-Route = '" + p + " in line " +
+			strconv.Itoa(3+4*i) + "' }\n"
+	}
+	file := filepath.Join(f.TempDir(), "c.toml")
+	write(f, file, text)
+	cfg, err := config.Load(file, configChecks)
+	if err != nil {
+		f.Fatal(err)
+	}
+	served, err := buildSites(cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(served.close)
+	for _, path := range []string{"", "a", "a/b", "a/c/b", "a//b", "a/%2e%2e/b", "%2f/a", "x/", "b/%62/c/d", "a/{x}", "%41"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		o := &explainOptions{target: "http://a.example/" + path, method: http.MethodGet, from: "127.0.0.1"}
+		r, err := o.request()
+		if err != nil {
+			return
+		}
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, r)
+		var out strings.Builder
+		if err := explain(cfg, o, &out); err != nil {
+			t.Fatal(err)
+		}
+		named := ""
+		for line := range strings.Lines(out.String()) {
+			if route, ok := strings.CutPrefix(line, "route "); ok {
+				if named != "" {
+					t.Fatalf("two routes:\n%s", out.String())
+				}
+				named = strings.TrimSpace(route)
+			}
+		}
+		want := w.Header().Get("X-Route")
+		if want == "" && w.Code != http.StatusNotFound && w.Code/100 != 3 {
+			t.Fatalf("%d and no route", w.Code)
+		}
+		if want == "" {
+			want = "none"
+		}
+		if named != want {
+			t.Errorf("%q is served by %q\n%s", path, want, out.String())
+		}
+	})
+}
