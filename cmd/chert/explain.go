@@ -12,11 +12,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
-
-	"golang.org/x/net/http/httpguts"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // explainOptions are the flags of "chert check --explain".
@@ -49,14 +49,14 @@ func (o *explainOptions) request() (*http.Request, error) {
 	for _, line := range o.fields {
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
-		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		switch {
+		case ok && strings.EqualFold(name, "Host"):
+			r.Host = value
+		case ok && wire.MaySet(name) && !strings.ContainsFunc(value, unicode.IsControl):
+			r.Header.Add(name, value)
+		default:
 			return nil, fmt.Errorf(`--header wants "NAME: VALUE", not %q`, line)
 		}
-		if http.CanonicalHeaderKey(name) == "Host" {
-			r.Host = value
-			continue
-		}
-		r.Header.Add(name, value)
 	}
 	if u.Path == "" {
 		r.URL.Path = "/"
