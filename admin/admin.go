@@ -20,9 +20,9 @@ type Options struct {
 	Title string
 	// Version is shown on the page, such as the program's. Default none.
 	Version string
-	// Addrs returns the addresses that the server listens on, to be shown on the page. It
-	// must be safe for concurrent use. Default none are shown.
-	Addrs func() []string
+	// Setup returns what the server has been set up to do, to be shown on the page. It must
+	// be safe for concurrent use. Default nothing is shown.
+	Setup func() Setup
 	// Hosts are names that requests may have in Host, without a port, beside
 	// localhost, names that end in ".localhost", and IP addresses. Without them any
 	// name is accepted on listeners that are not on a loopback address.
@@ -56,6 +56,7 @@ func New(source stats.Source, o *Options) http.Handler {
 	h.route("/style.css", asset("text/css; charset=utf-8", style))
 	h.route("/script.js", asset("text/javascript; charset=utf-8", script))
 	h.route("/stats", h.stats)
+	h.route("/setup", h.setup)
 	h.route("/events", h.events.serve)
 	h.route("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	h.route("/readyz", h.ready)

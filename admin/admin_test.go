@@ -108,6 +108,7 @@ func TestPaths(t *testing.T) {
 		{"/healthz", "text/plain; charset=utf-8", "ok", 200},
 		{"/readyz", "text/plain; charset=utf-8", "ready", 200},
 		{"/debug/requests", "application/json", `"Requests":[]`, 200},
+		{"/setup", "application/json", `{"Addrs":null}`, 200},
 		{"/debug/connections", "application/json", `"Connections":[]`, 200},
 		{"/debug/pprof/", "text/html; charset=utf-8", "profile?seconds=5", 200},
 		{"/debug/pprof/goroutine?debug=1", "text/plain; charset=utf-8", "goroutine profile", 200},

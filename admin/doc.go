@@ -12,6 +12,7 @@
 //
 //	/                    the live page
 //	/stats               the counters as JSON; "chert top" reads them
+//	/setup               Options.Setup as JSON: sites, certificates, the last reload
 //	/events              what has happened in each second, as an event stream
 //	/metrics             Options.Metrics
 //	/healthz             200

@@ -48,13 +48,10 @@ func (h *handler) about() string {
 	if name, err := os.Hostname(); err == nil && name != "" {
 		parts = append(parts, "on "+name)
 	}
-	if h.opts.Addrs != nil {
-		if all := h.opts.Addrs(); len(all) > maxAddrs {
-			parts = append(parts, fmt.Sprintf("at %s and %d more", strings.Join(all[:maxAddrs], ", "),
-				len(all)-maxAddrs))
-		} else if len(all) > 0 {
-			parts = append(parts, "at "+strings.Join(all, ", "))
-		}
+	if all := h.current().Addrs; len(all) > maxAddrs {
+		parts = append(parts, fmt.Sprintf("at %s and %d more", strings.Join(all[:maxAddrs], ", "), len(all)-maxAddrs))
+	} else if len(all) > 0 {
+		parts = append(parts, "at "+strings.Join(all, ", "))
 	}
 	return strings.Join(parts, " ")
 }

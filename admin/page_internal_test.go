@@ -26,7 +26,7 @@ func TestPagesEscape(t *testing.T) {
 		case "live":
 			h := &handler{}
 			h.opts.Title, h.opts.Version = evil, evil
-			h.opts.Addrs = func() []string { return []string{evil} }
+			h.opts.Setup = func() Setup { return Setup{Addrs: []string{evil}} }
 			h.page(w, nil)
 		}
 		body := w.Body.String()
@@ -55,7 +55,7 @@ func TestAbout(t *testing.T) {
 	}
 	h.opts.Version = "v1.2.3"
 	addrs := []string{"http://a/", "http://b/"}
-	h.opts.Addrs = func() []string { return addrs }
+	h.opts.Setup = func() Setup { return Setup{Addrs: addrs} }
 	if got, want := h.about(), "v1.2.3 on "+host+" at http://a/, http://b/"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -298,6 +298,36 @@ function draw() {
   lists(r);
 }
 
+// The sites, their certificates and the configuration, which change seldom.
+const listedSites = 100;
+
+function setup(s) {
+  const sites = s.Sites || [];
+  $("setup").hidden = !sites.length && !s.Config;
+  const at = t => new Date(t).toLocaleString();
+  let text = s.Config ? `${s.Config}, loaded ${at(s.Loaded)}` : "";
+  if (s.Reload?.Error) text += `; the reload of ${at(s.Reload.At)} failed, and this stays: ${s.Reload.Error}`;
+  set($("loaded"), text);
+  $("loaded").className = s.Reload?.Error ? "bad" : "soft";
+  fill($("sites"), sites.slice(0, listedSites), cells("Htwn"), ([hosts, what, certificate, expires], site) => {
+    const left = site.Expires ? (new Date(site.Expires) - Date.now()) / 1000 : 0;
+    set(hosts, site.Hosts.join(", "));
+    set(what, site.What);
+    set(certificate, site.Certificate || "none");
+    set(expires, !site.Expires ? "–" : left > 0 ? span(left) : "expired");
+    expires.className = site.Expires && left < 7 * 86400 ? "n bad" : "n";
+  }, "no sites");
+  set($("sites-more"), sites.length > listedSites ? `and ${sites.length - listedSites} more` : "");
+}
+
+async function look() {
+  if (document.hidden || paused()) return;
+  try {
+    const res = await fetch("setup");
+    if (res.ok) setup(await res.json());
+  } catch {} // the stream says so
+}
+
 const pause = $("pause");
 const paused = () => pause.getAttribute("aria-pressed") === "true";
 pause.addEventListener("click", () => {
@@ -340,3 +370,5 @@ function connect() {
   };
 }
 connect();
+look();
+setInterval(look, 10000);

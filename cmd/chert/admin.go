@@ -7,11 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/metrics"
 	"github.com/chert-http/chert/stats"
 )
@@ -22,7 +25,14 @@ type adminServer struct {
 	listener
 	srv      *chert.Server
 	draining atomic.Bool
-	addrs    atomic.Pointer[[]string] // of the server; a reload changes them
+	shown    atomic.Pointer[shown] // a reload changes it
+}
+
+// shown is what the page shows of a server's setup.
+type shown struct {
+	admin.Setup                 // without when certificates expire
+	tls         *tlsSites       // whose certificates may be renewed
+	hosts       []vhost.Pattern // a host of each site
 }
 
 // checkAdmin checks the form of an address for --admin.
@@ -50,7 +60,7 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	a := &adminServer{}
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 256,
-		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Addrs: a.serving,
+		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
 			Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
@@ -84,23 +94,40 @@ func adminHosts(e endpoint) []string {
 	return []string{host}
 }
 
-// show lets the page show the addresses that the server listens on. a may be nil.
-func (a *adminServer) show(ls []listener) {
+// show lets the page show a setup, and the addresses that the server listens on. It may be
+// called again. a may be nil.
+func (a *adminServer) show(s shown, ls []listener) {
 	if a == nil {
 		return
 	}
-	var all []string
+	s.Addrs = nil
 	for _, l := range ls {
-		all = append(all, l.url())
+		s.Addrs = append(s.Addrs, l.url())
 	}
-	a.addrs.Store(&all)
+	a.shown.Store(&s)
 }
 
-func (a *adminServer) serving() []string {
-	if all := a.addrs.Load(); all != nil {
-		return *all
+// failed lets the page show why a reload has failed. a may be nil.
+func (a *adminServer) failed(err error) {
+	if a == nil {
+		return
 	}
-	return nil
+	s := *a.shown.Load()
+	s.Reload = &admin.Reload{At: time.Now(), Error: err.Error()}
+	a.shown.Store(&s)
+}
+
+func (a *adminServer) setup() admin.Setup {
+	s := a.shown.Load()
+	if s == nil {
+		return admin.Setup{} // it is only starting
+	}
+	setup := s.Setup
+	setup.Sites = slices.Clone(setup.Sites)
+	for i, host := range s.hosts {
+		setup.Sites[i].Expires = s.tls.expires(host)
+	}
+	return setup
 }
 
 func (a *adminServer) ready() bool { return !a.draining.Load() }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/chert-http/chert/admin"
 )
 
 // adminLine reads the line after the start line, and returns the page's address.
@@ -95,6 +100,48 @@ func TestAdminInFile(t *testing.T) {
 	until(t, func() bool {
 		return strings.Contains(p.stderr.String(), "the admin address stays as it was at the start")
 	})
+}
+
+// The page has the sites, when certificates expire, and why a reload has failed.
+func TestAdminSetup(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	dir := folder(t, map[string]string{"www/f": "x"})
+	file := filepath.Join(dir, "chert.toml")
+	newCA(t).server(dir, "a.example", "a.example")
+	text := "admin = \"127.0.0.1:0\"\nlisten = \"127.0.0.1:0\"\n[[site]]\nhosts = [\"a.example\", \"*.a.example\"]\nroot = \"www\"\n" +
+		"tls_cert = \"a.example.pem\"\ntls_key = \"a.example-key.pem\"\n[[site.route]]\npath = \"/x\"\nrespond = 204\n"
+	write(t, file, text)
+	p := start(t, "--config", file)
+	page := adminLine(t, p)
+	c := newClient(t, "")
+	now := func() (s admin.Setup) {
+		status, body := get(t, c, page+"setup")
+		if err := json.Unmarshal([]byte(body), &s); err != nil || status != 200 {
+			t.Fatal(status, body, err)
+		}
+		return s
+	}
+	first := now()
+	if site := first.Sites[0]; len(first.Sites) != 1 || !slices.Equal(site.Hosts, []string{"a.example", "*.a.example"}) ||
+		site.What != quote(filepath.Join(dir, "www"))+", 1 route" || !strings.Contains(site.Certificate, "a.example.pem") ||
+		time.Until(site.Expires) < time.Minute || first.Config != quote(file) || time.Since(first.Loaded) > time.Hour ||
+		first.Reload != nil || len(first.Addrs) != 1 || first.Addrs[0] != p.urls[0] {
+		t.Errorf("%+v", first)
+	}
+	write(t, file, text+"roots = 1\n")
+	p.signal(syscall.SIGHUP)
+	until(t, func() bool { return now().Reload != nil })
+	if s := now(); !strings.Contains(s.Reload.Error, "chert.toml:11:1: ") || s.Loaded != first.Loaded || len(s.Sites) != 1 {
+		t.Errorf("%+v %+v", s, s.Reload)
+	}
+	write(t, file, text+"[[redirect]]\nhosts = \"b.a.example\"\nto = \"https://a.example\"\ntls_self = true\n")
+	p.reload()
+	until(t, func() bool { return len(now().Sites) == 2 })
+	if s := now(); s.Reload.Error != "" || !s.Loaded.After(first.Loaded) || s.Sites[1].What != "redirects to https://a.example" ||
+		s.Sites[1].Certificate != "chert's own" || s.Sites[1].Expires.IsZero() {
+		t.Errorf("%+v %+v", s, s.Reload)
+	}
 }
 
 func TestAdminErrors(t *testing.T) {

@@ -106,7 +106,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	}
 	defer s.admin.close()
 	ls := listeners(s.bindings)
-	s.admin.show(ls)
+	s.admin.show(shown{}, ls)
 	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
 	if access := o.log.access(out); access != nil {
 		opts.Log, srv.Refused = access.Wrap, access.Refused

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
@@ -58,6 +59,7 @@ type setup struct {
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
 	access  *middleware.AccessLog
+	shown   shown
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -124,10 +126,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
-	s.admin.show(listeners(s.bindings))
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
+	s.admin.show(first.shown, listeners(s.bindings))
 
 	start := time.Now()
 	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+s.admin.line())
@@ -230,6 +232,11 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	up.access = s.access(logAt{up.format, false}) // of plain HTTP
 	up.gen = newGeneration(behind(h, proxies), access, files...)
 	up.gen.limits = store
+	file := s.o.config
+	if file == "" {
+		file = s.o.dir
+	}
+	up.shown = setupOf(showFolder(file), up, cfg)
 	return nil
 }
 
@@ -287,6 +294,7 @@ func (s *server) reloadAll() {
 			s.errs.Print("reload: ", strings.TrimSuffix(line, "\n"))
 		}
 		s.errs.Print("reload: serving goes on as before")
+		s.admin.failed(err)
 		return
 	}
 	s.use(up)
@@ -299,7 +307,8 @@ func (s *server) reloadAll() {
 	}
 	old := s.bindings
 	s.bindings = bindings
-	s.admin.show(listeners(bindings))
+	up.shown.Reload = &admin.Reload{At: up.shown.Loaded}
+	s.admin.show(up.shown, listeners(bindings))
 	for _, b := range bindings {
 		if !slices.Contains(old, b) {
 			s.begin(b)

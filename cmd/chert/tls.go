@@ -41,6 +41,7 @@ type tlsSites struct {
 type tlsSite struct {
 	clientCA string // the file; "" if clients need no certificate
 	cert     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	expires  func() time.Time // zero if it has no certificate yet
 	min      uint16
 	now      atomic.Pointer[tlsState]
 }
@@ -89,6 +90,7 @@ func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSite
 		if site.cert, err = loader.source(spec); err != nil {
 			return nil, err
 		}
+		site.expires = s.expiryOf(spec, site.cert)
 		if err := loader.clients(site); err != nil {
 			return nil, err
 		}
@@ -109,6 +111,36 @@ func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSite
 		return nil, err
 	}
 	return s, nil
+}
+
+// expiryOf returns when the certificate of a site, which cert returns, expires.
+func (s *tlsSites) expiryOf(spec tlsSpec, cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func() time.Time {
+	if spec.Auto {
+		names := make([]string, len(spec.hosts))
+		for i, h := range spec.hosts {
+			names[i] = string(h)
+		}
+		return func() time.Time { return s.manager.Expiry(names) }
+	}
+	return func() time.Time {
+		c, err := cert(nil) // which is the same for every name
+		if err != nil || c == nil || c.Leaf == nil {
+			return time.Time{}
+		}
+		return c.Leaf.NotAfter
+	}
+}
+
+// expires returns when the certificate of the site with a host expires, zero if it has none.
+// s may be nil.
+func (s *tlsSites) expires(host vhost.Pattern) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	if site := s.table.Get(host); site != nil {
+		return site.expires()
+	}
+	return time.Time{}
 }
 
 // tlsLoader loads certificates, each file once.

@@ -140,8 +140,16 @@ func TestAdminMeasures(t *testing.T) {
 }
 
 // described says which process it is, with names too long for a telephone.
-var described = &admin.Options{Version: "program v1.2.3 (<img src=x>)", Addrs: func() []string {
-	return []string{"https://[2001:db8::1]:443/", "unix:/run/" + strings.Repeat("long", 30)}
+var described = &admin.Options{Version: "program v1.2.3 (<img src=x>)", Setup: func() admin.Setup {
+	now := time.Now()
+	return admin.Setup{Addrs: []string{"https://[2001:db8::1]:443/", "unix:/run/" + strings.Repeat("long", 30)},
+		Config: `"/etc/<img src=x>.toml"`, Loaded: now.Add(-time.Hour),
+		Reload: &admin.Reload{At: now, Error: "/etc/<img src=x>.toml:3:1: no such folder"},
+		Sites: []admin.Site{
+			{Hosts: []string{"a.example", "*." + strings.Repeat("long.", 20) + "example"}, What: "/srv/www, 3 routes",
+				Certificate: "ACME", Expires: now.Add(50 * 24 * time.Hour)},
+			{Hosts: []string{"<img src=x>"}, What: "redirect", Certificate: "a file", Expires: now.Add(time.Hour)},
+		}}
 }}
 
 // The page shows all figures, and what clients have sent as text.
@@ -170,6 +178,18 @@ func TestAdminPage(t *testing.T) {
 		if got := text(t, tab, id); !strings.Contains(got, want) {
 			t.Errorf("%s is %q, want %q in it", id, got, want)
 		}
+	}
+	await(t, tab, `document.querySelectorAll("#sites tr").length === 2`)
+	for id, want := range map[string]string{"loaded": "\"/etc/<img src=x>.toml\", loaded ", "sites": "redirect"} {
+		if got := text(t, tab, id); !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q in it", id, got, want)
+		}
+	}
+	if got := text(t, tab, "loaded"); !strings.Contains(got, " failed, and this stays: /etc/<img src=x>.toml:3:1: no such folder") {
+		t.Errorf("the failed reload: %q", got)
+	}
+	if got := eval[string](t, tab, `Array.from(document.querySelectorAll("#sites td:last-child")).map(c => c.textContent + c.className).join("|")`); got != "49 d 23 hn|59 minn bad" {
+		t.Errorf("the expiries: %q", got)
 	}
 	if n := eval[int](t, tab, `document.querySelectorAll("img, main script, iframe, [onerror]").length`); n != 0 {
 		t.Errorf("%d elements that no page has", n)

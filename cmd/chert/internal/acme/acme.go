@@ -159,6 +159,26 @@ func (m *Manager) has(name string) bool {
 	return m.names[strings.ToLower(name)] != nil
 }
 
+// Expiry returns when the first of the certificates for names expires, zero if one of them has
+// none yet.
+func (m *Manager) Expiry(names []string) (first time.Time) {
+	for _, name := range names {
+		var last time.Time // of this name, which may have been renewed
+		for _, c := range m.cache.AllMatchingCertificates(name) {
+			if c.Leaf != nil && c.Leaf.NotAfter.After(last) {
+				last = c.Leaf.NotAfter
+			}
+		}
+		if last.IsZero() {
+			return last
+		}
+		if first.IsZero() || last.Before(first) {
+			first = last
+		}
+	}
+	return first
+}
+
 // IsChallenge reports whether a handshake is a challenge of TLS-ALPN-01: RFC 8737
 // section 3 requires that it offers this protocol and no other.
 func IsChallenge(hello *tls.ClientHelloInfo) bool {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/interval"
 	"github.com/chert-http/chert/stats"
 )
@@ -107,6 +108,12 @@ func (c *Client) Connections(ctx context.Context, most int) (all []stats.Connect
 	}
 	err = c.get(ctx, "debug/connections?format=json&max="+strconv.Itoa(most), &list)
 	return list.Connections, list.At, err
+}
+
+// Setup reads what the server has been set up to do.
+func (c *Client) Setup(ctx context.Context) (s admin.Setup, err error) {
+	err = c.get(ctx, "setup", &s)
+	return s, err
 }
 
 func (c *Client) stranger(why string) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/interval"
 	"github.com/chert-http/chert/stats"
 )
@@ -57,10 +58,11 @@ const (
 	viewRoutes view = iota
 	viewRequests
 	viewConnections
+	viewSites
 	views
 )
 
-var viewNames = [views]string{"routes", "requests", "connections"}
+var viewNames = [views]string{"routes", "requests", "connections", "sites"}
 
 // order is by which column routes are sorted, the highest first.
 type order struct {
@@ -85,7 +87,8 @@ type content struct {
 	order    order
 	requests []interval.Running
 	conns    []stats.Connection
-	at       time.Time // of conns
+	at       time.Time // of conns and setup
+	setup    admin.Setup
 }
 
 // summary returns the lines that every form has.
@@ -335,13 +338,15 @@ func (c *content) screen(width, height int, state string) []line {
 		lines = append(lines, requests(c.requests)...)
 	case viewConnections:
 		lines = append(lines, connections(c.conns, c.at)...)
+	case viewSites:
+		lines = append(lines, sites(&c.setup, c.at)...)
 	}
 	lines = lines[:min(len(lines), max(height-1, 0))]
 	for len(lines) < height-1 {
 		lines = append(lines, line{})
 	}
 	keys := "q quit  space pause  tab or v view (" + viewNames[c.view] +
-		")  c connections  routes by: r requests  l latency  t time  e errors  o hand-overs"
+		")  c connections  s sites  routes by: r requests  l latency  t time  e errors  o hand-overs"
 	if len(keys) > width {
 		keys = "q quit  space pause  tab view (" + viewNames[c.view] + ")  sort by: r l t e o"
 	}

@@ -159,6 +159,9 @@ func (s *screen) fetch(ctx context.Context, v view) (g got) {
 		g.show.requests, g.err = s.client.Requests(ctx, maxListed)
 	case viewConnections:
 		g.show.conns, g.show.at, g.err = s.client.Connections(ctx, maxListed)
+	case viewSites:
+		g.show.setup, g.err = s.client.Setup(ctx)
+		g.show.at = g.sample.At
 	}
 	return g
 }
@@ -178,7 +181,7 @@ func (s *screen) take(g got) {
 		return
 	}
 	s.show.report = report
-	s.show.requests, s.show.conns, s.show.at = g.show.requests, g.show.conns, g.show.at
+	s.show.requests, s.show.conns, s.show.setup, s.show.at = g.show.requests, g.show.conns, g.show.setup, g.show.at
 }
 
 // key does what a key means, and returns false to quit.
@@ -196,6 +199,8 @@ func (s *screen) key(k byte) bool {
 		s.show.view = (s.show.view + 1) % views
 	case 'c':
 		s.show.view = viewConnections
+	case 's':
+		s.show.view = viewSites
 	}
 	for _, o := range orders {
 		if o.key == k {

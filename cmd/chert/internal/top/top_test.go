@@ -58,7 +58,10 @@ func (f *fake) OpenConnections(int) []stats.Connection {
 
 func serve(t *testing.T) (*Client, *httptest.Server) {
 	t.Helper()
-	ts := httptest.NewServer(admin.New(&fake{since: time.Now().Add(-time.Hour)}, nil))
+	ts := httptest.NewServer(admin.New(&fake{since: time.Now().Add(-time.Hour)}, &admin.Options{
+		Setup: func() admin.Setup {
+			return admin.Setup{Reload: &admin.Reload{Error: "no such folder"}, Sites: []admin.Site{{Hosts: []string{"a.example"}}}}
+		}}))
 	t.Cleanup(ts.Close)
 	c, err := NewClient(ts.URL)
 	if err != nil {
@@ -217,13 +220,58 @@ func TestScreenSizes(t *testing.T) {
 		}
 		// The smallest usual one shows the routes' names, and findings to their end.
 		small := fmt.Sprint(s.show.screen(80, 30, ""))
-		if want := []string{"GET /fast", "title", "192.0.2.9:1"}[v]; !strings.Contains(small, want) || !strings.Contains(small, "(debug/requests)") || !strings.Contains(small, " LAG ") {
+		if want := []string{"GET /fast", "title", "192.0.2.9:1", "no such folder"}[v]; !strings.Contains(small, want) || !strings.Contains(small, "(debug/requests)") || !strings.Contains(small, " LAG ") {
 			t.Errorf("view %v in 80 columns:\n%s", viewNames[v], small)
 		}
 		text := fmt.Sprint(s.show.screen(300, 100, ""))
-		if want := []string{"GET /fast", "title", "192.0.2.9:1"}[v]; !strings.Contains(text, want) {
+		if want := []string{"GET /fast", "title", "192.0.2.9:1", "no such folder"}[v]; !strings.Contains(text, want) {
 			t.Errorf("view %v has no %q", viewNames[v], want)
 		}
+	}
+}
+
+func TestSites(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.Local)
+	s := &admin.Setup{Config: `"/etc/chert.toml"`, Loaded: now.Add(-time.Hour), Sites: []admin.Site{
+		{Hosts: []string{"a.example", "b.example"}, What: "/srv\x1b[2J", Certificate: "by ACME", Expires: now.Add(30 * 24 * time.Hour)},
+		{Hosts: []string{"c.example"}, What: "redirects", Certificate: "a file", Expires: now.Add(6 * 24 * time.Hour)},
+		{Hosts: []string{"d.example"}, What: "3 routes", Certificate: "a file", Expires: now.Add(-time.Second)},
+		{Hosts: []string{"*"}, What: "/srv"},
+		{Hosts: []string{"e.example"}, What: "/srv", Certificate: "by ACME"},
+	}}
+	got := sites(s, now)
+	want := []line{
+		{`configured   "/etc/chert.toml", loaded 2026-11-26 11:00:00`, normal},
+		{"EXPIRES IN   CERTIFICATE                  HOSTS                          SERVES", head},
+		{"30 d         by ACME                      a.example, b.example           /srv", normal},
+		{"6 d          a file                       c.example                      redirects", warn},
+		{"expired      a file                       d.example                      3 routes", warn},
+		{"-            -                            *                              /srv", normal},
+		{"-            by ACME                      e.example                      /srv", normal},
+	}
+	if len(got) != len(want) {
+		t.Fatal(got)
+	}
+	for i := range want {
+		if i == 2 {
+			if strings.Contains(got[i].text, "\x1b") || !strings.HasPrefix(got[i].text, want[i].text) {
+				t.Errorf("%q", got[i].text)
+			}
+			continue
+		}
+		if got[i] != want[i] {
+			t.Errorf("got  %q\nwant %q", got[i], want[i])
+		}
+	}
+	s.Reload = &admin.Reload{At: now}
+	if n := len(sites(s, now)); n != len(want) {
+		t.Errorf("a reload that has succeeded has a line: %d", n)
+	}
+	s.Reload.Error = "c.toml:1:1: no\nsuch key"
+	if got := sites(s, now)[1]; got.style != warn || strings.Contains(got.text, "\n") ||
+		!strings.HasPrefix(got.text, "reload       of 2026-11-26 12:00:00 failed: c.toml:1:1: no") {
+		t.Errorf("%q", got.text)
 	}
 }
 
