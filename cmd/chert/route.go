@@ -42,7 +42,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 			return nil, err
 		}
 		own = func(h http.Handler) http.Handler {
-			return s.trace.note("route", route.Path+" in line "+strconv.Itoa(route.At.Line), policy(h).(direct.Handler))
+			return s.trace.note("route", route.Path+" in "+route.At.String(), policy(h).(direct.Handler))
 		}
 		if err := s.route(r, &route, errs); err != nil {
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
@@ -67,7 +66,7 @@ func place(hosts []vhost.Pattern, at config.Position) string {
 	for i, h := range hosts {
 		all[i] = string(h)
 	}
-	return strings.Join(all, ", ") + " in line " + strconv.Itoa(at.Line)
+	return strings.Join(all, ", ") + " in " + at.String()
 }
 
 func (s *sites) add(hosts []vhost.Pattern, h direct.Handler) {

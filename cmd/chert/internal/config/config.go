@@ -134,42 +134,63 @@ var (
 )
 
 func (d *doc) load(data []byte, checks Checks) *Config {
+	l := &loader{doc: d, checks: checks}
+	l.in("")
+	t := l.parse("", topOfFile, data)
+	var included []*table
+	if t != nil {
+		included = l.include(t)
+	}
+	if len(l.problems) > 0 {
+		return nil // what follows from a variable that is not set, or a file that cannot be read, would hide it
+	}
+	return l.config(t, included)
+}
+
+// parse reads the tables of a file, which is "" for the one that includes others. It
+// returns nil if that is not TOML.
+func (l *loader) parse(file, name string, data []byte) *table {
 	if slices.ContainsFunc(utf16BOM, func(bom []byte) bool { return bytes.HasPrefix(data, bom) }) {
-		d.errorf(Position{}, "this is UTF-16; save it as UTF-8")
+		l.errorf(Position{File: file}, "this is UTF-16; save it as UTF-8")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, utf8BOM) // UTF-8 has only one byte order to mark
 	var m map[string]any
 	if err := toml.Unmarshal(data, &m); err != nil {
-		var at Position
+		at := Position{File: file}
 		if de, ok := errors.AsType[*toml.DecodeError](err); ok {
 			at.Line, at.Column = de.Position()
 		}
-		d.errorf(at, "%s", strings.TrimPrefix(err.Error(), "toml: "))
+		l.errorf(at, "%s", strings.TrimPrefix(err.Error(), "toml: "))
 		return nil
 	}
-	l := &loader{doc: d, dir: filepath.Dir(d.file), checks: checks}
-	spot := positions(data)
+	spot := positions(file, data)
+	spot.key.File = file
 	for key := range m {
 		m[key] = l.expand(m[key], spot.child(key))
 	}
-	if len(l.problems) > 0 {
-		return nil // what follows from a variable that is not set would hide it
-	}
-	return l.config(&table{doc: d, name: topOfFile, m: m, spot: spot})
+	return &table{doc: l.doc, name: name, m: m, spot: spot}
 }
 
 // loader makes a Config from tables.
 type loader struct {
 	*doc
-	dir    string // of the file
+	dir    string // of the file that is being read
 	checks Checks
 	hosts  vhost.Table[Position] // and where each is named
 
 	secrets []string // as Config.Secrets
 }
 
-func (l *loader) config(t *table) *Config {
+// in makes relative paths those of a file, which is "" for the one that includes others.
+func (l *loader) in(file string) {
+	if file == "" {
+		file = l.file
+	}
+	l.dir = filepath.Dir(file)
+}
+
+func (l *loader) config(t *table, included []*table) *Config {
 	cfg := &Config{}
 	if all, ok := t.list("listen"); ok {
 		cfg.Listen = l.listen(all, t.spot.child("listen").key)
@@ -205,9 +226,15 @@ func (l *loader) config(t *table) *Config {
 		defaults.done()
 	}
 	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
+	for _, other := range included {
+		sites = append(sites, other.tables("site", "[[site]]")...)
+		redirects = append(redirects, other.tables("redirect", "[[redirect]]")...)
+		other.done()
+	}
 	folders := countFolders(sites)
 	var at []Position
 	for _, s := range sites {
+		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
 		site := l.site(s, base, folders)
 		site.TLS = tls
@@ -215,12 +242,14 @@ func (l *loader) config(t *table) *Config {
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
 	}
 	for _, r := range redirects {
+		l.in(r.file())
 		tls := l.tlsOptions(r, baseTLS)
 		redirect := l.redirect(r)
 		redirect.TLS = tls
 		l.autoNames(r, tls, redirect.Hosts)
 		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
+	l.in("")
 	cfg.Secrets = l.secrets
 	l.tlsTogether(t, cfg, at)
 	t.done()
@@ -276,12 +305,22 @@ func (l *loader) claim(t *table) (hosts []vhost.Pattern) {
 			continue
 		}
 		if !l.hosts.Add(p, it.at) {
-			l.errorf(it.at, "host %q has a site already, in line %d", p, l.hosts.Get(p).Line)
+			l.errorf(it.at, "host %q has a site already, in %v", p, l.seen(l.hosts.Get(p), it.at))
 			continue
 		}
 		hosts = append(hosts, p)
 	}
 	return hosts
+}
+
+// seen returns a position for a message about another one, which names its own file only.
+func (l *loader) seen(p, from Position) Position {
+	if p.File == from.File {
+		p.File = ""
+	} else if p.File == "" {
+		p.File = l.file
+	}
+	return p
 }
 
 func (l *loader) redirect(t *table) Redirect {

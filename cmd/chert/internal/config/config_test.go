@@ -147,16 +147,16 @@ status = 308
 			Store: "redis://h", Failure: "open", Timeout: 50 * time.Millisecond, Instances: 4,
 		},
 		Sites: []Site{
-			{At: Position{19, 3}, Hosts: []vhost.Pattern{"example.com", "*.example.com"}, Root: filepath.Join(dir, "www"), Options: static.Options{
+			{At: Position{Line: 19, Column: 3}, Hosts: []vhost.Pattern{"example.com", "*.example.com"}, Root: filepath.Join(dir, "www"), Options: static.Options{
 				Index: []string{}, Dotfiles: true, SPA: "app/index.html", NotFound: "404.html", Immutable: true,
 				NoPrecompressed: true, NoCompression: true, CompressMax: 2e6, CacheBytes: -1, CacheFileSize: 1000, OpenFiles: 7,
 				Rules: []static.Rule{first, {Match: "*.html", Header: header}, {Match: "a/**", Header: header}},
 			}},
-			{At: Position{36, 3}, Hosts: []vhost.Pattern{"*"}, Root: filepath.Join(dir, "img"), Options: static.Options{
+			{At: Position{Line: 36, Column: 3}, Hosts: []vhost.Pattern{"*"}, Root: filepath.Join(dir, "img"), Options: static.Options{
 				Index: []string{"index.html", "index.htm"}, Listing: true, CacheBytes: 1 << 20, OpenFiles: openShare(2), Rules: []static.Rule{first},
 			}},
 		},
-		Redirects: []Redirect{{At: Position{40, 3}, Hosts: []vhost.Pattern{"old.example"}, To: "https://example.com{uri}", Status: 308}},
+		Redirects: []Redirect{{At: Position{Line: 40, Column: 3}, Hosts: []vhost.Pattern{"old.example"}, To: "https://example.com{uri}", Status: 308}},
 	}
 	if !reflect.DeepEqual(cfg, want) {
 		t.Errorf("\ngot  %+v\nwant %+v", cfg, want)

@@ -29,6 +29,9 @@ func plainWord(s string) string { return strings.ReplaceAll(strings.ToLower(s), 
 // [[site]] among the site's.
 const topOfFile = "the file"
 
+// topOfIncluded is the place of the keys of an included file.
+const topOfIncluded = "an included file"
+
 // tablesWith returns the tables that have a key, in the order of the documentation.
 func (d *doc) tablesWith(key string) (tables []string) {
 	for _, name := range allTables {

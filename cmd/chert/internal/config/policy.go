@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,7 +105,7 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 	}
 	before := len(l.problems)
 	if users := a.table("users"); users != nil {
-		l.secrets = append(l.secrets, l.file)
+		l.secrets = append(l.secrets, cmp.Or(a.file(), l.file))
 		for _, name := range slices.Sorted(maps.Keys(users.m)) {
 			hash, at, ok := users.str(name)
 			if !ok {

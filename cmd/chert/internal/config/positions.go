@@ -39,12 +39,14 @@ func (s *spot) table() *spot {
 // finder is a pass over a document.
 type finder struct {
 	unstable.Parser
+	file  string
 	lines []int // offsets at which lines begin
 }
 
-// positions returns the positions of everything. data must be a valid document.
-func positions(data []byte) *spot {
-	f := finder{lines: []int{0}}
+// positions returns the positions of everything in a file, which is "" for the one that
+// includes others. data must be a valid document.
+func positions(file string, data []byte) *spot {
+	f := finder{file: file, lines: []int{0}}
 	for i := 0; ; {
 		n := bytes.IndexByte(data[i:], '\n')
 		if n < 0 {
@@ -78,7 +80,7 @@ func (f *finder) descend(s *spot, key unstable.Iterator) *spot {
 	for key.Next() {
 		s = s.table().child(string(key.Node().Data))
 		at := f.position(key.Node())
-		if s.key == (Position{}) || key.IsLast() {
+		if s.key.Line == 0 || key.IsLast() {
 			s.key, s.value = at, at
 		}
 	}
@@ -122,5 +124,5 @@ func (f *finder) position(n *unstable.Node) Position {
 	if found {
 		line++
 	}
-	return Position{Line: line, Column: offset - f.lines[line-1] + 1}
+	return Position{File: f.file, Line: line, Column: offset - f.lines[line-1] + 1}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// doc collects the mistakes in one file.
+// doc collects the mistakes in a file and those that it includes.
 type doc struct {
 	file     string
 	problems Problems
@@ -17,7 +17,11 @@ type doc struct {
 }
 
 func (d *doc) errorf(at Position, format string, args ...any) {
-	d.problems = append(d.problems, Problem{File: d.file, At: at, Message: fmt.Sprintf(format, args...)})
+	file := d.file
+	if at.File != "" {
+		file = at.File
+	}
+	d.problems = append(d.problems, Problem{File: file, At: at, Message: fmt.Sprintf(format, args...)})
 }
 
 // A table is read key by key. A key that was never requested is unknown; done
@@ -29,6 +33,9 @@ type table struct {
 	spot  *spot
 	asked []string
 }
+
+// file returns the file that t is in, "" for the one that includes others.
+func (t *table) file() string { return t.spot.key.File }
 
 // get returns a value and its position, nil if the key is missing.
 func (t *table) get(key string) (any, *spot) {
@@ -50,6 +57,9 @@ func (t *table) done() {
 			continue
 		}
 		hint := t.doc.insteadOfKey(key)
+		if t.name == topOfIncluded && slices.Contains(t.doc.keysOfTables()[topOfFile], key) {
+			hint = "; it belongs in the file that includes this one"
+		}
 		if near := nearest(key, t.asked); near != "" && hint == "" {
 			if array := "[[" + near + "]]"; near == "site" || near == "redirect" {
 				hint = "; did you mean " + array + "?"
@@ -211,7 +221,7 @@ func (t *table) table(key string) *table {
 		return nil
 	}
 	name := "[" + key + "]"
-	if t.name != topOfFile {
+	if t.name != topOfFile && t.name != topOfIncluded {
 		name = "[" + strings.Trim(t.name, "[]") + "." + key + "]"
 	}
 	return &table{doc: t.doc, name: name, m: m, spot: spot}
