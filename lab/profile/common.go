@@ -119,6 +119,7 @@ var lacking = map[rival.Trade]string{
 	rival.Streams: "stream the bodies",
 	rival.Events:  "stream the events",
 	rival.Sockets: "open the WebSockets",
+	rival.Sites:   "serve the site",
 
 	rival.Answers | rival.H2: "give the answers over HTTP/2",
 	rival.Code | rival.H2:    "run the handlers over HTTP/2",

@@ -37,6 +37,9 @@ func fileScenes() []scene {
 		one("file1k", "a file of 1 KiB", "%d connections, a file of 1 KiB", "/file1k.css", 1<<10, false),
 		one("file100k", "a file of 100 KiB", "%d connections, a file of 100 KiB", "/file100k.js", 100<<10, false),
 		one("file10m", "a file of 10 MiB", "%d connections, a file of 10 MiB, requests by bytes", "/file10m.woff2", 10<<20, true),
+		{name: "site1k", about: "a file of 1 KiB of chert serve: with access, limits, routes and header fields, and without",
+			title: "%d connections, a file of 1 KiB of a site", connections: "64", server: "chertsite", rivals: everyone,
+			needs: rival.Sites, folder: &folder{files: []files.File{{Name: "/file1k.css", Size: 1 << 10}}}},
 		{name: "filetree", about: "10,000 files of mixed sizes, some more popular than others", title: "%d connections, a tree of files",
 			connections: "64", rivals: everyone, needs: rival.Files, folder: &folder{count: treeFiles}},
 	}

@@ -21,7 +21,7 @@ import (
 // run is the Run of a scene's Profile.
 func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: s.needs, server: s.server}
-	if s.folder != nil {
+	if s.folder != nil && c.server == "" {
 		c.server = fileServer
 	}
 	var p Pace

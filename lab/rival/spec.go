@@ -49,6 +49,8 @@ const (
 	Events
 	// Sockets: WebSockets, which package handler has.
 	Sockets
+	// Sites: files, by "chert serve" with a configuration.
+	Sites
 )
 
 // Has reports whether t includes all of wanted.
@@ -78,6 +80,8 @@ var specs = []Spec{
 	chertServer("chertfiles", Files|H2),
 	chertServer("chertfilesplain", Files|H2),
 	goServer("nethttpfiles", Files|H2),
+	site("chertserve", siteConf),
+	site("chertsite", fullSiteConf),
 	socketServer("gorilla"),
 	socketServer("gws"),
 	socketServer("coder"),
