@@ -16,6 +16,13 @@ func CheckHidden(pattern string) error {
 	return r.Check()
 }
 
+// Hides reports whether a file, by its path in the folder, is hidden by Hidden. The
+// patterns must be valid.
+func (o *Options) Hides(name string) bool {
+	h, err := newHiding(o.Hidden)
+	return err == nil && h.has(name)
+}
+
 // hiding are the patterns of Options.Hidden. Immutable.
 type hiding struct {
 	segments []string // that match one segment of a path

@@ -52,7 +52,12 @@ func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 			s.close()
 			return nil, err // config has checked it
 		}
-		s.add(r.Hosts, withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS)))
+		around, err := new(policies).of(r.Policy)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.add(r.Hosts, withHSTS(around(&redirect{to, r.Status}).(direct.Handler), hstsValue(r.TLS)))
 	}
 	return s, nil
 }
