@@ -1,17 +1,14 @@
 package middleware
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	htmltemplate "html/template"
-	"io"
+	"html"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	texttemplate "text/template"
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
@@ -33,15 +30,14 @@ type ErrorPage struct {
 	Type string
 	// Body is the page. It must not be changed afterwards.
 	Body []byte
-	// Template makes Body a template: of html/template, which escapes what it inserts, if
-	// Type is text/html or application/xhtml+xml, otherwise of text/template. It has
-	// {{.Status}}, {{.Text}}, as http.StatusText returns it, and {{.RequestID}}, which is
-	// what the response has in X-Request-Id, or RequestIDOf returns; "" if there is none.
+	// Template replaces {status}, {text}, as http.StatusText returns it, and {request_id} in
+	// Body: what the response has in X-Request-Id, or RequestIDOf returns; nothing if that is
+	// longer than 128 bytes or has others than letters, digits and "-._~+/=:@". All else stays
+	// as it is. What is inserted is escaped if Type is HTML.
 	Template bool
 }
 
-// MaxErrorPage is the largest body of an ErrorPage, in bytes, and the largest that a
-// template may make.
+// MaxErrorPage is the largest body of an ErrorPage, in bytes.
 const MaxErrorPage = 1 << 20
 
 // ErrorPages replaces the bodies of error responses by pages: those with a status from 400
@@ -59,8 +55,8 @@ const MaxErrorPage = 1 << 20
 // of a request keep the fast path free of allocations if the handler sends a
 // direct.Response.
 //
-// It is an error if a key is no such status, if a page is too large, has no valid type, or
-// is a template that cannot be executed.
+// It is an error if a key is no such status, and if a page is too large or has no valid
+// type.
 func ErrorPages(o *ErrorPagesOptions) (func(http.Handler) http.Handler, error) {
 	e := &errorPages{key: "error page " + strconv.FormatUint(errorPagesMade.Add(1), 10)}
 	for key, page := range options(o).Pages {
@@ -79,11 +75,6 @@ func ErrorPages(o *ErrorPagesOptions) (func(http.Handler) http.Handler, error) {
 			if p != nil {
 				e.pages[status-minError].errorPage = p
 				break
-			}
-		}
-		if p := e.pages[status-minError].errorPage; p != nil && p.execute != nil {
-			if _, err := e.pages[status-minError].body(status, "id"); err != nil {
-				return nil, fmt.Errorf("middleware: ErrorPages: the template for %d: %w", status, err)
 			}
 		}
 	}
@@ -111,7 +102,7 @@ const (
 // errorPagesMade numbers the keys of Derive.
 var errorPagesMade atomic.Uint64
 
-// errorPages is immutable, except for what statusPage caches.
+// errorPages is immutable, except for what its statusPages cache.
 type errorPages struct {
 	key   string
 	all   *errorPage
@@ -137,17 +128,24 @@ func (e *errorPages) add(key int, p *errorPage) bool {
 
 // An errorPage is an ErrorPage that has been checked. Immutable.
 type errorPage struct {
-	asIs    bool
-	typ     string
-	fixed   []byte
-	execute func(w io.Writer, data any) error // nil if it is no template
+	asIs  bool
+	typ   string
+	html  bool
+	parts []string // texts and placeholders; one text if it is no template
+	ids   bool     // {request_id} is one of them
 }
+
+const (
+	statusMark = "{status}"
+	textMark   = "{text}"
+	idMark     = "{request_id}"
+)
 
 func newErrorPage(page *ErrorPage) (*errorPage, error) {
 	if page == nil {
 		return &errorPage{asIs: true}, nil
 	}
-	p := &errorPage{typ: page.Type, fixed: page.Body}
+	p := &errorPage{typ: page.Type}
 	if p.typ == "" {
 		p.typ = "text/html; charset=utf-8"
 	}
@@ -157,78 +155,70 @@ func newErrorPage(page *ErrorPage) (*errorPage, error) {
 		return nil, fmt.Errorf("%q is no media type", p.typ)
 	case len(page.Body) > MaxErrorPage:
 		return nil, errors.New("the page is longer than 1 MiB")
-	case !page.Template:
-		return p, nil
-	case media == "text/html" || media == "application/xhtml+xml":
-		t, err := htmltemplate.New("page").Option("missingkey=error").Parse(string(page.Body))
-		if err != nil {
-			return nil, err
-		}
-		p.execute = t.Execute
-	default:
-		t, err := texttemplate.New("page").Option("missingkey=error").Parse(string(page.Body))
-		if err != nil {
-			return nil, err
-		}
-		p.execute = t.Execute
 	}
+	p.html = media == "text/html" || media == "application/xhtml+xml"
+	body := string(page.Body)
+	for page.Template {
+		at, mark := len(body), ""
+		for _, m := range []string{statusMark, textMark, idMark} {
+			if i := strings.Index(body[:at], m); i >= 0 {
+				at, mark = i, m
+			}
+		}
+		if mark == "" {
+			break
+		}
+		p.parts = append(p.parts, body[:at], mark)
+		p.ids = p.ids || mark == idMark
+		body = body[at+len(mark):]
+	}
+	p.parts = append(p.parts, body)
 	return p, nil
 }
 
 // A statusPage is a page for one status.
 type statusPage struct {
 	*errorPage
-	made atomic.Pointer[[]byte] // by a template that has not used the id
+	made atomic.Pointer[[]byte] // what same returns
 }
 
-// errorData is what a template has.
-type errorData struct {
-	Status int
-	Text   string
-	id     string
-	usesID bool
-}
-
-// RequestID is called by templates.
-func (d *errorData) RequestID() string {
-	d.usesID = true
-	return d.id
-}
-
-// same reports whether the page is the same for all requests with the status.
-func (p *statusPage) same() []byte {
-	switch {
-	case p.execute == nil:
-		return p.fixed
-	case p.made.Load() != nil:
-		return *p.made.Load()
+// same returns the page if it is the same for all requests with the status, else nil.
+func (p *statusPage) same(status int) []byte {
+	if p.ids {
+		return nil
 	}
-	return nil
+	made := p.made.Load()
+	if made == nil {
+		body := p.body(status, "")
+		made = &body
+		p.made.Store(made)
+	}
+	return *made
 }
 
-// body returns the page for a request with an id. ErrorPages calls it once for every
-// status, so templates that do not use the id are executed only then.
-func (p *statusPage) body(status int, id string) ([]byte, error) {
-	d := &errorData{Status: status, Text: http.StatusText(status), id: id}
-	b := &boundedBuffer{}
-	if err := p.execute(b, d); err != nil {
-		return nil, err
+// body returns the page for a request with an id; it is not nil.
+func (p *statusPage) body(status int, id string) []byte {
+	if !safeID(id) {
+		id = ""
 	}
-	body := b.Bytes()
-	if !d.usesID {
-		p.made.Store(&body)
+	text := http.StatusText(status)
+	if p.html {
+		text, id = html.EscapeString(text), html.EscapeString(id)
 	}
-	return body, nil
-}
-
-// boundedBuffer rejects pages longer than MaxErrorPage.
-type boundedBuffer struct{ bytes.Buffer }
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > MaxErrorPage {
-		return 0, errors.New("the page is longer than 1 MiB")
+	b := []byte{}
+	for i, part := range p.parts {
+		switch {
+		case i%2 == 0:
+			b = append(b, part...)
+		case part == statusMark:
+			b = strconv.AppendInt(b, int64(status), 10)
+		case part == textMark:
+			b = append(b, text...)
+		default:
+			b = append(b, id...)
+		}
 	}
-	return b.Buffer.Write(p)
+	return b
 }
 
 // of returns the page for a status, nil if there is none.
@@ -273,16 +263,15 @@ func ofBody(name, value string, status int) bool {
 	return strings.HasPrefix(name, "Content-")
 }
 
-// describe changes the fields of a response to those of a page. id is whether the page has
-// the id of the request.
-func (p *statusPage) describe(h http.Header, status int, id bool) {
+// describe changes the fields of a response to those of the page.
+func (p *statusPage) describe(h http.Header, status int) {
 	for name, values := range h {
 		if len(values) > 0 && ofBody(name, values[0], status) {
 			delete(h, name)
 		}
 	}
 	h["Content-Type"] = []string{p.typ}
-	if id || status >= 500 && len(h["Cache-Control"]) == 0 {
+	if p.ids || status >= 500 && len(h["Cache-Control"]) == 0 {
 		h["Cache-Control"] = []string{"no-store"}
 	}
 }
@@ -298,17 +287,13 @@ func (e *errorPages) direct(x *wire.Exchange) {
 	if p.asIs {
 		return
 	}
-	body := p.same()
-	id := body == nil
-	if id {
+	body := p.same(status)
+	if p.ids {
 		requestID := x.GetHeader(requestIDField)
 		if requestID == "" {
 			requestID = RequestIDOf(x)
 		}
-		var err error
-		if body, err = p.body(status, requestID); err != nil {
-			return // the response stays as it is
-		}
+		body = p.body(status, requestID)
 	}
 	kept := x.HasKept()
 	if kept {
@@ -319,8 +304,8 @@ func (e *errorPages) direct(x *wire.Exchange) {
 	ready := x.Ready()
 	switch {
 	case ready == nil:
-		p.rewrite(x, status, id, body)
-	case id || x.HasFile() || kept && status >= 500: // whose Cache-Control may be a kept one
+		p.rewrite(x, status, body)
+	case p.ids || x.HasFile() || kept && status >= 500: // whose Cache-Control may be a kept one
 		h := ready.Header()
 		x.Discard()
 		x.SetStatus(status)
@@ -335,11 +320,11 @@ func (e *errorPages) direct(x *wire.Exchange) {
 				}
 			}
 		}
-		p.rewrite(x, status, id, body)
+		p.rewrite(x, status, body)
 	default:
 		x.Send(ready.Derive(e.key, func(r *wire.Response) *wire.Response {
 			h := r.Header()
-			p.describe(h, status, false)
+			p.describe(h, status)
 			return wire.NewResponse(status, h, body)
 		}))
 	}
@@ -353,7 +338,7 @@ var namesOfBody = []wire.Name{
 }
 
 // rewrite does what describe does to a response that was written, and sets its body.
-func (p *statusPage) rewrite(x *wire.Exchange, status int, id bool, body []byte) {
+func (p *statusPage) rewrite(x *wire.Exchange, status int, body []byte) {
 	var drop []string
 	for f := range x.ResponseFields {
 		if ofBody(f.Name, f.Value, status) {
@@ -364,7 +349,7 @@ func (p *statusPage) rewrite(x *wire.Exchange, status int, id bool, body []byte)
 		x.DelHeader(name)
 	}
 	x.SetHeader("Content-Type", p.typ)
-	if id || status >= 500 && x.GetHeader("Cache-Control") == "" {
+	if p.ids || status >= 500 && x.GetHeader("Cache-Control") == "" {
 		x.SetHeader("Cache-Control", "no-store")
 	}
 	x.SetResponseBody(body)
@@ -387,38 +372,26 @@ func (s *paging) WriteHeader(status int) {
 		return
 	}
 	leaveErrors(s.Next())
-	body, id := []byte(nil), false
-	if !p.asIs {
-		body = p.same()
-		if id = body == nil; id {
-			body = s.make(p, status)
-		}
-	}
-	if body == nil {
+	if p.asIs {
 		s.Next().WriteHeader(status)
 		return
 	}
+	body := p.same(status)
+	if p.ids {
+		id := plainHeader(s.Header()).Get(requestIDField)
+		if id == "" {
+			id = RequestIDOf(s.r.Context())
+		}
+		body = p.body(status, id)
+	}
 	s.replaced = true
 	h := s.Header()
-	p.describe(h, status, id)
+	p.describe(h, status)
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	s.Next().WriteHeader(status)
 	if s.r.Method != http.MethodHead {
 		s.Next().Write(body)
 	}
-}
-
-// make executes the page's template; nil if that fails.
-func (s *paging) make(p *statusPage, status int) []byte {
-	id := plainHeader(s.Header()).Get(requestIDField)
-	if id == "" {
-		id = RequestIDOf(s.r.Context())
-	}
-	body, err := p.body(status, id)
-	if err != nil {
-		return nil
-	}
-	return body
 }
 
 // Write implements wrap.Hook.

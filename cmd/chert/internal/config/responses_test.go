@@ -15,7 +15,7 @@ func TestResponseProblems(t *testing.T) {
 	t.Parallel()
 	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n" // three lines
 	dir := t.TempDir()
-	for name, text := range map[string]string{"bad.html.tmpl": "{{.Nothing}}", "x.unknown-type": "x", "big.html": strings.Repeat("x", 1<<20+1)} {
+	for name, text := range map[string]string{"x.unknown-type": "x", "big.html": strings.Repeat("x", 1<<20+1)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,6 @@ func TestResponseProblems(t *testing.T) {
 		{"folder", site + "[site.errors]\ndefault = 'www'\n", `5:11: default: "www": this is not a regular file`},
 		{"not a string", site + "[site.errors]\n404 = 1\n", "5:7: 404 wants a string, not a number"},
 		{"no table", site + "errors = 'x'\n", "4:10: errors wants a table, not a string"},
-		{"bad template", site + "[site.errors]\n\"5xx\" = '" + dir + "/bad.html.tmpl'\n", `5:9: 5xx: "` + dir + `/bad.html.tmpl": `},
 		{"no type", site + "[site.errors]\n\"5xx\" = '" + dir + "/x.unknown-type'\n", "want a name that shows the type"},
 		{"too long", site + "[site.errors]\n\"5xx\" = '" + dir + "/big.html'\n", "longer than 1 MiB"},
 		{"twice", site + "not_found = '404.html'\n[site.errors]\n404 = 'www/404.html'\n", "6:7: not_found is a page for 404 too; want one of them"},
