@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -119,6 +123,30 @@ func TestResponses(t *testing.T) {
 					t.Errorf("%s %s: %s is %q, want %q", tt.method, tt.target, name, got, value)
 				}
 			}
+		}
+	}
+}
+
+// A host without a site has the server's pages, and a redirect its fields.
+func TestResponsesOfHosts(t *testing.T) {
+	t.Parallel()
+	p, _ := startConfig(t, responsesFile, responsesFiles)
+	for _, tt := range []struct {
+		host   string
+		status int
+		body   string
+		field  string
+	}{{"none.example", 421, "<p>421", ""}, {"b.example", 301, "", "1"}} {
+		c := dial(t, p.urls[0])
+		fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", tt.host)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		c.Close()
+		if err != nil || res.StatusCode != tt.status || string(body) != tt.body || res.Header.Get("X-Redirect") != tt.field {
+			t.Errorf("%s: %d %v %q, %v", tt.host, res.StatusCode, res.Header, body, err)
 		}
 	}
 }
