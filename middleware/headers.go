@@ -1,8 +1,9 @@
 package middleware
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,24 +21,126 @@ type HeadersOptions struct {
 	// its Vary, a cache could give a client what was made for another. "" removes the
 	// field.
 	Set map[string]string
+	// Rules apply after Set, in order.
+	Rules []HeaderRule
+}
+
+// A HeaderRule changes the fields of some responses: it removes fields, then sets, then
+// adds.
+type HeaderRule struct {
+	// Status are the statuses that the rule is for: from 200 to 599, or the first digit of
+	// a class, as 5 for 500 to 599. If it is empty, the rule is for every response.
+	Status []int
+	// Set is as in HeadersOptions.
+	Set map[string]string
+	// Add are values that are added to those that the response has.
+	Add map[string][]string
+	// Remove are names of fields that the response does not have.
+	Remove []string
 }
 
 // Headers sets header fields of every response, also of errors and redirects, and of the
 // refusals of middleware inside of it. The handler cannot override them; SecurityHeaders
 // sets fields that it can. A 304 gets no Content-Type.
 //
-// It is an error if a name is no field name or one of those that the server sets, if a
-// value has control characters, and if Content-Type would be removed.
+// It is an error if a name is no field name or one of those that frame the message, such as
+// Content-Length, Content-Encoding and Connection, if a value has control characters, if
+// Content-Type would be removed or added, and if a status is none.
 func Headers(o *HeadersOptions) (func(http.Handler) http.Handler, error) {
 	h := &headers{key: "headers " + strconv.FormatUint(headersMade.Add(1), 10)}
-	for name, value := range options(o).Set {
-		if err := wire.CheckField(name, value); err != nil {
-			return nil, fmt.Errorf("middleware: Headers: Set: the field %q %w", name, err)
-		}
-		h.fields = append(h.fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
+	opt := options(o)
+	first, err := newHeaderRule(&HeaderRule{Set: opt.Set})
+	if err != nil {
+		return nil, fmt.Errorf("middleware: Headers: %w", err)
 	}
-	slices.SortFunc(h.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
+	h.rules = append(h.rules, first...)
+	for i := range opt.Rules {
+		rules, err := newHeaderRule(&opt.Rules[i])
+		if err != nil {
+			return nil, fmt.Errorf("middleware: Headers: Rules[%d]: %w", i, err)
+		}
+		h.rules = append(h.rules, rules...)
+	}
 	return h.wrap, nil
+}
+
+// Check returns an error if Headers would not accept the rule.
+func (r *HeaderRule) Check() error {
+	_, err := newHeaderRule(r)
+	return err
+}
+
+// CheckHeader returns an error, in words that follow the name, if Headers would not accept
+// a field with a value; "" removes it.
+func CheckHeader(name, value string) error {
+	// A coding that the body does not have, or one that it has and that is not stated.
+	if http.CanonicalHeaderKey(name) == "Content-Encoding" {
+		return errors.New("cannot be set: it belongs to what makes the body")
+	}
+	return wire.CheckField(name, value)
+}
+
+// A headerRule is one change of one field.
+type headerRule struct {
+	wire.Field // with a canonical name; the value "" removes it
+	add        bool
+	exact      []int // nil with classes: every status
+	classes    uint8 // a bit for each first digit
+}
+
+// newHeaderRule checks a rule and splits it up.
+func newHeaderRule(r *HeaderRule) (all []headerRule, err error) {
+	var base headerRule
+	for _, status := range r.Status {
+		switch {
+		case 2 <= status && status <= 5:
+			base.classes |= 1 << status
+		case 200 <= status && status <= 599:
+			base.exact = append(base.exact, status)
+		default:
+			return nil, fmt.Errorf("Status: %d is neither from 200 to 599 nor a class, from 2 to 5", status)
+		}
+	}
+	field := func(option, name, value string, add bool) error {
+		if err := CheckHeader(name, value); err != nil {
+			return fmt.Errorf("%s: the field %q %w", option, name, err)
+		}
+		f := base
+		f.Name, f.Value = http.CanonicalHeaderKey(name), value
+		f.add = add || value != "" && listed(f.Name)
+		all = append(all, f)
+		return nil
+	}
+	for _, name := range slices.Sorted(slices.Values(r.Remove)) {
+		if err := field("Remove", name, "", false); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
+		if err := field("Set", name, r.Set[name], false); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Add)) {
+		for _, value := range r.Add[name] {
+			switch {
+			case value == "":
+				return nil, fmt.Errorf("Add: the field %q has no value", name)
+			case http.CanonicalHeaderKey(name) == "Content-Type":
+				return nil, fmt.Errorf("Add: the field %q cannot be there twice", name)
+			}
+			if err := field("Add", name, value, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// is reports whether the rule is for a status.
+func (r *headerRule) is(status int) bool {
+	return r.exact == nil && r.classes == 0 || status < 800 && r.classes&(1<<(status/100)) != 0 ||
+		slices.Contains(r.exact, status)
 }
 
 // headersMade numbers the keys of Derive.
@@ -45,12 +148,12 @@ var headersMade atomic.Uint64
 
 // headers is immutable.
 type headers struct {
-	fields []wire.Field // with canonical names
-	key    string
+	rules []headerRule
+	key   string
 }
 
 func (h *headers) wrap(next http.Handler) http.Handler {
-	if len(h.fields) == 0 {
+	if len(h.rules) == 0 {
 		return next
 	}
 	return wrap.Handler(next,
@@ -78,14 +181,18 @@ func (h *headers) direct(x *wire.Exchange) {
 			return r.With(func(head http.Header) { h.apply(head, r.Status()) })
 		}))
 	}
-	for _, f := range h.fields {
+	status := x.Status()
+	for i := range h.rules {
+		f := &h.rules[i]
 		switch {
-		case ready == nil && f.Value != "" && listed(f.Name):
-			x.AddHeader(f.Name, f.Value)
-		case ready == nil && f.Value != "":
-			x.SetHeader(f.Name, f.Value)
+		case !f.is(status):
 		case f.Value == "":
 			x.DelHeader(f.Name) // of outer middleware too
+		case ready != nil:
+		case f.add:
+			x.AddHeader(f.Name, f.Value)
+		default:
+			x.SetHeader(f.Name, f.Value)
 		}
 	}
 }
@@ -93,12 +200,14 @@ func (h *headers) direct(x *wire.Exchange) {
 // apply sets the fields in the header of a response on the ordinary path, or of one that
 // was prepared.
 func (h *headers) apply(head http.Header, status int) {
-	for _, f := range h.fields {
+	for i := range h.rules {
+		f := &h.rules[i]
 		switch {
+		case !f.is(status):
 		case f.Value == "":
 			delete(head, f.Name)
 		case status == http.StatusNotModified && f.Name == "Content-Type":
-		case listed(f.Name):
+		case f.add:
 			head[f.Name] = append(slices.Clip(head[f.Name]), f.Value)
 		default:
 			head[f.Name] = []string{f.Value}

@@ -113,7 +113,7 @@ func TestHeadersOfOthers(t *testing.T) {
 
 func TestHeadersErrors(t *testing.T) {
 	t.Parallel()
-	for name, value := range map[string]string{"": "x", "a b": "x", "Content-Length": "1", "connection": "close", "content-range": "x", "Content-Type": "", "X": "a\r\nb"} {
+	for name, value := range map[string]string{"": "x", "a b": "x", "Content-Length": "1", "connection": "close", "content-range": "x", "Content-Encoding": "gzip", "content-encoding": "", "Content-Type": "", "X": "a\r\nb"} {
 		mw, err := Headers(&HeadersOptions{Set: map[string]string{name: value}})
 		refused(t, mw, err, "middleware: Headers: Set: the field ")
 	}
@@ -136,5 +136,49 @@ func TestHeadersAllocate(t *testing.T) {
 		x.Wire().Finish()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Rules are for statuses and classes, and apply in order.
+func TestHeaderRules(t *testing.T) {
+	mw := Must(Headers(&HeadersOptions{Set: map[string]string{"X-A": "first"}, Rules: []HeaderRule{
+		{Status: []int{2, 304}, Set: map[string]string{"X-A": "ok"}},
+		{Status: []int{404}, Add: map[string][]string{"Link": {"<a>", "<b>"}}, Remove: []string{"x-gone"}},
+		{Status: []int{5}, Remove: []string{"X-A"}, Set: map[string]string{"X-Gone": "set after"}},
+		{Add: map[string][]string{"X-All": {"1"}}},
+	}}))
+	for _, tt := range []struct {
+		status       int
+		a, gone, all string
+		links        int
+	}{{200, "ok", "g", "1", 1}, {304, "ok", "g", "1", 1}, {301, "first", "g", "1", 1}, {404, "first", "", "1", 3}, {403, "first", "g", "1", 1}, {503, "", "set after", "1", 1}} {
+		fields := http.Header{"X-Gone": {"g"}, "Link": {"<own>"}}
+		ways(t, mw, direct.NewResponse(tt.status, fields, nil), func(t *testing.T, do func(r *http.Request) answer) {
+			a := do(request("GET", "/", ""))
+			if a.Header.Get("X-A") != tt.a || a.Header.Get("X-Gone") != tt.gone || a.Header.Get("X-All") != tt.all || len(a.Header["Link"]) != tt.links {
+				t.Errorf("%d: %v", tt.status, a.Header)
+			}
+		})
+		ways(t, mw, direct.HandlerFunc(func(x *direct.Exchange) {
+			x.SetStatus(tt.status)
+			x.SetHeader("X-Gone", "g")
+			x.SetHeader("Link", "<own>")
+		}), func(t *testing.T, do func(r *http.Request) answer) {
+			a := do(request("GET", "/", ""))
+			if a.Header.Get("X-A") != tt.a || a.Header.Get("X-Gone") != tt.gone || a.Header.Get("X-All") != tt.all || len(a.Header["Link"]) != tt.links {
+				t.Errorf("%d, written: %v", tt.status, a.Header)
+			}
+		})
+	}
+	for name, r := range map[string]HeaderRule{
+		"a class": {Status: []int{1}}, "a status": {Status: []int{600}}, "added type": {Add: map[string][]string{"Content-Type": {"a/b"}}}, "no value": {Add: map[string][]string{"X": {""}}},
+		"removed type": {Remove: []string{"content-type"}}, "framing": {Remove: []string{"Transfer-Encoding"}}, "coding": {Set: map[string]string{"content-encoding": "gzip"}},
+		"removed coding": {Remove: []string{"Content-Encoding"}},
+	} {
+		mw, err := Headers(&HeadersOptions{Rules: []HeaderRule{r}})
+		if r.Check() == nil {
+			t.Errorf("%s: Check has no error", name)
+		}
+		refused(t, mw, err, "middleware: Headers: Rules[0]: ")
 	}
 }

@@ -31,6 +31,7 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		{"cors", Must(CORS(&CORSOptions{Origins: []string{"https://a.example"}, Credentials: true}))}, {"inflight", InFlight(&InFlightOptions{Max: 100})},
 		{"timeout", Timeout(&TimeoutOptions{Limit: time.Hour})}, {"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"ann": "token"}}))},
 		{"bodylimit", BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20})}, {"compress", Must(Compress(nil))}, {"etag", ETag(nil)},
+		{"errorpages", Must(ErrorPages(&ErrorPagesOptions{Pages: map[int]*ErrorPage{5: {Body: []byte("page")}}}))}, {"ownerrors", OwnErrors},
 	}
 	m := map[string]func(http.Handler) http.Handler{}
 	var chain []func(http.Handler) http.Handler

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -154,7 +155,7 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 	}
 	switch o.status {
 	case http.StatusNotFound:
-		x.Send(notFound)
+		x.Send(refusal.NotFound)
 	case http.StatusNoContent:
 		x.SetStatus(o.status)
 		x.SetHeader("Allow", o.allow)
@@ -167,8 +168,3 @@ func (t *table) missDirect(x *direct.Exchange) bool {
 	}
 	return true
 }
-
-// notFound is the response of http.NotFound.
-var notFound = direct.NewResponse(http.StatusNotFound, http.Header{
-	"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
-}, []byte("404 page not found\n"))

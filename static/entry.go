@@ -141,9 +141,12 @@ func (e *entry) setBody(b []byte) {
 	e.tag = contentTag(xxhash.Sum64(b), int64(len(b)))
 }
 
-// setMedia finds the media type, by the name or, as net/http does, by the
+// setMedia finds the media type of e, by the name or, as net/http does, by the
 // beginning of the content.
-func (e *entry) setMedia(beginning []byte) {
+func (h *Handler) setMedia(e *entry, beginning []byte) {
+	if e.media == "" {
+		e.media = h.typeOf(e.key.name)
+	}
 	if e.media == "" {
 		e.media = media.Type(e.key.name)
 	}

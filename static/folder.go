@@ -62,6 +62,9 @@ func (h *Handler) serve(x *direct.Exchange, p *plain, k key, now int64) error {
 // folder answers with the index or the listing of a folder.
 func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
 	for _, index := range h.Index {
+		if h.hidden(join(name, index)) {
+			continue
+		}
 		err := h.serve(x, p, key{join(name, index), 0}, now)
 		if err == nil {
 			return
@@ -197,7 +200,7 @@ func (h *Handler) list(k key) (*entry, error) {
 		page.Path = "/"
 	}
 	for _, e := range found {
-		if h.Dotfiles || !strings.HasPrefix(e.Name, ".") {
+		if (h.Dotfiles || !strings.HasPrefix(e.Name, ".")) && !h.hidden(join(k.name, e.Name)) {
 			page.Entries = append(page.Entries, e)
 		}
 	}

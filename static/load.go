@@ -170,7 +170,7 @@ func (h *Handler) readSmall(e *entry, f file) error {
 		return errChanging
 	}
 	e.setBody(b[:n]) // furnish makes a copy
-	e.setMedia(b[:n])
+	h.setMedia(e, b[:n])
 	h.furnish(e)
 	return nil
 }
@@ -211,7 +211,7 @@ func (h *Handler) readLarge(e *entry, f file) (kept bool, err error) {
 		e.check, e.done = e.unwritten, e.release
 		kept = true
 	}
-	e.setMedia(beginning)
+	h.setMedia(e, beginning)
 	h.furnish(e)
 	return kept, nil
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"mime"
 	"os"
 	"path"
 	"strings"
 
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -28,6 +30,17 @@ type Options struct {
 	// except for /.well-known/ (RFC 8615). A link of another name that leads to
 	// one within the folder is followed.
 	Dotfiles bool
+	// Hidden are patterns of files and folders that are treated as missing: they receive
+	// 404, are not listed, are neither an index nor a compressed form of another file, and
+	// a hidden folder hides all that is in it. Patterns are those of Rule.Match, here in
+	// any case of letters; one without a slash is for a name in any folder. What a pattern
+	// hides, FILE.br, FILE.zst and FILE.gz beside it included, Dotfiles does not show. A
+	// link of another name that leads to a hidden file is followed.
+	Hidden []string
+	// Types are media types by the end of a file's name, from a dot on, as
+	// ".foo": "application/x-foo". Case does not matter, and the longest applies. They have
+	// precedence over the types that chert and the system know, and Rules over them.
+	Types map[string]string
 	// SPA is the file that is sent, with status 200, for paths that do not
 	// exist and that a browser navigates to: GET or HEAD with text/html in
 	// Accept or, if that says nothing, with no dot in the last segment.
@@ -95,7 +108,9 @@ const (
 // config is Options with the defaults set. Immutable.
 type config struct {
 	Options
-	rules []rule
+	rules  []rule
+	hiding hiding
+	types  map[string]string // by lower case
 }
 
 func newConfig(o *Options) (config, error) {
@@ -127,9 +142,20 @@ func newConfig(o *Options) (config, error) {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 			return c, fmt.Errorf("static: Index: %q is not a file name", name)
 		}
-		if c.hidden(name) {
+		if c.dotfile(name) {
 			return c, fmt.Errorf("static: Index: %q is a dotfile, which Options.Dotfiles would have to allow", name)
 		}
+	}
+	var err error
+	if c.hiding, err = newHiding(c.Hidden); err != nil {
+		return c, fmt.Errorf("static: Hidden: %w", err)
+	}
+	c.types = make(map[string]string, len(c.Types))
+	for suffix, typ := range c.Types {
+		if err := CheckType(suffix, typ); err != nil {
+			return c, fmt.Errorf("static: Types: %w", err)
+		}
+		c.types[strings.ToLower(suffix)] = typ
 	}
 	for i := range c.Rules {
 		if err := c.Rules[i].Check(); err != nil {
@@ -138,6 +164,36 @@ func newConfig(o *Options) (config, error) {
 		c.rules = append(c.rules, newRule(&c.Rules[i]))
 	}
 	return c, nil
+}
+
+// CheckType returns an error if New would not accept an element of Options.Types.
+func CheckType(suffix, typ string) error {
+	if len(suffix) < 2 || suffix[0] != '.' || strings.ContainsAny(suffix, "/\\\x00") {
+		return fmt.Errorf("%q is not the end of a name such as \".foo\"", suffix)
+	}
+	media, _, err := mime.ParseMediaType(typ)
+	if err != nil || !strings.Contains(media, "/") || wire.CheckField("Content-Type", typ) != nil {
+		return fmt.Errorf("%q is no media type", typ)
+	}
+	return nil
+}
+
+// typeOf returns the type in Options.Types of a file, "" if there is none.
+func (c *config) typeOf(name string) string {
+	if len(c.types) == 0 {
+		return ""
+	}
+	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
+	for i := strings.IndexByte(name, '.'); i >= 0; {
+		name = name[i:]
+		if typ, ok := c.types[name]; ok {
+			return typ
+		}
+		if i = strings.IndexByte(name[1:], '.'); i >= 0 {
+			i++
+		}
+	}
+	return ""
 }
 
 func orDefault(n *int64, value int64) {
@@ -156,6 +212,9 @@ func (c *config) checkFiles(s source) error {
 			continue
 		}
 		name := strings.TrimPrefix(path.Clean("/"+*o.name), "/")
+		if c.hiding.has(name) {
+			return fmt.Errorf("static: %s: %q is hidden by Options.Hidden", o.option, *o.name)
+		}
 		st, err := stat{}, error(fs.ErrInvalid)
 		if name != "" && s.localName(name) {
 			st, err = s.stat(name)

@@ -32,9 +32,9 @@ func endsInFolder(p string) bool {
 	return last == "" || last == "." || last == ".."
 }
 
-// hidden reports whether name is hidden because it or a folder in it is a
+// dotfile reports whether name is hidden because it or a folder in it is a
 // dotfile.
-func (c *config) hidden(name string) bool {
+func (c *config) dotfile(name string) bool {
 	if c.Dotfiles {
 		return false
 	}

@@ -141,6 +141,9 @@ func (h *Handler) siblings(e *entry, p *plain) (set coding.Set, known bool) {
 func (h *Handler) findSiblings(e *entry) uint32 {
 	s := uint32(siblingsKnown)
 	for _, c := range prefer {
+		if !h.hasSibling(e.key.name, c) {
+			continue
+		}
 		st, err := h.src.peek(e.key.name + c.Suffix())
 		// An older sibling is of an earlier version of the file.
 		if err == nil && st.regular && (e.stat.mtime == noTime || st.mtime >= e.stat.mtime-late) {

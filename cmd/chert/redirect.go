@@ -8,6 +8,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
@@ -31,7 +32,7 @@ func (d *redirect) answer(x *direct.Exchange) {
 	// A path that names a host. config has made sure that there is none, but paths of CONNECT are not cleaned, and
 	// a wildcard in one may be empty.
 	if refused == nil && config.NamesHost(to) {
-		refused = notFound
+		refused = refusal.NotFound
 	}
 	if refused != nil {
 		x.Send(refused)
@@ -66,7 +67,7 @@ func (d *redirect) location(x *direct.Exchange) (to string, refused *direct.Resp
 			case p.Query:
 				keep = inParameter
 			case !plainSegments(value, p.Rest):
-				return "", notFound
+				return "", refusal.NotFound
 			case p.Rest:
 				keep = inPath
 			}
@@ -100,11 +101,6 @@ var (
 	inPath      = percent.Of("-._~!$'()*,:@/")
 	inParameter = percent.Of("-._~")
 )
-
-// notFound is the response to paths that no route and no file can have.
-var notFound = direct.NewResponse(http.StatusNotFound, http.Header{
-	"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
-}, []byte("404 page not found\n"))
 
 // plainHost reports whether a host is only a name or an address, with no byte that would end it in a URL.
 func plainHost(s string) bool {

@@ -62,14 +62,31 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 }
 
 // folder opens a folder.
-func (s *sites) folder(dir string, o static.Options, errs *slog.Logger) (*static.Handler, error) {
+func (s *sites) folder(dir string, o static.Options, errs *slog.Logger) (direct.Handler, error) {
 	o.Logger = errs
 	h, err := static.New(dir, &o)
-	if err == nil {
-		s.files = append(s.files, h)
+	if err != nil {
+		return nil, err
 	}
-	return h, err
+	s.files = append(s.files, h)
+	if o.NotFound == "" {
+		return h, nil
+	}
+	return keep404(h).(direct.Handler), nil
 }
+
+// withErrorPages returns h with pages for its errors.
+func withErrorPages(h http.Handler, pages map[int]*middleware.ErrorPage) (http.Handler, error) {
+	wrap, err := middleware.ErrorPages(&middleware.ErrorPagesOptions{Pages: pages})
+	if err != nil {
+		return nil, err
+	}
+	return wrap(h), nil
+}
+
+// keep404 keeps not_found's page from being replaced by that of a wider table of pages.
+var keep404 = middleware.Must(middleware.ErrorPages(&middleware.ErrorPagesOptions{
+	Pages: map[int]*middleware.ErrorPage{http.StatusNotFound: nil}}))
 
 // route adds a route, whose pattern config has checked.
 func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) error {
@@ -81,6 +98,9 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 			return err
 		}
 		h = s.trace.note("root", route.Root, inFolder{files})
+	case route.Respond != nil && len(route.Respond.Wire().Body()) > 0:
+		h = s.trace.note("respond", strconv.Itoa(route.Respond.Wire().Status()),
+			middleware.OwnErrors(route.Respond).(direct.Handler))
 	case route.Respond != nil:
 		h = s.trace.note("respond", strconv.Itoa(route.Respond.Wire().Status()), route.Respond)
 	default:
@@ -113,12 +133,19 @@ type step struct {
 // of returns the middleware of a policy. Around a direct.Handler it is one.
 func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
 	var all []step // the first is the outermost
-	if len(c.Headers) > 0 {
-		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers})
+	if len(c.Headers)+len(c.HeaderRules) > 0 {
+		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers, Rules: c.HeaderRules})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, step{"headers", headers})
+	}
+	if len(c.Errors) > 0 {
+		pages, err := middleware.ErrorPages(&middleware.ErrorPagesOptions{Pages: c.Errors})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step{"errors", pages})
 	}
 	if c.Access != nil {
 		access, err := middleware.Access(c.Access)
@@ -153,12 +180,12 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 //
 // On the fast path there are no such paths: the router leaves those with a percent sign,
 // and unclean ones, to the ordinary path.
-type inFolder struct{ *static.Handler }
+type inFolder struct{ direct.Handler }
 
 // ServeHTTP implements http.Handler.
 func (f inFolder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !segmentsAsWritten(r.URL.EscapedPath()) {
-		notFound.ServeHTTP(w, r)
+		http.NotFound(w, r)
 		return
 	}
 	f.Handler.ServeHTTP(w, r)

@@ -222,6 +222,9 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	if err == nil {
 		h, store, err = limited(h, r, s.memory, s.logger)
 	}
+	if err == nil {
+		h, err = withErrorPages(h, cfg.Errors)
+	}
 	if err != nil {
 		for _, f := range files {
 			f.Close()

@@ -55,7 +55,13 @@ func buildSites(cfg *config.Config, errs *slog.Logger, t *trace) (*sites, error)
 			s.close()
 			return nil, err // config has checked it
 		}
-		s.add(r.Hosts, t.note("redirect", place(r.Hosts, r.At), withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS))))
+		around, err := (&policies{trace: t}).of(r.Policy)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		h := around(&redirect{to, r.Status}).(direct.Handler)
+		s.add(r.Hosts, t.note("redirect", place(r.Hosts, r.At), withHSTS(h, hstsValue(r.TLS))))
 	}
 	return s, nil
 }

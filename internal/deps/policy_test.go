@@ -101,7 +101,7 @@ var policy = []rule{
 	// The name of the authenticated client: filter sets it, the rest of middleware
 	// and its users read it.
 	{pkg: "internal/user"},
-	{pkg: "router", may: "direct direct/wire internal/view"},
+	{pkg: "router", may: "direct direct/wire internal/refusal internal/view"},
 	// How ratelimit, middleware and users write a rule once for both paths. Below
 	// ratelimit, which knows no middleware.
 	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},
@@ -109,7 +109,7 @@ var policy = []rule{
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user middleware/internal/wrap internal/view"},
+	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},

@@ -29,6 +29,11 @@ func (p *Problem) JSON() []byte {
 	return append(b, '\n')
 }
 
+// NotFound is the response of http.NotFound, for paths that nothing can have.
+var NotFound = direct.NewResponse(http.StatusNotFound, http.Header{
+	"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
+}, []byte("404 page not found\n"))
+
 // A Hook makes the responses of middleware inside of it that refuses requests.
 type Hook struct {
 	key     string // of derived Responses

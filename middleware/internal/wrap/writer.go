@@ -109,6 +109,9 @@ func (w *Writer) Claim() bool { return w.state.CompareAndSwap(0, claimed<<status
 // Next returns the wrapped writer.
 func (w *Writer) Next() http.ResponseWriter { return w.next }
 
+// Hook returns the hook that Init was given, by which middleware inside recognizes others.
+func (w *Writer) Hook() Hook { return w.hook }
+
 // Status returns that of the final response, 0 before there is one. w must have
 // no hook.
 func (w *Writer) Status() int { return int(w.state.Load() >> statusShift) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 	"github.com/pelletier/go-toml/v2"
 )
@@ -30,7 +31,8 @@ type Config struct {
 	ACME            ACME
 	Sites           []Site
 	Redirects       []Redirect
-	Secrets         []string // files that no site may serve: those of htpasswd
+	Errors          map[int]*middleware.ErrorPage // of all errors for which no site has a page
+	Secrets         []string                      // files that no site may serve: those of htpasswd
 }
 
 // Site is what is served for its hosts: a folder, routes, or both.
@@ -51,6 +53,7 @@ type Redirect struct {
 	To     string // as ParseTarget describes
 	Status int
 	TLS    TLS
+	Policy Policy // its fields only
 }
 
 // Checks are functions for what only the command can check. None may be nil.
@@ -218,6 +221,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	if limit := t.table("rate_limit"); limit != nil {
 		cfg.RateLimit = l.rateLimit(limit)
 	}
+	cfg.Errors, _ = l.errorPages(t, nil)
 	l.tls(t, cfg)
 	base, baseTLS := options{}, TLS{}
 	if defaults := t.table("defaults"); defaults != nil {
@@ -336,6 +340,7 @@ func (l *loader) redirect(t *table) Redirect {
 		l.errorf(t.spot.key, `%s goes nowhere; want to = "https://example.com{uri}"`, t.name)
 	}
 	l.redirectStatus(t, &r.Status)
+	l.fields(t, &r.Policy)
 	t.done()
 	return r
 }

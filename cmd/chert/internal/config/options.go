@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/static"
 )
@@ -60,6 +61,7 @@ func (l *loader) options(t *table, base options) options {
 			o.OpenFiles, o.openSet = int(n), true
 		}
 	}
+	l.fileOptions(t, &o)
 	o.Rules = slices.Clone(o.Rules)
 	for _, r := range t.tables("rules", ruleName(t.name)) {
 		o.Rules = append(o.Rules, l.rules(r)...)
@@ -109,7 +111,7 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	if !ok {
 		match = []item{{MatchAll, t.spot.key}}
 	}
-	header := l.headers(t)
+	header := l.headers(t, checkRule)
 	if t.m["headers"] == nil {
 		l.errorf(t.spot.key, "%s sets no headers", t.name)
 	}
@@ -124,10 +126,18 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	return all
 }
 
-// headers reads the table of fields of that key, by canonical name.
-func (l *loader) headers(t *table) map[string]string {
+// checkRule checks a field of a rule.
+func checkRule(name, value string) error { return wire.CheckField(name, value) }
+
+// headers reads the table of that key.
+func (l *loader) headers(t *table, check func(name, value string) error) map[string]string {
+	return l.fieldsOf(t, "headers", check)
+}
+
+// fieldsOf reads a table of fields, by canonical name.
+func (l *loader) fieldsOf(t *table, key string, check func(name, value string) error) map[string]string {
 	header := make(map[string]string)
-	h := t.table("headers")
+	h := t.table(key)
 	if h == nil {
 		return header
 	}
@@ -136,12 +146,11 @@ func (l *loader) headers(t *table) map[string]string {
 		if !ok {
 			continue
 		}
-		r := static.Rule{Match: MatchAll, Header: map[string]string{name: value}}
-		if err := r.Check(); err != nil {
+		if err := check(name, value); err != nil {
 			if value != "" {
 				at = h.spot.child(name).key
 			}
-			l.errorf(at, "%v", err)
+			l.errorf(at, "the field %q %v", name, err)
 			continue
 		}
 		header[http.CanonicalHeaderKey(name)] = value
@@ -167,6 +176,7 @@ func (l *loader) site(t *table, base options, folders int) Site {
 	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
+	l.siteErrors(t, &o, &s.Policy)
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
 	s.Options = o.shared(folders)
@@ -203,17 +213,19 @@ func (l *loader) root(root string, at Position, o options) string {
 		l.errorf(at, "root: %v", err)
 		return ""
 	}
-	l.mustHave(dir, "spa", o.SPA, o.spaAt)
-	l.mustHave(dir, "not_found", o.NotFound, o.notFoundAt)
+	l.mustHave(dir, "spa", o.SPA, o.spaAt, &o.Options)
+	l.mustHave(dir, "not_found", o.NotFound, o.notFoundAt, &o.Options)
 	return dir
 }
 
-func (l *loader) mustHave(dir, key, name string, at Position) {
+func (l *loader) mustHave(dir, key, name string, at Position, o *static.Options) {
 	if name == "" || !fs.ValidPath(name) {
 		return
 	}
 	if err := CheckFile(dir, name); err != nil {
 		l.errorf(at, "%s: %v", key, err)
+	} else if o.Hides(name) {
+		l.errorf(at, "%s: %q is hidden by hidden", key, name)
 	}
 }
 

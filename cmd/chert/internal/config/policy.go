@@ -17,9 +17,11 @@ import (
 // Policy is what a request passes before the action of its site or route, and what is set
 // on every response. The zero value is nothing.
 type Policy struct {
-	Access  *middleware.AccessOptions // nil: every client
-	Auth    *basicauth.Options        // nil: no authentication
-	Headers map[string]string         // by canonical name; "" removes one
+	Access      *middleware.AccessOptions     // nil: every client
+	Auth        *basicauth.Options            // nil: no authentication
+	Headers     map[string]string             // by canonical name; "" removes one
+	HeaderRules []middleware.HeaderRule       // after Headers
+	Errors      map[int]*middleware.ErrorPage // as middleware.ErrorPagesOptions
 }
 
 // policy reads the keys that [[site]] and [[site.route]] have in common. Each that t does
@@ -28,11 +30,7 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
-	if own := l.headers(t); len(own) > 0 {
-		p.Headers = make(map[string]string)
-		maps.Copy(p.Headers, base.Headers)
-		maps.Copy(p.Headers, own)
-	}
+	l.fields(t, &p)
 	return p
 }
 

@@ -119,6 +119,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 	before := len(t.asked)
 	o := l.options(t, base)
 	fileKeys := t.asked[before:]
+	l.siteErrors(t, &o, &r.Policy)
 
 	root, rootAt, hasRoot := t.str("root")
 	to, toAt, hasRedirect := t.str("redirect")

@@ -127,18 +127,26 @@ var hints = []struct {
 		"rewrite rewrites clean_urls trailing_slash",
 		both("chert serve does not rewrite paths yet; the sites of --config redirect them, with [[site.route]]"),
 	},
-	{"error_page error_pages errordocument handle_errors 404 error", Hint{
-		Flag: "use --not-found for 404; other statuses have no page of their own yet",
-		Key:  `want not_found = "404.html"; other statuses have no page of their own yet`,
+	{"error_page error_pages errordocument handle_errors 404 error --errors", Hint{
+		Flag: "use --not-found for 404; the sites of --config have [site.errors] for other statuses",
+		Key:  `want [site.errors] with 404 = "404.html", "5xx" or default`,
 	}},
+	{"default_type", both("a file whose type is not known by its name has one by its content; there is no default")},
 	{"maintenance", Hint{
 		Flag: "the sites of --config can have [[site.route]] with respond = 503",
 		Key:  `want [[site.route]] with path = "/{rest...}", respond = 503 and file`,
 	}},
-	{"--headers header= add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
+	{"mime add_type addtype --types", Hint{
+		Flag: "the sites of --config have types",
+		Key:  `want types = { ".foo" = "application/x-foo" }`,
+	}},
+	{"always proxy_hide_header header_up header_down more_clear_headers", Hint{
+		Key: "want [[site.response_headers]] with set, add or remove, and status",
+	}},
+	{"--headers header= add_header more_set_headers cache_control= expires charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
-			"responses",
+			"responses, or [[site.response_headers]] for those with a status",
 	}},
 	{"cors", Hint{
 		Flag: "use --header 'Access-Control-Allow-Origin: *'",
@@ -148,10 +156,10 @@ var hints = []struct {
 		Flag: "folders without an index are listed; --no-listing turns that off",
 		Key:  "want listing = true",
 	}},
-	{"hidden show_hidden hide exclude --no_dotfiles", Hint{
-		Flag: "names that begin with a dot are hidden, and --dotfiles serves them; other names cannot be hidden yet",
-		Key: "names that begin with a dot are hidden, and dotfiles = true serves them; other names cannot " +
-			"be hidden yet",
+	{"--hidden show_hidden hide exclude --no_dotfiles", Hint{
+		Flag: "names that begin with a dot are hidden, and --dotfiles serves them; the sites of --config have hidden",
+		Key: `want hidden = ["*.bak"]; names that begin with a dot are hidden without it, and dotfiles = true ` +
+			"serves them",
 	}},
 	{
 		"symlinks disable_symlinks",

@@ -1,0 +1,45 @@
+package middleware
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware/internal/wrap"
+)
+
+// OwnErrors makes ErrorPages around it leave the bodies of next's errors as they are, such
+// as those of an API. Response writers of other middleware between the two without a method
+// Unwrap, such as that of http.TimeoutHandler, hide ErrorPages from it.
+func OwnErrors(next http.Handler) http.Handler {
+	return wrap.Handler(next,
+		func(w http.ResponseWriter, r *http.Request) {
+			leaveErrors(w)
+			next.ServeHTTP(w, r)
+		},
+		func(x *direct.Exchange, next direct.Handler) bool {
+			if !next.ServeDirect(x) {
+				return false
+			}
+			x.Wire().SetValue(ownErrorsKey{}, true)
+			return true
+		})
+}
+
+// ownErrorsKey is the key of a value of exchanges whose errors stay as they are.
+type ownErrorsKey struct{}
+
+// leaveErrors tells the ErrorPages around w that errors stay as they are.
+func leaveErrors(w http.ResponseWriter) {
+	for {
+		if h, ok := w.(interface{ Hook() wrap.Hook }); ok {
+			if p, ok := h.Hook().(*paging); ok {
+				p.own = true
+			}
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}
