@@ -8,7 +8,6 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
-	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
@@ -17,7 +16,12 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := policies{auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
+	policies := policies{
+		limits:     s.limits,
+		auth:       make(map[*basicauth.Options]func(http.Handler) http.Handler),
+		rates:      make(map[*config.SiteRate]func(http.Handler) http.Handler),
+		concurrent: make(map[*config.Concurrent]func(http.Handler) http.Handler),
+	}
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -86,43 +90,6 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 		}
 	}
 	return nil
-}
-
-// policies makes the middleware of sites and routes. Those that share an authentication
-// share what it remembers.
-type policies struct {
-	auth map[*basicauth.Options]func(http.Handler) http.Handler
-}
-
-// of returns the middleware of a policy. Around a direct.Handler it is one.
-func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
-	var all []func(http.Handler) http.Handler // the first is the outermost
-	if len(c.Headers) > 0 {
-		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, headers)
-	}
-	if c.Access != nil {
-		access, err := middleware.Access(c.Access)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, access)
-	}
-	if c.Auth != nil {
-		auth, ok := p.auth[c.Auth]
-		if !ok {
-			var err error
-			if auth, err = basicauth.New(c.Auth); err != nil {
-				return nil, err
-			}
-			p.auth[c.Auth] = auth
-		}
-		all = append(all, auth)
-	}
-	return func(h http.Handler) http.Handler { return middleware.Chain(h, all...) }, nil
 }
 
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a

@@ -161,11 +161,16 @@ func (s *server) load() (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
+		limits, err := s.limits(cfg)
+		if err != nil {
+			h.Close()
+			return nil, err
+		}
 		up.what = showFolder(o.dir)
 		if !cfg.Sites[0].TLS.Auto {
 			up.hosts = nil
 		}
-		return up, s.generate(up, cfg, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
+		return up, s.generate(up, cfg, limits, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
@@ -184,8 +189,13 @@ func (s *server) load() (*setup, error) {
 	if err := s.secure(up, cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	all, err := buildSites(cfg, s.logger)
+	limits, err := s.limits(cfg)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
+	}
+	all, err := buildSites(cfg, limits, s.logger)
+	if err != nil {
+		limits.close()
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	if cfg.Log != "" && !o.given("log") && !o.quiet {
@@ -198,15 +208,24 @@ func (s *server) load() (*setup, error) {
 		up.timeout = *cfg.ShutdownTimeout
 	}
 	up.what = showCount(cfg) + " of " + quote(o.config)
-	if err := s.generate(up, cfg, all, all.files...); err != nil {
+	if err := s.generate(up, cfg, limits, all, all.files...); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	return up, nil
 }
 
-// generate makes up's generation of a handler and the middleware that cfg configures. After an error files are
-// closed.
-func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files ...*static.Handler) error {
+// limits makes the limiter of a configuration, in which the command line overrides the limits of all sites.
+func (s *server) limits(cfg *config.Config) (limiter, error) {
+	var err error
+	if cfg.RateLimit, err = s.o.rates.over(cfg.RateLimit, cfg.HasRates(), s.o.given); err != nil {
+		return limiter{}, err
+	}
+	return openLimiter(cfg.RateLimit, cfg.HasRates(), s.memory, s.logger)
+}
+
+// generate makes up's generation of a handler and the middleware that cfg configures. After an error files and
+// limits are closed.
+func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.Handler, files ...*static.Handler) error {
 	proxies := cfg.Proxies
 	if s.o.given("trusted-proxy") {
 		proxies = s.o.proxies.Proxies
@@ -215,21 +234,21 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
 	}
-	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
-	var store io.Closer
-	if err == nil {
-		h, store, err = limited(h, r, s.memory, s.logger)
-	}
-	if err != nil {
-		for _, f := range files {
-			f.Close()
+	if rates := cfg.RateLimit.Rates; len(rates) > 0 {
+		limit, err := limits.limit("address", rates)
+		if err != nil {
+			limits.close()
+			for _, f := range files {
+				f.Close()
+			}
+			return err
 		}
-		return err
+		h = limit(h)
 	}
 	access := s.access(logAt{up.format, up.tls != nil})
 	up.access = s.access(logAt{up.format, false}) // of plain HTTP
 	up.gen = newGeneration(behind(h, proxies), access, files...)
-	up.gen.limits = store
+	up.gen.limits = limits.closer
 	return nil
 }
 

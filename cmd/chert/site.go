@@ -31,13 +31,14 @@ func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 
 // sites passes a request to the site of its host. It is immutable.
 type sites struct {
-	table vhost.Table[direct.Handler]
-	files []*static.Handler
+	table  vhost.Table[direct.Handler]
+	files  []*static.Handler
+	limits limiter // of its sites; it is not closed by them
 }
 
 // buildSites opens the folders of all sites or of none.
-func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
-	s := &sites{}
+func buildSites(cfg *config.Config, limits limiter, errs *slog.Logger) (*sites, error) {
+	s := &sites{limits: limits}
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {

@@ -196,10 +196,11 @@ func (l *loader) config(t *table) *Config {
 		cfg.RateLimit = l.rateLimit(limit)
 	}
 	l.tls(t, cfg)
-	base, baseTLS := options{}, TLS{}
+	base, baseTLS, limits := options{}, TLS{}, Limits{}
 	if defaults := t.table("defaults"); defaults != nil {
 		baseTLS = l.tlsOptions(defaults, TLS{})
 		base = l.options(defaults, options{})
+		limits = l.limits(defaults, Limits{})
 		defaults.done()
 	}
 	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
@@ -207,7 +208,7 @@ func (l *loader) config(t *table) *Config {
 	var at []Position
 	for _, s := range sites {
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, folders)
+		site := l.site(s, base, limits, folders)
 		site.TLS = tls
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
@@ -220,6 +221,10 @@ func (l *loader) config(t *table) *Config {
 		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
 	cfg.Secrets = l.secrets
+	if limit := t.m["rate_limit"]; cfg.RateLimit.Store != "" && limit.(map[string]any)["limit"] == nil &&
+		!cfg.siteRates() {
+		l.noLimit(t.spot.child("rate_limit").key)
+	}
 	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {

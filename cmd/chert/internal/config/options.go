@@ -163,8 +163,9 @@ const (
 // openShare returns how many descriptors each of so many folders may keep.
 func openShare(folders int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/folders) }
 
-func (l *loader) site(t *table, base options, folders int) Site {
-	s := Site{Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
+func (l *loader) site(t *table, base options, limits Limits, folders int) Site {
+	s := Site{Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits})}
+	s.Limits = s.Limits.own(s.Hosts)
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
 	routes := t.tables("route", "[[site.route]]")

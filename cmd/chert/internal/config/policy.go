@@ -19,6 +19,7 @@ type Policy struct {
 	Access  *middleware.AccessOptions // nil: every client
 	Auth    *basicauth.Options        // nil: no authentication
 	Headers map[string]string         // by canonical name; "" removes one
+	Limits  Limits
 }
 
 // policy reads the keys that [[site]] and [[site.route]] have in common. Each that t does
@@ -27,6 +28,7 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	p.Limits = l.limits(t, base.Limits)
 	if own := l.headers(t); len(own) > 0 {
 		p.Headers = make(map[string]string)
 		maps.Copy(p.Headers, base.Headers)
