@@ -170,3 +170,33 @@ func TestInFlightPerClientAllocates(t *testing.T) {
 		}
 	}
 }
+
+// A handler that takes its connection counts until it returns.
+func TestInFlightPerClientHijack(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{}, 9)
+	limited := InFlight(&InFlightOptions{Max: -1, PerClient: 1})(hf(func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		c.Close()
+	}))
+	srv := chertest.NewServer(hf(func(w http.ResponseWriter, r *http.Request) {
+		limited.ServeHTTP(w, r)
+		ended <- struct{}{}
+	}))
+	defer srv.Close()
+	for range 3 {
+		res, err := srv.Client().Get(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != 200 {
+			t.Errorf("got %d", res.StatusCode)
+		}
+		<-ended
+	}
+}

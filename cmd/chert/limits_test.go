@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -165,4 +166,32 @@ func TestLimitsAllocate(t *testing.T) {
 	// The field with what is left of a rate is a string of its own.
 	with := count(site + "[site.limits]\nrate = '100000/s'\nconcurrent = 2\nbody = '1MB'\n")
 	t.Logf("%v without limits, %v with a rate", without, with)
+}
+
+// Connections are closed by the times of the file, and a reload says that it keeps them.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = '*'\nroot = '.'\n"
+	p, file := startConfig(t, "head_timeout = '1s'\nidle_timeout = '1s'\n"+site, map[string]string{"f": "x"})
+	for text, want := range map[string]int{"GET /f HTTP/1.1\r\nHost": 408, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n": 200} {
+		c := dial(t, p.urls[0])
+		defer c.Close()
+		fmt.Fprint(c, text)
+		r := bufio.NewReader(c)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if io.Copy(io.Discard, res.Body); res.StatusCode != want {
+			t.Errorf("%q: %d, want %d", text, res.StatusCode, want)
+		}
+		if _, err := r.ReadByte(); err != io.EOF { // long before dial's deadline
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	write(t, file, "head_timeout = '2s'\n"+site)
+	p.reload()
+	until(t, func() bool {
+		return strings.Contains(p.stderr.String(), "head_timeout and idle_timeout stay as they were")
+	})
 }

@@ -37,6 +37,7 @@ type server struct {
 	front  front
 	memory *ratelimit.Memory        // of limits, as long as the server runs
 	conns  connLimits               // from the start
+	times  config.Timeouts          // from the start
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
@@ -55,6 +56,7 @@ type setup struct {
 	timeout time.Duration
 	admin   string // an address; "" for none
 	conns   connLimits
+	times   config.Timeouts
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
 	access  *middleware.AccessLog
@@ -98,9 +100,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 			s.acme.Close()
 		}
 	}()
-	s.conns = first.conns
+	s.conns, s.times = first.conns, first.times
 	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
-		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
+		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.PlacementPooled
@@ -114,7 +117,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		r *http.Request) {
 		(*s.upgrade.Load()).ServeHTTP(w, r)
 	}),
-		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr}
+		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
@@ -225,11 +229,13 @@ func (s *server) limits(cfg *config.Config) (limiter, error) {
 
 // generate makes up's generation of a handler and the middleware that cfg configures. After an error files and
 // limits are closed.
-func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.Handler, files ...*static.Handler) error {
+func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.Handler,
+	files ...*static.Handler) error {
 	proxies := cfg.Proxies
 	if s.o.given("trusted-proxy") {
 		proxies = s.o.proxies.Proxies
 	}
+	up.times = cfg.Timeouts
 	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
@@ -312,6 +318,9 @@ func (s *server) reloadAll() {
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; " +
 			"restart chert for that")
+	}
+	if up.times != s.times {
+		s.errs.Print("reload: head_timeout and idle_timeout stay as they were at the start; restart chert for that")
 	}
 	if up.admin != s.adminAt {
 		s.errs.Print("reload: the admin address stays as it was at the start; restart chert for that")

@@ -21,9 +21,10 @@ type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
-	Admin           string         // where package admin is served; in the form of --listen; "" for none
-	MaxConns        *int           // nil if the file has none, as below
-	MaxConnsPerAddr *int           // 0: no limit
+	Timeouts        Timeouts
+	Admin           string // where package admin is served; in the form of --listen; "" for none
+	MaxConns        *int   // nil if the file has none, as below
+	MaxConnsPerAddr *int   // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
 	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
@@ -182,6 +183,7 @@ func (l *loader) config(t *table) *Config {
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
 	}
+	cfg.Timeouts = l.timeouts(t)
 	if s, at, ok := t.str("admin"); ok {
 		if err := l.checks.Listen(cfg.Listen, s); err != nil {
 			l.errorf(at, "admin: %v", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/ratelimit"
@@ -105,3 +106,28 @@ func (cfg *Config) siteRates() bool {
 
 // HasRates reports whether the request rate is limited, of all sites or of some.
 func (cfg *Config) HasRates() bool { return len(cfg.RateLimit.Rates) > 0 || cfg.siteRates() }
+
+// Timeouts are those of connections, as the fields of chert.Server. 0 is the default.
+type Timeouts struct {
+	Head time.Duration // ReadHeaderTimeout
+	Idle time.Duration // IdleTimeout
+}
+
+// timeouts reads the times of the top of the file. A connection has them before its site is
+// known.
+func (l *loader) timeouts(t *table) (o Timeouts) {
+	for _, k := range []struct {
+		key string
+		to  *time.Duration
+	}{{"head_timeout", &o.Head}, {"idle_timeout", &o.Idle}} {
+		if d, ok := t.duration(k.key); ok {
+			if *k.to = d; d < LeastTimeout {
+				l.errorf(t.spot.child(k.key).value, "%s wants %v at least", k.key, LeastTimeout)
+			}
+		}
+	}
+	return o
+}
+
+// LeastTimeout is the smallest value of Timeouts.
+const LeastTimeout = time.Second

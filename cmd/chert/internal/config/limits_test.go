@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/ratelimit"
 )
@@ -100,5 +101,25 @@ body = "2kB"
 	a.Hosts[0], a.Hosts[1] = a.Hosts[1], a.Hosts[0]
 	if counterName(a.Hosts, "", nil) != a.Limits.Rate.Name {
 		t.Error("the name depends on the order of hosts")
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	_, cfg, err := load(t, "head_timeout = '5s'\nidle_timeout = '1m30s'\n"+site)
+	if err != nil || cfg.Timeouts != (Timeouts{5 * time.Second, 90 * time.Second}) {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	for text, want := range map[string]string{
+		"head_timeout = 5\n" + site:         `1:16: head_timeout wants a time such as "30s"`,
+		"idle_timeout = '0s'\n" + site:      "1:16: idle_timeout wants 1s at least",
+		"head_timeout = '-1s'\n" + site:     `1:16: head_timeout wants a time such as "30s"`,
+		site + "head_timeout = '5s'\n":      `4:1: unknown key "head_timeout" in [[site]]; it is a key of the file itself`,
+		site + "keepalive_timeout = '5s'\n": `4:1: unknown key "keepalive_timeout" in [[site]]; want idle_timeout = "75s"`,
+	} {
+		if got := problemsOf(t, text); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }

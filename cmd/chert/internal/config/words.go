@@ -195,12 +195,19 @@ var hints = []struct {
 		"upload uploads webdav dav",
 		both("chert serve only serves files and takes no uploads"),
 	},
-	{"keepalive_timeout keepalive client_header_timeout client_body_timeout send_timeout timeouts read_timeout " +
-		"write_timeout idle_timeout --timeout", Hint{
-		Flag: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
-			"--shutdown-timeout is for its end",
-		Key: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
-			"shutdown_timeout is for its end",
+	{"keepalive_timeout keepalive --idle_timeout", Hint{
+		Flag: "the configuration file has idle_timeout",
+		Key:  `want idle_timeout = "75s", before the first table`,
+	}},
+	{"client_header_timeout read_header_timeout --head_timeout", Hint{
+		Flag: "the configuration file has head_timeout",
+		Key:  `want head_timeout = "60s", before the first table`,
+	}},
+	{"client_body_timeout send_timeout timeouts read_timeout write_timeout --timeout", Hint{
+		Flag: "the configuration file has head_timeout and idle_timeout; other times of connections cannot be " +
+			"changed in chert serve yet; docs/limits.md has them. --shutdown-timeout is for its end",
+		Key: "the file itself has head_timeout and idle_timeout; other times of connections cannot be changed in " +
+			"chert serve yet; docs/limits.md has them. shutdown_timeout is for its end",
 	}},
 	{"grace_period", Hint{
 		Flag: "use --shutdown-timeout",
