@@ -14,6 +14,10 @@ type InFlightOptions struct {
 	// Max is how many requests run at the same time. Default 1024; negative: no
 	// limit.
 	Max int
+	// PerClient is how many requests of one client there are at the same time: of an
+	// IPv4 address, or of a /64 of IPv6. Clients without an address, such as the peers
+	// of unix sockets, are one. Default no limit, as a negative value.
+	PerClient int
 	// Queue is how many more requests may wait until one ends, in their order.
 	// Default none; negative: none.
 	Queue int
@@ -29,17 +33,29 @@ type InFlightOptions struct {
 // Retry-After, at once or after they have waited. A request counts until its
 // handler returns, so one that streams, or has taken over its connection, counts
 // as long as that lasts.
+//
+// PerClient is independent of Max: requests beyond it get 429 with Retry-After at
+// once and do not wait. For it a request counts until its handler has returned and
+// its response has been sent, or the client has left. On servers other than chert,
+// and after Hijack, that is until the handler returns. Behind proxies it belongs
+// inside of RealIP. What is kept is an entry for each client that has a request.
 func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	opt := options(o)
+	var after []string
+	if d := or(opt.RetryAfter, time.Second); d > 0 {
+		after = []string{"Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)}
+	}
+	total, client := inFlight(opt, after), perClient(opt, after)
+	return func(next http.Handler) http.Handler { return client(total(next)) }
+}
+
+// inFlight implements Max. after is the Retry-After of refusals.
+func inFlight(opt InFlightOptions, after []string) func(http.Handler) http.Handler {
 	if opt.Max < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}
 	slots := wrap.NewSlots(or(opt.Max, 1024), opt.Queue, opt.Wait)
-	busy := wrap.Refusal(http.StatusServiceUnavailable)
-	if after := or(opt.RetryAfter, time.Second); after > 0 {
-		seconds := int64((after + time.Second - 1) / time.Second)
-		busy = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", strconv.FormatInt(seconds, 10))
-	}
+	busy := wrap.Refusal(http.StatusServiceUnavailable, after...)
 	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 		switch {
 		case slots.Try():

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/ratelimit"
 	"github.com/spf13/cobra"
 )
 
@@ -100,7 +101,7 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 	if err == nil {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			all, err = buildSites(cfg, slog.New(slog.DiscardHandler), nil)
+			all, err = buildSites(cfg, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
 		}
 		if err == nil {
 			all.close()

@@ -17,6 +17,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/ratelimit"
 )
 
 // explainOptions are the flags of "chert check --explain".
@@ -132,7 +133,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		return err
 	}
 	t := new(trace)
-	all, err := buildSites(cfg, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}

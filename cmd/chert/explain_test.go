@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/ratelimit"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -138,7 +139,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	served, err := buildSites(cfg, slog.New(slog.DiscardHandler), nil)
+	served, err := buildSites(cfg, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

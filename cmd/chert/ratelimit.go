@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/ratelimit/redisstore"
 	"github.com/spf13/cobra"
@@ -47,8 +48,9 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 
 const defaultRateTimeout = 100 * time.Millisecond
 
-// over returns r with the values of the command line, which override the file.
-func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (config.RateLimit, error) {
+// over returns r with the values of the command line, which override the file. sites reports
+// whether there are other limits that use the store.
+func (f *rateFlags) over(r config.RateLimit, sites bool, given func(flag string) bool) (config.RateLimit, error) {
 	if given("rate-limit") {
 		r.Rates = f.rates
 	}
@@ -65,7 +67,7 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 		r.Instances = f.instances
 	}
 	switch {
-	case r.Store != "" && r.Rates == nil:
+	case r.Store != "" && r.Rates == nil && !sites:
 		return r, errors.New("--rate-store has no effect without --rate-limit")
 	case r.Store == "" && (given("rate-failure") || given("rate-timeout") || given("rate-instances")):
 		return r, errors.New("--rate-failure, --rate-timeout and --rate-instances require --rate-store")
@@ -77,38 +79,52 @@ func (f *rateFlags) over(r config.RateLimit, given func(flag string) bool) (conf
 	return r, nil
 }
 
-// limited wraps h with limits. memory is the store of the process, which outlives a reload: clients do not get new
-// buckets by it. The closer may be nil.
-func limited(h http.Handler, r config.RateLimit, memory *ratelimit.Memory,
-	errs *slog.Logger) (http.Handler, io.Closer, error) {
-	if len(r.Rates) == 0 {
-		return h, nil, nil
-	}
-	opts := &ratelimit.Options{Store: memory}
-	for i, rate := range r.Rates {
-		name := "address"
-		if i > 0 {
-			name += "-" + strconv.Itoa(i+1)
-		}
-		opts.Rules = append(opts.Rules, ratelimit.Rule{Name: name, Rate: rate})
-	}
-	var closer io.Closer
-	if r.Store != "" {
-		store, err := openStore(r, memory, errs)
-		if err != nil {
-			return nil, nil, err
-		}
-		opts.Store, closer = store, store
-	}
-	limit, err := ratelimit.New(opts)
-	if err != nil {
-		if closer != nil {
-			closer.Close()
-		}
-		return nil, nil, err
-	}
-	return limit(h), closer, nil
+// limiter makes rate limits whose buckets are in one store.
+type limiter struct {
+	store  ratelimit.Store
+	closer io.Closer // the shared store; nil if there is none
 }
+
+// openLimiter makes the limiter of a configuration; rates reports whether it has any limit.
+// memory is the store of the process, which outlives a reload: clients do not get new
+// buckets by it.
+func openLimiter(r config.RateLimit, rates bool, memory *ratelimit.Memory, errs *slog.Logger) (limiter, error) {
+	if r.Store == "" || !rates {
+		return limiter{store: memory}, nil
+	}
+	store, err := openStore(r, memory, errs)
+	if err != nil {
+		return limiter{}, err
+	}
+	return limiter{store, store}, nil
+}
+
+// limit makes the middleware of rates, at least one, which all must admit. name is that of
+// their buckets.
+func (l limiter) limit(name string, rates []ratelimit.Rate) (func(http.Handler) http.Handler, error) {
+	opts := &ratelimit.Options{Store: l.store}
+	for i, rate := range rates {
+		rule := ratelimit.Rule{Name: name, Rate: rate}
+		if i > 0 {
+			rule.Name += "-" + strconv.Itoa(i+1)
+		}
+		opts.Rules = append(opts.Rules, rule)
+	}
+	return ratelimit.New(opts)
+}
+
+func (l limiter) close() {
+	if l.closer != nil {
+		l.closer.Close()
+	}
+}
+
+// onOrdinary is a handler without a fast path, as one that waits for a store is, in a place
+// beside others that have one.
+type onOrdinary struct{ http.Handler }
+
+// ServeDirect implements direct.Handler.
+func (onOrdinary) ServeDirect(*direct.Exchange) bool { return false }
 
 // openStore makes sure that the store can be used.
 func openStore(r config.RateLimit, memory *ratelimit.Memory, errs *slog.Logger) (*redisstore.Store, error) {

@@ -19,7 +19,7 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := policies{trace: s.trace, auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
+	policies := s.policies()
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -115,62 +115,6 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 		}
 	}
 	return nil
-}
-
-// policies makes the middleware of sites and routes. Those that share an authentication
-// share what it remembers.
-type policies struct {
-	trace *trace // nil but for --explain
-	auth  map[*basicauth.Options]func(http.Handler) http.Handler
-}
-
-// step is one middleware of a policy. Its name is the key of the file.
-type step struct {
-	name string
-	wrap func(http.Handler) http.Handler
-}
-
-// of returns the middleware of a policy. Around a direct.Handler it is one.
-func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
-	var all []step // the first is the outermost
-	if len(c.Headers)+len(c.HeaderRules) > 0 {
-		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers, Rules: c.HeaderRules})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, step{"headers", headers})
-	}
-	if len(c.Errors) > 0 {
-		pages, err := middleware.ErrorPages(&middleware.ErrorPagesOptions{Pages: c.Errors})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, step{"errors", pages})
-	}
-	if c.Access != nil {
-		access, err := middleware.Access(c.Access)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, step{"allow, deny", access})
-	}
-	if c.Auth != nil {
-		auth, ok := p.auth[c.Auth]
-		if !ok {
-			var err error
-			if auth, err = basicauth.New(c.Auth); err != nil {
-				return nil, err
-			}
-			p.auth[c.Auth] = auth
-		}
-		all = append(all, step{"basic_auth", auth})
-	}
-	return func(h http.Handler) http.Handler {
-		for _, s := range slices.Backward(all) {
-			h = p.trace.step(s)(h)
-		}
-		return h
-	}, nil
 }
 
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a

@@ -56,7 +56,7 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if err := o.checkUpgrade(); err != nil {
 		return err
 	}
-	_, err := o.rates.over(config.RateLimit{}, o.given)
+	_, err := o.rates.over(config.RateLimit{}, false, o.given)
 	return err
 }
 

@@ -38,6 +38,7 @@ type server struct {
 	front  front
 	memory *ratelimit.Memory        // of limits, as long as the server runs
 	conns  connLimits               // from the start
+	times  config.Timeouts          // from the start
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
@@ -56,6 +57,7 @@ type setup struct {
 	timeout time.Duration
 	admin   string // an address; "" for none
 	conns   connLimits
+	times   config.Timeouts
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
 	access  *middleware.AccessLog
@@ -100,9 +102,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 			s.acme.Close()
 		}
 	}()
-	s.conns = first.conns
+	s.conns, s.times = first.conns, first.times
 	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
-		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr}
+		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if first.gen.limits != nil {
 		// Every request waits for the store: on the loop one after the other, in the pool side by side.
 		s.srv.Placement = chert.PlacementPooled
@@ -116,7 +119,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		r *http.Request) {
 		(*s.upgrade.Load()).ServeHTTP(w, r)
 	}),
-		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr}
+		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
 	}
@@ -163,11 +167,16 @@ func (s *server) load() (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
+		limits, err := s.limits(cfg)
+		if err != nil {
+			h.Close()
+			return nil, err
+		}
 		up.what = showFolder(o.dir)
 		if !cfg.Sites[0].TLS.Auto {
 			up.hosts = nil
 		}
-		return up, s.generate(up, cfg, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
+		return up, s.generate(up, cfg, limits, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
@@ -186,8 +195,13 @@ func (s *server) load() (*setup, error) {
 	if err := s.secure(up, cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	all, err := buildSites(cfg, s.logger, nil)
+	limits, err := s.limits(cfg)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.config, err)
+	}
+	all, err := buildSites(cfg, limits, s.logger, nil)
+	if err != nil {
+		limits.close()
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	if cfg.Log != "" && !o.given("log") && !o.quiet {
@@ -200,32 +214,46 @@ func (s *server) load() (*setup, error) {
 		up.timeout = *cfg.ShutdownTimeout
 	}
 	up.what = showCount(cfg) + " of " + quote(o.config)
-	if err := s.generate(up, cfg, all, all.files...); err != nil {
+	if err := s.generate(up, cfg, limits, all, all.files...); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	return up, nil
 }
 
-// generate makes up's generation of a handler and the middleware that cfg configures. After an error files are
-// closed.
-func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files ...*static.Handler) error {
+// limits makes the limiter of a configuration, in which the command line overrides the limits of all sites.
+func (s *server) limits(cfg *config.Config) (limiter, error) {
+	var err error
+	if cfg.RateLimit, err = s.o.rates.over(cfg.RateLimit, cfg.HasRates(), s.o.given); err != nil {
+		return limiter{}, err
+	}
+	return openLimiter(cfg.RateLimit, cfg.HasRates(), s.memory, s.logger)
+}
+
+// generate makes up's generation of a handler and the middleware that cfg configures. After an error files and
+// limits are closed.
+func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.Handler,
+	files ...*static.Handler) error {
 	proxies := cfg.Proxies
 	if s.o.given("trusted-proxy") {
 		proxies = s.o.proxies.Proxies
 	}
+	up.times = cfg.Timeouts
 	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
 	}
-	r, err := s.o.rates.over(cfg.RateLimit, s.o.given)
-	var store io.Closer
-	if err == nil {
-		h, store, err = limited(h, r, s.memory, s.logger)
+	var err error
+	if rates := cfg.RateLimit.Rates; len(rates) > 0 {
+		var limit func(http.Handler) http.Handler
+		if limit, err = limits.limit("address", rates); err == nil {
+			h = limit(h)
+		}
 	}
 	if err == nil {
 		h, err = withErrorPages(h, cfg.Errors)
 	}
 	if err != nil {
+		limits.close()
 		for _, f := range files {
 			f.Close()
 		}
@@ -234,7 +262,7 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 	access := s.access(logAt{up.format, up.tls != nil})
 	up.access = s.access(logAt{up.format, false}) // of plain HTTP
 	up.gen = newGeneration(behind(h, proxies), access, files...)
-	up.gen.limits = store
+	up.gen.limits = limits.closer
 	file := s.o.config
 	if file == "" {
 		file = s.o.dir
@@ -304,6 +332,9 @@ func (s *server) reloadAll() {
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; " +
 			"restart chert for that")
+	}
+	if up.times != s.times {
+		s.errs.Print("reload: head_timeout and idle_timeout stay as they were at the start; restart chert for that")
 	}
 	if up.admin != s.adminAt {
 		s.errs.Print("reload: the admin address stays as it was at the start; restart chert for that")

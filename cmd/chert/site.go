@@ -32,15 +32,16 @@ func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 
 // sites passes a request to the site of its host. It is immutable.
 type sites struct {
-	table vhost.Table[direct.Handler]
-	files []*static.Handler
-	trace *trace // nil but for --explain
+	table  vhost.Table[direct.Handler]
+	files  []*static.Handler
+	limits limiter // of its sites; it is not closed by them
+	trace  *trace  // nil but for --explain
 }
 
 // buildSites opens the folders of all sites or of none. Their handlers note in t what they
 // do, if that is not nil.
-func buildSites(cfg *config.Config, errs *slog.Logger, t *trace) (*sites, error) {
-	s := &sites{trace: t}
+func buildSites(cfg *config.Config, limits limiter, errs *slog.Logger, t *trace) (*sites, error) {
+	s := &sites{limits: limits, trace: t}
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {
@@ -55,7 +56,7 @@ func buildSites(cfg *config.Config, errs *slog.Logger, t *trace) (*sites, error)
 			s.close()
 			return nil, err // config has checked it
 		}
-		around, err := (&policies{trace: t}).of(r.Policy)
+		around, err := s.policies().of(r.Policy)
 		if err != nil {
 			s.close()
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/ratelimit"
 )
 
 // BenchmarkReload is what a reload does before it replaces the sites: it reads and checks
@@ -27,7 +28,7 @@ func BenchmarkReload(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		all, err := buildSites(cfg, slog.New(slog.DiscardHandler), nil)
+		all, err := buildSites(cfg, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

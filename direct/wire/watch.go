@@ -64,6 +64,41 @@ func Watch(w http.ResponseWriter, watcher Watcher) bool {
 // that ServeDirect finally leaves to the ordinary path is forgotten.
 func (x *Exchange) Watch(watcher Watcher) { x.watcher = Both(x.watcher, watcher) }
 
+// A Forgetter is a Watcher that must learn if its response is never sent: one that has
+// taken something which Sent gives back.
+type Forgetter interface {
+	Watcher
+	// Forget is called instead of Sent if ServeDirect leaves the request to the
+	// ordinary path after all, or if the response is discarded. It must not block.
+	Forget()
+}
+
+// Forget forgets the Forgetters of x; other Watchers stay until Reset. Servers call it
+// when ServeDirect has returned false.
+func (x *Exchange) Forget() {
+	if x.watcher != nil {
+		x.watcher = forget(x.watcher)
+	}
+}
+
+// forget returns what is left of w, nil if that is nothing.
+func forget(w Watcher) Watcher {
+	switch v := w.(type) {
+	case *pair:
+		if v.kept {
+			break
+		}
+		a, b := v.a, v.b
+		*v = pair{}
+		pairs.Put(v)
+		return Both(forget(a), forget(b))
+	case Forgetter:
+		v.Forget()
+		return nil
+	}
+	return w
+}
+
 // TakeWatcher removes and returns the Watcher of x. For a server that does not
 // call Finish.
 func (x *Exchange) TakeWatcher() Watcher {

@@ -557,3 +557,38 @@ func TestResponseWith(t *testing.T) {
 	x.Send(file)
 	x.SendInstead(w)
 }
+
+// taken is a Watcher that has to give something back.
+type taken struct{ forgotten, sent int }
+
+func (t *taken) Keep()         {}
+func (t *taken) Sent(Delivery) { t.sent++ }
+func (t *taken) Forget()       { t.forgotten++ }
+
+// noted is another Watcher.
+type noted struct{ sent int }
+
+func (n *noted) Keep()         {}
+func (n *noted) Sent(Delivery) { n.sent++ }
+
+// A response that is discarded is forgotten by Forgetters alone, wherever they are.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	for _, end := range []func(x *Exchange){(*Exchange).Forget, (*Exchange).Discard} {
+		var x Exchange
+		end(&x) // without any
+		for order := range 3 {
+			a, b, n := &taken{}, &taken{}, &noted{}
+			all := []Watcher{a, b, n}
+			for i := range all {
+				x.Watch(all[(i+order)%len(all)])
+			}
+			end(&x)
+			end(&x)
+			x.Drop()
+			if a.forgotten != 1 || b.forgotten != 1 || a.sent+b.sent != 0 || n.sent != 1 {
+				t.Errorf("order %d: %+v, %+v, %+v", order, a, b, n)
+			}
+		}
+	}
+}

@@ -254,6 +254,7 @@ func (s *Session) exitDirect(r *request) {
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
 func (s *Session) serveAfterAll(r *request) conn.Next {
+	r.x.Forget()
 	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])

@@ -160,6 +160,7 @@ func (r *request) finish() (kept bool) {
 		r.send()
 		return true
 	}
+	r.x.Forget()
 	s.mu.Lock()
 	closed := st.closed()
 	if closed { // by a reset of the client's, which is not answered

@@ -22,9 +22,10 @@ type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
-	Admin           string         // where package admin is served; in the form of --listen; "" for none
-	MaxConns        *int           // nil if the file has none, as below
-	MaxConnsPerAddr *int           // 0: no limit
+	Timeouts        Timeouts
+	Admin           string // where package admin is served; in the form of --listen; "" for none
+	MaxConns        *int   // nil if the file has none, as below
+	MaxConnsPerAddr *int   // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
 	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
@@ -208,6 +209,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
 	}
+	cfg.Timeouts = l.timeouts(t)
 	if s, at, ok := t.str("admin"); ok {
 		if err := l.checks.Listen(cfg.Listen, s); err != nil {
 			l.errorf(at, "admin: %v", err)
@@ -223,10 +225,11 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	cfg.Errors, _ = l.errorPages(t, nil)
 	l.tls(t, cfg)
-	base, baseTLS := options{}, TLS{}
+	base, baseTLS, limits := options{}, TLS{}, Limits{}
 	if defaults := t.table("defaults"); defaults != nil {
 		baseTLS = l.tlsOptions(defaults, TLS{})
 		base = l.options(defaults, options{})
+		limits = l.limits(defaults, Limits{})
 		defaults.done()
 	}
 	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
@@ -240,7 +243,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	for _, s := range sites {
 		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, folders)
+		site := l.site(s, base, limits, folders)
 		site.TLS = tls
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
@@ -255,6 +258,10 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	l.in("")
 	cfg.Secrets = l.secrets
+	if limit := t.m["rate_limit"]; cfg.RateLimit.Store != "" && limit.(map[string]any)["limit"] == nil &&
+		!cfg.siteRates() {
+		l.noLimit(t.spot.child("rate_limit").key)
+	}
 	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {

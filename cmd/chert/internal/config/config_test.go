@@ -295,7 +295,7 @@ func TestProblems(t *testing.T) {
 		{"timeout of a store", "[rate_limit]\nlimit = '1/s'\nstore = 'redis://h'\ntimeout = '1us'\n" + good, "4:11: timeout wants 1ms at least"},
 		{"instances", "[rate_limit]\nlimit = '1/s'\nstore = 'redis://h'\ninstances = 0\n" + good, "4:13: instances wants a number from 1 to 1048576"},
 		{"failure of what", "[rate_limit]\nlimit = '1/s'\nfailure = 'open'\n" + good, "3:1: failure is for a store, and there is none"},
-		{"in the limit", "[rate_limit]\nlimits = '1/s'\nlimit = '1/s'\n" + good, `2:1: unknown key "limits" in [rate_limit]; did you mean "limit"?`},
+		{"in the limit", "[rate_limit]\nlimitt = '1/s'\nlimit = '1/s'\n" + good, `2:1: unknown key "limitt" in [rate_limit]; did you mean "limit"?`},
 		{"limit's brackets", "[[rate_limit]]\nlimit = '1/s'\n" + good, "1:3: rate_limit wants a table, not a list"},
 		{"inline tables", "site = [{ hosts = '*',\n root = 'no' }]\n", `2:9: root: no such folder: "no"`},
 	}

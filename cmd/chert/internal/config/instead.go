@@ -47,7 +47,8 @@ func (d *doc) tablesWith(key string) (tables []string) {
 
 var allTables = []string{
 	topOfFile, "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]",
-	"[site.errors]", "[[redirect]]", "[[defaults.rules]]", "[[site.rules]]", "[[site.response_headers]]",
+	"[site.errors]", "[defaults.limits]", "[site.limits]", "[[redirect]]", "[[defaults.rules]]", "[[site.rules]]",
+	"[[site.response_headers]]",
 }
 
 // keysOfTables returns the keys of each table: those that are read from a file that
@@ -57,8 +58,8 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[errors]\n[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n"+
-			"[site.basic_auth]\n[site.errors]\n[[site.rules]]\n[[site.response_headers]]\n"+
+		all.load([]byte("[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n[[defaults.rules]]\n[[site]]\n"+
+			"[site.basic_auth]\n[site.errors]\n[site.limits]\n[[site.rules]]\n[[site.response_headers]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{
 				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,

@@ -172,8 +172,9 @@ const (
 // openShare returns how many descriptors each of so many folders may keep.
 func openShare(folders int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/folders) }
 
-func (l *loader) site(t *table, base options, folders int) Site {
-	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
+func (l *loader) site(t *table, base options, limits Limits, folders int) Site {
+	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits})}
+	s.Limits = s.Limits.own(s.Hosts)
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
 	l.siteErrors(t, &o, &s.Policy)

@@ -22,6 +22,7 @@ type Policy struct {
 	Headers     map[string]string             // by canonical name; "" removes one
 	HeaderRules []middleware.HeaderRule       // after Headers
 	Errors      map[int]*middleware.ErrorPage // as middleware.ErrorPagesOptions
+	Limits      Limits
 }
 
 // policy reads the keys that [[site]] and [[site.route]] have in common. Each that t does
@@ -30,6 +31,7 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	p.Limits = l.limits(t, base.Limits)
 	l.fields(t, &p)
 	return p
 }

@@ -25,8 +25,10 @@ func (l *loader) rateLimit(t *table) (r RateLimit) {
 		}
 		r.Rates = append(r.Rates, rate)
 	}
-	if t.m["limit"] == nil || ok && len(all) == 0 && len(t.m["limit"].([]any)) == 0 {
-		l.errorf(t.spot.key, `[rate_limit] has no limit; want limit = "100/s"`)
+	// Sites may have limits, and need a store only.
+	if t.m["limit"] == nil && t.m["store"] == nil ||
+		ok && len(all) == 0 && len(t.m["limit"].([]any)) == 0 {
+		l.noLimit(t.spot.key)
 	}
 	if s, at, ok := t.str("store"); ok {
 		r.Store = s
@@ -57,6 +59,10 @@ func (l *loader) rateLimit(t *table) (r RateLimit) {
 	}
 	t.done()
 	return r
+}
+
+func (l *loader) noLimit(at Position) {
+	l.errorf(at, `[rate_limit] has no limit; want limit = "100/s"`)
 }
 
 // Bounds of RateLimit.

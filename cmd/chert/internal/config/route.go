@@ -116,6 +116,9 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 	r.Path, wildcards = l.routePath(t)
 	r.Methods = l.routeMethods(t)
 	r.Policy = l.policy(t, site.Policy)
+	if r.Limits.Rate != nil && r.Limits.Rate != site.Limits.Rate {
+		r.Limits.Rate.Name = counterName(site.Hosts, r.Path, r.Methods)
+	}
 	before := len(t.asked)
 	o := l.options(t, base)
 	fileKeys := t.asked[before:]

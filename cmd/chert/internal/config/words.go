@@ -187,25 +187,35 @@ var hints = []struct {
 		Key:  "want max_conns, and raise the limit of open files",
 	}},
 	{"limit_conn", Hint{
-		Flag: "use --max-conns-per-addr",
-		Key:  "want max_conns_per_addr",
+		Flag: "use --max-conns-per-addr; the sites of --config can have [site.limits] with concurrent",
+		Key:  "want max_conns_per_addr, or [site.limits] with concurrent = 20 for requests",
 	}},
 	{"limit_req rate_limits ratelimit throttle", Hint{
-		Flag: "use --rate-limit 100/s",
-		Key:  `want [rate_limit] with limit = "100/s"`,
+		Flag: "use --rate-limit 100/s; the sites of --config can have [site.limits] with rate",
+		Key:  `want [rate_limit] with limit = "100/s", or [site.limits] with rate = "10/s"`,
 	}},
 	{"limit_rate bandwidth", both("chert serve does not limit bandwidth yet")},
+	{"client_max_body_size max_body_size request_body", Hint{
+		Flag: "the sites of --config can have [site.limits] with body",
+		Key:  `want [site.limits] with body = "10MB"`,
+	}},
 	{
-		"client_max_body_size max_body_size request_body upload uploads webdav dav",
-		both("chert serve only serves files and takes no uploads, so there is no body to limit; a program " +
-			"has middleware.BodyLimit"),
+		"upload uploads webdav dav",
+		both("chert serve only serves files and takes no uploads"),
 	},
-	{"keepalive_timeout keepalive client_header_timeout client_body_timeout send_timeout timeouts read_timeout " +
-		"write_timeout idle_timeout --timeout", Hint{
-		Flag: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
-			"--shutdown-timeout is for its end",
-		Key: "the timeouts of connections cannot be changed in chert serve yet; docs/limits.md has them. " +
-			"shutdown_timeout is for its end",
+	{"keepalive_timeout keepalive --idle_timeout", Hint{
+		Flag: "the configuration file has idle_timeout",
+		Key:  `want idle_timeout = "75s", before the first table`,
+	}},
+	{"client_header_timeout read_header_timeout --head_timeout", Hint{
+		Flag: "the configuration file has head_timeout",
+		Key:  `want head_timeout = "60s", before the first table`,
+	}},
+	{"client_body_timeout send_timeout timeouts read_timeout write_timeout --timeout", Hint{
+		Flag: "the configuration file has head_timeout and idle_timeout; other times of connections cannot be " +
+			"changed in chert serve yet; docs/limits.md has them. --shutdown-timeout is for its end",
+		Key: "the file itself has head_timeout and idle_timeout; other times of connections cannot be changed in " +
+			"chert serve yet; docs/limits.md has them. shutdown_timeout is for its end",
 	}},
 	{"grace_period", Hint{
 		Flag: "use --shutdown-timeout",

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/ratelimit"
+)
+
+func TestLimitsProblems(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"type", site + "limits = 1\n", "4:10: limits wants a table, not a number"},
+		{"rate", site + "[site.limits]\nrate = 'x'\n", `5:8: rate: rate "x": want a rate such as "100/s"`},
+		{"one of two", site + "[site.limits]\nrate = ['1/s', '1/x']\n", `5:16: rate: rate "1/x": there is no unit "x"`},
+		{"rate's type", site + "[site.limits]\nrate = 10\n", "5:8: rate wants a string or a list of strings, not a number"},
+		{"body", site + "[site.limits]\nbody = 'much'\n", "5:8: body wants a size such as 64MiB"},
+		{"negative body", site + "[site.limits]\nbody = -1\n", "5:8: body wants a size such as 64MiB"},
+		{"concurrent", site + "[site.limits]\nconcurrent = -1\n", "5:14: concurrent wants a number from 0 to 1048576"},
+		{"concurrent's type", site + "[site.limits]\nconcurrent = '5'\n", "5:14: concurrent wants a number, not a string"},
+		{"unknown", site + "[site.limits]\nbodi = 1\n", `5:1: unknown key "bodi" in [site.limits]; did you mean "body"?`},
+		{"of a route", site + "[[site.route]]\npath = '/a'\nrespond = 200\n[site.route.limits]\nrate = ''\n", "8:8: rate: "},
+		{"of the defaults", "[defaults.limits]\nrate = ''\n" + site, "2:8: rate: "},
+		{"of redirects", "[[redirect]]\nhosts = '*'\nto = 'https://x/'\n[redirect.limits]\nbody = 1\n", `4:11: unknown key "limits" in [[redirect]]`},
+		{"a store for nothing", "[rate_limit]\nstore = 'redis://h'\n" + site + "[site.limits]\nrate = []\n", "1:2: [rate_limit] has no limit"},
+	} {
+		if got := problemsOf(t, tt.text); len(got) != 1 || !strings.HasPrefix(got[0], tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Each key by itself overrides the outer one, and what is inherited is counted together.
+func TestLimitsInherit(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := load(t, `
+[rate_limit]
+store = "redis://h"
+[defaults.limits]
+rate = "1/s"
+body = "1MB"
+[[site]]
+hosts = ["b.example", "a.example"]
+root = "www"
+[site.limits]
+concurrent = 3
+[[site.route]]
+path = "/same"
+respond = 200
+[[site.route]]
+path = "/own"
+methods = ["GET"]
+respond = 200
+[site.route.limits]
+rate = ["2/s", "9/m"]
+[[site.route]]
+path = "/none"
+respond = 200
+[site.route.limits]
+rate = []
+body = 0
+concurrent = 0
+[[site]]
+hosts = "other.example"
+root = "www"
+[site.limits]
+body = "2kB"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := cfg.Sites[0], cfg.Sites[1]
+	same, own, none := a.Routes[0].Limits, a.Routes[1].Limits, a.Routes[2].Limits
+	if a.Limits.Body != 1e6 || a.Limits.Concurrent.Max != 3 || same != a.Limits {
+		t.Errorf("%+v, %+v", a.Limits, same)
+	}
+	if none != (Limits{}) {
+		t.Errorf("%+v", none)
+	}
+	if len(own.Rate.Rates) != 2 || own.Concurrent != a.Limits.Concurrent || own.Body != 1e6 {
+		t.Errorf("%+v", own)
+	}
+	if b.Limits.Body != 2000 || b.Limits.Concurrent != nil || b.Limits.Rate == a.Limits.Rate {
+		t.Errorf("%+v", b.Limits)
+	}
+	names := make(map[string]bool)
+	for _, r := range []*SiteRate{a.Limits.Rate, own.Rate, b.Limits.Rate} {
+		names[r.Name] = true
+		if _, err := ratelimit.NewLimit(r.Name+"-1000", r.Rates[0], ratelimit.NewMemory(nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(names) != 3 {
+		t.Errorf("two have the same name: %v", names)
+	}
+	if counterName(a.Hosts[:1], "", nil) == a.Limits.Rate.Name {
+		t.Error("the name does not depend on all hosts")
+	}
+	a.Hosts[0], a.Hosts[1] = a.Hosts[1], a.Hosts[0]
+	if counterName(a.Hosts, "", nil) != a.Limits.Rate.Name {
+		t.Error("the name depends on the order of hosts")
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	_, cfg, err := load(t, "head_timeout = '5s'\nidle_timeout = '1m30s'\n"+site)
+	if err != nil || cfg.Timeouts != (Timeouts{5 * time.Second, 90 * time.Second}) {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	for text, want := range map[string]string{
+		"head_timeout = 5\n" + site:         `1:16: head_timeout wants a time such as "30s"`,
+		"idle_timeout = '0s'\n" + site:      "1:16: idle_timeout wants 1s at least",
+		"head_timeout = '-1s'\n" + site:     `1:16: head_timeout wants a time such as "30s"`,
+		site + "head_timeout = '5s'\n":      `4:1: unknown key "head_timeout" in [[site]]; it is a key of the file itself`,
+		site + "keepalive_timeout = '5s'\n": `4:1: unknown key "keepalive_timeout" in [[site]]; want idle_timeout = "75s"`,
+	} {
+		if got := problemsOf(t, text); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

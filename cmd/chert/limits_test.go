@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/testing/race"
+	"github.com/chert-http/chert/internal/testing/redistest"
+)
+
+const limitsFile = `
+[[site]]
+hosts = "a.example"
+root = "www"
+[site.limits]
+rate = "1/h burst 3"
+[[site.route]]
+path = "/shared"
+respond = 200
+[[site.route]]
+path = "/own"
+respond = 200
+[site.route.limits]
+rate = "1/h burst 2"
+[[site.route]]
+path = "/free"
+respond = 200
+[site.route.limits]
+rate = []
+[[site.route]]
+path = "/closed"
+respond = 200
+deny = "all"
+[[site.route]]
+path = "/small"
+respond = 200
+[site.route.limits]
+rate = []
+body = 4
+[[site.route]]
+path = "/big/{path...}"
+root = "big"
+[site.route.limits]
+rate = []
+concurrent = 1
+`
+
+func limitsFolder(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{"www/f": "file", "big/large": strings.Repeat("x", 32<<20), "big/f": "small"}
+}
+
+func wantStatuses(t *testing.T, base string, targets ...string) {
+	t.Helper()
+	for _, target := range targets {
+		target, want, _ := strings.Cut(target, " ")
+		r := request(t, base, "GET", target)
+		if fmt.Sprint(r.status) != want || (r.status == 429) != (r.header.Get("Retry-After") != "") {
+			t.Errorf("%s: %d, want %s; Retry-After %q", target, r.status, want, r.header.Get("Retry-After"))
+		}
+	}
+}
+
+func TestLimitsRate(t *testing.T) {
+	t.Parallel()
+	p, _ := startConfig(t, limitsFile, limitsFolder(t))
+	base := p.urls[0]
+	wantStatuses(t, base, "/closed 403", "/closed 403", "/closed 403", "/closed 403", // not counted
+		"/f 200", "/shared 200", "/f 200", "/f 429", "/shared 429", "/own 200", "/own 200", "/own 429", "/free 200")
+	p.reload()
+	wantStatuses(t, base, "/f 429", "/own 429", "/free 200")
+}
+
+// Processes with the same file share what is counted, and only the routes with a rate wait
+// for the store.
+func TestLimitsRateStore(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	file := "[rate_limit]\nstore = '" + srv.URL() + "'\ntimeout = '1m'\n" + limitsFile
+	p, _ := startConfig(t, file, limitsFolder(t))
+	q, _ := startConfig(t, file, limitsFolder(t))
+	wantStatuses(t, p.urls[0], "/f 200", "/own 200", "/shared 200")
+	wantStatuses(t, q.urls[0], "/own 200", "/f 200", "/f 429", "/own 429", "/free 200")
+	wantStatuses(t, p.urls[0], "/shared 429", "/own 429", "/free 200")
+	q.reload()
+	wantStatuses(t, q.urls[0], "/shared 429")
+}
+
+func TestLimitsBody(t *testing.T) {
+	t.Parallel()
+	p, _ := startConfig(t, limitsFile, limitsFolder(t))
+	for body, want := range map[string]int{"1234": 200, "12345": 413} {
+		c := dial(t, p.urls[0])
+		fmt.Fprintf(c, "POST /small HTTP/1.1\r\nHost: a.example\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Close(); res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", body, res.StatusCode, want)
+		}
+	}
+}
+
+// A download counts until it has been sent, or its client has left.
+func TestLimitsConcurrent(t *testing.T) {
+	t.Parallel()
+	p, _ := startConfig(t, limitsFile, limitsFolder(t))
+	wantStatuses(t, p.urls[0], "/big/f 200", "/big/f 200", "/big/f 200")
+	c := dial(t, p.urls[0])
+	defer c.Close()
+	fmt.Fprint(c, "GET /big/large HTTP/1.1\r\nHost: a.example\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 200 {
+		t.Fatal(res, err)
+	}
+	wantStatuses(t, p.urls[0], "/big/f 429", "/free 200")
+	c.Close()
+	until(t, func() bool { return request(t, p.urls[0], "GET", "/big/f").status == 200 })
+}
+
+// Below the limits a file is served on the fast path, as without them.
+func TestLimitsAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "www"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "www", "f"), "file")
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	count := func(text string) float64 {
+		all := openSites(t, loadConfig(t, dir, text))
+		for range 3 { // a file is loaded on the ordinary path
+			serveTarget(all, "h", &url.URL{Path: "/f"}, "/f")
+		}
+		var x direct.Exchange
+		req := wire.Request{Method: "GET", Target: []byte("/f"), Path: []byte("/f"), Host: []byte("h"), RemoteAddr: "192.0.2.1:1234", Fields: wire.FieldsOf(nil)}
+		return testing.AllocsPerRun(100, func() {
+			x.Wire().Reset(req)
+			if !all.ServeDirect(&x) || x.Wire().Status() != 200 {
+				t.Error("not direct, or refused")
+			}
+			a := x.Wire().Finish()
+			if a.File.Done != nil {
+				a.File.Done()
+			}
+			if a.Watcher != nil {
+				a.Watcher.Sent(wire.Delivery{})
+			}
+		})
+	}
+	without := count(site)
+	if n := count(site + "[site.limits]\nconcurrent = 2\nbody = '1MB'\n"); n > without {
+		t.Errorf("%v allocations, and %v without limits", n, without)
+	}
+	// The field with what is left of a rate is a string of its own.
+	with := count(site + "[site.limits]\nrate = '100000/s'\nconcurrent = 2\nbody = '1MB'\n")
+	t.Logf("%v without limits, %v with a rate", without, with)
+}
+
+// Connections are closed by the times of the file, and a reload says that it keeps them.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = '*'\nroot = '.'\n"
+	p, file := startConfig(t, "head_timeout = '1s'\nidle_timeout = '1s'\n"+site, map[string]string{"f": "x"})
+	for text, want := range map[string]int{"GET /f HTTP/1.1\r\nHost": 408, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n": 200} {
+		c := dial(t, p.urls[0])
+		defer c.Close()
+		fmt.Fprint(c, text)
+		r := bufio.NewReader(c)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if io.Copy(io.Discard, res.Body); res.StatusCode != want {
+			t.Errorf("%q: %d, want %d", text, res.StatusCode, want)
+		}
+		if _, err := r.ReadByte(); err != io.EOF { // long before dial's deadline
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	write(t, file, "head_timeout = '2s'\n"+site)
+	p.reload()
+	until(t, func() bool {
+		return strings.Contains(p.stderr.String(), "head_timeout and idle_timeout stay as they were")
+	})
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/middleware/basicauth"
+)
+
+// policies makes the middleware of sites and routes. Those that share an authentication
+// share what it remembers, and those that share a limit what it counts.
+type policies struct {
+	trace      *trace // nil but for --explain
+	limits     limiter
+	auth       map[*basicauth.Options]func(http.Handler) http.Handler
+	rates      map[*config.SiteRate]func(http.Handler) http.Handler
+	concurrent map[*config.Concurrent]func(http.Handler) http.Handler
+}
+
+func (s *sites) policies() *policies {
+	return &policies{
+		trace: s.trace, limits: s.limits,
+		auth:       make(map[*basicauth.Options]func(http.Handler) http.Handler),
+		rates:      make(map[*config.SiteRate]func(http.Handler) http.Handler),
+		concurrent: make(map[*config.Concurrent]func(http.Handler) http.Handler),
+	}
+}
+
+// step is one middleware of a policy. Its name is the key of the file.
+type step struct {
+	name string
+	wrap func(http.Handler) http.Handler
+}
+
+// of returns the middleware of a policy. Around a direct.Handler it is one.
+func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
+	var all []step // the first is the outermost
+	if len(c.Headers)+len(c.HeaderRules) > 0 {
+		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers, Rules: c.HeaderRules})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step{"headers", headers})
+	}
+	if len(c.Errors) > 0 {
+		pages, err := middleware.ErrorPages(&middleware.ErrorPagesOptions{Pages: c.Errors})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step{"errors", pages})
+	}
+	if c.Access != nil {
+		access, err := middleware.Access(c.Access)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step{"allow, deny", access})
+	}
+	if c.Auth != nil {
+		auth, ok := p.auth[c.Auth]
+		if !ok {
+			var err error
+			if auth, err = basicauth.New(c.Auth); err != nil {
+				return nil, err
+			}
+			p.auth[c.Auth] = auth
+		}
+		all = append(all, step{"basic_auth", auth})
+	}
+	limits, err := p.limited(c.Limits)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, limits...)
+	return func(h http.Handler) http.Handler {
+		for _, s := range slices.Backward(all) {
+			h = p.trace.step(s)(h)
+		}
+		return h
+	}, nil
+}
+
+// limited returns the middleware of limits. A request that one refuses is not counted by
+// those after it.
+func (p *policies) limited(c config.Limits) (all []step, err error) {
+	if c.Rate != nil {
+		rate, ok := p.rates[c.Rate]
+		if !ok {
+			limit, err := p.limits.limit(c.Rate.Name, c.Rate.Rates)
+			if err != nil {
+				return nil, err
+			}
+			rate = func(next http.Handler) http.Handler {
+				h := limit(next)
+				if _, ok := h.(direct.Handler); !ok {
+					return onOrdinary{h}
+				}
+				return h
+			}
+			p.rates[c.Rate] = rate
+		}
+		all = append(all, step{"rate", rate})
+	}
+	if c.Concurrent != nil {
+		concurrent, ok := p.concurrent[c.Concurrent]
+		if !ok {
+			concurrent = middleware.InFlight(&middleware.InFlightOptions{Max: -1, PerClient: c.Concurrent.Max})
+			p.concurrent[c.Concurrent] = concurrent
+		}
+		all = append(all, step{"concurrent", concurrent})
+	}
+	if c.Body > 0 {
+		all = append(all, step{"body", middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: c.Body})})
+	}
+	return all, nil
+}
