@@ -107,7 +107,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if first.gen.limits != nil {
-		// Every request waits for the store: on the loop one after the other, in the pool side by side.
+		// Requests wait for the store, if not all then those of some sites: on the loop one after the other, in the
+		// pool side by side.
 		s.srv.Placement = chert.PlacementPooled
 	}
 	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config,

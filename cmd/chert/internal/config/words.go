@@ -204,11 +204,11 @@ var hints = []struct {
 		both("chert serve only serves files and takes no uploads"),
 	},
 	{"keepalive_timeout keepalive --idle_timeout", Hint{
-		Flag: "the configuration file has idle_timeout",
+		Flag: "there is no flag for it; the file of --config has idle_timeout",
 		Key:  `want idle_timeout = "75s", before the first table`,
 	}},
 	{"client_header_timeout read_header_timeout --head_timeout", Hint{
-		Flag: "the configuration file has head_timeout",
+		Flag: "there is no flag for it; the file of --config has head_timeout",
 		Key:  `want head_timeout = "60s", before the first table`,
 	}},
 	{"client_body_timeout send_timeout timeouts read_timeout write_timeout --timeout", Hint{
