@@ -11,8 +11,8 @@ import (
 // holds for all inside of it, and the responses of one that refuses are seen only
 // by those outside. So the usual order is: RealIP (the others use the client's
 // address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, Headers,
-// Access, CORS (preflights carry no credentials), ratelimit, InFlight, Timeout,
-// credentials, BodyLimit, Compress, ETag.
+// ErrorPages, Access, CORS (preflights carry no credentials), ratelimit, InFlight,
+// Timeout, credentials, BodyLimit, Compress, ETag.
 //
 // The response writers that handlers receive pass on Flush, Hijack, ReadFrom,
 // sendfile and, by Unwrap, all of http.ResponseController. A goroutine that

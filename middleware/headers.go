@@ -98,7 +98,7 @@ func newHeaderRule(r *HeaderRule) (all []headerRule, err error) {
 		case 200 <= status && status <= 599:
 			base.exact = append(base.exact, status)
 		default:
-			return nil, fmt.Errorf("Status: %d is neither from 200 to 599 nor a class, from 2 to 5", status)
+			return nil, fmt.Errorf("the status %d is neither from 200 to 599 nor a class, from 2 to 5", status)
 		}
 	}
 	field := func(option, name, value string, add bool) error {
