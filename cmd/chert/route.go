@@ -10,7 +10,6 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware"
-	"github.com/chert-http/chert/middleware/basicauth"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
 )
