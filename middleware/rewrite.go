@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/rfc/percent"
 	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -20,6 +21,10 @@ import (
 type RewriteOptions struct {
 	// Rules are tried in order. The first that matches applies, once.
 	Rules []RewriteRule
+	// Not reports new paths that the handler must not respond to, such as those that
+	// another handler guards: the response is 404. It must be safe for concurrent use, and
+	// is called on the fast path. Nil means that there are none.
+	Not func(path string) bool
 }
 
 // A RewriteRule replaces the path of a request, and perhaps its query.
@@ -40,7 +45,7 @@ type RewriteRule struct {
 // client does not notice, and access logs show what it has sent. The new path is cleaned:
 // it has no empty segments and none of "." and "..", whatever clients send. Rewrite belongs inside
 // of all that decides by the path, such as a router and what protects its routes: the
-// handler responds to the new path without them. Handlers see the new path in URL.Path,
+// handler responds to the new path without them, unless RewriteOptions.Not has it. Handlers see the new path in URL.Path,
 // and Exchange.Path, and what the client has sent in RequestURI, and wire.Exchange.Target.
 //
 // Expressions take time in proportion to the length of the path. On the fast path those
@@ -48,15 +53,15 @@ type RewriteRule struct {
 //
 // It is an error if an expression cannot be parsed, or To has other placeholders.
 func Rewrite(o *RewriteOptions) (func(http.Handler) http.Handler, error) {
-	var rules rewrites
+	all := &rewrites{not: options(o).Not}
 	for i, rule := range options(o).Rules {
 		r, err := newRewrite(rule)
 		if err != nil {
 			return nil, fmt.Errorf("middleware: Rewrite: Rules[%d]: %w", i, err)
 		}
-		rules = append(rules, r)
+		all.rules = append(all.rules, r)
 	}
-	return rules.wrap, nil
+	return all.wrap, nil
 }
 
 // Check returns what is wrong with the rule, nil if nothing is.
@@ -66,7 +71,13 @@ func (r RewriteRule) Check() error {
 }
 
 // rewrites is immutable.
-type rewrites []*rewrite
+type rewrites struct {
+	rules []*rewrite
+	not   func(path string) bool // nil: none
+}
+
+// guarded is the response to paths of RewriteOptions.Not.
+var guarded = wrap.Refusal(http.StatusNotFound)
 
 // A rewrite is a rule.
 type rewrite struct {
@@ -161,8 +172,8 @@ func (r *rewrite) placeholder(name string, query bool) (group int, ok bool) {
 // maxDirectRewrite is the longest path that is matched on an event loop, in bytes.
 const maxDirectRewrite = 512
 
-func (all rewrites) wrap(next http.Handler) http.Handler {
-	if len(all) == 0 {
+func (all *rewrites) wrap(next http.Handler) http.Handler {
+	if len(all.rules) == 0 {
 		return next
 	}
 	return wrap.Handler(next,
@@ -176,6 +187,10 @@ func (all rewrites) wrap(next http.Handler) http.Handler {
 			if !ok {
 				return next.ServeDirect(x)
 			}
+			if all.not != nil && all.not(to) {
+				refusal.Direct(x, guarded)
+				return true
+			}
 			x.Wire().SetPath(view.Bytes(to))
 			x.Wire().SetRawQuery(view.Bytes(newQuery))
 			done := next.ServeDirect(x)
@@ -185,10 +200,14 @@ func (all rewrites) wrap(next http.Handler) http.Handler {
 		})
 }
 
-func (all rewrites) plain(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (all *rewrites) plain(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	to, query, ok := all.apply(r.URL.Path, r.URL.RawQuery)
 	if !ok {
 		next.ServeHTTP(w, r)
+		return
+	}
+	if all.not != nil && all.not(to) {
+		refusal.Plain(w, r, guarded)
 		return
 	}
 	inner, u := *r, *r.URL
@@ -201,15 +220,15 @@ func (all rewrites) plain(w http.ResponseWriter, r *http.Request, next http.Hand
 
 // apply returns the new path and query; ok is false if no rule matches. It allocates only
 // then.
-func (all rewrites) apply(before, query string) (to, newQuery string, ok bool) {
+func (all *rewrites) apply(before, query string) (to, newQuery string, ok bool) {
 	if before == "" || before[0] != '/' { // "*" of OPTIONS, and CONNECT
 		return "", "", false
 	}
-	i := slices.IndexFunc(all, func(r *rewrite) bool { return r.from.MatchString(before) })
+	i := slices.IndexFunc(all.rules, func(r *rewrite) bool { return r.from.MatchString(before) })
 	if i < 0 {
 		return "", "", false
 	}
-	r := all[i]
+	r := all.rules[i]
 	groups := r.from.FindStringSubmatchIndex(before)
 	to = cleanRewritten(string(r.fill(nil, r.path, before, query, groups, false)))
 	if !r.hasQuery {
@@ -257,4 +276,3 @@ func cleanRewritten(p string) string {
 	}
 	return clean
 }
-

@@ -23,7 +23,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return nil, err
 	}
 	if len(site.Routes) == 0 {
-		h, err := s.folder(site.Root, site.Options, errs)
+		h, err := s.folder(rootFolder{site.Root, site.Options, site.Rewrite, nil}, errs)
 		if err != nil {
 			return nil, err
 		}
@@ -38,12 +38,13 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		if own, err = policies.of(route.Policy); err != nil {
 			return nil, err
 		}
-		if err := s.route(r, &route, errs); err != nil {
+		if err := s.route(r, &route, reservedIn(route.Path, route.Policy, site.Routes), errs); err != nil {
 			return nil, err
 		}
 	}
 	if own = around; site.Root != "" {
-		h, err := s.folder(site.Root, site.Options, errs)
+		not := reservedIn("/", site.Policy, site.Routes)
+		h, err := s.folder(rootFolder{site.Root, site.Options, site.Rewrite, not}, errs)
 		if err != nil {
 			return nil, err
 		}
@@ -52,22 +53,39 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	return r, nil
 }
 
+// A rootFolder is the root of a site or of a route.
+type rootFolder struct {
+	root    string
+	options static.Options
+	rewrite []middleware.RewriteRule
+	not     reserved
+}
+
 // folder opens a folder.
-func (s *sites) folder(dir string, o static.Options, errs *slog.Logger) (*static.Handler, error) {
-	o.Logger = errs
-	h, err := static.New(dir, &o)
-	if err == nil {
-		s.files = append(s.files, h)
+func (s *sites) folder(f rootFolder, errs *slog.Logger) (direct.Handler, error) {
+	o := middleware.RewriteOptions{Rules: f.rewrite}
+	f.options.Logger = errs
+	if len(f.not) > 0 {
+		f.options.TryNot, o.Not = f.not.has, f.not.has
 	}
-	return h, err
+	rewrite, err := middleware.Rewrite(&o)
+	if err != nil {
+		return nil, err
+	}
+	h, err := static.New(f.root, &f.options)
+	if err != nil {
+		return nil, err
+	}
+	s.files = append(s.files, h)
+	return rewrite(h).(direct.Handler), nil
 }
 
 // route adds a route, whose pattern config has checked.
-func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) error {
+func (s *sites) route(r *router.Router, route *config.Route, not reserved, errs *slog.Logger) error {
 	var h direct.Handler
 	switch {
 	case route.Root != "":
-		files, err := s.folder(route.Root, route.Options, errs)
+		files, err := s.folder(rootFolder{route.Root, route.Options, route.Rewrite, not}, errs)
 		if err != nil {
 			return err
 		}
@@ -132,7 +150,7 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 //
 // On the fast path there are no such paths: the router leaves those with a percent sign,
 // and unclean ones, to the ordinary path.
-type inFolder struct{ *static.Handler }
+type inFolder struct{ direct.Handler }
 
 // ServeHTTP implements http.Handler.
 func (f inFolder) ServeHTTP(w http.ResponseWriter, r *http.Request) {

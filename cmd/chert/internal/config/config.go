@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 	"github.com/pelletier/go-toml/v2"
 )
@@ -38,7 +39,8 @@ type Site struct {
 	Hosts   []vhost.Pattern
 	Root    string // "" for none; it serves what no route matches
 	Options static.Options
-	Policy  // of all responses of the site, except where a route has another
+	Rewrite []middleware.RewriteRule // of paths in Root
+	Policy                           // of all responses of the site, except where a route has another
 	Routes  []Route
 	TLS     TLS
 }

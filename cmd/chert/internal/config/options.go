@@ -17,8 +17,8 @@ import (
 // mistakes depend on the folder, and are found when that is known.
 type options struct {
 	static.Options
-	spaAt, notFoundAt Position
-	cacheSet, openSet bool
+	spaAt, notFoundAt, tryAt Position
+	cacheSet, openSet        bool
 }
 
 // options reads the keys that [defaults], [[site]] and [[site.route]] have in common. Keys that
@@ -35,6 +35,7 @@ func (l *loader) options(t *table, base options) options {
 			o.Index = append(o.Index, it.text)
 		}
 	}
+	l.try(t, &o)
 	precompressed, compression := !o.NoPrecompressed, !o.NoCompression
 	t.boolean("listing", &o.Listing)
 	t.boolean("dotfiles", &o.Dotfiles)
@@ -167,6 +168,10 @@ func (l *loader) site(t *table, base options, folders int) Site {
 	s := Site{Hosts: l.claim(t), Policy: l.policy(t, Policy{})}
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
+	s.Rewrite = l.rewrite(t)
+	if t.m["root"] == nil && t.m["rewrite"] != nil {
+		l.errorf(t.spot.child("rewrite").key, "rewrite of a site is for its root, and there is none")
+	}
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
 	s.Options = o.shared(folders)
@@ -205,6 +210,7 @@ func (l *loader) root(root string, at Position, o options) string {
 	}
 	l.mustHave(dir, "spa", o.SPA, o.spaAt)
 	l.mustHave(dir, "not_found", o.NotFound, o.notFoundAt)
+	l.mustHave(dir, "try", lastTried(o.Try), o.tryAt)
 	return dir
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/rfc/media"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
 )
@@ -22,6 +23,7 @@ type Route struct {
 
 	Root    string
 	Options static.Options
+	Rewrite []middleware.RewriteRule // of paths in Root
 
 	Target Target
 	Status int // of Target
@@ -115,6 +117,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 	r.Policy = l.policy(t, site.Policy)
 	before := len(t.asked)
 	o := l.options(t, base)
+	r.Rewrite = l.rewrite(t)
 	fileKeys := t.asked[before:]
 
 	root, rootAt, hasRoot := t.str("root")
