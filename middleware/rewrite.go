@@ -43,8 +43,8 @@ type RewriteRule struct {
 
 // Rewrite replaces the path of requests for the handler, by regular expressions. The
 // client does not notice, and access logs show what it has sent. The new path is cleaned:
-// it has no empty segments and none of "." and "..", whatever clients send. Rewrite belongs inside
-// of all that decides by the path, such as a router and what protects its routes: the
+// it has no empty segments and none of "." and "..", whatever clients send. Rewrite belongs
+// inside of all that decides by the path, such as a router and what protects its routes: the
 // handler responds to the new path without them, unless RewriteOptions.Not has it. Handlers see the new path in URL.Path,
 // and Exchange.Path, and what the client has sent in RequestURI, and wire.Exchange.Target.
 //

@@ -282,7 +282,8 @@ func (h *Handler) redirectClean(x *direct.Exchange, t target) bool {
 	base := path.Base(file)
 	if len(h.Index) > 0 && base == h.Index[0] {
 		base = ""
-	} else if base = strings.TrimSuffix(base, htmlSuffix); base == "" || base == "." || base == ".." || h.isFile(clean) {
+	} else if base = strings.TrimSuffix(base, htmlSuffix); base == "" || base == "." || base == ".." ||
+		h.isFile(clean) {
 		return false
 	}
 	if st, err := h.src.stat(file); err != nil || !st.regular {

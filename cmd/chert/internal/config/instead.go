@@ -54,7 +54,8 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n[[site.rewrite]]\n"+
+		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n"+
+			"[[site.rewrite]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{
 				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
