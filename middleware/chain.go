@@ -12,7 +12,8 @@ import (
 // by those outside. So the usual order is: RealIP (the others use the client's
 // address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, Headers,
 // ErrorPages, Access, CORS (preflights carry no credentials), ratelimit, InFlight,
-// Timeout, credentials, BodyLimit, Compress, ETag.
+// Timeout, credentials, BodyLimit, Rewrite (all before it decides by what the client has
+// sent), Compress, ETag.
 //
 // The response writers that handlers receive pass on Flush, Hijack, ReadFrom,
 // sendfile and, by Unwrap, all of http.ResponseController. A goroutine that

@@ -56,7 +56,7 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 // calls, which block only if the file must be read from disk: the loop then
 // continues without this goroutine (docs/adr/0015).
 func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
-	if !h.src.keeps() || h.sweepDue(now) || len(x.Path()) < 2 || x.Path()[0] != '/' {
+	if !h.src.keeps() || len(h.try) > 0 || h.sweepDue(now) || len(x.Path()) < 2 || x.Path()[0] != '/' {
 		return false
 	}
 	name := string(x.Path()[1:])
@@ -78,8 +78,12 @@ func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
 }
 
 // find looks up the requested file in the cache, which contains only names that
-// may be served: so it compares the path as received and nothing else.
+// may be served: so it compares the path as received and nothing else, unless there is
+// Options.Try.
 func (h *Handler) find(x *direct.Exchange, now int64) *entry {
+	if len(h.try) > 0 {
+		return h.findTried(x, now)
+	}
 	path := x.Path()
 	if len(path) == 0 || path[0] != '/' {
 		return nil

@@ -3,6 +3,7 @@ package static
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // resolve answers a request from the source.
 func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
 	t := parsePath(string(x.Path()))
-	if h.hidden(t.name) || !h.src.localName(t.name) {
+	if h.hidden(t.name) || len(h.try) == 0 && !h.src.localName(t.name) {
 		h.absent(x, p, t.name, now)
 		return
 	}
@@ -33,15 +34,17 @@ func (h *Handler) resolve(x *direct.Exchange, p *plain, now int64) {
 			return
 		}
 	}
-	if t.slash || t.name == "" {
-		h.folder(x, p, t.name, now)
+	if len(h.try) > 0 {
+		h.tryAll(x, p, t, now)
 		return
 	}
-	switch err := h.serve(x, p, key{t.name, 0}, now); {
-	case err == nil:
-	case err == errFolder:
-		h.redirect(x, t.name, true)
-	default:
+	var err error
+	if t.slash || t.name == "" {
+		err = h.inFolder(x, p, t.name, now)
+	} else if err = h.serve(x, p, key{t.name, 0}, now); err == errFolder {
+		err = h.toFolder(x, p, t.name, now)
+	}
+	if err != nil {
 		h.fail(x, p, t.name, err, now)
 	}
 }
@@ -59,40 +62,37 @@ func (h *Handler) serve(x *direct.Exchange, p *plain, k key, now int64) error {
 	}
 }
 
-// folder answers with the index or the listing of a folder.
-func (h *Handler) folder(x *direct.Exchange, p *plain, name string, now int64) {
+// inFolder answers with the index or the listing of a folder. If it has neither, the error
+// is that of a name that does not exist.
+func (h *Handler) inFolder(x *direct.Exchange, p *plain, name string, now int64) error {
 	for _, index := range h.Index {
 		if h.hidden(join(name, index)) {
 			continue
 		}
 		err := h.serve(x, p, key{join(name, index), 0}, now)
-		if err == nil {
-			return
-		}
-		if err != errFolder && !isGone(err) {
-			h.fail(x, p, name, err, now)
-			return
+		if err == nil || err != errFolder && !isGone(err) {
+			return err
 		}
 		h.noteOut(now, join(name, index), err)
 	}
 	st, err := h.src.stat(name)
 	switch {
 	case err != nil:
-		h.fail(x, p, name, err, now)
+		return err
+	case st.regular && !h.asWritten(x):
+		return h.serve(x, p, key{name, 0}, now)
 	case st.regular:
 		h.redirect(x, name, false)
+		return nil
 	case st.folder && h.Listing:
 		k := key{name, h.listingKind(x)}
 		e, err := h.obtain(k, now, "", func() (*entry, error) { return h.list(k) })
 		if err == nil {
 			err = h.reply(x, e, p, now)
 		}
-		if err != nil {
-			h.fail(x, p, name, err, now)
-		}
-	default:
-		h.absent(x, p, name, now)
+		return err
 	}
+	return fs.ErrNotExist
 }
 
 // redirect sends the client to a folder's name with a slash, or a file's

@@ -41,6 +41,24 @@ type Options struct {
 	// ".foo": "application/x-foo". Case does not matter, and the longest applies. They have
 	// precedence over the types that chert and the system know, and Rules over them.
 	Types map[string]string
+	// Try lists what is tried in order, instead of the file and then the folder of the
+	// path. The first that exists is sent as if it had been requested. {path} stands for
+	// the path of the request, which begins with a slash, and ends in one if the client
+	// has written one; "{path}.html" is the file of that name. What ends in a slash is a
+	// folder, for its index or listing: "{path}/" redirects to the path with a slash, as
+	// usual. The last may be a status, as in "=410". If none exists, SPA and NotFound
+	// apply. The last one must exist if it has no {path}. A request for a dotfile has none
+	// of them, and neither does {path} lead to one.
+	Try []string
+	// TryNot reports names of files and folders, without the leading slash, that Try must
+	// not lead to from another path, such as those that another handler guards. It is
+	// called on the fast path. Nil means that there are none.
+	TryNot func(name string) bool
+	// CleanURLs sends /about.html for /about, and redirects /about.html and /about/ to it,
+	// and /docs/index.html to /docs/, with 301 and the query. It is Try with "{path}",
+	// "{path}.html" and "{path}/", and cannot be used with another one. A folder and a page
+	// may have the same name: /about is the page then, /about/ the folder.
+	CleanURLs bool
 	// SPA is the file that is sent, with status 200, for paths that do not
 	// exist and that a browser navigates to: GET or HEAD with text/html in
 	// Accept or, if that says nothing, with no dot in the last segment.
@@ -111,6 +129,7 @@ type config struct {
 	rules  []rule
 	hiding hiding
 	types  map[string]string // by lower case
+	try    []candidate
 }
 
 func newConfig(o *Options) (config, error) {
@@ -135,6 +154,16 @@ func newConfig(o *Options) (config, error) {
 	if c.OpenFiles == 0 {
 		c.OpenFiles = min(defaultOpenFiles, sys.MaxFiles()/16)
 	}
+	if c.CleanURLs {
+		if len(c.Try) > 0 {
+			return c, errTryAndClean
+		}
+		c.Try = cleanTry
+	}
+	var err error
+	if c.try, err = parseTry(c.Try); err != nil {
+		return c, fmt.Errorf("static: %w", err)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -146,7 +175,6 @@ func newConfig(o *Options) (config, error) {
 			return c, fmt.Errorf("static: Index: %q is a dotfile, which Options.Dotfiles would have to allow", name)
 		}
 	}
-	var err error
 	if c.hiding, err = newHiding(c.Hidden); err != nil {
 		return c, fmt.Errorf("static: Hidden: %w", err)
 	}
@@ -202,12 +230,22 @@ func orDefault(n *int64, value int64) {
 	}
 }
 
+// lastTried returns the file at the end of Try that has the same name for every request, ""
+// if there is none.
+func (c *config) lastTried() string {
+	if n := len(c.try); n > 0 && c.try[n-1].fixed && !strings.HasSuffix(c.try[n-1].before, "/") {
+		return c.try[n-1].before
+	}
+	return ""
+}
+
 // checkFiles checks the files that the options name.
 func (c *config) checkFiles(s source) error {
+	last := c.lastTried()
 	for _, o := range []struct {
 		option string
 		name   *string
-	}{{"SPA", &c.SPA}, {"NotFound", &c.NotFound}} {
+	}{{"SPA", &c.SPA}, {"NotFound", &c.NotFound}, {"Try", &last}} {
 		if *o.name == "" {
 			continue
 		}

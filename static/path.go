@@ -61,6 +61,9 @@ func appendSegment(b []byte, raw string) []byte {
 var (
 	// inSegment is pchar, and the percent sign of existing escapes.
 	inSegment = percent.Of("-._~!$&'()*+,;=:@%")
+	// inName is pchar for a decoded name, whose percent signs are encoded. A "./" before it
+	// keeps a colon from ending a scheme.
+	inName = percent.Of("-._~!$&'()*+,;=:@")
 	// inQuery is all visible bytes: a query is passed on as received, except
 	// for bytes that no URI has (RFC 9110 section 10.2.2).
 	inQuery = percent.But("")

@@ -23,7 +23,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return nil, err
 	}
 	if len(site.Routes) == 0 {
-		h, err := s.folder(site.Root, site.Options, errs)
+		h, err := s.folder(rootFolder{site.Root, site.Options, site.Rewrite, nil}, errs)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		own = func(h http.Handler) http.Handler {
 			return s.trace.note("route", route.Path+" in "+route.At.String(), policy(h).(direct.Handler))
 		}
-		if err := s.route(r, &route, errs); err != nil {
+		if err := s.route(r, &route, reservedIn(route.Path, route.Policy, site.Routes), errs); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +50,8 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return s.trace.note("route", "none", around(h).(direct.Handler))
 	}
 	if site.Root != "" {
-		h, err := s.folder(site.Root, site.Options, errs)
+		not := reservedIn("/", site.Policy, site.Routes)
+		h, err := s.folder(rootFolder{site.Root, site.Options, site.Rewrite, not}, errs)
 		if err != nil {
 			return nil, err
 		}
@@ -59,18 +60,35 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	return r, nil
 }
 
+// A rootFolder is the root of a site or of a route.
+type rootFolder struct {
+	root    string
+	options static.Options
+	rewrite []middleware.RewriteRule
+	not     reserved
+}
+
 // folder opens a folder.
-func (s *sites) folder(dir string, o static.Options, errs *slog.Logger) (direct.Handler, error) {
-	o.Logger = errs
-	h, err := static.New(dir, &o)
+func (s *sites) folder(f rootFolder, errs *slog.Logger) (direct.Handler, error) {
+	o := middleware.RewriteOptions{Rules: f.rewrite}
+	f.options.Logger = errs
+	if len(f.not) > 0 {
+		f.options.TryNot, o.Not = f.not.has, f.not.has
+	}
+	rewrite, err := middleware.Rewrite(&o)
 	if err != nil {
 		return nil, err
 	}
-	s.files = append(s.files, h)
-	if o.NotFound == "" {
-		return h, nil
+	files, err := static.New(f.root, &f.options)
+	if err != nil {
+		return nil, err
 	}
-	return keep404(h).(direct.Handler), nil
+	s.files = append(s.files, files)
+	h := rewrite(files)
+	if f.options.NotFound != "" {
+		h = keep404(h)
+	}
+	return h.(direct.Handler), nil
 }
 
 // withErrorPages returns h with pages for its errors.
@@ -87,11 +105,11 @@ var keep404 = middleware.Must(middleware.ErrorPages(&middleware.ErrorPagesOption
 	Pages: map[int]*middleware.ErrorPage{http.StatusNotFound: nil}}))
 
 // route adds a route, whose pattern config has checked.
-func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) error {
+func (s *sites) route(r *router.Router, route *config.Route, not reserved, errs *slog.Logger) error {
 	var h direct.Handler
 	switch {
 	case route.Root != "":
-		files, err := s.folder(route.Root, route.Options, errs)
+		files, err := s.folder(rootFolder{route.Root, route.Options, route.Rewrite, not}, errs)
 		if err != nil {
 			return err
 		}

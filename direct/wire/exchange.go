@@ -81,11 +81,15 @@ func (x *Exchange) Target() []byte { return x.req.Target }
 // Path returns the percent-decoded path, without the prefix of a router's mount.
 func (x *Exchange) Path() []byte { return x.req.Path }
 
-// SetPath sets the path. For routers.
+// SetPath sets the path. For routers and middleware, which set it back when the handler has
+// returned.
 func (x *Exchange) SetPath(path []byte) { x.req.Path = path }
 
 // RawQuery returns the query without the question mark.
 func (x *Exchange) RawQuery() []byte { return x.req.RawQuery }
+
+// SetRawQuery sets the query, as SetPath the path.
+func (x *Exchange) SetRawQuery(query []byte) { x.req.RawQuery = query }
 
 // Host returns the host that the request is for.
 func (x *Exchange) Host() []byte { return x.req.Host }

@@ -3,4 +3,4 @@
 // defines its own Set.
 package percent
 
-// It imports nothing of the module. static, listing and cmd/chert import it.
+// It imports nothing of the module. static, middleware, listing and cmd/chert import it.

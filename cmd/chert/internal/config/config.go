@@ -42,7 +42,8 @@ type Site struct {
 	Hosts   []vhost.Pattern
 	Root    string // "" for none; it serves what no route matches
 	Options static.Options
-	Policy  // of all responses of the site, except where a route has another
+	Rewrite []middleware.RewriteRule // of paths in Root
+	Policy                           // of all responses of the site, except where a route has another
 	Routes  []Route
 	TLS     TLS
 }

@@ -18,8 +18,8 @@ import (
 // mistakes depend on the folder, and are found when that is known.
 type options struct {
 	static.Options
-	spaAt, notFoundAt Position
-	cacheSet, openSet bool
+	spaAt, notFoundAt, tryAt Position
+	cacheSet, openSet        bool
 }
 
 // options reads the keys that [defaults], [[site]] and [[site.route]] have in common. Keys that
@@ -36,6 +36,7 @@ func (l *loader) options(t *table, base options) options {
 			o.Index = append(o.Index, it.text)
 		}
 	}
+	l.try(t, &o)
 	precompressed, compression := !o.NoPrecompressed, !o.NoCompression
 	t.boolean("listing", &o.Listing)
 	t.boolean("dotfiles", &o.Dotfiles)
@@ -178,6 +179,10 @@ func (l *loader) site(t *table, base options, limits Limits, folders int) Site {
 	root, at, ok := t.str("root")
 	o := l.options(t, base)
 	l.siteErrors(t, &o, &s.Policy)
+	s.Rewrite = l.rewrite(t)
+	if t.m["root"] == nil && t.m["rewrite"] != nil {
+		l.errorf(t.spot.child("rewrite").key, "rewrite of a site is for its root, and there is none")
+	}
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
 	s.Options = o.shared(folders)
@@ -216,6 +221,7 @@ func (l *loader) root(root string, at Position, o options) string {
 	}
 	l.mustHave(dir, "spa", o.SPA, o.spaAt, &o.Options)
 	l.mustHave(dir, "not_found", o.NotFound, o.notFoundAt, &o.Options)
+	l.mustHave(dir, "try", lastTried(o.Try), o.tryAt, &o.Options)
 	return dir
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/rfc/media"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
 )
@@ -23,6 +24,7 @@ type Route struct {
 
 	Root    string
 	Options static.Options
+	Rewrite []middleware.RewriteRule // of paths in Root
 
 	To     string // as the file has it
 	Target Target // of To
@@ -121,6 +123,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 	}
 	before := len(t.asked)
 	o := l.options(t, base)
+	r.Rewrite = l.rewrite(t)
 	fileKeys := t.asked[before:]
 	l.siteErrors(t, &o, &r.Policy)
 

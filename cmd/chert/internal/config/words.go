@@ -112,9 +112,10 @@ var hints = []struct {
 	}},
 	{"satisfy", both("access and authentication must both admit a request; that cannot be changed")},
 	{"try_files fallback single_page single", Hint{
-		Flag: "use --spa for a single-page app; chert serve has no other fallback yet",
-		Key:  `want spa = "index.html" for a single-page app; there is no other fallback yet`,
+		Flag: "use --spa for a single-page app; the sites of --config have try",
+		Key:  `want try = ["{path}", "{path}/", "/index.html"], or spa = "index.html" for a single-page app`,
 	}},
+	{"--try", Hint{Flag: "the sites of --config have try"}},
 	{"location locations alias handle handle_path --route routes prefix path_prefix base", Hint{
 		Flag: "a folder is served at /; the sites of --config have [[site.route]] for other paths",
 		Key:  `want [[site.route]] with path = "/img/{rest...}" and root, redirect or respond`,
@@ -123,10 +124,15 @@ var hints = []struct {
 		Flag: "the sites of --config have [[site.route]] with redirect or respond, and [[redirect]] is for whole hosts",
 		Key:  `want [[site.route]] with redirect or respond; [[redirect]] is for whole hosts`,
 	}},
-	{
-		"rewrite rewrites clean_urls trailing_slash",
-		both("chert serve does not rewrite paths yet; the sites of --config redirect them, with [[site.route]]"),
-	},
+	{"rewrites --rewrite url_rewrite rewriterule rewrite_rule strip_prefix uri_strip_prefix", Hint{
+		Flag: "the sites of --config have [[site.rewrite]]",
+		Key:  `want [[site.rewrite]] with from = "^/old/(.*)$" and to = "/new/{1}"`,
+	}},
+	{"--clean_urls cleanurls html_extension trailing_slash", Hint{
+		Flag: "the sites of --config have clean_urls",
+		Key: "want clean_urls = true: /about is about.html then, and its other forms are redirected to it; a " +
+			"folder always has a slash",
+	}},
 	{"error_page error_pages errordocument handle_errors 404 error --errors", Hint{
 		Flag: "use --not-found for 404; the sites of --config have [site.errors] for other statuses",
 		Key:  `want [site.errors] with 404 = "404.html", "5xx" or default`,
