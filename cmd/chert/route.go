@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
+	"github.com/chert-http/chert/middleware/forwardauth"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
 )
@@ -17,7 +18,10 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := policies{auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
+	policies := policies{
+		auth:    make(map[*basicauth.Options]func(http.Handler) http.Handler),
+		forward: make(map[*forwardauth.Options]*forwardauth.Forward), errs: errs,
+	}
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -91,7 +95,9 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 // policies makes the middleware of sites and routes. Those that share an authentication
 // share what it remembers.
 type policies struct {
-	auth map[*basicauth.Options]func(http.Handler) http.Handler
+	auth    map[*basicauth.Options]func(http.Handler) http.Handler
+	forward map[*forwardauth.Options]*forwardauth.Forward
+	errs    *slog.Logger
 }
 
 // of returns the middleware of a policy. Around a direct.Handler it is one.
@@ -122,7 +128,28 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		}
 		all = append(all, auth)
 	}
+	if c.Forward != nil {
+		forward, err := p.forwardOf(c.Forward)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, forward.Wrap)
+	}
 	return func(h http.Handler) http.Handler { return middleware.Chain(h, all...) }, nil
+}
+
+// forwardOf returns what asks another server. Its idle connections close by themselves.
+func (p *policies) forwardOf(o *forwardauth.Options) (*forwardauth.Forward, error) {
+	if f, ok := p.forward[o]; ok {
+		return f, nil
+	}
+	own := *o
+	own.Logger = p.errs
+	f, err := forwardauth.New(&own)
+	if err == nil {
+		p.forward[o] = f
+	}
+	return f, err
 }
 
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a

@@ -43,7 +43,7 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[[redirect]]",
+	topOfFile, "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[site.forward_auth]", "[[redirect]]",
 	"[[defaults.rules]]", "[[site.rules]]",
 }
 
@@ -54,7 +54,7 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n"+
+		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.forward_auth]\n[[site.rules]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{
 				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
+	"github.com/chert-http/chert/middleware/forwardauth"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -18,6 +19,7 @@ import (
 type Policy struct {
 	Access  *middleware.AccessOptions // nil: every client
 	Auth    *basicauth.Options        // nil: no authentication
+	Forward *forwardauth.Options      // nil: no other server is asked
 	Headers map[string]string         // by canonical name; "" removes one
 }
 
@@ -27,6 +29,7 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	p.Forward = l.forwardAuth(t, base.Forward)
 	if own := l.headers(t); len(own) > 0 {
 		p.Headers = make(map[string]string)
 		maps.Copy(p.Headers, base.Headers)

@@ -96,11 +96,9 @@ var hints = []struct {
 		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
 		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
 	}},
-	{"forward_auth auth_request", Hint{
-		Flag: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
-			"with middleware/jwt; the sites of --config have [site.basic_auth]",
-		Key: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
-			"with middleware/jwt; there is [site.basic_auth]",
+	{"--forward_auth auth_request forwardauth external_auth", Hint{
+		Flag: "the sites of --config have [site.forward_auth]",
+		Key:  `want [site.forward_auth] with url = "http://127.0.0.1:9091/api/authz/forward-auth"`,
 	}},
 	{
 		"user group",
