@@ -38,12 +38,35 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	// responds itself: 404, 405, OPTIONS and redirects to clean paths.
 	own := around
 	r.Use(func(next http.Handler) http.Handler { return own(next) })
-	for _, route := range site.Routes {
+	for i := range site.Routes {
+		route := &site.Routes[i]
+		if route.When != nil {
+			continue // with the one that it is in the place of
+		}
 		if own, err = policies.of(route.Policy); err != nil {
 			return nil, err
 		}
-		if err := s.route(r, &route, errs); err != nil {
+		choices, err := s.choices(site.Routes, route, &policies, errs)
+		if err != nil {
 			return nil, err
+		}
+		if len(choices) == 0 {
+			if err := s.route(r, route, errs); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		otherwise, err := s.alone(route, own, errs)
+		if err != nil {
+			return nil, err
+		}
+		h, err := middleware.Choose(otherwise, choices...)
+		if err != nil {
+			return nil, err
+		}
+		own = func(h http.Handler) http.Handler { return h } // each choice has its own
+		for _, pattern := range route.Patterns() {
+			r.Handle(pattern, h)
 		}
 	}
 	if own = around; site.Root != "" {
@@ -54,6 +77,36 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		r.Handle("/", inFolder{h})
 	}
 	return r, nil
+}
+
+// choices returns the routes with a condition that are tried before route.
+func (s *sites) choices(all []config.Route, route *config.Route, policies *policies, errs *slog.Logger) (
+	choices []middleware.Choice, err error) {
+	for i := range all {
+		c := &all[i]
+		if c.When == nil || c.Key() != route.Key() {
+			continue
+		}
+		around, err := policies.of(c.Policy)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.alone(c, around, errs)
+		if err != nil {
+			return nil, err
+		}
+		choices = append(choices, middleware.Choice{When: *c.When, Handler: h})
+	}
+	return choices, nil
+}
+
+// alone returns the handler of a route in a router of its own, which finds the wildcards
+// of its path.
+func (s *sites) alone(route *config.Route, around func(http.Handler) http.Handler, errs *slog.Logger) (
+	http.Handler, error) {
+	r := router.New()
+	r.Use(around)
+	return r, s.route(r, route, errs)
 }
 
 // folder opens a folder.

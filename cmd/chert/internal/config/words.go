@@ -133,7 +133,7 @@ var hints = []struct {
 		Flag: "the sites of --config can have [[site.route]] with respond = 503",
 		Key:  `want [[site.route]] with path = "/{rest...}", respond = 503 and file`,
 	}},
-	{"--headers header= add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
+	{"--headers add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
 			"responses",
