@@ -164,9 +164,9 @@ func (c *Condition) met(call *filter.Call) bool {
 
 // hasField looks at all lines only if there are several, which allocates.
 func hasField(f wire.Fields, name, want string) bool {
-	is := func(v []byte) bool { return want == "*" || string(v) == want }
 	v, n := f.First(name)
-	return n > 0 && is(v) || n > 1 && anyLine(f, name, is)
+	return n > 0 && (want == "*" || string(v) == want) ||
+		n > 1 && anyLine(f, name, func(v []byte) bool { return string(v) == want })
 }
 
 // hasCookie reads fields Cookie (RFC 6265 section 5.4).
