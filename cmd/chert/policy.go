@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
+	"github.com/chert-http/chert/middleware/forwardauth"
 )
 
 // policies makes the middleware of sites and routes. Those that share an authentication
@@ -15,14 +17,17 @@ import (
 type policies struct {
 	trace      *trace // nil but for --explain
 	limits     limiter
+	errs       *slog.Logger
+	forward    map[*forwardauth.Options]*forwardauth.Forward
 	auth       map[*basicauth.Options]func(http.Handler) http.Handler
 	rates      map[*config.SiteRate]func(http.Handler) http.Handler
 	concurrent map[*config.Concurrent]func(http.Handler) http.Handler
 }
 
-func (s *sites) policies() *policies {
+func (s *sites) policies(errs *slog.Logger) *policies {
 	return &policies{
-		trace: s.trace, limits: s.limits,
+		trace: s.trace, limits: s.limits, errs: errs,
+		forward:    make(map[*forwardauth.Options]*forwardauth.Forward),
 		auth:       make(map[*basicauth.Options]func(http.Handler) http.Handler),
 		rates:      make(map[*config.SiteRate]func(http.Handler) http.Handler),
 		concurrent: make(map[*config.Concurrent]func(http.Handler) http.Handler),
@@ -70,6 +75,13 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		}
 		all = append(all, step{"basic_auth", auth})
 	}
+	if c.Forward != nil {
+		forward, err := p.forwardOf(c.Forward)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, forward)
+	}
 	limits, err := p.limited(c.Limits)
 	if err != nil {
 		return nil, err
@@ -81,6 +93,25 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		}
 		return h
 	}, nil
+}
+
+// forwardOf returns what asks another server, but for --explain. Its idle connections close
+// by themselves.
+func (p *policies) forwardOf(o *forwardauth.Options) (step, error) {
+	if p.trace != nil {
+		return step{"forward_auth, not asked", func(h http.Handler) http.Handler { return h }}, nil
+	}
+	f, ok := p.forward[o]
+	if !ok {
+		own := *o
+		own.Logger = p.errs
+		var err error
+		if f, err = forwardauth.New(&own); err != nil {
+			return step{}, err
+		}
+		p.forward[o] = f
+	}
+	return step{"forward_auth", f.Wrap}, nil
 }
 
 // limited returns the middleware of limits. A request that one refuses is not counted by

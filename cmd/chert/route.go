@@ -17,7 +17,7 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := s.policies()
+	policies := s.policies(errs)
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -34,16 +34,35 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	// responds itself: 404, 405, OPTIONS and redirects to clean paths.
 	own := around
 	r.Use(func(next http.Handler) http.Handler { return own(next) })
-	for _, route := range site.Routes {
-		policy, err := policies.of(route.Policy)
+	for i := range site.Routes {
+		route := &site.Routes[i]
+		if route.When != nil {
+			continue // with the one that it is in the place of
+		}
+		if own, err = s.around(route, policies); err != nil {
+			return nil, err
+		}
+		choices, err := s.choices(site.Routes, route, policies, errs)
 		if err != nil {
 			return nil, err
 		}
-		own = func(h http.Handler) http.Handler {
-			return s.trace.note("route", route.Path+" in "+route.At.String(), policy(h).(direct.Handler))
+		if len(choices) == 0 {
+			if err := s.route(r, route, site.Routes, errs); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		if err := s.route(r, &route, reservedIn(route.Path, route.Policy, site.Routes), errs); err != nil {
+		otherwise, err := s.alone(route, site.Routes, own, errs)
+		if err != nil {
 			return nil, err
+		}
+		h, err := middleware.Choose(otherwise, choices...)
+		if err != nil {
+			return nil, err
+		}
+		own = func(h http.Handler) http.Handler { return h } // each choice has its own
+		for _, pattern := range route.Patterns() {
+			r.Handle(pattern, h)
 		}
 	}
 	own = func(h http.Handler) http.Handler {
@@ -58,6 +77,44 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		r.Handle("/", s.trace.note("root", site.Root, inFolder{h}))
 	}
 	return r, nil
+}
+
+// around returns the middleware of a route.
+func (s *sites) around(route *config.Route, policies *policies) (func(http.Handler) http.Handler, error) {
+	policy, err := policies.of(route.Policy)
+	return func(h http.Handler) http.Handler {
+		return s.trace.note("route", route.Path+" in "+route.At.String(), policy(h).(direct.Handler))
+	}, err
+}
+
+// choices returns the routes with a condition that are tried before route.
+func (s *sites) choices(all []config.Route, route *config.Route, policies *policies, errs *slog.Logger) (
+	choices []middleware.Choice, err error) {
+	for i := range all {
+		c := &all[i]
+		if c.When == nil || c.Key() != route.Key() {
+			continue
+		}
+		around, err := s.around(c, policies)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.alone(c, all, around, errs)
+		if err != nil {
+			return nil, err
+		}
+		choices = append(choices, middleware.Choice{When: *c.When, Handler: h})
+	}
+	return choices, nil
+}
+
+// alone returns the handler of a route in a router of its own, which finds the wildcards
+// of its path.
+func (s *sites) alone(route *config.Route, all []config.Route, around func(http.Handler) http.Handler,
+	errs *slog.Logger) (http.Handler, error) {
+	r := router.New()
+	r.Use(around)
+	return r, s.route(r, route, all, errs)
 }
 
 // A rootFolder is the root of a site or of a route.
@@ -104,11 +161,12 @@ func withErrorPages(h http.Handler, pages map[int]*middleware.ErrorPage) (http.H
 var keep404 = middleware.Must(middleware.ErrorPages(&middleware.ErrorPagesOptions{
 	Pages: map[int]*middleware.ErrorPage{http.StatusNotFound: nil}}))
 
-// route adds a route, whose pattern config has checked.
-func (s *sites) route(r *router.Router, route *config.Route, not reserved, errs *slog.Logger) error {
+// route adds a route, one of all of its site, whose pattern config has checked.
+func (s *sites) route(r *router.Router, route *config.Route, all []config.Route, errs *slog.Logger) error {
 	var h direct.Handler
 	switch {
 	case route.Root != "":
+		not := reservedIn(route.Path, route.Policy, all)
 		files, err := s.folder(rootFolder{route.Root, route.Options, route.Rewrite, not}, errs)
 		if err != nil {
 			return err

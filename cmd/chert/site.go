@@ -56,7 +56,7 @@ func buildSites(cfg *config.Config, limits limiter, errs *slog.Logger, t *trace)
 			s.close()
 			return nil, err // config has checked it
 		}
-		around, err := s.policies().of(r.Policy)
+		around, err := s.policies(errs).of(r.Policy)
 		if err != nil {
 			s.close()
 			return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/middleware/basicauth"
+	"github.com/chert-http/chert/middleware/forwardauth"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -19,6 +20,7 @@ import (
 type Policy struct {
 	Access      *middleware.AccessOptions     // nil: every client
 	Auth        *basicauth.Options            // nil: no authentication
+	Forward     *forwardauth.Options          // nil: no other server is asked
 	Headers     map[string]string             // by canonical name; "" removes one
 	HeaderRules []middleware.HeaderRule       // after Headers
 	Errors      map[int]*middleware.ErrorPage // as middleware.ErrorPagesOptions
@@ -31,6 +33,7 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	p.Forward = l.forwardAuth(t, base.Forward)
 	p.Limits = l.limits(t, base.Limits)
 	l.fields(t, &p)
 	return p

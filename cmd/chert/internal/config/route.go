@@ -20,7 +20,8 @@ type Route struct {
 	At      Position
 	Path    string // a pattern of package router, without method and host
 	Methods []string
-	Policy  // the site's, where the route has none of its own
+	When    *middleware.Condition // nil: what no route with the same path and a condition is for
+	Policy                        // the site's, where the route has none of its own
 
 	Root    string
 	Options static.Options
@@ -45,6 +46,12 @@ func (r *Route) Patterns() []string {
 	return all
 }
 
+// Key is the same for routes with the same path and methods, between which conditions
+// choose.
+func (r *Route) Key() string {
+	return r.Path + " " + strings.Join(slices.Sorted(slices.Values(r.Methods)), " ")
+}
+
 // countFolders returns how many folders sites and their routes have.
 func countFolders(sites []*table) (n int) {
 	for _, s := range sites {
@@ -64,16 +71,27 @@ func countFolders(sites []*table) (n int) {
 // routes reads the routes of a site, whose options are base.
 func (l *loader) routes(tables []*table, site Site, base options, folders int) (all []Route) {
 	var earlier placed
+	var at []Position
 	for _, t := range tables {
 		r, patterns := l.route(t, site, base, folders)
-		at := t.spot.child("path").value
+		all, at = append(all, r), append(at, t.spot.key)
+		if r.When != nil {
+			continue // in the place of one without a condition
+		}
+		pathAt := t.spot.child("path").value
 		if err := earlier.check(patterns, site.Root != ""); err != nil {
-			l.errorf(at, "the path %q %v", r.Path, err)
+			l.errorf(pathAt, "the path %q %v", r.Path, err)
 		}
 		for _, p := range patterns {
-			earlier = append(earlier, place{p, at.Line})
+			earlier = append(earlier, place{p, pathAt.Line})
 		}
-		all = append(all, r)
+	}
+	for i, r := range all {
+		same := func(o Route) bool { return o.When == nil && o.Key() == r.Key() }
+		if r.When != nil && r.Path != "" && !slices.ContainsFunc(all, same) {
+			l.errorf(at[i], "no route without a condition has the path %q and the same methods; want one, which says "+
+				"what other requests get", r.Path)
+		}
 	}
 	return all
 }
@@ -117,6 +135,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)
 	r.Methods = l.routeMethods(t)
+	r.When = l.condition(t)
 	r.Policy = l.policy(t, site.Policy)
 	if r.Limits.Rate != nil && r.Limits.Rate != site.Limits.Rate {
 		r.Limits.Rate.Name = counterName(site.Hosts, r.Path, r.Methods)

@@ -96,11 +96,9 @@ var hints = []struct {
 		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
 		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
 	}},
-	{"forward_auth auth_request", Hint{
-		Flag: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
-			"with middleware/jwt; the sites of --config have [site.basic_auth]",
-		Key: "chert serve asks no other server for authentication yet: let a proxy in front do it, or a program " +
-			"with middleware/jwt; there is [site.basic_auth]",
+	{"--forward_auth auth_request forwardauth external_auth", Hint{
+		Flag: "the sites of --config have [site.forward_auth]",
+		Key:  `want [site.forward_auth] with url = "http://127.0.0.1:9091/api/authz/forward-auth"`,
 	}},
 	{
 		"user group",
@@ -149,7 +147,7 @@ var hints = []struct {
 	{"always proxy_hide_header header_up header_down more_clear_headers", Hint{
 		Key: "want [[site.response_headers]] with set, add or remove, and status",
 	}},
-	{"--headers header= add_header more_set_headers cache_control= expires charset", Hint{
+	{"--headers add_header more_set_headers cache_control= expires charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
 			"responses, or [[site.response_headers]] for those with a status",

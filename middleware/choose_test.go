@@ -1,0 +1,92 @@
+package middleware
+
+import (
+	"net/http"
+	"net/netip"
+	"testing"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/testing/race"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	is := func(status int) http.Handler { return direct.NewResponse(status, nil, nil) }
+	h, err := Choose(is(200),
+		Choice{Condition{Header: map[string]string{"X-Mobile": "*"}, From: prefixes("192.0.2.0/24")}, is(201)},
+		Choice{Condition{Header: map[string]string{"x-version": "2"}}, is(202)},
+		Choice{Condition{Cookie: map[string]string{"beta": "yes"}}, is(203)},
+		Choice{Condition{Query: map[string]string{"a b": "c&d"}}, is(206)},
+		Choice{Condition{FromLocal: true}, is(207)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		from, target string
+		fields       []string
+		status       int
+	}{
+		{"198.51.100.1:1", "/", nil, 200},
+		{"192.0.2.1:1", "/", []string{"x-mobile", ""}, 201},
+		{"192.0.2.1:1", "/", nil, 200},
+		{"198.51.100.1:1", "/", []string{"X-Mobile", "1"}, 200},
+		{"192.0.2.1:1", "/", []string{"X-Mobile", "1", "X-Version", "2"}, 201}, // the first
+		{"198.51.100.1:1", "/", []string{"X-Version", "2"}, 202},
+		{"198.51.100.1:1", "/", []string{"X-Version", "1", "X-Version", "2"}, 202},
+		{"198.51.100.1:1", "/", []string{"X_Version", "2"}, 200},
+		{"198.51.100.1:1", "/", []string{"X-Version", "2, 1"}, 200},
+		{"198.51.100.1:1", "/", []string{"Cookie", "a=b; beta=yes"}, 203},
+		{"198.51.100.1:1", "/", []string{"Cookie", "a=b", "Cookie", "beta=yes"}, 203},
+		{"198.51.100.1:1", "/", []string{"Cookie", "beta=no; beta=yes"}, 203},
+		{"198.51.100.1:1", "/", []string{"Cookie", "xbeta=yes; beta; beta=yess; Beta=yes"}, 200},
+		{"198.51.100.1:1", "/?a+b=c%26d", nil, 206},
+		{"198.51.100.1:1", "/?a%20b=x&a+b=c%26d", nil, 200}, // the first counts
+		{"@", "/", nil, 207},
+		{"nonsense", "/", nil, 200},
+	} {
+		r := request("GET", tt.target, "", tt.fields...)
+		r.RemoteAddr = tt.from
+		if a := plain(h, r); a.Status != tt.status {
+			t.Errorf("%+v: %d", tt, a.Status)
+		}
+		if a, ok := directly(t, h, r); !ok || a.Status != tt.status {
+			t.Errorf("%+v: direct: %d", tt, a.Status)
+		}
+	}
+	// One that is not direct takes the fast path from all.
+	h, err = Choose(is(200), Choice{Condition{FromLocal: true}, http.NotFoundHandler()})
+	if _, ok := h.(direct.Handler); ok || err != nil {
+		t.Error("direct", err)
+	}
+}
+
+func TestChooseErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Condition{
+		{}, {Header: map[string]string{"a b": "*"}}, {Header: map[string]string{"": "*"}}, {Header: map[string]string{"HOST": "*"}},
+		{Cookie: map[string]string{"a=b": "*"}}, {From: []netip.Prefix{{}}},
+	} {
+		if h, err := Choose(http.NotFoundHandler(), Choice{c, http.NotFoundHandler()}); h != nil || err == nil {
+			t.Errorf("%+v: no error", c)
+		}
+	}
+}
+
+func TestChooseAllocates(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	ok := direct.NewResponse(200, nil, nil)
+	h := Must(Choose(ok, Choice{Condition{Header: map[string]string{"X": "1"}, Cookie: map[string]string{"c": "v"}, Query: map[string]string{"q": "v"},
+		From: prefixes("192.0.2.0/24")}, ok})).(direct.Handler)
+	var x direct.Exchange
+	r := wire.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("q=v"), RemoteAddr: "192.0.2.1:1234",
+		Fields: wire.FieldsOf(http.Header{"X": {"1"}, "Cookie": {"a=b; c=v"}})}
+	if n := testing.AllocsPerRun(100, func() {
+		x.Wire().Reset(r)
+		h.ServeDirect(&x)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,134 @@
+package forwardauth
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/direct/wire"
+)
+
+// Options are the options of New.
+type Options struct {
+	// URL is what is asked, http or https. It has no user and no fragment.
+	URL string
+	// Socket, if not "", is the path of the unix socket that the server listens on; the
+	// host of URL is then only a name.
+	Socket string
+	// RootCAs verify a server of https; nil: those of the system.
+	RootCAs *x509.CertPool
+	// Headers are the fields of an answer that admits a request which the handler gets
+	// as fields of the request. Those of the client are removed first, in any case of
+	// letters and with "_" for "-", and so are those that the answer does not have.
+	Headers []string
+	// ResponseHeaders are the fields of such an answer that the client gets, such as
+	// Set-Cookie of a session that was extended.
+	ResponseHeaders []string
+	// User is the one of Headers that has the name of the user, for middleware.UserOf
+	// and the access log; "": none.
+	User string
+	// Scheme is sent as X-Forwarded-Proto, http or https. "": that of the connection,
+	// which is http behind a proxy that terminates TLS.
+	Scheme string
+	// Timeout is how long an answer may take, body included. Default 5 s; negative: as
+	// long as the client waits.
+	Timeout time.Duration
+	// MaxConns is how many connections to the server there may be, and so how many
+	// requests are asked about at a time; more wait within Timeout. Default 64;
+	// negative: no limit.
+	MaxConns int
+	// MaxBody is the longest body of an answer that refuses, in bytes. A longer one is
+	// an error of the server. Default 64 KiB; negative: none is passed on.
+	MaxBody int64
+	// Logger gets, at most once a second, why requests could not be decided about, with
+	// level Error; nil: slog.Default.
+	Logger *slog.Logger
+}
+
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 64 << 10
+
+func (o *Options) complete() error {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("URL: %w", errors.Unwrap(err))
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New(`URL: want a whole URL, such as "http://127.0.0.1:9091/verify"`)
+	case u.User != nil || u.Fragment != "":
+		return errors.New("URL: want no user and no fragment")
+	case o.Scheme != "" && o.Scheme != "http" && o.Scheme != "https":
+		return errors.New("Scheme: want http or https")
+	case o.User != "" && !slices.ContainsFunc(o.Headers, func(s string) bool { return strings.EqualFold(s, o.User) }):
+		return errors.New("User: want one of Headers")
+	}
+	if o.Headers, err = canonical(o.Headers); err != nil {
+		return fmt.Errorf("Headers: %w", err)
+	}
+	if o.ResponseHeaders, err = canonical(o.ResponseHeaders); err != nil {
+		return fmt.Errorf("ResponseHeaders: %w", err)
+	}
+	o.User = http.CanonicalHeaderKey(o.User)
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = 64
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = 64 << 10
+	}
+	o.MaxBody = max(o.MaxBody, 0)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return nil
+}
+
+// CheckField returns an error if Headers and ResponseHeaders cannot have a name.
+func CheckField(name string) error {
+	if err := wire.CheckField(name, ""); err != nil {
+		return fmt.Errorf("forwardauth: the field %q %w", name, err)
+	}
+	if notCopied(http.CanonicalHeaderKey(name)) {
+		return fmt.Errorf("forwardauth: the field %q is of one message and cannot be copied", name)
+	}
+	return nil
+}
+
+// canonical checks names of fields.
+func canonical(names []string) ([]string, error) {
+	all := make([]string, len(names))
+	for i, name := range names {
+		if err := CheckField(name); err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "forwardauth: "))
+		}
+		all[i] = http.CanonicalHeaderKey(name)
+	}
+	return all, nil
+}
+
+// transport keeps connections open, and follows neither redirects nor the proxies of the
+// environment, to which it would show the credentials of clients.
+func (o *Options) transport() *http.Transport {
+	t := &http.Transport{
+		MaxConnsPerHost: max(o.MaxConns, 0), MaxIdleConnsPerHost: max(o.MaxConns, 2), IdleConnTimeout: time.Minute,
+		MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		TLSClientConfig: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+	}
+	if o.Socket != "" {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", o.Socket)
+		}
+	}
+	return t
+}
