@@ -80,7 +80,11 @@ func check(file string, stdout, stderr io.Writer) error {
 			for _, text := range fileWarnings(cfg) {
 				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
 			}
-			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
+			text := showCount(cfg)
+			if n := len(cfg.Included); n > 0 {
+				text += " with " + plural(n, "included file")
+			}
+			fmt.Fprintf(stdout, "%s: ok, %s\n", file, text)
 			return nil
 		}
 		err = fmt.Errorf("%s: %w", file, err)

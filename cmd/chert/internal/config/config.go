@@ -30,6 +30,7 @@ type Config struct {
 	ACME            ACME
 	Sites           []Site
 	Redirects       []Redirect
+	Included        []string // files that the file includes
 	Secrets         []string // files that no site may serve: those of htpasswd
 }
 
@@ -71,8 +72,8 @@ const MaxConns = 1 << 30
 const maxFile = 1 << 20
 
 // Load reads the file and checks everything that can be checked without serving
-// it. The error is Problems. Relative paths in the file are relative to its
-// folder.
+// it, and the files that it includes. The error is Problems. Relative paths in a file are
+// relative to its folder.
 func Load(file string, checks Checks) (*Config, error) {
 	d := &doc{file: file}
 	var cfg *Config
@@ -81,9 +82,8 @@ func Load(file string, checks Checks) (*Config, error) {
 	} else {
 		cfg = d.load(data, checks)
 	}
-	if len(d.problems) > 0 {
-		d.problems.sort()
-		return nil, d.problems
+	if all := d.all(); len(all) > 0 {
+		return nil, all
 	}
 	return cfg, nil
 }
@@ -132,6 +132,16 @@ var (
 )
 
 func (d *doc) load(data []byte, checks Checks) *Config {
+	t := d.parse(data)
+	if t == nil {
+		return nil
+	}
+	l := &loader{doc: d, dir: filepath.Dir(d.file), checks: checks}
+	return l.config(t)
+}
+
+// parse returns the top of a file, nil after a mistake that would cause others.
+func (d *doc) parse(data []byte) *table {
 	if slices.ContainsFunc(utf16BOM, func(bom []byte) bool { return bytes.HasPrefix(data, bom) }) {
 		d.errorf(Position{}, "this is UTF-16; save it as UTF-8")
 		return nil
@@ -146,23 +156,22 @@ func (d *doc) load(data []byte, checks Checks) *Config {
 		d.errorf(at, "%s", strings.TrimPrefix(err.Error(), "toml: "))
 		return nil
 	}
-	l := &loader{doc: d, dir: filepath.Dir(d.file), checks: checks}
 	spot := positions(data)
 	for key := range m {
-		m[key] = l.expand(m[key], spot.child(key))
+		m[key] = d.expand(m[key], spot.child(key))
 	}
-	if len(l.problems) > 0 {
+	if len(d.problems) > 0 {
 		return nil // what follows from a variable that is not set would hide it
 	}
-	return l.config(&table{doc: d, name: topOfFile, m: m, spot: spot})
+	return &table{doc: d, name: topOfFile, m: m, spot: spot}
 }
 
 // loader makes a Config from tables.
 type loader struct {
-	*doc
-	dir    string // of the file
+	*doc          // the file that is read
+	dir    string // of that
 	checks Checks
-	hosts  vhost.Table[Position] // and where each is named
+	hosts  vhost.Table[mark] // and where each is named
 
 	secrets []string // as Config.Secrets
 }
@@ -202,30 +211,48 @@ func (l *loader) config(t *table) *Config {
 		base = l.options(defaults, options{})
 		defaults.done()
 	}
-	sites, redirects := t.tables("site", "[[site]]"), t.tables("redirect", "[[redirect]]")
-	folders := countFolders(sites)
-	var at []Position
-	for _, s := range sites {
-		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, folders)
-		site.TLS = tls
-		l.autoNames(s, tls, site.Hosts)
-		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
+	l.parts(t, cfg, base, baseTLS)
+	return cfg
+}
+
+// parts reads the sites and redirects of the main file, whose top is t, and those of the
+// included ones.
+func (l *loader) parts(t *table, cfg *Config, base options, baseTLS TLS) {
+	main := part{doc: l.doc, dir: l.dir, sites: t.tables("site", "[[site]]"),
+		redirects: t.tables("redirect", "[[redirect]]")}
+	parts := append([]part{main}, l.include(t)...)
+	folders := 0
+	for _, p := range parts {
+		folders += countFolders(p.sites)
 	}
-	for _, r := range redirects {
-		tls := l.tlsOptions(r, baseTLS)
-		redirect := l.redirect(r)
-		redirect.TLS = tls
-		l.autoNames(r, tls, redirect.Hosts)
-		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
+	var sites, redirects []mark
+	for _, p := range parts {
+		l.enter(p)
+		for _, s := range p.sites {
+			tls := l.tlsOptions(s, baseTLS)
+			site := l.site(s, base, folders)
+			site.TLS = tls
+			l.autoNames(s, tls, site.Hosts)
+			cfg.Sites, sites = append(cfg.Sites, site), append(sites, l.mark(s.spot.key))
+		}
+		for _, r := range p.redirects {
+			tls := l.tlsOptions(r, baseTLS)
+			redirect := l.redirect(r)
+			redirect.TLS = tls
+			l.autoNames(r, tls, redirect.Hosts)
+			cfg.Redirects, redirects = append(cfg.Redirects, redirect), append(redirects, l.mark(r.spot.key))
+		}
 	}
+	l.enter(main)
 	cfg.Secrets = l.secrets
-	l.tlsTogether(t, cfg, at)
+	for _, d := range l.included {
+		cfg.Included = append(cfg.Included, d.file)
+	}
+	l.tlsTogether(t, cfg, append(sites, redirects...))
 	t.done()
-	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {
+	if len(sites)+len(redirects) == 0 && len(l.all()) == 0 {
 		l.errorf(Position{}, "no site; want at least one [[site]] or [[redirect]]")
 	}
-	return cfg
 }
 
 func (l *loader) listen(all []item, key Position) (listen []string) {
@@ -273,8 +300,9 @@ func (l *loader) claim(t *table) (hosts []vhost.Pattern) {
 			l.errorf(it.at, "host %q: %v", it.text, err)
 			continue
 		}
-		if !l.hosts.Add(p, it.at) {
-			l.errorf(it.at, "host %q has a site already, in line %d", p, l.hosts.Get(p).Line)
+		if !l.hosts.Add(p, l.mark(it.at)) {
+			where := l.hosts.Get(p)
+			l.errorf(it.at, "host %q has a site already, in %s", p, where.from(l.doc))
 			continue
 		}
 		hosts = append(hosts, p)

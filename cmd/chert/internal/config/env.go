@@ -9,12 +9,12 @@ import (
 // expand replaces ${NAME} and ${NAME:-default} in all strings of a value by variables of
 // the environment. A dollar that no brace follows is kept, as bcrypt's hashes have them;
 // "$${" is "${". What is filled in is not expanded again.
-func (l *loader) expand(v any, at *spot) any {
+func (d *doc) expand(v any, at *spot) any {
 	switch v := v.(type) {
 	case string:
 		s, err := expandString(v)
 		if err != nil {
-			l.errorf(at.value, "%v", err)
+			d.errorf(at.value, "%v", err)
 		}
 		return s
 	case []any:
@@ -23,11 +23,11 @@ func (l *loader) expand(v any, at *spot) any {
 			if i < len(at.items) {
 				item = at.items[i]
 			}
-			v[i] = l.expand(v[i], item)
+			v[i] = d.expand(v[i], item)
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = l.expand(v[key], at.child(key))
+			v[key] = d.expand(v[key], at.child(key))
 		}
 	}
 	return v

@@ -33,7 +33,9 @@ const topOfFile = "the file"
 func (d *doc) tablesWith(key string) (tables []string) {
 	for _, name := range allTables {
 		if slices.Contains(d.keysOfTables()[name], key) {
-			if name == topOfFile {
+			if name == topOfFile && d.isIncluded {
+				name = "the file that includes this one"
+			} else if name == topOfFile {
 				name = "the file itself, before its first table"
 			}
 			tables = append(tables, name)

@@ -17,7 +17,7 @@ import (
 // mistakes depend on the folder, and are found when that is known.
 type options struct {
 	static.Options
-	spaAt, notFoundAt Position
+	spaAt, notFoundAt mark
 	cacheSet, openSet bool
 }
 
@@ -43,10 +43,10 @@ func (l *loader) options(t *table, base options) options {
 	t.boolean("compression", &compression)
 	o.NoPrecompressed, o.NoCompression = !precompressed, !compression
 	if s, at, ok := t.str("spa"); ok {
-		o.SPA, o.spaAt = l.inside("spa", s, at), at
+		o.SPA, o.spaAt = l.inside("spa", s, at), l.mark(at)
 	}
 	if s, at, ok := t.str("not_found"); ok {
-		o.NotFound, o.notFoundAt = l.inside("not_found", s, at), at
+		o.NotFound, o.notFoundAt = l.inside("not_found", s, at), l.mark(at)
 	}
 	if n, _, ok := t.size("cache"); ok {
 		o.CacheBytes, o.cacheSet = CacheBytes(n), true
@@ -208,12 +208,12 @@ func (l *loader) root(root string, at Position, o options) string {
 	return dir
 }
 
-func (l *loader) mustHave(dir, key, name string, at Position) {
+func (l *loader) mustHave(dir, key, name string, at mark) {
 	if name == "" || !fs.ValidPath(name) {
 		return
 	}
 	if err := CheckFile(dir, name); err != nil {
-		l.errorf(at, "%s: %v", key, err)
+		at.errorf(at.Position, "%s: %v", key, err)
 	}
 }
 

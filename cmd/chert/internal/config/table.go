@@ -12,12 +12,41 @@ import (
 type doc struct {
 	file     string
 	problems Problems
-	known    map[string][]string // if not nil, gets the keys of each table
-	tables   map[string][]string // of keysOfTables; nil until it is needed
+	included []*doc
+	// isIncluded: it is one of those of another.
+	isIncluded bool
+	known      map[string][]string // if not nil, gets the keys of each table
+	tables     map[string][]string // of keysOfTables; nil until it is needed
 }
 
 func (d *doc) errorf(at Position, format string, args ...any) {
 	d.problems = append(d.problems, Problem{File: d.file, At: at, Message: fmt.Sprintf(format, args...)})
+}
+
+// all returns the mistakes in the file and then those in what it includes, each in the order
+// of its file.
+func (d *doc) all() (all Problems) {
+	for _, one := range append([]*doc{d}, d.included...) {
+		one.problems.sort()
+		all = append(all, one.problems...)
+	}
+	return all
+}
+
+// mark is a position, and the file that it is in.
+type mark struct {
+	*doc
+	Position
+}
+
+func (d *doc) mark(at Position) mark { return mark{d, at} }
+
+// from describes where m is, in a message about d.
+func (m mark) from(d *doc) string {
+	if m.doc == d {
+		return fmt.Sprintf("line %d", m.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", m.file, m.Line, m.Column)
 }
 
 // A table is read key by key. A key that was never requested is unknown; done

@@ -138,7 +138,7 @@ func (l *loader) tls(t *table, cfg *Config) {
 
 // tlsTogether checks what the sites have in common. Every address of listen
 // speaks TLS or none does.
-func (l *loader) tlsTogether(t *table, cfg *Config, at []Position) {
+func (l *loader) tlsTogether(t *table, cfg *Config, at []mark) {
 	var all []TLS
 	for _, s := range cfg.Sites {
 		all = append(all, s.TLS)
@@ -150,13 +150,13 @@ func (l *loader) tlsTogether(t *table, cfg *Config, at []Position) {
 	for i, o := range all {
 		switch {
 		case on && !o.On():
-			l.errorf(at[i], "it has no certificate, and another site has; want tls_cert and tls_key, tls_self or "+
+			at[i].errorf(at[i].Position, "it has no certificate, and another site has; want tls_cert and tls_key, tls_self or "+
 				"tls_auto, here or in [defaults]")
 		case !on && (o.ClientCA != "" || o.Min != "" || o.HSTS != 0 || o.HSTSSubdomains):
-			l.errorf(at[i],
+			at[i].errorf(at[i].Position,
 				"client_ca, tls_min and hsts need a certificate: tls_cert and tls_key, tls_self or tls_auto")
 		case o.HSTSSubdomains && o.HSTS == 0:
-			l.errorf(at[i], "hsts_subdomains needs hsts")
+			at[i].errorf(at[i].Position, "hsts_subdomains needs hsts")
 		}
 	}
 	if !on && cfg.HTTPRedirect != "" {

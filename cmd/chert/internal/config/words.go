@@ -203,11 +203,10 @@ var hints = []struct {
 		Flag: "use --shutdown-timeout",
 		Key:  "want shutdown_timeout",
 	}},
-	{
-		"include import includes",
-		both("there are no includes: a configuration is one file, and what its sites have in common belongs in " +
-			"[defaults]"),
-	},
+	{"--include import includes", Hint{
+		Flag: `files of --config have include = ["sites/*.toml"]`,
+		Key:  `want include = ["sites/*.toml"]; what sites have in common belongs in [defaults]`,
+	}},
 	{
 		"vars env",
 		both("there are no variables but those of the environment, as ${NAME} in strings of the file"),
