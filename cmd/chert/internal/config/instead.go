@@ -10,7 +10,11 @@ import (
 // it or where it belongs, "" if nothing is known.
 func (d *doc) insteadOfKey(key string) string {
 	if tables := d.tablesWith(key); len(tables) > 0 {
-		return "; it is a key of " + list(tables)
+		also := ""
+		if key == "tls" { // Caddy has it in sites
+			also = "; sites have tls_cert with tls_key, tls_self or tls_auto (docs/tls.md)"
+		}
+		return "; it is a key of " + list(tables) + also
 	}
 	if hint := Instead[plainWord(key)].Key; hint != "" {
 		return "; " + hint
@@ -45,7 +49,7 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[[redirect]]",
+	topOfFile, "[[listen]]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[[redirect]]",
 	"[[defaults.rules]]", "[[site.rules]]",
 }
 
@@ -56,7 +60,7 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n"+
+		all.load([]byte("[[listen]]\n[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{
 				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,

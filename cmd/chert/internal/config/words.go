@@ -35,7 +35,11 @@ var hints = []struct {
 	words string
 	Hint
 }{
-	{"tls cert certificate https ssl acme letsencrypt auto_https ssl_certificate ssl_certificate_key cert_key " +
+	{"--tls ssl_on", Hint{
+		Flag: "chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
+		Key:  "want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
+	}},
+	{"cert certificate https ssl acme letsencrypt auto_https ssl_certificate ssl_certificate_key cert_key " +
 		"key_file cert_file --key", Hint{
 		Flag: "chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
 		Key:  "want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
@@ -69,7 +73,7 @@ var hints = []struct {
 		Flag: "use --listen :8080, or --listen 8080 for this machine only",
 		Key:  `want listen = ":8080"`,
 	}},
-	{"host bind address addr", Hint{
+	{"host bind --address addr", Hint{
 		Flag: "use --listen HOST:PORT",
 		Key:  `want listen = "HOST:PORT" for an address, or hosts = ["example.com"] for the names of a site`,
 	}},
@@ -219,11 +223,12 @@ var hints = []struct {
 		"proxy_protocol",
 		both("chert does not read the PROXY protocol yet; name proxies that send X-Forwarded-For in trusted_proxies"),
 	},
-	{
-		"http2 http3 quic protocols",
-		both("HTTP/2 is on over TLS and cannot be turned off in chert serve, and there is no HTTP/3 yet; " +
-			"docs/http2.md"),
-	},
+	{"http2 http3 quic --protocols", Hint{
+		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off. There is no " +
+			"HTTP/3 yet; docs/http2.md",
+		Key: `HTTP/2 is on over TLS; want protocols = ["h1"] in [[listen]] to turn it off. There is no HTTP/3 yet; ` +
+			"docs/http2.md",
+	}},
 	{"stub_status metrics pprof health healthcheck --status", Hint{
 		Flag: "use --admin 9080: a page, health checks, profiles and /metrics for Prometheus",
 		Key:  `want admin = "9080": a page, health checks, profiles and /metrics for Prometheus`,
