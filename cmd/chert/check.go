@@ -41,7 +41,7 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
 
 Only the file and the folders that it names are opened: neither an address nor
 the store of rate limits. Certificates that expire soon or are not for their hosts
-are a warning on stderr. Exit codes: 0 if there are no mistakes, 1 if there are,
+are a warning on stderr, as is what is permitted and probably not meant. Exit codes: 0 if there are no mistakes, 1 if there are,
 2 for a wrong command line.`
 
 func newCheckCmd() *cobra.Command {
@@ -77,7 +77,7 @@ func check(file string, stdout, stderr io.Writer) error {
 		}
 		if err == nil {
 			all.close()
-			for _, text := range fileWarnings(cfg) {
+			for _, text := range append(fileWarnings(cfg), doubts(cfg)...) {
 				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
 			}
 			text := showCount(cfg)

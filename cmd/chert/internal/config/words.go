@@ -48,12 +48,12 @@ var hints = []struct {
 		Flag: "use --tls-min",
 		Key:  `want tls_min = "1.3"; 1.2 is the default`,
 	}},
-	{"ssl_client_certificate", Hint{
+	{"ssl_client_certificate ssl_verify_client ssl_trusted_certificate client_auth", Hint{
 		Flag: "use --client-ca",
 		Key:  "want client_ca",
 	}},
 	{
-		"ssl_ciphers ciphers curves",
+		"ssl_ciphers ssl_prefer_server_ciphers ssl_ecdh_curve ssl_dhparam ciphers curves",
 		both("cipher suites and curves are those of Go's crypto/tls, and chert serve does not let them be " +
 			"chosen; docs/tls.md"),
 	},
@@ -139,7 +139,7 @@ var hints = []struct {
 		Flag: "the sites of --config can have [[site.route]] with respond = 503",
 		Key:  `want [[site.route]] with path = "/{rest...}", respond = 503 and file`,
 	}},
-	{"--headers header= add_header more_set_headers cache_control= expires types mime default_type charset", Hint{
+	{"--headers header= add_header more_set_headers cache_control= expires add_trailer types mime default_type charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
 			"responses",
@@ -161,7 +161,7 @@ var hints = []struct {
 		"symlinks disable_symlinks",
 		both("links inside the folder are followed, and those that lead out of it never"),
 	},
-	{"encode gzip gzip_static gzip_types brotli zstd compress deflate --compression --precompressed", Hint{
+	{"encode gzip gzip_static gzip_types gzip_vary brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
 		Flag: "compression is on, with brotli, zstd and gzip; --no-compression and --no-precompressed turn it off",
 		Key: "compression is on, with brotli, zstd and gzip; compression = false and precompressed = false " +
 			"turn it off",
@@ -182,15 +182,15 @@ var hints = []struct {
 		Flag: "use --max-conns, and raise the limit of open files",
 		Key:  "want max_conns, and raise the limit of open files",
 	}},
-	{"limit_conn", Hint{
+	{"limit_conn limit_conn_zone", Hint{
 		Flag: "use --max-conns-per-addr",
 		Key:  "want max_conns_per_addr",
 	}},
-	{"limit_req rate_limits ratelimit throttle", Hint{
+	{"limit_req limit_req_zone rate_limits ratelimit throttle", Hint{
 		Flag: "use --rate-limit 100/s",
 		Key:  `want [rate_limit] with limit = "100/s"`,
 	}},
-	{"limit_rate bandwidth", both("chert serve does not limit bandwidth yet")},
+	{"limit_rate limit_rate_after bandwidth", both("chert serve does not limit bandwidth yet")},
 	{
 		"client_max_body_size max_body_size request_body upload uploads webdav dav",
 		both("chert serve only serves files and takes no uploads, so there is no body to limit; a program " +
@@ -215,7 +215,7 @@ var hints = []struct {
 		"vars env",
 		both("there are no variables but those of the environment, as ${NAME} in strings of the file"),
 	},
-	{"set_real_ip_from real_ip_header real_ip behind_proxy", Hint{
+	{"set_real_ip_from real_ip_header real_ip_recursive real_ip behind_proxy", Hint{
 		Flag: "use --trusted-proxy",
 		Key:  "want trusted_proxies",
 	}},
