@@ -16,15 +16,15 @@ import (
 func doubts(cfg *config.Config) (all []string) {
 	for _, p := range cfg.Proxies.Prefixes {
 		if tooWide(p) {
-			all = append(all, fmt.Sprintf("trusted_proxies has %v, with many public addresses: a client from one of them "+
-				"can claim any address", p))
+			all = append(all, fmt.Sprintf("trusted_proxies has %v, with many public addresses: a client from one of "+
+				"them can claim any address", p))
 		}
 	}
 	open := slices.ContainsFunc(cfg.Listen, reachedByOthers)
 	for _, s := range cfg.Sites {
 		name := "the site for " + quote(string(s.Hosts[0]))
 		if open && s.Root != "" && s.Options.Listing && s.Options.Dotfiles {
-			all = append(all, name+" lists names that begin with a dot, such as .git and .env, and others can reach it")
+			all = append(all, name+listsDots)
 		}
 		if admitsNobody(s.Access) {
 			all = append(all, name+" admits nobody: deny includes all that allow has")
@@ -32,7 +32,7 @@ func doubts(cfg *config.Config) (all []string) {
 		for _, r := range s.Routes {
 			what := fmt.Sprintf("the route %s of %s", quote(r.Path), name)
 			if open && r.Root != "" && r.Options.Listing && r.Options.Dotfiles {
-				all = append(all, what+" lists names that begin with a dot, such as .git and .env, and others can reach it")
+				all = append(all, what+listsDots)
 			}
 			if r.Access != s.Access && admitsNobody(r.Access) {
 				all = append(all, what+" admits nobody: deny includes all that allow has")
@@ -41,6 +41,8 @@ func doubts(cfg *config.Config) (all []string) {
 	}
 	return append(all, loops(cfg)...)
 }
+
+const listsDots = " lists names that begin with a dot, such as .git and .env, and others can reach it"
 
 // tooWide reports whether a prefix has more public addresses than the largest networks of
 // proxies.

@@ -149,8 +149,9 @@ func (l *loader) tlsTogether(t *table, cfg *Config, at []mark) {
 	for i, o := range all {
 		switch {
 		case on && !o.On():
-			at[i].errorf(at[i].Position, "it has no certificate, and another site has; want tls_cert and tls_key, tls_self or "+
-				"tls_auto, here or in [defaults]")
+			at[i].errorf(at[i].Position,
+				"it has no certificate, and another site has; want tls_cert and tls_key, tls_self or "+
+					"tls_auto, here or in [defaults]")
 		case !on && (o.ClientCA != "" || o.Min != "" || o.HSTS != 0 || o.HSTSSubdomains):
 			at[i].errorf(at[i].Position,
 				"client_ca, tls_min and hsts need a certificate: tls_cert and tls_key, tls_self or tls_auto")

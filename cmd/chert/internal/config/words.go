@@ -139,7 +139,8 @@ var hints = []struct {
 		Flag: "the sites of --config can have [[site.route]] with respond = 503",
 		Key:  `want [[site.route]] with path = "/{rest...}", respond = 503 and file`,
 	}},
-	{"--headers header= add_header more_set_headers cache_control= expires add_trailer types mime default_type charset", Hint{
+	{"--headers header= add_header more_set_headers cache_control= expires add_trailer types " +
+		"mime default_type charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
 			"responses",
@@ -161,7 +162,8 @@ var hints = []struct {
 		"symlinks disable_symlinks",
 		both("links inside the folder are followed, and those that lead out of it never"),
 	},
-	{"encode gzip gzip_static gzip_types gzip_vary brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
+	{"encode gzip gzip_static gzip_types gzip_vary " +
+		"brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
 		Flag: "compression is on, with brotli, zstd and gzip; --no-compression and --no-precompressed turn it off",
 		Key: "compression is on, with brotli, zstd and gzip; compression = false and precompressed = false " +
 			"turn it off",
