@@ -43,8 +43,8 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
 
 Only the file and the folders that it names are opened: neither an address nor
 the store of rate limits. Certificates that expire soon or are not for their hosts
-are a warning on stderr. Exit codes: 0 if there are no mistakes, 1 if there are,
-2 for a wrong command line.
+are a warning on stderr, as is what is permitted and probably not meant. Exit
+codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
 
 --explain sends a request through the handlers of the file, without a server, and
 prints the site, the route, each step with its result, and the response. The
@@ -105,7 +105,7 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 		}
 		if err == nil {
 			all.close()
-			for _, text := range fileWarnings(cfg) {
+			for _, text := range append(fileWarnings(cfg), doubts(cfg)...) {
 				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
 			}
 			if o.target != "" {

@@ -18,7 +18,7 @@ import (
 // and the field Host selects the site of each request; a client can send different
 // names. RFC 9110 section 7.4 and RFC 6066 section 11.1 leave that to the server:
 // here the request is answered 421, and a client may repeat it on a connection of
-// its own.
+// its own. Where a listener speaks plain HTTP beside TLS, such a site is never reached.
 //
 // It has no fast path, which does not know the connection's TLS.
 type guard struct {
@@ -44,8 +44,11 @@ var elsewhere = direct.NewResponse(http.StatusMisdirectedRequest,
 
 func (g guard) admits(r *http.Request) bool {
 	target, ok := vhost.Find(&g.tls.table, r.Host)
-	if !ok || r.TLS == nil {
+	if !ok {
 		return false
+	}
+	if r.TLS == nil { // of a listener that does not speak TLS
+		return target.clientCA == ""
 	}
 	// The authorities of now: a reload may have removed the one that the connection
 	// was verified with.
@@ -73,13 +76,15 @@ func withHSTS(h direct.Handler, value string) direct.Handler {
 	return &hsts{h, value}
 }
 
-// ServeDirect implements direct.Handler. All listeners of a server with TLS have it.
+// ServeDirect implements direct.Handler. RFC 6797 section 7.2: not without TLS.
 func (h *hsts) ServeDirect(x *direct.Exchange) bool {
-	x.Wire().Keep(hstsName, h.value)
+	if x.Wire().TLS() {
+		x.Wire().Keep(hstsName, h.value)
+	}
 	return h.Handler.ServeDirect(x)
 }
 
-// ServeHTTP implements http.Handler. RFC 6797 section 7.2: not without TLS.
+// ServeHTTP implements http.Handler.
 func (h *hsts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.TLS != nil {
 		w.Header().Set(hstsName.String(), h.value)

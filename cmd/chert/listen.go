@@ -24,6 +24,8 @@ type endpoint struct {
 	bare    bool   // the port alone was given
 	access  access // to the socket's file
 	tls     bool
+	plain   bool // it is not to speak TLS, whatever the sites have
+	http1   bool // no HTTP/2
 	// upgrade: plain HTTP is redirected to TLS.
 	upgrade bool
 }

@@ -185,11 +185,12 @@ func (s *server) load() (*setup, error) {
 	}
 	if len(o.listen) == 0 && cfg.Listen != nil {
 		var listen endpoints
-		for _, text := range cfg.Listen {
+		for i, one := range cfg.Listen {
 			// configChecks has accepted it, but links may have changed since.
-			if err := listen.Set(text); err != nil {
-				return nil, fmt.Errorf("%s: listen: %q: %w", o.config, text, err)
+			if err := listen.Set(one.Address); err != nil {
+				return nil, fmt.Errorf("%s: listen: %q: %w", o.config, one.Address, err)
 			}
+			listen[i].plain, listen[i].http1 = one.Plain, one.HTTP1
 		}
 		up.listen, up.chosen = listen, true
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 )
 
-// secure loads the certificates of cfg, and makes the addresses of up those of TLS.
+// secure loads the certificates of cfg, and makes the addresses of up those of TLS,
+// except where the file says otherwise.
 func (s *server) secure(up *setup, cfg *config.Config) (err error) {
 	if up.tls, err = openTLS(cfg, up.listen, s.logger); err != nil || up.tls == nil {
 		return err
@@ -19,7 +20,7 @@ func (s *server) secure(up *setup, cfg *config.Config) (err error) {
 	up.hosts = &up.tls.table
 	all := make([]endpoint, 0, len(up.listen)+1)
 	for _, e := range up.listen {
-		e.tls = true
+		e.tls = !e.plain
 		all = append(all, e)
 	}
 	if cfg.HTTPRedirect != "" {
@@ -48,12 +49,15 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 	var host string
 	var encrypted, plain int
 	for _, b := range bindings {
+		if b.at.http1 {
+			up.tls.http1 = append(up.tls.http1, b.Addr())
+		}
 		tcp, ok := b.Addr().(*net.TCPAddr)
 		switch {
 		case !ok:
 		case b.at.upgrade:
 			plain = tcp.Port
-		case encrypted == 0:
+		case encrypted == 0 && b.at.tls:
 			encrypted = tcp.Port
 			host, _, _ = net.SplitHostPort(b.at.address)
 		}

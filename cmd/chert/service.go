@@ -53,8 +53,9 @@ func (b *binding) serves(e endpoint) bool {
 func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 	var opened []*binding
 	for _, e := range all {
-		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.serves(e) })
-		if i >= 0 && !slices.Contains(bindings, s.bindings[i]) {
+		// Several may be the same: with port 0.
+		i := slices.IndexFunc(s.bindings, func(b *binding) bool { return b.serves(e) && !slices.Contains(bindings, b) })
+		if i >= 0 {
 			b := s.bindings[i]
 			if b.file != nil {
 				b.file.path = e.address // its former name may be gone
@@ -109,7 +110,7 @@ func changeAccess(bindings []*binding, all []endpoint) error {
 		return err
 	}
 	for i, b := range bindings {
-		b.at.access = all[i].access
+		b.at.access, b.at.http1 = all[i].access, all[i].http1
 	}
 	return nil
 }

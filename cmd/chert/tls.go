@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type tlsSites struct {
 	auto    []string // the names for ACME
 	acme    config.ACME
 	trust   string         // the file of the authority of tls_self; "" if it is not used
+	http1   []net.Addr     // of listeners without HTTP/2; set before the first handshake
 	manager *acme.Manager  // set before the first handshake; nil if no site has tls_auto
 	watched []*watchedFile // of one goroutine
 	used    []*usedCert
@@ -49,6 +51,7 @@ type tlsSite struct {
 // tlsState is what a handshake uses. It is immutable.
 type tlsState struct {
 	cfg     *tls.Config
+	http1   *tls.Config // cfg without HTTP/2
 	clients *certs.Pool // nil if clients need no certificate
 }
 
@@ -222,6 +225,10 @@ func (l *tlsLoader) clients(site *tlsSite) error {
 
 // use makes the state for clients.
 func (t *tlsSite) use(clients *certs.Pool) {
+	t.now.Store(&tlsState{t.config(clients, protocols), t.config(clients, protocols[1:]), clients})
+}
+
+func (t *tlsSite) config(clients *certs.Pool, protocols []string) *tls.Config {
 	cfg := &tls.Config{GetCertificate: t.cert, MinVersion: t.min, NextProtos: protocols}
 	if clients != nil {
 		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, clients.Certs
@@ -231,7 +238,7 @@ func (t *tlsSite) use(clients *certs.Pool) {
 		cfg.WrapSession = cfg.EncryptTicket
 		cfg.UnwrapSession = cfg.DecryptTicket
 	}
-	t.now.Store(&tlsState{cfg, clients})
+	return cfg
 }
 
 // refuse is for names without a site: the client gets the alert unrecognized_name
@@ -258,7 +265,21 @@ func (s *tlsSites) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if !ok {
 		return refuse, nil
 	}
-	return site.now.Load().cfg, nil
+	state := site.now.Load()
+	if slices.ContainsFunc(s.http1, func(l net.Addr) bool { return accepts(l, local) }) {
+		return state.http1, nil
+	}
+	return state.cfg, nil
+}
+
+// accepts reports whether a connection with a local address is of a listener.
+func accepts(listener, local net.Addr) bool {
+	l, ok := listener.(*net.TCPAddr)
+	c, isTCP := local.(*net.TCPAddr)
+	if !ok || !isTCP {
+		return local != nil && listener.Network() == local.Network() && listener.String() == local.String()
+	}
+	return l.Port == c.Port && (len(l.IP) == 0 || l.IP.IsUnspecified() || l.IP.Equal(c.IP))
 }
 
 // find returns the site of a connection. Clients that connect to an address send

@@ -72,7 +72,8 @@ func fileWarnings(cfg *config.Config) []string {
 func plainPasswords(cfg *config.Config) (all []string) {
 	for _, s := range cfg.Sites {
 		asks := s.Auth != nil || slices.ContainsFunc(s.Routes, func(r config.Route) bool { return r.Auth != nil })
-		if asks && !s.TLS.On() {
+		plain := slices.ContainsFunc(cfg.Listen, func(l config.Listen) bool { return l.Plain && reachedByOthers(l) })
+		if asks && (plain || !s.TLS.On()) {
 			all = append(all, fmt.Sprintf("basic_auth of the site for %s is without TLS, so passwords can be read on "+
 				"the way, unless a proxy in front speaks TLS", quote(string(s.Hosts[0]))))
 		}

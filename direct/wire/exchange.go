@@ -22,6 +22,7 @@ type Request struct {
 	// in it as package netip formats it; "" if there is none, or the server does not know it.
 	RemoteAddr string
 	PeerIP     string
+	TLS        bool // the connection is encrypted
 	Fields     Fields
 	// Time is when the server began to handle the request, by Clock; 0 if it is
 	// not set. See Exchange.Now.
@@ -128,6 +129,10 @@ func (x *Exchange) ResetRemoteAddr() {
 type remote struct {
 	addr, ip string
 }
+
+// TLS reports whether the connection is encrypted, as http.Request's TLS does. A proxy in front may have ended
+// the client's TLS.
+func (x *Exchange) TLS() bool { return x.req.TLS }
 
 // Time returns when the server began to handle the request, by Clock, or 0 if
 // it is not set. See Now.

@@ -37,7 +37,7 @@ func Respond(w http.ResponseWriter, r *http.Request, serve func(x *Exchange)) {
 func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	q := &x.req
 	q.Method, q.Target, q.Host = r.Method, view.Bytes(r.RequestURI), view.Bytes(r.Host)
-	q.RemoteAddr, q.Fields = r.RemoteAddr, headerFields(r.Header)
+	q.RemoteAddr, q.TLS, q.Fields = r.RemoteAddr, r.TLS != nil, headerFields(r.Header)
 	if u := r.URL; u != nil {
 		q.Path, q.RawQuery = view.Bytes(u.Path), view.Bytes(u.RawQuery)
 	}

@@ -89,7 +89,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	peer := s.Link.Peer()
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
-		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, Fields: r,
+		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false

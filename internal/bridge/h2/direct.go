@@ -70,7 +70,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	peer := s.Link.Peer()
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
-		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, Fields: r,
+		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host

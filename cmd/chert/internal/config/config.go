@@ -19,7 +19,7 @@ import (
 
 // Config is the content of a file.
 type Config struct {
-	Listen          []string       // in the form of --listen; nil if the file has none
+	Listen          []Listen       // nil if the file has none
 	Log             string         // as --log; "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
 	Timeouts        Timeouts
@@ -197,9 +197,7 @@ func (l *loader) in(file string) {
 
 func (l *loader) config(t *table, included []*table) *Config {
 	cfg := &Config{}
-	if all, ok := t.list("listen"); ok {
-		cfg.Listen = l.listen(all, t.spot.child("listen").key)
-	}
+	cfg.Listen = l.listen(t)
 	if s, at, ok := t.str("log"); ok {
 		if err := l.checks.Log(s); err != nil {
 			l.errorf(at, "log: %v", err)
@@ -212,7 +210,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	cfg.Timeouts = l.timeouts(t)
 	if s, at, ok := t.str("admin"); ok {
-		if err := l.checks.Listen(cfg.Listen, s); err != nil {
+		if err := l.checks.Listen(addresses(cfg.Listen), s); err != nil {
 			l.errorf(at, "admin: %v", err)
 		} else {
 			cfg.Admin = s
@@ -269,27 +267,6 @@ func (l *loader) config(t *table, included []*table) *Config {
 		l.errorf(Position{}, "no site; want at least one [[site]] or [[redirect]]")
 	}
 	return cfg
-}
-
-func (l *loader) listen(all []item, key Position) (listen []string) {
-	if len(all) == 0 {
-		l.errorf(key, "listen names no address")
-	}
-	for _, it := range all {
-		text := it.text
-		if path, ok := strings.CutPrefix(text, "unix:"); ok && path != "" && path[0] != '@' && path[0] != '?' {
-			path, access, _ := strings.Cut(path, "?")
-			if text = "unix:" + l.path(path); access != "" {
-				text += "?" + access
-			}
-		}
-		if err := l.checks.Listen(listen, text); err != nil {
-			l.errorf(it.at, "listen: %q: %v", it.text, err)
-			continue
-		}
-		listen = append(listen, text)
-	}
-	return listen
 }
 
 // path makes a relative path relative to the file's folder.

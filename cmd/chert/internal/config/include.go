@@ -33,7 +33,7 @@ func (l *loader) include(t *table) (all []*table) {
 			}
 			data, err := readPart(file)
 			if err != nil {
-				l.errorf(Position{File: file}, "%v", err)
+				l.errorf(p.at, "include: %q: %v", file, err)
 				continue
 			}
 			if part := l.parse(file, topOfIncluded, data); part != nil {

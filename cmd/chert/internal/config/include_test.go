@@ -35,7 +35,7 @@ func TestInclude(t *testing.T) {
 		{"missing", "['x.toml', '', '[', 'www']", nil, "", `DIR/main.toml:1:12: include: "x.toml": no such file
 DIR/main.toml:1:22: include: "": want the name of a file, or a pattern
 DIR/main.toml:1:26: include: "[": this is not a valid pattern
-DIR/www: this is not a regular file
+DIR/main.toml:1:31: include: "DIR/www": this is not a regular file
 `},
 		{"not TOML", "'x.toml'", map[string]string{"x.toml": "a = 1\n[[site]\n"}, "", "DIR/x.toml:2:7: expected ']]' to close array table name\n"},
 		{"UTF-16", "'x.toml'", map[string]string{"x.toml": "\xff\xfea"}, "", "DIR/x.toml: this is UTF-16; save it as UTF-8\n"},

@@ -10,7 +10,11 @@ import (
 // it or where it belongs, "" if nothing is known.
 func (d *doc) insteadOfKey(key string) string {
 	if tables := d.tablesWith(key); len(tables) > 0 {
-		return "; it is a key of " + list(tables)
+		also := ""
+		if key == "tls" { // Caddy has it in sites
+			also = "; sites have tls_cert with tls_key, tls_self or tls_auto (docs/tls.md)"
+		}
+		return "; it is a key of " + list(tables) + also
 	}
 	if hint := Instead[plainWord(key)].Key; hint != "" {
 		return "; " + hint
@@ -46,9 +50,9 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]",
-	"[site.forward_auth]", "[site.errors]", "[defaults.limits]", "[site.limits]", "[[redirect]]", "[[defaults.rules]]",
-	"[[site.rules]]", "[[site.response_headers]]", "[[site.rewrite]]",
+	topOfFile, "[[listen]]", "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]",
+	"[site.basic_auth]", "[site.forward_auth]", "[site.errors]", "[defaults.limits]", "[site.limits]", "[[redirect]]",
+	"[[defaults.rules]]", "[[site.rules]]", "[[site.response_headers]]", "[[site.rewrite]]",
 }
 
 // keysOfTables returns the keys of each table: those that are read from a file that
@@ -58,8 +62,8 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n[[defaults.rules]]\n[[site]]\n"+
-			"[site.basic_auth]\n[site.forward_auth]\n[site.errors]\n[site.limits]\n[[site.rules]]\n"+
+		all.load([]byte("[[listen]]\n[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n[[defaults.rules]]\n"+
+			"[[site]]\n[site.basic_auth]\n[site.forward_auth]\n[site.errors]\n[site.limits]\n[[site.rules]]\n"+
 			"[[site.response_headers]]\n[[site.rewrite]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{

@@ -128,7 +128,7 @@ func (l *loader) tls(t *table, cfg *Config) {
 		l.errorf(t.spot.child("tls_staging").key, "tls_staging and tls_ca contradict each other; leave one out")
 	}
 	if s, at, ok := t.str("http_redirect"); ok {
-		if err := l.checks.Listen(cfg.Listen, s); err != nil {
+		if err := l.checks.Listen(addresses(cfg.Listen), s); err != nil {
 			l.errorf(at, "http_redirect: %v", err)
 		} else {
 			cfg.HTTPRedirect = s
@@ -136,8 +136,7 @@ func (l *loader) tls(t *table, cfg *Config) {
 	}
 }
 
-// tlsTogether checks what the sites have in common. Every address of listen
-// speaks TLS or none does.
+// tlsTogether checks what the sites have in common: every one has a certificate or none.
 func (l *loader) tlsTogether(t *table, cfg *Config, at []Position) {
 	var all []TLS
 	for _, s := range cfg.Sites {
@@ -163,6 +162,7 @@ func (l *loader) tlsTogether(t *table, cfg *Config, at []Position) {
 		l.errorf(t.spot.child("http_redirect").key,
 			"http_redirect needs a site with a certificate: tls_cert and tls_key, tls_self or tls_auto")
 	}
+	l.listenTogether(t, cfg.Listen, on)
 	auto := slices.ContainsFunc(all, func(o TLS) bool { return o.Auto })
 	for _, key := range []string{"tls_email", "tls_ca", "tls_staging"} {
 		if t.m[key] != nil && !auto {

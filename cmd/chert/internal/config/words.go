@@ -35,7 +35,11 @@ var hints = []struct {
 	words string
 	Hint
 }{
-	{"tls cert certificate https ssl acme letsencrypt auto_https ssl_certificate ssl_certificate_key cert_key " +
+	{"--tls ssl_on", Hint{
+		Flag: "chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
+		Key:  "want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
+	}},
+	{"cert certificate https ssl acme letsencrypt auto_https ssl_certificate ssl_certificate_key cert_key " +
 		"key_file cert_file --key", Hint{
 		Flag: "chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them",
 		Key:  "want tls_cert with tls_key, tls_self or tls_auto; docs/tls.md describes them",
@@ -44,12 +48,12 @@ var hints = []struct {
 		Flag: "use --tls-min",
 		Key:  `want tls_min = "1.3"; 1.2 is the default`,
 	}},
-	{"ssl_client_certificate", Hint{
+	{"ssl_client_certificate ssl_verify_client ssl_trusted_certificate client_auth", Hint{
 		Flag: "use --client-ca",
 		Key:  "want client_ca",
 	}},
 	{
-		"ssl_ciphers ciphers curves",
+		"ssl_ciphers ssl_prefer_server_ciphers ssl_ecdh_curve ssl_dhparam ciphers curves",
 		both("cipher suites and curves are those of Go's crypto/tls, and chert serve does not let them be " +
 			"chosen; docs/tls.md"),
 	},
@@ -69,7 +73,7 @@ var hints = []struct {
 		Flag: "use --listen :8080, or --listen 8080 for this machine only",
 		Key:  `want listen = ":8080"`,
 	}},
-	{"host bind address addr", Hint{
+	{"host bind --address addr", Hint{
 		Flag: "use --listen HOST:PORT",
 		Key:  `want listen = "HOST:PORT" for an address, or hosts = ["example.com"] for the names of a site`,
 	}},
@@ -147,7 +151,7 @@ var hints = []struct {
 	{"always proxy_hide_header header_up header_down more_clear_headers", Hint{
 		Key: "want [[site.response_headers]] with set, add or remove, and status",
 	}},
-	{"--headers add_header more_set_headers cache_control= expires charset", Hint{
+	{"--headers add_header more_set_headers cache_control= expires add_trailer charset", Hint{
 		Flag: "use --header 'PATTERN=NAME: VALUE', or --cache-control",
 		Key: `want [[site.rules]] with headers = { Cache-Control = "no-cache" }, or headers of [[site]] for all ` +
 			"responses, or [[site.response_headers]] for those with a status",
@@ -169,7 +173,8 @@ var hints = []struct {
 		"symlinks disable_symlinks",
 		both("links inside the folder are followed, and those that lead out of it never"),
 	},
-	{"encode gzip gzip_static gzip_types brotli zstd compress deflate --compression --precompressed", Hint{
+	{"encode gzip gzip_static gzip_types gzip_vary " +
+		"brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
 		Flag: "compression is on, with brotli, zstd and gzip; --no-compression and --no-precompressed turn it off",
 		Key: "compression is on, with brotli, zstd and gzip; compression = false and precompressed = false " +
 			"turn it off",
@@ -190,15 +195,15 @@ var hints = []struct {
 		Flag: "use --max-conns, and raise the limit of open files",
 		Key:  "want max_conns, and raise the limit of open files",
 	}},
-	{"limit_conn", Hint{
+	{"limit_conn limit_conn_zone", Hint{
 		Flag: "use --max-conns-per-addr; the sites of --config can have [site.limits] with concurrent",
 		Key:  "want max_conns_per_addr, or [site.limits] with concurrent = 20 for requests",
 	}},
-	{"limit_req rate_limits ratelimit throttle", Hint{
+	{"limit_req limit_req_zone rate_limits ratelimit throttle", Hint{
 		Flag: "use --rate-limit 100/s; the sites of --config can have [site.limits] with rate",
 		Key:  `want [rate_limit] with limit = "100/s", or [site.limits] with rate = "10/s"`,
 	}},
-	{"limit_rate bandwidth", both("chert serve does not limit bandwidth yet")},
+	{"limit_rate limit_rate_after bandwidth", both("chert serve does not limit bandwidth yet")},
 	{"client_max_body_size max_body_size request_body", Hint{
 		Flag: "the sites of --config can have [site.limits] with body",
 		Key:  `want [site.limits] with body = "10MB"`,
@@ -233,7 +238,7 @@ var hints = []struct {
 		"vars env",
 		both("there are no variables but those of the environment, as ${NAME} in strings of the file"),
 	},
-	{"set_real_ip_from real_ip_header real_ip behind_proxy", Hint{
+	{"set_real_ip_from real_ip_header real_ip_recursive real_ip behind_proxy", Hint{
 		Flag: "use --trusted-proxy",
 		Key:  "want trusted_proxies",
 	}},
@@ -241,11 +246,12 @@ var hints = []struct {
 		"proxy_protocol",
 		both("chert does not read the PROXY protocol yet; name proxies that send X-Forwarded-For in trusted_proxies"),
 	},
-	{
-		"http2 http3 quic protocols",
-		both("HTTP/2 is on over TLS and cannot be turned off in chert serve, and there is no HTTP/3 yet; " +
-			"docs/http2.md"),
-	},
+	{"http2 http3 quic --protocols", Hint{
+		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off. There is no " +
+			"HTTP/3 yet; docs/http2.md",
+		Key: `HTTP/2 is on over TLS; want protocols = ["h1"] in [[listen]] to turn it off. There is no HTTP/3 yet; ` +
+			"docs/http2.md",
+	}},
 	{"stub_status metrics pprof health healthcheck --status", Hint{
 		Flag: "use --admin 9080: a page, health checks, profiles and /metrics for Prometheus",
 		Key:  `want admin = "9080": a page, health checks, profiles and /metrics for Prometheus`,

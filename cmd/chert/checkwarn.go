@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/middleware"
+)
+
+// doubts tell what a configuration permits and its author has probably not meant.
+func doubts(cfg *config.Config) (all []string) {
+	for _, p := range cfg.Proxies.Prefixes {
+		if tooWide(p) {
+			all = append(all, fmt.Sprintf("trusted_proxies has %v, with many public addresses: a client from one of "+
+				"them can claim any address", p))
+		}
+	}
+	open := slices.ContainsFunc(cfg.Listen, reachedByOthers)
+	for _, s := range cfg.Sites {
+		name := "the site for " + quote(string(s.Hosts[0]))
+		if open && s.Root != "" && s.Options.Listing && s.Options.Dotfiles {
+			all = append(all, name+listsDots)
+		}
+		if admitsNobody(s.Access) {
+			all = append(all, name+" admits nobody: deny includes all that allow has")
+		}
+		for _, r := range s.Routes {
+			what := fmt.Sprintf("the route %s of %s", quote(r.Path), name)
+			if open && r.Root != "" && r.Options.Listing && r.Options.Dotfiles {
+				all = append(all, what+listsDots)
+			}
+			if r.Access != s.Access && admitsNobody(r.Access) {
+				all = append(all, what+" admits nobody: deny includes all that allow has")
+			}
+		}
+	}
+	return append(all, loops(cfg)...)
+}
+
+const listsDots = " lists names that begin with a dot, such as .git and .env, and others can reach it"
+
+// tooWide reports whether a prefix has more public addresses than the largest networks of
+// proxies.
+func tooWide(p netip.Prefix) bool {
+	most := 12
+	if p.Addr().Is6() {
+		most = 28
+	}
+	return p.Bits() < most && !slices.ContainsFunc(notPublic, func(o netip.Prefix) bool {
+		return o.Bits() <= p.Bits() && o.Contains(p.Addr())
+	})
+}
+
+// notPublic are networks that are not routed in the internet and are large enough to be trusted
+// as a whole: RFC 1918, loopback, and unique local addresses.
+var notPublic = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("fc00::/7")}
+
+// reachedByOthers reports whether other machines may connect to an address.
+func reachedByOthers(l config.Listen) bool {
+	e, err := parseEndpoint(l.Address)
+	if err != nil || e.network != "tcp" {
+		return false
+	}
+	addr, err := netip.ParseAddrPort(e.address)
+	return (err != nil || !addr.Addr().IsLoopback()) && !strings.HasPrefix(e.address, "localhost:")
+}
+
+// admitsNobody reports whether deny includes each prefix of allow. Without allow, deny = "all" says
+// what it means.
+func admitsNobody(o *middleware.AccessOptions) bool {
+	if o == nil || len(o.Allow) == 0 || o.AllowLocal && !o.DenyLocal {
+		return false
+	}
+	return !slices.ContainsFunc(o.Allow, func(a netip.Prefix) bool {
+		return a.Bits() == 0 || !slices.ContainsFunc(o.Deny, func(d netip.Prefix) bool {
+			return d.Bits() <= a.Bits() && d.Contains(a.Addr())
+		})
+	})
+}
+
+// loops tells which redirects lead to themselves. One to https is none without a certificate:
+// a proxy in front has it then.
+func loops(cfg *config.Config) (all []string) {
+	var table vhost.Table[int] // 0 for sites
+	for _, s := range cfg.Sites {
+		for _, h := range s.Hosts {
+			table.Add(h, 0)
+		}
+	}
+	for i, r := range cfg.Redirects {
+		for _, h := range r.Hosts {
+			table.Add(h, i+1)
+		}
+	}
+	for i, r := range cfg.Redirects {
+		// A host that the request has itself is one of the redirect's.
+		host := strings.TrimPrefix(string(r.Hosts[0]), "*.")
+		u, err := url.Parse(strings.NewReplacer("{host}", host, "{uri}", "/").Replace(r.To))
+		if err != nil || u.Port() != "" || (u.Scheme == "https") != r.TLS.On() {
+			continue
+		}
+		at, ok := vhost.Find(&table, u.Hostname())
+		if ok && at == i+1 || strings.HasPrefix(r.To, u.Scheme+"://{host}") {
+			all = append(all, fmt.Sprintf("the redirect for %s leads to itself: to = %s", quote(string(r.Hosts[0])),
+				quote(r.To)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheckDoubts(t *testing.T) {
+	t.Parallel()
+	const site = "[[site]]\nhosts = 'a.example'\nroot = 'www'\n"
+	redirect := func(host, to string) string {
+		return site + "[[redirect]]\nhosts = '" + host + "'\nto = '" + to + "'\n"
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"a wide proxy", "trusted_proxies = ['11.0.0.0/8', '10.0.0.0/8', '104.16.0.0/13', 'fc00::/7']\n" + site, "trusted_proxies has 11.0.0.0/8, with many"},
+		{"a wide proxy of IPv6", "trusted_proxies = ['2000::/3', '2a06:98c0::/29']\n" + site, "trusted_proxies has 2000::/3, with many"},
+		{"dotfiles in a list", "listen = ':80'\n" + site + "listing = true\ndotfiles = true\n", `the site for "a.example" lists names that begin with a dot`},
+		{"of a route", "listen = ':80'\n" + site + "[[site.route]]\npath = '/x/{p...}'\nroot = 'www'\nlisting = true\ndotfiles = true\n",
+			`the route "/x/{p...}" of the site for "a.example" lists names`},
+		{"for this machine", "listen = ['80', '[::1]:80', 'unix:s', 'localhost:81']\n" + site + "listing = true\ndotfiles = true\n", ""},
+		{"nobody", site + "allow = ['10.1.0.0/16', '::1']\ndeny = ['10.0.0.0/8', '::/8']\n", `the site for "a.example" admits nobody`},
+		{"somebody", site + "allow = ['10.0.0.0/8', '::1']\ndeny = ['10.1.0.0/16', '::/8']\n", ""},
+		{"peers of sockets", site + "allow = ['10.1.0.0/16', 'unix']\ndeny = ['10.0.0.0/8']\n", ""},
+		{"nobody on purpose", site + "deny = 'all'\n", ""},
+		{"a loop", redirect("b.example", "http://B.example/x{uri}"), `the redirect for "b.example" leads to itself`},
+		{"a loop by the host", redirect("*.b.example", "http://{host}{uri}"), `the redirect for "*.b.example" leads to itself`},
+		{"a loop below a wildcard", redirect("*", "http://b.example{uri}"), `the redirect for "*" leads to itself`},
+		{"to a site", redirect("*", "http://a.example{uri}"), ""},
+		{"to another port", redirect("b.example", "http://b.example:8080{uri}"), ""},
+		{"to the TLS of a proxy", redirect("*", "https://{host}{uri}"), ""},
+	} {
+		file := filepath.Join(folder(t, map[string]string{"www/f": ""}), "c.toml")
+		write(t, file, tt.text)
+		code, _, stderr := inProcess(t, "check", file)
+		if tt.want == "" {
+			if code != exitOK || stderr != "" {
+				t.Errorf("%s: %d %q", tt.name, code, stderr)
+			}
+			continue
+		}
+		if code != exitOK || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, file+": warning: "+tt.want) {
+			t.Errorf("%s: %d %q, want %q", tt.name, code, stderr, tt.want)
+		}
+	}
+}
