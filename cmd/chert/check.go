@@ -73,7 +73,7 @@ func check(file string, stdout, stderr io.Writer) error {
 	if err == nil {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			all, err = buildSites(cfg, slog.New(slog.DiscardHandler))
+			all, err = buildSites(cfg, nil, slog.New(slog.DiscardHandler))
 		}
 		if err == nil {
 			all.close()

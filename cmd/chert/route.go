@@ -17,7 +17,7 @@ import (
 // open makes the handler of a site. Its folders are closed by s.close, also after an
 // error.
 func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error) {
-	policies := policies{auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
+	policies := policies{logs: s.logs, auth: make(map[*basicauth.Options]func(http.Handler) http.Handler)}
 	around, err := policies.of(site.Policy)
 	if err != nil {
 		return nil, err
@@ -91,12 +91,13 @@ func (s *sites) route(r *router.Router, route *config.Route, errs *slog.Logger) 
 // policies makes the middleware of sites and routes. Those that share an authentication
 // share what it remembers.
 type policies struct {
+	logs *logs
 	auth map[*basicauth.Options]func(http.Handler) http.Handler
 }
 
 // of returns the middleware of a policy. Around a direct.Handler it is one.
 func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
-	var all []func(http.Handler) http.Handler // the first is the outermost
+	all := p.logs.of(c.Log) // the first is the outermost
 	if len(c.Headers) > 0 {
 		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers})
 		if err != nil {

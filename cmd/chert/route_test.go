@@ -636,7 +636,7 @@ func matches(pattern, raw string) (rank string, ok bool) {
 // openSites opens the sites of a configuration.
 func openSites(t testing.TB, cfg *config.Config) *sites {
 	t.Helper()
-	all, err := buildSites(cfg, slog.New(slog.DiscardHandler))
+	all, err := buildSites(cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

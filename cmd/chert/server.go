@@ -30,8 +30,8 @@ type server struct {
 	service
 	o      *serveOptions
 	stderr io.Writer
-	log    *middleware.LineWriter          // to stderr
-	logs   map[logAt]*middleware.AccessLog // to log; generations share them
+	log    *middleware.LineWriter // to stderr
+	files  *logFiles
 	errsTo errorOutput
 	logger *slog.Logger // to errsTo, as errs
 	front  front
@@ -50,14 +50,14 @@ type setup struct {
 	gen     *generation
 	what    string // what is served, for messages
 	listen  []endpoint
-	chosen  bool // listen is not the default
-	format  logFormat
+	chosen  bool      // listen is not the default
+	format  logFormat // of errors
+	logs    *logs
 	timeout time.Duration
 	admin   string // an address; "" for none
 	conns   connLimits
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
-	access  *middleware.AccessLog
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -65,12 +65,12 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog),
-		memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
-	s.front.log = s.log
+	s.files = newLogFiles(s.errs)
+	defer s.files.close()
 	s.errsTo.set(o.log, s.log, stderr)
 
 	if err := sys.RaiseFiles(); err != nil {
@@ -79,6 +79,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	// Before anything is opened, so that no signal leaves a socket file.
 	stop, hangup, release := signals()
 	defer release()
+	defer reopens(s.files.reopen)()
 
 	// A reload uses what is at these paths then, also if the current folder has been renamed.
 	dir, file := absolute(o.dir), absolute(o.config)
@@ -149,7 +150,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 // load prepares the current configuration of the command line and the file that it names.
 func (s *server) load() (*setup, error) {
 	o := s.o
-	up := &setup{format: o.log, timeout: o.shutdownTimeout, admin: o.admin.text}
+	up := &setup{timeout: o.shutdownTimeout, admin: o.admin.text}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
 		cfg := o.tls.config()
@@ -161,11 +162,15 @@ func (s *server) load() (*setup, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := s.openLogs(up, cfg); err != nil {
+			h.Close()
+			return nil, err
+		}
 		up.what = showFolder(o.dir)
 		if !cfg.Sites[0].TLS.Auto {
 			up.hosts = nil
 		}
-		return up, s.generate(up, cfg, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
+		return up, s.generate(up, cfg, up.logs.ofFile(withHSTS(h, hstsValue(cfg.Sites[0].TLS))), h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
@@ -184,12 +189,13 @@ func (s *server) load() (*setup, error) {
 	if err := s.secure(up, cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	all, err := buildSites(cfg, s.logger)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.config, err)
+	if err := s.openLogs(up, cfg); err != nil {
+		return nil, err
 	}
-	if cfg.Log != "" && !o.given("log") && !o.quiet {
-		up.format = logFormat(cfg.Log)
+	all, err := buildSites(cfg, up.logs, s.logger)
+	if err != nil {
+		up.logs.close()
+		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
 	if cfg.Admin != "" && !o.given("admin") {
 		up.admin = cfg.Admin
@@ -224,32 +230,16 @@ func (s *server) generate(up *setup, cfg *config.Config, h http.Handler, files .
 		for _, f := range files {
 			f.Close()
 		}
+		up.logs.close()
 		return err
 	}
-	access := s.access(logAt{up.format, up.tls != nil})
-	up.access = s.access(logAt{up.format, false}) // of plain HTTP
-	up.gen = newGeneration(behind(h, proxies), access, files...)
-	up.gen.limits = store
-	return nil
-}
-
-// logAt selects a log of requests.
-type logAt struct {
-	format logFormat
-	tls    bool // for its port
-}
-
-func (s *server) access(at logAt) *middleware.AccessLog {
-	access, ok := s.logs[at]
-	if !ok {
-		port := uint16(80)
-		if at.tls {
-			port = 443
-		}
-		access = at.format.accessAt(s.log, port)
-		s.logs[at] = access
+	if up.tls.guarded() || len(r.Rates) > 0 {
+		h = up.logs.ofFile(h) // what they refuse has no site
 	}
-	return access
+	h = up.logs.around(behind(up.logs.identified(h), proxies, up.logs.ids))
+	up.gen = newGeneration(h, up.logs.top, files...)
+	up.gen.limits, up.gen.logs = store, up.logs
+	return nil
 }
 
 // use makes up the current setup for requests.
@@ -269,6 +259,7 @@ func (s *server) use(up *setup) {
 
 // reloadAll replaces the setup by the current file or folder. After an error nothing has changed.
 func (s *server) reloadAll() {
+	s.files.reopen()
 	up, err := s.load()
 	var bindings []*binding
 	if err == nil {

@@ -33,11 +33,16 @@ func (o *serveOptions) openFolder(errs *slog.Logger) (*static.Handler, error) {
 type sites struct {
 	table vhost.Table[direct.Handler]
 	files []*static.Handler
+	// unknown responds to requests for hosts without a site.
+	unknown direct.Handler
+	logs    *logs
 }
 
+func newSites(l *logs) *sites { return &sites{logs: l, unknown: l.ofFile(misdirected).(direct.Handler)} }
+
 // buildSites opens the folders of all sites or of none.
-func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
-	s := &sites{}
+func buildSites(cfg *config.Config, logs *logs, errs *slog.Logger) (*sites, error) {
+	s := newSites(logs)
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {
@@ -52,7 +57,8 @@ func buildSites(cfg *config.Config, errs *slog.Logger) (*sites, error) {
 			s.close()
 			return nil, err // config has checked it
 		}
-		s.add(r.Hosts, withHSTS(&redirect{to, r.Status}, hstsValue(r.TLS)))
+		h := logs.ofFile(&redirect{to, r.Status}).(direct.Handler)
+		s.add(r.Hosts, withHSTS(h, hstsValue(r.TLS)))
 	}
 	return s, nil
 }
@@ -79,8 +85,7 @@ var misdirected = direct.NewResponse(http.StatusMisdirectedRequest,
 func (s *sites) ServeDirect(x *direct.Exchange) bool {
 	h, ok := vhost.Find(&s.table, x.Host())
 	if !ok {
-		x.Send(misdirected)
-		return true
+		h = s.unknown
 	}
 	return h.ServeDirect(x)
 }
@@ -89,7 +94,7 @@ func (s *sites) ServeDirect(x *direct.Exchange) bool {
 func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, ok := vhost.Find(&s.table, r.Host)
 	if !ok {
-		h = misdirected
+		h = s.unknown
 	}
 	h.ServeHTTP(w, r)
 }

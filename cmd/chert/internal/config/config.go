@@ -19,7 +19,7 @@ import (
 // Config is the content of a file.
 type Config struct {
 	Listen          []string       // in the form of --listen; nil if the file has none
-	Log             string         // as --log; "" if the file has none
+	Log             Log            // Format is "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
 	Admin           string         // where package admin is served; in the form of --listen; "" for none
 	MaxConns        *int           // nil if the file has none, as below
@@ -30,7 +30,6 @@ type Config struct {
 	ACME            ACME
 	Sites           []Site
 	Redirects       []Redirect
-	Secrets         []string // files that no site may serve: those of htpasswd
 }
 
 // Site is what is served for its hosts: a folder, routes, or both.
@@ -164,7 +163,8 @@ type loader struct {
 	checks Checks
 	hosts  vhost.Table[Position] // and where each is named
 
-	secrets []string // as Config.Secrets
+	log     Log      // of the file
+	secrets []secret // files that no site may serve
 }
 
 func (l *loader) config(t *table) *Config {
@@ -172,12 +172,8 @@ func (l *loader) config(t *table) *Config {
 	if all, ok := t.list("listen"); ok {
 		cfg.Listen = l.listen(all, t.spot.child("listen").key)
 	}
-	if s, at, ok := t.str("log"); ok {
-		if err := l.checks.Log(s); err != nil {
-			l.errorf(at, "log: %v", err)
-		} else {
-			cfg.Log = s
-		}
+	if own := l.logOf(t, Log{}); own != nil {
+		cfg.Log, l.log = *own, *own
 	}
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
@@ -219,7 +215,7 @@ func (l *loader) config(t *table) *Config {
 		l.autoNames(r, tls, redirect.Hosts)
 		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
-	cfg.Secrets = l.secrets
+	l.exposed(cfg)
 	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {

@@ -140,7 +140,7 @@ status = 308
 	first := static.Rule{Match: "**", Header: map[string]string{"X-Content-Type-Options": "nosniff"}}
 	header := map[string]string{"Cache-Control": "no-cache", "Server": ""}
 	want := &Config{
-		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s"), "unix:" + filepath.Join(dir, "run", "t") + "?mode=0660"}, Log: "json", ShutdownTimeout: &timeout,
+		Listen: []string{":80", "unix:" + filepath.Join(dir, "run", "s"), "unix:" + filepath.Join(dir, "run", "t") + "?mode=0660"}, Log: Log{Format: "json"}, ShutdownTimeout: &timeout,
 		Proxies: Proxies{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}, Unix: true},
 		RateLimit: RateLimit{
 			Rates: []ratelimit.Rate{{Count: 20, Per: time.Second, Burst: 20}, {Count: 1000, Per: time.Hour, Burst: 50}},
@@ -172,7 +172,7 @@ func TestLoadLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := cfg.Sites[0].Options
-	if cfg.Listen != nil || cfg.Log != "" || cfg.ShutdownTimeout != nil || cfg.RateLimit.Rates != nil || o.Index != nil || o.Listing || o.OpenFiles != 0 || o.CacheBytes != 64<<20 {
+	if cfg.Listen != nil || cfg.Log.Format != "" || cfg.ShutdownTimeout != nil || cfg.RateLimit.Rates != nil || o.Index != nil || o.Listing || o.OpenFiles != 0 || o.CacheBytes != 64<<20 {
 		t.Errorf("%+v", cfg)
 	}
 }
@@ -240,7 +240,7 @@ func TestProblems(t *testing.T) {
 		{"listen twice", "listen = [':80', ':80']\n" + good, `1:18: listen: ":80": it is given already`},
 		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
 		{"log", "log = 'xml'\n" + good, "1:7: log: want another"},
-		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
+		{"log's type", "log = true\n" + good, "1:7: log wants a format or a table, not true or false"},
 		{"timeout", "shutdown_timeout = '30'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
 		{"timeout's type", "shutdown_timeout = 30\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
 		{"negative timeout", "shutdown_timeout = '-1s'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
@@ -327,7 +327,7 @@ hosts = ["a", "b:1"]
 root = "gone"
 listing = 3
 `)
-	want := strings.ReplaceAll(`DIR/c.toml:1:7: log wants a string, not a number
+	want := strings.ReplaceAll(`DIR/c.toml:1:7: log wants a format or a table, not a number
 DIR/c.toml:2:1: unknown key "what" in the file
 DIR/c.toml:3:3: [[redirect]] goes nowhere; want to = "https://example.com{uri}"
 DIR/c.toml:4:10: host "a" has a site already, in line 6

@@ -43,8 +43,8 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[[redirect]]",
-	"[[defaults.rules]]", "[[site.rules]]",
+	topOfFile, "[log]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]", "[site.basic_auth]", "[site.log]",
+	"[[redirect]]", "[[defaults.rules]]", "[[site.rules]]",
 }
 
 // keysOfTables returns the keys of each table: those that are read from a file that
@@ -54,8 +54,8 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[[site.rules]]\n"+
-			"[[site.route]]\n[[redirect]]\n"),
+		all.load([]byte("[log]\n[rate_limit]\n[defaults]\n[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n"+
+			"[site.log]\n[[site.rules]]\n[[site.route]]\n[[redirect]]\n"),
 			Checks{
 				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
 				Certificate: pair, ClientCA: none, RateStore: none, RateFailure: none,

@@ -19,6 +19,7 @@ type Policy struct {
 	Access  *middleware.AccessOptions // nil: every client
 	Auth    *basicauth.Options        // nil: no authentication
 	Headers map[string]string         // by canonical name; "" removes one
+	Log     *Log                      // nil: the file's
 }
 
 // policy reads the keys that [[site]] and [[site.route]] have in common. Each that t does
@@ -27,6 +28,13 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	outer := l.log
+	if base.Log != nil {
+		outer = *base.Log
+	}
+	if own := l.logOf(t, outer); own != nil {
+		p.Log = own
+	}
 	if own := l.headers(t); len(own) > 0 {
 		p.Headers = make(map[string]string)
 		maps.Copy(p.Headers, base.Headers)
@@ -104,7 +112,7 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 	}
 	before := len(l.problems)
 	if users := a.table("users"); users != nil {
-		l.secrets = append(l.secrets, l.file)
+		l.secret("the file of users", l.file, users.spot.key)
 		for _, name := range slices.Sorted(maps.Keys(users.m)) {
 			hash, at, ok := users.str(name)
 			if !ok {
@@ -116,7 +124,7 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 		}
 	}
 	if file, at, ok := a.str("htpasswd"); ok {
-		l.secrets = append(l.secrets, l.path(file))
+		l.secret("the file of users", l.path(file), at)
 		if err := readUsers(o, l.path(file)); err != nil {
 			l.errorf(at, "htpasswd: %v", err)
 		}
