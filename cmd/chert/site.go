@@ -38,7 +38,9 @@ type sites struct {
 	logs    *logs
 }
 
-func newSites(l *logs) *sites { return &sites{logs: l, unknown: l.ofFile(misdirected).(direct.Handler)} }
+func newSites(l *logs) *sites {
+	return &sites{logs: l, unknown: l.ofFile(misdirected).(direct.Handler)}
+}
 
 // buildSites opens the folders of all sites or of none.
 func buildSites(cfg *config.Config, logs *logs, errs *slog.Logger) (*sites, error) {
