@@ -11,7 +11,7 @@ func TestLogProblems(t *testing.T) {
 		{"format", "log = { format = 'xml' }\n" + good, "1:18: format: want another"},
 		{"unknown key", "[log]\nfil = 'x'\n" + good, `2:1: unknown key "fil" in [log]; did you mean "file"?`},
 		{"no folder", "log = { file = 'gone/x.log' }\n" + good, `1:16: file: "DIR/gone/x.log": there is no such folder`},
-		{"a folder", "log = { file = 'www' }\n" + good, `1:16: file: "DIR/www": this is not a regular file`},
+		{"a folder", "log = { file = '.' }\n" + good, `1:16: file: "DIR": this is not a regular file`},
 		{"served", good + "log = { file = 'www/x.log' }\n", `4:16: the log "DIR/www/x.log" is in the folder "DIR/www", which is served`},
 		{"field", "log = { format = 'json', fields = ['path', 'cookie'] }\n" + good, `1:44: fields: there is no field "cookie" in the log`},
 		{"field twice", "log = { format = 'json', fields = ['path', 'path'] }\n" + good, "1:44: fields: path is there twice"},
