@@ -21,8 +21,8 @@ func (l *loader) exposed(cfg *Config) {
 	for _, s := range l.secrets {
 		for _, folder := range cfg.Folders() {
 			if folder.Exposes(s.file) {
-				l.errorf(s.at, "%s %q is in the folder %q, which is served, so clients could read it; move it elsewhere",
-					s.what, s.file, folder.Root)
+				l.errorf(s.at, "%s %q is in the folder %q, which is served, so clients could read it; "+
+					"move it elsewhere", s.what, s.file, folder.Root)
 				break
 			}
 		}
