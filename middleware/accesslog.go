@@ -33,6 +33,8 @@ const (
 	// after the host and the port, so that many sites can share a log. The host
 	// is the request's, so clients choose it.
 	LogVhostCombined
+	// LogNone writes no lines: for an AccessLog around those of Override.
+	LogNone
 )
 
 // AccessLogOptions are the options of NewAccessLog.
@@ -46,6 +48,17 @@ type AccessLogOptions struct {
 	// Logger, if not nil, receives a record for each request, with the message
 	// "request" and level Info, instead of Output; Format is ignored then.
 	Logger *slog.Logger
+	// Fields are the fields of LogText, LogJSON and Logger, besides those of
+	// log/slog itself. The zero value is all; ParseLogFields makes others.
+	Fields LogFields
+	// Skip, if not nil, reports whether requests for a path, decoded, have no
+	// line, whatever the response is. It is called concurrently, must not
+	// block, and must not keep path.
+	Skip func(path string) bool
+	// Sample is how many requests have one line; negative, and the default, 0: each
+	// has one, as with 1. Those that have it are chosen at random, without a lock. Those with a status of 400 or more,
+	// and those whose response was not sent whole, always have a line.
+	Sample int
 	// Query logs the part after the question mark, of the target and of
 	// Referer. It may contain secrets.
 	Query bool
@@ -123,6 +136,7 @@ type AccessLog struct {
 	later   later        // records for Logger that must not block
 	lines   *LineWriter
 	own     bool                 // lines was made by NewAccessLog
+	none    bool                 // Format is LogNone, and there is no Logger
 	stamp   stamp                // guarded by lines.mu
 	mono    func() time.Duration // wire.Clock
 }
@@ -134,15 +148,19 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	if l.o.Output == nil {
 		l.o.Output = os.Stderr
 	}
-	if l.o.Format > LogVhostCombined {
+	if l.o.Format > LogNone {
 		l.o.Format = LogCombined
 	}
+	if l.o.Fields == 0 {
+		l.o.Fields = allFields
+	}
 	format := l.o.Format
-	l.clf = l.o.Logger == nil && (format <= LogCommon || format == LogVhostCombined)
+	l.none = l.o.Logger == nil && format == LogNone
+	l.clf = l.o.Logger == nil && format != LogText && format != LogJSON
 	l.vhost = l.clf && format == LogVhostCombined
 	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
-	if l.o.Logger != nil {
+	if l.o.Logger != nil || l.none {
 		l.o.Buffer = -1 // nothing is written
 	}
 	if l.lines, _ = l.o.Output.(*LineWriter); l.lines == nil {
@@ -192,7 +210,15 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 	l.admit()
 	var seen wrap.Writer
 	start, panicked := l.mono(), true
+	path := "" // now: inner handlers may change it
+	if r.URL != nil {
+		path = r.URL.Path
+	}
 	defer func() {
+		l := l.instead(seen.Log())
+		if l.leavesOut(path) {
+			return
+		}
 		rec := l.newRecord(start)
 		e, m := &rec.e, &rec.m
 		target := r.RequestURI
@@ -250,9 +276,13 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 		w.SetTime(l.mono()) // for inner handlers too
 	}
 	panicked := true
+	path := view.String(x.Path()) // now: inner handlers may change it
 	defer func() {
-		if answered || panicked { // otherwise the ordinary path logs it
-			x.Wire().Watch(l.directRecord(x.Wire()))
+		if !answered && !panicked {
+			return // the ordinary path logs it
+		}
+		if to := l.taken(x.Wire()); !to.leavesOut(path) {
+			x.Wire().Watch(to.directRecord(x.Wire()))
 		}
 	}()
 	answered = next.ServeDirect(x)

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -81,9 +82,11 @@ func (rec *record) Sent(d wire.Delivery) {
 	if l.timed {
 		e.latency = l.mono() - rec.start
 	}
-	if l.clf {
+	switch {
+	case l.o.Sample > 1 && e.status < 400 && !e.aborted && rand.IntN(l.o.Sample) != 0:
+	case l.clf:
 		l.writeLine(e, &rec.m, rec.start, rec.kept)
-	} else {
+	default:
 		l.record(rec)
 	}
 	rec.kept = false // the next user sets the rest
@@ -101,6 +104,9 @@ func (l *AccessLog) writeLine(e *entry, m *more, at time.Duration, noWait bool) 
 	}
 	l.lines.end(l.appendLine(b, e, m, at), noWait)
 }
+
+// full reports whether admit would wait.
+func (l *AccessLog) full() bool { return l.lines.Full() || l.later.full.Load() }
 
 // admit waits until the buffers have room, on behalf of lines that may not wait
 // when they are written: each response makes one at most.

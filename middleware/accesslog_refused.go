@@ -18,10 +18,14 @@ import (
 // if it is not, and no bytes; LogVhostCombined has the port of the server's address; if a connection was closed without
 // a response the
 // status is "-". LogText, LogJSON and Logger say "refused" instead of
-// "request", and have the reason. One line has the number of refusals that the
+// "request", and have the reason, whatever
+// Fields says. Skip and Sample do not matter. One line has the number of refusals that the
 // server omitted.
 func (l *AccessLog) Refused(r wire.Refusal) {
-	if !l.clf {
+	switch {
+	case l.none:
+		return
+	case !l.clf:
 		l.refusedRecord(&r)
 		return
 	}

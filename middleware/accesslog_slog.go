@@ -40,26 +40,33 @@ func (l *AccessLog) record(rec *record) {
 	}
 	path, query, _ := strings.Cut(e.target, "?")
 	r := slog.NewRecord(l.stamp.now(), slog.LevelInfo, "request", 0)
-	r.AddAttrs(slog.String("method", own(e.method)), slog.String("path", own(path)))
-	if query != "" {
-		r.AddAttrs(slog.String("query", own(query)))
-	}
-	r.AddAttrs(
-		slog.Int("status", e.status), slog.Int64("bytes", e.size), slog.Duration("latency", e.latency),
-		slog.String("remote", server(hostOf(e.remote))), slog.String("host", own(m.host)),
-		slog.String("proto", server(e.proto)),
-	)
-	if e.aborted {
-		r.AddAttrs(slog.Bool("aborted", true))
-	}
-	for _, a := range [...]struct{ key, value string }{
-		{"pattern", server(m.pattern)}, {"user", server(e.user)}, {"request_id", server(m.id)},
-		{"referer", own(m.referer)}, {"user_agent", own(m.agent)},
-	} {
-		if a.value != "" {
-			r.AddAttrs(slog.String(a.key, a.value))
+	add := func(f LogFields, a slog.Attr) {
+		if l.o.Fields&f != 0 {
+			r.AddAttrs(a)
 		}
 	}
+	text := func(f LogFields, key, value string, copied func(string) string) {
+		if l.o.Fields&f != 0 && value != "" {
+			r.AddAttrs(slog.String(key, copied(value)))
+		}
+	}
+	add(fieldMethod, slog.String("method", own(e.method)))
+	add(fieldPath, slog.String("path", own(path)))
+	text(fieldQuery, "query", query, own)
+	add(fieldStatus, slog.Int("status", e.status))
+	add(fieldBytes, slog.Int64("bytes", e.size))
+	add(fieldLatency, slog.Duration("latency", e.latency))
+	add(fieldRemote, slog.String("remote", server(hostOf(e.remote))))
+	add(fieldHost, slog.String("host", own(m.host)))
+	add(fieldProto, slog.String("proto", server(e.proto)))
+	if e.aborted {
+		add(fieldAborted, slog.Bool("aborted", true))
+	}
+	text(fieldPattern, "pattern", m.pattern, server)
+	text(fieldUser, "user", e.user, server)
+	text(fieldRequestID, "request_id", m.id, server)
+	text(fieldReferer, "referer", m.referer, own)
+	text(fieldUserAgent, "user_agent", m.agent, own)
 	l.handle(r, rec.kept)
 }
 

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -18,6 +19,10 @@ type LineWriterOptions struct {
 	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
 	// limit, until the buffer is full.
 	Every time.Duration
+	// Failed, if not nil, is called when the output has failed, with the number
+	// of lines that it did not accept. It must not use the LineWriter, and the
+	// next lines wait for it.
+	Failed func(lost int64, err error)
 }
 
 // A LineWriter buffers the lines of one or several loggers and writes them in
@@ -31,12 +36,15 @@ type LineWriterOptions struct {
 //
 // Each Write must have whole lines. It waits only while the buffer is full and
 // the previous one is still being written, so memory is bounded and no line is
-// dropped, except by an output that fails; see Lost. Close must be called at
-// the end, or the last lines are lost. A LineWriter holds no goroutine while
+// dropped, except by an output that fails; see Lost. The rest of a line that an
+// output has accepted in part is dropped, and the next begins a new one. Close must
+// be called at the end, or the last lines are lost. OpenLog makes a LineWriter to a
+// file. A LineWriter holds no goroutine while
 // there is nothing to write. It is safe for concurrent use.
 type LineWriter struct {
-	out   io.Writer
-	size  int // of a buffer; not positive: each line is written at once
+	out   io.Writer // guarded by mu; see writing
+	path  string    // of the file that OpenLog has opened, else ""
+	size  int       // of a buffer; not positive: each line is written at once
 	every time.Duration
 	timer *time.Timer
 	// flusher flushes in a goroutine of its own.
@@ -55,7 +63,10 @@ type LineWriter struct {
 	flushing   bool // the flusher was started and has not begun
 	writing    bool // a goroutine that does not hold mu uses out
 	unbuffered bool // each line is written at once
+	torn       bool // out has accepted a part of a line; used by who is writing
 	err        error
+
+	report func(lost int64, err error) // may be nil
 }
 
 // NewLineWriter returns a LineWriter to out, which one goroutine at a time uses
@@ -66,7 +77,8 @@ func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 		opts.Buffer = -1 // other loggers write there too, and the order matters
 	}
 	size := or(opts.Buffer, 256<<10)
-	l := &LineWriter{out: out, size: size, every: or(opts.Every, time.Second), unbuffered: size <= 0}
+	l := &LineWriter{out: out, size: size, every: or(opts.Every, time.Second), unbuffered: size <= 0,
+		report: opts.Failed}
 	l.changed.L = &l.mu
 	if !l.unbuffered {
 		// With room for the line that fills it.
@@ -101,14 +113,15 @@ func (l *LineWriter) Flush() error {
 }
 
 // Close flushes, and makes every later line be written at once. It does not
-// close the output.
+// close the output, except for the file of OpenLog, which is opened for each line that
+// comes later.
 func (l *LineWriter) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
 	l.unbuffered = true
 	l.writeOut()
-	return l.err
+	return errors.Join(l.err, l.closeFile())
 }
 
 // Lost returns the number of lines that the output failed to accept.
@@ -194,6 +207,7 @@ func (l *LineWriter) writeOut() {
 	l.buf, l.spare, l.writing = l.spare[:0], nil, true
 	l.full.Store(false)
 	l.changed.Broadcast()
+	out := l.out
 	l.mu.Unlock()
 	defer func() { // also if out panics
 		l.mu.Lock()
@@ -203,17 +217,36 @@ func (l *LineWriter) writeOut() {
 		}
 		l.changed.Broadcast()
 	}()
-	n, err := l.out.Write(b)
-	if n = max(n, 0); n < len(b) && err == nil {
-		err = io.ErrShortWrite
-	}
+	n, err := l.writeTo(out, b)
 	if err != nil {
-		l.failed(err, b[min(n, len(b)):])
+		l.failed(err, b[n:])
 	}
 }
 
+// writeTo writes b, and returns how much of it out has accepted.
+func (l *LineWriter) writeTo(out io.Writer, b []byte) (n int, err error) {
+	if l.torn {
+		if _, err := out.Write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+		l.torn = false
+	}
+	n, err = out.Write(b)
+	if n = min(max(n, 0), len(b)); n < len(b) {
+		l.torn = n > 0 && b[n-1] != '\n'
+		if err == nil {
+			err = io.ErrShortWrite
+		}
+	}
+	return n, err
+}
+
 func (l *LineWriter) failed(err error, rest []byte) {
-	l.lost.Add(int64(bytes.Count(rest, []byte{'\n'})))
+	lost := int64(bytes.Count(rest, []byte{'\n'}))
+	l.lost.Add(lost)
+	if l.report != nil {
+		l.report(lost, err)
+	}
 	l.mu.Lock()
 	if l.err == nil {
 		l.err = err

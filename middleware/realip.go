@@ -30,7 +30,14 @@ type RealIPOptions struct {
 	// be the field that the proxies set: they pass on the other as the client
 	// wrote it, which is why the two are never combined.
 	Forwarded bool
+	// Note lets an inner RequestID with AcceptForwarded see which requests come
+	// from a trusted proxy. It costs a copy of their *http.Request on the
+	// ordinary path.
+	Note bool
 }
+
+// forwardedKey is set, to true, on requests that a trusted proxy has sent.
+type forwardedKey struct{}
 
 // RealIP sets RemoteAddr, of the request or the exchange, to the client's
 // address as proxies report it, with port 0 if they do not report one. It
@@ -54,7 +61,10 @@ func RealIP(o *RealIPOptions) (func(http.Handler) http.Handler, error) {
 		return nil, fmt.Errorf("middleware: RealIP: Trusted: %w", err)
 	}
 	return filter.New(func(c *filter.Call) filter.Outcome {
-		if c.HasHeader(field) && opt.trustsPeer(c.RemoteAddr()) {
+		if (opt.Note || c.HasHeader(field)) && opt.trustsPeer(c.RemoteAddr()) {
+			if opt.Note {
+				c.SetValue(forwardedKey{}, true)
+			}
 			opt.walk(c, field)
 		}
 		return filter.Pass

@@ -20,6 +20,9 @@ type RequestIDOptions struct {
 	// and "-._~+/=:@". Set it only on servers behind a proxy that sets the
 	// field: elsewhere clients would choose what is logged.
 	Accept bool
+	// AcceptForwarded does the same for requests that a trusted proxy of an
+	// outer RealIP with Note has sent.
+	AcceptForwarded bool
 	// New returns a new id; nil: 128 random bits in hexadecimal. It may be
 	// called concurrently, and must return a valid field value.
 	New func() string
@@ -39,7 +42,8 @@ type requestID struct {
 func RequestID(o *RequestIDOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	return filter.New(func(c *filter.Call) filter.Outcome {
-		id := opt.choose(c.Fields())
+		trusted, _ := c.Value(forwardedKey{}).(bool)
+		id := opt.choose(c.Fields(), opt.Accept || opt.AcceptForwarded && trusted)
 		c.SetHeader(requestIDField, id.id)
 		c.SetValue(requestIDKey{}, id)
 		return filter.Pass
@@ -57,8 +61,8 @@ func RequestIDOf(v filter.Values) string {
 
 // choose returns the id of the request or makes one. If there are two, one is
 // not the proxy's.
-func (o *RequestIDOptions) choose(f wire.Fields) *requestID {
-	if o.Accept {
+func (o *RequestIDOptions) choose(f wire.Fields, accept bool) *requestID {
+	if accept {
 		if b, n := f.First(requestIDField); n == 1 && safeID(view.String(b)) {
 			return &requestID{id: string(b)}
 		}

@@ -32,6 +32,13 @@ func (r *Rule) Check() error {
 	return nil
 }
 
+// Matches reports whether the rule, which Check must accept, is for a path. A slash at
+// its begin makes no difference.
+func (r *Rule) Matches(path string) bool {
+	one := rule{pattern: r.pattern(), base: !strings.Contains(r.Match, "/")}
+	return one.match(strings.TrimPrefix(path, "/"))
+}
+
 func (r *Rule) pattern() string { return strings.TrimPrefix(r.Match, "/") }
 
 // newRule makes a rule of one that Check accepts.

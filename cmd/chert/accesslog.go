@@ -58,25 +58,22 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
+// logEvery is how long a line may stay in the buffer of stderr or of a file.
+const logEvery = 10 * time.Millisecond
+
 // newLog returns the writer that the access log and the server's errors share: a handler on an event loop must not
-// wait for a terminal or a pipe. Lines are written within 10 ms; those not written when the process is killed are
+// wait for a terminal or a pipe. Lines are written within logEvery; those not written when the process is killed are
 // lost.
 func newLog(stderr io.Writer) *middleware.LineWriter {
-	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10,
-		Every: 10 * time.Millisecond})
+	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{Buffer: 256 << 10, Every: logEvery})
 }
 
 // access returns a log of requests to w, nil for none.
 func (f logFormat) access(w *middleware.LineWriter) *middleware.AccessLog {
-	return f.accessAt(w, 80)
-}
-
-// accessAt is access for a server whose clients leave out this port.
-func (f logFormat) accessAt(w *middleware.LineWriter, port uint16) *middleware.AccessLog {
 	if f == logOff {
 		return nil
 	}
-	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w, Port: port})
+	return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: logFormats[f], Output: w})
 }
 
 // errors is what the server reports its errors through. They have the format of the access log if that has one for

@@ -204,8 +204,8 @@ func TestErrorsForPeople(t *testing.T) {
 func logged(w io.Writer, h http.Handler) *front {
 	log := newLog(w)
 	log.Close()
-	f := &front{log: log}
-	f.replace(newGeneration(h, logJSON.access(log)))
+	f := &front{}
+	f.replace(newGeneration(inLog(logJSON.access(log), h), nil))
 	return f
 }
 

@@ -36,7 +36,7 @@ FILE:6:8: root: this is not a folder: "DIR/www/f"
 `},
 		{"users that are served", site + "[[site.route]]\npath = '/x/{p...}'\nroot = '.'\n[[site.route]]\npath = '/y'\nrespond = 200\n" +
 			"[site.route.basic_auth]\nhtpasswd = 'users'\n", exitFailure,
-			"FILE: the file of users \"DIR/users\" is in the folder \"DIR\", which is served, so clients could read it; move it elsewhere\n"},
+			"FILE:11:12: the file of users \"DIR/users\" is in the folder \"DIR\", which is served, so clients could read it; move it elsewhere\n"},
 	} {
 		dir := folder(t, map[string]string{"www/f": "", "users": "bob:$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO\n"})
 		file := filepath.Join(dir, "c.toml")

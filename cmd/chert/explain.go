@@ -133,7 +133,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		return err
 	}
 	t := new(trace)
-	all, err := buildSites(cfg, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		if len(cfg.RateLimit.Rates) > 0 {
 			t.add("rate_limit", "not counted here")
 		}
-	}, all}, cfg.Proxies).ServeHTTP(w, r)
+	}, all}, cfg.Proxies, false).ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
 	t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
 	names := make([]string, 0, len(w.header))

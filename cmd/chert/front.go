@@ -19,7 +19,6 @@ import (
 type front struct {
 	now   atomic.Pointer[generation]
 	tally tally
-	log   *middleware.LineWriter // of the generations; nil if none logs
 
 	mu   sync.Mutex
 	old  map[*generation]struct{} // replaced, and not closed yet
@@ -28,22 +27,20 @@ type front struct {
 
 // generation is a configuration that is ready to serve. It is immutable except for its counts of users.
 type generation struct {
-	handler http.Handler   // the log included
+	handler http.Handler   // the logs included
 	direct  direct.Handler // handler, or nil if it has no fast path
 	files   []*static.Handler
 	limits  io.Closer             // the shared store; nil if there is none
-	access  *middleware.AccessLog // to front.log; nil for none
+	logs    *logs                 // nil for none
+	access  *middleware.AccessLog // of requests that are refused before they have a site; nil for none
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
 	}
 }
 
-// newGeneration makes a generation whose requests are logged by access, if that is not nil.
+// newGeneration makes a generation. access is the log of refused requests, nil for none.
 func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*static.Handler) *generation {
-	if access != nil {
-		h = access.Wrap(h)
-	}
 	g := &generation{handler: h, access: access, files: files}
 	g.direct, _ = h.(direct.Handler)
 	return g
@@ -93,9 +90,8 @@ func (f *front) ServeDirect(x *direct.Exchange) bool {
 	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
-	// The log may block: on the ordinary path only.
 	start, path := x.Wire().Now(), view.String(x.Path()) // now: the handler may change it
-	if g.direct == nil || g.access != nil && f.log.Full() || !g.direct.ServeDirect(x) {
+	if g.direct == nil || !g.direct.ServeDirect(x) {
 		return false
 	}
 	x.Wire().Watch(f.tally.watch(shard, x.Method(), path, start))
@@ -162,6 +158,7 @@ func (g *generation) close() {
 	if g.limits != nil {
 		g.limits.Close()
 	}
+	g.logs.close()
 }
 
 // cache returns the sum over all generations.

@@ -16,8 +16,15 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/static"
 )
+
+// inLog is h in a log, as a server has it.
+func inLog(access *middleware.AccessLog, h http.Handler) http.Handler {
+	l := &logs{top: access}
+	return l.around(l.ofFile(h))
+}
 
 // ask sends a request on the fast path.
 func ask(h direct.Handler, method, host, target string) (x *direct.Exchange, ok bool) {
@@ -70,7 +77,7 @@ func askPlain(h http.Handler, r *http.Request) {
 // Counting and logging a request does not allocate.
 func TestFrontAllocates(t *testing.T) {
 	page := direct.NewResponse(200, nil, []byte("page"))
-	s := &sites{}
+	s := newSites(nil)
 	for _, p := range []vhost.Pattern{"example.com", "*.example.org"} {
 		s.add([]vhost.Pattern{p}, page)
 	}
@@ -176,8 +183,8 @@ func TestFrontLogsDirect(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	l := newLog(&out)
-	f := &front{log: l}
-	f.replace(newGeneration(direct.NewResponse(404, nil, []byte("none")), logJSON.access(l)))
+	f := &front{}
+	f.replace(newGeneration(inLog(logJSON.access(l), direct.NewResponse(404, nil, []byte("none"))), nil))
 	if _, ok := ask(f, "GET", "x", "/a b?secret"); !ok {
 		t.Error("not direct")
 	}
@@ -212,8 +219,8 @@ func TestFullLogWaits(t *testing.T) {
 	t.Parallel()
 	g := &gate{open: make(chan struct{})}
 	l := newLog(g)
-	f := &front{log: l}
-	f.replace(newGeneration(direct.NewResponse(200, nil, nil), logText.access(l)))
+	f := &front{}
+	f.replace(newGeneration(inLog(logText.access(l), direct.NewResponse(200, nil, nil)), nil))
 	n := 0
 	until(t, func() bool {
 		_, ok := ask(f, "GET", "x", "/"+strings.Repeat("x", 10000))
@@ -311,7 +318,7 @@ func TestRetire(t *testing.T) {
 
 func TestSitesByHost(t *testing.T) {
 	t.Parallel()
-	s := &sites{}
+	s := newSites(nil)
 	s.add([]vhost.Pattern{"a.example"}, direct.NewResponse(200, nil, []byte("a")))
 	s.add([]vhost.Pattern{"*.b.example", "::1"}, direct.NewResponse(200, nil, []byte("b")))
 	for host, want := range map[string]int{
@@ -394,7 +401,7 @@ func TestShards(t *testing.T) {
 // What front and sites add to a direct response.
 func BenchmarkFront(b *testing.B) {
 	page := direct.NewResponse(200, nil, []byte("page"))
-	s := &sites{}
+	s := newSites(nil)
 	s.add([]vhost.Pattern{"example.com", "*.example.org"}, page)
 	f := &front{}
 	f.replace(newGeneration(s, nil))

@@ -16,6 +16,7 @@ import (
 // share what it remembers, and those that share a limit what it counts.
 type policies struct {
 	trace      *trace // nil but for --explain
+	logs       *logs
 	limits     limiter
 	errs       *slog.Logger
 	forward    map[*forwardauth.Options]*forwardauth.Forward
@@ -26,7 +27,7 @@ type policies struct {
 
 func (s *sites) policies(errs *slog.Logger) *policies {
 	return &policies{
-		trace: s.trace, limits: s.limits, errs: errs,
+		trace: s.trace, logs: s.logs, limits: s.limits, errs: errs,
 		forward:    make(map[*forwardauth.Options]*forwardauth.Forward),
 		auth:       make(map[*basicauth.Options]func(http.Handler) http.Handler),
 		rates:      make(map[*config.SiteRate]func(http.Handler) http.Handler),
@@ -43,6 +44,9 @@ type step struct {
 // of returns the middleware of a policy. Around a direct.Handler it is one.
 func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) {
 	var all []step // the first is the outermost
+	for _, log := range p.logs.of(c.Log) {
+		all = append(all, step{"log", log})
+	}
 	if len(c.Headers)+len(c.HeaderRules) > 0 {
 		headers, err := middleware.Headers(&middleware.HeadersOptions{Set: c.Headers, Rules: c.HeaderRules})
 		if err != nil {

@@ -53,7 +53,7 @@ func reservedIn(path string, policy config.Policy, routes []config.Route) (all r
 // samePolicy reports whether the same clients may have what both are for.
 func samePolicy(a, b config.Policy) bool {
 	for _, p := range []*config.Policy{&a, &b} {
-		p.Headers, p.HeaderRules, p.Errors = nil, nil, nil
+		p.Headers, p.HeaderRules, p.Errors, p.Log = nil, nil, nil, nil
 	}
 	return reflect.DeepEqual(a, b)
 }

@@ -31,8 +31,8 @@ type server struct {
 	service
 	o      *serveOptions
 	stderr io.Writer
-	log    *middleware.LineWriter          // to stderr
-	logs   map[logAt]*middleware.AccessLog // to log; generations share them
+	log    *middleware.LineWriter // to stderr
+	files  *logFiles
 	errsTo errorOutput
 	logger *slog.Logger // to errsTo, as errs
 	front  front
@@ -52,15 +52,15 @@ type setup struct {
 	gen     *generation
 	what    string // what is served, for messages
 	listen  []endpoint
-	chosen  bool // listen is not the default
-	format  logFormat
+	chosen  bool      // listen is not the default
+	format  logFormat // of errors
+	logs    *logs
 	timeout time.Duration
 	admin   string // an address; "" for none
 	conns   connLimits
 	times   config.Timeouts
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
-	access  *middleware.AccessLog
 	shown   shown
 }
 
@@ -69,12 +69,12 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), logs: make(map[logAt]*middleware.AccessLog),
-		memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
 	defer s.log.Close()
-	s.front.log = s.log
+	s.files = newLogFiles(s.errs)
+	defer s.files.close()
 	s.errsTo.set(o.log, s.log, stderr)
 
 	if err := sys.RaiseFiles(); err != nil {
@@ -83,6 +83,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	// Before anything is opened, so that no signal leaves a socket file.
 	stop, hangup, release := signals()
 	defer release()
+	defer reopens(s.files.reopen)()
 
 	// A reload uses what is at these paths then, also if the current folder has been renamed.
 	dir, file := absolute(o.dir), absolute(o.config)
@@ -156,7 +157,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 // load prepares the current configuration of the command line and the file that it names.
 func (s *server) load() (*setup, error) {
 	o := s.o
-	up := &setup{format: o.log, timeout: o.shutdownTimeout, admin: o.admin.text}
+	up := &setup{timeout: o.shutdownTimeout, admin: o.admin.text}
 	up.listen, up.chosen = o.addresses()
 	if o.config == "" {
 		cfg := o.tls.config()
@@ -169,7 +170,11 @@ func (s *server) load() (*setup, error) {
 			return nil, err
 		}
 		limits, err := s.limits(cfg)
+		if err == nil {
+			err = s.openLogs(up, cfg)
+		}
 		if err != nil {
+			limits.close()
 			h.Close()
 			return nil, err
 		}
@@ -177,7 +182,7 @@ func (s *server) load() (*setup, error) {
 		if !cfg.Sites[0].TLS.Auto {
 			up.hosts = nil
 		}
-		return up, s.generate(up, cfg, limits, withHSTS(h, hstsValue(cfg.Sites[0].TLS)).(http.Handler), h)
+		return up, s.generate(up, cfg, limits, up.logs.ofFile(withHSTS(h, hstsValue(cfg.Sites[0].TLS))), h)
 	}
 	cfg, err := config.Load(o.config, configChecks)
 	if err != nil {
@@ -201,13 +206,15 @@ func (s *server) load() (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
-	all, err := buildSites(cfg, limits, s.logger, nil)
+	if err := s.openLogs(up, cfg); err != nil {
+		limits.close()
+		return nil, err
+	}
+	all, err := buildSites(cfg, up.logs, limits, s.logger, nil)
 	if err != nil {
 		limits.close()
+		up.logs.close()
 		return nil, fmt.Errorf("%s: %w", o.config, err)
-	}
-	if cfg.Log != "" && !o.given("log") && !o.quiet {
-		up.format = logFormat(cfg.Log)
 	}
 	if cfg.Admin != "" && !o.given("admin") {
 		up.admin = cfg.Admin
@@ -259,37 +266,21 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 		for _, f := range files {
 			f.Close()
 		}
+		up.logs.close()
 		return err
 	}
-	access := s.access(logAt{up.format, up.tls != nil})
-	up.access = s.access(logAt{up.format, false}) // of plain HTTP
-	up.gen = newGeneration(behind(h, proxies), access, files...)
-	up.gen.limits = limits.closer
+	if up.tls.guarded() || len(cfg.RateLimit.Rates) > 0 {
+		h = up.logs.ofFile(h) // what they refuse has no site
+	}
+	h = up.logs.around(behind(up.logs.identified(h), proxies, up.logs.ids))
+	up.gen = newGeneration(h, up.logs.top, files...)
+	up.gen.limits, up.gen.logs = limits.closer, up.logs
 	file := s.o.config
 	if file == "" {
 		file = s.o.dir
 	}
 	up.shown = setupOf(showFolder(file), up, cfg)
 	return nil
-}
-
-// logAt selects a log of requests.
-type logAt struct {
-	format logFormat
-	tls    bool // for its port
-}
-
-func (s *server) access(at logAt) *middleware.AccessLog {
-	access, ok := s.logs[at]
-	if !ok {
-		port := uint16(80)
-		if at.tls {
-			port = 443
-		}
-		access = at.format.accessAt(s.log, port)
-		s.logs[at] = access
-	}
-	return access
 }
 
 // use makes up the current setup for requests.
@@ -309,6 +300,7 @@ func (s *server) use(up *setup) {
 
 // reloadAll replaces the setup by the current file or folder. After an error nothing has changed.
 func (s *server) reloadAll() {
+	s.files.reopen()
 	up, err := s.load()
 	var bindings []*binding
 	if err == nil {

@@ -94,9 +94,7 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 			return err
 		}
 	}
-	if up.access != nil {
-		h = up.access.Wrap(h)
-	}
+	h = up.logs.ofPlain(h)
 	s.upgrade.Store(&h)
 	return nil
 }

@@ -9,3 +9,6 @@ var interrupts = []os.Signal{os.Interrupt}
 
 // hangups delivers nothing: these systems have no SIGHUP to send.
 func hangups(chan<- os.Signal) (reload <-chan os.Signal, done func()) { return nil, func() {} }
+
+// reopens does nothing: these systems have no SIGUSR1 to send.
+func reopens(func()) (done func()) { return func() {} }

@@ -47,6 +47,26 @@ func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
 	}
 }
 
+// reopens calls f at each SIGUSR1, one call at a time, until the result is called.
+func reopens(f func()) (done func()) {
+	in, end := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(in, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case <-in:
+				f()
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(in)
+		close(end)
+	}
+}
+
 // hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -36,12 +36,16 @@ type sites struct {
 	files  []*static.Handler
 	limits limiter // of its sites; it is not closed by them
 	trace  *trace  // nil but for --explain
+	logs   *logs
+	// unknown responds to requests for hosts without a site.
+	unknown direct.Handler
 }
 
 // buildSites opens the folders of all sites or of none. Their handlers note in t what they
 // do, if that is not nil.
-func buildSites(cfg *config.Config, limits limiter, errs *slog.Logger, t *trace) (*sites, error) {
-	s := &sites{limits: limits, trace: t}
+func buildSites(cfg *config.Config, l *logs, limits limiter, errs *slog.Logger, t *trace) (*sites, error) {
+	s := newSites(l)
+	s.limits, s.trace = limits, t
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {
@@ -98,8 +102,7 @@ var misdirected = direct.NewResponse(http.StatusMisdirectedRequest,
 func (s *sites) ServeDirect(x *direct.Exchange) bool {
 	h, ok := vhost.Find(&s.table, x.Host())
 	if !ok {
-		x.Send(misdirected)
-		return true
+		h = s.unknown
 	}
 	return h.ServeDirect(x)
 }
@@ -108,7 +111,7 @@ func (s *sites) ServeDirect(x *direct.Exchange) bool {
 func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, ok := vhost.Find(&s.table, r.Host)
 	if !ok {
-		h = misdirected
+		h = s.unknown
 	}
 	h.ServeHTTP(w, r)
 }

@@ -372,69 +372,17 @@ func defaultStorage() (string, error) {
 
 // checkExposed fails if a folder that is served has a secret.
 func checkExposed(cfg *config.Config, storage string) error {
-	for _, folder := range folders(cfg) {
+	for _, folder := range cfg.Folders() {
 		for _, other := range tlsSpecs(cfg) {
-			if folder.exposes(other.Key) {
+			if folder.Exposes(other.Key) {
 				return fmt.Errorf("the key %s is in the folder %s, which is served, so clients could read it; move it "+
-					"elsewhere", quote(other.Key), quote(folder.root))
+					"elsewhere", quote(other.Key), quote(folder.Root))
 			}
 		}
-		for _, file := range cfg.Secrets {
-			if folder.exposes(file) {
-				return fmt.Errorf("the file of users %s is in the folder %s, which is served, so clients could read "+
-					"it; move it elsewhere", quote(file), quote(folder.root))
-			}
-		}
-		if folder.exposes(storage) {
+		if folder.Exposes(storage) {
 			return fmt.Errorf("the folder of certificates %s is in the folder %s, which is served, so clients could "+
-				"read its keys; choose another", quote(storage), quote(folder.root))
+				"read its keys; choose another", quote(storage), quote(folder.Root))
 		}
 	}
 	return nil
-}
-
-// servedFolder is a folder of a site or of a route.
-type servedFolder struct {
-	root     string
-	dotfiles bool
-}
-
-func folders(cfg *config.Config) (all []servedFolder) {
-	for _, site := range cfg.Sites {
-		all = append(all, servedFolder{site.Root, site.Options.Dotfiles})
-		for _, r := range site.Routes {
-			all = append(all, servedFolder{r.Root, r.Options.Dotfiles})
-		}
-	}
-	return all
-}
-
-// exposes reports whether a file or folder can be reached in a folder. Names that begin
-// with a dot are hidden.
-func (f servedFolder) exposes(path string) bool {
-	if f.root == "" || path == "" {
-		return false
-	}
-	rel, err := filepath.Rel(resolve(f.root), resolve(path))
-	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return false
-	}
-	for _, part := range strings.Split(rel, string(filepath.Separator)) {
-		if !f.dotfiles && part != "." && part != ".well-known" && strings.HasPrefix(part, ".") {
-			return false
-		}
-	}
-	return true
-}
-
-// resolve returns a path without links, as far as it exists.
-func resolve(path string) string {
-	path = absolute(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if parent := filepath.Dir(path); parent != path {
-		return filepath.Join(resolve(parent), filepath.Base(path))
-	}
-	return path
 }

@@ -55,6 +55,7 @@ type Writer struct {
 	hook Hook // nil: everything goes to next
 	file fileWriter
 	user atomic.Pointer[string]
+	log  atomic.Value // of NoteLog
 
 	// Without a hook, status and bytes of body in one word: a request then
 	// costs one more atomic operation, not two.
@@ -138,6 +139,19 @@ func (w *Writer) User() string {
 	}
 	return ""
 }
+
+// NoteLog sets what Log returns, and reports whether w belongs to a log. All values
+// must have one type.
+func (w *Writer) NoteLog(log any) bool {
+	if w.hook != nil || w.Claimable {
+		return false
+	}
+	w.log.Store(log)
+	return true
+}
+
+// Log returns what was given to NoteLog, nil for nothing.
+func (w *Writer) Log() any { return w.log.Load() }
 
 // Unwrap is for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.next }

@@ -20,7 +20,7 @@ import (
 // Config is the content of a file.
 type Config struct {
 	Listen          []Listen       // nil if the file has none
-	Log             string         // as --log; "" if the file has none
+	Log             Log            // Format is "" if the file has none
 	ShutdownTimeout *time.Duration // nil if the file has none
 	Timeouts        Timeouts
 	Admin           string // where package admin is served; in the form of --listen; "" for none
@@ -33,7 +33,6 @@ type Config struct {
 	Sites           []Site
 	Redirects       []Redirect
 	Errors          map[int]*middleware.ErrorPage // of all errors for which no site has a page
-	Secrets         []string                      // files that no site may serve: those of htpasswd
 }
 
 // Site is what is served for its hosts: a folder, routes, or both.
@@ -184,7 +183,8 @@ type loader struct {
 	checks Checks
 	hosts  vhost.Table[Position] // and where each is named
 
-	secrets []string // as Config.Secrets
+	log     Log      // of the file
+	secrets []secret // files that no site may serve
 }
 
 // in makes relative paths those of a file, which is "" for the one that includes others.
@@ -198,12 +198,8 @@ func (l *loader) in(file string) {
 func (l *loader) config(t *table, included []*table) *Config {
 	cfg := &Config{}
 	cfg.Listen = l.listen(t)
-	if s, at, ok := t.str("log"); ok {
-		if err := l.checks.Log(s); err != nil {
-			l.errorf(at, "log: %v", err)
-		} else {
-			cfg.Log = s
-		}
+	if own := l.logOf(t, Log{}); own != nil {
+		cfg.Log, l.log = *own, *own
 	}
 	if timeout, ok := t.duration("shutdown_timeout"); ok {
 		cfg.ShutdownTimeout = &timeout
@@ -256,11 +252,11 @@ func (l *loader) config(t *table, included []*table) *Config {
 		cfg.Redirects, at = append(cfg.Redirects, redirect), append(at, r.spot.key)
 	}
 	l.in("")
-	cfg.Secrets = l.secrets
 	if limit := t.m["rate_limit"]; cfg.RateLimit.Store != "" && limit.(map[string]any)["limit"] == nil &&
 		!cfg.siteRates() {
 		l.noLimit(t.spot.child("rate_limit").key)
 	}
+	l.exposed(cfg)
 	l.tlsTogether(t, cfg, at)
 	t.done()
 	if len(sites)+len(redirects) == 0 && len(l.problems) == 0 {

@@ -143,7 +143,7 @@ status = 308
 		Listen: []Listen{
 			{Address: ":80", at: Position{Line: 2, Column: 11}}, {Address: "unix:" + filepath.Join(dir, "run", "s"), at: Position{Line: 2, Column: 18}},
 			{Address: "unix:" + filepath.Join(dir, "run", "t") + "?mode=0660", at: Position{Line: 2, Column: 32}},
-		}, Log: "json", ShutdownTimeout: &timeout,
+		}, Log: Log{Format: "json"}, ShutdownTimeout: &timeout,
 		Proxies: Proxies{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}, Unix: true},
 		RateLimit: RateLimit{
 			Rates: []ratelimit.Rate{{Count: 20, Per: time.Second, Burst: 20}, {Count: 1000, Per: time.Hour, Burst: 50}},
@@ -175,7 +175,7 @@ func TestLoadLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := cfg.Sites[0].Options
-	if cfg.Listen != nil || cfg.Log != "" || cfg.ShutdownTimeout != nil || cfg.RateLimit.Rates != nil || o.Index != nil || o.Listing || o.OpenFiles != 0 || o.CacheBytes != 64<<20 {
+	if cfg.Listen != nil || cfg.Log.Format != "" || cfg.ShutdownTimeout != nil || cfg.RateLimit.Rates != nil || o.Index != nil || o.Listing || o.OpenFiles != 0 || o.CacheBytes != 64<<20 {
 		t.Errorf("%+v", cfg)
 	}
 }
@@ -258,7 +258,7 @@ func TestProblems(t *testing.T) {
 		{"no address with TLS", "[[listen]]\naddress = ':80'\ntls = false\n" + good + "tls_self = true\n", "1:3: sites have certificates, and no address speaks TLS"},
 		{"listen nowhere", "listen = []\n" + good, "1:1: listen names no address"},
 		{"log", "log = 'xml'\n" + good, "1:7: log: want another"},
-		{"log's type", "log = true\n" + good, "1:7: log wants a string, not true or false"},
+		{"log's type", "log = true\n" + good, "1:7: log wants a format or a table, not true or false"},
 		{"timeout", "shutdown_timeout = '30'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
 		{"timeout's type", "shutdown_timeout = 30\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
 		{"negative timeout", "shutdown_timeout = '-1s'\n" + good, `1:20: shutdown_timeout wants a time such as "30s" or "1m30s"`},
@@ -345,7 +345,7 @@ hosts = ["a", "b:1"]
 root = "gone"
 listing = 3
 `)
-	want := strings.ReplaceAll(`DIR/c.toml:1:7: log wants a string, not a number
+	want := strings.ReplaceAll(`DIR/c.toml:1:7: log wants a format or a table, not a number
 DIR/c.toml:2:1: unknown key "what" in the file
 DIR/c.toml:3:3: [[redirect]] goes nowhere; want to = "https://example.com{uri}"
 DIR/c.toml:4:10: host "a" has a site already, in line 6

@@ -25,6 +25,7 @@ type Policy struct {
 	HeaderRules []middleware.HeaderRule       // after Headers
 	Errors      map[int]*middleware.ErrorPage // as middleware.ErrorPagesOptions
 	Limits      Limits
+	Log         *Log // nil: the file's
 }
 
 // policy reads the keys that [[site]] and [[site.route]] have in common. Each that t does
@@ -36,6 +37,13 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p.Forward = l.forwardAuth(t, base.Forward)
 	p.Limits = l.limits(t, base.Limits)
 	l.fields(t, &p)
+	outer := l.log
+	if base.Log != nil {
+		outer = *base.Log
+	}
+	if own := l.logOf(t, outer); own != nil {
+		p.Log = own
+	}
 	return p
 }
 
@@ -108,7 +116,7 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 	}
 	before := len(l.problems)
 	if users := a.table("users"); users != nil {
-		l.secrets = append(l.secrets, cmp.Or(a.file(), l.file))
+		l.secret("the file of users", cmp.Or(a.file(), l.file), users.spot.key)
 		for _, name := range slices.Sorted(maps.Keys(users.m)) {
 			hash, at, ok := users.str(name)
 			if !ok {
@@ -120,7 +128,7 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 		}
 	}
 	if file, at, ok := a.str("htpasswd"); ok {
-		l.secrets = append(l.secrets, l.path(file))
+		l.secret("the file of users", l.path(file), at)
 		if err := readUsers(o, l.path(file)); err != nil {
 			l.errorf(at, "htpasswd: %v", err)
 		}

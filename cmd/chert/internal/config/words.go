@@ -180,8 +180,8 @@ var hints = []struct {
 			"turn it off",
 	}},
 	{"log_file logfile access_log accesslog log_format logging customlog --verbose --v", Hint{
-		Flag: "use --log combined, which writes to stderr: 2>>access.log",
-		Key:  `want log = "combined", which writes to stderr: 2>>access.log`,
+		Flag: "use --log combined, which writes to stderr: 2>>access.log; a file of --config can name others",
+		Key:  `want log = { file = "access.log", format = "combined" }`,
 	}},
 	{
 		"error_log errorlog log_level loglevel debug",
