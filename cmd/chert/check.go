@@ -101,7 +101,8 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 	if err == nil {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			all, err = buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
+			limits := limiter{store: ratelimit.NewMemory(nil)}
+			all, err = buildSites(cfg, nil, limits, slog.New(slog.DiscardHandler), nil)
 		}
 		if err == nil {
 			all.close()

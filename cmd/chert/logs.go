@@ -85,7 +85,8 @@ func (s *server) openLog(l *logs, spec *config.Log, port uint16) (*middleware.Ac
 	if spec.File != "" {
 		file, err := l.pool.open(spec.File)
 		if err != nil {
-			return nil, config.Problems{{File: cmp.Or(spec.FileAt.File, s.o.config), At: spec.FileAt, Message: "file: " + err.Error()}}
+			in := cmp.Or(spec.FileAt.File, s.o.config)
+			return nil, config.Problems{{File: in, At: spec.FileAt, Message: "file: " + err.Error()}}
 		}
 		l.files = append(l.files, file)
 		out = file.lines

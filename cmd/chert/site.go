@@ -41,6 +41,10 @@ type sites struct {
 	unknown direct.Handler
 }
 
+func newSites(l *logs) *sites {
+	return &sites{logs: l, unknown: l.ofFile(misdirected).(direct.Handler)}
+}
+
 // buildSites opens the folders of all sites or of none. Their handlers note in t what they
 // do, if that is not nil.
 func buildSites(cfg *config.Config, l *logs, limits limiter, errs *slog.Logger, t *trace) (*sites, error) {
