@@ -211,6 +211,7 @@ func (c *client) try(method, target string, lines ...string) (*answer, error) {
 	if err := c.dial(); err != nil {
 		return nil, err
 	}
+	c.c.SetDeadline(time.Now().Add(patience)) // of this answer: how long all take depends on the machine
 	if _, err := io.WriteString(c.c, head(method, target, lines...)); err != nil {
 		c.close()
 		return nil, err
