@@ -37,6 +37,7 @@ const (
 	missing = "<!doctype html>\n<title>Not found</title>\n<p>no such page\n"
 	style   = "body { color: black }\n"
 	text    = "plain text\n"
+	about   = "<!doctype html>\n<title>About</title>\n<p>about us\n"
 	page    = "<!doctype html>\n<title>Maintenance</title>\n<p>back in an hour\n"
 )
 
@@ -119,6 +120,30 @@ var sites = []struct {
 		{host: "example.com", target: "/files/readme.txt", status: 200, body: text},
 		{host: "example.com", target: "/files/../docs/readme.txt", status: 307, nginx: 200},
 		{host: "example.com", target: "/", status: 200, body: front},
+	}},
+	{"clean", []request{
+		{host: "example.com", target: "/about?q", status: 200, body: about},
+		{host: "example.com", target: "/about.html", status: 200, body: about},
+		{host: "example.com", target: "/", status: 200, body: front},
+		{host: "example.com", target: "/v2/readme.txt?q", status: 200, body: text},
+		{host: "example.com", target: "/docs", status: 301},
+		{host: "example.com", target: "/none", status: 404},
+		{host: "example.com", target: "/v2/../../about", status: 200, body: about, nginx: 400},
+		{host: "example.com", target: "/v1/..%2fabout", status: 200, body: about},
+	}},
+	{"errors", []request{
+		{host: "example.com", target: "/none?q", status: 404, body: missing},
+		{host: "example.com", target: "/none", method: "HEAD", status: 404},
+		{host: "example.com", target: "/docs/draft.bak", status: 404, body: missing},
+		{host: "example.com", target: "/docs/data.foo", status: 200, body: "custom\n", want: "Content-Type: application/x-foo"},
+		{host: "example.com", target: "/old/a/b", status: 410, body: page},
+		{host: "example.com", target: "/docs/readme.txt", status: 200, body: text},
+	}},
+	{"auth", []request{
+		{host: "wiki.example.com", target: "/docs/readme.txt", status: 401},
+		{host: "wiki.example.com", target: "/docs/readme.txt", fields: []string{"Cookie: a=b; session=good"}, status: 200, body: text},
+		{host: "wiki.example.com", target: "/", fields: []string{"Cookie: session=bad"}, status: 401},
+		{host: "wiki.example.com", target: "/healthz", status: 200, body: "ok\n"},
 	}},
 }
 
