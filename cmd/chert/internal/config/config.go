@@ -233,12 +233,12 @@ func (l *loader) config(t *table, included []*table) *Config {
 		redirects = append(redirects, other.tables("redirect", "[[redirect]]")...)
 		other.done()
 	}
-	folders := countFolders(sites)
+	each := shareOf(countFolders(sites))
 	var at []Position
 	for _, s := range sites {
 		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, limits, folders)
+		site := l.site(s, base, limits, each)
 		site.TLS = tls
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)

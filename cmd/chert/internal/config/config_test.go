@@ -156,7 +156,7 @@ status = 308
 				Rules: []static.Rule{first, {Match: "*.html", Header: header}, {Match: "a/**", Header: header}},
 			}},
 			{At: Position{Line: 36, Column: 3}, Hosts: []vhost.Pattern{"*"}, Root: filepath.Join(dir, "img"), Options: static.Options{
-				Index: []string{"index.html", "index.htm"}, Listing: true, CacheBytes: 1 << 20, OpenFiles: openShare(2), Rules: []static.Rule{first},
+				Index: []string{"index.html", "index.htm"}, Listing: true, CacheBytes: 1 << 20, OpenFiles: shareOf(2).files, Rules: []static.Rule{first},
 			}},
 		},
 		Redirects: []Redirect{{At: Position{Line: 40, Column: 3}, Hosts: []vhost.Pattern{"old.example"}, To: "https://example.com{uri}", Status: 308}},

@@ -170,10 +170,22 @@ const (
 	sharedOpen  = 4096
 )
 
-// openShare returns how many descriptors each of so many folders may keep.
-func openShare(folders int) int { return max(16, min(sharedOpen, sys.MaxFiles()/16)/folders) }
+// A share is what each folder without limits of its own has.
+type share struct {
+	cache int64
+	files int // 0: the default of static.Options
+}
 
-func (l *loader) site(t *table, base options, limits Limits, folders int) Site {
+// shareOf divides among so many folders.
+func shareOf(folders int) share {
+	s := share{cache: min(mostCache, max(leastCache, sharedCache/int64(max(folders, 1))))}
+	if folders > 1 {
+		s.files = max(16, min(sharedOpen, sys.MaxFiles()/16)/folders)
+	}
+	return s
+}
+
+func (l *loader) site(t *table, base options, limits Limits, each share) Site {
 	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits})}
 	s.Limits = s.Limits.own(s.Hosts)
 	root, at, ok := t.str("root")
@@ -185,24 +197,24 @@ func (l *loader) site(t *table, base options, limits Limits, folders int) Site {
 	}
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
-	s.Options = o.shared(folders)
+	s.Options = o.shared(each)
 	if t.m["root"] == nil && len(routes) == 0 {
 		l.errorf(t.spot.key, "%s has no root, the folder to serve, and no [[site.route]]", t.name)
 	}
 	if ok {
 		s.Root = l.root(root, at, o)
 	}
-	s.Routes = l.routes(routes, s, o, folders)
+	s.Routes = l.routes(routes, s, o, each)
 	return s
 }
 
 // shared returns the options with the part of a folder in what all of them share.
-func (o options) shared(folders int) static.Options {
+func (o options) shared(each share) static.Options {
 	if !o.cacheSet {
-		o.CacheBytes = min(mostCache, max(leastCache, sharedCache/int64(max(folders, 1))))
+		o.CacheBytes = each.cache
 	}
-	if !o.openSet && folders > 1 {
-		o.OpenFiles = openShare(folders)
+	if !o.openSet && each.files > 0 {
+		o.OpenFiles = each.files
 	}
 	return o.Options
 }

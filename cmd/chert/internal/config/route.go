@@ -69,11 +69,11 @@ func countFolders(sites []*table) (n int) {
 }
 
 // routes reads the routes of a site, whose options are base.
-func (l *loader) routes(tables []*table, site Site, base options, folders int) (all []Route) {
+func (l *loader) routes(tables []*table, site Site, base options, each share) (all []Route) {
 	var earlier placed
 	var at []Position
 	for _, t := range tables {
-		r, patterns := l.route(t, site, base, folders)
+		r, patterns := l.route(t, site, base, each)
 		all, at = append(all, r), append(at, t.spot.key)
 		if r.When != nil {
 			continue // in the place of one without a condition
@@ -130,7 +130,7 @@ func (all placed) check(patterns []router.Pattern, folder bool) error {
 }
 
 // route reads one route.
-func (l *loader) route(t *table, site Site, base options, folders int) (r Route, patterns []router.Pattern) {
+func (l *loader) route(t *table, site Site, base options, each share) (r Route, patterns []router.Pattern) {
 	var wildcards *Wildcards
 	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)
@@ -155,7 +155,7 @@ func (l *loader) route(t *table, site Site, base options, folders int) (r Route,
 
 	switch l.action(t, fileKeys) {
 	case "root":
-		r.Options = o.shared(folders)
+		r.Options = o.shared(each)
 		if hasRoot {
 			r.Root = l.root(root, rootAt, o)
 		}

@@ -233,7 +233,7 @@ func TestRoutesShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := cfg.Sites[0].Routes[0].Options; o.CacheBytes != sharedCache/64 || o.OpenFiles != openShare(64) {
+	if o := cfg.Sites[0].Routes[0].Options; o.CacheBytes != sharedCache/64 || o.OpenFiles != shareOf(64).files {
 		t.Errorf("%+v", o)
 	}
 }
