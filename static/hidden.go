@@ -56,9 +56,12 @@ func newHiding(patterns []string) (h hiding, err error) {
 	return h, nil
 }
 
+// any reports whether there are patterns.
+func (h *hiding) any() bool { return len(h.segments)+len(h.paths) > 0 }
+
 // has reports whether a name, or a folder that it is in, is hidden.
 func (h *hiding) has(name string) bool {
-	if len(h.segments)+len(h.paths) == 0 {
+	if !h.any() {
 		return false
 	}
 	small := strings.ToLower(name)
@@ -93,6 +96,9 @@ func matches(patterns []string, name string) bool {
 func (c *config) hidden(name string) bool {
 	if c.dotfile(name) || c.hiding.has(name) {
 		return true
+	}
+	if !c.hiding.any() {
+		return false
 	}
 	for _, coded := range prefer {
 		if plain, ok := strings.CutSuffix(name, coded.Suffix()); ok && c.hiding.has(plain) {

@@ -102,7 +102,7 @@ func (c *candidate) own() bool {
 // mayTry reports whether the file or folder of c may be sent, if there is one. It does not
 // keep name.
 func (h *Handler) mayTry(c *candidate, name string) bool {
-	if !c.fixed && h.hidden(name) {
+	if !c.fixed && (h.dotfile(name) || h.hiding.any() && h.hidden(strings.Clone(name))) {
 		return false
 	}
 	return c.own() || h.TryNot == nil || !h.TryNot(strings.Clone(name))
