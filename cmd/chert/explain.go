@@ -88,12 +88,20 @@ func (t *trace) note(what, result string, h direct.Handler) direct.Handler {
 	if t == nil {
 		return h
 	}
-	return noted{func() { t.add(what, result) }, h}
+	return noted{func(*http.Request) { t.add(what, result) }, h}
+}
+
+// path adds a line with the path that a folder is asked for.
+func (t *trace) path(h http.Handler) http.Handler {
+	if t == nil {
+		return h
+	}
+	return noted{func(r *http.Request) { t.add("path", r.URL.Path) }, h}
 }
 
 // noted calls before for each request, which it does not leave to the fast path.
 type noted struct {
-	before func()
+	before func(*http.Request)
 	http.Handler
 }
 
@@ -102,7 +110,7 @@ func (noted) ServeDirect(*direct.Exchange) bool { return false }
 
 // ServeHTTP implements http.Handler.
 func (n noted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n.before()
+	n.before(r)
 	n.Handler.ServeHTTP(w, r)
 }
 
@@ -113,11 +121,11 @@ func (t *trace) step(s step) func(http.Handler) http.Handler {
 	}
 	return func(next http.Handler) http.Handler {
 		passed := false
-		inner := s.wrap(noted{func() {
+		inner := s.wrap(noted{func(*http.Request) {
 			passed = true
 			t.add(s.name, "passed")
 		}, next})
-		return noted{func() { passed = false }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return noted{func(*http.Request) { passed = false }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if inner.ServeHTTP(w, r); !passed {
 				t.add(s.name, "answered")
 			}
@@ -142,7 +150,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	from := clientOf(r)
 	t.add("request", fmt.Sprintf("%s %s from %s", r.Method, o.target, from))
 	w := &answer{header: make(http.Header)}
-	behind(noted{func() {
+	behind(noted{func(*http.Request) {
 		if client := clientOf(r); client != from {
 			t.add("trusted_proxies", "the client is "+client)
 		}

@@ -65,16 +65,16 @@ func TestExplain(t *testing.T) {
 		want string // lines, without the fields of the response; DIR stands for the folder
 	}{
 		{[]string{"http://a.example/f"}, "request GET http://a.example/f" + from + site +
-			"|route none|headers passed|allow, deny passed|root DIR/www|response 200 OK, 5 bytes"},
+			"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
 		{[]string{"http://x.a.example/team/f?q", "--from", "192.0.2.7"}, "request GET http://x.a.example/team/f?q from 192.0.2.7" + site +
 			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth answered|response 401 Unauthorized, 13 bytes"},
 		{[]string{"http://a.example/team/f", "--header", "Authorization: Basic Ym9iOnB3"}, "request GET http://a.example/team/f" + from + site +
-			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth passed|root DIR/team|response 200 OK, 6 bytes"},
+			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth passed|root DIR/team|path /f|response 200 OK, 6 bytes"},
 		{[]string{"http://a.example/team/f", "--from", "198.51.100.1"}, "request GET http://a.example/team/f from 198.51.100.1" + site +
 			"|route /team/{path...} in line 7|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/f", "--from", "10.0.0.1", "--header", "X-Forwarded-For: 192.0.2.9"},
 			"request GET http://a.example/f from 10.0.0.1|trusted_proxies the client is 192.0.2.9" + site +
-				"|route none|headers passed|allow, deny passed|root DIR/www|response 200 OK, 5 bytes"},
+				"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
 		{[]string{"http://a.example/f", "--from", "unix"}, "request GET http://a.example/f from a unix socket" + site +
 			"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/old/x%2fy"}, "request GET http://a.example/old/x%2fy" + from + site +
@@ -84,7 +84,7 @@ func TestExplain(t *testing.T) {
 		{[]string{"http://a.example/team/../f"}, "request GET http://a.example/team/../f" + from + site +
 			"|route none|headers passed|allow, deny passed|response 307 Temporary Redirect, 38 bytes"},
 		{[]string{"http://10.0.0.9/", "--header", "Host: PLAIN.example:80"}, "request GET http://10.0.0.9/" + from +
-			"|site plain.example in line 20|root DIR/www|response 200 OK, 14 bytes"},
+			"|site plain.example in line 20|root DIR/www|path /|response 200 OK, 14 bytes"},
 		{[]string{"https://b.example/x?y"}, "request GET https://b.example/x?y" + from +
 			"|redirect b.example in line 23|response 301 Moved Permanently, 0 bytes"},
 		{[]string{"http://c.example"}, "request GET http://c.example" + from + "|response 421 Misdirected Request, 40 bytes"},

@@ -141,7 +141,7 @@ func (s *sites) folder(f rootFolder, errs *slog.Logger) (direct.Handler, error) 
 		return nil, err
 	}
 	s.files = append(s.files, files)
-	h := rewrite(files)
+	h := rewrite(s.trace.path(files))
 	if f.options.NotFound != "" {
 		h = keep404(h)
 	}
