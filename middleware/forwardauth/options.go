@@ -39,8 +39,8 @@ type Options struct {
 	// Scheme is sent as X-Forwarded-Proto, http or https. "": that of the connection,
 	// which is http behind a proxy that terminates TLS.
 	Scheme string
-	// Timeout is how long an answer may take, body included. Default 5 s; negative: as
-	// long as the client waits.
+	// Timeout is how long an answer may take, body included, also of one that admits.
+	// Default 5 s; negative: as long as the client waits.
 	Timeout time.Duration
 	// MaxConns is how many connections to the server there may be, and so how many
 	// requests are asked about at a time; more wait within Timeout. Default 64;
@@ -56,6 +56,9 @@ type Options struct {
 
 // maxHeader bounds the header of an answer, in bytes.
 const maxHeader = 64 << 10
+
+// dialTimeout is how long a connection to the server may take if answers have no limit.
+const dialTimeout = 30 * time.Second
 
 func (o *Options) complete() error {
 	u, err := url.Parse(o.URL)
@@ -99,7 +102,7 @@ func CheckField(name string) error {
 	if err := wire.CheckField(name, ""); err != nil {
 		return fmt.Errorf("forwardauth: the field %q %w", name, err)
 	}
-	if notCopied(http.CanonicalHeaderKey(name)) {
+	if notOffered(http.CanonicalHeaderKey(name)) {
 		return fmt.Errorf("forwardauth: the field %q is of one message and cannot be copied", name)
 	}
 	return nil
@@ -120,14 +123,22 @@ func canonical(names []string) ([]string, error) {
 // transport keeps connections open, and follows neither redirects nor the proxies of the
 // environment, to which it would show the credentials of clients.
 func (o *Options) transport() *http.Transport {
+	// Dialing goes on after a request has given up, and counts for MaxConns: without limits of
+	// its own a server that is silent would take all connections, for good.
+	limit := o.Timeout
+	if limit < 0 {
+		limit = dialTimeout
+	}
+	d := &net.Dialer{Timeout: limit}
 	t := &http.Transport{
+		DialContext: d.DialContext, TLSHandshakeTimeout: limit,
 		MaxConnsPerHost: max(o.MaxConns, 0), MaxIdleConnsPerHost: max(o.MaxConns, 2), IdleConnTimeout: time.Minute,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		TLSClientConfig: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 	}
 	if o.Socket != "" {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", o.Socket)
+			return d.DialContext(ctx, "unix", o.Socket)
 		}
 	}
 	return t
