@@ -54,7 +54,7 @@ func (f *Forward) Close() error {
 // request, cookies and credentials included, and with X-Forwarded-Method, -Proto, -Host,
 // -Uri and -For in place of all that the client has sent under such names.
 //
-// An answer with a status of 2xx admits the request. 401, 403, 301, 302, 303, 307 and 308
+// An answer with a status of 2xx that HTTP defines admits. 401, 403, 301, 302, 303, 307, 308
 // are the response to the client, with the body, and with all fields but those of the
 // connection; X-Request-Id and Strict-Transport-Security that are set already stay.
 // middleware.ErrorPages around it has pages for answers without a body only. Any other

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/middleware"
 )
 
@@ -296,4 +297,64 @@ func TestClientDisconnects(t *testing.T) {
 		c.Close()
 		<-ended
 	})
+}
+
+// Over HTTP/2 the server gets one field of cookies, as HTTP/1.1 has it (RFC 9113 section
+// 8.2.3), and the description of the request; a body reaches the handler, and a client
+// that resets its stream ends the subrequest.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	saw, ended := make(chan *http.Request, 1), make(chan struct{})
+	f := newForward(t, Options{Headers: []string{"Remote-User"}, Timeout: -1, URL: answering(t, func(w http.ResponseWriter, r *http.Request) {
+		saw <- r
+		if r.Header.Get("X-Forwarded-Uri") == "/slow" {
+			<-r.Context().Done()
+			close(ended)
+		}
+		w.Header().Set("Remote-User", "ann")
+	})})
+	s := chertest.NewUnstartedServer(f.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %d %q %v", r.Proto, len(b), r.Header["Remote-User"], err)
+	})))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	req, _ := http.NewRequest("PUT", s.URL+"/a%2Fb?q=1", strings.NewReader(strings.Repeat("x", 200_000)))
+	req.Host = "site.example:8443"
+	req.Header = http.Header{"Cookie": {"a=1; b=2; c=3"}, "Remote-User": {"eve"}, "Remote_user": {"eve"}, "Te": {"trailers"}}
+	res, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil || string(body) != `HTTP/2.0 200000 ["ann"] <nil>` {
+		t.Errorf("%d %q, %v", res.StatusCode, body, err)
+	}
+	got := (<-saw).Header
+	for name, want := range map[string]string{"Cookie": "a=1; b=2; c=3", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "site.example:8443",
+		"X-Forwarded-Uri": "/a%2Fb?q=1", "X-Forwarded-Method": "PUT", "X-Forwarded-For": "127.0.0.1"} {
+		if fmt.Sprint(got[name]) != "["+want+"]" {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"Remote-User", "Remote_user", "Te", "Content-Length", "Content-Type"} {
+		if got[name] != nil {
+			t.Errorf("%s: %q", name, got[name])
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	req, _ = http.NewRequestWithContext(ctx, "GET", s.URL+"/slow", nil)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		if res, err := s.Client().Do(req); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-saw
+	cancel()
+	<-left
+	<-ended
 }
