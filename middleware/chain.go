@@ -12,8 +12,11 @@ import (
 // by those outside. So the usual order is: RealIP (the others use the client's
 // address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, Headers,
 // ErrorPages, Access, CORS (preflights carry no credentials), ratelimit, InFlight,
-// Timeout, credentials, BodyLimit, Rewrite (all before it decides by what the client has
-// sent), Compress, ETag.
+// Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, Rewrite (all
+// before it decides by what the client has sent), OwnErrors, Compress, ETag. A page for
+// panics needs a Recover inside of ErrorPages. AccessLog.Override belongs where it is
+// known which log a request has, inside of RealIP and an AccessLog; Choose is a handler, and
+// what protects one of its choices belongs around that.
 //
 // The response writers that handlers receive pass on Flush, Hijack, ReadFrom,
 // sendfile and, by Unwrap, all of http.ResponseController. A goroutine that
@@ -26,8 +29,8 @@ func Chain(h http.Handler, middleware ...func(http.Handler) http.Handler) http.H
 	return h
 }
 
-// UserOf returns the name of the authenticated client, as Bearer, jwt and basicauth
-// set it, "" if there is none. v is the context of a request, or a *direct.Exchange.
+// UserOf returns the name of the authenticated client, as Bearer, jwt, basicauth and
+// forwardauth set it, "" if there is none. v is the context of a request, or a *direct.Exchange.
 func UserOf(v filter.Values) string { return user.Of(v) }
 
 // Must returns v, and panics if err is not nil. It is for middleware with constant

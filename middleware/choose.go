@@ -68,19 +68,19 @@ func Choose(otherwise http.Handler, choices ...Choice) (http.Handler, error) {
 // complete checks a condition.
 func (c *Condition) complete() (err error) {
 	if c.From, err = plainPrefixes(c.From); err != nil {
-		return fmt.Errorf("From: %w", err)
+		return fmt.Errorf("option From: %w", err)
 	}
 	for name := range c.Header {
 		if !isToken(name) {
-			return fmt.Errorf("Header: %q is no name of a field", name)
+			return fmt.Errorf("option Header: %q is no name of a field", name)
 		}
 		if strings.EqualFold(name, "Host") {
-			return errors.New("Header: Host is not among the fields")
+			return errors.New("option Header: Host is not among the fields")
 		}
 	}
 	for name := range c.Cookie {
 		if !isToken(name) {
-			return fmt.Errorf("Cookie: %q is no name of a cookie", name)
+			return fmt.Errorf("option Cookie: %q is no name of a cookie", name)
 		}
 	}
 	if len(c.Header)+len(c.Cookie)+len(c.Query)+len(c.From) == 0 && !c.FromLocal {

@@ -1,10 +1,12 @@
 package middleware
 
 import (
+	"io"
 	"net/http"
 	"net/netip"
 	"testing"
 
+	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
@@ -88,5 +90,42 @@ func TestChooseAllocates(t *testing.T) {
 		h.ServeDirect(&x)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Over HTTP/2, where a client may send a cookie in each field, conditions hold too.
+func TestChooseHTTP2(t *testing.T) {
+	t.Parallel()
+	chosen := direct.NewResponse(200, nil, []byte("chosen"))
+	h, err := Choose(direct.NewResponse(200, nil, []byte("otherwise")), Choice{Handler: chosen, When: Condition{
+		Header: map[string]string{"x-version": "2"}, Cookie: map[string]string{"beta": "yes"}, Query: map[string]string{"v": "a b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := chertest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for _, tt := range []struct {
+		query, want string
+		h           http.Header
+	}{
+		{"?v=a+b", "chosen", http.Header{"Cookie": {"a=b; beta=yes; c=d"}, "X-Version": {"1", "2"}}},
+		{"?v=a%20b&v=x", "chosen", http.Header{"Cookie": {"a=b", "beta=yes"}, "X-Version": {"2"}}},
+		{"?v=x&v=a+b", "otherwise", http.Header{"Cookie": {"beta=yes"}, "X-Version": {"2"}}},
+		{"?v=a+b", "otherwise", http.Header{"Cookie": {"beta=yes"}, "X-Version": {"1, 2"}}},
+		{"?v=a+b", "otherwise", http.Header{"Cookie": {"beta=no"}, "X-Version": {"2"}}},
+	} {
+		req := request("GET", s.URL+"/"+tt.query, "")
+		req.RequestURI, req.Header = "", tt.h
+		res, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.ProtoMajor != 2 || string(body) != tt.want {
+			t.Errorf("%s %v: %s %q, %v", tt.query, tt.h, res.Proto, body, err)
+		}
 	}
 }

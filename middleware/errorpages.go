@@ -364,6 +364,9 @@ type paging struct {
 	replaced bool
 }
 
+// LeaveErrors is called by wrap.LeaveErrors.
+func (s *paging) LeaveErrors() { s.own = true }
+
 // WriteHeader implements wrap.Hook.
 func (s *paging) WriteHeader(status int) {
 	p := s.of(status)
@@ -371,7 +374,7 @@ func (s *paging) WriteHeader(status int) {
 		s.Next().WriteHeader(status)
 		return
 	}
-	leaveErrors(s.Next())
+	wrap.LeaveErrors(s.Next())
 	if p.asIs {
 		s.Next().WriteHeader(status)
 		return

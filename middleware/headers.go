@@ -175,13 +175,17 @@ func (h *headers) wrap(next http.Handler) http.Handler {
 
 // direct sets the fields of a response that is not sent yet.
 func (h *headers) direct(x *wire.Exchange) {
-	ready := x.Ready()
-	if ready != nil {
+	ready, status := x.Ready(), x.Status()
+	if kept := h.addedTo(x); kept != nil {
+		x.SendInstead(ready.With(func(head http.Header) {
+			maps.Copy(head, kept)
+			h.apply(head, status)
+		}))
+	} else if ready != nil {
 		x.SendInstead(ready.Derive(h.key, func(r *wire.Response) *wire.Response {
 			return r.With(func(head http.Header) { h.apply(head, r.Status()) })
 		}))
 	}
-	status := x.Status()
 	for i := range h.rules {
 		f := &h.rules[i]
 		switch {
@@ -195,6 +199,32 @@ func (h *headers) direct(x *wire.Exchange) {
 			x.SetHeader(f.Name, f.Value)
 		}
 	}
+}
+
+// addedTo returns the fields of outer middleware that a ready Response does not have and
+// that values are added to; nil if there are none. Those are of one request: what is
+// derived of the Response cannot have them, and would replace them.
+func (h *headers) addedTo(x *wire.Exchange) (kept http.Header) {
+	ready := x.Ready()
+	if ready == nil || !x.HasKept() {
+		return nil
+	}
+	for i := range h.rules {
+		f := &h.rules[i]
+		if !f.add || listed(f.Name) || !f.is(x.Status()) || x.GetHeader(f.Name) == "" || kept[f.Name] != nil ||
+			ready.Header()[f.Name] != nil {
+			continue
+		}
+		if kept == nil {
+			kept = make(http.Header)
+		}
+		for g := range x.ResponseFields {
+			if g.Name == f.Name {
+				kept[f.Name] = append(kept[f.Name], g.Value)
+			}
+		}
+	}
+	return kept
 }
 
 // apply sets the fields in the header of a response on the ordinary path, or of one that

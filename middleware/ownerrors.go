@@ -13,7 +13,7 @@ import (
 func OwnErrors(next http.Handler) http.Handler {
 	return wrap.Handler(next,
 		func(w http.ResponseWriter, r *http.Request) {
-			leaveErrors(w)
+			wrap.LeaveErrors(w)
 			next.ServeHTTP(w, r)
 		},
 		func(x *direct.Exchange, next direct.Handler) bool {
@@ -27,19 +27,3 @@ func OwnErrors(next http.Handler) http.Handler {
 
 // ownErrorsKey is the key of a value of exchanges whose errors stay as they are.
 type ownErrorsKey struct{}
-
-// leaveErrors tells the ErrorPages around w that errors stay as they are.
-func leaveErrors(w http.ResponseWriter) {
-	for {
-		if h, ok := w.(interface{ Hook() wrap.Hook }); ok {
-			if p, ok := h.Hook().(*paging); ok {
-				p.own = true
-			}
-		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return
-		}
-		w = u.Unwrap()
-	}
-}

@@ -30,9 +30,10 @@ type Refusal struct {
 }
 
 // Refusals makes respond write the bodies of all refusals of the middleware inside
-// of it: of Access, InFlight, Timeout, Bearer, jwt, basicauth, BodyLimit, ratelimit,
-// ETag and Recover. Without it they are a line of text, of ratelimit problem details if
-// Accept names JSON. If respond is nil, it is Problem, which writes problem details
+// of it: of Access, InFlight, Timeout, Bearer, jwt, basicauth, forwardauth, BodyLimit,
+// Rewrite, ratelimit, ETag and Recover. Without it they are a line of text, of ratelimit
+// problem details if Accept names JSON. The answers of the server that forwardauth asks
+// are not changed. If respond is nil, it is Problem, which writes problem details
 // in JSON:
 //
 //	h = middleware.Chain(mux, access.Wrap, middleware.Refusals(nil), middleware.Recover(nil), auth)
@@ -40,7 +41,8 @@ type Refusal struct {
 // respond sets Content-Type and returns the body. It is called once for each kind
 // of refusal and its response is cached, so it cannot depend on the request; for
 // ratelimit, whose Retry-After differs, it is called each time. It must be safe for
-// concurrent use.
+// concurrent use. ErrorPages replaces the bodies of refusals of the middleware inside of it
+// too, unless OwnErrors is between the two.
 //
 // If one Refusals is inside of another, the inner one is used. Responses of
 // handlers and routers, such as 404 and 405, are not changed. Response writers

@@ -102,19 +102,19 @@ const (
 
 func newRewrite(rule RewriteRule) (*rewrite, error) {
 	if rule.From == "" {
-		return nil, errors.New("From is empty")
+		return nil, errors.New("option From is empty")
 	}
 	from, err := regexp.Compile(rule.From)
 	if err != nil {
-		return nil, fmt.Errorf("From: %w", err)
+		return nil, fmt.Errorf("option From: %w", err)
 	}
 	r := &rewrite{from: from}
 	if !strings.HasPrefix(rule.To, "/") {
-		return nil, fmt.Errorf("To: %q does not begin with a slash", rule.To)
+		return nil, fmt.Errorf("option To: %q does not begin with a slash", rule.To)
 	}
 	for _, c := range []byte(rule.To) {
 		if c < ' ' || c == 0x7f || c == '#' {
-			return nil, fmt.Errorf("To: %q has a control character or a #, which no path has", rule.To)
+			return nil, fmt.Errorf("option To: %q has a control character or a #, which no path has", rule.To)
 		}
 	}
 	to, query, hasQuery := strings.Cut(rule.To, "?")
@@ -123,10 +123,10 @@ func newRewrite(rule RewriteRule) (*rewrite, error) {
 		r.query, err = r.parts(query, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("To: %w", err)
+		return nil, fmt.Errorf("option To: %w", err)
 	}
 	if strings.ContainsAny(query, " \"<>") {
-		return nil, fmt.Errorf("To: the query %q is not percent-encoded", query)
+		return nil, fmt.Errorf("option To: the query %q is not percent-encoded", query)
 	}
 	return r, nil
 }

@@ -43,7 +43,7 @@ func parseTry(all []string) (out []candidate, err error) {
 			err = fmt.Errorf("%q is a status, so nothing can follow it", text)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("Try[%d]: %w", i, err)
+			return nil, fmt.Errorf("option Try[%d]: %w", i, err)
 		}
 		out = append(out, c)
 	}

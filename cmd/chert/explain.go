@@ -125,11 +125,12 @@ func (t *trace) step(s step) func(http.Handler) http.Handler {
 			passed = true
 			t.add(s.name, "passed")
 		}, next})
-		return noted{func(*http.Request) { passed = false }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := func(w http.ResponseWriter, r *http.Request) {
 			if inner.ServeHTTP(w, r); !passed {
 				t.add(s.name, "answered")
 			}
-		})}
+		}
+		return noted{func(*http.Request) { passed = false }, http.HandlerFunc(answer)}
 	}
 }
 

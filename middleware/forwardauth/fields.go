@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
 // hopByHop are of one connection (RFC 9110 section 7.6.1).
@@ -16,6 +18,12 @@ var hopByHop = []string{
 
 // notCopied reports whether a field is not copied from an answer. name is canonical.
 func notCopied(name string) bool { return slices.Contains(hopByHop, name) || name == "Content-Length" }
+
+// notOffered reports whether a field that an answer which admits has cannot be one of the
+// request or of the response: it is of the answer's own body, or of one message.
+func notOffered(name string) bool {
+	return notCopied(name) || name == "Content-Encoding" || name == "Host" || name == "Date" || name == "Expect"
+}
 
 // notAsked reports whether a field of a request is not in the subrequest: of the
 // connection, of a body that is not sent, a condition or a range, which are about another
@@ -39,21 +47,32 @@ func notAsked(name string) bool {
 	return false
 }
 
+// ofOuter are fields that an answer does not replace: they are of all responses of this
+// server, and what is logged must be what the client gets.
+var ofOuter = []string{"X-Request-Id", "Strict-Transport-Security"}
+
 // send responds with an answer.
 func (a *answer) send(w http.ResponseWriter) {
 	h := w.Header()
-	named := strings.ToLower(strings.Join(a.header["Connection"], ","))
+	named := splitTokens(strings.ToLower(strings.Join(a.header["Connection"], ",")))
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		if notCopied(name) || name == "Date" || slices.Contains(splitTokens(named), strings.ToLower(name)) {
+		if notCopied(name) || name == "Date" || slices.Contains(named, strings.ToLower(name)) ||
+			h[name] != nil && slices.Contains(ofOuter, name) {
+			continue
+		}
+		if name == "Vary" || name == "Set-Cookie" {
+			h[name] = append(slices.Clip(h[name]), a.header[name]...)
 			continue
 		}
 		h[name] = a.header[name]
 	}
-	if h["Cache-Control"] == nil {
+	if a.header["Cache-Control"] == nil {
 		h.Set("Cache-Control", "no-store") // a redirect to a login is of this client only
 	}
 	if len(a.body) == 0 {
 		h.Del("Content-Encoding")
+	} else {
+		wrap.LeaveErrors(w)
 	}
 	w.WriteHeader(a.status)
 	w.Write(a.body)

@@ -54,12 +54,14 @@ func (f *Forward) Close() error {
 // request, cookies and credentials included, and with X-Forwarded-Method, -Proto, -Host,
 // -Uri and -For in place of all that the client has sent under such names.
 //
-// An answer with a status of 2xx admits the request. 401, 403, 301, 302, 303, 307 and 308
+// An answer with a status of 2xx that HTTP defines admits. 401, 403, 301, 302, 303, 307, 308
 // are the response to the client, with the body, and with all fields but those of the
-// connection. Any other answer, and none, are 502, or 504 after Options.Timeout: nothing is
-// admitted that the server has not admitted. A client that leaves ends its subrequest. A
-// request whose Connection names one of Options.Headers, so that a proxy further in would
-// remove it, is answered 400.
+// connection; X-Request-Id and Strict-Transport-Security that are set already stay.
+// middleware.ErrorPages around it has pages for answers without a body only. Any other
+// answer, and none, are 502, or 504 after Options.Timeout: nothing is admitted that the
+// server has not admitted. A client that leaves ends its subrequest. A request whose
+// Connection names one of Options.Headers, so that a proxy further in would remove it, is
+// answered 400.
 //
 // Nothing is remembered: every request is asked about. All take the ordinary path, where
 // handlers may block.
@@ -173,8 +175,11 @@ func (f *Forward) ask(r *http.Request) (*answer, error) {
 	a := &answer{status: res.StatusCode, header: res.Header}
 	switch res.StatusCode {
 	case 200, 201, 202, 203, 204, 205, 206, 207, 208, 226:
-		// Read, so that the connection can be used again; closed if it is long.
-		io.CopyN(io.Discard, res.Body, 4<<10)
+		// Read, so that the connection can be used again; closed if it is long. One that is cut
+		// off is none (RFC 9112 section 8).
+		if _, err := io.CopyN(io.Discard, res.Body, 4<<10); err != nil && err != io.EOF {
+			return nil, err
+		}
 		return a, nil
 	case 301, 302, 303, 307, 308, 401, 403:
 	default:

@@ -379,7 +379,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{URL: "http://a/", User: "Remote-User"}, "User: want one of Headers"},
 		{Options{URL: "http://a/", Scheme: "HTTPS"}, "Scheme: "},
 	} {
-		if f, err := New(&tt.o); f != nil || err == nil || !strings.HasPrefix(err.Error(), "forwardauth: "+tt.want) {
+		if f, err := New(&tt.o); f != nil || err == nil || !strings.HasPrefix(err.Error(), "forwardauth: option "+tt.want) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}

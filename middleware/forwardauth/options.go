@@ -39,8 +39,8 @@ type Options struct {
 	// Scheme is sent as X-Forwarded-Proto, http or https. "": that of the connection,
 	// which is http behind a proxy that terminates TLS.
 	Scheme string
-	// Timeout is how long an answer may take, body included. Default 5 s; negative: as
-	// long as the client waits.
+	// Timeout is how long an answer may take, body included, also of one that admits.
+	// Default 5 s; negative: as long as the client waits.
 	Timeout time.Duration
 	// MaxConns is how many connections to the server there may be, and so how many
 	// requests are asked about at a time; more wait within Timeout. Default 64;
@@ -57,25 +57,28 @@ type Options struct {
 // maxHeader bounds the header of an answer, in bytes.
 const maxHeader = 64 << 10
 
+// dialTimeout is how long a connection to the server may take if answers have no limit.
+const dialTimeout = 30 * time.Second
+
 func (o *Options) complete() error {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil:
-		return fmt.Errorf("URL: %w", errors.Unwrap(err))
+		return fmt.Errorf("option URL: %w", errors.Unwrap(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New(`URL: want a whole URL, such as "http://127.0.0.1:9091/verify"`)
+		return errors.New(`option URL: want a whole URL, such as "http://127.0.0.1:9091/verify"`)
 	case u.User != nil || u.Fragment != "":
-		return errors.New("URL: want no user and no fragment")
+		return errors.New("option URL: want no user and no fragment")
 	case o.Scheme != "" && o.Scheme != "http" && o.Scheme != "https":
-		return errors.New("Scheme: want http or https")
+		return errors.New("option Scheme: want http or https")
 	case o.User != "" && !slices.ContainsFunc(o.Headers, func(s string) bool { return strings.EqualFold(s, o.User) }):
-		return errors.New("User: want one of Headers")
+		return errors.New("option User: want one of Headers")
 	}
 	if o.Headers, err = canonical(o.Headers); err != nil {
-		return fmt.Errorf("Headers: %w", err)
+		return fmt.Errorf("option Headers: %w", err)
 	}
 	if o.ResponseHeaders, err = canonical(o.ResponseHeaders); err != nil {
-		return fmt.Errorf("ResponseHeaders: %w", err)
+		return fmt.Errorf("option ResponseHeaders: %w", err)
 	}
 	o.User = http.CanonicalHeaderKey(o.User)
 	if o.Timeout == 0 {
@@ -99,7 +102,7 @@ func CheckField(name string) error {
 	if err := wire.CheckField(name, ""); err != nil {
 		return fmt.Errorf("forwardauth: the field %q %w", name, err)
 	}
-	if notCopied(http.CanonicalHeaderKey(name)) {
+	if notOffered(http.CanonicalHeaderKey(name)) {
 		return fmt.Errorf("forwardauth: the field %q is of one message and cannot be copied", name)
 	}
 	return nil
@@ -120,14 +123,22 @@ func canonical(names []string) ([]string, error) {
 // transport keeps connections open, and follows neither redirects nor the proxies of the
 // environment, to which it would show the credentials of clients.
 func (o *Options) transport() *http.Transport {
+	// Dialing goes on after a request has given up, and counts for MaxConns: without limits of
+	// its own a server that is silent would take all connections, for good.
+	limit := o.Timeout
+	if limit < 0 {
+		limit = dialTimeout
+	}
+	d := &net.Dialer{Timeout: limit}
 	t := &http.Transport{
+		DialContext: d.DialContext, TLSHandshakeTimeout: limit,
 		MaxConnsPerHost: max(o.MaxConns, 0), MaxIdleConnsPerHost: max(o.MaxConns, 2), IdleConnTimeout: time.Minute,
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		TLSClientConfig: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 	}
 	if o.Socket != "" {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", o.Socket)
+			return d.DialContext(ctx, "unix", o.Socket)
 		}
 	}
 	return t

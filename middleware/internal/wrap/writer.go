@@ -387,6 +387,22 @@ func (w fileWriter) SendFile(f direct.File) error {
 	return err
 }
 
+// LeaveErrors tells the ErrorPages around w that the body of an error stays as it is.
+func LeaveErrors(w http.ResponseWriter) {
+	for {
+		if h, ok := w.(interface{ Hook() Hook }); ok {
+			if p, ok := h.Hook().(interface{ LeaveErrors() }); ok {
+				p.LeaveErrors()
+			}
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}
+
 // Innermost returns the writer that wraps no other: the server's. Package
 // net/http finds by type assertion there what it cannot ask others.
 func Innermost(w http.ResponseWriter) http.ResponseWriter {

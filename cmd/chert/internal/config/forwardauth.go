@@ -64,7 +64,7 @@ func (l *loader) forwardAuth(t *table, base *forwardauth.Options) *forwardauth.O
 		return o
 	}
 	if _, err := forwardauth.New(o); err != nil { // the fields are checked, so it is the URL
-		l.errorf(urlAt, "url: %s", strings.TrimPrefix(err.Error(), "forwardauth: URL: "))
+		l.errorf(urlAt, "url: %s", strings.TrimPrefix(err.Error(), "forwardauth: option URL: "))
 		return o
 	}
 	if o.User = user; hasUser {

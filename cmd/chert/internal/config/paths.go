@@ -64,7 +64,7 @@ func (l *loader) rewrite(t *table) (all []middleware.RewriteRule) {
 		}
 		rule := middleware.RewriteRule{From: from, To: to}
 		if err := rule.Check(); err != nil {
-			at, text := fromAt, err.Error()
+			at, text := fromAt, strings.TrimPrefix(err.Error(), "option ")
 			if strings.HasPrefix(text, "To: ") {
 				at = toAt
 			}
