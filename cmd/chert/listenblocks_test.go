@@ -131,3 +131,39 @@ func (c *plainConn) want(host string, status int, body string) *http.Response {
 	}
 	return res
 }
+
+// A reload changes the protocols of an address, of its new connections, and one that fails does not.
+func TestReloadProtocols(t *testing.T) {
+	t.Parallel()
+	needSignals(t)
+	ca, dir := newCA(t), t.TempDir()
+	ca.server(dir, "a", "a.example")
+	site := fmt.Sprintf("[[site]]\nhosts = 'a.example'\nroot = 'a'\ntls_cert = '%[1]s/a.pem'\ntls_key = '%[1]s/a-key.pem'\n",
+		filepath.ToSlash(dir))
+	const listen, plain = "[[listen]]\naddress = '127.0.0.1:0'\n", "[[listen]]\naddress = '127.0.0.1:0'\ntls = false\n"
+	const only, both = "protocols = ['h1']\n", "protocols = ['h1', 'h2']\n"
+	file := filepath.Join(folder(t, map[string]string{"a/f": "of a"}), "chert.toml")
+	write(t, file, listen+site)
+	p := start(t, "--config", file)
+	want := func(what, protocol string) {
+		t.Helper()
+		c := mustDialTLS(t, p.urls[0], &tls.Config{RootCAs: ca.pool, ServerName: "a.example", NextProtos: []string{"h2", "http/1.1"}})
+		defer c.Close()
+		if got := c.ConnectionState().NegotiatedProtocol; got != protocol {
+			t.Errorf("%s: ALPN selected %q, want %q", what, got, protocol)
+		}
+	}
+	want("at first", "h2")
+	write(t, file, listen+only+site)
+	p.reload()
+	want("h1", "http/1.1")
+	write(t, file, listen+both+site+"[[site]]\nhosts = 'b.example'\nroot = 'none'\n")
+	p.refuse()
+	want("refused", "http/1.1")
+	write(t, file, plain+listen+only+site) // the address of TLS is another one of the list now
+	p.reload()
+	want("beside plain HTTP", "http/1.1")
+	write(t, file, listen+both+plain+site)
+	p.reload()
+	want("both", "h2")
+}
