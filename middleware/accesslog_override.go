@@ -24,13 +24,18 @@ type overrideKey struct{}
 //	mux.Handle("/shop/", shop.Override(shopHandler))
 //	srv := &chert.Server{Handler: all.Wrap(mux)}
 //
-// Without an AccessLog outside nothing is logged. It does not allocate.
+// Without an AccessLog outside nothing is logged. It does not allocate. While the buffer of
+// l is full, the requests whose lines it writes wait, and no others: those with a log
+// further inside are only kept from the fast path.
 func (l *AccessLog) Override(next http.Handler) http.Handler {
 	return wrap.Handler(next,
 		func(w http.ResponseWriter, r *http.Request) {
-			l.admit()
-			noteLog(w, l)
+			to := noteLog(w, l)
 			next.ServeHTTP(w, r)
+			// Now, when it is known whose line it is.
+			if to != nil && l.instead(to.Log()) == l {
+				l.admit()
+			}
 		},
 		func(x *direct.Exchange, next direct.Handler) bool {
 			if l.full() {
@@ -41,15 +46,22 @@ func (l *AccessLog) Override(next http.Handler) http.Handler {
 		})
 }
 
-// noteLog tells the writer of the next AccessLog outside.
-func noteLog(w http.ResponseWriter, l *AccessLog) {
+// noter is the writer of an AccessLog.
+type noter interface {
+	NoteLog(log any) bool
+	Log() any
+}
+
+// noteLog tells the writer of the next AccessLog outside, and returns it; nil if there is
+// none.
+func noteLog(w http.ResponseWriter, l *AccessLog) noter {
 	for {
-		if n, ok := w.(interface{ NoteLog(log any) bool }); ok && n.NoteLog(l) {
-			return
+		if n, ok := w.(noter); ok && n.NoteLog(l) {
+			return n
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
-			return
+			return nil
 		}
 		w = u.Unwrap()
 	}

@@ -87,9 +87,27 @@ func (path closedFile) Write(p []byte) (int, error) {
 	return n, errors.Join(err, f.Close())
 }
 
+// openAppend opens a log. Something else than a file is not opened at all, as others may see
+// that; what has replaced a file since is closed again.
 func openAppend(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("this is not a regular file")}
+	if info, err := os.Stat(path); err == nil && !isLog(info) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotLog}
 	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|logFlags, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !isLog(info) {
+		if err == nil {
+			err = &fs.PathError{Op: "open", Path: path, Err: errNotLog}
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+var errNotLog = errors.New("this is not a regular file")
+
+func isLog(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() || info.Mode()&fs.ModeCharDevice != 0
 }

@@ -166,15 +166,21 @@ func TestOverride(t *testing.T) {
 	}
 }
 
+// fill fills a LineWriter with buffers of 64 KiB, whose output accepts nothing: one buffer is
+// being written, and the other is full.
+func fill(w *LineWriter) {
+	for n := 0; n <= 64<<10 || !w.Full(); n += 128 {
+		fmt.Fprintf(w, "%0127d\n", n)
+	}
+}
+
 // A log that is full leaves requests to the ordinary path.
 func TestOverrideFull(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()
 	w := NewLineWriter(pw, &LineWriterOptions{Buffer: 64 << 10})
 	l := NewAccessLog(&AccessLogOptions{Output: w})
-	for !w.Full() {
-		fmt.Fprintf(w, "%099d\n", 0)
-	}
+	fill(w)
 	if _, ok := directly(t, l.Override(hello), request("GET", "/", "")); ok {
 		t.Error("served while the log is full")
 	}
@@ -250,4 +256,28 @@ func TestRequestIDForwarded(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A full log does not stop the requests that have another further inside, nor itself for good.
+func TestOverrideFullOutside(t *testing.T) {
+	t.Parallel()
+	pr, pw := io.Pipe()
+	top := NewAccessLog(&AccessLogOptions{Output: pw, Buffer: 64 << 10})
+	var out locked
+	own := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out, Buffer: -1})
+	fill(top.lines)
+	around := NewAccessLog(&AccessLogOptions{Format: LogNone}).Wrap
+	h := around(top.Override(own.Override(hello)))
+	if a := plain(h, request("GET", "/own", "")); a.Status != 200 || !strings.Contains(out.String(), "/own") {
+		t.Errorf("%v, the log is %q", a, out.String())
+	}
+	waits := make(chan struct{})
+	go func() {
+		plain(around(top.Override(hello)), request("GET", "/top", ""))
+		close(waits)
+	}()
+	go io.Copy(io.Discard, pr)
+	<-waits
+	top.Close()
+	pw.Close()
 }

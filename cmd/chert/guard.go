@@ -95,7 +95,7 @@ func (h *hsts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // upgrade redirects plain HTTP to TLS, with the same host, path and query.
 type upgrade struct {
 	hosts *vhost.Table[*tlsSite] // nil for every host
-	port  string                 // of TLS
+	port  string                 // of TLS; "0" if it is on unix sockets only
 	own   string                 // of plain HTTP
 }
 
@@ -133,9 +133,10 @@ func (u *upgrade) target(authority string) string {
 		host = "[" + host + "]"
 	}
 	// A client that names no port is at port 80. If that is not this server's, the
-	// ports are mapped, as containers do, and 443 is more likely than the port inside.
+	// ports are mapped, as containers do, and 443 is more likely than the port inside. So it
+	// is in front of a unix socket.
 	_, port, _ := net.SplitHostPort(authority) // empty if it names none, or fails
-	if u.port == "443" || port == "" && u.own != "80" {
+	if u.port == "443" || u.port == "0" || port == "" && u.own != "80" {
 		return "https://" + host
 	}
 	return "https://" + host + ":" + u.port

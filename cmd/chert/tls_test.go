@@ -460,6 +460,8 @@ func TestUpgradeTarget(t *testing.T) {
 		{"8443", "8080", "a.example", "https://a.example"}, // mapped from 443 and 80
 		{"8443", "8080", "a.example:8080", "https://a.example:8443"},
 		{"8443", "8080", "a.example:", "https://a.example"}, // RFC 3986 section 3.2.3: no port
+		{"0", "80", "a.example", "https://a.example"},       // TLS is on unix sockets only
+		{"0", "8080", "a.example:8080", "https://a.example"},
 		{"443", "80", "", ""},
 		{"443", "80", "a b", ""},
 		{"443", "80", "a/b", ""},

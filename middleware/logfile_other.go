@@ -1,0 +1,5 @@
+//go:build !unix
+
+package middleware
+
+const logFlags = 0
