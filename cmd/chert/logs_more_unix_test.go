@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -103,7 +104,13 @@ func TestLogsQuiet(t *testing.T) {
 			"[[site.route]]\npath = '/quiet'\nrespond = 200\nlog = 'off'\n[[site.route]]\npath = '/{rest...}'\nrespond = 200\n"+
 			"[[site]]\nhosts = 'b.example'\nroot = 'www'\nlog = 'json'\n")
 		p := launch(t, "serve", "--config", file, "--quiet", "--listen", "unix:"+socket)
-		until(t, func() bool { _, err := os.Stat(socket); return err == nil })
+		until(t, func() bool { // the file is there since bind, before listen
+			c, err := net.Dial("unix", socket)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		})
 		c := newClient(t, socket)
 		for range 2 {
 			for _, path := range []string{"f", "quiet"} {
