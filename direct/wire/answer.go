@@ -81,12 +81,12 @@ func (a *Answer) Length() int64 {
 
 // Finish completes the response. Servers call it once, after the handler has
 // returned. The result is valid until the next Reset. A server that receives a
-// File must call its Done.
+// File must call its Done. If Done of a file that is not sent panics, so does Finish,
+// and the Watcher stays, for Drop.
 func (x *Exchange) Finish() (a Answer) {
 	head := x.req.Method == http.MethodHead
 	if r := x.ready; r != nil {
-		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate,
-			Watcher: x.TakeWatcher()}
+		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate}
 		x.addKept(&a)
 		if head {
 			a.Body = nil
@@ -95,9 +95,10 @@ func (x *Exchange) Finish() (a Answer) {
 			a.File, x.file = x.file, File{} // it belongs to the server now
 		}
 		x.release()
+		a.Watcher = x.TakeWatcher()
 		return a
 	}
-	a = Answer{Status: x.Status(), Body: x.body, File: x.file, Watcher: x.TakeWatcher()}
+	a = Answer{Status: x.Status(), Body: x.body, File: x.file}
 	x.mergeKept()
 	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head, x.digits[:0])
 	a.Fields = x.fields
@@ -110,6 +111,7 @@ func (x *Exchange) Finish() (a Answer) {
 	if head || !bodyAllowed(a.Status) || a.File.File != nil {
 		a.Body = nil
 	}
+	a.Watcher = x.TakeWatcher()
 	return a
 }
 

@@ -81,22 +81,22 @@ func respond(w http.ResponseWriter, r *http.Request, body []byte, serve func(x *
 		}
 	}()
 	serve(x)
+	a := x.Finish()
 	returned = true
-	x.write(w)
+	x.write(w, a)
 	// Not deferred: an exchange whose handler panicked may still be in use.
 	x.Reset(Request{})
 	exchanges.Put(x)
 }
 
 // write sends the response.
-func (x *Exchange) write(w http.ResponseWriter) {
-	a := x.Finish()
+func (x *Exchange) write(w http.ResponseWriter, a Answer) {
 	if done := a.File.Done; done != nil {
 		defer done()
 	}
 	d := Delivery{Status: a.Status}
 	if watcher := a.Watcher; watcher != nil {
-		watcher.Keep() // x is reused before the response is sent
+		keep(watcher) // x is reused before the response is sent
 		if !Watch(w, kept(watcher)) {
 			defer func() { watcher.Sent(d) }()
 		}

@@ -104,10 +104,10 @@ func (x *Exchange) HasFile() bool {
 // Discard discards the response, so that ServeDirect can still report false.
 // Kept fields and values stay, and Watchers but for Forgetters.
 func (x *Exchange) Discard() {
-	x.release()
 	x.Forget()
 	clear(x.fields)
 	x.status, x.fields, x.body, x.ready = 0, x.fields[:0], x.body[:0], nil
+	x.release() // last: Done may panic
 }
 
 // SetResponseBody sets the body to a copy of p, instead of what it was.

@@ -69,7 +69,8 @@ func (x *Exchange) Watch(watcher Watcher) { x.watcher = Both(x.watcher, watcher)
 type Forgetter interface {
 	Watcher
 	// Forget is called instead of Sent if ServeDirect leaves the request to the
-	// ordinary path after all, or if the response is discarded. It must not block.
+	// ordinary path after all, if the response is discarded, or if Keep of another Watcher
+	// of the response has panicked. It must not block.
 	Forget()
 }
 
@@ -97,6 +98,32 @@ func forget(w Watcher) Watcher {
 		return nil
 	}
 	return w
+}
+
+// Forget calls Forget of the Forgetters that Both has combined in w, nothing of which is
+// notified otherwise. For servers, after a Keep that has panicked.
+func Forget(w Watcher) {
+	switch v := w.(type) {
+	case *pair:
+		Forget(v.a)
+		if v.b != nil {
+			Forget(v.b)
+		}
+	case Forgetter:
+		v.Forget()
+	}
+}
+
+// keep calls Keep, and Forget if that panics.
+func keep(w Watcher) {
+	returned := false
+	defer func() {
+		if !returned {
+			Forget(w)
+		}
+	}()
+	w.Keep()
+	returned = true
 }
 
 // TakeWatcher removes and returns the Watcher of x. For a server that does not

@@ -104,8 +104,14 @@ func (c *Client) waits() bool {
 	return waiting > 0
 }
 
-// keep reports whether the watcher can be notified later.
-func (o *Outcome) keep() (kept bool) { return o.call(o.watcher.Keep) }
+// keep reports whether the watcher can be notified later. If not, what it has taken is given
+// back now.
+func (o *Outcome) keep() (kept bool) {
+	if kept = o.call(o.watcher.Keep); !kept {
+		o.call(func() { wire.Forget(o.watcher) })
+	}
+	return kept
+}
 
 var follows = sync.Pool{New: func() any { return new(Outcome) }}
 

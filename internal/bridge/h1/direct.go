@@ -206,10 +206,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	case next != conn.More: // a panic; r may still be in use, so it is not kept
 		s.release()
 		s.account(r, 0)
-		if o := bridge.Abandoned(&r.x); o.Watched() {
-			s.follow(&o)
-		}
-		r.x.Drop()
+		s.abandon(r)
 		s.Link.Discard(len(r.raw))
 		return next
 	case !answered:
@@ -240,11 +237,19 @@ func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
 	return answered, next
 }
 
+// abandon ends the exchange of r, whose handler, or Done of its file, has panicked.
+func (s *Session) abandon(r *request) {
+	if o := bridge.Abandoned(&r.x); o.Watched() {
+		s.follow(&o)
+	}
+	exec.Call(r.x.Drop, s.LogEnd)
+}
+
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
 	o := bridge.Abandoned(&r.x)
 	s.Follow(s.Link, &o)
-	r.x.Drop()
+	exec.Call(r.x.Drop, s.LogEnd)
 	s.release()
 	defer s.Found(s)
 	r.time.Drop(s.Link.Tally())
@@ -254,7 +259,7 @@ func (s *Session) exitDirect(r *request) {
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
 func (s *Session) serveAfterAll(r *request) conn.Next {
-	r.x.Forget()
+	exec.Call(r.x.Discard, s.LogEnd)
 	route := r.x.Pattern()
 	n := len(r.raw) - r.body
 	x, err := s.newExchange(&r.head, r.raw[:n])
@@ -277,6 +282,8 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	r.s = s
 	var a wire.Answer
 	if !exec.Call(func() { a = r.x.Finish() }, r.ended) { // Done of a file that is not sent
+		s.account(r, 0)
+		s.abandon(r)
 		return conn.Close
 	}
 	out := r.out[:0]

@@ -149,18 +149,13 @@ func (r *request) finish() (kept bool) {
 	st.direct = nil
 	switch {
 	case !r.returned: // r may still be in use, so it is not kept
-		o := bridge.Abandoned(&r.x)
-		s.Follow(link{st}, &o)
-		r.x.Drop()
-		st.next = conn.Close
-		st.account(s.loops && s.Link.OnLoop())
-		st.finish()
+		r.abandon()
 		return true
 	case r.answered:
 		r.send()
 		return true
 	}
-	r.x.Forget()
+	s.guard(r.x.Discard)
 	s.mu.Lock()
 	closed := st.closed()
 	if closed { // by a reset of the client's, which is not answered
@@ -188,10 +183,25 @@ func (r *request) finish() (kept bool) {
 	return s.admit(st, true)
 }
 
+// abandon ends a request whose handler, or Done of its file, has panicked.
+func (r *request) abandon() {
+	st, s := r.st, r.st.s
+	o := bridge.Abandoned(&r.x)
+	s.Follow(link{st}, &o)
+	s.guard(r.x.Drop)
+	st.next = conn.Close
+	st.account(s.loops && s.Link.OnLoop())
+	st.finish()
+}
+
 // send sends the answer that the handler has made.
 func (r *request) send() {
 	st, s := r.st, r.st.s
-	a := r.x.Finish()
+	var a wire.Answer
+	if !exec.Call(func() { a = r.x.Finish() }, s.LogEnd) { // Done of a file that is not sent
+		r.abandon()
+		return
+	}
 	st.status, st.pattern = int32(a.Status), r.x.Pattern()
 	b := http2.AppendStatus(r.block[:0], a.Status)
 	for i := range a.Fields {
