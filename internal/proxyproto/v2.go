@@ -19,7 +19,8 @@ func parseV2(b []byte) (Header, int, error) {
 	if len(b) > 12 && b[12]&15 > 1 { // neither LOCAL nor PROXY
 		return Header{}, 0, ErrMalformed
 	}
-	if len(b) > 13 && (b[13]>>4 > 3 || b[13]&15 > 2) {
+	// The family of LOCAL is ignored; of PROXY, values that are not defined are invalid.
+	if len(b) > 13 && b[12]&15 == 1 && !defined(b[13]) {
 		return Header{}, 0, ErrMalformed
 	}
 	if len(b) < fixedV2 {
@@ -57,6 +58,13 @@ func parseV2(b []byte) (Header, int, error) {
 		return Header{}, n, nil
 	}
 	return addressesV2(b[fixedV2:], b[13]>>4), n, nil
+}
+
+// defined reports whether family is a family and transport of version 2: none, or a
+// stream or datagrams of IPv4, IPv6 or unix sockets.
+func defined(family byte) bool {
+	transport := family & 15
+	return family == 0 || family>>4 >= 1 && family>>4 <= 3 && (transport == 1 || transport == 2)
 }
 
 func addressesV2(b []byte, family byte) Header {
