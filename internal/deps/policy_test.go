@@ -41,6 +41,7 @@ var policy = []rule{
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
 	{pkg: "internal/wsframe"},
+	{pkg: "internal/proxyproto"},
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
