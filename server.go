@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
 //     WriteStallTimeout, IdleTimeout, SlowHandler
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
-//     ExtendedConnect
+//     ExtendedConnect, ProxyProtocol
 //   - Engine: Engine, Placement
 //   - Hooks: ErrorLog, Refused, ConnState, BaseContext, ConnContext
 type Server struct {
@@ -154,6 +155,18 @@ type Server struct {
 	// handler gets such a request with the method CONNECT, a path, and the key
 	// ":protocol" in its Header, as net/http has it. Default off.
 	ExtendedConnect bool
+	// ProxyProtocol, if not nil, reports whether connections of a listener that come from peer
+	// begin with a header of haproxy's PROXY protocol, version 1 or 2, in which a proxy tells
+	// the address of its client. That is the address of the connection then, for RemoteAddr,
+	// MaxConnsPerAddr, TLS and all else; if the header has none, as that of a proxy's own
+	// health check, the peer's is. The local address remains the connection's own. A
+	// connection whose header is missing, malformed, longer than 4 KiB or not there within 10 s
+	// is closed, which is logged; a header from another peer is a malformed request. So it must
+	// name the proxies alone: any other peer could choose its own address. peer has no zone; it
+	// is the zero Addr for unix sockets. It is called on event loops, for each connection, and
+	// must not block. On goroutines the net.Conn of hooks, and of a handler that hijacks it, has
+	// the proxy's address. See ProxiesFrom. Default nil.
+	ProxyProtocol func(l net.Listener, peer netip.Addr) bool
 
 	// Engine.
 

@@ -75,7 +75,7 @@ var policy = []rule{
 
 	// Accepts connections, and gives them to loops and goroutines.
 	{pkg: "internal/accept", may: "internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream internal/bridge " +
-		"internal/bridge/h1 internal/observe internal/tally internal/sched"},
+		"internal/bridge/h1 internal/observe internal/tally internal/sched internal/proxyproto stats"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/sched internal/conn internal/poll"},

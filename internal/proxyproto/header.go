@@ -2,6 +2,7 @@ package proxyproto
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"net/netip"
 )
@@ -43,6 +44,20 @@ func Parse(b []byte) (h Header, n int, err error) {
 		return parseV2(b)
 	}
 	return Header{}, 0, ErrMissing
+}
+
+// Missing returns how many bytes may be read after b, the beginning of a header, without
+// reading beyond the header's end: at least 1. For those who cannot give bytes back.
+func Missing(b []byte) int {
+	switch {
+	case len(b) < len(prefixV2):
+		return len(prefixV2) - len(b) // a header of version 1 has more bytes too
+	case begins(b, prefixV1):
+		return 1
+	case len(b) < fixedV2:
+		return fixedV2 - len(b)
+	}
+	return fixedV2 + int(binary.BigEndian.Uint16(b[14:])) - len(b)
 }
 
 // begins reports whether b begins with prefix, as far as b goes.
