@@ -14,11 +14,21 @@ import (
 
 // doubts tell what a configuration permits and its author has probably not meant.
 func doubts(cfg *config.Config) (all []string) {
-	for _, p := range cfg.Proxies.Prefixes {
-		if tooWide(p) {
-			all = append(all, fmt.Sprintf("trusted_proxies has %v, with many public addresses: a client from one of "+
-				"them can claim any address", p))
+	wide := func(key string, p *config.Proxies) {
+		if p == nil {
+			return
 		}
+		for _, p := range p.Prefixes {
+			if tooWide(p) {
+				all = append(all, fmt.Sprintf("%s has %v, with many public addresses: a client from one of "+
+					"them can claim any address", key, p))
+			}
+		}
+	}
+	wide("trusted_proxies", &cfg.Proxies)
+	for _, l := range cfg.Listen {
+		wide("trusted_proxies of "+l.Address, l.Proxies)
+		wide("proxy_protocol of "+l.Address, l.Headers)
 	}
 	open := slices.ContainsFunc(cfg.Listen, reachedByOthers)
 	for _, s := range cfg.Sites {

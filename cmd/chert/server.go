@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,9 +44,10 @@ type server struct {
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
-	adminAt string        // from the start
-	acme    *acme.Manager // from the first configuration that needs it
-	acmeFor acme.Options  // of acme
+	proxied atomic.Pointer[proxied] // of the current generation
+	adminAt string                  // from the start
+	acme    *acme.Manager           // from the first configuration that needs it
+	acmeFor acme.Options            // of acme
 }
 
 // setup is what a reload replaces.
@@ -61,6 +64,7 @@ type setup struct {
 	times   config.Timeouts
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
+	proxied *proxied
 	shown   shown
 }
 
@@ -112,6 +116,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		// pool side by side.
 		s.srv.Placement = chert.PlacementPooled
 	}
+	s.srv.ProxyProtocol = func(l net.Listener, peer netip.Addr) bool { return s.proxied.Load().headers(l, peer) }
 	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config,
 		error) {
 		return s.tls.Load().config(hello)
@@ -135,6 +140,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
+	first.proxied.at(s.bindings)
+	s.proxied.Store(first.proxied)
 	s.admin.show(first.shown, listeners(s.bindings))
 
 	start := time.Now()
@@ -195,7 +202,8 @@ func (s *server) load() (*setup, error) {
 			if err := listen.Set(one.Address); err != nil {
 				return nil, fmt.Errorf("%s: listen: %q: %w", o.config, one.Address, err)
 			}
-			listen[i].plain, listen[i].http1 = one.Plain, one.HTTP1
+			e := &listen[i]
+			e.plain, e.http1, e.proxies, e.headers = one.Plain, one.HTTP1, one.Proxies, one.Headers
 		}
 		up.listen, up.chosen = listen, true
 	}
@@ -247,7 +255,8 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 		proxies = s.o.proxies.Proxies
 	}
 	up.times = cfg.Timeouts
-	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
+	up.proxied = newProxied(up.listen, proxies)
+	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
 	}
@@ -272,7 +281,7 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	if up.tls.guarded() || len(cfg.RateLimit.Rates) > 0 {
 		h = up.logs.ofFile(h) // what they refuse has no site
 	}
-	h = up.logs.around(behind(up.logs.identified(h), proxies, up.logs.ids))
+	h = up.logs.around(up.proxied.behind(up.logs.identified(h), up.logs.ids))
 	up.gen = newGeneration(h, up.logs.top, files...)
 	up.gen.limits, up.gen.logs = limits.closer, up.logs
 	file := s.o.config
@@ -322,6 +331,8 @@ func (s *server) reloadAll() {
 		s.admin.failed(err)
 		return
 	}
+	up.proxied.at(bindings)
+	s.proxied.Store(up.proxied)
 	s.use(up)
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; " +

@@ -110,7 +110,7 @@ func changeAccess(bindings []*binding, all []endpoint) error {
 		return err
 	}
 	for i, b := range bindings {
-		b.at.access, b.at.http1 = all[i].access, all[i].http1
+		b.at.access, b.at.http1, b.at.headers = all[i].access, all[i].http1, all[i].headers
 	}
 	return nil
 }

@@ -243,8 +243,12 @@ var hints = []struct {
 		Key:  "want trusted_proxies",
 	}},
 	{
-		"proxy_protocol",
-		both("chert does not read the PROXY protocol yet; name proxies that send X-Forwarded-For in trusted_proxies"),
+		"--proxy_protocol accept_proxy proxyproto",
+		Hint{
+			Flag: `files of --config have proxy_protocol = ["10.0.0.0/8"] in [[listen]]`,
+			Key: `want proxy_protocol = ["10.0.0.0/8"] in [[listen]], with the addresses of the proxies; those that send ` +
+				"X-Forwarded-For belong in trusted_proxies",
+		},
 	},
 	{"http2 http3 quic --protocols", Hint{
 		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off. There is no " +
