@@ -246,8 +246,8 @@ var hints = []struct {
 		"--proxy_protocol accept_proxy proxyproto",
 		Hint{
 			Flag: `files of --config have proxy_protocol = ["10.0.0.0/8"] in [[listen]]`,
-			Key: `want proxy_protocol = ["10.0.0.0/8"] in [[listen]], with the addresses of the proxies; those that send ` +
-				"X-Forwarded-For belong in trusted_proxies",
+			Key: `want proxy_protocol = ["10.0.0.0/8"] in [[listen]], with the addresses of the proxies; those that ` +
+				"send X-Forwarded-For belong in trusted_proxies",
 		},
 	},
 	{"http2 http3 quic --protocols", Hint{
