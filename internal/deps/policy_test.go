@@ -118,13 +118,14 @@ var policy = []rule{
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
+	{pkg: "internal/roster"},
+	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
