@@ -146,6 +146,19 @@ func FuzzParse(f *testing.F) {
 		case n == 0 && err == nil && len(b) >= MaxHeader:
 			t.Fatal("no end")
 		}
+		read := 0
+		for m, err := 0, error(nil); m == 0 && err == nil; _, m, err = Parse(b[:read]) {
+			more := Missing(b[:read])
+			if more < 1 || n > 0 && read+more > n {
+				t.Fatalf("%d bytes missing after %d of %d", more, read, n)
+			}
+			if read += more; read > len(b) {
+				break
+			}
+		}
+		if n > 0 && read != n {
+			t.Fatalf("%d bytes were read for a header of %d", read, n)
+		}
 		if n == 0 {
 			return
 		}
