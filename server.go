@@ -164,8 +164,8 @@ type Server struct {
 	// is closed, which is logged; a header from another peer is a malformed request. So it must
 	// name the proxies alone: any other peer could choose its own address. peer has no zone; it
 	// is the zero Addr for unix sockets. It is called on event loops, for each connection, and
-	// must not block. On goroutines the net.Conn of hooks, and of a handler that hijacks it, has
-	// the proxy's address. See ProxiesFrom. Default nil.
+	// must not block. The net.Conn that a handler hijacks has the proxy's address, as that of
+	// hooks has on goroutines. See ProxiesFrom. Default nil.
 	ProxyProtocol func(l net.Listener, peer netip.Addr) bool
 
 	// Engine.
