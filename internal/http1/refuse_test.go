@@ -269,7 +269,7 @@ func TestByteByByteIsLinear(t *testing.T) {
 	var r Request
 	for i := 1; i <= len(in); i++ {
 		before := p
-		if !p.wait(in[:i], 128, true) {
+		if !p.wait(in[:i], 128, requestStart) {
 			parses++
 		}
 		p = before
