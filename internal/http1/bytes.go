@@ -164,13 +164,13 @@ func HasToken[S []byte | string](value []byte, token S) bool {
 }
 
 // ValidFieldName reports whether name is a token (RFC 9110 section 5.1).
-func ValidFieldName(name string) bool {
+func ValidFieldName[S []byte | string](name S) bool {
 	for i := range len(name) {
 		if class[name[i]]&inToken == 0 {
 			return false
 		}
 	}
-	return name != ""
+	return len(name) > 0
 }
 
 // ValidFieldValue reports whether value has no control byte except HTAB. Space

@@ -25,7 +25,7 @@ var stricterResponse = func() map[*Error]func([]byte) bool {
 		errBareLF:  bareLF,
 		errBareCR: func(in []byte) bool {
 			for line := range bytes.Lines(in) {
-				if bytes.HasPrefix(line, []byte("HTTP/")) && bytes.Count(line, []byte("\r")) > 1 {
+				if bytes.HasPrefix(line, []byte("HTTP/")) && bytes.Contains(bytes.TrimSuffix(line, []byte("\r\n")), []byte("\r")) {
 					return true
 				}
 			}

@@ -92,7 +92,8 @@ func (r *Request) targetForm(b []byte) *Error {
 		// other methods the handler must refuse it, as ServeMux does.
 		r.Form = FormAsterisk
 	default:
-		host, _, ok := splitHost(authority(target))
+		auth, _ := SplitAbsolute(target)
+		host, _, ok := splitHost(auth)
 		// RFC 9110 section 4.2.1: an empty host must be refused. Section 4.2.4:
 		// userinfo ought to be; splitHost does not let '@' through.
 		if !ok || len(host) == 0 {
@@ -103,22 +104,23 @@ func (r *Request) targetForm(b []byte) *Error {
 	return nil
 }
 
-// authority returns what is between "scheme://" and the path of an absolute
-// URI, nil if uri does not begin so (RFC 3986 section 3).
-func authority(uri []byte) []byte {
+// SplitAbsolute splits an absolute URI after its authority: "http://a:80/b?c" into
+// "a:80" and "/b?c". rest may be empty, or begin with '?' or '#'. Both are nil if uri
+// does not begin with a scheme and "://" (RFC 3986 section 3).
+func SplitAbsolute(uri []byte) (authority, rest []byte) {
 	i := 0
 	for i < len(uri) && (isAlpha(uri[i]) || i > 0 &&
 		(isDigit(uri[i]) || uri[i] == '+' || uri[i] == '-' || uri[i] == '.')) {
 		i++
 	}
 	if i == 0 || len(uri)-i < 3 || string(uri[i:i+3]) != "://" {
-		return nil
+		return nil, nil
 	}
 	uri = uri[i+3:]
 	for j, c := range uri {
 		if c == '/' || c == '?' || c == '#' {
-			return uri[:j]
+			return uri[:j], uri[j:]
 		}
 	}
-	return uri
+	return uri, nil
 }
