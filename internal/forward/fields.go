@@ -64,9 +64,13 @@ func imitates(name []byte) bool {
 	return kindOf(dashed, http1.LookupField(dashed)) != endToEnd
 }
 
-// maxOptions is how many names of fields Connection may list beyond those that are
-// removed anyway. Each costs a comparison with each field.
-const maxOptions = 16
+const (
+	// maxOptions is how many names of fields Connection may list beyond those that are
+	// removed anyway. Each costs a comparison with each field.
+	maxOptions = 16
+	// maxElements bounds its elements of all kinds, empty ones too.
+	maxElements = 64
+)
 
 // options are the names in Connection that are not removed anyway.
 type options struct {
@@ -77,6 +81,7 @@ type options struct {
 // read gathers the options of all Connection fields. It returns false if there are too
 // many, and the kinds of the fields that are listed.
 func (o *options) read(head []byte, fields []http1.Field) (listed kind, ok bool) {
+	elements := 0
 	for i := range fields {
 		if fields[i].ID != http1.FieldConnection {
 			continue
@@ -84,6 +89,9 @@ func (o *options) read(head []byte, fields []http1.Field) (listed kind, ok bool)
 		var elem []byte
 		list := fields[i].Value.Bytes(head)
 		for len(list) > 0 {
+			if elements++; elements > maxElements {
+				return listed, false
+			}
 			if elem, list = http1.NextElement(list); len(elem) == 0 || http1.FoldEqual(elem, "close") {
 				continue
 			}

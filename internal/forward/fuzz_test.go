@@ -64,7 +64,7 @@ func FuzzForward(f *testing.F) {
 			return
 		}
 		o := optionsFrom(bits)
-		out, want, err := AppendRequest(nil, in, &r, &o)
+		out, sent, err := AppendRequest(nil, in, &r, &o)
 		if err != nil {
 			asError(t, err)
 			return
@@ -78,7 +78,7 @@ func FuzzForward(f *testing.F) {
 		}
 		checkSame(t, in, out, &r, &got, &o)
 		checkFields(t, in, out, &r, &got, &o)
-		if up := string(want.Upgrade); got.Upgrade != (up != "") || got.Upgrade && !o.Upgrade || strings.Contains(strings.ToLower(up), "h2c") {
+		if up := string(sent.Expected.Upgrade); got.Upgrade != (up != "") || got.Upgrade && !o.Upgrade || strings.Contains(strings.ToLower(up), "h2c") {
 			t.Errorf("%q became %q, which upgrades to %q", in, out, up)
 		}
 		checkNetHTTP(t, in, out, &got)

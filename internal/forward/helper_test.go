@@ -10,7 +10,7 @@ import (
 )
 
 // send parses a request's head as the server does and returns what is sent of it.
-func send(t *testing.T, in string, o Request) (string, http1.Expected, *http1.Error) {
+func send(t *testing.T, in string, o Request) (string, Sent, *http1.Error) {
 	t.Helper()
 	var r http1.Request
 	n, err := r.Parse([]byte(in), nil, nil)
@@ -18,7 +18,7 @@ func send(t *testing.T, in string, o Request) (string, http1.Expected, *http1.Er
 		t.Fatalf("%q is no request: %v", in, err)
 	}
 	const before = "what was in the buffer"
-	out, want, err := AppendRequest([]byte(before), []byte(in), &r, &o)
+	out, sent, err := AppendRequest([]byte(before), []byte(in), &r, &o)
 	rest, ok := strings.CutPrefix(string(out), before)
 	if !ok {
 		t.Fatalf("%q: the buffer began with %q", in, out)
@@ -26,7 +26,7 @@ func send(t *testing.T, in string, o Request) (string, http1.Expected, *http1.Er
 	if err != nil && rest != "" {
 		t.Fatalf("%q: refused, but %q was written", in, rest)
 	}
-	return rest, want, asError(t, err)
+	return rest, sent, asError(t, err)
 }
 
 // sendBack is send for a response to req.

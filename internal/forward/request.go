@@ -41,26 +41,34 @@ type Request struct {
 	Add []byte
 }
 
+// Sent is what a request that was forwarded means for its response.
+type Sent struct {
+	// Expected is for parsing the responses. Its Upgrade shares the memory of the head that
+	// was written.
+	Expected http1.Expected
+	Trailers bool // for Response.Trailers
+}
+
 // AppendRequest appends the head of r for an upstream, whose spans are offsets into head.
 // It always is one of HTTP/1.1.
 //
 // The body's framing is what r says: Content-Length if r.ContentLength is not negative,
 // otherwise chunked if r.Chunked. A caller that knows more, since it has the whole of a
 // chunked body, sets these two. A request from HTTP/2 is made a http1.Request by its
-// caller.
+// caller, with the IDs of its fields.
 //
-// want is for parsing the responses. Its Upgrade shares out's memory. On error out is
-// dst, and err is an *http1.Error.
-func AppendRequest(dst, head []byte, r *http1.Request, o *Request) (out []byte, want http1.Expected, err error) {
+// On error out is dst, and err is an *http1.Error.
+func AppendRequest(dst, head []byte, r *http1.Request, o *Request) (out []byte, sent Sent, err error) {
 	m := request{Request: o, head: head, r: r, dst: dst}
 	if e := m.append(); e != nil {
-		return dst, want, e
+		return dst, sent, e
 	}
-	want.Head = string(r.Method.Bytes(head)) == "HEAD"
+	sent.Trailers = m.trailers
+	sent.Expected.Head = string(r.Method.Bytes(head)) == "HEAD"
 	if m.upgrade.Len() > 0 {
-		want.Upgrade = m.upgrade.Bytes(m.dst)
+		sent.Expected.Upgrade = m.upgrade.Bytes(m.dst)
 	}
-	return m.dst, want, nil
+	return m.dst, sent, nil
 }
 
 // request is a head that is being written.

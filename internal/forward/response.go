@@ -9,9 +9,11 @@ import (
 // Response says how a response is forwarded to the client beside what the response
 // itself says. The zero value is for a client of HTTP/1.0 whose connection stays.
 type Response struct {
-	Minor    uint8 // of the client's HTTP/1.x
-	Close    bool  // the connection to the client closes after the response
-	Trailers bool  // the client has sent TE: trailers
+	Minor uint8 // of the client's HTTP/1.x
+	Close bool  // the connection to the client closes after the response
+	// Trailers: the client has sent TE: trailers. Otherwise no Trailer field announces any,
+	// and those that come are not to be passed on.
+	Trailers bool
 
 	Via string // this server's pseudonym, a token; empty: no Via is sent
 	// Date is sent if the response has none.

@@ -6,6 +6,10 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 )
 
+// maxProtocols is how many of Upgrade are passed on: the first ones, which the client
+// prefers (RFC 9110 section 7.8).
+const maxProtocols = 8
+
 // upgradeList writes the protocols that the client would switch to, if any can be passed
 // on, and records where they are.
 //
@@ -17,24 +21,24 @@ func (m *request) upgradeList() bool {
 	}
 	begin := len(m.dst)
 	m.dst = append(m.dst, "Upgrade: "...)
-	start := len(m.dst)
+	start, n := len(m.dst), 0
 	for i := range m.r.Fields {
 		if m.r.Fields[i].ID != http1.FieldUpgrade {
 			continue
 		}
 		var elem []byte
 		list := m.r.Fields[i].Value.Bytes(m.head)
-		for len(list) > 0 {
+		for len(list) > 0 && n < maxProtocols {
 			if elem, list = http1.NextElement(list); !switchable(elem) {
 				continue
 			}
-			if len(m.dst) > start {
+			if n++; n > 1 {
 				m.dst = append(m.dst, ", "...)
 			}
 			m.dst = append(m.dst, elem...)
 		}
 	}
-	if len(m.dst) == start {
+	if n == 0 {
 		m.dst = m.dst[:begin]
 		return false
 	}

@@ -40,4 +40,4 @@ package http1
 // is allocated, except by the Fields slice until it has grown to the usual
 // number of fields, and by CanonicalName for a name that has no FieldID.
 //
-// internal/bridge may import it, and the root, for Limits.
+// internal/bridge and internal/forward may import it, and the root, for Limits.

@@ -93,7 +93,8 @@ func FuzzResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, kind uint8) {
 		want := [...]Expected{{}, {Head: true}, {Upgrade: []byte("websocket")}}[kind%3]
 		req := &http.Request{Method: [...]string{"GET", "HEAD", "GET"}[kind%3]}
-		br := bufio.NewReader(bytes.NewReader(in))
+		rd := bytes.NewReader(in)
+		br := bufio.NewReader(rd)
 		rest := in
 		for {
 			var r Response
@@ -122,7 +123,7 @@ func FuzzResponse(f *testing.F) {
 			if r.Interim() {
 				continue
 			}
-			compareBodies(t, rest, r.Body(), resp)
+			compareBodies(t, rest, r.Body(), resp, func() int { return rd.Len() + br.Buffered() })
 			return
 		}
 	})
@@ -159,7 +160,9 @@ func compareResponses(t *testing.T, in []byte, r *Response, resp *http.Response)
 	}
 }
 
-func compareBodies(t *testing.T, in []byte, d Body, resp *http.Response) {
+// compareBodies compares the body at the start of in. left is how many bytes net/http has
+// not read.
+func compareBodies(t *testing.T, in []byte, d Body, resp *http.Response, left func() int) {
 	t.Helper()
 	body, oracle := io.ReadAll(resp.Body)
 	got := make([]byte, len(in))
@@ -168,11 +171,12 @@ func compareBodies(t *testing.T, in []byte, d Body, resp *http.Response) {
 	var trailer http.Header
 	if err == nil && d.InTrailer() {
 		var fields []Field
-		if n, fields, err = d.Trailer(in[used:], nil, nil, nil); n > 0 && len(fields) > 0 {
+		if n, fields, err = d.Trailer(in[used:], nil, nil, nil); n > 0 {
 			trailer = headerOf(in[used:], fields, false)
 			if _, ok := trailer["Pragma"]; ok {
 				trailer = nil // headerOf adds to it, which is for heads
 			}
+			used += n
 		}
 	}
 	closed := d.Closed()
@@ -188,6 +192,8 @@ func compareBodies(t *testing.T, in []byte, d Body, resp *http.Response) {
 		}
 	case closed == nil && !bytes.Equal(got, body):
 		t.Errorf("%q: body %q, net/http %q", in, got, body)
+	case closed == nil && len(in)-used != left():
+		t.Errorf("%q: %d bytes are left, net/http leaves %d", in, len(in)-used, left())
 	case closed == nil && trailer != nil && !sameTrailer(trailer, resp.Trailer):
 		t.Errorf("%q: trailers %q, net/http %q", in, trailer, resp.Trailer)
 	case closed != nil && oracle == nil:

@@ -227,6 +227,10 @@ func (r *Response) frame(b []byte, want *Expected) *Error {
 	return nil
 }
 
+// maxLayers is how many protocols a server may switch to at once. RFC 9110 section 7.8
+// permits layers; few have seen two.
+const maxLayers = 8
+
 // tunnel validates a 101.
 func (r *Response) tunnel(b []byte, want *Expected) *Error {
 	// RFC 9110 section 15.2.2: 101 must have an Upgrade field that says which
@@ -234,7 +238,7 @@ func (r *Response) tunnel(b []byte, want *Expected) *Error {
 	if !r.Upgrade {
 		return errSwitchMalformed
 	}
-	chosen := false
+	chosen := 0
 	for i := range r.Fields {
 		if r.Fields[i].ID != FieldUpgrade {
 			continue
@@ -250,10 +254,12 @@ func (r *Response) tunnel(b []byte, want *Expected) *Error {
 			if !HasToken(want.Upgrade, elem) {
 				return errSwitchUnasked
 			}
-			chosen = true
+			if chosen++; chosen > maxLayers {
+				return errSwitchMalformed
+			}
 		}
 	}
-	if !chosen {
+	if chosen == 0 {
 		return errSwitchMalformed
 	}
 	r.Framing, r.KeepAlive = FramingTunnel, false

@@ -319,6 +319,7 @@ func TestResponseRefuse(t *testing.T) {
 		{switching + "Upgrade: foo\r\n\r\n", errSwitchUnasked, "part of the name"},
 		{switching + "Upgrade: websocket, h2c\r\n\r\n", errSwitchUnasked, "one of two"},
 		{switching + "Upgrade: ,\r\n\r\n", errSwitchMalformed, "no protocol"},
+		{switching + "Upgrade: " + strings.Repeat("websocket,", 9) + "\r\n\r\n", errSwitchMalformed, "too many layers"},
 		{switching + "\r\n", errSwitchMalformed, "no Upgrade"},
 		{"HTTP/1.1 101 x\r\nUpgrade: websocket\r\n\r\n", errSwitchMalformed, "not a connection option"},
 		{"HTTP/1.0 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", errSwitchMalformed, "1.0"},
