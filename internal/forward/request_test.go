@@ -94,7 +94,7 @@ func TestRequestFields(t *testing.T) {
 		{get + "Connection: upgrade\r\nUpgrade: websocket\r\n", Request{}, "", "the caller does not pass it on"},
 		{get + "Upgrade: websocket\r\n", up, "", "not listed in Connection"},
 		{get + "Connection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: a\r\n", up, "", "a tunnel past the rules for requests"},
-		{get + "Connection: upgrade\r\nUpgrade: H2C, http/1.1, TLS/1.0, websocket\r\n", up, "Upgrade: websocket|Connection: Upgrade", "only that one"},
+		{get + "Connection: upgrade\r\nUpgrade: H2C, h2c-14, h2, http/1.1, HTTPS, TLS/1.0, websocket\r\n", up, "Upgrade: websocket|Connection: Upgrade", "only that one"},
 		{get + "Connection: upgrade\r\nUpgrade: web socket, a/b/c, /a, b/, \"x\"\r\n", up, "", "no protocol"},
 		{get + "Connection: upgrade\r\nUpgrade: h2c,a,b,c,d\r\nUpgrade: e,f,g,h,i,j\r\nUpgrade: k\r\n", up, "Upgrade: a, b, c, d, e, f, g, h|Connection: Upgrade", "as many as are passed on"},
 		{put + "Content-Length: 1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n", up, "Content-Length: 1", "with a body"},

@@ -117,7 +117,7 @@ func (m *response) connection(dst []byte) []byte {
 		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
 	case m.framing == http1.FramingTunnel || m.r.Status < 200 || m.r.Status == 204:
 		// RFC 9110 section 8.6: no Content-Length with 1xx, 204 and 2xx to CONNECT.
-	case m.r.ContentLength >= 0 && m.framing <= http1.FramingLength:
+	case m.r.ContentLength >= 0:
 		// With HEAD and 304 it is that of a body which is not sent.
 		dst = append(dst, "Content-Length: "...)
 		dst = append(strconv.AppendInt(dst, m.r.ContentLength, 10), "\r\n"...)

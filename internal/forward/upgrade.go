@@ -55,7 +55,10 @@ func switchable(elem []byte) bool {
 	if !http1.ValidFieldName(name) || versioned && !http1.ValidFieldName(version) {
 		return false // both are tokens
 	}
-	for _, refused := range [...]string{"h2c", "h2", "HTTP", "HTTPS", "TLS"} {
+	if len(name) >= 2 && http1.FoldEqual(name[:2], "h2") {
+		return false // h2c, and its drafts: h2c-14
+	}
+	for _, refused := range [...]string{"HTTP", "HTTPS", "TLS"} {
 		if http1.FoldEqual(name, refused) {
 			return false
 		}
