@@ -40,6 +40,8 @@ var policy = []rule{
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
+	// What a gateway makes of a parsed head before it sends it on.
+	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/wsframe"},
 	{pkg: "internal/proxyproto"},
 	// Only for users of packages websocket and eventstream, since it needs another module.
