@@ -103,7 +103,7 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
 			limits := limiter{store: ratelimit.NewMemory(nil)}
-			all, err = buildSites(cfg, nil, limits, slog.New(slog.DiscardHandler), nil)
+			all, err = buildSites(cfg, nil, limits, nil, slog.New(slog.DiscardHandler), nil)
 		}
 		if err == nil {
 			all.close()

@@ -163,7 +163,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		return err
 	}
 	t := new(trace)
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	served, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
+	served, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -31,6 +31,7 @@ type generation struct {
 	direct  direct.Handler // handler, or nil if it has no fast path
 	files   []*static.Handler
 	limits  io.Closer             // the shared store; nil if there is none
+	release []func()              // of what other generations may use too
 	logs    *logs                 // nil for none
 	access  *middleware.AccessLog // of requests that are refused before they have a site; nil for none
 	users   [shards]struct {
@@ -157,6 +158,9 @@ func (g *generation) close() {
 	}
 	if g.limits != nil {
 		g.limits.Close()
+	}
+	for _, f := range g.release {
+		f()
 	}
 	g.logs.close()
 }

@@ -45,9 +45,10 @@ type server struct {
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
 	proxied atomic.Pointer[proxied] // of the current generation
-	adminAt string                  // from the start
-	acme    *acme.Manager           // from the first configuration that needs it
-	acmeFor acme.Options            // of acme
+	tokens  verifiers
+	adminAt string        // from the start
+	acme    *acme.Manager // from the first configuration that needs it
+	acmeFor acme.Options  // of acme
 }
 
 // setup is what a reload replaces.
@@ -76,6 +77,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
+	s.tokens.errs = s.logger
 	defer s.log.Close()
 	s.files = newLogFiles(s.errs)
 	defer s.files.close()
@@ -218,7 +220,7 @@ func (s *server) load() (*setup, error) {
 		limits.close()
 		return nil, err
 	}
-	all, err := buildSites(cfg, up.logs, limits, s.logger, nil)
+	all, err := buildSites(cfg, up.logs, limits, &s.tokens, s.logger, nil)
 	if err != nil {
 		limits.close()
 		up.logs.close()
@@ -232,8 +234,10 @@ func (s *server) load() (*setup, error) {
 	}
 	up.what = showCount(cfg) + " of " + quote(o.config)
 	if err := s.generate(up, cfg, limits, all, all.files...); err != nil {
+		all.close()
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
+	up.gen.release = all.release
 	return up, nil
 }
 

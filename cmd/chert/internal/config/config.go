@@ -240,8 +240,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	for _, s := range sites {
 		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, limits, each)
-		site.TLS = tls
+		site := l.site(s, tls, base, limits, each)
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
 	}

@@ -50,7 +50,7 @@ var hints = []struct {
 	}},
 	{"ssl_client_certificate ssl_verify_client ssl_trusted_certificate client_auth", Hint{
 		Flag: "use --client-ca",
-		Key:  "want client_ca",
+		Key:  "want client_ca, and client_certificate for some routes alone",
 	}},
 	{
 		"ssl_ciphers ssl_prefer_server_ciphers ssl_ecdh_curve ssl_dhparam ciphers curves",
@@ -99,6 +99,10 @@ var hints = []struct {
 	{"--basic_auth --htpasswd --users auth basicauth auth_basic auth_basic_user_file username pass password", Hint{
 		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
 		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
+	}},
+	{"--jwt auth_jwt jwt_auth bearer oidc auth_jwt_key_file auth_jwt_key_request", Hint{
+		Flag: "the sites of --config have [site.jwt]",
+		Key:  `want [site.jwt] with jwks = "https://...", issuer and audience`,
 	}},
 	{"--forward_auth auth_request forwardauth external_auth", Hint{
 		Flag: "the sites of --config have [site.forward_auth]",
