@@ -33,9 +33,8 @@ type BandwidthOptions struct {
 // InFlightOptions.PerClient.
 //
 // A paced response occupies its handler's goroutine, and a slot of Server.MaxHandlers, until
-// it has been sent: a few KiB of memory, besides what the handler has. When the client has
-// left, that ends with the next piece, a second later at most. WriteTimeout and
-// ResponseTimeout include the waiting.
+// it has been sent, with the memory of both. When the client has left, it ends with the next
+// piece, a second later at most. WriteTimeout and ResponseTimeout include the waiting.
 //
 // Not limited are responses to CONNECT, connections that are hijacked, WebSockets, and event
 // streams (text/event-stream), of which the client gets what happens when it happens. Nor is
