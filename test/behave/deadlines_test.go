@@ -13,9 +13,11 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/websocket"
 )
 
 // routed wraps requests below "/limited" in a middleware.
@@ -127,7 +129,7 @@ const (
 func TestBodyTimeout(t *testing.T) {
 	t.Parallel()
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
-		ts := engines.Start(t, &chert.Server{Engine: e, Handler: routed(middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: shortly}), hf(func(w http.ResponseWriter, r *http.Request) {
+		ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Handler: routed(middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: shortly}), hf(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {
 				put(w, "answer")
 			} else if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -157,7 +159,7 @@ func overHTTP2(t *testing.T, e chert.Engine, h http.Handler, f func(c *http.Clie
 	t.Helper()
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)
-	ts := engines.Start(t, &chert.Server{Engine: e, Protocols: p, Handler: h})
+	ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Protocols: p, Handler: h})
 	tr := &http.Transport{Protocols: p}
 	defer tr.CloseIdleConnections()
 	f(&http.Client{Transport: tr, Timeout: servertest.Patience}, "http://"+ts.ListenAddr)
@@ -189,8 +191,9 @@ func TestBodyTimeoutHTTP2(t *testing.T) {
 			if res, err = c.Post(url+"/limited", "a/b", strings.NewReader("x")); err != nil {
 				t.Fatal(err)
 			}
-			if res.Body.Close(); res.StatusCode != 200 || <-peers != <-peers {
-				t.Errorf("%v, on another connection", res)
+			res.Body.Close()
+			if first, second := <-peers, <-peers; res.StatusCode != 200 || first != second {
+				t.Errorf("%v, by %s and then %s", res, first, second)
 			}
 		})
 	})
@@ -220,7 +223,7 @@ func TestResponseTimeout(t *testing.T) {
 				errs <- err
 			}
 		})
-		ts := engines.Start(t, &chert.Server{Engine: e, Handler: routed(middleware.ResponseTimeout(&middleware.ResponseTimeoutOptions{Limit: shortly}), h)})
+		ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Handler: routed(middleware.ResponseTimeout(&middleware.ResponseTimeoutOptions{Limit: shortly}), h)})
 		c := ts.Dial()
 		for range 2 {
 			for _, path := range []string{"/limited", "/"} {
@@ -257,7 +260,7 @@ func TestResponseTimeoutDirect(t *testing.T) {
 		p := new(http.Protocols)
 		p.SetHTTP1(true)
 		p.SetUnencryptedHTTP2(true)
-		ts := engines.Start(t, &chert.Server{Engine: e, Protocols: p, Handler: h})
+		ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Protocols: p, Handler: h})
 		for _, path := range []string{"/file", "/memory"} {
 			c := ts.DialSmall(4 << 10)
 			c.Send(ask("GET " + path))
@@ -313,4 +316,74 @@ func (h watching) ServeDirect(x *direct.Exchange) bool {
 
 func (h watching) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "the ordinary path", http.StatusInternalServerError)
+}
+
+// What lasts beyond its handler, or takes the connection, has no such limit.
+func TestTimeoutsLasting(t *testing.T) {
+	t.Parallel()
+	limit := func(h http.Handler) http.Handler {
+		return middleware.Chain(h, middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: shortly}),
+			middleware.ResponseTimeout(&middleware.ResponseTimeoutOptions{Limit: shortly}))
+	}
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		opened := make(chan *eventstream.Stream, 1)
+		events, err := eventstream.New(&eventstream.Options{OnOpen: func(s *eventstream.Stream, r *http.Request) { opened <- s }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer events.Close()
+		mux := http.NewServeMux()
+		mux.Handle("/events", events)
+		mux.HandleFunc("/hijack", func(w http.ResponseWriter, r *http.Request) {
+			nc, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			b := make([]byte, 1)
+			if _, err := io.ReadFull(nc, b); err != nil {
+				t.Error(err)
+			}
+			if _, err := nc.Write(b); err != nil {
+				t.Error(err)
+			}
+		})
+		sockets, err := websocket.New(&websocket.Options{OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+			if err := c.Send(typ, p); err != nil {
+				t.Error(err)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sockets.Close()
+		mux.Handle("/websocket", sockets)
+		ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Handler: limit(mux)})
+		c := ts.Dial()
+		c.Send(ask("GET /events"))
+		s := servertest.Await(t, opened, "the stream")
+		time.Sleep(sometime) // the limit passes
+		if err := s.Send(eventstream.Event{Data: "late"}); err != nil {
+			t.Error(err)
+		}
+		for !strings.HasPrefix(c.Line(), "data: late") {
+		}
+		c.Close()
+		c = ts.Dial()
+		c.Send(ask("GET /hijack"))
+		time.Sleep(sometime)
+		c.Send("x")
+		c.Want("x")
+		c.Ended()
+		c = ts.Dial()
+		c.Send(ask("GET /websocket", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
+		if head := c.Head(); !strings.HasPrefix(head, "HTTP/1.1 101 ") {
+			t.Fatalf("got %q", head)
+		}
+		time.Sleep(sometime)
+		c.Send("\x81\x81\x00\x00\x00\x00x") // a masked text message
+		c.Want("\x81\x01x")
+		c.Close()
+	})
 }
