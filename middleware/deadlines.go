@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/direct"
@@ -48,15 +48,17 @@ func serveBodyInTime(w http.ResponseWriter, r *http.Request, next http.Handler, 
 		next.ServeHTTP(w, r)
 		return
 	}
-	b := &bodyInTime{ReadCloser: r.Body, control: http.NewResponseController(w)}
-	if b.control.SetReadDeadline(time.Now().Add(limit)) != nil {
+	// Servers end it with the request. The end of the body need not: what they read after
+	// that to notice the client's end has no deadline.
+	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) != nil {
 		next.ServeHTTP(w, r)
 		return
 	}
+	b := &bodyInTime{ReadCloser: r.Body}
 	rec := wrap.Writer{Claimable: true}
 	returned := false
 	defer func() {
-		if b.end() && returned && !rec.Hijacked() && rec.Claim() {
+		if b.late.Load() && returned && !rec.Hijacked() && rec.Claim() {
 			forget(w.Header())
 			if r.ProtoMajor < 2 {
 				w.Header().Set("Connection", "close") // what is left of the body would follow
@@ -73,38 +75,16 @@ func serveBodyInTime(w http.ResponseWriter, r *http.Request, next http.Handler, 
 // bodyInTime is a request's body whose connection has a deadline.
 type bodyInTime struct {
 	io.ReadCloser
-	control *http.ResponseController
-
-	mu    sync.Mutex
-	ended bool // the handler has returned: the deadline may be that of another request
-	late  bool
+	late atomic.Bool // a goroutine may read that outlives the handler
 }
 
 // Read implements io.Reader.
 func (b *bodyInTime) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == nil {
-		return n, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.ended:
-	case err == io.EOF:
-		// Otherwise net/http would take the deadline for the client's end.
-		b.control.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.late = true
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		b.late.Store(true)
 	}
 	return n, err
-}
-
-// end is called when the handler has returned, and reports whether the body was late.
-func (b *bodyInTime) end() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	return b.late
 }
 
 // ResponseTimeoutOptions are the options of ResponseTimeout.

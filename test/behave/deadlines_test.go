@@ -131,6 +131,15 @@ func TestBodyTimeout(t *testing.T) {
 	engines.Alike(t, func(t *testing.T, e chert.Engine) {
 		ts := engines.Start(t, &chert.Server{Engine: e, ReadStallTimeout: -1, WriteStallTimeout: -1, Handler: routed(middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: shortly}), hf(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {
+				if r.URL.Path == "/limited/long" {
+					gone := r.Context().Done() // so that the server notices
+					time.Sleep(sometime)
+					select {
+					case <-gone:
+						t.Error("the client has gone")
+					default:
+					}
+				}
 				put(w, "answer")
 			} else if !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("Read gave %v", err)
@@ -138,8 +147,10 @@ func TestBodyTimeout(t *testing.T) {
 		}))})
 		c := ts.Dial()
 		for range 2 {
-			c.Send(post("/limited", "x"))
-			c.Status(200)
+			for _, path := range []string{"/limited", "/limited/long"} {
+				c.Send(post(path, "x"))
+				c.Status(200)
+			}
 			c.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nx")
 			time.Sleep(sometime) // the limit of the request before passes
 			c.Send("x")
