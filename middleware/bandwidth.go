@@ -41,7 +41,7 @@ type BandwidthOptions struct {
 // what middleware outside of Bandwidth writes. Outside of Compress it limits what is sent,
 // inside what is compressed.
 //
-// On the fast path it leaves responses that need not wait, those of at most After bytes and
+// Responses that need not wait stay on the fast path: those of at most After bytes and
 // one piece. A GET whose response is longer is served again on the ordinary path, as inside of
 // Compress, and other methods are served only there: limits, which would charge a request
 // twice, belong outside.
