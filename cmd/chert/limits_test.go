@@ -160,7 +160,7 @@ func TestLimitsAllocate(t *testing.T) {
 		})
 	}
 	without := count(site)
-	if n := count(site + "[site.limits]\nconcurrent = 2\nbody = '1MB'\n"); n > without {
+	if n := count(site + "[site.limits]\nconcurrent = 2\nbody = '1MB'\nbody_timeout = '9s'\nresponse_timeout = '9s'\nbandwidth = '1kB'\n"); n > without {
 		t.Errorf("%v allocations, and %v without limits", n, without)
 	}
 	// The field with what is left of a rate is a string of its own.

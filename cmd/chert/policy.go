@@ -194,5 +194,25 @@ func (p *policies) limited(c config.Limits) (all []step, err error) {
 	if c.Body > 0 {
 		all = append(all, step{"body", middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: c.Body})})
 	}
-	return all, nil
+	return append(all, p.timed(c)...), nil
+}
+
+// timed returns the middleware of limits that bound times. The bandwidth is the last: those
+// before it do not see a request again for it. For --explain there is nothing to wait for.
+func (p *policies) timed(c config.Limits) (all []step) {
+	if d := c.BodyTime; d > 0 {
+		all = append(all, step{"body_timeout", middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: d})})
+	}
+	if d := c.ResponseTime; d > 0 {
+		all = append(all, step{"response_timeout",
+			middleware.ResponseTimeout(&middleware.ResponseTimeoutOptions{Limit: d})})
+	}
+	if c.Bandwidth.Rate > 0 {
+		bandwidth := step{"bandwidth, no wait", func(h http.Handler) http.Handler { return h }}
+		if p.trace == nil {
+			bandwidth = step{"bandwidth", middleware.Bandwidth((*middleware.BandwidthOptions)(&c.Bandwidth))}
+		}
+		all = append(all, bandwidth)
+	}
+	return all
 }

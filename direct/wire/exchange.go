@@ -67,6 +67,7 @@ type Exchange struct {
 	moved  bool     // SetRemoteAddr was called
 	// watcher is notified of the delivery; it may be nil.
 	watcher Watcher
+	limit   time.Duration // of LimitWrite
 }
 
 // A pathValue is the value of one wildcard of the pattern.

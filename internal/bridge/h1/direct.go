@@ -317,7 +317,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		w.B = a.Body
 	}
 	r.out, w.A = out, out
-	if d := s.WriteTimeout; d > 0 {
+	if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
 	o := bridge.OutcomeOf(&a)

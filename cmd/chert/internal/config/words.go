@@ -207,7 +207,10 @@ var hints = []struct {
 		Flag: "use --rate-limit 100/s; the sites of --config can have [site.limits] with rate",
 		Key:  `want [rate_limit] with limit = "100/s", or [site.limits] with rate = "10/s"`,
 	}},
-	{"limit_rate limit_rate_after bandwidth", both("chert serve does not limit bandwidth yet")},
+	{"limit_rate limit_rate_after bandwidth_limit --bandwidth", Hint{
+		Flag: "the sites of --config can have [site.limits] with bandwidth",
+		Key:  `want [site.limits] with bandwidth = "1MB", for each response, and bandwidth_after = "10MB"`,
+	}},
 	{"client_max_body_size max_body_size request_body", Hint{
 		Flag: "the sites of --config can have [site.limits] with body",
 		Key:  `want [site.limits] with body = "10MB"`,
@@ -224,11 +227,20 @@ var hints = []struct {
 		Flag: "there is no flag for it; the file of --config has head_timeout",
 		Key:  `want head_timeout = "60s", before the first table`,
 	}},
-	{"client_body_timeout send_timeout timeouts read_timeout write_timeout --timeout", Hint{
-		Flag: "the configuration file has head_timeout and idle_timeout; other times of connections cannot be " +
-			"changed in chert serve yet; docs/limits.md has them. --shutdown-timeout is for its end",
-		Key: "the file itself has head_timeout and idle_timeout; other times of connections cannot be changed in " +
-			"chert serve yet; docs/limits.md has them. shutdown_timeout is for its end",
+	{"client_body_timeout read_timeout read_body --body_timeout", Hint{
+		Flag: "there is no flag for it; the sites of --config can have [site.limits] with body_timeout",
+		Key:  `want [site.limits] with body_timeout = "30s", for the whole body`,
+	}},
+	{"send_timeout write_timeout write --response_timeout", Hint{
+		Flag: "there is no flag for it; the sites of --config can have [site.limits] with response_timeout",
+		Key: `want [site.limits] with response_timeout = "5m", for the whole response; a client that accepts ` +
+			"nothing has 60 s in any case (docs/limits.md)",
+	}},
+	{"timeouts --timeout", Hint{
+		Flag: "the configuration file has head_timeout and idle_timeout, and [site.limits] with body_timeout and " +
+			"response_timeout; docs/limits.md has the others. --shutdown-timeout is for the end of the server",
+		Key: "the file itself has head_timeout and idle_timeout, and [site.limits] body_timeout and " +
+			"response_timeout; docs/limits.md has the others. shutdown_timeout is for the end of the server",
 	}},
 	{"grace_period", Hint{
 		Flag: "use --shutdown-timeout",
