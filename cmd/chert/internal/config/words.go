@@ -175,7 +175,10 @@ var hints = []struct {
 	}},
 	{
 		"symlinks disable_symlinks",
-		both("links inside the folder are followed, and those that lead out of it never"),
+		Hint{
+			Flag: "links inside the folder are followed; the sites of --config have follow for others",
+			Key:  `links inside the folder are followed, and with follow = ["/srv/shared"] those that lead into that`,
+		},
 	},
 	{"encode gzip gzip_static gzip_types gzip_vary " +
 		"brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
