@@ -86,6 +86,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Stopping:       s.told,
 			Logf:           s.logf,
 			Refused:        s.observed.Refuse,
+			RefusalPage:    s.RefusalPage,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{

@@ -41,7 +41,7 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
 //     ExtendedConnect, ProxyProtocol
 //   - Engine: Engine, Placement
-//   - Hooks: ErrorLog, Refused, ConnState, BaseContext, ConnContext
+//   - Hooks: ErrorLog, Refused, RefusalPage, ConnState, BaseContext, ConnContext
 type Server struct {
 	// Handlers.
 
@@ -189,6 +189,14 @@ type Server struct {
 	// receives their number. Stats counts them all. middleware.AccessLog has a
 	// method for it.
 	Refused func(Refusal)
+	// RefusalPage, if not nil, returns the body of the server's own answer to a request that is
+	// refused without calling Handler because it is malformed, too large or late, and its media
+	// type. It must not be changed afterwards. A nil body means the server's own, one line of
+	// plain text, which is sent as well where the body is larger than an HTTP/2 client has
+	// room for; malformed requests of HTTP/2 get none. Answers to what is beyond MaxConns,
+	// MaxConnsPerAddr and MaxHandlers, and to plain HTTP where TLS is expected, are not asked
+	// for. It is called on event loops and must not block. middleware.RefusalPages makes one.
+	RefusalPage func(status int) (mediaType string, body []byte)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is not one of package net's types: it
 	// has addresses, can be closed, and is the same value each time. ConnState

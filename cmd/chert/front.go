@@ -34,6 +34,7 @@ type generation struct {
 	release []func()              // of what other generations may use too
 	logs    *logs                 // nil for none
 	access  *middleware.AccessLog // of requests that are refused before they have a site; nil for none
+	refusal func(status int) (mediaType string, body []byte)
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -43,6 +44,7 @@ type generation struct {
 // newGeneration makes a generation. access is the log of refused requests, nil for none.
 func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*static.Handler) *generation {
 	g := &generation{handler: h, access: access, files: files}
+	g.refusal = func(int) (string, []byte) { return "", nil }
 	g.direct, _ = h.(direct.Handler)
 	return g
 }
@@ -104,6 +106,11 @@ func (f *front) refused(r wire.Refusal) {
 	if access := f.now.Load().access; access != nil {
 		access.Refused(r)
 	}
+}
+
+// refusalPage is the server's RefusalPage.
+func (f *front) refusalPage(status int) (mediaType string, body []byte) {
+	return f.now.Load().refusal(status)
 }
 
 // ServeHTTP implements http.Handler.

@@ -66,6 +66,7 @@ type setup struct {
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
 	proxied *proxied
+	pages   map[int]*middleware.ErrorPage // of errors, of the whole file
 	shown   shown
 }
 
@@ -110,7 +111,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		}
 	}()
 	s.conns, s.times = first.conns, first.times
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs,
+		Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if first.gen.limits != nil {
@@ -128,7 +130,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		r *http.Request) {
 		(*s.upgrade.Load()).ServeHTTP(w, r)
 	}),
-		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ErrorLog: s.errs, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
+		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if s.bindings, err = s.bind(first.listen); err != nil {
 		return err
@@ -288,6 +291,12 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	h = up.logs.around(up.proxied.behind(up.logs.identified(h), up.logs.ids))
 	up.gen = newGeneration(h, up.logs.top, files...)
 	up.gen.limits, up.gen.logs = limits.closer, up.logs
+	up.pages = cfg.Errors
+	up.gen.refusal, err = middleware.RefusalPages(&middleware.ErrorPagesOptions{Pages: cfg.Errors})
+	if err != nil {
+		up.gen.close()
+		return err // withErrorPages has made the same
+	}
 	file := s.o.config
 	if file == "" {
 		file = s.o.dir
