@@ -91,10 +91,11 @@ func newErrorPages(o *ErrorPagesOptions) (*errorPages, error) {
 	for key, page := range options(o).Pages {
 		p, err := newErrorPage(page)
 		if err != nil {
-			return nil, fmt.Errorf("Pages[%d]: %w", key, err)
+			return nil, fmt.Errorf("option Pages[%d]: %w", key, err)
 		}
 		if !e.add(key, p) {
-			return nil, fmt.Errorf("Pages[%d]: the key is neither a status from 400 to 599, a class, 4 or 5, nor 0", key)
+			return nil, fmt.Errorf("option Pages[%d]: the key is neither a status from 400 to 599, a class, 4 or 5, "+
+				"nor 0", key)
 		}
 	}
 	// The specific ones last, whatever the order of the map.
