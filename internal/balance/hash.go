@@ -71,6 +71,7 @@ func log2(y uint64) (l uint64) {
 // 1 - u/2^64 in the same units: the logarithm is not, the chords are above it, and what
 // is rounded is less than the difference.
 func arrival(u uint64) uint64 {
+	u = max(u, 1) // 0 would be later than products have bits for
 	z := bits.LeadingZeros64(u)
 	u <<= z
 	cell := u << 1 >> (64 - cellBits)
@@ -161,15 +162,16 @@ func (f *filter) room(i int) bool {
 	if n <= 0 {
 		return true
 	}
-	share := f.set.bound * float64(t.weights[i]) / float64(t.sum)
+	// Multiplied out, which is exact for the usual c.
+	load, share := float64(n)*float64(t.sum), f.set.bound*float64(t.weights[i])
 	if f.total >= 0 {
-		return float64(n) < share*float64(f.total+1)
+		return load < share*float64(f.total+1)
 	}
 	// A part of the sum suffices, if it is large enough.
 	total := int64(0)
 	for _, s := range t.servers {
 		total += s.inFlight.Load()
-		if float64(n) < share*float64(total+1) {
+		if load < share*float64(total+1) {
 			return true
 		}
 	}
