@@ -141,6 +141,42 @@ func TestLeast(t *testing.T) {
 	}
 }
 
+// The second of a pair is drawn by weight from the servers other than the first; also in the
+// slow way, among those that are permitted.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	for _, weights := range [][]int{{1, 1, 1, 1}, {1, 2, 5, 4}, {1, 1, 1, 500}} {
+		all := servers(4)
+		s := newSet(t, members(all, weights...), Options{Policy: Least})
+		v := s.current(0)
+		sum := 0.0
+		for _, w := range weights {
+			sum += float64(w)
+		}
+		rnd := rand.New(rand.NewPCG(5, 5))
+		const n = 100000
+		var fast, slow [4][4]float64
+		for range n {
+			random := rnd.Uint64()
+			i, j := v.tiers[0].pair(random)
+			fast[i][j]++
+			i, j = s.permitted(&v.tiers[0], &Request{Random: random})
+			slow[i][j]++
+		}
+		for i := range all {
+			for j := range all {
+				p := 0.0
+				if i != j {
+					p = float64(weights[i]) / sum * float64(weights[j]) / (sum - float64(weights[i]))
+				}
+				if !within4(fast[i][j], p, n) || !within4(slow[i][j], p, n) {
+					t.Errorf("%v: %d and %d: %v and %v of %d; want %v", weights, i, j, fast[i][j], slow[i][j], n, n*p)
+				}
+			}
+		}
+	}
+}
+
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	s := NewServer("a")

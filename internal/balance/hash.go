@@ -98,21 +98,19 @@ func (t *tier) first(key uint64) int {
 // next returns the index of the first server in the key's order that f accepts, or -1. It
 // asks f only about servers that come before all that f has accepted.
 func (t *tier) next(key uint64, f *filter) int {
+	// A weight and a time of 0 are those of no server: both comparisons are of 0 with 0.
 	at, most, time, weight := -1, uint64(0), uint64(0), uint64(0)
 	for i, h := range t.hashes {
 		u, w := mix(key^h), t.weights[i]
-		if at >= 0 && ^u>>(64-fraction)*weight > time*w {
+		if ^u>>(64-fraction)*weight > time*w {
 			continue // too late even for the least that arrival could return
 		}
-		f1 := arrival(u)
-		if at >= 0 {
-			l, r := f1*weight, time*w
-			if l > r || l == r && u < most {
-				continue
-			}
+		a := arrival(u)
+		if l, r := a*weight, time*w; l > r || l == r && u < most {
+			continue
 		}
 		if f == nil || f.accepts(i) {
-			at, most, time, weight = i, u, f1, w
+			at, most, time, weight = i, u, a, w
 		}
 	}
 	return at

@@ -34,13 +34,34 @@ func (t *tier) pair(random uint64) (i, j int) {
 		}
 		return i, j
 	}
-	i = t.at(below(random, t.sum))
-	// The second is drawn as if the first were not there.
+	i = t.draw(random)
+	// Drawing again until it is another is as drawing among the others. Heavy servers may need
+	// many attempts, so the last one is exactly that.
+	for range 3 {
+		if j = t.draw(again); j != i {
+			return i, j
+		}
+		again = mix(again)
+	}
 	x := below(again, t.sum-t.weights[i])
 	if x >= t.ends[i]-t.weights[i] {
 		x += t.weights[i]
 	}
-	return i, t.at(x)
+	return i, t.from(0, x)
+}
+
+// draw returns a server with chances by weight, from a number.
+func (t *tier) draw(random uint64) int {
+	return t.from(int(t.guides[below(random, uint64(len(t.guides)))]), below(random, t.sum))
+}
+
+// from returns the server whose part of the sum of weights x, less than the sum, is in. It is
+// not before i.
+func (t *tier) from(i int, x uint64) int {
+	for t.ends[i] <= x {
+		i++
+	}
+	return i
 }
 
 // permitted is pair among the servers that may get r, or -1 if there are none. It looks at

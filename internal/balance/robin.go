@@ -6,10 +6,11 @@ package balance
 func (s *Set) robin(t *tier, r *Request) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	free := !t.special && len(r.Tried) == 0
 	for {
 		best, sum := -1, int64(0)
 		for i := range t.servers {
-			if !s.may(t, i, r) {
+			if !free && !s.may(t, i, r) {
 				continue
 			}
 			w := int64(t.weights[i])

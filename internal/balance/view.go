@@ -20,10 +20,11 @@ type view struct {
 type tier struct {
 	servers []*Server
 	hashes  []uint64
-	weights []uint64 // in units of 1/unit
-	scales  []float64
-	ends    []uint64 // sums of the weights up to and with each
-	members []int    // indices in Set.members
+	weights []uint64  // in units of 1/unit
+	scales  []float64 // how much a request in flight counts, on average 1
+	ends    []uint64  // sums of the weights up to and with each
+	guides  []uint16  // for each of as many equal parts of sum, the server in which it begins
+	members []int     // indices in Set.members
 	limits  []limit
 	sum     uint64 // of weights
 	equal   bool   // all weights are
@@ -63,11 +64,15 @@ func (t *tier) grow(n int) {
 	t.limits = slices.Grow(t.limits, n)
 }
 
-// scale sets how much a request in flight counts on each server, on average 1.
-func (t *tier) scale() {
-	t.scales = make([]float64, len(t.weights))
+// complete sets what Least needs beside the servers.
+func (t *tier) complete() {
+	n := uint64(len(t.servers))
+	t.scales, t.guides = make([]float64, n), make([]uint16, n)
+	at := 0
 	for i, w := range t.weights {
-		t.scales[i] = float64(t.sum) / float64(w) / float64(len(t.weights))
+		t.scales[i] = float64(t.sum) / float64(w) / float64(n)
+		at = t.from(at, t.sum*uint64(i)/n)
+		t.guides[i] = uint16(at)
 	}
 }
 
@@ -76,21 +81,6 @@ func (t *tier) inFlight() (n int64) {
 		n += s.inFlight.Load()
 	}
 	return n
-}
-
-// at returns the server whose part of the sum of weights x, less than the sum, is in.
-func (t *tier) at(x uint64) int {
-	// The first end that is more than x. Written out, since sort.Search calls a function.
-	lo, hi := 0, len(t.ends)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if t.ends[mid] > x {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo
 }
 
 // acquire counts a request on a server, which fails if that may have only one and has it.
@@ -176,7 +166,7 @@ func (s *Set) prepare(now int64) *view {
 		}
 	}
 	for b := range v.tiers {
-		v.tiers[b].scale()
+		v.tiers[b].complete()
 	}
 	v.panics = panics[0] || len(v.tiers[0].servers) == 0 && panics[1]
 	return v
