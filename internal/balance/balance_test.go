@@ -83,6 +83,25 @@ func TestNewSetRefuses(t *testing.T) {
 	}
 }
 
+// The higher weight counts, and primaries before backups.
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	all := servers(2)
+	for _, list := range [][]Member{
+		{{all[0], 1, true}, {all[0], 3, false}, {all[1], 1, false}},
+		{{all[0], 3, false}, {all[1], 1, false}, {all[0], 1, true}},
+	} {
+		s := newSet(t, list, Options{})
+		got := ""
+		for range 4 {
+			got += pick(s, Request{})[7:8]
+		}
+		if got != "0010" {
+			t.Errorf("%s; want 0010", got)
+		}
+	}
+}
+
 // The order is nginx's.
 func TestRoundRobin(t *testing.T) {
 	t.Parallel()
@@ -376,9 +395,10 @@ func TestLogarithm(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		u := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.Uint64Range(0, 1<<40), func(x uint64) uint64 { return ^x })).Draw(t, "u")
+		u := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.Uint64Range(0, 1<<40), func(x uint64) uint64 { return ^x }),
+			rapid.Map(rapid.IntRange(0, 63), func(n int) uint64 { return ^(1<<n - 1) })).Draw(t, "u")
 		got := arrival(u)
-		if least := ^u >> (64 - fraction); got < least {
+		if least := soonest(u); got < least {
 			t.Fatalf("arrival(%#x) = %d, less than %d", u, got, least)
 		}
 		if u > 0 && arrival(u-1) < got {

@@ -67,9 +67,14 @@ func log2(y uint64) (l uint64) {
 	return l
 }
 
-// arrival returns -log2(u / 2^64), with linear interpolation. It is never less than
-// 1 - u/2^64 in the same units: the logarithm is not, the chords are above it, and what
-// is rounded is less than the difference.
+// soonest returns a time that arrival is never before, without the table: 23/16 of 1-u, where
+// -log2(u) is at least 1/ln(2) of that. What arrival rounds is less than the difference.
+func soonest(u uint64) uint64 {
+	d := ^u >> (64 - fraction)
+	return d + d>>2 + d>>3 + d>>4
+}
+
+// arrival returns -log2(u / 2^64), with linear interpolation.
 func arrival(u uint64) uint64 {
 	u = max(u, 1) // 0 would be later than products have bits for
 	z := bits.LeadingZeros64(u)
@@ -102,8 +107,8 @@ func (t *tier) next(key uint64, f *filter) int {
 	at, most, time, weight := -1, uint64(0), uint64(0), uint64(0)
 	for i, h := range t.hashes {
 		u, w := mix(key^h), t.weights[i]
-		if ^u>>(64-fraction)*weight > time*w {
-			continue // too late even for the least that arrival could return
+		if soonest(u)*weight > time*w {
+			continue // too late even then
 		}
 		a := arrival(u)
 		if l, r := a*weight, time*w; l > r || l == r && u < most {
