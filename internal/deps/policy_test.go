@@ -26,6 +26,8 @@ var policy = []rule{
 	{pkg: "internal/peer"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
+	// Which server of an upstream gets a request; without sockets and clocks.
+	{pkg: "internal/balance", other: "github.com/cespare/xxhash/v2"},
 	// Classifies handlers by latency, independent of loops and messages.
 	{pkg: "internal/place"},
 	// Calls user code, and catches what it throws.
