@@ -52,8 +52,8 @@ func (s *Server) BeginCheck(now int64) (t CheckTicket, deadline int64, ok bool) 
 	return CheckTicket{c.seq}, c.end, true
 }
 
-// EndCheck notes the result of a check; None is success, and any other code is a failure but those that do not blame the
-// server, which are no result. A check that is over already changes nothing.
+// EndCheck notes the result of a check; None is success, and any other code is a failure but those that do not blame
+// the server, which are no result. A check that is over already changes nothing.
 func (s *Server) EndCheck(now int64, t CheckTicket, code reason.Code) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -102,5 +102,6 @@ func (s *Server) moveCheck(now int64, to Check, rule Rule, cause reason.Code) {
 		s.renew(now, w.state(), to, to == Passing)
 	}
 	s.info.CheckSince, s.info.CheckCause = now, cause
-	s.changed(Change{At: now, From: w.state(), To: w.state(), CheckFrom: w.check(), CheckTo: to, Rule: rule, Cause: cause})
+	s.changed(Change{At: now, From: w.state(), To: w.state(), CheckFrom: w.check(), CheckTo: to, Rule: rule,
+		Cause: cause})
 }

@@ -8,10 +8,10 @@
 // A Registry shares Servers among sites and among the generations of a configuration, so that a reload forgets nothing.
 package health
 
-// Models are Envoy's outlier detection (consecutive failures, success rate, ejection times) and HAProxy's "observe" with
-// "error-limit". Envoy has two thresholds that contradict each other, max_ejection_percent and panic; here a server's
-// state never depends on others, and the one panic rule is the balance's: if fewer than half of the weight is Ready, it
-// calls Admit with override for those that are not Barred.
+// Models are Envoy's outlier detection (consecutive failures, success rate, ejection times) and HAProxy's "observe"
+// with "error-limit". Envoy has two thresholds that contradict each other, max_ejection_percent and panic; here a
+// server's state never depends on others, and the one panic rule is the balance's: if fewer than half of the weight is
+// Ready, it calls Admit with override for those that are not Barred.
 //
 //	             first success                   failures
 //	  Unknown ------------------> Up <----+---------------> Ejected

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Options say what a server is ejected for, and how it is checked. The zero Options is the default; zero fields are their
-// defaults, and negative ones turn off what they are for. Immutable once passed.
+// Options say what a server is ejected for, and how it is checked. The zero Options is the default; zero fields are
+// their defaults, and negative ones turn off what they are for. Immutable once passed.
 type Options struct {
 	// Consecutive failures eject a server if the last of them comes within Within of the first. Default 5 in 10 s, at
 	// most 16. A negative one turns the rule off.

@@ -21,8 +21,8 @@ type Key struct {
 
 // RegistryOptions are those of NewRegistry. The zero RegistryOptions is the default.
 type RegistryOptions struct {
-	// Unused is how many Servers without a reference are kept, so that an address which is back soon, as those of DNS may
-	// be, has its state. Default 1024; negative: none.
+	// Unused is how many Servers without a reference are kept, so that an address which is back soon, as those of DNS
+	// may be, has its state. Default 1024; negative: none.
 	Unused int
 	// UnusedTime is how long one is kept. Default 10 min; negative: not at all.
 	UnusedTime time.Duration
@@ -32,8 +32,8 @@ type RegistryOptions struct {
 	Random func() uint64
 }
 
-// A Registry has the Servers of a process, and forgets those that are no longer used. It is safe for concurrent use. What
-// it holds is bounded by what is in use at the same time and RegistryOptions.Unused.
+// A Registry has the Servers of a process, and forgets those that are no longer used. It is safe for concurrent use.
+// What it holds is bounded by what is in use at the same time and RegistryOptions.Unused.
 type Registry struct {
 	options RegistryOptions // immutable
 	random  func() uint64   // immutable

@@ -20,8 +20,8 @@ type Server struct {
 
 	// word is State, Check and epoch; changed under mu.
 	word atomic.Uint64
-	// closed is until when Admit is false without a look at the rest: the end of the ejection, or of the probe in flight.
-	// Changed under mu.
+	// closed is until when Admit is false without a look at the rest: the end of the ejection, or of the probe in
+	// flight. Changed under mu.
 	closed atomic.Int64
 	// warm is since when the server has been used without a break; changed under mu.
 	warm atomic.Int64
@@ -70,8 +70,8 @@ func pack(s State, c Check, epoch uint32) uint64 {
 
 func (s *Server) load() word { return word(s.word.Load()) }
 
-// ID returns a number that stands for this Server and no other one of its Registry, not even one of the same key that is
-// made after this one was forgotten.
+// ID returns a number that stands for this Server and no other one of its Registry, not even one of the same key that
+// is made after this one was forgotten.
 func (s *Server) ID() uint64 { return s.id }
 
 // Key returns what the Server was acquired with.
@@ -153,9 +153,9 @@ func (s *Server) begin(now int64) (t Ticket, ok bool) {
 	return Ticket{s.load().epoch(), p.seq}, true
 }
 
-// Done notes the result of a request: at the head of its response, None or the code of its status, and else why there is
-// none. A code that does not blame the server is the same as Abandon. A failure after the head of a response, such as
-// Truncated, may follow with the same Ticket.
+// Done notes the result of a request: at the head of its response, None or the code of its status, and else why there
+// is none. A code that does not blame the server is the same as Abandon. A failure after the head of a response, such
+// as Truncated, may follow with the same Ticket.
 func (s *Server) Done(now int64, t Ticket, code reason.Code) {
 	if code != reason.None && !code.Blames() {
 		s.Abandon(t)
@@ -285,8 +285,8 @@ func (s *Server) Drain(now int64, on bool) bool {
 	return true
 }
 
-// violated is set by tests: a change that is not in the table is a mistake of this package. A running server stays in the
-// state it has.
+// violated is set by tests: a change that is not in the table is a mistake of this package. A running server stays in
+// the state it has.
 var violated = func(string) {}
 
 // move changes State. Under mu.
@@ -301,8 +301,8 @@ func (s *Server) move(now int64, to State, rule Rule, cause reason.Code, until i
 	s.renew(now, to, w.check(), w.state() >= Ejected && to <= Up)
 	i := &s.info
 	i.Since, i.Until, i.Rule, i.Cause = now, until, rule, cause
-	s.changed(Change{At: now, From: w.state(), To: to, CheckFrom: w.check(), CheckTo: w.check(), Rule: rule, Cause: cause,
-		Until: until})
+	s.changed(Change{At: now, From: w.state(), To: to, CheckFrom: w.check(), CheckTo: w.check(), Rule: rule,
+		Cause: cause, Until: until})
 }
 
 // renew stores both states. back: the server comes back into use.

@@ -137,16 +137,16 @@ func (c Code) row() *row {
 // String returns a few words of ASCII for a log line or the admin page, "" for None.
 func (c Code) String() string { return c.row().text }
 
-// Status returns the status of the response that the proxy makes of the failure, 0 for None. That of ClientGone, 499, is
-// for the log: no response is sent.
+// Status returns the status of the response that the proxy makes of the failure, 0 for None. That of ClientGone, 499,
+// is for the log: no response is sent.
 func (c Code) Status() int { return c.row().status }
 
 // ErrorType returns the value of the parameter error of Proxy-Status (RFC 9209 section 2.3); "" if the proxy makes no
 // response of its own: for None, ClientGone and statuses of the server.
 func (c Code) ErrorType() string { return c.row().error }
 
-// Blames reports whether the failure says something against the server, so that it counts for its ejection. A connection
-// that was idle before may have ended for its age alone, whatever the code: see retry.Attempt.Blames.
+// Blames reports whether the failure says something against the server, so that it counts for its ejection. A
+// connection that was idle before may have ended for its age alone, whatever the code: see retry.Attempt.Blames.
 func (c Code) Blames() bool { return c.row().blames }
 
 // Of returns the code of a server's status: Status502, Status503, Status504, or None.

@@ -13,9 +13,9 @@ const (
 	always = 3
 )
 
-// A Budget bounds the retries of all requests to one upstream: to 20 % of the requests of the last 10 s, plus 30, that is
-// 3 a second. Beyond it the failure stands. The zero Budget is ready, and safe for concurrent use; it must not be copied
-// after first use.
+// A Budget bounds the retries of all requests to one upstream: to 20 % of the requests of the last 10 s, plus 30, that
+// is 3 a second. Beyond it the failure stands. The zero Budget is ready, and safe for concurrent use; it must not be
+// copied after first use.
 //
 // Each request costs one atomic addition, on a line of memory that all loops share.
 type Budget struct {

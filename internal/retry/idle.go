@@ -49,7 +49,8 @@ const (
 // safe is the part of what a server keeps that is used: 0.8.
 func safe(d int64) int64 { return d / 5 * 4 }
 
-// NewIdleLimit returns the limit for a server, never above most, which is DefaultIdle if 0 or negative, and a day at most.
+// NewIdleLimit returns the limit for a server, never above most, which is DefaultIdle if 0 or negative, and a day at
+// most.
 func NewIdleLimit(most time.Duration) *IdleLimit {
 	if most <= 0 {
 		most = DefaultIdle
@@ -130,8 +131,8 @@ func (l *IdleLimit) Limit(now int64) time.Duration {
 	return time.Duration(d)
 }
 
-// Reuse reports whether a request may use a connection that has been idle for idle. again: the request can be sent again
-// if the connection ends without a response byte; others take a connection of less than a second only.
+// Reuse reports whether a request may use a connection that has been idle for idle. again: the request can be sent
+// again if the connection ends without a response byte; others take a connection of less than a second only.
 func (l *IdleLimit) Reuse(now, idle int64, again bool) bool {
 	d := int64(l.Limit(now))
 	if !again {

@@ -2,8 +2,8 @@ package retry
 
 import "net/http"
 
-// Idempotent reports whether a server that acts twice on a request with method has the effect of one that acts once (RFC
-// 9110 section 9.2.2). Methods are case-sensitive; one that is not known is not idempotent, and CONNECT is not.
+// Idempotent reports whether a server that acts twice on a request with method has the effect of one that acts once
+// (RFC 9110 section 9.2.2). Methods are case-sensitive; one that is not known is not idempotent, and CONNECT is not.
 func Idempotent(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:

@@ -3,16 +3,16 @@ package retry
 // MaxExtra is how many tries of a request may follow the first.
 const MaxExtra = 2
 
-// Tries are the tries of one request. The zero Tries is that of a request before its first. It belongs to the goroutine or
-// loop that has the request, and holds no pointers.
+// Tries are the tries of one request. The zero Tries is that of a request before its first. It belongs to the goroutine
+// or loop that has the request, and holds no pointers.
 type Tries struct {
 	servers [1 + MaxExtra]uint64 // as the caller names them; those of the first n tries
 	n       uint8
 }
 
 // Begin notes a try at a server, by an ID that stands for no other one while the request lives. It reports false, and
-// notes nothing, if no try is left or if the server has been tried: only a Reconnect may follow a try at the same server,
-// and that is noted by Failed.
+// notes nothing, if no try is left or if the server has been tried: only a Reconnect may follow a try at the same
+// server, and that is noted by Failed.
 func (t *Tries) Begin(server uint64) bool {
 	if int(t.n) == len(t.servers) || t.Tried(server) {
 		return false

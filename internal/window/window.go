@@ -21,8 +21,8 @@ const slots = 16
 //	|  second+1  |   events   |
 //	+------------+------------+
 //
-// Second 0 is stored as 1, so that an empty slot is of no second. A slot is reused after slots seconds by the first that
-// counts in it.
+// Second 0 is stored as 1, so that an empty slot is of no second. A slot is reused after slots seconds by the first
+// that counts in it.
 type Counter struct {
 	slots [slots]atomic.Uint64
 }
