@@ -24,6 +24,12 @@ var policy = []rule{
 	{pkg: "internal/timer"},
 	// The addresses of clients.
 	{pkg: "internal/peer"},
+	// What a reverse proxy knows of its upstreams, without sockets: why something failed, counts of
+	// the last seconds, what may be tried again, the health of servers.
+	{pkg: "internal/reason"},
+	{pkg: "internal/window"},
+	{pkg: "internal/retry", may: "internal/reason internal/window"},
+	{pkg: "internal/health", may: "internal/reason internal/window"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
 	// Which server of an upstream gets a request; without sockets and clocks.
