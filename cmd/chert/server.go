@@ -133,7 +133,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		ErrorLog: s.errs, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
-	if s.bindings, err = s.bind(first.listen); err != nil {
+	if s.bindings, _, err = s.bind(first.listen); err != nil {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
@@ -326,10 +326,10 @@ func (s *server) reloadAll() {
 	up, err := s.load()
 	var bindings []*binding
 	if err == nil {
-		bindings, err = s.bind(up.listen)
-		if err == nil {
+		var undo func()
+		if bindings, undo, err = s.bind(up.listen); err == nil {
 			if err = s.manage(up, bindings); err != nil {
-				unbind(slices.DeleteFunc(bindings, func(b *binding) bool { return slices.Contains(s.bindings, b) }))
+				undo()
 			}
 		}
 		if err != nil {
