@@ -27,6 +27,7 @@ hosts = "try.example"
 root = "www"
 try = ["{path}", "{path}.html", "/admin{path}.html", "{path}.gz", "{path}/index.html", "{path}/"]
 spa = "index.html"
+hidden = ["*.bak", "/vault/**"]
 [site.errors]
 "4xx" = "pages/4xx.html"
 [[site.rewrite]]
