@@ -56,7 +56,8 @@ func newAdaptCmd() *cobra.Command {
 			return adaptFile(args[0], translate, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the `program`: nginx or caddy; by default caddy if the file's name has that")
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "the `program`, nginx or caddy; by default caddy if the file's name has it")
 	return cmd
 }
 

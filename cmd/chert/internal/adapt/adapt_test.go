@@ -61,6 +61,10 @@ func TestNginx(t *testing.T) {
 		{wrap("location ~ ^/[0-9]{4}/ { return 404; }"), site, "location ~ ^/[0-9]{4}/ is left out"},
 		{wrap("location /p { root /q; }"), site + "[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/q/p\"\n", "location /p is for all that begins with it"},
 		{wrap("error_page 500 502 /50x.html; error_page 404 /404.html;"), site + "[site.errors]\n500 = \"/w/50x.html\"\n502 = \"/w/50x.html\"\n404 = \"/w/404.html\"\n", ""},
+		{wrap("add_header A b always; location /x/ { add_header C d; }"), site + "headers = { \"A\" = \"b\" }\n[[site.rules]]\nmatch = [\"x/**\"]\nheaders = { \"C\" = \"d\" }\n",
+			"1: add_header of a location replaces those of the server"},
+		{wrap("location / { auth_basic a; auth_basic_user_file u; } location = /h { return 200 ok; }"), strings.Replace(site, "root = \"/w\"\n", "", 1) +
+			"[[site.route]]\npath = \"/{path...}\"\nbasic_auth.realm = \"a\"\nbasic_auth.htpasswd = \"u\"\nroot = \"/w\"\n[[site.route]]\npath = \"/h\"\nrespond = 200\nbody = \"ok\"\n", ""},
 		{wrap("magic on;"), site, "1: magic is left out"},
 		{wrap("rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/c /d redirect;"), site + "[[site.rewrite]]\nfrom = \"^/a/(.*)$\"\nto = \"/b/{1}\"\n", "1: rewrite is left out"},
 		{"server { listen 443 ssl; server_name .a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; return 301 https://$host$request_uri; }",

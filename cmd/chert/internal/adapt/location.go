@@ -26,7 +26,7 @@ func (t *inServer) location(d *directive) {
 		return
 	}
 	for i := range d.block {
-		if strings.Contains(d.block[i].name(), "_pass") || d.block[i].name() == "if" || d.block[i].name() == "location" {
+		if name := d.block[i].name(); strings.Contains(name, "_pass") || name == "if" || name == "location" {
 			t.unknown(&d.block[i])
 			t.note(d.line, "location %s is left out", path)
 			return
@@ -35,8 +35,10 @@ func (t *inServer) location(d *directive) {
 	switch {
 	case how == "~" || how == "~*":
 		t.matching(d, path)
-	case how == "" && path == "/" && !has(d.block, "return") && !has(d.block, "alias"):
+	case how == "" && path == "/" && t.alone && !has(d.block, "return") && !has(d.block, "alias"):
 		t.everything(d)
+	case how != "=" && strings.HasSuffix(path, "/") && onlyFields(d.block):
+		t.files(d, []string{strings.Trim(path, "/") + "/**"})
 	case how == "=" || how == "" || how == "^~":
 		if !strings.HasPrefix(path, "/") {
 			t.note(d.line, "location %s is left out", path)
@@ -48,16 +50,33 @@ func (t *inServer) location(d *directive) {
 	}
 }
 
+// onlyFields reports whether directives set nothing but header fields of files.
+func onlyFields(all []directive) bool {
+	fields := false
+	for i := range all {
+		d := &all[i]
+		switch {
+		case d.name() == "expires" || d.name() == "add_header" && !slices.Contains(d.words, "always"):
+			fields = true
+		case !slices.Contains(unneeded, d.name()):
+			return false
+		}
+	}
+	return fields
+}
+
 // internalHeaders: the fields of an error page's location are those of the routes that answer with it.
 func (t *inServer) internalHeaders(d *directive) {
 	for i := range d.block {
 		if in := &d.block[i]; in.name() != "internal" && in.name() != "root" && !slices.Contains(unneeded, in.name()) {
-			t.note(in.line, "%s of an internal location is left out: want headers of the route that has the error", in.name())
+			t.note(in.line, "%s of an internal location is left out: want headers of the route that has the error",
+				in.name())
 		}
 	}
 }
 
-// everything is location /: its directives are the site's.
+// everything is location / of a server without others that become routes: its directives are the
+// site's. Those of several locations are not inherited by one another.
 func (t *inServer) everything(d *directive) {
 	var access []directive
 	for i := range d.block {
@@ -162,8 +181,9 @@ func (t *inServer) route(d *directive, how, path string) {
 		pattern += "{$}"
 	}
 	if how != "=" && path == "/" {
-		pattern = "/"
-		t.whole = true
+		if t.whole = true; has(d.block, "return") {
+			pattern = "/"
+		}
 	}
 	if strings.ContainsAny(path, "{}") {
 		t.note(d.line, "location %s is left out", path)

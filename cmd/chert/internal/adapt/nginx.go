@@ -123,8 +123,8 @@ func (n *nginx) addresses(s *server) {
 			case "ssl":
 				secure = true
 			case "proxy_protocol":
-				n.note(d.line, "listen ... proxy_protocol is left out: want proxy_protocol in [[listen]], with the addresses "+
-					"of the proxies")
+				n.note(d.line, "listen ... proxy_protocol is left out: want proxy_protocol in [[listen]], with the "+
+					"addresses of the proxies")
 			case "quic":
 				n.note(d.line, "listen ... quic is left out: there is no HTTP/3 yet")
 			}

@@ -15,6 +15,7 @@ type inServer struct {
 	// folders are those of locations that requests cannot reach, by path.
 	folders map[string]string
 	whole   bool // a route is for all that no other is for
+	alone   bool // only location / becomes more than rules for files
 }
 
 func (t *inServer) read(all []directive) {
@@ -25,6 +26,10 @@ func (t *inServer) read(all []directive) {
 		}
 	}
 	t.folders = t.internal(all)
+	t.alone = !slices.ContainsFunc(all, func(d directive) bool {
+		return d.name() == "location" && d.arg(0) != "/" && t.folders[d.arg(1)] == "" && !onlyFields(d.block) &&
+			!strings.HasPrefix(d.arg(0), "~")
+	})
 	var returned, served bool
 	var access []directive
 	for i := range all {
@@ -47,6 +52,11 @@ func (t *inServer) read(all []directive) {
 		}
 	}
 	t.access(access, s.key)
+	for i := range all {
+		if d := &all[i]; d.name() == "location" && len(s.headers) > 0 && has(d.block, "add_header") {
+			t.note(d.line, "add_header of a location replaces those of the server; here both are set")
+		}
+	}
 	t.headers(s.headers, "site", s.key, s.table)
 	if served && !returned && !t.whole && s.name == "site" {
 		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "root = ") })
@@ -94,11 +104,18 @@ func (t *inServer) returnAll(d *directive, all []directive) {
 		return
 	}
 	if _, isStatus := number(d.arg(0)); isStatus && d.arg(1) == "" && len(d.arg(0)) == 3 {
-		t.site.routes = append(t.site.routes, &route{line: d.line, keys: []string{`path = "/"`, "respond = " + d.arg(0)}})
+		r := &route{line: d.line}
+		r.key("path", quote("/"))
+		r.key("respond", d.arg(0))
+		t.site.routes = append(t.site.routes, r)
 		return
 	}
 	t.unknown(d)
 }
+
+// placeholders are variables that targets of redirects have too.
+var placeholders = strings.NewReplacer("$request_uri", "{uri}", "$host", "{host}", "$http_host", "{host}",
+	"$server_name", "{host}")
 
 // returned reads a return that redirects.
 func returned(d *directive) (status, to string, ok bool) {
@@ -109,8 +126,7 @@ func returned(d *directive) (status, to string, ok bool) {
 	if !slices.Contains([]string{"301", "302", "303", "307", "308"}, status) {
 		return "", "", false
 	}
-	to = strings.NewReplacer("$request_uri", "{uri}", "$host", "{host}", "$http_host", "{host}", "$server_name", "{host}").
-		Replace(to)
+	to = placeholders.Replace(to)
 	return status, to, to != "" && !strings.Contains(to, "$")
 }
 
@@ -129,7 +145,8 @@ func (t *inServer) access(all []directive, key func(key, value string)) {
 			}
 		case d.name() == "allow" && d.arg(0) == "all" && i == len(all)-1 && allow == nil:
 		case d.name() == "deny" && allow != nil:
-			t.note(d.line, "deny %s comes after allow: the first rule that matches counts in nginx, deny in chert", d.arg(0))
+			t.note(d.line, "deny %s comes after allow: the first rule that matches counts in nginx, deny in chert",
+				d.arg(0))
 		case d.name() == "deny":
 			deny = append(deny, strings.TrimSuffix(d.arg(0), ":"))
 		default:
@@ -197,30 +214,8 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 		if v != "index.html" {
 			key("index", list(d.words[1:]))
 		}
-	case name == "add_header" && strings.EqualFold(v, "Strict-Transport-Security"):
-		m := maxAge.FindStringSubmatch(d.arg(1))
-		if m == nil {
-			t.unknown(d)
-			return
-		}
-		key("hsts", quote(m[1]+"s"))
-		if m[2] != "" {
-			key("hsts_subdomains", "true")
-		}
 	case name == "add_header":
-		value := d.arg(1)
-		if strings.Contains(value, "$") {
-			t.note(d.line, "add_header %s is left out: values have no variables", v)
-			return
-		}
-		if v == "" {
-			t.unknown(d)
-			return
-		}
-		if slices.Contains(d.words, "always") {
-			value = "always " + value
-		}
-		headers[v] = value
+		t.field(d, key, headers)
 	case name == "expires":
 		t.expires(d, headers)
 	case name == "auth_basic" && v == "off":
@@ -229,48 +224,10 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 		key("basic_auth.realm", quote(v))
 	case name == "auth_basic_user_file":
 		key("basic_auth.htpasswd", quote(v))
-	case name == "client_max_body_size":
-		if n, unit := strings.TrimRight(v, "kKmMgG"), strings.ToUpper(strings.TrimLeft(v, "0123456789")); unit != "" {
-			key("limits.body", quote(n+unit+"iB"))
-		} else if n != "0" {
-			key("limits.body", quote(n+"B"))
-		}
-	case name == "limit_req":
-		if limit, ok := t.rate(d); ok {
-			key("limits.rate", quote(limit))
-		}
-	case name == "limit_rate" || name == "limit_rate_after":
-		unit := strings.ToUpper(strings.TrimLeft(v, "0123456789"))
-		if unit != "" {
-			unit += "i"
-		}
-		key(map[string]string{"limit_rate": "limits.bandwidth", "limit_rate_after": "limits.bandwidth_after"}[name],
-			quote(strings.TrimRight(v, "kKmMgG")+unit+"B"))
-	case name == "set_real_ip_from":
-		t.proxies = unique(append(t.proxies, strings.TrimSuffix(v, ":")))
-	case name == "real_ip_recursive" || name == "real_ip_header" && strings.EqualFold(v, "X-Forwarded-For"):
-	case name == "keepalive_timeout":
-		if n, ok := number(strings.TrimSuffix(v, "s")); ok && n > 0 && !slices.ContainsFunc(t.head, isIdle) {
-			t.head = append([]string{"idle_timeout = " + quote(strconv.Itoa(n)+"s")}, t.head...)
-		}
 	case name == "access_log" && v == "off":
 		key("log", quote("off"))
 	case name == "access_log":
 		key("log", "{ file = "+quote(v)+`, format = "combined" }`)
-	case name == "ssl_certificate":
-		key("tls_cert", quote(v))
-	case name == "ssl_certificate_key":
-		key("tls_key", quote(v))
-	case name == "ssl_client_certificate":
-		key("client_ca", quote(v))
-	case name == "ssl_verify_client":
-		if v == "optional" {
-			key("client_certificate", quote(v))
-		}
-	case name == "ssl_protocols":
-		if slices.Equal(d.words[1:], []string{"TLSv1.3"}) {
-			key("tls_min", quote("1.3"))
-		}
 	case name == "try_files":
 		t.tryFiles(d, key)
 	case name == "rewrite":
@@ -280,8 +237,93 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 		t.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", name)
 		key("deny", list([]string{"all"}))
 	default:
-		t.unknown(d)
+		if !t.limit(d, key) && !t.connection(d, key) {
+			t.unknown(d)
+		}
 	}
+}
+
+// field translates add_header.
+func (t *inServer) field(d *directive, key func(key, value string), headers map[string]string) {
+	name, value := d.arg(0), d.arg(1)
+	switch {
+	case strings.EqualFold(name, "Strict-Transport-Security"):
+		m := maxAge.FindStringSubmatch(value)
+		if m == nil {
+			t.unknown(d)
+			return
+		}
+		key("hsts", quote(m[1]+"s"))
+		if m[2] != "" {
+			key("hsts_subdomains", "true")
+		}
+	case name == "":
+		t.unknown(d)
+	case strings.Contains(value, "$"):
+		t.note(d.line, "add_header %s is left out: values have no variables", name)
+	case slices.Contains(d.words, "always"):
+		headers[name] = "always " + value
+	default:
+		headers[name] = value
+	}
+}
+
+// limit translates limits of requests and responses, and reports whether d is one.
+func (t *inServer) limit(d *directive, key func(key, value string)) bool {
+	v := d.arg(0)
+	number, unit := strings.TrimRight(v, "kKmMgG"), strings.ToUpper(strings.TrimLeft(v, "0123456789"))
+	if unit != "" {
+		unit += "i"
+	}
+	switch d.name() {
+	case "client_max_body_size":
+		if number != "0" {
+			key("limits.body", quote(number+unit+"B"))
+		}
+	case "limit_rate":
+		key("limits.bandwidth", quote(number+unit+"B"))
+	case "limit_rate_after":
+		key("limits.bandwidth_after", quote(number+unit+"B"))
+	case "limit_req":
+		if limit, ok := t.rate(d); ok {
+			key("limits.rate", quote(limit))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// connection translates what is about connections, and reports whether d is.
+func (t *inServer) connection(d *directive, key func(key, value string)) bool {
+	switch v := d.arg(0); d.name() {
+	case "set_real_ip_from":
+		t.proxies = unique(append(t.proxies, strings.TrimSuffix(v, ":")))
+	case "real_ip_recursive":
+	case "real_ip_header":
+		return strings.EqualFold(v, "X-Forwarded-For")
+	case "keepalive_timeout":
+		if n, ok := number(strings.TrimSuffix(v, "s")); ok && n > 0 && !slices.ContainsFunc(t.head, isIdle) {
+			t.head = append([]string{"idle_timeout = " + quote(strconv.Itoa(n)+"s")}, t.head...)
+		}
+	case "ssl_certificate":
+		key("tls_cert", quote(v))
+	case "ssl_certificate_key":
+		key("tls_key", quote(v))
+	case "ssl_client_certificate":
+		key("client_ca", quote(v))
+	case "ssl_verify_client":
+		if v == "optional" {
+			key("client_certificate", quote(v))
+		}
+	case "ssl_protocols":
+		if slices.Equal(d.words[1:], []string{"TLSv1.3"}) {
+			key("tls_min", quote("1.3"))
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // guards are directives about who may have something. Without them it would be open to all.
@@ -342,8 +384,9 @@ var captures = regexp.MustCompile(`\$([1-9])`)
 
 // rewrite translates rewrite, without a redirect.
 func (t *inServer) rewrite(d *directive, table func(name string, lines ...string)) {
-	if _, err := regexp.Compile(d.arg(0)); err != nil || len(d.words) < 3 || strings.HasPrefix(d.arg(1), "http") ||
-		d.arg(2) == "redirect" || d.arg(2) == "permanent" || strings.Contains(captures.ReplaceAllString(d.arg(1), ""), "$") {
+	redirects := strings.HasPrefix(d.arg(1), "http") || d.arg(2) == "redirect" || d.arg(2) == "permanent"
+	_, err := regexp.Compile(d.arg(0))
+	if err != nil || len(d.words) < 3 || redirects || strings.Contains(captures.ReplaceAllString(d.arg(1), ""), "$") {
 		t.note(d.line, "rewrite is left out: want [[site.rewrite]] or a route with redirect")
 		return
 	}
