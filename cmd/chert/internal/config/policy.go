@@ -163,7 +163,11 @@ func checkUser(o *basicauth.Options, name, hash string) error {
 		if strings.Contains(err.Error(), "could never be sent") {
 			return errors.New(strings.TrimPrefix(err.Error(), "basicauth: "))
 		}
-		return fmt.Errorf("the hash of %q is not bcrypt's; chert hash-password and htpasswd -nB make one", name)
+		if strings.HasPrefix(hash, "$argon2id$") {
+			return errors.New(strings.TrimPrefix(err.Error(), "basicauth: "))
+		}
+		return fmt.Errorf("the hash of %q is not bcrypt's, nor Argon2id's; chert hash-password and htpasswd -nB make "+
+			"one", name)
 	}
 	if cost, err := bcrypt.Cost([]byte(hash)); err == nil && cost > maxCost {
 		return fmt.Errorf("the hash of %q has the cost %d, and each wrong password would take long; want at most %d",
