@@ -49,7 +49,55 @@ func doubts(cfg *config.Config) (all []string) {
 			}
 		}
 	}
-	return append(all, loops(cfg)...)
+	return append(append(all, shadowed(cfg)...), loops(cfg)...)
+}
+
+// shadowed tells which routes with a condition are never used: one before it with the same path
+// has all their requests.
+func shadowed(cfg *config.Config) (all []string) {
+	for _, s := range cfg.Sites {
+		for i := range s.Routes {
+			r := &s.Routes[i]
+			before := slices.IndexFunc(s.Routes[:i], func(o config.Route) bool {
+				return o.When != nil && r.When != nil && o.Key() == r.Key() && includes(o.When, r.When)
+			})
+			if before >= 0 {
+				all = append(all, fmt.Sprintf("the route %s in %v is never used: the one in %v has all its requests",
+					quote(r.Path), r.At, s.Routes[before].At))
+			}
+		}
+	}
+	return all
+}
+
+// includes reports whether every request that meets narrow meets wide.
+func includes(wide, narrow *middleware.Condition) bool {
+	within := func(wide, narrow map[string]string, same func(a, b string) bool) bool {
+		for name, value := range wide {
+			found := false
+			for n, v := range narrow {
+				found = found || same(n, name) && (value == "*" || v == value)
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	}
+	exact := func(a, b string) bool { return a == b }
+	if !within(wide.Header, narrow.Header, strings.EqualFold) || !within(wide.Cookie, narrow.Cookie, exact) ||
+		!within(wide.Query, narrow.Query, exact) {
+		return false
+	}
+	if len(wide.From) == 0 && !wide.FromLocal {
+		return true
+	}
+	return (len(narrow.From) > 0 || narrow.FromLocal) && (wide.FromLocal || !narrow.FromLocal) &&
+		!slices.ContainsFunc(narrow.From, func(n netip.Prefix) bool {
+			return !slices.ContainsFunc(wide.From, func(w netip.Prefix) bool {
+				return w.Bits() <= n.Bits() && w.Contains(n.Addr())
+			})
+		})
 }
 
 const listsDots = " lists names that begin with a dot, such as .git and .env, and others can reach it"
