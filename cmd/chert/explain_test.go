@@ -1,16 +1,10 @@
 package main
 
 import (
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/chert-http/chert/cmd/chert/internal/config"
-	"github.com/chert-http/chert/ratelimit"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -130,61 +124,4 @@ func TestExplainMistakes(t *testing.T) {
 			t.Errorf("%s: %d %q %q", tt.args, code, stdout, stderr)
 		}
 	}
-}
-
-// FuzzExplain compares the route that --explain names with the one that serves, for any
-// path: each sets a field with its pattern.
-func FuzzExplain(f *testing.F) {
-	patterns := []string{"/{$}", "/a", "/a/{x}", "/a/{x}/b", "/a/c/b", "/a/{rest...}", "/{x}", "/%2f/{x}", "/b/{x}/{y...}"}
-	text := "[[site]]\nhosts = '*'\n"
-	for i, p := range patterns {
-		text += "[[site.route]]\npath = '" + p + "'\nrespond = 200\nheaders = { X-Route = '" + p + " in line " +
-			strconv.Itoa(3+4*i) + "' }\n"
-	}
-	file := filepath.Join(f.TempDir(), "c.toml")
-	write(f, file, text)
-	cfg, err := config.Load(file, configChecks)
-	if err != nil {
-		f.Fatal(err)
-	}
-	served, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(served.close)
-	for _, path := range []string{"", "a", "a/b", "a/c/b", "a//b", "a/%2e%2e/b", "%2f/a", "x/", "b/%62/c/d", "a/{x}", "%41"} {
-		f.Add(path)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		o := &explainOptions{target: "http://a.example/" + path, method: http.MethodGet, from: "127.0.0.1"}
-		r, err := o.request()
-		if err != nil {
-			return
-		}
-		w := httptest.NewRecorder()
-		served.ServeHTTP(w, r)
-		var out strings.Builder
-		if err := explain(cfg, o, &out); err != nil {
-			t.Fatal(err)
-		}
-		named := ""
-		for line := range strings.Lines(out.String()) {
-			if route, ok := strings.CutPrefix(line, "route "); ok {
-				if named != "" {
-					t.Fatalf("two routes:\n%s", out.String())
-				}
-				named = strings.TrimSpace(route)
-			}
-		}
-		want := w.Header().Get("X-Route")
-		if want == "" && w.Code != http.StatusNotFound && w.Code/100 != 3 {
-			t.Fatalf("%d and no route", w.Code)
-		}
-		if want == "" {
-			want = "none"
-		}
-		if named != want {
-			t.Errorf("%q is served by %q\n%s", path, want, out.String())
-		}
-	})
 }
