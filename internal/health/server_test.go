@@ -273,6 +273,22 @@ func TestProbing(t *testing.T) {
 	}
 }
 
+// Successes before a probe that fails do not count for the next ejection.
+func TestProbesInSequence(t *testing.T) {
+	t.Parallel()
+	f, _ := one(nil, "")
+	now := eject(t, f, 0)
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.Status502)
+	now = f.Info(now).Until
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.None)
+	state(t, f, Probing)
+	use(t, f, now, reason.None)
+	state(t, f, Up)
+}
+
 // Requests from before an ejection say nothing about the time after it.
 func TestLate(t *testing.T) {
 	t.Parallel()
