@@ -180,15 +180,15 @@ func TestReloadAccessFails(t *testing.T) {
 func TestReloadAccessUndone(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(shortDir(t), "s"), filepath.Join(shortDir(t), "s")
-	dir := folder(t, map[string]string{"www/f": "f"})
+	dir, keys := folder(t, nil), t.TempDir()
 	config := func(listen, tls string) string {
-		return fmt.Sprintf("listen = [%s]\ntls_storage = '%s'\n[[site]]\nhosts = ['a.example']\nroot = 'www'\n%s = true\n",
-			listen, filepath.Join(dir, "keys"), tls)
+		return fmt.Sprintf("listen = [%s]\ntls_storage = '%s'\n[[site]]\nhosts = ['a.example']\nroot = '.'\n%s = true\n",
+			listen, keys, tls)
 	}
 	file := filepath.Join(dir, "chert.toml")
 	write(t, file, config("'unix:"+one+"?mode=0660'", "tls_self"))
 	p := start(t, "--config", file)
-	p.line() // where the authority is
+	p.line() // whom to trust
 	// The authority could not connect to a socket, which is known when it is open.
 	write(t, file, config("'unix:"+one+"?mode=0666', 'unix:"+two+"'", "tls_auto"))
 	if said := p.refuse(); !strings.Contains(said, "an address that the authority can connect to") {

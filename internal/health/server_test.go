@@ -273,6 +273,22 @@ func TestProbing(t *testing.T) {
 	}
 }
 
+// Successes before a probe that fails do not count for the next ejection.
+func TestProbesInSequence(t *testing.T) {
+	t.Parallel()
+	f, _ := one(nil, "")
+	now := eject(t, f, 0)
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.Status502)
+	now = f.Info(now).Until
+	use(t, f, now, reason.None)
+	use(t, f, now, reason.None)
+	state(t, f, Probing)
+	use(t, f, now, reason.None)
+	state(t, f, Up)
+}
+
 // Requests from before an ejection say nothing about the time after it.
 func TestLate(t *testing.T) {
 	t.Parallel()
@@ -384,6 +400,40 @@ func TestUnknown(t *testing.T) {
 	}
 	use(t, f, 0, reason.Reset)
 	state(t, f, Ejected)
+}
+
+// Epochs and probes are counted in 32 bits; 0 stands for none of either.
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	f, _ := one(nil, "")
+	f.word.Store(pack(Up, Unchecked, math.MaxUint32))
+	f.probe.seq = math.MaxUint32
+	until := eject(t, f, 0)
+	probe, _ := f.Admit(until, false)
+	if !probe.Probe() || f.load().epoch() != 2 {
+		t.Errorf("probe %v, epoch %d", probe, f.load().epoch())
+	}
+	f.Done(until, Ticket{}, reason.Reset)
+	f.Done(until, probe, reason.None)
+	if i := f.Info(until); i.State != Probing || i.ProbesPassed != 1 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// A move that is not in the table is not made. Not parallel: it replaces what TestMain has set.
+func TestViolated(t *testing.T) {
+	before := violated
+	defer func() { violated = before }()
+	var got []string
+	violated = func(move string) { got = append(got, move) }
+	f, changes := one(nil, "/")
+	f.mu.Lock()
+	f.move(0, Probing, EjectionOver, reason.None, 0)
+	f.moveCheck(0, Unchecked, ChecksPassed, reason.None)
+	f.unlock()
+	if state(t, f, Unknown); fmt.Sprint(got) != "[unknown -> probing unchecked -> unchecked]" || len(*changes) != 0 {
+		t.Errorf("%q, %+v", got, *changes)
+	}
 }
 
 // Only the latest changes are kept.

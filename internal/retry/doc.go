@@ -9,7 +9,7 @@ package retry
 // RFC 9110 section 9.2.2: "A proxy MUST NOT automatically retry non-idempotent requests." So one is sent again only if
 // no server can have acted on it: nothing of it was sent, or the server says so by a GOAWAY or REFUSED_STREAM (RFC 9113
 // section 8.7). An idempotent one is sent again too if a server may have acted on it, as long as no byte of a response
-// has come. nginx repeated POST until 1.9.13.
+// has come, or if the operator permits it after a 502, 503 or 504. nginx repeated POST until 1.9.13.
 //
 // The budget is that of Finagle and Envoy (retry_budget): a fraction of the requests instead of a number for each,
 // since a number multiplies the load exactly when servers fail under load.

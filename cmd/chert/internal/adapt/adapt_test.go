@@ -65,6 +65,15 @@ func TestNginx(t *testing.T) {
 			"1: add_header of a location replaces those of the server"},
 		{wrap("location / { auth_basic a; auth_basic_user_file u; } location = /h { return 200 ok; }"), strings.Replace(site, "root = \"/w\"\n", "", 1) +
 			"[[site.route]]\npath = \"/{path...}\"\nbasic_auth.realm = \"a\"\nbasic_auth.htpasswd = \"u\"\nroot = \"/w\"\n[[site.route]]\npath = \"/h\"\nrespond = 200\nbody = \"ok\"\n", ""},
+		{wrap("location / { allow 10.0.0.1; deny all; } deny 192.0.2.1;"), site + "allow = [\"10.0.0.1\"]\n", ""},
+		{wrap("deny 192.0.2.1; location /x/ { allow 10.0.0.1; deny all; } location /y/ { allow all; } location /z/ { alias /q; }"), site +
+			"deny = [\"192.0.2.1\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\ndeny = []\n" +
+			"[[site.route]]\npath = \"/y/{path...}\"\nroot = \"/w/y\"\ndeny = []\n[[site.route]]\npath = \"/z/{path...}\"\nroot = \"/q\"\n", ""},
+		{wrap("try_files $uri /i; location /x/ { alias /q; } location = /y { return 200; }"), site +
+			"try = [\"{path}\", \"/i\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/q\"\ntry = []\n[[site.route]]\npath = \"/y\"\nrespond = 200\n", ""},
+		{wrap("auth_request /a; location / { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\nallow = [\"10.0.0.1\"]\n", "1: auth_request is left out"},
+		{wrap("satisfy any; location /x/ { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\n",
+			"1: satisfy is left out"},
 		{wrap("magic on;"), site, "1: magic is left out"},
 		{wrap("rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/c /d redirect;"), site + "[[site.rewrite]]\nfrom = \"^/a/(.*)$\"\nto = \"/b/{1}\"\n", "1: rewrite is left out"},
 		{"server { listen 443 ssl; server_name .a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; return 301 https://$host$request_uri; }",

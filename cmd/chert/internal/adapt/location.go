@@ -93,6 +93,11 @@ func (t *inServer) everything(d *directive) {
 			t.common(in, t.site.key, t.site.table, t.site.headers)
 		}
 	}
+	if len(access) > 0 { // they replace the server's
+		t.site.keys = slices.DeleteFunc(t.site.keys, func(line string) bool {
+			return strings.HasPrefix(line, "allow = ") || strings.HasPrefix(line, "deny = ") && !t.guarded
+		})
+	}
 	t.access(access, t.site.key)
 }
 
@@ -227,11 +232,29 @@ func (t *inServer) route(d *directive, how, path string) {
 		r.key("root", quote(strings.TrimSuffix(root, "/")))
 	}
 	t.access(access, r.key)
+	t.replaces(r, len(access) > 0, !done)
 	t.headers(headers, "site.route", r.key, r.table)
 	if pages != nil {
 		r.table("site.route.errors", pages...)
 	}
 	t.site.routes = append(t.site.routes, r)
+}
+
+// replaces makes r keep nothing of what a location of nginx replaces, or does not inherit: all rules of
+// access by any, and try_files.
+func (t *inServer) replaces(r *route, access, files bool) {
+	has := func(keys []string, key string) bool {
+		return slices.ContainsFunc(keys, func(line string) bool { return strings.HasPrefix(line, key+" = ") })
+	}
+	if access && has(t.site.keys, "allow") && !has(r.keys, "allow") {
+		r.key("allow", list([]string{"all"}))
+	}
+	if access && !t.guarded && has(t.site.keys, "deny") && !has(r.keys, "deny") {
+		r.key("deny", "[]")
+	}
+	if files && has(t.site.keys, "try") && !has(r.keys, "try") {
+		r.key("try", "[]")
+	}
 }
 
 // answer translates return of a location.

@@ -16,6 +16,7 @@ type inServer struct {
 	folders map[string]string
 	whole   bool // a route is for all that no other is for
 	alone   bool // only location / becomes more than rules for files
+	guarded bool // deny is "all" in place of a directive that is left out
 }
 
 func (t *inServer) read(all []directive) {
@@ -38,8 +39,7 @@ func (t *inServer) read(all []directive) {
 		case "listen", "server_name":
 		case "root":
 			served = true
-		case "location":
-			t.location(d)
+		case "location": // below: what the server has comes first
 		case "return":
 			returned = true
 			t.returnAll(d, all)
@@ -52,8 +52,14 @@ func (t *inServer) read(all []directive) {
 		}
 	}
 	t.access(access, s.key)
+	own := len(s.headers) > 0
 	for i := range all {
-		if d := &all[i]; d.name() == "location" && len(s.headers) > 0 && has(d.block, "add_header") {
+		d := &all[i]
+		if d.name() != "location" {
+			continue
+		}
+		t.location(d)
+		if own && has(d.block, "add_header") {
 			t.note(d.line, "add_header of a location replaces those of the server; here both are set")
 		}
 	}
@@ -236,6 +242,7 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 		t.unknown(d)
 		t.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", name)
 		key("deny", list([]string{"all"}))
+		t.guarded = true
 	default:
 		if !t.limit(d, key) && !t.connection(d, key) {
 			t.unknown(d)
