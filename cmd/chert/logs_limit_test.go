@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/chert-http/chert/direct"
@@ -91,4 +93,19 @@ func TestLogsAllocate(t *testing.T) {
 			}
 		}
 	}
+}
+
+// linesOf returns the lines of logs together; a file that is not there has none.
+func linesOf(t *testing.T, files ...string) (all []string) {
+	t.Helper()
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			all = append(all, line)
+		}
+	}
+	return all
 }

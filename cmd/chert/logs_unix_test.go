@@ -40,21 +40,6 @@ respond = 200
 log = { sample = 1000000 }
 `
 
-// linesOf returns the lines of logs together; a file that is not there has none.
-func linesOf(t *testing.T, files ...string) (all []string) {
-	t.Helper()
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			all = append(all, line)
-		}
-	}
-	return all
-}
-
 // Each request is in the log of its route, its site or the file.
 func TestLogsOfSites(t *testing.T) {
 	t.Parallel()
