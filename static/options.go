@@ -37,6 +37,16 @@ type Options struct {
 	// hides, FILE.br, FILE.zst and FILE.gz beside it included, Dotfiles does not show. A
 	// link of another name that leads to a hidden file is followed.
 	Hidden []string
+	// Follow are absolute paths of folders outside of the one that is served. Links may lead
+	// into them, by an absolute target or a relative one, also from one link to the next, 40
+	// at most, and back. Each link on the way must be in the folder or below one of these
+	// paths, and lead there, as Follow has them or as they are without links; the comparison
+	// is by whole names, so /srv/a is not a prefix of /srv/ab. A link that leads out is not
+	// followed if its target is a dotfile, or hidden by Hidden, by the path below the prefix.
+	// Whoever may make links in the folder, or below a prefix, can have all of these served.
+	// Nil means that no link leads out. It is an error if a folder does not exist, for an
+	// fs.FS, and on systems other than Unix.
+	Follow []string
 	// Types are media types by the end of a file's name, from a dot on, as
 	// ".foo": "application/x-foo". Case does not matter, and the longest applies. They have
 	// precedence over the types that chert and the system know, and Rules over them.

@@ -16,6 +16,7 @@ import (
 // replaced.
 type dirSource struct {
 	dir  string // absolute
+	real bool   // opened.real is needed; set before the source is used
 	cur  atomic.Pointer[opened]
 	turn sync.Mutex // held while cur is replaced
 }
@@ -26,15 +27,25 @@ type tree interface {
 	stat(name string) (stat, error)
 	peek(name string) (stat, error)
 	open(name string) (file, stat, error)
-	list(name string, max int) (entries []listing.Entry, more bool, err error)
+	// list stats the links among the entries by link, unless that is nil.
+	list(name string, max int, link linkStat) (entries []listing.Entry, more bool, err error)
+	// readLink returns the target of a link; ok is false if name is none.
+	readLink(name string) (to string, ok bool, err error)
+	// straight returns the tree for names without links: where the system permits it, one
+	// that leads through a link is errChanging.
+	straight() tree
 	close() error
 }
+
+// A linkStat stats an entry of a folder that is a link.
+type linkStat func(entry string) (stat, error)
 
 // opened is a tree with a count of its users: the source is one, each call
 // another. The last one to leave closes it.
 type opened struct {
 	tree
 	id   stat
+	real string // the path without links; "" if it is not needed
 	refs atomic.Int32
 }
 
@@ -77,8 +88,21 @@ func (s *dirSource) openNow() (*opened, error) {
 		return nil, err
 	}
 	o := &opened{tree: t, id: id}
+	if s.real {
+		o.real = realPath(s.dir, &id)
+	}
 	o.refs.Store(1)
 	return o, nil
+}
+
+// realPath returns the path without links of the folder that is open as id.
+func realPath(dir string, id *stat) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if i, err := os.Stat(real); err == nil && sameFolder(i, id) {
+			return real
+		}
+	}
+	return dir // it is being replaced, which will be noticed
 }
 
 // enter returns the open folder, on which the caller must call leave.
@@ -172,5 +196,5 @@ func (s *dirSource) list(name string, max int) (entries []listing.Entry, more bo
 		return nil, false, err
 	}
 	defer o.leave()
-	return o.list(name, max)
+	return o.list(name, max, nil)
 }

@@ -65,6 +65,9 @@ func NewFS(fsys fs.FS, o *Options) (*Handler, error) { return newHandler(fsSourc
 
 func newHandler(s source, o *Options) (*Handler, error) {
 	c, err := newConfig(o)
+	if err == nil && len(c.Follow) > 0 {
+		s, err = follow(s, &c)
+	}
 	if err == nil {
 		err = c.checkFiles(s)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/chert-http/chert/internal/listing"
 	"github.com/chert-http/chert/internal/sys"
@@ -15,6 +16,8 @@ import (
 type beneathTree struct {
 	dir *os.File
 	fd  int // dir's
+	// noLinks: names lead through no link.
+	noLinks bool
 }
 
 // openTree opens dir in the best way the system has.
@@ -38,6 +41,48 @@ func openTree(dir string) (tree, error) {
 
 func (t beneathTree) close() error { return t.dir.Close() }
 
+func (t beneathTree) straight() tree {
+	t.noLinks = true
+	return t
+}
+
+func (t beneathTree) openAt(name string, flags int) (fd int, err error) {
+	open := sys.OpenBeneath
+	if t.noLinks {
+		open = sys.OpenStraight
+	}
+	fd, e := open(t.fd, fsName(name), flags)
+	switch {
+	case e == 0:
+		return fd, nil
+	case t.noLinks && e == syscall.ELOOP:
+		return -1, errChanging // there was no link when the name was resolved
+	}
+	return -1, beneathError(e)
+}
+
+func (t beneathTree) readLink(name string) (to string, ok bool, err error) {
+	t.noLinks = true
+	fd, err := t.openAt(name, sys.OpenLink)
+	if err != nil {
+		return "", false, err
+	}
+	defer sys.Close(fd)
+	var s sys.FileStat
+	if e := sys.StatFd(fd, &s); e != 0 || !s.IsLink() {
+		return "", false, errnoOf(e)
+	}
+	to, e := sys.ReadLink(fd)
+	return to, e == 0, errnoOf(e)
+}
+
+func errnoOf(e sys.Errno) error {
+	if e == 0 {
+		return nil
+	}
+	return e
+}
+
 // beneathError is an error of one of the calls. A link that leads out is
 // treated as missing.
 func beneathError(e sys.Errno) error {
@@ -49,9 +94,9 @@ func beneathError(e sys.Errno) error {
 
 func (t beneathTree) stat(name string) (stat, error) {
 	// O_PATH touches neither devices nor pipes.
-	fd, e := sys.OpenBeneath(t.fd, fsName(name), sys.OpenPath)
-	if e != 0 {
-		return stat{}, beneathError(e)
+	fd, err := t.openAt(name, sys.OpenPath)
+	if err != nil {
+		return stat{}, err
 	}
 	defer sys.Close(fd)
 	return statFd(fd)
@@ -85,9 +130,9 @@ func (t beneathTree) open(name string) (file, stat, error) {
 	}
 	// The name may be a different file by now: OpenFile's flags keep a pipe
 	// from blocking until it has a writer.
-	fd, e := sys.OpenBeneath(t.fd, name, sys.OpenFile)
-	if e != 0 {
-		return nil, stat{}, beneathError(e)
+	fd, err := t.openAt(name, sys.OpenFile)
+	if err != nil {
+		return nil, stat{}, err
 	}
 	now, err := statFd(fd)
 	if err == nil && !now.content(&st) {
@@ -100,10 +145,13 @@ func (t beneathTree) open(name string) (file, stat, error) {
 	return &rawFile{fd: fd, name: name}, now, nil
 }
 
-func (t beneathTree) list(name string, max int) (entries []listing.Entry, more bool, err error) {
-	fd, e := sys.OpenBeneath(t.fd, fsName(name), sys.OpenFolder)
-	if e != 0 {
-		return nil, false, beneathError(e)
+func (t beneathTree) list(name string, max int, link linkStat) (entries []listing.Entry, more bool, err error) {
+	fd, err := t.openAt(name, sys.OpenFolder)
+	if err != nil {
+		return nil, false, err
+	}
+	if link == nil {
+		link = func(entry string) (stat, error) { return t.stat(join(name, entry)) }
 	}
 	d := os.NewFile(uintptr(fd), name)
 	defer d.Close()
@@ -111,18 +159,18 @@ func (t beneathTree) list(name string, max int) (entries []listing.Entry, more b
 	list := make([]listing.Entry, 0, len(found))
 	in := beneathTree{fd: fd}
 	for _, e := range found {
-		link := e.Type()&fs.ModeSymlink != 0
+		isLink := e.Type()&fs.ModeSymlink != 0
 		var st stat
 		var err error
-		if link {
-			st, err = t.stat(join(name, e.Name()))
+		if isLink {
+			st, err = link(e.Name())
 		} else {
 			st, err = in.look(e.Name(), false)
 		}
 		if err != nil || !st.folder && !st.regular {
 			continue // gone, or a link to something not served
 		}
-		list = append(list, st.entry(e.Name(), link))
+		list = append(list, st.entry(e.Name(), isLink))
 	}
 	return list, more, err
 }

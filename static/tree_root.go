@@ -56,7 +56,19 @@ func (t rootTree) open(name string) (file, stat, error) {
 	return w, now, nil
 }
 
-func (t rootTree) list(name string, max int) (entries []listing.Entry, more bool, err error) {
+// straight cannot be stricter: a link within the tree that has just been made is followed.
+func (t rootTree) straight() tree { return t }
+
+func (t rootTree) readLink(name string) (to string, ok bool, err error) {
+	i, err := t.root.Lstat(fsName(name))
+	if err != nil || i.Mode()&fs.ModeSymlink == 0 {
+		return "", false, err
+	}
+	to, err = t.root.Readlink(name)
+	return to, err == nil, err
+}
+
+func (t rootTree) list(name string, max int, link linkStat) (entries []listing.Entry, more bool, err error) {
 	st, err := t.stat(name)
 	if err != nil {
 		return nil, false, err
@@ -72,12 +84,16 @@ func (t rootTree) list(name string, max int) (entries []listing.Entry, more bool
 	found, more, err := readDir(d, max)
 	list := make([]listing.Entry, 0, len(found))
 	for _, e := range found {
-		link := e.Type()&fs.ModeSymlink != 0
-		st, err := t.stat(join(name, e.Name()))
+		isLink := e.Type()&fs.ModeSymlink != 0
+		statEntry := func(entry string) (stat, error) { return t.stat(join(name, entry)) }
+		if isLink && link != nil {
+			statEntry = link
+		}
+		st, err := statEntry(e.Name())
 		if err != nil || !st.folder && !st.regular {
 			continue // gone, or a link to something not served
 		}
-		list = append(list, st.entry(e.Name(), link))
+		list = append(list, st.entry(e.Name(), isLink))
 	}
 	return list, more, err
 }

@@ -16,6 +16,7 @@ const (
 	OpenFile   = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
 	OpenFolder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_LARGEFILE
 	OpenPath   = unix.O_PATH
+	OpenLink   = unix.O_PATH | unix.O_NOFOLLOW // a link itself
 )
 
 // racedTries is how often a lookup is repeated that a concurrent rename has
@@ -25,10 +26,17 @@ const racedTries = 16
 // OpenBeneath opens name below the folder dir. Links are followed if they stay
 // below it; one that leads out is EXDEV. It may wait for the disk.
 func OpenBeneath(dir int, name string, flags int) (fd int, e Errno) {
-	how := unix.OpenHow{
-		Flags:   uint64(flags | unix.O_CLOEXEC),
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	}
+	return openat2(dir, name, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+}
+
+// OpenStraight is OpenBeneath for a name without links: one that is or leads through a link
+// is ELOOP. With OpenLink the last element may be one.
+func OpenStraight(dir int, name string, flags int) (fd int, e Errno) {
+	return openat2(dir, name, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+}
+
+func openat2(dir int, name string, flags int, resolve uint64) (fd int, e Errno) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolve}
 	for try := 0; ; {
 		fd, err := unix.Openat2(dir, name, &how)
 		if err == nil {
@@ -74,6 +82,24 @@ func StatFd(fd int, s *FileStat) Errno {
 	}
 	s.set(&st)
 	return 0
+}
+
+// maxLink is the longest target of a link, in bytes (PATH_MAX).
+const maxLink = 4096
+
+// ReadLink returns the target of a link that was opened with OpenLink.
+func ReadLink(fd int) (to string, e Errno) {
+	b := make([]byte, maxLink)
+	for {
+		n, err := unix.Readlinkat(fd, "", b)
+		if err == nil {
+			return string(b[:n]), 0
+		}
+		if err != unix.EINTR {
+			e, _ := err.(Errno)
+			return "", e
+		}
+	}
 }
 
 func (s *FileStat) set(st *unix.Stat_t) {

@@ -6,9 +6,11 @@ package sys
 // ever called.
 const HaveBeneath = false
 
-const OpenFile, OpenFolder, OpenPath = 0, 0, 0
+const OpenFile, OpenFolder, OpenPath, OpenLink = 0, 0, 0, 0
 
 func OpenBeneath(dir int, name string, flags int) (int, Errno)    { return -1, 1 }
+func OpenStraight(dir int, name string, flags int) (int, Errno)   { return -1, 1 }
+func ReadLink(fd int) (string, Errno)                             { return "", 1 }
 func StatAt(dir int, name string, follow bool, s *FileStat) Errno { return 1 }
 func StatFd(fd int, s *FileStat) Errno                            { return 1 }
 func ReadFile(fd int, p []byte) (int, Errno)                      { return 0, 1 }
