@@ -6,11 +6,14 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
@@ -83,6 +86,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Stopping:       s.told,
 			Logf:           s.logf,
 			Refused:        s.observed.Refuse,
+			RefusalPage:    s.RefusalPage,
 			Slots:          s.slots,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
@@ -147,5 +151,35 @@ func (s *Server) asHTTP() *http.Server {
 		WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
 		ConnState: s.ConnState, ErrorLog: s.ErrorLog, BaseContext: s.BaseContext, ConnContext: s.ConnContext,
 		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
+	}
+}
+
+// ProxiesFrom returns a function for Server.ProxyProtocol that reports whether a peer's address
+// is in one of the prefixes. Those of IPv4 may not be written as IPv6 (::ffff:10.0.0.0/104): they
+// would have no address. Peers of unix sockets are in none.
+func ProxiesFrom(prefixes ...netip.Prefix) func(l net.Listener, peer netip.Addr) bool {
+	prefixes = slices.Clone(prefixes)
+	return func(_ net.Listener, peer netip.Addr) bool {
+		return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(peer) })
+	}
+}
+
+// proxied is ProxyProtocol for the peers of a listener; nil without it.
+func (s *Server) proxied(l net.Listener) func(peer string) bool {
+	f := s.ProxyProtocol
+	if f == nil {
+		return nil
+	}
+	return func(peer string) (yes bool) {
+		var addr netip.Addr
+		if ap, err := netip.ParseAddrPort(peer); err == nil {
+			addr = ap.Addr().Unmap().WithZone("")
+		}
+		exec.Call(func() { yes = f(l, addr) }, func(e exec.End) {
+			if v, report := e.Panic(); report {
+				s.logf("chert: panic of ProxyProtocol for %s: %v\n%s", peer, v, exec.Stack())
+			}
+		})
+		return yes
 	}
 }

@@ -173,14 +173,15 @@ func oneAddr(a net.Addr) net.Addr {
 	return nil
 }
 
-// newConns is what loops do with new connections of l. shakes: they begin with a TLS
+// newConns is what loops do with new connections of a Serve call. shakes: they begin with a TLS
 // handshake.
-func (s *Server) newConns(l net.Listener, cfg func() *h1.Config, shakes bool) *loop.Accept {
+func (s *Server) newConns(sv *serving, cfg func() *h1.Config, shakes bool) *loop.Accept {
 	no := accept.Refusal
 	if shakes {
 		no = accept.Alert
 	}
-	return &loop.Accept{
+	addr := sv.l.Addr()
+	a := &loop.Accept{
 		Gate:    s.gate,
 		Seek:    s.room.Seek,
 		Refusal: no,
@@ -189,24 +190,32 @@ func (s *Server) newConns(l net.Listener, cfg func() *h1.Config, shakes bool) *l
 			if share {
 				reason = observe.NoShare
 			}
-			s.observed.Refuse(peer, l.Addr(), http.StatusServiceUnavailable, reason, nil)
+			s.observed.Refuse(peer, addr, http.StatusServiceUnavailable, reason, nil)
 		},
-		Log:   s.logf,
-		Limit: s.limitOfConns,
-		Open: func(l *loop.Loop, fd int, peer string) error {
-			c, err := cfg().Open(l, fd, peer)
-			// A connection accepted before the listener closed may be attached
-			// after the others were notified.
-			switch {
-			case err != nil:
-			case s.closing.Load():
-				c.Mail(conn.Kill)
-			case s.stopping.Load():
-				c.Mail(conn.Drain)
-			}
-			return err
-		},
+		Log:     s.logf,
+		Limit:   s.limitOfConns,
+		Proxied: s.proxied(sv.below),
 	}
+	a.Open = func(l *loop.Loop, fd int, peer string, proxied bool) error {
+		var c *conn.Conn
+		var err error
+		if proxied {
+			c, err = cfg().OpenAfter(l, fd, accept.Proxied(a, peer, l.Now()))
+		} else {
+			c, err = cfg().Open(l, fd, peer)
+		}
+		// A connection accepted before the listener closed may be attached
+		// after the others were notified.
+		switch {
+		case err != nil:
+		case s.closing.Load():
+			c.Mail(conn.Kill)
+		case s.stopping.Load():
+			c.Mail(conn.Drain)
+		}
+		return err
+	}
+	return a
 }
 
 // serveOwn gives every loop a listening socket.
@@ -220,14 +229,14 @@ func (s *Server) serveOwn(sv *serving, l *accept.Listener, cfg func() *h1.Config
 	if s.kernel != nil {
 		open = s.kernel.Sockets
 	}
-	return l.Serve(set.Set, s.newConns(l, cfg, sv.tls != nil), open, sv.stop, sv.number)
+	return l.Serve(set.Set, s.newConns(sv, cfg, sv.tls != nil), open, sv.stop, sv.number)
 }
 
 // serveAccepting accepts from l until that fails.
 func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Config, onLoops bool) error {
 	a := &accept.Acceptor{
 		Server: s.acceptors(), Listener: l, Config: cfg, OnLoops: onLoops, Stop: sv.stop,
-		New: s.newConns(sv.l, cfg, onLoops && sv.tls != nil),
+		New: s.newConns(sv, cfg, onLoops && sv.tls != nil),
 	}
 	return a.Serve()
 }

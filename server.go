@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,9 +39,9 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
 //     WriteStallTimeout, IdleTimeout, SlowHandler
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
-//     ExtendedConnect
+//     ExtendedConnect, ProxyProtocol
 //   - Engine: Engine, Placement
-//   - Hooks: ErrorLog, Refused, ConnState, BaseContext, ConnContext
+//   - Hooks: ErrorLog, Refused, RefusalPage, ConnState, BaseContext, ConnContext
 type Server struct {
 	// Handlers.
 
@@ -154,6 +155,18 @@ type Server struct {
 	// handler gets such a request with the method CONNECT, a path, and the key
 	// ":protocol" in its Header, as net/http has it. Default off.
 	ExtendedConnect bool
+	// ProxyProtocol, if not nil, reports whether connections of a listener that come from peer
+	// begin with a header of haproxy's PROXY protocol, version 1 or 2, in which a proxy tells
+	// the address of its client. That is the address of the connection then, for RemoteAddr,
+	// MaxConnsPerAddr, TLS and all else; if the header has none, as that of a proxy's own
+	// health check, the peer's is. The local address remains the connection's own. A
+	// connection whose header is missing, malformed, longer than 4 KiB or not there within 10 s
+	// is closed, which is logged; a header from another peer is a malformed request. So it must
+	// name the proxies alone: any other peer could choose its own address. peer has no zone; it
+	// is the zero Addr for unix sockets. It is called on event loops, for each connection, and
+	// must not block. The net.Conn that a handler hijacks has the proxy's address, as that of
+	// hooks has on goroutines. See ProxiesFrom. Default nil.
+	ProxyProtocol func(l net.Listener, peer netip.Addr) bool
 
 	// Engine.
 
@@ -176,6 +189,14 @@ type Server struct {
 	// receives their number. Stats counts them all. middleware.AccessLog has a
 	// method for it.
 	Refused func(Refusal)
+	// RefusalPage, if not nil, returns the body of the server's own answer to a request that is
+	// refused without calling Handler because it is malformed, too large or late, and its media
+	// type. It must not be changed afterwards. A nil body means the server's own, one line of
+	// plain text, which is sent as well where the body is larger than an HTTP/2 client has
+	// room for; malformed requests of HTTP/2 get none. Answers to what is beyond MaxConns,
+	// MaxConnsPerAddr and MaxHandlers, and to plain HTTP where TLS is expected, are not asked
+	// for. It is called on event loops and must not block. middleware.RefusalPages makes one.
+	RefusalPage func(status int) (mediaType string, body []byte)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is not one of package net's types: it
 	// has addresses, can be closed, and is the same value each time. ConnState

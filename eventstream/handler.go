@@ -11,6 +11,7 @@ import (
 
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/rfc/coding"
+	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -34,7 +35,7 @@ type Handler struct {
 	now            atomic.Uint32 // advances while there are streams
 
 	mu       sync.Mutex
-	streams  []*Stream
+	streams  roster.Roster[Stream]
 	opening  int  // streams that are not in streams yet
 	sweeping bool // a goroutine does
 	closed   bool
@@ -107,7 +108,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.max > 0 && len(h.streams)+h.opening >= h.max {
+	if h.closed || h.max > 0 && h.streams.Len()+h.opening >= h.max {
 		return false
 	}
 	h.opening++
@@ -199,8 +200,7 @@ func (h *Handler) add(s *Stream) {
 	s.mu.Unlock()
 	closed := h.closed
 	if !gone {
-		s.index = len(h.streams)
-		h.streams = append(h.streams, s)
+		s.index = h.streams.Add(s)
 		h.sweepSoon()
 	}
 	h.mu.Unlock()
@@ -213,11 +213,8 @@ func (h *Handler) add(s *Stream) {
 func (h *Handler) remove(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.streams) - 1; s.index <= n && h.streams[s.index] == s {
-		h.streams[s.index] = h.streams[n]
-		h.streams[s.index].index = s.index
-		h.streams[n] = nil
-		h.streams = h.streams[:n]
+	if moved, _ := h.streams.Remove(s.index, s); moved != nil {
+		moved.index = s.index
 	}
 }
 
@@ -225,7 +222,7 @@ func (h *Handler) remove(s *Stream) {
 func (h *Handler) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.streams)
+	return h.streams.Len()
 }
 
 // Close sends Options.Last to all streams and ends them, and further requests get an
@@ -234,9 +231,9 @@ func (h *Handler) Len() int {
 func (h *Handler) Close() {
 	h.mu.Lock()
 	h.closed = true
-	all := append([]*Stream(nil), h.streams...)
+	all := h.streams.Snapshot()
 	h.mu.Unlock()
-	for _, s := range all {
+	for s := range all.All() {
 		s.stop()
 	}
 }

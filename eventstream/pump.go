@@ -20,17 +20,14 @@ func (t *Topic) pump() {
 			t.mu.Unlock()
 			return
 		}
-		if t.list == nil {
-			t.list = slices.Clone(t.all)
-		}
-		list, zipped := t.list, t.zipped > 0
+		all, zipped := t.all.Snapshot(), t.zipped > 0
 		b := batch{t: t}
 		b.gather(t.log[t.sent-first:], t.sent)
 		t.mu.Unlock()
 		if t.windowEnd != b.from {
 			t.window = wsdeflate.Window{}
 		}
-		for _, m := range list {
+		for m := range all.All() {
 			m.deliver(&b, first)
 		}
 		if zipped {

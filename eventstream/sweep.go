@@ -58,15 +58,12 @@ func (h *Handler) sweep() {
 		var few [atOnce]*Stream
 		for i := 0; ; i += atOnce {
 			h.mu.Lock()
-			if len(h.streams) == 0 {
+			if h.streams.Len() == 0 {
 				h.sweeping = false
 				h.mu.Unlock()
 				return
 			}
-			n := 0
-			if i < len(h.streams) {
-				n = copy(few[:], h.streams[i:])
-			}
+			n := h.streams.Copy(few[:], i)
 			h.mu.Unlock()
 			for _, s := range few[:n] {
 				s.tick(now)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/wsdeflate"
 )
@@ -42,11 +43,8 @@ type Topic struct {
 	unsent   int
 	pumping  bool
 	progress sync.Cond // of pump
-	all      []*subscription
-	// list is all for pump, which must not hold mu while it sends. Nil after a
-	// change; immutable.
-	list   []*subscription
-	zipped int // how many of all are compressed
+	all      roster.Roster[subscription]
+	zipped   int // how many of all are compressed
 	// window is the last bytes of the events before number windowEnd, if any of all are
 	// compressed. Only pump uses them.
 	window    wsdeflate.Window
@@ -165,8 +163,7 @@ func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
 	} else if !complete {
 		m.next, m.anywhere = t.first, true
 	}
-	m.index = len(t.all)
-	t.all, t.list = append(t.all, m), nil
+	m.index = t.all.Add(m)
 	if m.s.z != nil {
 		t.zipped++
 	}
@@ -206,14 +203,12 @@ func (t *Topic) Leave(s *Stream) {
 func (t *Topic) remove(m *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.all) - 1; m.index <= n && t.all[m.index] == m {
-		t.all[m.index] = t.all[n]
-		t.all[m.index].index = m.index
-		t.all[n] = nil
-		t.all, t.list = t.all[:n], nil
-		if m.s.z != nil {
-			t.zipped--
-		}
+	moved, ok := t.all.Remove(m.index, m)
+	if moved != nil {
+		moved.index = m.index
+	}
+	if ok && m.s.z != nil {
+		t.zipped--
 	}
 }
 
@@ -221,7 +216,7 @@ func (t *Topic) remove(m *subscription) {
 func (t *Topic) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.all)
+	return t.all.Len()
 }
 
 // Publish sends an event to all streams of the topic and returns its ID, which the topic
@@ -252,7 +247,7 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 	t.log = append(t.log, entry{id: e.ID, frame: f})
 	t.bytes += len(f.b)
 	if t.unsent += len(f.b); !t.pumping {
-		if len(t.all) > 0 {
+		if t.all.Len() > 0 {
 			t.pumping = true
 			go t.pump()
 		} else {

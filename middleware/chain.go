@@ -11,9 +11,10 @@ import (
 // holds for all inside of it, and the responses of one that refuses are seen only
 // by those outside. So the usual order is: RealIP (the others use the client's
 // address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, Headers,
-// ErrorPages, Access, CORS (preflights carry no credentials), ratelimit, InFlight,
-// Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, Rewrite (all
-// before it decides by what the client has sent), OwnErrors, Compress, ETag. A page for
+// ErrorPages, Access, ClientCert, CORS (preflights carry no credentials), ratelimit, InFlight,
+// Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, BodyTimeout,
+// ResponseTimeout, Bandwidth, Rewrite (all before it decides by what the client has
+// sent), OwnErrors, Compress, ETag. A page for
 // panics needs a Recover inside of ErrorPages. AccessLog.Override belongs where it is
 // known which log a request has, inside of RealIP and an AccessLog; Choose is a handler, and
 // what protects one of its choices belongs around that.

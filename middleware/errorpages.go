@@ -58,15 +58,44 @@ const MaxErrorPage = 1 << 20
 // It is an error if a key is no such status, and if a page is too large or has no valid
 // type.
 func ErrorPages(o *ErrorPagesOptions) (func(http.Handler) http.Handler, error) {
+	e, err := newErrorPages(o)
+	if err != nil {
+		return nil, fmt.Errorf("middleware: ErrorPages: %w", err)
+	}
+	if len(options(o).Pages) == 0 {
+		return func(next http.Handler) http.Handler { return next }, nil
+	}
+	return e.wrap, nil
+}
+
+// RefusalPages returns a function for chert.Server.RefusalPage: pages as those of ErrorPages,
+// for what the server answers itself, which has no id. Each is made once.
+//
+// The errors are those of ErrorPages.
+func RefusalPages(o *ErrorPagesOptions) (func(status int) (mediaType string, body []byte), error) {
+	e, err := newErrorPages(o)
+	if err != nil {
+		return nil, fmt.Errorf("middleware: RefusalPages: %w", err)
+	}
+	return func(status int) (mediaType string, body []byte) {
+		p := e.of(status)
+		if p == nil || p.asIs {
+			return "", nil
+		}
+		return p.typ, p.once(status)
+	}, nil
+}
+
+func newErrorPages(o *ErrorPagesOptions) (*errorPages, error) {
 	e := &errorPages{key: "error page " + strconv.FormatUint(errorPagesMade.Add(1), 10)}
 	for key, page := range options(o).Pages {
 		p, err := newErrorPage(page)
 		if err != nil {
-			return nil, fmt.Errorf("middleware: ErrorPages: Pages[%d]: %w", key, err)
+			return nil, fmt.Errorf("option Pages[%d]: %w", key, err)
 		}
 		if !e.add(key, p) {
-			return nil, fmt.Errorf("middleware: ErrorPages: Pages[%d]: the key is neither a status from 400 to 599, "+
-				"a class, 4 or 5, nor 0", key)
+			return nil, fmt.Errorf("option Pages[%d]: the key is neither a status from 400 to 599, a class, 4 or 5, "+
+				"nor 0", key)
 		}
 	}
 	// The specific ones last, whatever the order of the map.
@@ -78,18 +107,12 @@ func ErrorPages(o *ErrorPagesOptions) (func(http.Handler) http.Handler, error) {
 			}
 		}
 	}
-	if len(options(o).Pages) == 0 {
-		return func(next http.Handler) http.Handler { return next }, nil
-	}
-	return e.wrap, nil
+	return e, nil
 }
 
 // CheckErrorPage returns an error if ErrorPages would not accept the page.
 func CheckErrorPage(p *ErrorPage) error {
-	_, err := ErrorPages(&ErrorPagesOptions{Pages: map[int]*ErrorPage{0: p}})
-	if err != nil {
-		err = errors.Unwrap(err)
-	}
+	_, err := newErrorPage(p)
 	return err
 }
 
@@ -187,6 +210,11 @@ func (p *statusPage) same(status int) []byte {
 	if p.ids {
 		return nil
 	}
+	return p.once(status)
+}
+
+// once returns the page without the id of a request, and makes it once.
+func (p *statusPage) once(status int) []byte {
 	made := p.made.Load()
 	if made == nil {
 		body := p.body(status, "")

@@ -149,3 +149,12 @@ func ExampleTimeout() {
 	show(h, httptest.NewRequest("GET", "/", nil))
 	// Output: 504
 }
+
+func ExampleBandwidth() {
+	files := http.FileServer(http.Dir("/srv/iso"))
+	// Two downloads for each client, each of 2 MB a second after the first 20 MB.
+	h := middleware.Chain(files,
+		middleware.InFlight(&middleware.InFlightOptions{Max: -1, PerClient: 2}),
+		middleware.Bandwidth(&middleware.BandwidthOptions{Rate: 2e6, After: 20e6}))
+	http.Handle("/iso/", http.StripPrefix("/iso", h))
+}

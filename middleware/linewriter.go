@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,8 @@ type LineWriterOptions struct {
 	// limit, until the buffer is full.
 	Every time.Duration
 	// Failed, if not nil, is called when the output has failed, with the number
-	// of lines that it did not accept. It must not use the LineWriter, and the
-	// next lines wait for it.
+	// of lines that it did not accept. Other lines do not wait for it, so it may be
+	// called concurrently. It may use the LineWriter, whose output may fail again.
 	Failed func(lost int64, err error)
 }
 
@@ -87,7 +88,11 @@ func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 	l.flusher = func() {
 		defer func() { // no caller could recover
 			if v := recover(); v != nil {
-				l.failed(fmt.Errorf("middleware: the log's output panicked: %v", v), nil)
+				err := fmt.Errorf("middleware: the log's output panicked: %v", v)
+				l.mu.Lock()
+				l.err = cmp.Or(l.err, err)
+				l.mu.Unlock()
+				l.tell(&loss{0, err})
 			}
 		}()
 		l.Flush()
@@ -105,23 +110,35 @@ func (l *LineWriter) Write(p []byte) (int, error) {
 
 // Flush writes all lines so far, and returns the output's first error.
 func (l *LineWriter) Flush() error {
+	lost, err := l.flush()
+	l.tell(lost)
+	return err
+}
+
+func (l *LineWriter) flush() (*loss, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.armed, l.flushing = false, false
-	l.writeOut()
-	return l.err
+	lost := l.writeOut()
+	return lost, l.err
 }
 
 // Close flushes, and makes every later line be written at once. It does not
 // close the output, except for the file of OpenLog, which is opened for each line that
 // comes later.
 func (l *LineWriter) Close() error {
+	lost, err := l.shut()
+	l.tell(lost)
+	return err
+}
+
+func (l *LineWriter) shut() (*loss, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
 	l.unbuffered = true
-	l.writeOut()
-	return errors.Join(l.err, l.closeFile())
+	lost := l.writeOut()
+	return lost, errors.Join(l.err, l.closeFile())
 }
 
 // Lost returns the number of lines that the output failed to accept.
@@ -148,18 +165,18 @@ func (l *LineWriter) end(buf []byte, noWait bool) {
 		l.mu.Unlock()
 		return
 	}
-	l.arm(noWait)
+	l.tell(l.arm(noWait))
 }
 
 // arm completes end if the timer or the flusher must be started.
-func (l *LineWriter) arm(noWait bool) {
+func (l *LineWriter) arm(noWait bool) *loss {
 	defer l.mu.Unlock() // also if out panics
 	if len(l.buf) >= l.bound() {
 		l.full.Store(true)
 	}
 	switch {
 	case l.unbuffered && !noWait:
-		l.writeOut()
+		return l.writeOut()
 	case l.unbuffered || len(l.buf) >= l.size:
 		if l.armed = true; !l.flushing {
 			l.flushing = true
@@ -171,6 +188,7 @@ func (l *LineWriter) arm(noWait bool) {
 			l.timer.Reset(l.every)
 		}
 	}
+	return nil
 }
 
 // bound is the size below which admit keeps the buffer.
@@ -195,13 +213,13 @@ func (l unwaited) Write(p []byte) (int, error) {
 }
 
 // writeOut writes the buffer, after the one that is being written. l.mu is
-// held, but not during the write.
-func (l *LineWriter) writeOut() {
+// held, but not during the write. The caller tells what was lost when it no longer holds it.
+func (l *LineWriter) writeOut() (lost *loss) {
 	for l.writing {
 		l.changed.Wait()
 	}
 	if len(l.buf) == 0 {
-		return
+		return nil
 	}
 	b := l.buf
 	l.buf, l.spare, l.writing = l.spare[:0], nil, true
@@ -215,12 +233,18 @@ func (l *LineWriter) writeOut() {
 		if cap(b) <= 2*max(l.size, 4<<10) { // a buffer with huge lines is not kept
 			l.spare = b[:0]
 		}
+		if lost != nil {
+			l.err = cmp.Or(l.err, lost.err)
+		}
 		l.changed.Broadcast()
 	}()
 	n, err := l.writeTo(out, b)
-	if err != nil {
-		l.failed(err, b[n:])
+	if err == nil {
+		return nil
 	}
+	lost = &loss{int64(bytes.Count(b[n:], []byte{'\n'})), err}
+	l.lost.Add(lost.lines)
+	return lost
 }
 
 // writeTo writes b, and returns how much of it out has accepted.
@@ -241,15 +265,15 @@ func (l *LineWriter) writeTo(out io.Writer, b []byte) (n int, err error) {
 	return n, err
 }
 
-func (l *LineWriter) failed(err error, rest []byte) {
-	lost := int64(bytes.Count(rest, []byte{'\n'}))
-	l.lost.Add(lost)
-	if l.report != nil {
-		l.report(lost, err)
+// A loss is what an output did not accept.
+type loss struct {
+	lines int64
+	err   error
+}
+
+// tell reports a loss, if there is one. l.mu is not held.
+func (l *LineWriter) tell(lost *loss) {
+	if lost != nil && l.report != nil {
+		l.report(lost.lines, lost.err)
 	}
-	l.mu.Lock()
-	if l.err == nil {
-		l.err = err
-	}
-	l.mu.Unlock()
 }

@@ -100,3 +100,44 @@ func TestLineWriterWithoutTime(t *testing.T) {
 		}
 	})
 }
+
+// failingOnce fails for its first line.
+type failingOnce struct {
+	strings.Builder
+	failed bool
+}
+
+func (w *failingOnce) Write(p []byte) (int, error) {
+	if !w.failed {
+		w.failed = true
+		return 0, io.ErrShortWrite
+	}
+	return w.Builder.Write(p)
+}
+
+// No line waits for what is told about those that are lost, and that may use the
+// LineWriter itself.
+func TestLineWriterFailed(t *testing.T) {
+	for _, buffer := range []int{-1, 1 << 10} {
+		synctest.Test(t, func(t *testing.T) {
+			var out failingOnce
+			told, goOn := make(chan int64, 1), make(chan struct{})
+			var w *LineWriter
+			w = NewLineWriter(&out, &LineWriterOptions{Buffer: buffer, Every: time.Second, Failed: func(n int64, _ error) {
+				io.WriteString(w, "told\n")
+				told <- n
+				<-goOn
+			}})
+			go io.WriteString(w, "lost\n")
+			if n := <-told; n != 1 || w.Lost() != 1 {
+				t.Errorf("%d lines, %d lost", n, w.Lost())
+			}
+			io.WriteString(w, "next\n")
+			if err := w.Flush(); err != io.ErrShortWrite || out.String() != "told\nnext\n" {
+				t.Errorf("%v, %q", err, out.String())
+			}
+			close(goOn)
+			w.Close()
+		})
+	}
+}

@@ -32,6 +32,7 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		{"timeout", Timeout(&TimeoutOptions{Limit: time.Hour})}, {"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"ann": "token"}}))},
 		{"bodylimit", BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20})}, {"compress", Must(Compress(nil))}, {"etag", ETag(nil)},
 		{"errorpages", Must(ErrorPages(&ErrorPagesOptions{Pages: map[int]*ErrorPage{5: {Body: []byte("page")}}}))}, {"ownerrors", OwnErrors},
+		{"bandwidth", Bandwidth(&BandwidthOptions{Rate: 400_000})}, {"bodytimeout", BodyTimeout(nil)}, {"responsetimeout", ResponseTimeout(nil)},
 	}
 	m := map[string]func(http.Handler) http.Handler{}
 	var chain []func(http.Handler) http.Handler

@@ -33,9 +33,17 @@ func policy(l *Limit) string {
 // seconds rounds up, to at least 1.
 func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }
 
-// lineCache keeps formatted lines by tokens left: with the same number left the
-// seconds differ by at most one.
-type lineCache [256]atomic.Pointer[line]
+// lineCache keeps formatted lines, for all clients. The fuller a bucket is, the more tokens
+// are left and the fewer seconds, so the tokens that are missing plus the seconds are a
+// number of its own for each line of a limit. Lines beyond mostLines share places.
+type lineCache []atomic.Pointer[line]
+
+// mostLines is as many lines as most limits have; each takes some 80 bytes.
+const mostLines = 1024
+
+func newLineCache(l *Limit) lineCache {
+	return make(lineCache, min(l.rate.Burst, mostLines)+min(seconds(l.Window()), mostLines)+1)
+}
 
 type line struct {
 	left, secs int64
@@ -43,10 +51,10 @@ type line struct {
 }
 
 // line formats a decision for RateLimit: r tokens left, and t seconds until there
-// are q again (section 4 of the draft).
-func (s *lineCache) line(l *Limit, d *Decision) string {
+// are q again (section 4 of the draft). It allocates only lines that are not in the cache.
+func (s lineCache) line(l *Limit, d *Decision) string {
 	left, secs := d.Remaining, int64((d.Reset+time.Second-1)/time.Second)
-	at := &s[left&255]
+	at := &s[uint64(l.rate.Burst-left+secs)%uint64(len(s))]
 	if p := at.Load(); p != nil && p.left == left && p.secs == secs {
 		return p.text
 	}

@@ -87,7 +87,7 @@ func newHandler(o *Options) (*handler, error) {
 			r.Key = ByAddress()
 		}
 		h.plain = h.plain || r.Key.plain
-		h.rules[i] = &rule{limit: l, key: r.Key, cost: r.Cost}
+		h.rules[i] = &rule{limit: l, key: r.Key, cost: r.Cost, lines: newLineCache(l)}
 		if h.policy += policy(l); i < len(o.Rules)-1 {
 			h.policy += ", "
 		}

@@ -96,7 +96,7 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 		var buf [256]byte
 		if len(name)+len(h.Index[0]) <= len(buf) {
 			b := append(append(buf[:0], name...), h.Index[0]...)
-			if e := h.cached(key{view.String(b), 0}, now); e != nil {
+			if e := h.cachedIndex(view.String(b), now); e != nil {
 				return e
 			}
 		}

@@ -66,19 +66,22 @@ func (h *Handler) serve(x *direct.Exchange, p *plain, k key, now int64) error {
 // is that of a name that does not exist.
 func (h *Handler) inFolder(x *direct.Exchange, p *plain, name string, now int64) error {
 	for _, index := range h.Index {
-		if h.hidden(join(name, index)) {
+		file := join(name, index)
+		if h.hidden(file) || h.guarded(file) {
 			continue
 		}
-		err := h.serve(x, p, key{join(name, index), 0}, now)
+		err := h.serve(x, p, key{file, 0}, now)
 		if err == nil || err != errFolder && !isGone(err) {
 			return err
 		}
-		h.noteOut(now, join(name, index), err)
+		h.noteOut(now, file, err)
 	}
 	st, err := h.src.stat(name)
 	switch {
 	case err != nil:
 		return err
+	case st.regular && !h.asWritten(x) && h.guarded(name):
+		return fs.ErrNotExist // the path is not the file's own: it ends in a slash
 	case st.regular && !h.asWritten(x):
 		return h.serve(x, p, key{name, 0}, now)
 	case st.regular:

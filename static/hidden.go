@@ -2,6 +2,7 @@ package static
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -92,9 +93,10 @@ func matches(patterns []string, name string) bool {
 }
 
 // hidden reports whether name is not served: a dotfile, or a name in Options.Hidden, also
-// without the suffix of a coding, since FILE.gz has what FILE has.
+// without the suffix of a coding, since FILE.gz has what FILE has. What is Guarded itself
+// is not hidden, but other names of it are.
 func (c *config) hidden(name string) bool {
-	if c.dotfile(name) || c.hiding.has(name) {
+	if c.dotfile(name) || c.hiding.has(name) || c.Guarded != nil && c.guardedForm(name) {
 		return true
 	}
 	if !c.hiding.any() {
@@ -108,7 +110,29 @@ func (c *config) hidden(name string) bool {
 	return false
 }
 
+// guarded reports whether Options.Guarded has name.
+func (c *config) guarded(name string) bool { return c.Guarded != nil && c.Guarded(name) }
+
+// guardedForm reports whether name is a compressed form of a file that is guarded, or an
+// index of a folder whose page is. There must be Options.Guarded.
+func (c *config) guardedForm(name string) bool {
+	for _, coded := range prefer {
+		if plain, ok := strings.CutSuffix(name, coded.Suffix()); ok && (c.Guarded(plain) || c.guardedForm(plain)) {
+			return true
+		}
+	}
+	end := strings.LastIndexByte(name, '/') + 1
+	if !slices.Contains(c.Index, name[end:]) {
+		return false
+	}
+	if end == 0 {
+		return c.Guarded("/")
+	}
+	return c.Guarded(name[:end])
+}
+
 // hasSibling reports whether name may be sent in a coding from a file beside it.
 func (c *config) hasSibling(name string, in coding.Coding) bool {
-	return !c.hiding.has(name + in.Suffix())
+	coded := name + in.Suffix()
+	return !c.hiding.has(coded) && !c.guarded(coded)
 }

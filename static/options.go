@@ -60,10 +60,15 @@ type Options struct {
 	// apply. The last one must exist if it has no {path}. A request for a dotfile has none
 	// of them, and neither does {path} lead to one.
 	Try []string
-	// TryNot reports names of files and folders, without the leading slash, that Try must
-	// not lead to from another path, such as those that another handler guards. It is
+	// Guarded reports names of files and folders, without the leading slash, that another
+	// handler is for, with other rules about who may have them; the page of a folder, which
+	// is its index or listing, has a slash at its end. They are sent for no path but their
+	// own, which that handler has: Try does not lead to them, they are neither an index nor
+	// a compressed form of another file, and FILE.br, FILE.zst and FILE.gz beside one, and
+	// an index of a folder whose page is guarded, are treated as missing. SPA and NotFound
+	// may name one. Guarded must be safe for concurrent use and not keep the name; it is
 	// called on the fast path. Nil means that there are none.
-	TryNot func(name string) bool
+	Guarded func(name string) bool
 	// CleanURLs sends /about.html for /about, and redirects /about.html and /about/ to it,
 	// and /docs/index.html to /docs/, with 301 and the query. It is Try with "{path}",
 	// "{path}.html" and "{path}/", and cannot be used with another one. A folder and a page

@@ -99,13 +99,19 @@ func (c *candidate) own() bool {
 	return !c.fixed && (c.before == "" || c.before == "/") && (c.after == "" || c.after == "/")
 }
 
-// mayTry reports whether the file or folder of c may be sent, if there is one. It does not
-// keep name.
+// mayTry reports whether the file or folder of c may be sent, if there is one, for a path
+// that is not hidden. It does not keep name.
 func (h *Handler) mayTry(c *candidate, name string) bool {
-	if !c.fixed && (h.dotfile(name) || h.hiding.any() && h.hidden(strings.Clone(name))) {
+	switch {
+	case c.own():
+		return true
+	case !c.fixed && (h.dotfile(name) || h.hiding.any() && h.hidden(strings.Clone(name))):
 		return false
+	case h.Guarded == nil:
+		return true
 	}
-	return c.own() || h.TryNot == nil || !h.TryNot(strings.Clone(name))
+	own := strings.Clone(name) // else name is on the heap, also where nothing is guarded
+	return !h.Guarded(own) && !h.guardedForm(own)
 }
 
 // cleanPath is the path that {path} stands for.
@@ -171,7 +177,18 @@ func (h *Handler) findIndex(name string, now int64) *entry {
 	if name != "" {
 		b = append(b, '/')
 	}
-	return h.cached(key{view.String(append(b, h.Index[0]...)), 0}, now)
+	return h.cachedIndex(view.String(append(b, h.Index[0]...)), now)
+}
+
+// cachedIndex is cached for an index, which may have been sent for its own path and be
+// guarded. It does not keep name.
+func (h *Handler) cachedIndex(name string, now int64) *entry {
+	e := h.cached(key{name, 0}, now)
+	if e != nil && h.guarded(e.key.name) {
+		e.release()
+		return nil
+	}
+	return e
 }
 
 // tryAll answers with the first candidate that exists.
@@ -236,7 +253,7 @@ func (h *Handler) toFolder(x *direct.Exchange, p *plain, name string, now int64)
 
 // isFile reports whether a name is that of a file which may be sent.
 func (h *Handler) isFile(name string) bool {
-	if h.hidden(name) || !h.src.localName(name) || h.TryNot != nil && h.TryNot(name) {
+	if h.hidden(name) || !h.src.localName(name) || h.guarded(name) {
 		return false
 	}
 	st, err := h.src.stat(name)

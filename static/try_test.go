@@ -187,27 +187,6 @@ func TestCleanURLs(t *testing.T) {
 	}
 }
 
-// A name that another handler guards is not reached from another path.
-func TestTryNot(t *testing.T) {
-	t.Parallel()
-	not := func(name string) bool {
-		return name == "about.html" || name == "docs" || strings.HasPrefix(name, "docs/")
-	}
-	for _, o := range []*Options{{CleanURLs: true, TryNot: not}, {Try: []string{"{path}", "{path}.html", "/docs{path}", "{path}/"}, TryNot: not}} {
-		s := newSite(t, tryFiles, o)
-		s.ask("GET", "/docs/a.html") // in the cache
-		s.ask("GET", "/docs/")
-		for target, want := range map[string]int{"/about": 404, "/docs/a": 404, "/about/": 404, "/both": 200, "/index.html": 301} {
-			if target == "/index.html" && !o.CleanURLs {
-				want = 200
-			}
-			if r, _ := s.ask("GET", target); r.status != want {
-				t.Errorf("%s: got %v", target, r)
-			}
-		}
-	}
-}
-
 // A path that was rewritten is answered where it is: a redirect would be relative to what
 // the client has written.
 func TestTryRewritten(t *testing.T) {
@@ -290,7 +269,9 @@ func TestTryAllocations(t *testing.T) {
 		{&Options{CleanURLs: true}, "/a"},
 		{&Options{CleanURLs: true}, "/docs/"},
 		{&Options{CleanURLs: true}, "/"},
-		{&Options{CleanURLs: true, TryNot: func(string) bool { return false }}, "/a"},
+		{&Options{CleanURLs: true, Guarded: func(string) bool { return false }}, "/a"},
+		{&Options{Guarded: func(string) bool { return false }}, "/docs/"},
+		{&Options{Guarded: func(string) bool { return false }}, "/docs/a.html"},
 	} {
 		h, err := New(s.dir, tt.o)
 		if err != nil {

@@ -76,7 +76,7 @@ type Conn struct {
 	why   *wsframe.Error // for OnClose; nil while it is not known
 	value any
 	rooms []*Room // that it is in
-	index int32   // in h.conns, from 1; guarded by h.mu
+	index int32   // in h.conns; guarded by h.mu
 
 	// The session's; used by the Link's owner.
 	reader  wsframe.Reader

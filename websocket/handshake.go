@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -39,7 +39,7 @@ type Handler struct {
 	kind         string // of the user code, for its placement
 
 	mu     sync.Mutex
-	conns  []*Conn // that have not ended
+	conns  roster.Roster[Conn] // that have not ended
 	closed bool
 }
 
@@ -84,8 +84,7 @@ func (h *Handler) add(c *Conn) {
 	h.mu.Lock()
 	c.mu.Lock()
 	if !c.ended { // otherwise remove has been called
-		h.conns = append(h.conns, c)
-		c.index = int32(len(h.conns))
+		c.index = int32(h.conns.Add(c))
 	}
 	c.mu.Unlock()
 	closed := h.closed
@@ -99,20 +98,16 @@ func (h *Handler) add(c *Conn) {
 func (h *Handler) remove(c *Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.index == 0 {
-		return
+	if moved, _ := h.conns.Remove(int(c.index), c); moved != nil {
+		moved.index = c.index
 	}
-	n := len(h.conns) - 1
-	last := h.conns[n]
-	last.index, h.conns[c.index-1], h.conns[n] = c.index, last, nil
-	h.conns, c.index = h.conns[:n], 0
 }
 
 // Len returns how many connections are open.
 func (h *Handler) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.conns)
+	return h.conns.Len()
 }
 
 // Close closes all connections with CodeGoingAway, as Conn.Close does, and further requests
@@ -121,9 +116,9 @@ func (h *Handler) Len() int {
 func (h *Handler) Close() {
 	h.mu.Lock()
 	h.closed = true
-	all := slices.Clone(h.conns)
+	all := h.conns.Snapshot()
 	h.mu.Unlock()
-	for _, c := range all {
+	for c := range all.All() {
 		c.Close(CodeGoingAway, "")
 	}
 }

@@ -2,9 +2,9 @@ package websocket
 
 import (
 	"net"
-	"slices"
 	"sync"
 
+	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 )
@@ -14,14 +14,11 @@ import (
 // copied.
 type Room struct {
 	mu      sync.Mutex
-	members map[*Conn]int // the index of each in order
-	// order has the members in the order of Join, and nil for some that have left:
-	// connections that were opened one after another, and what the kernel has for them,
-	// are likely to be neighbours in memory, which makes a broadcast faster.
-	order []*Conn
-	// list is a copy of order for Broadcast, which must not hold mu while it sends: a
-	// loop may wait for mu to remove a connection. Nil after a change; immutable.
-	list []*Conn
+	members map[*Conn]int // the index of each in all
+	// all has the members in the order of Join, as far as none has left: connections that
+	// were opened one after another, and what the kernel has for them, are likely to be
+	// neighbours in memory, which makes a broadcast faster.
+	all roster.Roster[Conn]
 }
 
 // Join adds c, until it leaves or ends. A connection that is in the room stays where it is; one
@@ -39,8 +36,7 @@ func (r *Room) Join(c *Conn) {
 		r.members = make(map[*Conn]int)
 	}
 	if _, ok := r.members[c]; !ok {
-		r.members[c] = len(r.order)
-		r.order, r.list = append(r.order, c), nil
+		r.members[c] = r.all.Add(c)
 		c.rooms = append(c.rooms, r)
 	}
 }
@@ -53,18 +49,9 @@ func (r *Room) remove(c *Conn) {
 		return
 	}
 	delete(r.members, c)
-	r.order[i], r.list = nil, nil
-	if len(r.order) <= 2*len(r.members) {
-		return
+	if moved, _ := r.all.Remove(i, c); moved != nil {
+		r.members[moved] = i
 	}
-	all := make([]*Conn, 0, len(r.members))
-	for _, c := range r.order {
-		if c != nil {
-			r.members[c] = len(all)
-			all = append(all, c)
-		}
-	}
-	r.order = all
 }
 
 // Leave ends what Join has begun.
@@ -86,16 +73,15 @@ func (r *Room) Leave(c *Conn) {
 func (r *Room) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.members)
+	return r.all.Len()
 }
 
-func (r *Room) all() []*Conn {
+// snapshot returns the members for a broadcast, which must not hold mu: a loop may wait for it
+// to remove a connection.
+func (r *Room) snapshot() roster.Snapshot[Conn] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.list == nil && len(r.members) > 0 {
-		r.list = slices.Clone(r.order)
-	}
-	return r.list
+	return r.all.Snapshot()
 }
 
 // Broadcast sends a message to all connections in the room, as Conn.Send would, on the
@@ -104,8 +90,8 @@ func (r *Room) all() []*Conn {
 // reaches each receiver in the order of the calls of one goroutine.
 func (r *Room) Broadcast(t Type, p []byte) (dropped int) {
 	m := message{t: t, p: p}
-	for _, c := range r.all() {
-		if c != nil && m.send(c) != nil {
+	for c := range r.snapshot().All() {
+		if m.send(c) != nil {
 			dropped++
 		}
 	}

@@ -113,8 +113,14 @@ func TestPathsAlike(t *testing.T) {
 				{"Cookie: beta=1", "X-Version: 2"}, {"Cookie: a=b;beta=", "X-Version: 1", "X-Version: 2"}, {"Cookie: a=b", "Cookie: c; beta=\"1\"", "x-version:2 "},
 				{"Cookie: beta", "X-Version: 2"}, {"Cookie: Beta=1", "X_Version: 2"}} {
 				for range 2 { // the second time what was cached
-					want, got := ask(method, other, fields), ask(method, target, fields)
-					want = strings.ReplaceAll(want, other[1:], target[1:]) // in Location
+					both := func() (want, got string) {
+						want, got = ask(method, other, fields), ask(method, target, fields)
+						return strings.ReplaceAll(want, other[1:], target[1:]), got // in Location
+					}
+					want, got := both()
+					if got != want { // the tag of a new file changes once: when it has settled
+						want, got = both()
+					}
 					if got != want {
 						t.Errorf("%s %s %q:\nfast:\n%s\nordinary:\n%s", method, target, fields, head(got), head(want))
 					}

@@ -74,7 +74,7 @@ func newCheckCmd() *cobra.Command {
 			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"header", "method", "from"} {
+			for _, name := range []string{"header", "method", "from", "at"} {
 				if cmd.Flags().Changed(name) && o.target == "" {
 					return fmt.Errorf("--%s is for a request that --explain describes", name)
 				}
@@ -87,6 +87,7 @@ func newCheckCmd() *cobra.Command {
 	f.StringArrayVar(&o.fields, "header", nil, "a `field` of that request, \"NAME: VALUE\"; may be repeated")
 	f.StringVar(&o.method, "method", http.MethodGet, "the `method` of that request")
 	f.StringVar(&o.from, "from", "127.0.0.1", "the `address` it comes from, or \"unix\"")
+	f.StringVar(&o.at, "at", "", "the `address` it comes to, as in listen; for one with trusted_proxies of its own")
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
 			limits := limiter{store: ratelimit.NewMemory(nil)}
-			all, err = buildSites(cfg, nil, limits, slog.New(slog.DiscardHandler), nil)
+			all, err = buildSites(cfg, nil, limits, nil, slog.New(slog.DiscardHandler), nil)
 		}
 		if err == nil {
 			all.close()

@@ -14,11 +14,21 @@ import (
 
 // doubts tell what a configuration permits and its author has probably not meant.
 func doubts(cfg *config.Config) (all []string) {
-	for _, p := range cfg.Proxies.Prefixes {
-		if tooWide(p) {
-			all = append(all, fmt.Sprintf("trusted_proxies has %v, with many public addresses: a client from one of "+
-				"them can claim any address", p))
+	wide := func(key string, p *config.Proxies) {
+		if p == nil {
+			return
 		}
+		for _, p := range p.Prefixes {
+			if tooWide(p) {
+				all = append(all, fmt.Sprintf("%s has %v, with many public addresses: a client from one of "+
+					"them can claim any address", key, p))
+			}
+		}
+	}
+	wide("trusted_proxies", &cfg.Proxies)
+	for _, l := range cfg.Listen {
+		wide("trusted_proxies of "+l.Address, l.Proxies)
+		wide("proxy_protocol of "+l.Address, l.Headers)
 	}
 	open := slices.ContainsFunc(cfg.Listen, reachedByOthers)
 	for _, s := range cfg.Sites {
@@ -39,7 +49,55 @@ func doubts(cfg *config.Config) (all []string) {
 			}
 		}
 	}
-	return append(all, loops(cfg)...)
+	return append(append(all, shadowed(cfg)...), loops(cfg)...)
+}
+
+// shadowed tells which routes with a condition are never used: one before it with the same path
+// has all their requests.
+func shadowed(cfg *config.Config) (all []string) {
+	for _, s := range cfg.Sites {
+		for i := range s.Routes {
+			r := &s.Routes[i]
+			before := slices.IndexFunc(s.Routes[:i], func(o config.Route) bool {
+				return o.When != nil && r.When != nil && o.Key() == r.Key() && includes(o.When, r.When)
+			})
+			if before >= 0 {
+				all = append(all, fmt.Sprintf("the route %s in %v is never used: the one in %v has all its requests",
+					quote(r.Path), r.At, s.Routes[before].At))
+			}
+		}
+	}
+	return all
+}
+
+// includes reports whether every request that meets narrow meets wide.
+func includes(wide, narrow *middleware.Condition) bool {
+	within := func(wide, narrow map[string]string, same func(a, b string) bool) bool {
+		for name, value := range wide {
+			found := false
+			for n, v := range narrow {
+				found = found || same(n, name) && (value == "*" || v == value)
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	}
+	exact := func(a, b string) bool { return a == b }
+	if !within(wide.Header, narrow.Header, strings.EqualFold) || !within(wide.Cookie, narrow.Cookie, exact) ||
+		!within(wide.Query, narrow.Query, exact) {
+		return false
+	}
+	if len(wide.From) == 0 && !wide.FromLocal {
+		return true
+	}
+	return (len(narrow.From) > 0 || narrow.FromLocal) && (wide.FromLocal || !narrow.FromLocal) &&
+		!slices.ContainsFunc(narrow.From, func(n netip.Prefix) bool {
+			return !slices.ContainsFunc(wide.From, func(w netip.Prefix) bool {
+				return w.Bits() <= n.Bits() && w.Contains(n.Addr())
+			})
+		})
 }
 
 const listsDots = " lists names that begin with a dot, such as .git and .env, and others can reach it"

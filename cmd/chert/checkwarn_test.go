@@ -12,6 +12,9 @@ func TestCheckDoubts(t *testing.T) {
 	redirect := func(host, to string) string {
 		return site + "[[redirect]]\nhosts = '" + host + "'\nto = '" + to + "'\n"
 	}
+	conditional := func(when string) string {
+		return "[[site.route]]\npath = '/x'\nrespond = 200\n" + when + "\n"
+	}
 	for _, tt := range []struct{ name, text, want string }{
 		{"a wide proxy", "trusted_proxies = ['11.0.0.0/8', '10.0.0.0/8', '104.16.0.0/13', 'fc00::/7']\n" + site, "trusted_proxies has 11.0.0.0/8, with many"},
 		{"a wide proxy of IPv6", "trusted_proxies = ['2000::/3', '2a06:98c0::/29']\n" + site, "trusted_proxies has 2000::/3, with many"},
@@ -23,6 +26,17 @@ func TestCheckDoubts(t *testing.T) {
 		{"somebody", site + "allow = ['10.0.0.0/8', '::1']\ndeny = ['10.1.0.0/16', '::/8']\n", ""},
 		{"peers of sockets", site + "allow = ['10.1.0.0/16', 'unix']\ndeny = ['10.0.0.0/8']\n", ""},
 		{"nobody on purpose", site + "deny = 'all'\n", ""},
+		{"a shadowed route", site + conditional("cookie = { a = '*' }") + conditional("cookie = { a = '1' }\nquery = { b = '2' }") + conditional(""),
+			`the route "/x" in line 8 is never used: the one in line 4 has all its requests`},
+		{"a shadowed route by address", site + conditional("from = '10.0.0.0/8'") + conditional("from = ['10.1.0.0/16']") + conditional(""),
+			`the route "/x" in line 8 is never used`},
+		{"fields in any case", site + conditional("header = { X-A = '1' }") + conditional("header = { x-a = '1' }") + conditional(""),
+			`the route "/x" in line 8 is never used`},
+		{"another cookie", site + conditional("cookie = { a = '1' }") + conditional("cookie = { A = '1' }") + conditional(""), ""},
+		{"a wider address", site + conditional("from = '10.1.0.0/16'") + conditional("from = ['10.0.0.0/8']") + conditional(""), ""},
+		{"a socket", site + conditional("from = '10.0.0.0/8'") + conditional("from = ['10.1.0.0/16', 'unix']") + conditional(""), ""},
+		{"a narrower one first", site + conditional("cookie = { a = '1' }") + conditional("cookie = { a = '*' }") + conditional(""), ""},
+		{"a token", "listen = ':80'\n" + site + "jwt = { jwks = 'https://a.example/', issuer = 'i', any_audience = true }\n", `jwt of the site for "a.example" is without TLS, so tokens`},
 		{"a loop", redirect("b.example", "http://B.example/x{uri}"), `the redirect for "b.example" leads to itself`},
 		{"a loop by the host", redirect("*.b.example", "http://{host}{uri}"), `the redirect for "*.b.example" leads to itself`},
 		{"a loop below a wildcard", redirect("*", "http://b.example{uri}"), `the redirect for "*" leads to itself`},

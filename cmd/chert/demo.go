@@ -97,7 +97,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	var err error
-	if s.bindings, err = s.bind(all); err != nil {
+	if s.bindings, _, err = s.bind(all); err != nil {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()

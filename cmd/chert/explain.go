@@ -25,6 +25,7 @@ type explainOptions struct {
 	target string
 	method string
 	from   string
+	at     string
 	fields []string
 }
 
@@ -64,6 +65,22 @@ func (o *explainOptions) request() (*http.Request, error) {
 	}
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), peer
 	return r, nil
+}
+
+// proxies returns those that are trusted on the address that the request comes to.
+func (o *explainOptions) proxies(cfg *config.Config) (config.Proxies, error) {
+	if o.at == "" {
+		return cfg.Proxies, nil
+	}
+	for _, l := range cfg.Listen {
+		if l.Address == o.at {
+			if l.Proxies != nil {
+				return *l.Proxies, nil
+			}
+			return cfg.Proxies, nil
+		}
+	}
+	return config.Proxies{}, fmt.Errorf("--at: the file does not listen on %q", o.at)
 }
 
 // parsePeer returns the RemoteAddr of a client with an address, or of one on a unix socket.
@@ -141,8 +158,12 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	proxies, err := o.proxies(cfg)
+	if err != nil {
+		return err
+	}
 	t := new(trace)
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}
@@ -158,7 +179,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		if len(cfg.RateLimit.Rates) > 0 {
 			t.add("rate_limit", "not counted here")
 		}
-	}, all}, cfg.Proxies, false).ServeHTTP(w, r)
+	}, all}, proxies, false).ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
 	t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
 	names := make([]string, 0, len(w.header))

@@ -15,6 +15,7 @@ import (
 )
 
 const explainedFile = `trusted_proxies = "10.0.0.1"
+listen = [":80", { address = ":81", trusted_proxies = "10.0.0.2" }]
 [[site]]
 hosts = ["a.example", "*.a.example"]
 root = "www"
@@ -59,7 +60,7 @@ func explained(t testing.TB) string {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	file := explained(t)
-	const site, from = "|site a.example, *.a.example in line 2", " from 127.0.0.1"
+	const site, from = "|site a.example, *.a.example in line 3", " from 127.0.0.1"
 	for _, tt := range []struct {
 		args []string
 		want string // lines, without the fields of the response; DIR stands for the folder
@@ -67,26 +68,32 @@ func TestExplain(t *testing.T) {
 		{[]string{"http://a.example/f"}, "request GET http://a.example/f" + from + site +
 			"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
 		{[]string{"http://x.a.example/team/f?q", "--from", "192.0.2.7"}, "request GET http://x.a.example/team/f?q from 192.0.2.7" + site +
-			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth answered|response 401 Unauthorized, 13 bytes"},
+			"|route /team/{path...} in line 8|headers passed|allow, deny passed|basic_auth answered|response 401 Unauthorized, 13 bytes"},
 		{[]string{"http://a.example/team/f", "--header", "Authorization: Basic Ym9iOnB3"}, "request GET http://a.example/team/f" + from + site +
-			"|route /team/{path...} in line 7|headers passed|allow, deny passed|basic_auth passed|root DIR/team|path /f|response 200 OK, 6 bytes"},
+			"|route /team/{path...} in line 8|headers passed|allow, deny passed|basic_auth passed|root DIR/team|path /f|response 200 OK, 6 bytes"},
 		{[]string{"http://a.example/team/f", "--from", "198.51.100.1"}, "request GET http://a.example/team/f from 198.51.100.1" + site +
-			"|route /team/{path...} in line 7|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
+			"|route /team/{path...} in line 8|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/f", "--from", "10.0.0.1", "--header", "X-Forwarded-For: 192.0.2.9"},
 			"request GET http://a.example/f from 10.0.0.1|trusted_proxies the client is 192.0.2.9" + site +
 				"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
+		{[]string{"http://a.example/f", "--at", ":81", "--from", "10.0.0.2", "--header", "X-Forwarded-For: 192.0.2.9"},
+			"request GET http://a.example/f from 10.0.0.2|trusted_proxies the client is 192.0.2.9" + site +
+				"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
+		{[]string{"http://a.example/f", "--at", ":80", "--from", "10.0.0.2", "--header", "X-Forwarded-For: 192.0.2.9"},
+			"request GET http://a.example/f from 10.0.0.2" + site +
+				"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/f", "--from", "unix"}, "request GET http://a.example/f from a unix socket" + site +
 			"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/old/x%2fy"}, "request GET http://a.example/old/x%2fy" + from + site +
-			"|route /old/{name} in line 12|headers passed|allow, deny passed|redirect /new/{name}|response 301 Moved Permanently, 0 bytes"},
+			"|route /old/{name} in line 13|headers passed|allow, deny passed|redirect /new/{name}|response 301 Moved Permanently, 0 bytes"},
 		{[]string{"http://a.example/healthz", "--method", "HEAD"}, "request HEAD http://a.example/healthz" + from + site +
-			"|route /healthz in line 16|headers passed|allow, deny passed|respond 204|response 204 No Content, 0 bytes"},
+			"|route /healthz in line 17|headers passed|allow, deny passed|respond 204|response 204 No Content, 0 bytes"},
 		{[]string{"http://a.example/team/../f"}, "request GET http://a.example/team/../f" + from + site +
 			"|route none|headers passed|allow, deny passed|response 307 Temporary Redirect, 38 bytes"},
 		{[]string{"http://10.0.0.9/", "--header", "Host: PLAIN.example:80"}, "request GET http://10.0.0.9/" + from +
-			"|site plain.example in line 20|root DIR/www|path /|response 200 OK, 14 bytes"},
+			"|site plain.example in line 21|root DIR/www|path /|response 200 OK, 14 bytes"},
 		{[]string{"https://b.example/x?y"}, "request GET https://b.example/x?y" + from +
-			"|redirect b.example in line 23|response 301 Moved Permanently, 0 bytes"},
+			"|redirect b.example in line 24|response 301 Moved Permanently, 0 bytes"},
 		{[]string{"http://c.example"}, "request GET http://c.example" + from + "|response 421 Misdirected Request, 40 bytes"},
 	} {
 		code, stdout, stderr := inProcess(t, append([]string{"check", file, "--explain"}, tt.args...)...)
@@ -115,6 +122,7 @@ func TestExplainMistakes(t *testing.T) {
 		{`--method: net/http: invalid method`, "--explain http://a/ --method G(T"},
 		{`--header wants "NAME: VALUE"`, "--explain http://a/ --header a"},
 		{`--header wants "NAME: VALUE"`, "--explain http://a/ --header a(:b"},
+		{`--at: the file does not listen on ":82"`, "--explain http://a/ --at :82"},
 		{`--from is for a request that --explain describes`, "--from 10.0.0.1"},
 	} {
 		code, stdout, stderr := inProcess(t, append([]string{"check", file}, strings.Fields(tt.args)...)...)
@@ -139,7 +147,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	served, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, slog.New(slog.DiscardHandler), nil)
+	served, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

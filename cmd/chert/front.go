@@ -31,8 +31,10 @@ type generation struct {
 	direct  direct.Handler // handler, or nil if it has no fast path
 	files   []*static.Handler
 	limits  io.Closer             // the shared store; nil if there is none
+	release []func()              // of what other generations may use too
 	logs    *logs                 // nil for none
 	access  *middleware.AccessLog // of requests that are refused before they have a site; nil for none
+	refusal func(status int) (mediaType string, body []byte)
 	users   [shards]struct {
 		n atomic.Int64
 		_ [120]byte
@@ -42,6 +44,7 @@ type generation struct {
 // newGeneration makes a generation. access is the log of refused requests, nil for none.
 func newGeneration(h http.Handler, access *middleware.AccessLog, files ...*static.Handler) *generation {
 	g := &generation{handler: h, access: access, files: files}
+	g.refusal = func(int) (string, []byte) { return "", nil }
 	g.direct, _ = h.(direct.Handler)
 	return g
 }
@@ -105,6 +108,11 @@ func (f *front) refused(r wire.Refusal) {
 	}
 }
 
+// refusalPage is the server's RefusalPage.
+func (f *front) refusalPage(status int) (mediaType string, body []byte) {
+	return f.now.Load().refusal(status)
+}
+
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	shard := shardOf(r.RemoteAddr)
@@ -157,6 +165,9 @@ func (g *generation) close() {
 	}
 	if g.limits != nil {
 		g.limits.Close()
+	}
+	for _, f := range g.release {
+		f()
 	}
 	g.logs.close()
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // guard admits requests to sites whose clients need a certificate only on
-// connections whose client has shown one for that site.
+// connections whose client has shown one for that site. Where it is optional, the
+// connection must be one for that site too: its client was asked for a certificate.
 //
 // The name of the handshake (SNI) selects which certificate the client must show,
 // and the field Host selects the site of each request; a client can send different
@@ -48,16 +49,17 @@ func (g guard) admits(r *http.Request) bool {
 		return false
 	}
 	if r.TLS == nil { // of a listener that does not speak TLS
-		return target.clientCA == ""
+		return target.clientCA == "" || target.optional
 	}
 	// The authorities of now: a reload may have removed the one that the connection
 	// was verified with.
-	if clients := target.now.Load().clients; clients != nil && !clients.Verified(r.TLS) {
+	needed := !target.optional || len(r.TLS.PeerCertificates) > 0
+	if clients := target.now.Load().clients; clients != nil && needed && !clients.Verified(r.TLS) {
 		return false
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	shown, ok := g.tls.find(r.TLS.ServerName, local)
-	return ok && shown.clientCA == target.clientCA
+	return ok && shown.clientCA == target.clientCA && shown.optional == target.optional
 }
 
 // hsts adds Strict-Transport-Security to the responses of a handler.

@@ -17,14 +17,15 @@ import (
 	"golang.org/x/term"
 )
 
-const hashPasswordLong = `Read a password and print its bcrypt hash, for users of basic_auth in a configuration
-file, or after "NAME:" in a file of htpasswd.
+const hashPasswordLong = `Read a password and print its hash, of bcrypt or Argon2id, for users of basic_auth in
+a configuration file, or after "NAME:" in a file of htpasswd.
 
 In a terminal the password is asked for twice and not shown. Otherwise it is the
 first line of stdin; its newline is not a part of it.`
 
 func newHashPasswordCmd() *cobra.Command {
-	return &cobra.Command{
+	argon2id := false
+	cmd := &cobra.Command{
 		Use:               "hash-password",
 		Short:             "Hash a password for basic_auth",
 		Long:              hashPasswordLong,
@@ -36,14 +37,20 @@ func newHashPasswordCmd() *cobra.Command {
 			if err != nil {
 				return failure{err}
 			}
-			hash, err := basicauth.Hash(password)
+			makeHash, name := basicauth.Hash, "Hash"
+			if argon2id {
+				makeHash, name = basicauth.HashArgon2id, "HashArgon2id"
+			}
+			hash, err := makeHash(password)
 			if err != nil {
-				return failure{errors.New(strings.TrimPrefix(err.Error(), "basicauth: Hash: "))}
+				return failure{errors.New(strings.TrimPrefix(err.Error(), "basicauth: "+name+": "))}
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), hash)
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&argon2id, "argon2id", false, "Argon2id in place of bcrypt: 19 MiB of memory for each attempt")
+	return cmd
 }
 
 // noPassword does not repeat arguments, which may be a password.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 )
 
 // defaultListen is reachable from this machine only. The first use is with a browser on the same machine; opening a
@@ -26,6 +28,8 @@ type endpoint struct {
 	tls     bool
 	plain   bool // it is not to speak TLS, whatever the sites have
 	http1   bool // no HTTP/2
+	// As of config.Listen; nil if it has none.
+	proxies, headers *config.Proxies
 	// upgrade: plain HTTP is redirected to TLS.
 	upgrade bool
 }

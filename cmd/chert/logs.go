@@ -240,9 +240,13 @@ func (l *logFiles) open(path string) (*logFile, error) {
 // release closes a file without users. Lines of responses that have not ended yet are still written.
 func (l *logFiles) release(f *logFile) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.users--; f.users == 0 {
+	f.users--
+	last := f.users == 0
+	if last {
 		delete(l.byPath, f.key)
+	}
+	l.mu.Unlock() // a disk may be slow, and so may be what reads stderr
+	if last {
 		f.close()
 	}
 }
@@ -254,10 +258,7 @@ func (f *logFile) close() {
 
 // reopen opens all files again. One that cannot be opened stays as it is.
 func (l *logFiles) reopen() {
-	l.mu.Lock()
-	files := slices.Collect(maps.Values(l.byPath))
-	l.mu.Unlock() // a disk may be slow
-	for _, f := range files {
+	for _, f := range l.all() {
 		if err := f.lines.Reopen(); err != nil {
 			l.errs.Printf("the log %s cannot be opened again, and the file from before stays in use: %v", quote(f.path),
 				cause(err))
@@ -267,45 +268,53 @@ func (l *logFiles) reopen() {
 
 // close closes all files, at the end.
 func (l *logFiles) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range l.byPath {
+	for _, f := range l.all() {
 		f.close()
 	}
 }
 
+func (l *logFiles) all() []*logFile {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.byPath))
+}
+
 // lostLines reports lines that a file did not accept: at once, and then at most every lostEvery.
 type lostLines struct {
-	say func(n int64, err error)
+	say func(n int64, err error) // it may wait; nothing else waits for it
 
-	mu   sync.Mutex
-	n    int64 // not reported yet
-	err  error
-	last time.Time
+	mu     sync.Mutex
+	n      int64 // not reported yet
+	err    error
+	saying bool // add is
+	last   time.Time
 }
 
 const lostEvery = 10 * time.Second
 
+// add may be called concurrently.
 func (l *lostLines) add(n int64, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.n += n
 	l.err = err
-	if time.Since(l.last) >= lostEvery {
-		l.tell()
+	due := !l.saying && time.Since(l.last) >= lostEvery
+	l.saying = l.saying || due
+	l.mu.Unlock()
+	if due {
+		l.report()
+		l.mu.Lock()
+		l.saying, l.last = false, time.Now()
+		l.mu.Unlock()
 	}
 }
 
 // report reports what add has left.
 func (l *lostLines) report() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tell()
-}
-
-func (l *lostLines) tell() {
-	if l.n > 0 {
-		l.say(l.n, l.err)
-		l.n, l.last = 0, time.Now()
+	n, err := l.n, l.err
+	l.n = 0
+	l.mu.Unlock()
+	if n > 0 {
+		l.say(n, err)
 	}
 }

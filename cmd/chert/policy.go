@@ -19,6 +19,8 @@ type policies struct {
 	logs       *logs
 	limits     limiter
 	errs       *slog.Logger
+	sites      *sites
+	tokens     map[*config.JWT]func(http.Handler) http.Handler
 	forward    map[*forwardauth.Options]*forwardauth.Forward
 	auth       map[*basicauth.Options]func(http.Handler) http.Handler
 	rates      map[*config.SiteRate]func(http.Handler) http.Handler
@@ -27,7 +29,8 @@ type policies struct {
 
 func (s *sites) policies(errs *slog.Logger) *policies {
 	return &policies{
-		trace: s.trace, logs: s.logs, limits: s.limits, errs: errs,
+		trace: s.trace, logs: s.logs, limits: s.limits, errs: errs, sites: s,
+		tokens:     make(map[*config.JWT]func(http.Handler) http.Handler),
 		forward:    make(map[*forwardauth.Options]*forwardauth.Forward),
 		auth:       make(map[*basicauth.Options]func(http.Handler) http.Handler),
 		rates:      make(map[*config.SiteRate]func(http.Handler) http.Handler),
@@ -68,6 +71,13 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		}
 		all = append(all, step{"allow, deny", access})
 	}
+	if c.ClientCert != nil {
+		cert, err := p.clientCert(c.ClientCert)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cert)
+	}
 	if c.Auth != nil {
 		auth, ok := p.auth[c.Auth]
 		if !ok {
@@ -78,6 +88,13 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 			p.auth[c.Auth] = auth
 		}
 		all = append(all, step{"basic_auth", auth})
+	}
+	if c.JWT != nil {
+		tokens, err := p.tokensOf(c.JWT)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tokens)
 	}
 	if c.Forward != nil {
 		forward, err := p.forwardOf(c.Forward)
@@ -97,6 +114,33 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		}
 		return h
 	}, nil
+}
+
+// clientCert returns what looks at the certificate of a client, but for --explain.
+func (p *policies) clientCert(o *middleware.ClientCertOptions) (step, error) {
+	if p.trace != nil {
+		return step{"client_certificate, not looked at", func(h http.Handler) http.Handler { return h }}, nil
+	}
+	wrap, err := middleware.ClientCert(o)
+	return step{"client_certificate", wrap}, err
+}
+
+// tokensOf returns what verifies tokens, but for a check: that fetches no keys.
+func (p *policies) tokensOf(c *config.JWT) (step, error) {
+	if p.sites.tokens == nil {
+		return step{"jwt, not verified", func(h http.Handler) http.Handler { return h }}, nil
+	}
+	wrap := p.tokens[c]
+	if wrap == nil {
+		v, release, err := p.sites.tokens.use(c)
+		if err != nil {
+			return step{}, err
+		}
+		p.sites.release = append(p.sites.release, release)
+		wrap = v.Wrap
+		p.tokens[c] = wrap
+	}
+	return step{"jwt", wrap}, nil
 }
 
 // forwardOf returns what asks another server, but for --explain. Its idle connections close
@@ -150,5 +194,25 @@ func (p *policies) limited(c config.Limits) (all []step, err error) {
 	if c.Body > 0 {
 		all = append(all, step{"body", middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: c.Body})})
 	}
-	return all, nil
+	return append(all, p.timed(c)...), nil
+}
+
+// timed returns the middleware of limits that bound times. The bandwidth is the last: those
+// before it do not see a request again for it. For --explain there is nothing to wait for.
+func (p *policies) timed(c config.Limits) (all []step) {
+	if d := c.BodyTime; d > 0 {
+		all = append(all, step{"body_timeout", middleware.BodyTimeout(&middleware.BodyTimeoutOptions{Limit: d})})
+	}
+	if d := c.ResponseTime; d > 0 {
+		all = append(all, step{"response_timeout",
+			middleware.ResponseTimeout(&middleware.ResponseTimeoutOptions{Limit: d})})
+	}
+	if c.Bandwidth.Rate > 0 {
+		bandwidth := step{"bandwidth, no wait", func(h http.Handler) http.Handler { return h }}
+		if p.trace == nil {
+			bandwidth = step{"bandwidth", middleware.Bandwidth((*middleware.BandwidthOptions)(&c.Bandwidth))}
+		}
+		all = append(all, bandwidth)
+	}
+	return all
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // reserved are paths in a folder that a route beside it is for, with other rules about who
-// may have them: neither rewrite nor try of the folder may lead to them, or a request would
-// get past the route. Immutable.
+// may have them: neither rewrite and try of the folder nor another name of such a file may
+// lead to them, or a request would get past the route. Immutable.
 type reserved []segments
 
 // segments are those of a route's path, from where the folder begins.
@@ -35,12 +35,17 @@ const (
 
 // reservedIn returns the paths in the folder at path that routes reserve. policy is that of
 // the folder; path is "/" for the root of a site.
+//
+// Those of routes for GET count, which are for HEAD too, and of routes for all methods. A
+// folder responds to no others, and what a route for HEAD alone refuses is also in the
+// response to GET, which it leaves to the folder. A route that demands nothing of clients
+// reserves nothing.
 func reservedIn(path string, policy config.Policy, routes []config.Route) (all reserved) {
 	own := segmentsOf(path)
 	own = own[:len(own)-1]
 	for _, r := range routes {
-		// A folder responds only to GET and HEAD.
-		if len(r.Methods) > 0 && !slices.Contains(r.Methods, http.MethodGet) || samePolicy(r.Policy, policy) {
+		if len(r.Methods) > 0 && !slices.Contains(r.Methods, http.MethodGet) || samePolicy(r.Policy, policy) ||
+			samePolicy(r.Policy, config.Policy{}) {
 			continue
 		}
 		if other := segmentsOf(r.Path); other.below(own) {
@@ -50,7 +55,7 @@ func reservedIn(path string, policy config.Policy, routes []config.Route) (all r
 	return all
 }
 
-// samePolicy reports whether the same clients may have what both are for.
+// samePolicy reports whether both demand the same of clients.
 func samePolicy(a, b config.Policy) bool {
 	for _, p := range []*config.Policy{&a, &b} {
 		p.Headers, p.HeaderRules, p.Errors, p.Log = nil, nil, nil, nil
@@ -77,21 +82,24 @@ func segmentsOf(path string) (all segments) {
 	return all
 }
 
-// below reports whether s may be for some paths in the folder own, and is more specific
-// than it.
+// below reports whether s is for some paths in the folder own, and is more specific than it.
+// One for "/img/f" is not in the folder of "/{a}/{path...}": the file f there is that of
+// every other "/{a}/f", which no route but the folder's is for.
 func (s segments) below(own segments) bool {
 	if len(s) <= len(own) || s[len(own)].kind == rest {
 		return false
 	}
 	for i, o := range own {
-		if s[i].kind == rest || s[i].kind == literal && o.kind == literal && s[i].text != o.text {
+		if s[i].kind == rest || s[i].kind == literal && (o.kind != literal || s[i].text != o.text) {
 			return false
 		}
 	}
 	return true
 }
 
-// has reports whether a path in the folder is reserved, with or without slashes at its ends.
+// has reports whether a path in the folder is reserved, with or without a slash before it. A
+// folder is reserved with a slash at its end if its page is, and without if what it redirects
+// to is, or a file of its name.
 func (all reserved) has(path string) bool {
 	path = strings.TrimPrefix(path, "/")
 	for _, s := range all {
@@ -103,15 +111,15 @@ func (all reserved) has(path string) bool {
 }
 
 func (s segments) match(path string) bool {
-	for _, want := range s {
+	for i, want := range s {
 		if want.kind == rest {
 			return true
 		}
 		if want.kind == end {
 			return path == ""
 		}
-		have, after, _ := strings.Cut(path, "/")
-		if have == "" || want.kind == literal && have != want.text {
+		have, after, slash := strings.Cut(path, "/")
+		if have == "" || want.kind == literal && have != want.text || slash && i == len(s)-1 {
 			return false
 		}
 		path = after

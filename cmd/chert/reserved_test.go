@@ -32,8 +32,17 @@ func TestReserved(t *testing.T) {
 		{"/", "/{$}", nil, guarded, "/f", false},
 		{"/img/{path...}", "/img/own/{path...}", nil, guarded, "/own/f", true},
 		{"/img/{path...}", "/own/{path...}", nil, guarded, "/own/f", false},
-		{"/{a}/{path...}", "/img/own", nil, guarded, "/own", true},
+		{"/{a}/{path...}", "/img/own", nil, guarded, "/own", false}, // it is that of every other /{a}/own too
+		{"/{a}/{path...}", "/img/{path...}", nil, guarded, "/own", false},
+		{"/{a}/{path...}", "/{b}/own", nil, guarded, "/own", true},
+		{"/", "/admin/f", nil, guarded, "/admin/f/", false},
+		{"/", "/admin", nil, guarded, "/admin/", false},
+		{"/", "/admin/{$}", nil, guarded, "/admin/", true},
+		{"/", "/admin/{$}", nil, guarded, "/admin", true},
+		{"/", "/admin/{$}", nil, guarded, "/admin/f", false},
 		{"/", "/f", []string{"POST"}, guarded, "/f", false},
+		{"/", "/f", []string{"HEAD"}, guarded, "/f", false}, // what it refuses, GET has
+		{"/", "/f", []string{"GET"}, guarded, "/f", true},
 		{"/", "/f", []string{"POST", "GET"}, guarded, "/f", true},
 		{"/", "/f", nil, shown, "/f", false},
 		{"/", "/f", nil, config.Policy{}, "/f", false},

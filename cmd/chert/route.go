@@ -130,7 +130,7 @@ func (s *sites) folder(f rootFolder, errs *slog.Logger) (direct.Handler, error) 
 	o := middleware.RewriteOptions{Rules: f.rewrite}
 	f.options.Logger = errs
 	if len(f.not) > 0 {
-		f.options.TryNot, o.Not = f.not.has, f.not.has
+		f.options.Guarded, o.Not = f.not.has, f.not.has
 	}
 	rewrite, err := middleware.Rewrite(&o)
 	if err != nil {

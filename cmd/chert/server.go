@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,6 +44,8 @@ type server struct {
 	tls    atomic.Pointer[tlsSites] // of the current generation; nil without TLS
 	// upgrade is the handler of s.plain.
 	upgrade atomic.Pointer[http.Handler]
+	proxied atomic.Pointer[proxied] // of the current generation
+	tokens  verifiers
 	adminAt string        // from the start
 	acme    *acme.Manager // from the first configuration that needs it
 	acmeFor acme.Options  // of acme
@@ -61,6 +65,8 @@ type setup struct {
 	times   config.Timeouts
 	tls     *tlsSites              // nil for plain HTTP
 	hosts   *vhost.Table[*tlsSite] // of redirects to TLS; nil for every host
+	proxied *proxied
+	pages   map[int]*middleware.ErrorPage // of errors, of the whole file
 	shown   shown
 }
 
@@ -72,6 +78,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
+	s.tokens.errs = s.logger
 	defer s.log.Close()
 	s.files = newLogFiles(s.errs)
 	defer s.files.close()
@@ -104,7 +111,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		}
 	}()
 	s.conns, s.times = first.conns, first.times
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Refused: s.front.refused,
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs,
+		Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if first.gen.limits != nil {
@@ -112,6 +120,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		// pool side by side.
 		s.srv.Placement = chert.PlacementPooled
 	}
+	s.srv.ProxyProtocol = func(l net.Listener, peer netip.Addr) bool { return s.proxied.Load().headers(l, peer) }
 	s.srv.TLSConfig = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config,
 		error) {
 		return s.tls.Load().config(hello)
@@ -121,9 +130,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		r *http.Request) {
 		(*s.upgrade.Load()).ServeHTTP(w, r)
 	}),
-		ErrorLog: s.errs, Refused: s.front.refused, MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ErrorLog: s.errs, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
+		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
-	if s.bindings, err = s.bind(first.listen); err != nil {
+	if s.bindings, _, err = s.bind(first.listen); err != nil {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
@@ -135,6 +145,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
+	first.proxied.at(s.bindings)
+	s.proxied.Store(first.proxied)
 	s.admin.show(first.shown, listeners(s.bindings))
 
 	start := time.Now()
@@ -195,7 +207,8 @@ func (s *server) load() (*setup, error) {
 			if err := listen.Set(one.Address); err != nil {
 				return nil, fmt.Errorf("%s: listen: %q: %w", o.config, one.Address, err)
 			}
-			listen[i].plain, listen[i].http1 = one.Plain, one.HTTP1
+			e := &listen[i]
+			e.plain, e.http1, e.proxies, e.headers = one.Plain, one.HTTP1, one.Proxies, one.Headers
 		}
 		up.listen, up.chosen = listen, true
 	}
@@ -210,7 +223,7 @@ func (s *server) load() (*setup, error) {
 		limits.close()
 		return nil, err
 	}
-	all, err := buildSites(cfg, up.logs, limits, s.logger, nil)
+	all, err := buildSites(cfg, up.logs, limits, &s.tokens, s.logger, nil)
 	if err != nil {
 		limits.close()
 		up.logs.close()
@@ -224,8 +237,10 @@ func (s *server) load() (*setup, error) {
 	}
 	up.what = showCount(cfg) + " of " + quote(o.config)
 	if err := s.generate(up, cfg, limits, all, all.files...); err != nil {
+		all.close()
 		return nil, fmt.Errorf("%s: %w", o.config, err)
 	}
+	up.gen.release = all.release
 	return up, nil
 }
 
@@ -247,7 +262,8 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 		proxies = s.o.proxies.Proxies
 	}
 	up.times = cfg.Timeouts
-	up.conns = s.o.conns.over(cfg, len(proxies.Prefixes) > 0 || proxies.Unix)
+	up.proxied = newProxied(up.listen, proxies)
+	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
 	}
@@ -272,9 +288,15 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	if up.tls.guarded() || len(cfg.RateLimit.Rates) > 0 {
 		h = up.logs.ofFile(h) // what they refuse has no site
 	}
-	h = up.logs.around(behind(up.logs.identified(h), proxies, up.logs.ids))
+	h = up.logs.around(up.proxied.behind(up.logs.identified(h), up.logs.ids))
 	up.gen = newGeneration(h, up.logs.top, files...)
 	up.gen.limits, up.gen.logs = limits.closer, up.logs
+	up.pages = cfg.Errors
+	up.gen.refusal, err = middleware.RefusalPages(&middleware.ErrorPagesOptions{Pages: cfg.Errors})
+	if err != nil {
+		up.gen.close()
+		return err // withErrorPages has made the same
+	}
 	file := s.o.config
 	if file == "" {
 		file = s.o.dir
@@ -304,10 +326,10 @@ func (s *server) reloadAll() {
 	up, err := s.load()
 	var bindings []*binding
 	if err == nil {
-		bindings, err = s.bind(up.listen)
-		if err == nil {
+		var undo func()
+		if bindings, undo, err = s.bind(up.listen); err == nil {
 			if err = s.manage(up, bindings); err != nil {
-				unbind(slices.DeleteFunc(bindings, func(b *binding) bool { return slices.Contains(s.bindings, b) }))
+				undo()
 			}
 		}
 		if err != nil {
@@ -322,6 +344,8 @@ func (s *server) reloadAll() {
 		s.admin.failed(err)
 		return
 	}
+	up.proxied.at(bindings)
+	s.proxied.Store(up.proxied)
 	s.use(up)
 	if up.conns != s.conns {
 		s.errs.Print("reload: how many connections there may be, and of one address, stays as it was at the start; " +

@@ -94,6 +94,10 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 			return err
 		}
 	}
+	h, err := withErrorPages(h, up.pages)
+	if err != nil {
+		return err // generate has made the same
+	}
 	h = up.logs.ofPlain(h)
 	s.upgrade.Store(&h)
 	return nil

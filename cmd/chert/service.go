@@ -49,8 +49,9 @@ func (b *binding) serves(e endpoint) bool {
 	return b.at.same(e)
 }
 
-// bind opens every endpoint or none, and reuses those that are open already. After an error everything is as before.
-func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
+// bind opens every endpoint or none, and reuses those that are open already. After an error, or undo, everything is as
+// before.
+func (s *service) bind(all []endpoint) (bindings []*binding, undo func(), err error) {
 	var opened []*binding
 	for _, e := range all {
 		// Several may be the same: with port 0.
@@ -66,16 +67,25 @@ func (s *service) bind(all []endpoint) (bindings []*binding, err error) {
 		l, err := listen(s.srv.Listen, e)
 		if err != nil {
 			unbind(opened)
-			return nil, s.explainBind(e, err)
+			return nil, nil, s.explainBind(e, err)
 		}
 		b := &binding{listener: l, at: e}
 		opened, bindings = append(opened, b), append(bindings, b)
 	}
+	before := make([]endpoint, len(bindings))
+	for i, b := range bindings {
+		before[i] = b.at
+	}
 	if err := changeAccess(bindings, all); err != nil {
 		unbind(opened)
-		return nil, err
+		return nil, nil, err
 	}
-	return bindings, nil
+	return bindings, func() {
+		unbind(opened)
+		if err := changeAccess(bindings, before); err != nil {
+			s.errs.Print(err)
+		}
+	}, nil
 }
 
 // explainBind adds to the error of listen what is open already.
@@ -110,7 +120,7 @@ func changeAccess(bindings []*binding, all []endpoint) error {
 		return err
 	}
 	for i, b := range bindings {
-		b.at.access, b.at.http1 = all[i].access, all[i].http1
+		b.at.access, b.at.http1, b.at.headers = all[i].access, all[i].http1, all[i].headers
 	}
 	return nil
 }

@@ -37,6 +37,9 @@ type sites struct {
 	limits limiter // of its sites; it is not closed by them
 	trace  *trace  // nil but for --explain
 	logs   *logs
+	// tokens makes what verifies tokens, nil for a check, and release ends their use.
+	tokens  *verifiers
+	release []func()
 	// unknown responds to requests for hosts without a site.
 	unknown direct.Handler
 }
@@ -47,9 +50,10 @@ func newSites(l *logs) *sites {
 
 // buildSites opens the folders of all sites or of none. Their handlers note in t what they
 // do, if that is not nil.
-func buildSites(cfg *config.Config, l *logs, limits limiter, errs *slog.Logger, t *trace) (*sites, error) {
+func buildSites(cfg *config.Config, l *logs, limits limiter, tokens *verifiers, errs *slog.Logger, t *trace) (
+	*sites, error) {
 	s := newSites(l)
-	s.limits, s.trace = limits, t
+	s.limits, s.tokens, s.trace = limits, tokens, t
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {
@@ -93,6 +97,9 @@ func (s *sites) add(hosts []vhost.Pattern, h direct.Handler) {
 func (s *sites) close() {
 	for _, h := range s.files {
 		h.Close()
+	}
+	for _, f := range s.release {
+		f()
 	}
 }
 

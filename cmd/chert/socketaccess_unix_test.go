@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -171,6 +172,34 @@ func TestReloadAccessFails(t *testing.T) {
 	}
 	// What was not changed does not count as changed.
 	write(t, file, config("?mode=0666", "", ""))
+	p.reload()
+	checkAccess(t, one, 0o666, os.Getgid())
+}
+
+// Nor does a failure after all sockets are open and have their access leave anything.
+func TestReloadAccessUndone(t *testing.T) {
+	t.Parallel()
+	one, two := filepath.Join(shortDir(t), "s"), filepath.Join(shortDir(t), "s")
+	dir, keys := folder(t, nil), t.TempDir()
+	config := func(listen, tls string) string {
+		return fmt.Sprintf("listen = [%s]\ntls_storage = '%s'\n[[site]]\nhosts = ['a.example']\nroot = '.'\n%s = true\n",
+			listen, keys, tls)
+	}
+	file := filepath.Join(dir, "chert.toml")
+	write(t, file, config("'unix:"+one+"?mode=0660'", "tls_self"))
+	p := start(t, "--config", file)
+	p.line() // whom to trust
+	// The authority could not connect to a socket, which is known when it is open.
+	write(t, file, config("'unix:"+one+"?mode=0666', 'unix:"+two+"'", "tls_auto"))
+	if said := p.refuse(); !strings.Contains(said, "an address that the authority can connect to") {
+		t.Errorf("another mistake: %s", said)
+	}
+	checkAccess(t, one, 0o660, os.Getgid())
+	if _, err := os.Lstat(two); !os.IsNotExist(err) {
+		t.Errorf("the new socket is there: %v", err)
+	}
+	// What was undone does not count as done.
+	write(t, file, config("'unix:"+one+"?mode=0666'", "tls_self"))
 	p.reload()
 	checkAccess(t, one, 0o666, os.Getgid())
 }

@@ -42,6 +42,7 @@ type tlsSites struct {
 // tlsSite is one site's TLS.
 type tlsSite struct {
 	clientCA string // the file; "" if clients need no certificate
+	optional bool   // clients may have none
 	cert     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	expires  func() time.Time // zero if it has no certificate yet
 	min      uint16
@@ -86,7 +87,7 @@ func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSite
 		if !spec.On() {
 			continue // no site has TLS; config has checked that
 		}
-		site := &tlsSite{clientCA: spec.ClientCA, min: tls.VersionTLS12}
+		site := &tlsSite{clientCA: spec.ClientCA, optional: spec.ClientOptional, min: tls.VersionTLS12}
 		if spec.Min == "1.3" {
 			site.min = tls.VersionTLS13
 		}
@@ -232,6 +233,9 @@ func (t *tlsSite) config(clients *certs.Pool, protocols []string) *tls.Config {
 	cfg := &tls.Config{GetCertificate: t.cert, MinVersion: t.min, NextProtos: protocols}
 	if clients != nil {
 		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, clients.Certs
+		if t.optional {
+			cfg.ClientAuth = tls.VerifyClientCertIfGiven
+		}
 		// Keys of its own: a ticket of another site, or of other authorities, must not
 		// resume a session here without its client being verified. Without these
 		// functions crypto/tls uses the keys of the listener for all sites.

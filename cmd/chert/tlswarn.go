@@ -68,14 +68,25 @@ func fileWarnings(cfg *config.Config) []string {
 	return append(s.warnings(time.Now()), plainPasswords(cfg)...)
 }
 
-// plainPasswords tells which sites ask for passwords without TLS.
+// plainPasswords tells which sites ask for passwords and tokens without TLS.
 func plainPasswords(cfg *config.Config) (all []string) {
+	plain := slices.ContainsFunc(cfg.Listen, func(l config.Listen) bool { return l.Plain && reachedByOthers(l) })
 	for _, s := range cfg.Sites {
-		asks := s.Auth != nil || slices.ContainsFunc(s.Routes, func(r config.Route) bool { return r.Auth != nil })
-		plain := slices.ContainsFunc(cfg.Listen, func(l config.Listen) bool { return l.Plain && reachedByOthers(l) })
-		if asks && (plain || !s.TLS.On()) {
-			all = append(all, fmt.Sprintf("basic_auth of the site for %s is without TLS, so passwords can be read on "+
-				"the way, unless a proxy in front speaks TLS", quote(string(s.Hosts[0]))))
+		if s.TLS.On() && !plain {
+			continue
+		}
+		asks := func(has func(p *config.Policy) bool) bool {
+			return has(&s.Policy) || slices.ContainsFunc(s.Routes, func(r config.Route) bool { return has(&r.Policy) })
+		}
+		warn := func(key, what string) {
+			all = append(all, fmt.Sprintf("%s of the site for %s is without TLS, so %s can be read on the way, unless "+
+				"a proxy in front speaks TLS", key, quote(string(s.Hosts[0])), what))
+		}
+		if asks(func(p *config.Policy) bool { return p.Auth != nil }) {
+			warn("basic_auth", "passwords")
+		}
+		if asks(func(p *config.Policy) bool { return p.JWT != nil }) {
+			warn("jwt", "tokens")
 		}
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/chert-http/chert/internal/view"
 )
@@ -38,7 +39,7 @@ func (x *Exchange) Reset(r Request) {
 	}
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
-	x.watcher = nil
+	x.watcher, x.limit = nil, 0
 	if x.moved {
 		x.server, x.moved = remote{}, false
 	}
@@ -69,6 +70,16 @@ type Answer struct {
 	HasDate bool
 	// Watcher, if not nil, must be notified of the delivery by the server.
 	Watcher Watcher
+	limit   time.Duration
+}
+
+// WriteLimit returns how long it may take to send the response, where a server has the
+// limit d; 0 for no limit.
+func (a *Answer) WriteLimit(d time.Duration) time.Duration {
+	if a.limit > 0 {
+		return a.limit
+	}
+	return max(d, 0)
 }
 
 // Length returns the length of the body, in bytes.
@@ -86,7 +97,7 @@ func (a *Answer) Length() int64 {
 func (x *Exchange) Finish() (a Answer) {
 	head := x.req.Method == http.MethodHead
 	if r := x.ready; r != nil {
-		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate}
+		a = Answer{Status: r.status, Fields: r.fields, Ready: r, Body: r.body, HasDate: r.hasDate, limit: x.limit}
 		x.addKept(&a)
 		if head {
 			a.Body = nil
@@ -98,7 +109,7 @@ func (x *Exchange) Finish() (a Answer) {
 		a.Watcher = x.TakeWatcher()
 		return a
 	}
-	a = Answer{Status: x.Status(), Body: x.body, File: x.file}
+	a = Answer{Status: x.Status(), Body: x.body, File: x.file, limit: x.limit}
 	x.mergeKept()
 	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head, x.digits[:0])
 	a.Fields = x.fields

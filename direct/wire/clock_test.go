@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -34,9 +35,9 @@ func TestNow(t *testing.T) {
 func TestResetForgets(t *testing.T) {
 	t.Parallel()
 	x := Exchange{
-		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, PeerIP: "r"},
+		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, PeerIP: "r", LocalAddr: &net.TCPAddr{}},
 		pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true,
+		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true, limit: 1,
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"iter"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -22,7 +23,8 @@ type Request struct {
 	// in it as package netip formats it; "" if there is none, or the server does not know it.
 	RemoteAddr string
 	PeerIP     string
-	TLS        bool // the connection is encrypted
+	LocalAddr  net.Addr // that the client connected to; nil if the server does not tell
+	TLS        bool     // the connection is encrypted
 	Fields     Fields
 	// Time is when the server began to handle the request, by Clock; 0 if it is
 	// not set. See Exchange.Now.
@@ -65,6 +67,7 @@ type Exchange struct {
 	moved  bool     // SetRemoteAddr was called
 	// watcher is notified of the delivery; it may be nil.
 	watcher Watcher
+	limit   time.Duration // of LimitWrite
 }
 
 // A pathValue is the value of one wildcard of the pattern.
@@ -107,6 +110,16 @@ func (x *Exchange) RemoteAddr() string { return x.req.RemoteAddr }
 // PeerIP returns the IP address in RemoteAddr as package netip formats it, without
 // a zone. It is "" unless the server has parsed RemoteAddr.
 func (x *Exchange) PeerIP() string { return x.req.PeerIP }
+
+// LocalAddr returns the address that the client connected to, as the value of
+// http.LocalAddrContextKey does; nil if the server does not tell.
+func (x *Exchange) LocalAddr() net.Addr {
+	if x.plain != nil {
+		local, _ := x.plain.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		return local
+	}
+	return x.req.LocalAddr
+}
 
 // SetRemoteAddr sets the address of the client. For middleware.
 func (x *Exchange) SetRemoteAddr(addr string) {

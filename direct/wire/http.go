@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/chert-http/chert/internal/view"
 )
@@ -93,6 +94,9 @@ func respond(w http.ResponseWriter, r *http.Request, body []byte, serve func(x *
 func (x *Exchange) write(w http.ResponseWriter, a Answer) {
 	if done := a.File.Done; done != nil {
 		defer done()
+	}
+	if d := a.WriteLimit(0); d > 0 {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
 	d := Delivery{Status: a.Status}
 	if watcher := a.Watcher; watcher != nil {

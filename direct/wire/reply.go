@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // This file is the response as a handler makes it.
@@ -36,6 +37,12 @@ func (x *Exchange) Status() int {
 	}
 	return x.status
 }
+
+// LimitWrite bounds how long it may take to send the response, from its beginning on, in
+// place of the server's own limit. Zero is that of the server, and only a positive limit
+// is one. A client that is slower loses the connection, over HTTP/2 the stream. For
+// middleware.
+func (x *Exchange) LimitWrite(d time.Duration) { x.limit = d }
 
 // Size returns the length of the response's body, in bytes, as it is now.
 func (x *Exchange) Size() int64 {

@@ -69,9 +69,11 @@ type Acceptor struct {
 
 // job is a connection for a goroutine. It is tracked from its creation.
 type job struct {
-	nc net.Conn
-	c  *stream.Conn
-	p  *h1.Session
+	nc      net.Conn
+	c       *stream.Conn
+	p       *h1.Session
+	proxied bool   // a header of the PROXY protocol comes first
+	counts  string // the address that it counts for; the owner's
 }
 
 // Serve accepts until that fails.
@@ -183,6 +185,7 @@ func (a *Acceptor) refuse(nc net.Conn, reason string) {
 	select {
 	case refusing <- struct{}{}:
 		go func() {
+			defer func() { <-refusing }()
 			peer, local := a.addrsOf(nc)
 			a.Observed.Refuse(peer, local, http.StatusServiceUnavailable, reason, nil)
 			sayNo(a.guard(nc, func() string { return peer }), a.New.Refusal())
@@ -196,10 +199,7 @@ func (a *Acceptor) refuse(nc net.Conn, reason string) {
 // sayNo sends answer. It reads a little, in case a request has arrived: closing
 // with unread bytes sends a reset, which can overtake the response.
 func sayNo(nc net.Conn, answer []byte) {
-	defer func() {
-		nc.Close()
-		<-refusing
-	}()
+	defer nc.Close()
 	nc.SetDeadline(time.Now().Add(time.Second))
 	if _, err := nc.Write(answer); err == nil && stream.CloseWrite(nc) == nil {
 		io.CopyN(io.Discard, nc, 64<<10)
@@ -210,7 +210,7 @@ func sayNo(nc net.Conn, answer []byte) {
 // means that no engine can drive the connections of this listener.
 func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 	var peer string
-	if a.OnLoops || a.Peers {
+	if a.OnLoops || a.Peers || a.New.Proxied != nil {
 		// Otherwise not yet: RemoteAddr may be user code that first reads it
 		// from the connection (the PROXY protocol), and must not delay the
 		// others.
@@ -221,22 +221,24 @@ func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 			return nil
 		}
 	}
-	if !a.Gate.Admit(peer) {
+	counted, proxied := a.New.Counted(peer)
+	if !a.Gate.Admit(counted) {
 		a.Gate.Leave("")
 		a.refuse(nc, observe.NoShare)
 		return nil
 	}
 	if a.OnLoops {
-		return a.toLoop(nc, peer, use)
+		return a.toLoop(nc, peer, counted, proxied, use)
 	}
 	t := a.Observed.Shard()
-	var c *stream.Conn
-	name := func() string { return c.Peer().RemoteAddr }
-	c = stream.New(a.guard(nc, name), &a.Config().Shared.Limits, t, func(c *stream.Conn) {
+	j := &job{nc: nc, counts: counted, proxied: proxied}
+	name := func() string { return j.c.Peer().RemoteAddr }
+	c := stream.New(a.guard(nc, name), &a.Config().Shared.Limits, t, func(c *stream.Conn) {
 		t.Add(false, tally.Closed, 1)
 		a.Untrack(c)
-		a.Gate.Leave(peer)
+		a.Gate.Leave(j.counts)
 	})
+	j.c = c
 	if a.Config().Preface {
 		// As net/http: there are listeners whose connections compare the bytes of this read,
 		// and no others, with the preface.
@@ -244,16 +246,17 @@ func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 	}
 	t.Add(false, tally.Accepted, 1)
 	a.Track(c)
-	go a.serve(job{nc, c, a.Config().New(c)})
+	j.p = a.Config().New(c)
+	go a.serve(j)
 	return nil
 }
 
 // toLoop passes a socket to the next loop.
-func (a *Acceptor) toLoop(nc net.Conn, peer string, use func() error) error {
+func (a *Acceptor) toLoop(nc net.Conn, peer, counted string, proxied bool, use func() error) error {
 	fd, err := socketOf(nc)
 	if fd < 0 && err == nil {
 		nc.Close()
-		a.Gate.Leave(peer)
+		a.Gate.Leave(counted)
 		return fmt.Errorf("chert: event loops cannot drive a %T", nc)
 	}
 	if err == nil {
@@ -262,7 +265,7 @@ func (a *Acceptor) toLoop(nc net.Conn, peer string, use func() error) error {
 	if err != nil {
 		a.Logf("chert: a new connection was dropped: %v", err)
 		nc.Close()
-		a.Gate.Leave(peer)
+		a.Gate.Leave(counted)
 		return nil
 	}
 	nc.Close() // fd is a duplicate
@@ -272,16 +275,16 @@ func (a *Acceptor) toLoop(nc net.Conn, peer string, use func() error) error {
 	a.opening.Add(1)
 	if !l.Do(func() {
 		defer a.opening.Done()
-		if err := a.New.Open(l, fd, peer); err != nil {
+		if err := a.New.Open(l, fd, peer, proxied); err != nil {
 			a.Logf("chert: a new connection was dropped: %v", err)
 			sys.Close(fd)
-			a.Gate.Leave(peer)
+			a.Gate.Leave(counted)
 		}
 	}) {
 		// Its poller has failed.
 		a.opening.Done()
 		sys.Close(fd)
-		a.Gate.Leave(peer)
+		a.Gate.Leave(counted)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package accept
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -14,12 +16,12 @@ import (
 // This file is the goroutine engine: a goroutine for each connection.
 
 // serve handles one connection from handshake to close.
-func (a *Acceptor) serve(j job) {
+func (a *Acceptor) serve(j *job) {
 	defer j.c.Gone()
 	p := j.p
 	var state *tls.ConnectionState
 	var err error
-	returned := exec.Call(func() { state, err = a.shake(j) }, func(e exec.End) {
+	returned := exec.Call(func() { state, err = a.introduce(j) }, func(e exec.End) {
 		p.LogEnd(e)
 		a.over(j)
 	})
@@ -52,10 +54,37 @@ func (a *Acceptor) serve(j job) {
 	j.c.Run(p)
 }
 
-// shake performs the handshake of j, and answers one that fails.
-func (a *Acceptor) shake(j job) (*tls.ConnectionState, error) {
+// errShare means that a client's address has too many connections.
+var errShare = errors.New("too many connections of an address")
+
+// introduce reads what a proxy tells of its client, if it does, and performs the handshake, if
+// there is one.
+func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
 	peer := peerOf(j.nc)
-	j.c.SetPeer(peer)
+	if !j.proxied {
+		j.c.SetPeer(peer)
+		return a.shake(j)
+	}
+	client, err := readHeader(j.nc, peer)
+	if err != nil {
+		if err != io.EOF && !a.Stopping() {
+			headerFailed(a.New, peer, err)
+		}
+		return nil, err
+	}
+	if !a.Gate.Admit(client) {
+		a.New.Refused(client, true)
+		sayNo(j.nc, a.New.Refusal())
+		return nil, errShare
+	}
+	j.counts = client
+	j.c.SetClient(client)
+	return a.shake(j)
+}
+
+// shake performs the handshake of j, and answers one that fails.
+func (a *Acceptor) shake(j *job) (*tls.ConnectionState, error) {
+	peer := j.c.Peer().RemoteAddr
 	state, err := a.timedHandshake(j.nc, func() (*tls.ConnectionState, error) {
 		return handshake(j.p.HandshakeContext(), j, a.HandshakeTimeout())
 	})
@@ -87,7 +116,7 @@ func (s *Server) timedHandshake(nc net.Conn, shake func() (*tls.ConnectionState,
 }
 
 // over ends a connection that did not use HTTP/1.
-func (a *Acceptor) over(j job) {
+func (a *Acceptor) over(j *job) {
 	j.c.Close()
 	j.p.Closed(false)
 }
@@ -98,7 +127,7 @@ func anotherProto(p string) bool { return p != "" && p != "http/1.1" && p != "ht
 
 // handshake completes a TLS connection's handshake, if it is one. Another type
 // of connection may implement TLS itself and report what was negotiated.
-func handshake(ctx context.Context, j job, timeout time.Duration) (*tls.ConnectionState, error) {
+func handshake(ctx context.Context, j *job, timeout time.Duration) (*tls.ConnectionState, error) {
 	nc := j.nc
 	tc, ok := nc.(*tls.Conn)
 	if !ok {

@@ -51,6 +51,9 @@ type Config struct {
 	// calling the handler. local is the address that the client connected to, and
 	// head what has arrived of the request. It does not block.
 	Refused func(peer string, local net.Addr, status int, reason string, head []byte)
+	// RefusalPage, if not nil, returns the body of an answer to what Refused is called for, and
+	// its media type; no body means the server's own.
+	RefusalPage func(status int) (mediaType string, body []byte)
 	// Slots bounds how many handlers run at once; nil means no bound.
 	Slots *conn.Semaphore
 	// DrainFor bounds how long the unread rest of a body is drained.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/timer"
 )
@@ -125,6 +126,19 @@ func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
 		f(c.Link.Peer().RemoteAddr, c.Link.LocalAddr(), status, reason, head)
 	}
+}
+
+// RefusalPage returns the body of an answer to a request that is refused, nil for the server's
+// own, and its media type.
+func (c *Client) RefusalPage(status int) (mediaType string, body []byte) {
+	if c.Config.RefusalPage == nil {
+		return "", nil
+	}
+	if !exec.Call(func() { mediaType, body = c.Config.RefusalPage(status) }, c.LogEnd) ||
+		mediaType == "" || wire.CheckField("Content-Type", mediaType) != nil {
+		return "", nil
+	}
+	return mediaType, body
 }
 
 // SetTLS sets what was negotiated, before the first request.

@@ -116,6 +116,10 @@ func (c *Conn) Open(
 	return nil
 }
 
+// SetPeer sets the address of a peer that Open was given as "", on the loop, before anything but
+// the Session knows the connection.
+func (c *Conn) SetPeer(text string) { c.peer.Set(text) }
+
 // SetDeadline implements Link.
 func (c *Conn) SetDeadline(ns int64) {
 	if c.deadline = ns; ns <= 0 {

@@ -185,10 +185,11 @@ func (c *Conn) takeBack(next Next) {
 		c.switched = false
 		c.forgetWaits()
 	}
-	goOn := c.act(next)
-	if goOn && c.draining {
-		c.ready |= poll.Readable // once more, to make sure that nothing has arrived
+	if c.draining { // a request may have arrived that has not been read: read once more
+		c.look = true
+		c.ready |= poll.Readable
 	}
+	goOn := c.act(next)
 	if w := c.waits.Load(); goOn && c.ready&poll.Readable != 0 || w != nil && len(w.posted) > 0 {
 		c.loop.Requeue(c.handle)
 	}

@@ -147,6 +147,36 @@ func TestDrainLooksOnce(t *testing.T) {
 	c.Ended()
 }
 
+// So is one that has arrived while another goroutine was the owner, whatever that returns.
+func TestDrainLooksOnceTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]Next{"more": More, "requeue": Requeue} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Limits{})
+			f := &fake{}
+			c := r.open(f)
+			c.Send("a\n")
+			c.Want("a\n")
+			servertest.Eventually(t, "the loop is the owner", func() (ok bool) {
+				r.on(func() { ok = f.state.Load()&owned == 0 })
+				return ok
+			})
+			r.on(func() {
+				c.Send("next\n")
+				servertest.Eventually(t, "the request has arrived", func() bool {
+					n, _ := r.loop.Poller().Peek(int(f.fd))
+					return n > 0
+				})
+				f.draining = true // the Drain has found another owner
+				f.takeBack(next)
+			})
+			c.Want("next\n")
+			c.Ended()
+		})
+	}
+}
+
 // What the server and the client may do while an answer is stalled.
 func TestStalledEnds(t *testing.T) {
 	t.Parallel()

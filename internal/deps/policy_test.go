@@ -24,8 +24,16 @@ var policy = []rule{
 	{pkg: "internal/timer"},
 	// The addresses of clients.
 	{pkg: "internal/peer"},
+	// What a reverse proxy knows of its upstreams, without sockets: why something failed, counts of
+	// the last seconds, what may be tried again, the health of servers.
+	{pkg: "internal/reason"},
+	{pkg: "internal/window"},
+	{pkg: "internal/retry", may: "internal/reason internal/window"},
+	{pkg: "internal/health", may: "internal/reason internal/window"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
+	// Which server of an upstream gets a request; without sockets and clocks.
+	{pkg: "internal/balance", other: "github.com/cespare/xxhash/v2"},
 	// Classifies handlers by latency, independent of loops and messages.
 	{pkg: "internal/place"},
 	// Calls user code, and catches what it throws.
@@ -40,7 +48,10 @@ var policy = []rule{
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
+	// What a gateway makes of a parsed head before it sends it on.
+	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/wsframe"},
+	{pkg: "internal/proxyproto"},
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
@@ -74,7 +85,7 @@ var policy = []rule{
 
 	// Accepts connections, and gives them to loops and goroutines.
 	{pkg: "internal/accept", may: "internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream internal/bridge " +
-		"internal/bridge/h1 internal/observe internal/tally internal/sched"},
+		"internal/bridge/h1 internal/observe internal/tally internal/sched internal/proxyproto stats"},
 
 	// What tests in other packages see of a Server; the root registers itself.
 	{pkg: "internal/testhook", may: "internal/sched internal/conn internal/poll"},
@@ -110,20 +121,21 @@ var policy = []rule{
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
 	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
-	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt"},
+	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt golang.org/x/crypto/argon2"},
 	{pkg: "middleware/forwardauth", may: "direct direct/wire filter middleware/internal/wrap"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
-	{pkg: "eventstream", may: "internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
+	{pkg: "internal/roster"},
+	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

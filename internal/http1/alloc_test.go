@@ -21,7 +21,12 @@ func TestAllocs(t *testing.T) {
 	trailer := []byte("X-Sum: 1\r\nX-Other: 2\r\n\r\n")
 	dst := make([]byte, 0, 1024)
 	name := []byte("content-type")
+	var resp Response
+	answer := []byte(appResponse + "5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n")
+	switched := []byte("HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+	badResponse := []byte("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
 	r.Parse(get, nil, nil) // lets Fields grow
+	resp.Parse(answer, &Expected{}, nil, nil)
 	for what, f := range map[string]func(){
 		"Parse GET":    func() { r.Parse(get, &p, &DefaultLimits) },
 		"Parse PUT":    func() { r.Parse(put, &p, nil) },
@@ -30,6 +35,23 @@ func TestAllocs(t *testing.T) {
 		"Parse byte by byte": func() {
 			for i := range get {
 				r.Parse(get[:i], &p, nil)
+			}
+			p = Progress{}
+		},
+		"Response": func() {
+			n, _ := resp.Parse(answer, &Expected{}, nil, &DefaultLimits)
+			d := resp.Body()
+			_, used, _ := d.Decode(dst[:cap(dst)], answer[n:])
+			d.Trailer(answer[n+used:], fields[:], &p, nil)
+			if !d.Reusable(nil) {
+				t.Error("not whole")
+			}
+		},
+		"Response switch": func() { resp.Parse(switched, &Expected{Upgrade: []byte("WebSocket")}, &p, nil) },
+		"Response refuse": func() { resp.Parse(badResponse, &Expected{}, &p, nil) },
+		"Response byte by byte": func() {
+			for i := range answer[:200] {
+				resp.Parse(answer[:i], &Expected{}, &p, nil)
 			}
 			p = Progress{}
 		},

@@ -49,6 +49,46 @@ func BenchmarkReadRequest(b *testing.B) {
 	}
 }
 
+// What an application server sends.
+const appResponse = "HTTP/1.1 200 OK\r\n" +
+	"Server: gunicorn\r\n" +
+	"Date: Thu, 26 Nov 2026 12:00:00 GMT\r\n" +
+	"Content-Type: application/json; charset=utf-8\r\n" +
+	"Cache-Control: private, max-age=0\r\n" +
+	"Vary: Accept-Encoding, Cookie\r\n" +
+	"Set-Cookie: session=4f8a1c9e2b7d4c6f; Path=/; HttpOnly; SameSite=Lax\r\n" +
+	"X-Runtime: 0.004511\r\n" +
+	"Connection: keep-alive\r\n" +
+	"Keep-Alive: timeout=5\r\n" +
+	"Transfer-Encoding: chunked\r\n\r\n"
+
+func BenchmarkParseResponse(b *testing.B) {
+	in := []byte(appResponse)
+	var r Response
+	b.ReportAllocs()
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		if n, err := r.Parse(in, &Expected{}, nil, nil); n != len(in) || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+}
+
+func BenchmarkReadResponse(b *testing.B) {
+	in := []byte(appResponse)
+	rd := bytes.NewReader(in)
+	br := bufio.NewReader(rd)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		rd.Reset(in)
+		br.Reset(rd)
+		if _, err := http.ReadResponse(br, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkParseSmallGET(b *testing.B) {
 	in := []byte("GET / HTTP/1.1\r\nHost: localhost:8080\r\n\r\n")
 	var r Request

@@ -128,22 +128,22 @@ func trimOWS(b []byte) []byte {
 }
 
 // FoldEqual reports whether b and s are equal except for the case of ASCII letters.
-func FoldEqual(b []byte, s string) bool {
+func FoldEqual[S []byte | string](b []byte, s S) bool {
 	if len(b) != len(s) {
 		return false
 	}
-	for i, c := range b {
-		if lower(c) != lower(s[i]) {
+	for i := range b {
+		if lower(b[i]) != lower(s[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// nextElement cuts the first element off a comma-separated list. The element is
+// NextElement cuts the first element off a comma-separated list. The element is
 // returned without OWS and may be empty: RFC 9110 section 5.6.1.2 requires
 // empty elements to be ignored.
-func nextElement(list []byte) (elem, rest []byte) {
+func NextElement(list []byte) (elem, rest []byte) {
 	i := bytes.IndexByte(list, ',')
 	if i < 0 {
 		return trimOWS(list), nil
@@ -151,12 +151,12 @@ func nextElement(list []byte) (elem, rest []byte) {
 	return trimOWS(list[:i]), list[i+1:]
 }
 
-// HasToken reports whether the comma-separated list value has the element
-// lowerToken, which must be in lower case.
-func HasToken(value []byte, lowerToken string) bool {
+// HasToken reports whether the comma-separated list value has the element token,
+// in any case.
+func HasToken[S []byte | string](value []byte, token S) bool {
 	var elem []byte
 	for len(value) > 0 {
-		if elem, value = nextElement(value); FoldEqual(elem, lowerToken) {
+		if elem, value = NextElement(value); FoldEqual(elem, token) {
 			return true
 		}
 	}
@@ -164,13 +164,13 @@ func HasToken(value []byte, lowerToken string) bool {
 }
 
 // ValidFieldName reports whether name is a token (RFC 9110 section 5.1).
-func ValidFieldName(name string) bool {
+func ValidFieldName[S []byte | string](name S) bool {
 	for i := range len(name) {
 		if class[name[i]]&inToken == 0 {
 			return false
 		}
 	}
-	return name != ""
+	return len(name) > 0
 }
 
 // ValidFieldValue reports whether value has no control byte except HTAB. Space

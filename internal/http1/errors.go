@@ -1,7 +1,8 @@
 package http1
 
-// Error is a refusal. The server answers with Status and closes the connection.
-// All values are preallocated and must not be changed.
+// Error is a refusal. The server answers with Status and closes the connection;
+// for a response it is the gateway that does, and Status is 502. All values are
+// preallocated and must not be changed.
 type Error struct {
 	Status int
 	Reason string // for the log; a few words, no input in it
@@ -59,3 +60,42 @@ var (
 
 	errChunkExcess = &Error{400, "too many bytes between chunk data"}
 )
+
+// Responses only.
+var (
+	errNotResponse     = &Error{502, "not an HTTP response"}
+	errStatusLine      = &Error{502, "malformed status line"}
+	errStatus          = &Error{502, "status code out of range"}
+	errReason          = &Error{502, "control byte in the reason phrase"}
+	errStatusTooLong   = &Error{502, "status line too long"}
+	errInterimBody     = &Error{502, "interim response with a body"}
+	errManyInterims    = &Error{502, "too many interim responses"}
+	errSwitchUnasked   = &Error{502, "switch to a protocol that was not asked for"}
+	errSwitchMalformed = &Error{502, "switch of protocols without Upgrade"}
+	// ErrTruncated is an end of the connection within a response.
+	ErrTruncated = &Error{502, "connection closed before the end of the response"}
+)
+
+// inResponses has, for each error that requests and responses have in common, the
+// one that refuses a response for the same reason.
+var inResponses = func() map[*Error]*Error {
+	m := map[*Error]*Error{}
+	for _, e := range []*Error{
+		errVersion, errMajor,
+		errFieldName, errSpaceColon, errFold, errFieldValue, errBareCR, errBareLF, errHeadTooLong, errTooManyFields,
+		errLength, errManyLengths, errLengthAndCoding, errCodingVersion, errCoding, errChunkedNotFinal,
+		errChunkedParameter, errUnknownCoding, errTrailerName,
+		errChunkSize, errChunkTooLarge, errChunkExt, errChunkEnd, ErrChunkLine, errChunkExcess,
+	} {
+		m[e] = &Error{502, e.Reason}
+	}
+	return m
+}()
+
+// inResponse returns the error that refuses a response for the reason of e.
+func (e *Error) inResponse() *Error {
+	if r := inResponses[e]; r != nil {
+		return r
+	}
+	return e
+}

@@ -5,12 +5,14 @@ import (
 	"math"
 )
 
+// bit returns id's bit in a section's seen and twice, 0 for fields after FieldTrailer.
 func bit(id FieldID) uint8 { return 1 << id }
 
+func (s *section) has(id FieldID) bool { return s.seen&bit(id) != 0 }
+
 // finish validates what depends on the whole head, and sets the results of its
-// fields. seen and twice have the bits of the fields up to FieldTrailer that
-// are present, and that are present more than once.
-func (r *Request) finish(b []byte, seen, twice uint8) *Error {
+// fields.
+func (r *Request) finish(b []byte, s *section) *Error {
 	if r.Preface {
 		if len(r.Fields) > 0 {
 			return errMajor
@@ -20,16 +22,14 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 	// RFC 9112 section 3.2: 400 for a 1.1 request without Host and for any
 	// request with more than one, or with an invalid value. For CONNECT, whose
 	// target is the authority, clients omit it and net/http accepts that.
-	if twice&bit(FieldHost) != 0 {
+	if s.twice&bit(FieldHost) != 0 {
 		return errManyHosts
 	}
-	if seen&bit(FieldHost) == 0 && r.Minor >= 1 && string(r.Method.Bytes(b)) != "CONNECT" {
+	if !s.has(FieldHost) && r.Minor >= 1 && string(r.Method.Bytes(b)) != "CONNECT" {
 		return errNoHost
 	}
-	// RFC 9110 section 8.6 lets a recipient merge equal duplicates. Refusing
-	// them affects only broken clients.
-	if twice&bit(FieldContentLength) != 0 {
-		return errManyLengths
+	if e := s.oneLength(); e != nil {
+		return e
 	}
 	var te coding
 	var options connection
@@ -56,20 +56,28 @@ func (r *Request) finish(b []byte, seen, twice uint8) *Error {
 			r.expect(f.Value.Bytes(b))
 		}
 	}
-	if seen&bit(FieldTransferEncoding) != 0 {
-		if e := r.transferCoding(&te, seen); e != nil {
+	if s.has(FieldTransferEncoding) {
+		if e := te.validate(r.Minor, s); e != nil {
 			return e
 		}
+		r.Chunked = true
 	}
-	// RFC 9112 section 9.3: close takes precedence; without it 1.1 persists and
-	// 1.0 only with keep-alive.
 	r.ConnectionClose = options.close
-	r.KeepAlive = !options.close && (r.Minor >= 1 || options.keepAlive)
+	r.KeepAlive = options.persist(r.Minor)
 	// RFC 9110 section 7.8: Upgrade in a 1.0 request must be ignored.
-	r.Upgrade = options.upgrade && seen&bit(FieldUpgrade) != 0 && r.Minor >= 1
-	r.HasTrailer = seen&bit(FieldTrailer) != 0
+	r.Upgrade = options.upgrade && s.has(FieldUpgrade) && r.Minor >= 1
+	r.HasTrailer = s.has(FieldTrailer)
 	if r.HasTrailer && r.Chunked {
-		return r.checkTrailerNames(b)
+		return checkTrailerNames(b, r.Fields)
+	}
+	return nil
+}
+
+// oneLength refuses more than one Content-Length. RFC 9110 section 8.6 lets a
+// recipient merge equal duplicates. Refusing them affects only broken peers.
+func (s *section) oneLength() *Error {
+	if s.twice&bit(FieldContentLength) != 0 {
+		return errManyLengths
 	}
 	return nil
 }
@@ -105,7 +113,7 @@ type coding struct {
 func (t *coding) add(list []byte) {
 	var elem []byte
 	for len(list) > 0 {
-		elem, list = nextElement(list)
+		elem, list = NextElement(list)
 		if len(elem) == 0 {
 			continue
 		}
@@ -137,33 +145,42 @@ func (t *coding) fail(e *Error) {
 	}
 }
 
-// transferCoding validates a request that has Transfer-Encoding.
-func (r *Request) transferCoding(t *coding, seen uint8) *Error {
+// validate refuses a head that has Transfer-Encoding unless its body is chunked
+// and nothing else.
+func (t *coding) validate(minor uint8, s *section) *Error {
 	switch {
-	case r.Minor == 0:
+	case minor == 0:
 		// RFC 9112 section 6.1: a 1.0 message with Transfer-Encoding must be
 		// treated as if its framing were faulty.
 		return errCodingVersion
-	case seen&bit(FieldContentLength) != 0:
+	case s.has(FieldContentLength):
 		// RFC 9112 section 6.3 item 3: ought to be handled as an error, because
-		// it might be an attempt to smuggle a request.
+		// it might be an attempt to smuggle a request or to split a response.
 		return errLengthAndCoding
 	case t.malformed != nil:
 		return t.malformed
 	case t.unknown:
 		// RFC 9112 section 6.1: 501 for a coding the server does not understand.
+		// A response may have one that was asked for by TE; here none is.
 		return errUnknownCoding
 	case !t.chunked:
 		// A field without any coding. RFC 9112 section 6.3 item 4: chunked is
-		// not final, so the length cannot be determined.
+		// not final, so the length of a request cannot be determined. A response
+		// would end with the connection, but to another reader it has no coding.
 		return errChunkedNotFinal
 	}
-	r.Chunked = true
 	return nil
 }
 
 // connection gathers the connection options that matter here.
 type connection struct{ close, keepAlive, upgrade bool }
+
+// persist reports whether the connection stays open after the message. RFC 9112
+// section 9.3: close takes precedence; without it 1.1 persists and 1.0 only with
+// keep-alive.
+func (o *connection) persist(minor uint8) bool {
+	return !o.close && (minor >= 1 || o.keepAlive)
+}
 
 func (o *connection) add(list []byte) {
 	switch string(list) { // most are one of these
@@ -176,7 +193,7 @@ func (o *connection) add(list []byte) {
 	}
 	var elem []byte
 	for len(list) > 0 {
-		elem, list = nextElement(list)
+		elem, list = NextElement(list)
 		switch len(elem) {
 		case len("close"):
 			o.close = o.close || FoldEqual(elem, "close")
@@ -208,7 +225,7 @@ func closeAmong(elem []byte) bool {
 func (r *Request) expect(list []byte) {
 	var elem []byte
 	for len(list) > 0 {
-		elem, list = nextElement(list)
+		elem, list = NextElement(list)
 		switch {
 		case len(elem) == 0:
 		case !FoldEqual(elem, "100-continue"):

@@ -41,19 +41,25 @@ func parseGrowing(b []byte, lim *Limits, cuts ...int) answer {
 	return answer{}
 }
 
-// checkSplits requires the same answer to b whole, byte by byte and in two
-// parts, and returns it.
+// checkSplits is sameHoweverSplit for a request head.
 func checkSplits(t *testing.T, b []byte, lim *Limits) answer {
 	t.Helper()
-	whole := parseOnce(b, nil, lim)
+	return sameHoweverSplit(t, b, func(b []byte, cuts ...int) answer { return parseGrowing(b, lim, cuts...) })
+}
+
+// sameHoweverSplit requires the same result of parse for b whole, byte by byte and in
+// two parts, and returns it.
+func sameHoweverSplit[T any](t *testing.T, b []byte, parse func(b []byte, cuts ...int) T) T {
+	t.Helper()
+	whole := parse(b)
 	cuts := make([]int, len(b))
 	for i := range cuts {
 		cuts[i] = i
-		if got := parseGrowing(b, lim, i); !reflect.DeepEqual(got, whole) {
+		if got := parse(b, i); !reflect.DeepEqual(got, whole) {
 			t.Errorf("%s\nsplit at %d: %+v\nwhole: %+v", show(b), i, got, whole)
 		}
 	}
-	if got := parseGrowing(b, lim, cuts...); !reflect.DeepEqual(got, whole) {
+	if got := parse(b, cuts...); !reflect.DeepEqual(got, whole) {
 		t.Errorf("%s\nbyte by byte: %+v\nwhole: %+v", show(b), got, whole)
 	}
 	return whole

@@ -45,6 +45,15 @@ func TestNoOverread(t *testing.T) {
 			CanonicalName(b, FieldUnknown)
 		}
 	}
+	var resp Response
+	for _, s := range append(responseSeeds, appResponse, "HTTP/1.1 200\r\n", "HTTP/1.1 2") {
+		for i := range len(s) + 1 {
+			b := atPageEnd(t, pages, []byte(s[:i]))
+			var p Progress
+			resp.Parse(b, &Expected{Upgrade: b}, &p, nil)
+			resp.Parse(b, &Expected{}, &p, nil)
+		}
+	}
 	for _, s := range []string{"5;a=\"\\b\" ; c = d\r\nhello\r\n0\r\n", "7fffffffffffffff\r\nx", "g"} {
 		for i := range len(s) + 1 {
 			for j := range i + 1 {

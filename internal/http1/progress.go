@@ -18,8 +18,8 @@ type Progress struct {
 //
 // Each byte is examined a fixed number of times however it arrives, so n bytes
 // that arrive one at a time cost O(n).
-func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
-	// What leadingCRLF validates lies within the first bytes.
+func (p *Progress) wait(b []byte, maxFields int, first startLine) bool {
+	// What is validated immediately lies within the first bytes.
 	if p.scanned < maxLeading+1 || int(p.scanned) > len(b) {
 		return false
 	}
@@ -31,9 +31,8 @@ func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
 		}
 		end := int(p.scanned) + i + 1
 		start := bytes.LastIndexByte(b[:end-1], '\n') + 1
-		if requestLine && start <= maxLeading && leading(b[:start]) {
-			var r Request
-			if next, _ := r.requestLine(b[:end], start); next == 0 {
+		if first != noStartLine && start <= maxLeading && leading(b[:start]) {
+			if !first.valid(b[:end], start) {
 				return false
 			}
 		} else {
@@ -47,6 +46,41 @@ func (p *Progress) wait(b []byte, maxFields int, requestLine bool) bool {
 		}
 		p.scanned = uint32(end)
 	}
+}
+
+// answer is what a parser returns for n and e, which are 0 and nil for "need
+// more". It resets p with any other result.
+func (p *Progress) answer(n int, e *Error) (int, error) {
+	if n == 0 && e == nil {
+		return 0, nil
+	}
+	*p = Progress{}
+	if e != nil {
+		return 0, e
+	}
+	return n, nil
+}
+
+// startLine is what precedes a field section.
+type startLine uint8
+
+const (
+	noStartLine startLine = iota // of a trailer section
+	requestStart
+	statusStart
+)
+
+// valid reports whether the complete line b[i:] is a valid one.
+func (l startLine) valid(b []byte, i int) bool {
+	next := 0
+	if l == statusStart {
+		var r Response
+		next, _ = r.statusLine(b, i)
+	} else {
+		var r Request
+		next, _ = r.requestLine(b, i)
+	}
+	return next > 0
 }
 
 // leading reports whether b is empty lines and nothing else.

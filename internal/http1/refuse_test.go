@@ -263,24 +263,39 @@ func TestLimits(t *testing.T) {
 // calls together may look at each byte only a few times. Measured by what wait
 // leaves for a full parse, which examines bytes again.
 func TestByteByByteIsLinear(t *testing.T) {
-	in := []byte("\r\nGET / HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 100) + "B: " + strings.Repeat("x", 10000) + "\r\n")
-	parses := 0
-	var p Progress
-	var r Request
-	for i := 1; i <= len(in); i++ {
-		before := p
-		if !p.wait(in[:i], 128, true) {
-			parses++
+	fields := strings.Repeat("A: b\r\n", 100) + "B: " + strings.Repeat("x", 10000) + "\r\n"
+	var request Request
+	var response Response
+	for _, c := range []struct {
+		in    string
+		first startLine
+		parse func(b []byte, p *Progress) (int, error)
+	}{
+		{"\r\nGET / HTTP/1.1\r\n" + fields, requestStart, func(b []byte, p *Progress) (int, error) { return request.Parse(b, p, nil) }},
+		{ok + fields, statusStart, func(b []byte, p *Progress) (int, error) { return response.Parse(b, &Expected{}, p, nil) }},
+		{fields, noStartLine, func(b []byte, p *Progress) (int, error) {
+			n, _, err := ParseTrailer(b, nil, p, nil)
+			return n, err
+		}},
+	} {
+		parses := 0
+		var p Progress
+		in := []byte(c.in)
+		for i := 1; i <= len(in); i++ {
+			before := p
+			if !p.wait(in[:i], 128, c.first) {
+				parses++
+			}
+			p = before
+			if n, err := c.parse(in[:i], &p); n != 0 || err != nil {
+				t.Fatal(i, n, err)
+			}
 		}
-		p = before
-		if n, err := r.Parse(in[:i], &p, nil); n != 0 || err != nil {
-			t.Fatal(i, n, err)
+		if parses > maxLeading+1 {
+			t.Errorf("%d of %d calls parsed from the start, want only those within the leading empty lines", parses, len(in))
 		}
-	}
-	if parses > maxLeading+1 {
-		t.Errorf("%d of %d calls parsed from the start, want only those within the leading empty lines", parses, len(in))
-	}
-	if want := (Progress{scanned: uint32(len(in)), fields: 101}); p != want {
-		t.Errorf("Progress = %+v, want %+v", p, want)
+		if want := (Progress{scanned: uint32(len(in)), fields: 101}); p != want {
+			t.Errorf("Progress = %+v, want %+v", p, want)
+		}
 	}
 }

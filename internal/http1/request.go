@@ -56,6 +56,16 @@ func (lim *Limits) Get() (headBytes, fields int) {
 	return min(headBytes, maxHeadBytes), fields
 }
 
+// cut cuts b to the limit on bytes. Doing so first makes the result independent of
+// how much arrived at once. full: no more bytes will be looked at.
+func (lim *Limits) cut(b []byte) (within []byte, fields int, full bool) {
+	headBytes, fields := lim.Get()
+	if len(b) < headBytes {
+		return b, fields, false
+	}
+	return b[:headBytes], fields, true
+}
+
 // Request is a parsed request head. It is meant to be reused: Parse overwrites
 // all of it and keeps the array of Fields.
 type Request struct {
@@ -91,27 +101,15 @@ func (r *Request) Parse(b []byte, p *Progress, lim *Limits) (n int, err error) {
 	if p == nil {
 		p = new(Progress)
 	}
-	headBytes, fields := lim.Get()
-	// Cutting first makes the result independent of how much arrived at once.
-	full := len(b) >= headBytes
-	if full {
-		b = b[:headBytes]
-	}
-	if !full && p.wait(b, fields, true) {
+	b, fields, full := lim.cut(b)
+	if !full && p.wait(b, fields, requestStart) {
 		return 0, nil
 	}
 	n, e := r.parseHead(b, fields, p)
-	if n == 0 && e == nil {
-		if !full {
-			return 0, nil
-		}
+	if n == 0 && e == nil && full {
 		e = tooLong(b)
 	}
-	*p = Progress{}
-	if e != nil {
-		return 0, e
-	}
-	return n, nil
+	return p.answer(n, e)
 }
 
 // parseHead parses b from its start. If b is not a complete head it returns 0,
@@ -126,33 +124,16 @@ func (r *Request) parseHead(b []byte, maxFields int, p *Progress) (int, *Error) 
 	if i, e = r.requestLine(b, i); i == 0 {
 		return 0, e
 	}
-	var seen, twice uint8
+	s := section{fields: r.Fields}
 	if r.rpc {
-		return i + 1, r.finish(b, seen, twice)
+		return i + 1, r.finish(b, &s)
 	}
-	for i < len(b) {
-		if b[i] == '\r' {
-			n, e := emptyLine(b, i)
-			if n > 0 {
-				e = r.finish(b, seen, twice)
-			}
-			return n, e
-		}
-		k := len(r.Fields)
-		if k == maxFields {
-			return 0, refuse(b, i, errTooManyFields)
-		}
-		r.Fields = append(r.Fields, Field{})
-		f := &r.Fields[k]
-		if i, e = f.parse(b, i); i == 0 {
-			return 0, e
-		}
-		p.fields++
-		bit := uint8(1) << f.ID
-		twice |= seen & bit
-		seen |= bit
+	n, e := s.parse(b, i, maxFields, p)
+	r.Fields = s.fields
+	if n > 0 {
+		e = r.finish(b, &s)
 	}
-	return 0, nil
+	return n, e
 }
 
 // maxLeading bounds the empty lines before a request line, in bytes.

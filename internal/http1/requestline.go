@@ -92,7 +92,8 @@ func (r *Request) targetForm(b []byte) *Error {
 		// other methods the handler must refuse it, as ServeMux does.
 		r.Form = FormAsterisk
 	default:
-		host, _, ok := splitHost(authority(target))
+		auth, _ := SplitAbsolute(target)
+		host, _, ok := splitHost(auth)
 		// RFC 9110 section 4.2.1: an empty host must be refused. Section 4.2.4:
 		// userinfo ought to be; splitHost does not let '@' through.
 		if !ok || len(host) == 0 {
@@ -103,107 +104,23 @@ func (r *Request) targetForm(b []byte) *Error {
 	return nil
 }
 
-// authority returns what is between "scheme://" and the path of an absolute
-// URI, nil if uri does not begin so (RFC 3986 section 3).
-func authority(uri []byte) []byte {
+// SplitAbsolute splits an absolute URI after its authority: "http://a:80/b?c" into
+// "a:80" and "/b?c". rest may be empty, or begin with '?' or '#'. Both are nil if uri
+// does not begin with a scheme and "://" (RFC 3986 section 3).
+func SplitAbsolute(uri []byte) (authority, rest []byte) {
 	i := 0
 	for i < len(uri) && (isAlpha(uri[i]) || i > 0 &&
 		(isDigit(uri[i]) || uri[i] == '+' || uri[i] == '-' || uri[i] == '.')) {
 		i++
 	}
 	if i == 0 || len(uri)-i < 3 || string(uri[i:i+3]) != "://" {
-		return nil
+		return nil, nil
 	}
 	uri = uri[i+3:]
 	for j, c := range uri {
 		if c == '/' || c == '?' || c == '#' {
-			return uri[:j]
+			return uri[:j], uri[j:]
 		}
 	}
-	return uri
-}
-
-// parse reads one field line at b[i:] into f and returns the offset after it; 0
-// means need more, or refused if there is an error.
-func (f *Field) parse(b []byte, i int) (next int, e *Error) {
-	start := i
-	if id, n := knownField(b[i:]); n > 0 {
-		i += n
-		f.ID = id
-	} else {
-		i = tokenEnd(b, i)
-		if i == len(b) {
-			return 0, nil
-		}
-		if b[i] != ':' || i == start {
-			return 0, refuse(b, i, nameError(b, start, i))
-		}
-		f.ID = LookupField(b[start:i])
-	}
-	f.Name = Span{uint32(start), uint32(i)}
-
-	for i++; i < len(b) && isOWS(b[i]); i++ {
-	}
-	start = i
-	i = valueEnd(b, i)
-	if i == len(b) {
-		return 0, nil
-	}
-	if b[i] != '\r' || i+1 < len(b) && b[i+1] != '\n' {
-		return 0, refuse(b, i, valueError(b[i]))
-	}
-	if i+1 == len(b) {
-		return 0, nil
-	}
-	next = i + 2
-	for i > start && isOWS(b[i-1]) {
-		i--
-	}
-	f.Value = Span{uint32(start), uint32(i)}
-	return next, nil
-}
-
-// nameError returns the error of a field line whose name begins at start and
-// has neither a tchar nor a proper colon at i.
-func nameError(b []byte, start, i int) *Error {
-	switch {
-	case i == start && isOWS(b[i]):
-		// RFC 9112 section 5.2: obs-fold must be refused or replaced by SP.
-		// The same byte after the request line: section 2.2, refuse or skip.
-		return errFold
-	case isOWS(b[i]):
-		// RFC 9112 section 5.1: whitespace before the colon must be refused.
-		return errSpaceColon
-	case i == start && b[i] == '\n':
-		// An empty line to recipients that accept a single LF as a line end.
-		return errBareLF
-	}
-	return errFieldName
-}
-
-// valueError returns the error of a field line that has c in its value.
-func valueError(c byte) *Error {
-	switch c {
-	case '\r':
-		// RFC 9112 section 2.2: a bare CR makes the element invalid.
-		return errBareCR
-	case '\n':
-		// RFC 9112 section 2.2 lets a recipient accept a single LF as a line
-		// end; those that do and those that do not disagree on framing.
-		return errBareLF
-	}
-	// RFC 9110 section 5.5: CR, LF and NUL must be refused or replaced; other
-	// controls are invalid as well.
-	return errFieldValue
-}
-
-// emptyLine reads the CRLF that ends a section; b[i] is the CR.
-func emptyLine(b []byte, i int) (next int, e *Error) {
-	if i+1 == len(b) {
-		return 0, nil
-	}
-	if b[i+1] != '\n' {
-		return 0, refuse(b, i, errBareCR)
-	}
-	return i + 2, nil
+	return uri, nil
 }

@@ -8,51 +8,20 @@ func ParseTrailer(b []byte, fields []Field, p *Progress, lim *Limits) (n int, ou
 	if p == nil {
 		p = new(Progress)
 	}
-	headBytes, maxFields := lim.Get()
-	full := len(b) >= headBytes
-	if full {
-		b = b[:headBytes]
-	}
-	if !full && p.wait(b, maxFields, false) {
+	b, maxFields, full := lim.cut(b)
+	if !full && p.wait(b, maxFields, noStartLine) {
 		return 0, fields[:0], nil
 	}
-	n, out, e := parseTrailer(b, fields[:0], maxFields, p)
-	if n == 0 && e == nil {
-		if !full {
-			return 0, out, nil
-		}
+	*p = Progress{scanned: uint32(len(b))}
+	s := section{fields: fields[:0]}
+	n, e := s.parse(b, 0, maxFields, p)
+	if n > 0 {
+		e = checkTrailer(s.fields)
+	} else if e == nil && full {
 		e = errHeadTooLong
 	}
-	*p = Progress{}
-	if e != nil {
-		return 0, out, e
-	}
-	return n, out, nil
-}
-
-func parseTrailer(b []byte, fields []Field, maxFields int, p *Progress) (int, []Field, *Error) {
-	*p = Progress{scanned: uint32(len(b))}
-	i := 0
-	for i < len(b) {
-		if b[i] == '\r' {
-			n, e := emptyLine(b, i)
-			if n > 0 {
-				e = checkTrailer(fields)
-			}
-			return n, fields, e
-		}
-		k := len(fields)
-		if k == maxFields {
-			return 0, fields, refuse(b, i, errTooManyFields)
-		}
-		fields = append(fields, Field{})
-		var e *Error
-		if i, e = fields[k].parse(b, i); i == 0 {
-			return 0, fields, e
-		}
-		p.fields++
-	}
-	return 0, fields, nil
+	n, err = p.answer(n, e)
+	return n, s.fields, err
 }
 
 // barredFromTrailer reports whether a field decides framing, routing or the end
@@ -82,15 +51,15 @@ func checkTrailer(fields []Field) *Error {
 // checkTrailerNames refuses a Trailer field that announces fields that a
 // trailer section must not have (RFC 9110 section 6.6.2), before the body is
 // read.
-func (r *Request) checkTrailerNames(b []byte) *Error {
-	for i := range r.Fields {
-		if r.Fields[i].ID != FieldTrailer {
+func checkTrailerNames(b []byte, fields []Field) *Error {
+	for i := range fields {
+		if fields[i].ID != FieldTrailer {
 			continue
 		}
 		var elem []byte
-		list := r.Fields[i].Value.Bytes(b)
+		list := fields[i].Value.Bytes(b)
 		for len(list) > 0 {
-			if elem, list = nextElement(list); barredFromTrailer(LookupField(elem)) {
+			if elem, list = NextElement(list); barredFromTrailer(LookupField(elem)) {
 				return errTrailerName
 			}
 		}

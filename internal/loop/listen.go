@@ -37,7 +37,11 @@ type Accept struct {
 	Gate *Gate
 	// Open takes over a new non-blocking socket on the loop's goroutine. On
 	// an error the caller closes it.
-	Open func(l *Loop, fd int, peer string) error
+	Open func(l *Loop, fd int, peer string, proxied bool) error
+	// Proxied, if not nil, reports whether a peer is a proxy that tells its client's address.
+	// Its connections do not count for an address before that is known: then the Session
+	// calls Gate.Admit.
+	Proxied func(peer string) bool
 	// Seek makes connections give way elsewhere than on the loop that calls it,
 	// and does not wait for that. Waiters are notified through the Gate. Nil:
 	// nowhere.
@@ -278,17 +282,27 @@ func (a *Accept) giveUpReserve(p poll.Poller) {
 
 // admit finishes what Enter began.
 func (a *Accept) admit(l *Loop, fd int, peer string) {
-	if !a.Gate.Admit(peer) {
+	counted, proxied := a.Counted(peer)
+	if !a.Gate.Admit(counted) {
 		l.answerAndClose(fd, a.Refusal())
 		a.Gate.Leave("")
 		a.Refused(peer, true)
 		return
 	}
-	if err := a.Open(l, fd, peer); err != nil {
+	if err := a.Open(l, fd, peer, proxied); err != nil {
 		a.Log("chert: a new connection was dropped: %v", err)
 		l.poller.CloseFD(fd)
-		a.Gate.Leave(peer)
+		a.Gate.Leave(counted)
 	}
+}
+
+// Counted returns the address that a connection of peer counts for at first, and whether it is
+// a proxy's.
+func (a *Accept) Counted(peer string) (counted string, proxied bool) {
+	if a.Proxied != nil && a.Proxied(peer) {
+		return "", true
+	}
+	return peer, false
 }
 
 // Complain logs that accepting failed, at most once a second for all listeners

@@ -271,7 +271,7 @@ func TestFloodOfNewcomers(t *testing.T) {
 	l := On(p)
 	defer l.Discard()
 	opened := 0
-	a := &Accept{Gate: NewGate(0, 0), Open: func(*Loop, int, string) error { opened++; return nil }}
+	a := &Accept{Gate: NewGate(0, 0), Open: func(*Loop, int, string, bool) error { opened++; return nil }}
 	ln, err := l.Listen(0, a)
 	if err != nil {
 		t.Fatal(err)

@@ -126,8 +126,13 @@ func TestBriefFollowsWaits(t *testing.T) {
 			}
 			// Only a wait that has parked counts, and that needs a Wake from
 			// another goroutine.
-			go p.Wake()
+			woken := make(chan struct{})
+			go func() {
+				p.Wake()
+				close(woken)
+			}()
 			wait(Never)
+			<-woken
 			wait(Now) // drains the Wake if it came late
 		}
 		p.brief = proof

@@ -145,6 +145,12 @@ func (c *Conn) SetPeer(text string) {
 	c.peer.Store(&p)
 }
 
+// SetClient is SetPeer of the address that a proxy has told, which RemoteAddr returns too.
+func (c *Conn) SetClient(text string) {
+	c.SetPeer(text)
+	c.proxied = true
+}
+
 // Peer implements conn.Link. Safe for concurrent use.
 func (c *Conn) Peer() (p peer.Peer) {
 	if known := c.peer.Load(); known != nil {
@@ -156,7 +162,14 @@ func (c *Conn) Peer() (p peer.Peer) {
 // LocalAddr and RemoteAddr implement conn.Link.
 func (c *Conn) LocalAddr() net.Addr { return c.base.LocalAddr() }
 
-func (c *Conn) RemoteAddr() net.Addr { return c.base.RemoteAddr() }
+func (c *Conn) RemoteAddr() net.Addr {
+	if !c.proxied {
+		return c.base.RemoteAddr()
+	}
+	var a peer.Addr
+	a.Set(c.Peer().RemoteAddr)
+	return a.Net()
+}
 
 // NetConn implements conn.Link.
 func (c *Conn) NetConn() net.Conn { return c.base }

@@ -20,8 +20,9 @@ import (
 
 // Options are the options of New.
 type Options struct {
-	// Users are bcrypt hashes by name, as Hash makes them. Without Lookup there
-	// must be at least one. The map must not be changed afterwards.
+	// Users are hashes by name, of bcrypt, as Hash makes them, or of Argon2id, as
+	// HashArgon2id does. Without Lookup there must be at least one. The map must not be
+	// changed afterwards.
 	Users map[string]string
 	// Lookup, if not nil, is called instead, concurrently. It may block.
 	Lookup func(name string) (hash string, ok bool)
@@ -47,6 +48,9 @@ type Options struct {
 	// bcrypt.MinCost to bcrypt.MaxCost, is an error: without a cost the time would
 	// reveal which names exist.
 	Cost int
+	// Like is a hash whose cost unknown names have if Lookup is used, in place of Cost: for
+	// hashes of Argon2id.
+	Like string
 }
 
 type auth struct {
@@ -56,7 +60,7 @@ type auth struct {
 	dummy []byte      // an unknown name is compared with this hash
 
 	missing, several, busy *direct.Response
-	compare                func(hash, password []byte) error // bcrypt's; for tests
+	compare                func(hash, password []byte) error // for tests
 }
 
 const (
@@ -74,14 +78,12 @@ const howToHash = "make one with basicauth.Hash, or with: htpasswd -nB NAME"
 // empty, is longer than 72 bytes, since bcrypt ignores the rest, or has control
 // characters, which no client could send (RFC 7617 section 2).
 func Hash(password string) (string, error) {
-	switch {
-	case password == "":
-		return "", errors.New("basicauth: Hash: the password is empty")
-	case len(password) > maxPassword:
+	if err := checkPassword(password); err != nil {
+		return "", fmt.Errorf("basicauth: Hash: %w", err)
+	}
+	if len(password) > maxPassword {
 		return "", fmt.Errorf("basicauth: Hash: the password has %d bytes; bcrypt uses at most %d", len(password),
 			maxPassword)
-	case strings.ContainsFunc(password, isControl):
-		return "", errors.New("basicauth: Hash: the password has control characters, which no client could send")
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -90,21 +92,37 @@ func Hash(password string) (string, error) {
 	return string(hash), nil
 }
 
+func checkPassword(password string) error {
+	switch {
+	case password == "":
+		return errors.New("the password is empty")
+	case strings.ContainsFunc(password, isControl):
+		return errors.New("the password has control characters, which no client could send")
+	}
+	return nil
+}
+
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // Check returns an error if Options.Users cannot have name with hash. It does not contain
 // the hash.
 func Check(name, hash string) error {
-	if _, err := costOf(name, hash); err != nil {
+	if _, err := checkUser(name, hash); err != nil {
 		return fmt.Errorf("basicauth: %w", err)
 	}
 	return nil
 }
 
-// costOf returns the cost of a user's hash.
-func costOf(name, hash string) (int, error) {
+// checkUser returns the cost of a user's hash, 0 if it is of Argon2id.
+func checkUser(name, hash string) (int, error) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ':' || isControl(r) }) {
 		return 0, fmt.Errorf("the name %q could never be sent: a colon ends it, and it has no control characters", name)
+	}
+	if strings.HasPrefix(hash, argon2idPrefix) {
+		if _, err := parseArgon2id(hash); err != nil {
+			return 0, fmt.Errorf("the hash of %q is %w", name, err)
+		}
+		return 0, nil
 	}
 	cost, err := bcrypt.Cost([]byte(hash))
 	if err != nil {
@@ -123,8 +141,8 @@ func costOf(name, hash string) (int, error) {
 // verified on the ordinary path, since that takes long.
 //
 // New returns an error if there are neither Users nor Lookup, since every request would
-// be refused, if a hash is not bcrypt's, if a name has a colon, which no client could
-// send (RFC 7617 section 2), or if Cost or Realm cannot be used.
+// be refused, if a hash is of neither kind, if a name has a colon, which no client could
+// send (RFC 7617 section 2), or if Cost, Like or Realm cannot be used.
 func New(o *Options) (func(http.Handler) http.Handler, error) {
 	if o == nil {
 		o = &Options{}
@@ -160,19 +178,11 @@ func newAuth(o Options) (*auth, error) {
 	if o.CacheFor == 0 {
 		o.CacheFor = 5 * time.Minute
 	}
-	cost := o.Cost
-	if o.Lookup == nil {
-		cost = bcrypt.MinCost
-		for name, hash := range o.Users {
-			c, err := costOf(name, hash)
-			if err != nil {
-				return nil, fmt.Errorf("basicauth: Users: %w", err)
-			}
-			cost = max(cost, c)
-		}
+	a := &auth{o: o, slots: slots, compare: compare}
+	var err error
+	if a.dummy, err = o.unknown(); err != nil {
+		return nil, err
 	}
-	a := &auth{o: o, slots: slots, compare: bcrypt.CompareHashAndPassword}
-	a.dummy = dummyHash(cost)
 	a.cache.init(o.CacheSize, o.CacheFor)
 	realm, err := wrap.QuoteRealm(o.Realm)
 	if err != nil {
@@ -184,6 +194,39 @@ func newAuth(o Options) (*auth, error) {
 	a.several = wrap.Refusal(http.StatusBadRequest, "Www-Authenticate", challenge)
 	a.busy = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", "1")
 	return a, nil
+}
+
+// unknown returns the hash that a password for an unknown name is compared with: it costs as
+// much as the most costly of Users.
+func (o *Options) unknown() ([]byte, error) {
+	users, cost := o.Users, bcrypt.MinCost
+	if o.Lookup != nil {
+		users, cost = nil, o.Cost
+		if o.Like != "" {
+			users, cost = map[string]string{"": o.Like}, bcrypt.MinCost
+		}
+	}
+	var most argon2id
+	for name, hash := range users {
+		c, err := checkUser(name, hash)
+		if err != nil && o.Lookup != nil {
+			return nil, errors.New("basicauth: Like is no hash")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("basicauth: Users: %w", err)
+		}
+		if a, err := parseArgon2id(hash); err == nil && a.cost() > most.cost() {
+			most = a
+		}
+		cost = max(cost, c)
+	}
+	if most.cost() == 0 {
+		return dummyHash(cost), nil
+	}
+	most.salt, most.sum = make([]byte, len(most.salt)), make([]byte, len(most.sum))
+	rand.Read(most.salt)
+	rand.Read(most.sum)
+	return []byte(most.String()), nil
 }
 
 // ownSlots returns those of Parallel and Queue; nil without a limit.
@@ -278,13 +321,11 @@ func (a *auth) verify(name string, password []byte) bool {
 	if !known {
 		against = a.dummy
 	}
-	// bcrypt would compare the first 72 bytes, and ignore the rest.
-	fits := len(password) <= maxPassword
-	err := a.compare(against, password[:min(len(password), maxPassword)])
+	err := a.compare(against, password)
 	if known && err != nil && !errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
-		a.compare(a.dummy, password[:min(len(password), maxPassword)]) // Lookup has returned an invalid hash
+		a.compare(a.dummy, password) // Lookup has returned an invalid hash
 	}
-	return known && fits && err == nil
+	return known && err == nil
 }
 
 // credentials are "name:password".

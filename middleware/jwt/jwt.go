@@ -51,6 +51,22 @@ type Verifier struct {
 	unavailable *direct.Response
 }
 
+// Check reports whether New accepts some options, and fetches nothing.
+func Check(opt *Options) error {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	err := o.complete()
+	if err != nil {
+		return fmt.Errorf("jwt: %w", err)
+	}
+	if _, err := wrap.NewAuth(o.Realm); err != nil {
+		return fmt.Errorf("jwt: Realm: %w", err)
+	}
+	return nil
+}
+
 // New makes a Verifier. With JWKS it fetches the keys, for at most 10 s, and goes
 // on refreshing them until Close; that they cannot be fetched is logged. It is an
 // error if the options are not complete, see Options, or if one cannot be used.

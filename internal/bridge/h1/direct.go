@@ -90,6 +90,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
+		LocalAddr: s.Link.LocalAddr(),
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false
@@ -316,7 +317,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		w.B = a.Body
 	}
 	r.out, w.A = out, out
-	if d := s.WriteTimeout; d > 0 {
+	if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 		w.Deadline = sys.Nanotime() + int64(d)
 	}
 	o := bridge.OutcomeOf(&a)

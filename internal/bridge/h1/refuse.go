@@ -27,7 +27,12 @@ func (s *Session) refuse(err error) conn.Next {
 	}
 	s.Unanswered(tally.HTTP11, e.Status, s.way(stats.Inline), s.Link.OnLoop()) // before the hook may look
 	s.Refuse(e.Status, e.Reason, s.Link.Buffered())
-	if s.Link.Send(&conn.Write{A: refusal(e)}) != nil {
+	mediaType, page := s.RefusalPage(e.Status)
+	w := conn.Write{A: refusal(e)}
+	if page != nil {
+		w = conn.Write{A: refusalHead(e.Status, mediaType, len(page)), B: page}
+	}
+	if s.Link.Send(&w) != nil {
 		return conn.Close
 	}
 	return conn.Linger
@@ -53,10 +58,14 @@ func refusal(e *http1.Error) []byte {
 		return []byte(notImplemented)
 	}
 	text := strconv.Itoa(status) + " " + http.StatusText(status) + ": " + e.Reason
+	return append(refusalHead(status, "text/plain; charset=utf-8", len(text)), text...)
+}
+
+func refusalHead(status int, mediaType string, length int) []byte {
 	b := http1.AppendStatusLine(nil, 1, status)
 	b = bridge.AppendDate(b, sys.Nanotime())
 	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(len(text)), 10)
-	b = append(b, "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"...)
-	return append(b, text...)
+	b = strconv.AppendInt(b, int64(length), 10)
+	b = append(append(b, "\r\nContent-Type: "...), mediaType...)
+	return append(b, "\r\nConnection: close\r\n\r\n"...)
 }

@@ -84,27 +84,60 @@ type connection struct {
 // Open starts HTTP/1 on a socket that loop l has accepted.
 func (cfg *Config) Open(l *loop.Loop, fd int, peer string) (*conn.Conn, error) {
 	c := new(connection)
+	session, deadline := c.first(cfg, peer, l.Now())
+	if err := c.open(cfg, l, fd, peer, session, deadline); err != nil {
+		return nil, err
+	}
+	c.session.Begin()
+	return &c.link, nil
+}
+
+func (c *connection) open(
+	cfg *Config, l *loop.Loop, fd int, peer string, first conn.Session, deadline int64,
+) error {
+	err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), first, &cfg.Shared, deadline)
+	if err == nil && cfg.Layer != nil {
+		c.link.SetLayer(cfg.Layer())
+	}
+	return err
+}
+
+// Before makes the session that comes before HTTP and TLS on a connection, and the Link's first
+// deadline. Until it calls begin, the connection has no peer and is unknown to the server's hooks.
+// It calls begin, on the loop, at most once, and returns what that returns.
+type Before func(link *conn.Conn, begin func(client string) conn.Next) (first conn.Session, deadline int64)
+
+// OpenAfter is Open of a connection whose client is not known before its first bytes.
+func (cfg *Config) OpenAfter(l *loop.Loop, fd int, before Before) (*conn.Conn, error) {
+	c := new(connection)
+	session, deadline := before(&c.link, func(client string) conn.Next {
+		c.link.SetPeer(client)
+		next, by := c.first(cfg, client, l.Now())
+		c.session.Begin()
+		c.link.SetDeadline(by)
+		c.link.Switch(next)
+		return conn.Requeue
+	})
+	if err := c.open(cfg, l, fd, "", session, deadline); err != nil {
+		return nil, err
+	}
+	return &c.link, nil
+}
+
+// first returns the session that a client is served by at first, and its deadline.
+func (c *connection) first(cfg *Config, peer string, now int64) (first conn.Session, deadline int64) {
 	s := &c.session
 	s.init(cfg, &c.link)
 	s.facts.Store(onLoops)
 	s.Spread = timer.SpreadOf(peer)
-	s.Waits = uint32(l.Now() >> sinceUnit)
-	first := int64(0)
-	if cfg.HeadTime > 0 {
-		first = l.Now() + cfg.HeadTime
-	}
-	session := conn.Session(s)
+	s.Waits = uint32(now >> sinceUnit)
 	if cfg.Handshake != nil {
-		session, first = cfg.Handshake(&c.link, s, l.Now())
+		return cfg.Handshake(&c.link, s, now)
 	}
-	if err := c.link.Open(l, fd, peer, cfg.LocalAddrOf(fd), session, &cfg.Shared, first); err != nil {
-		return nil, err
+	if cfg.HeadTime > 0 {
+		deadline = now + cfg.HeadTime
 	}
-	if cfg.Layer != nil {
-		c.link.SetLayer(cfg.Layer())
-	}
-	s.Begin()
-	return &c.link, nil
+	return s, deadline
 }
 
 // New makes the session of a link that is driven otherwise. Start must be

@@ -71,6 +71,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
+		LocalAddr: s.Link.LocalAddr(),
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host
@@ -214,13 +215,13 @@ func (r *request) send() {
 	o := bridge.OutcomeOf(&a)
 	if a.File.File != nil {
 		r.file = a.File
-		if d := s.WriteTimeout; d > 0 {
+		if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
 		s.Link.Start(&sendFile{r: r, o: o})
 		return
 	}
-	kept, err := r.sendBody(a.Body)
+	kept, err := r.sendBody(a.Body, a.WriteLimit(s.WriteTimeout))
 	if err != nil {
 		o.Cut(0)
 	}
@@ -236,8 +237,9 @@ func (r *request) send() {
 }
 
 // sendBody sends the answer, whose body is body, as far as the client takes it, and
-// reports whether r is kept for the rest. An error means that nothing is sent.
-func (r *request) sendBody(body []byte) (kept bool, err error) {
+// reports whether r is kept for the rest, which may take as long as limit, 0 for any time. An
+// error means that nothing is sent.
+func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err error) {
 	st, s := r.st, r.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +258,8 @@ func (r *request) sendBody(body []byte) (kept bool, err error) {
 		st.become(stateAnswered)
 		return false, nil
 	}
-	if d := s.WriteTimeout; d > 0 {
-		st.writeBy = time.Now().Add(d)
+	if limit > 0 {
+		st.writeBy = time.Now().Add(limit)
 	}
 	st.rest, st.release = body, r.free
 	s.pendLocked(st)

@@ -145,15 +145,19 @@ func (s *Session) answer(id uint32, status int, end bool) {
 	s.makeRoom()
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
-	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	mediaType, text := s.RefusalPage(status)
 	block := appendDate(http2.AppendStatus(nil, status), s.Link.Now())
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if text == nil || s.allowLocked(st, len(text)) < len(text) {
+		mediaType = "text/plain; charset=utf-8"
+		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
+	}
 	if s.allowLocked(st, len(text)) == len(text) {
-		block = http2.AppendKnown(block, http2.IDContentType, "text/plain; charset=utf-8")
+		block = http2.AppendKnown(block, http2.IDContentType, mediaType)
 		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), false)
-		s.putDataLocked(st, []byte(text), nil, len(text), true)
+		s.putDataLocked(st, text, nil, len(text), true)
 	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
 		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
 	}

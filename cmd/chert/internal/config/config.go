@@ -214,7 +214,9 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	cfg.MaxConns = t.count("max_conns", 1, MaxConns)
 	cfg.MaxConnsPerAddr = t.count("max_conns_per_addr", 0, MaxConns)
-	cfg.Proxies = l.proxies(t)
+	if p := l.proxies(t, "trusted_proxies"); p != nil {
+		cfg.Proxies = *p
+	}
 	if limit := t.table("rate_limit"); limit != nil {
 		cfg.RateLimit = l.rateLimit(limit)
 	}
@@ -238,8 +240,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	for _, s := range sites {
 		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, base, limits, each)
-		site.TLS = tls
+		site := l.site(s, tls, base, limits, each)
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
 	}

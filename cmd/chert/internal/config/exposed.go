@@ -3,6 +3,8 @@ package config
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/chert-http/chert/static"
 )
 
 // A secret is a file that no site may serve.
@@ -37,10 +39,17 @@ type Folder struct {
 
 // Folders returns all folders that are served.
 func (c *Config) Folders() (all []Folder) {
-	for _, site := range c.Sites {
-		all = append(all, Folder{site.Root, site.Options.Dotfiles})
-		for _, r := range site.Routes {
-			all = append(all, Folder{r.Root, r.Options.Dotfiles})
+	add := func(root string, o *static.Options) {
+		all = append(all, Folder{root, o.Dotfiles})
+		for _, other := range o.Follow { // into which links may lead
+			all = append(all, Folder{other, o.Dotfiles})
+		}
+	}
+	for i := range c.Sites {
+		site := &c.Sites[i]
+		add(site.Root, &site.Options)
+		for j := range site.Routes {
+			add(site.Routes[j].Root, &site.Routes[j].Options)
 		}
 	}
 	return all

@@ -51,7 +51,8 @@ func (d *doc) tablesWith(key string) (tables []string) {
 
 var allTables = []string{
 	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]",
-	"[site.basic_auth]", "[site.forward_auth]", "[site.errors]", "[site.log]", "[defaults.limits]", "[site.limits]",
+	"[site.basic_auth]", "[site.jwt]", "[site.forward_auth]",
+	"[site.errors]", "[site.log]", "[defaults.limits]", "[site.limits]",
 	"[[redirect]]", "[[defaults.rules]]", "[[site.rules]]", "[[site.response_headers]]", "[[site.rewrite]]",
 }
 
@@ -63,7 +64,8 @@ func (d *doc) keysOfTables() map[string][]string {
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
 		all.load([]byte("[[listen]]\n[log]\n[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n"+
-			"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.forward_auth]\n[site.errors]\n[site.log]\n"+
+			"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.jwt]\n[site.forward_auth]\n"+
+			"[site.errors]\n[site.log]\n"+
 			"[site.limits]\n[[site.rules]]\n[[site.response_headers]]\n[[site.rewrite]]\n"+
 			"[[site.route]]\n[[redirect]]\n"),
 			Checks{

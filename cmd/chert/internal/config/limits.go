@@ -17,6 +17,16 @@ type Limits struct {
 	Rate       *SiteRate
 	Concurrent *Concurrent
 	Body       int64 // the largest body of a request, in bytes; 0: no limit
+	Bandwidth  Bandwidth
+	// BodyTime is how long the body of a request may take, and ResponseTime how long a
+	// response; 0: no limit.
+	BodyTime, ResponseTime time.Duration
+}
+
+// Bandwidth limits how fast a response is sent.
+type Bandwidth struct {
+	Rate  int64 // bytes a second; 0: no limit
+	After int64 // how many bytes have no limit
 }
 
 // SiteRate limits the request rate of each client for a site or a route.
@@ -29,6 +39,9 @@ type SiteRate struct {
 
 // Concurrent limits how many requests of one client there are at the same time.
 type Concurrent struct{ Max int }
+
+// LeastBandwidth is the smallest value of Bandwidth.Rate.
+const LeastBandwidth = 1000
 
 // MaxConcurrent is the largest value of Concurrent.Max.
 const MaxConcurrent = 1 << 20
@@ -63,8 +76,38 @@ func (l *loader) limits(t *table, base Limits) Limits {
 			o.Concurrent = &Concurrent{*n}
 		}
 	}
+	l.bandwidth(t, &o.Bandwidth)
+	l.requestTimes(t, &o)
 	t.done()
 	return o
+}
+
+// bandwidth reads the keys that t has.
+func (l *loader) bandwidth(t *table, o *Bandwidth) {
+	if n, at, ok := t.size("bandwidth"); ok {
+		if o.Rate = n; n > 0 && n < LeastBandwidth {
+			l.errorf(at, "bandwidth is in bytes a second, and wants 1kB at least, or 0 for no limit")
+		}
+	}
+	if n, at, ok := t.size("bandwidth_after"); ok {
+		if o.After = n; o.Rate == 0 && n > 0 {
+			l.errorf(at, "bandwidth_after is for a bandwidth, and there is none")
+		}
+	}
+}
+
+// requestTimes reads the times of requests that t has.
+func (l *loader) requestTimes(t *table, o *Limits) {
+	for _, k := range []struct {
+		key string
+		to  *time.Duration
+	}{{"body_timeout", &o.BodyTime}, {"response_timeout", &o.ResponseTime}} {
+		if d, ok := t.duration(k.key); ok {
+			if *k.to = d; d > 0 && d < LeastTimeout {
+				l.errorf(t.spot.child(k.key).value, `%s wants %v at least, or "0s" for no limit`, k.key, LeastTimeout)
+			}
+		}
+	}
 }
 
 // own gives a site counters of its own, where it has the limits of [defaults].
@@ -129,5 +172,5 @@ func (l *loader) timeouts(t *table) (o Timeouts) {
 	return o
 }
 
-// LeastTimeout is the smallest value of Timeouts.
+// LeastTimeout is the smallest value of Timeouts, and of times of requests.
 const LeastTimeout = time.Second

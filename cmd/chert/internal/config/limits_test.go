@@ -21,6 +21,20 @@ func TestLimitsProblems(t *testing.T) {
 		{"concurrent", site + "[site.limits]\nconcurrent = -1\n", "5:14: concurrent wants a number from 0 to 1048576"},
 		{"concurrent's type", site + "[site.limits]\nconcurrent = '5'\n", "5:14: concurrent wants a number, not a string"},
 		{"unknown", site + "[site.limits]\nbodi = 1\n", `5:1: unknown key "bodi" in [site.limits]; did you mean "body"?`},
+		{"bandwidth", site + "[site.limits]\nbandwidth = 'fast'\n", "5:13: bandwidth wants a size such as 64MiB"},
+		{"bandwidth's type", site + "[site.limits]\nbandwidth = true\n", "5:13: bandwidth wants a size such as 64MiB"},
+		{"too little bandwidth", site + "[site.limits]\nbandwidth = 999\n", "5:13: bandwidth is in bytes a second, and wants 1kB at least"},
+		{"after", site + "[site.limits]\nbandwidth = '1MB'\nbandwidth_after = -1\n", "6:19: bandwidth_after wants a size"},
+		{"after nothing", site + "[site.limits]\nbandwidth_after = '1MB'\n", "5:19: bandwidth_after is for a bandwidth, and there is none"},
+		{"after none", site + "[site.limits]\nbandwidth = 0\nbandwidth_after = 1\n", "6:19: bandwidth_after is for a bandwidth, and there is none"},
+		{"body's time", site + "[site.limits]\nbody_timeout = '10'\n", `5:16: body_timeout wants a time such as "30s"`},
+		{"too short for a body", site + "[site.limits]\nbody_timeout = '999ms'\n", `5:16: body_timeout wants 1s at least, or "0s" for no limit`},
+		{"response's time", site + "[site.limits]\nresponse_timeout = 10\n", `5:20: response_timeout wants a time such as "30s"`},
+		{"too short for a response", site + "[site.limits]\nresponse_timeout = '1ms'\n", `5:20: response_timeout wants 1s at least, or "0s" for no limit`},
+		{"a time of the site", site + "body_timeout = '10s'\n", `4:1: unknown key "body_timeout" in [[site]]; it is a key of [defaults.limits] or [site.limits]`},
+		{"nginx's", site + "limit_rate = '1m'\n", `4:1: unknown key "limit_rate" in [[site]]; want [site.limits] with bandwidth`},
+		{"nginx's time", site + "send_timeout = '60s'\n", `4:1: unknown key "send_timeout" in [[site]]; want [site.limits] with response_timeout`},
+		{"Caddy's", site + "[site.limits]\nread_body = '10s'\n", `5:1: unknown key "read_body" in [site.limits]; want [site.limits] with body_timeout`},
 		{"of a route", site + "[[site.route]]\npath = '/a'\nrespond = 200\n[site.route.limits]\nrate = ''\n", "8:8: rate: "},
 		{"of the defaults", "[defaults.limits]\nrate = ''\n" + site, "2:8: rate: "},
 		{"of redirects", "[[redirect]]\nhosts = '*'\nto = 'https://x/'\n[redirect.limits]\nbody = 1\n", `4:11: unknown key "limits" in [[redirect]]`},
@@ -67,6 +81,27 @@ hosts = "other.example"
 root = "www"
 [site.limits]
 body = "2kB"
+[[site]]
+hosts = "slow.example"
+root = "www"
+[site.limits]
+bandwidth = "1MB"
+bandwidth_after = "2MB"
+body_timeout = "3s"
+response_timeout = "4m"
+[[site.route]]
+path = "/after"
+respond = 200
+[site.route.limits]
+bandwidth_after = 0
+body_timeout = "5s"
+[[site.route]]
+path = "/none"
+respond = 200
+[site.route.limits]
+bandwidth = 0
+body_timeout = "0s"
+response_timeout = "0s"
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +119,19 @@ body = "2kB"
 	}
 	if b.Limits.Body != 2000 || b.Limits.Concurrent != nil || b.Limits.Rate == a.Limits.Rate {
 		t.Errorf("%+v", b.Limits)
+	}
+	for i, want := range []Limits{
+		{Body: 1e6, Bandwidth: Bandwidth{1e6, 2e6}, BodyTime: 3 * time.Second, ResponseTime: 4 * time.Minute},
+		{Body: 1e6, Bandwidth: Bandwidth{1e6, 0}, BodyTime: 5 * time.Second, ResponseTime: 4 * time.Minute},
+		{Body: 1e6, Bandwidth: Bandwidth{0, 2e6}},
+	} {
+		got := cfg.Sites[2].Limits
+		if i > 0 {
+			got = cfg.Sites[2].Routes[i-1].Limits
+		}
+		if got.Rate = nil; got != want {
+			t.Errorf("%d: %+v, want %+v", i, got, want)
+		}
 	}
 	names := make(map[string]bool)
 	for _, r := range []*SiteRate{a.Limits.Rate, own.Rate, b.Limits.Rate} {

@@ -10,6 +10,9 @@ type Listen struct {
 	Address string // in the form of --listen
 	Plain   bool   // plain HTTP, also if sites have certificates
 	HTTP1   bool   // no HTTP/2
+	// Proxies are in place of the file's, if not nil. Headers are those whose connections begin
+	// with a header of the PROXY protocol.
+	Proxies, Headers *Proxies
 
 	at        Position
 	tls, http *spot // of tls = true, and of "h2"; nil if they are not given
@@ -103,6 +106,7 @@ func (l *loader) listenBlock(t *table) (one Listen, ok bool) {
 			l.errorf(t.spot.child("protocols").key, `protocols wants "h1", alone or with "h2"`)
 		}
 	}
+	one.Proxies, one.Headers = l.proxies(t, "trusted_proxies"), l.proxies(t, "proxy_protocol")
 	t.done()
 	return one, ok
 }

@@ -185,8 +185,9 @@ func shareOf(folders int) share {
 	return s
 }
 
-func (l *loader) site(t *table, base options, limits Limits, each share) Site {
-	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits})}
+func (l *loader) site(t *table, tls TLS, base options, limits Limits, each share) Site {
+	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits}), TLS: tls}
+	s.ClientCert, s.TLS.ClientOptional = l.clientCert(t, nil, tls, false)
 	s.Limits = s.Limits.own(s.Hosts)
 	root, at, ok := t.str("root")
 	o := l.options(t, base)

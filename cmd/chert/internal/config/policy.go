@@ -19,7 +19,9 @@ import (
 // on every response. The zero value is nothing.
 type Policy struct {
 	Access      *middleware.AccessOptions     // nil: every client
+	ClientCert  *middleware.ClientCertOptions // nil: none is required here
 	Auth        *basicauth.Options            // nil: no authentication
+	JWT         *JWT                          // nil: no token
 	Forward     *forwardauth.Options          // nil: no other server is asked
 	Headers     map[string]string             // by canonical name; "" removes one
 	HeaderRules []middleware.HeaderRule       // after Headers
@@ -34,7 +36,9 @@ func (l *loader) policy(t *table, base Policy) Policy {
 	p := base
 	p.Access = l.access(t, base.Access)
 	p.Auth = l.auth(t, base.Auth)
+	p.JWT = l.jwt(t, base.JWT)
 	p.Forward = l.forwardAuth(t, base.Forward)
+	l.oneCredential(t, p)
 	p.Limits = l.limits(t, base.Limits)
 	l.fields(t, &p)
 	outer := l.log
@@ -45,6 +49,14 @@ func (l *loader) policy(t *table, base Policy) Policy {
 		p.Log = own
 	}
 	return p
+}
+
+// oneCredential checks that requests need not have two things in the field Authorization.
+func (l *loader) oneCredential(t *table, p Policy) {
+	if p.Auth != nil && p.JWT != nil {
+		l.errorf(t.spot.key, "%s has basic_auth and jwt, and a request has one of them; basic_auth = false or "+
+			"jwt = false leaves one out", t.name)
+	}
 }
 
 func (l *loader) access(t *table, base *middleware.AccessOptions) *middleware.AccessOptions {
@@ -151,7 +163,11 @@ func checkUser(o *basicauth.Options, name, hash string) error {
 		if strings.Contains(err.Error(), "could never be sent") {
 			return errors.New(strings.TrimPrefix(err.Error(), "basicauth: "))
 		}
-		return fmt.Errorf("the hash of %q is not bcrypt's; chert hash-password and htpasswd -nB make one", name)
+		if strings.HasPrefix(hash, "$argon2id$") {
+			return errors.New(strings.TrimPrefix(err.Error(), "basicauth: "))
+		}
+		return fmt.Errorf("the hash of %q is not bcrypt's, nor Argon2id's; chert hash-password and htpasswd -nB make "+
+			"one", name)
 	}
 	if cost, err := bcrypt.Cost([]byte(hash)); err == nil && cost > maxCost {
 		return fmt.Errorf("the hash of %q has the cost %d, and each wrong password would take long; want at most %d",

@@ -63,11 +63,27 @@ func (p *Proxies) String() string {
 	return strings.Join(all, ", ")
 }
 
-func (l *loader) proxies(t *table) (p Proxies) {
-	all, _ := t.list("trusted_proxies")
+// Some reports whether any peer is trusted.
+func (p *Proxies) Some() bool { return p != nil && (len(p.Prefixes) > 0 || p.Unix) }
+
+// Has reports whether a peer is trusted; the zero Addr is that of one on a unix socket.
+func (p *Proxies) Has(peer netip.Addr) bool {
+	if !peer.IsValid() {
+		return p.Unix
+	}
+	return slices.ContainsFunc(p.Prefixes, func(one netip.Prefix) bool { return one.Contains(peer) })
+}
+
+// proxies reads the list of a key, nil if it is not given.
+func (l *loader) proxies(t *table, key string) *Proxies {
+	all, given := t.list(key)
+	if !given {
+		return nil
+	}
+	p := new(Proxies)
 	for _, it := range all {
 		if err := p.Add(it.text); err != nil {
-			l.errorf(it.at, "trusted_proxies: %q: %v", it.text, err)
+			l.errorf(it.at, "%s: %q: %v", key, it.text, err)
 		}
 	}
 	return p

@@ -190,7 +190,7 @@ func (l *loader) statuses(t *table) (all []int) {
 	return all
 }
 
-// fileOptions reads hidden and types.
+// fileOptions reads hidden, follow and types.
 func (l *loader) fileOptions(t *table, o *options) {
 	if all, ok := t.list("hidden"); ok {
 		o.Hidden = make([]string, 0, len(all))
@@ -200,6 +200,21 @@ func (l *loader) fileOptions(t *table, o *options) {
 				continue
 			}
 			o.Hidden = append(o.Hidden, it.text)
+		}
+	}
+	if all, ok := t.list("follow"); ok {
+		o.Follow = nil
+		for _, it := range all {
+			dir := l.path(it.text)
+			err := static.CheckFollow(dir)
+			if err == nil {
+				err = l.checks.Folder(dir)
+			}
+			if err != nil {
+				l.errorf(it.at, "follow: %v", err)
+				continue
+			}
+			o.Follow = append(o.Follow, dir)
 		}
 	}
 	types := t.table("types")

@@ -35,6 +35,8 @@ func TestResponseProblems(t *testing.T) {
 		{"of the file", "[errors]\n700 = 'x'\n" + site, `2:1: [errors]: "700" is neither`},
 		{"hidden pattern", site + "hidden = ['*.bak', '[a']\n", `4:20: hidden: "[a" is not a valid pattern`},
 		{"hidden spa", site + "spa = '404.html'\nhidden = '*.html'\n", `4:7: spa: "404.html" is hidden by hidden`},
+		{"follow's folder", site + "follow = ['www', 'gone']\n", `4:18: follow: no such folder: "gone"`},
+		{"follow's root", site + "follow = '/'\n", `4:10: follow: "/" is every file of the system; want the folders that links lead to`},
 		{"type's suffix", site + "types = { foo = 'a/b' }\n", `4:11: types: "foo" is not the end of a name such as ".foo"`},
 		{"type", site + "types = { \".foo\" = 'foo' }\n", `4:20: types: "foo" is no media type`},
 		{"coding", site + "headers = { Content-Encoding = 'gzip' }\n", `4:13: the field "Content-Encoding" cannot be set`},

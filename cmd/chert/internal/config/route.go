@@ -137,6 +137,7 @@ func (l *loader) route(t *table, site Site, base options, each share) (r Route, 
 	r.Methods = l.routeMethods(t)
 	r.When = l.condition(t)
 	r.Policy = l.policy(t, site.Policy)
+	r.ClientCert, _ = l.clientCert(t, site.ClientCert, site.TLS, true)
 	if r.Limits.Rate != nil && r.Limits.Rate != site.Limits.Rate {
 		r.Limits.Rate.Name = counterName(site.Hosts, r.Path, r.Methods)
 	}

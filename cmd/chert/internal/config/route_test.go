@@ -93,7 +93,7 @@ func TestRouteProblems(t *testing.T) {
 		{"true", root + "basic_auth = true\n", "4:14: basic_auth wants a table with users or htpasswd, or false"},
 		{"realm", root + "[site.basic_auth]\nrealm = 'ä'\nusers = { a = '" + someHash + "' }\n", "5:9: realm wants printable ASCII"},
 		{"a costly hash", root + "[site.basic_auth]\nusers = { ann = '$2a$31$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy' }\n", `5:17: users: the hash of "ann" has the cost 31`},
-		{"a password", root + "[site.basic_auth]\nusers = { ann = 'secret' }\n", `5:17: users: the hash of "ann" is not bcrypt's; chert hash-password`},
+		{"a password", root + "[site.basic_auth]\nusers = { ann = 'secret' }\n", `5:17: users: the hash of "ann" is not bcrypt's, nor Argon2id's; chert hash-password`},
 		{"a colon", root + "[site.basic_auth.users]\n'a:b' = '" + someHash + "'\n", `5:9: users: the name "a:b" could never be sent`},
 		{"no htpasswd", root + "[site.basic_auth]\nhtpasswd = 'no'\n", `5:12: htpasswd: "DIR/no": no such file`},
 		{"no hashes in it", root + "[site.basic_auth]\nhtpasswd = 'c.toml'\n", `5:12: htpasswd: "DIR/c.toml": line 1: want NAME:HASH`},
@@ -247,6 +247,7 @@ func TestHtpasswd(t *testing.T) {
 		{"ann:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n", `line 1: the hash of "ann" is not bcrypt's`},
 		{"\nann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n", `line 2: the hash of "ann" is not bcrypt's`},
 		{"ann:$6$rounds=5000$abc$def\n", `line 1: the hash of "ann" is not bcrypt's`},
+		{"ann:$argon2id$v=19$m=999999,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAA\n", `line 1: the hash of "ann" is not a hash of Argon2id, version 19, with at most m=131072`},
 		{"ann:secret\n", `line 1: the hash of "ann" is not bcrypt's`},
 		{"ann\n", "line 1: want NAME:HASH"},
 	} {

@@ -18,6 +18,7 @@ type TLS struct {
 	Self           bool          // by an authority of chert's own
 	Auto           bool          // by ACME
 	ClientCA       string        // file of authorities that sign clients' certificates; "" if they need none
+	ClientOptional bool          // clients may have none, which routes may require
 	Min            string        // "1.2" or "1.3"; "" is "1.2"
 	HSTS           time.Duration // 0: none; or HSTSForget
 	HSTSSubdomains bool

@@ -50,7 +50,7 @@ var hints = []struct {
 	}},
 	{"ssl_client_certificate ssl_verify_client ssl_trusted_certificate client_auth", Hint{
 		Flag: "use --client-ca",
-		Key:  "want client_ca",
+		Key:  "want client_ca, and client_certificate for some routes alone",
 	}},
 	{
 		"ssl_ciphers ssl_prefer_server_ciphers ssl_ecdh_curve ssl_dhparam ciphers curves",
@@ -99,6 +99,10 @@ var hints = []struct {
 	{"--basic_auth --htpasswd --users auth basicauth auth_basic auth_basic_user_file username pass password", Hint{
 		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
 		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
+	}},
+	{"--jwt auth_jwt jwt_auth bearer oidc auth_jwt_key_file auth_jwt_key_request", Hint{
+		Flag: "the sites of --config have [site.jwt]",
+		Key:  `want [site.jwt] with jwks = "https://...", issuer and audience`,
 	}},
 	{"--forward_auth auth_request forwardauth external_auth", Hint{
 		Flag: "the sites of --config have [site.forward_auth]",
@@ -171,7 +175,10 @@ var hints = []struct {
 	}},
 	{
 		"symlinks disable_symlinks",
-		both("links inside the folder are followed, and those that lead out of it never"),
+		Hint{
+			Flag: "links inside the folder are followed; the sites of --config have follow for others",
+			Key:  `links inside the folder are followed, and with follow = ["/srv/shared"] those that lead into that`,
+		},
 	},
 	{"encode gzip gzip_static gzip_types gzip_vary " +
 		"brotli_static brotli zstd compress deflate --compression --precompressed", Hint{
@@ -203,7 +210,10 @@ var hints = []struct {
 		Flag: "use --rate-limit 100/s; the sites of --config can have [site.limits] with rate",
 		Key:  `want [rate_limit] with limit = "100/s", or [site.limits] with rate = "10/s"`,
 	}},
-	{"limit_rate limit_rate_after bandwidth", both("chert serve does not limit bandwidth yet")},
+	{"limit_rate limit_rate_after bandwidth_limit --bandwidth", Hint{
+		Flag: "the sites of --config can have [site.limits] with bandwidth",
+		Key:  `want [site.limits] with bandwidth = "1MB", for each response, and bandwidth_after = "10MB"`,
+	}},
 	{"client_max_body_size max_body_size request_body", Hint{
 		Flag: "the sites of --config can have [site.limits] with body",
 		Key:  `want [site.limits] with body = "10MB"`,
@@ -220,11 +230,20 @@ var hints = []struct {
 		Flag: "there is no flag for it; the file of --config has head_timeout",
 		Key:  `want head_timeout = "60s", before the first table`,
 	}},
-	{"client_body_timeout send_timeout timeouts read_timeout write_timeout --timeout", Hint{
-		Flag: "the configuration file has head_timeout and idle_timeout; other times of connections cannot be " +
-			"changed in chert serve yet; docs/limits.md has them. --shutdown-timeout is for its end",
-		Key: "the file itself has head_timeout and idle_timeout; other times of connections cannot be changed in " +
-			"chert serve yet; docs/limits.md has them. shutdown_timeout is for its end",
+	{"client_body_timeout read_timeout read_body --body_timeout", Hint{
+		Flag: "there is no flag for it; the sites of --config can have [site.limits] with body_timeout",
+		Key:  `want [site.limits] with body_timeout = "30s", for the whole body`,
+	}},
+	{"send_timeout write_timeout write --response_timeout", Hint{
+		Flag: "there is no flag for it; the sites of --config can have [site.limits] with response_timeout",
+		Key: `want [site.limits] with response_timeout = "5m", for the whole response; a client that accepts ` +
+			"nothing has 60 s in any case (docs/limits.md)",
+	}},
+	{"timeouts --timeout", Hint{
+		Flag: "the configuration file has head_timeout and idle_timeout, and [site.limits] with body_timeout and " +
+			"response_timeout; docs/limits.md has the others. --shutdown-timeout is for the end of the server",
+		Key: "the file itself has head_timeout and idle_timeout, and [site.limits] body_timeout and " +
+			"response_timeout; docs/limits.md has the others. shutdown_timeout is for the end of the server",
 	}},
 	{"grace_period", Hint{
 		Flag: "use --shutdown-timeout",
@@ -243,8 +262,12 @@ var hints = []struct {
 		Key:  "want trusted_proxies",
 	}},
 	{
-		"proxy_protocol",
-		both("chert does not read the PROXY protocol yet; name proxies that send X-Forwarded-For in trusted_proxies"),
+		"--proxy_protocol accept_proxy proxyproto",
+		Hint{
+			Flag: `files of --config have proxy_protocol = ["10.0.0.0/8"] in [[listen]]`,
+			Key: `want proxy_protocol = ["10.0.0.0/8"] in [[listen]], with the addresses of the proxies; those that ` +
+				"send X-Forwarded-For belong in trusted_proxies",
+		},
 	},
 	{"http2 http3 quic --protocols", Hint{
 		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off. There is no " +

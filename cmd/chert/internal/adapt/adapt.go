@@ -1,0 +1,216 @@
+package adapt
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+)
+
+// MaxSize is the longest file that is read, in bytes.
+const MaxSize = 1 << 20
+
+// A Note says what was not translated.
+type Note struct {
+	Line int
+	Text string
+}
+
+// Nginx translates a configuration of nginx. It is an error if the text is none.
+func Nginx(text string) (toml string, notes []Note, err error) {
+	if len(text) > MaxSize {
+		return "", nil, fmt.Errorf("it is longer than 1 MiB")
+	}
+	s := &scanner{text: text, line: 1}
+	all, err := s.parse(0)
+	if err != nil {
+		return "", nil, err
+	}
+	o := &output{}
+	n := &nginx{output: o, zones: make(map[string]string)}
+	n.top(all)
+	return o.String(), o.sorted(), nil
+}
+
+// Caddy translates a Caddyfile. It is an error if the text is none.
+func Caddy(text string) (toml string, notes []Note, err error) {
+	if len(text) > MaxSize {
+		return "", nil, fmt.Errorf("it is longer than 1 MiB")
+	}
+	s := &scanner{text: text, line: 1, lines: true}
+	all, err := s.parse(0)
+	if err != nil {
+		return "", nil, err
+	}
+	o := &output{}
+	c := &caddy{output: o}
+	c.top(all)
+	return o.String(), o.sorted(), nil
+}
+
+// output is what has been translated.
+type output struct {
+	listen   []string
+	redirect string // http_redirect
+	proxies  []string
+	head     []string // further lines before the first table
+	sites    []*site
+	notes    []Note
+}
+
+func (o *output) note(line int, format string, args ...any) {
+	o.notes = append(o.notes, Note{line, fmt.Sprintf(format, args...)})
+}
+
+// unknown notes a directive that is left out, with what chert has instead.
+func (o *output) unknown(d *directive) {
+	text := d.name() + " is left out"
+	if hint, ok := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; ok && hint.Key != "" {
+		text += ": " + hint.Key
+	}
+	o.note(d.line, "%s", text)
+}
+
+func (o *output) sorted() []Note {
+	slices.SortStableFunc(o.notes, func(a, b Note) int { return a.Line - b.Line })
+	return slices.Compact(o.notes)
+}
+
+// String is the whole file.
+func (o *output) String() string {
+	var b strings.Builder
+	if len(o.listen) > 0 {
+		fmt.Fprintf(&b, "listen = %s\n", list(o.listen))
+	}
+	if o.redirect != "" {
+		fmt.Fprintf(&b, "http_redirect = %s\n", quote(o.redirect))
+	}
+	if len(o.proxies) > 0 {
+		fmt.Fprintf(&b, "trusted_proxies = %s\n", list(o.proxies))
+	}
+	for _, line := range o.head {
+		b.WriteString(line + "\n")
+	}
+	for _, s := range o.sites {
+		s.write(&b)
+	}
+	return b.String()
+}
+
+// A site is a [[site]] or a [[redirect]].
+type site struct {
+	line    int
+	name    string // "site" or "redirect"
+	hosts   []string
+	keys    []string // lines
+	tables  []string // each with its lines
+	hidden  []string
+	headers map[string]string
+	routes  []*route
+}
+
+// A route is a [[site.route]].
+type route struct {
+	line   int
+	keys   []string
+	tables []string
+}
+
+func (s *site) key(key, value string)  { s.keys = withKey(s.keys, key, value) }
+func (r *route) key(key, value string) { r.keys = withKey(r.keys, key, value) }
+
+// withKey adds a key, or replaces it, and a table of which it is a part, or that it is. What
+// denies all stays.
+func withKey(all []string, key, value string) []string {
+	table, _, _ := strings.Cut(key, ".")
+	all = slices.DeleteFunc(all, func(line string) bool {
+		return strings.HasPrefix(line, key+".") || table != key && strings.HasPrefix(line, table+" = ")
+	})
+	for i, line := range all {
+		if rest, ok := strings.CutPrefix(line, key+" = "); ok {
+			if key != "deny" || rest != `["all"]` {
+				all[i] = key + " = " + value
+			}
+			return all
+		}
+	}
+	return append(all, key+" = "+value)
+}
+
+func (s *site) table(name string, lines ...string)  { s.tables = withTable(s.tables, name, lines) }
+func (r *route) table(name string, lines ...string) { r.tables = withTable(r.tables, name, lines) }
+
+// withTable adds a table. One that is there gets the lines, unless there can be several.
+func withTable(all []string, name string, lines []string) []string {
+	head := "[" + name + "]"
+	for i, t := range all {
+		if name[0] == '[' || !strings.HasPrefix(t, head+"\n") {
+			continue
+		}
+		for _, line := range lines {
+			if key, _, _ := strings.Cut(line, " = "); !strings.Contains(t, "\n"+key+" = ") {
+				all[i] += "\n" + line
+			}
+		}
+		return all
+	}
+	return append(all, head+"\n"+strings.Join(lines, "\n"))
+}
+
+func (s *site) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n[[%s]]\nhosts = %s\n", s.name, list(s.hosts))
+	if len(s.hidden) > 0 {
+		s.key("hidden", list(s.hidden))
+	}
+	for _, line := range s.keys {
+		b.WriteString(line + "\n")
+	}
+	for _, table := range s.tables {
+		b.WriteString(table + "\n")
+	}
+	for _, r := range s.routes {
+		b.WriteString("[[site.route]]\n")
+		for _, line := range r.keys {
+			b.WriteString(line + "\n")
+		}
+		for _, table := range r.tables {
+			b.WriteString(table + "\n")
+		}
+	}
+}
+
+// quote makes a basic string of TOML. "${" would be a variable.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "${", "$${") {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func list(all []string) string {
+	quoted := make([]string, len(all))
+	for i, s := range all {
+		quoted[i] = quote(s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func number(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 0
+}

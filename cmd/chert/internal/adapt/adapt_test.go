@@ -1,0 +1,192 @@
+package adapt
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// anything accepts what only a running system could refuse.
+func anything() config.Checks {
+	none := func(string) error { return nil }
+	pair := func(string, string) error { return nil }
+	return config.Checks{Listen: func([]string, string) error { return nil }, Log: none, Folder: none, Certificate: pair, ClientCA: none,
+		RateStore: none, RateFailure: none}
+}
+
+// problems returns what chert says about a translation, but for files that are not there.
+func problems(t *testing.T, text string) (all []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "chert.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(file, anything())
+	if err == nil {
+		return nil
+	}
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); !strings.Contains(line, "no such file") && !strings.Contains(line, "not a regular file") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func TestNginx(t *testing.T) {
+	t.Parallel()
+	const site = "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n"
+	wrap := func(s string) string { return "server { listen 80; server_name a.example; root /w; " + s + " }" }
+	for _, tt := range []struct{ in, out, note string }{
+		{"", "", ""},
+		{"events {}\nhttp { include mime.types; gzip on; server { server_name a.example; root /w; } }", site, ""},
+		{wrap("autoindex on; index index.html; # a comment; }"), "", "line 1: a { has no }"},
+		{wrap("autoindex on;"), site + "listing = true\n", ""},
+		{wrap("expires 1h;"), site + "[[site.response_headers]]\nstatus = [\"2xx\", \"3xx\"]\nset = { \"Cache-Control\" = \"max-age=3600\" }\n", ""},
+		{wrap(`add_header X "a;b\"c" always;`), site + `headers = { "X" = "a;b\"c" }` + "\n", ""},
+		{wrap("add_header X $host;"), site, "1: add_header X is left out"},
+		{wrap("allow 10.0.0.0/8; deny all;"), site + "allow = [\"10.0.0.0/8\"]\n", ""},
+		{wrap("deny 10.0.0.1; deny 10.0.0.2; allow all;"), site + "deny = [\"10.0.0.1\", \"10.0.0.2\"]\n", ""},
+		{wrap("allow 10.0.0.0/8; deny 192.0.2.1;"), site + "", "1: deny 192.0.2.1 comes after allow"},
+		{wrap("deny all; allow 10.0.0.1;"), site + "deny = [\"all\"]\n", "deny all comes before other rules"},
+		{wrap("auth_request /x;"), site + "deny = [\"all\"]\n", "1: auth_request is left out"},
+		{wrap("client_max_body_size 10m;"), site + "limits.body = \"10MiB\"\n", ""},
+		{wrap("location /api/ { proxy_pass http://b; }"), site, "1: proxy_pass is left out"},
+		{wrap("location ~* \\.(png|jpg)$ { expires 30d; }"), site + "[[site.rules]]\nmatch = [\"*.png\", \"*.jpg\"]\nheaders = { \"Cache-Control\" = \"max-age=2592000\" }\n", ""},
+		{wrap("location ~ /\\. { deny all; }"), site, ""},
+		{wrap("location ~ ^/[0-9]{4}/ { return 404; }"), site, "location ~ ^/[0-9]{4}/ is left out"},
+		{wrap("location /p { root /q; }"), site + "[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/q/p\"\n", "location /p is for all that begins with it"},
+		{wrap("error_page 500 502 /50x.html; error_page 404 /404.html;"), site + "[site.errors]\n500 = \"/w/50x.html\"\n502 = \"/w/50x.html\"\n404 = \"/w/404.html\"\n", ""},
+		{wrap("add_header A b always; location /x/ { add_header C d; }"), site + "headers = { \"A\" = \"b\" }\n[[site.rules]]\nmatch = [\"x/**\"]\nheaders = { \"C\" = \"d\" }\n",
+			"1: add_header of a location replaces those of the server"},
+		{wrap("location / { auth_basic a; auth_basic_user_file u; } location = /h { return 200 ok; }"), strings.Replace(site, "root = \"/w\"\n", "", 1) +
+			"[[site.route]]\npath = \"/{path...}\"\nbasic_auth.realm = \"a\"\nbasic_auth.htpasswd = \"u\"\nroot = \"/w\"\n[[site.route]]\npath = \"/h\"\nrespond = 200\nbody = \"ok\"\n", ""},
+		{wrap("location / { allow 10.0.0.1; deny all; } deny 192.0.2.1;"), site + "allow = [\"10.0.0.1\"]\n", ""},
+		{wrap("deny 192.0.2.1; location /x/ { allow 10.0.0.1; deny all; } location /y/ { allow all; } location /z/ { alias /q; }"), site +
+			"deny = [\"192.0.2.1\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\ndeny = []\n" +
+			"[[site.route]]\npath = \"/y/{path...}\"\nroot = \"/w/y\"\ndeny = []\n[[site.route]]\npath = \"/z/{path...}\"\nroot = \"/q\"\n", ""},
+		{wrap("try_files $uri /i; location /x/ { alias /q; } location = /y { return 200; }"), site +
+			"try = [\"{path}\", \"/i\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/q\"\ntry = []\n[[site.route]]\npath = \"/y\"\nrespond = 200\n", ""},
+		{wrap("auth_request /a; location / { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\nallow = [\"10.0.0.1\"]\n", "1: auth_request is left out"},
+		{wrap("satisfy any; location /x/ { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\n",
+			"1: satisfy is left out"},
+		{wrap("magic on;"), site, "1: magic is left out"},
+		{wrap("rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/c /d redirect;"), site + "[[site.rewrite]]\nfrom = \"^/a/(.*)$\"\nto = \"/b/{1}\"\n", "1: rewrite is left out"},
+		{"server { listen 443 ssl; server_name .a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; return 301 https://$host$request_uri; }",
+			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\", \"*.a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},
+		{"server { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; server_name b.example; root /v; }",
+			"[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n\n" +
+				"[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"\n", ""},
+		{"server { server_name a.example; root /w; }\nserver { server_name a.example; root /v; }", site, "2: host a.example has a server already"},
+		{"}", "", "line 1: a } without a {"}, {"server { listen 80 }", "", `line 1: "listen" has no semicolon`}, {"a 'b", "", "line 1: a quotation has no end"},
+		{strings.Repeat("a {", 40), "", "blocks are more than 32 deep"}, {"{ }", "", "a block without a name"},
+	} {
+		out, notes, err := Nginx(tt.in)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		for _, n := range notes {
+			said += " " + strings.TrimSpace(strings.Join([]string{itoa(n.Line), n.Text}, ": "))
+		}
+		if tt.note == "" && said != "" || !strings.Contains(said, tt.note) || strings.TrimSpace(out) != strings.TrimSpace(tt.out) {
+			t.Errorf("%s:\n%s\nsaid %s\nwant\n%s\nand %s", tt.in, out, said, tt.out, tt.note)
+		}
+	}
+}
+
+func itoa(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+func TestCaddy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, out, note string }{
+		{"a.example {\n\troot * /w\n\tfile_server browse\n\tencode gzip\n}\n",
+			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_auto = true\nroot = \"/w\"\nlisting = true\n", ""},
+		{":8080 {\n\troot * /w\n\ttry_files {path} /index.html\n\tfile_server\n}\n",
+			"listen = [\":8080\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ntry = [\"{path}\", \"/index.html\"]\n", ""},
+		{"http://a.example, http://b.example {\n\troot * \"/w x\" # comment\n\theader X-A `b`\n}\n",
+			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\", \"b.example\"]\nroot = \"/w x\"\n[[site.response_headers]]\nset = { \"X-A\" = \"b\" }\n", ""},
+		{"http://www.a.example {\n\tredir https://a.example{uri} permanent\n}\n",
+			"listen = [\":80\"]\n\n[[redirect]]\nhosts = [\"www.a.example\"]\nto = \"https://a.example{uri}\"\nstatus = 301\n", ""},
+		{":80 {\n\trespond /healthz ok 200\n\treverse_proxy localhost:9000\n}\n",
+			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\n[[site.route]]\npath = \"/healthz\"\nrespond = 200\nbody = \"ok\"\n", "3: reverse_proxy is left out"},
+		{"{\n\temail a@b\n}\na.example {\n\ttls internal\n\troot * /w\n}\n",
+			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_self = true\nroot = \"/w\"\n", "2: email is left out"},
+		{"a {\n", "", "a { has no }"},
+	} {
+		out, notes, err := Caddy(tt.in)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		for _, n := range notes {
+			said += " " + itoa(n.Line) + ": " + n.Text
+		}
+		if tt.note == "" && said != "" || !strings.Contains(said, tt.note) || strings.TrimSpace(out) != strings.TrimSpace(tt.out) {
+			t.Errorf("%s:\n%s\nsaid %s\nwant\n%s\nand %s", tt.in, out, said, tt.out, tt.note)
+		}
+	}
+}
+
+// Translations of the examples are configurations without a mistake.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../../examples/sites/*/nginx.conf")
+	if err != nil || len(files) < 14 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := Nginx(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q\n%s", file, all, out)
+		}
+	}
+}
+
+// Whatever the text is, a translation is TOML.
+func FuzzAdapt(f *testing.F) {
+	files, _ := filepath.Glob("../../../../examples/sites/*/nginx.conf")
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			f.Add(string(text))
+		}
+	}
+	for _, s := range []string{
+		"a.example {\n\troot * /w\n\tfile_server browse\n}", ":80 {\n\trespond /x \"a${b}\"\n}", "server { root '${a}\"\\n'; add_header A \"\x01\"; location = /{ { } }",
+		"server { listen 443 ssl; location ~ ^/[^/]*\\.x$ { expires 1y; } auth_basic a; auth_basic off; }", "x.example {\n\tbasic_auth {\n\t\ta b\n\t}\n}",
+		"limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\nserver { limit_req zone=a burst=1; deny all; }",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, translate := range []func(string) (string, []Note, error){Nginx, Caddy} {
+			out, notes, err := translate(text)
+			if err != nil {
+				if out != "" || notes != nil {
+					t.Errorf("%q, %v with %v", out, notes, err)
+				}
+				continue
+			}
+			var m map[string]any
+			if err := toml.Unmarshal([]byte(out), &m); err != nil {
+				t.Errorf("%q: %v\n%s", text, err, out)
+			}
+		}
+	})
+}

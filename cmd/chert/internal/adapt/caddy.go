@@ -1,0 +1,207 @@
+package adapt
+
+import (
+	"slices"
+	"strings"
+)
+
+// caddy translates Caddy's directives.
+type caddy struct{ *output }
+
+func (c *caddy) top(all []directive) {
+	for i := range all {
+		d := &all[i]
+		if d.name() == "" || strings.HasPrefix(d.name(), "(") {
+			for j := range d.block {
+				c.unknown(&d.block[j])
+			}
+			continue
+		}
+		c.site(d)
+	}
+	if len(c.listen) == 0 && len(c.sites) > 0 {
+		c.listen = []string{":443"}
+		c.redirect = ":80"
+	}
+}
+
+// site translates the block of some addresses.
+func (c *caddy) site(d *directive) {
+	s := &site{line: d.line, name: "site"}
+	encrypted := false
+	for _, word := range d.words {
+		for address := range strings.SplitSeq(word, ",") {
+			if address == "" {
+				continue
+			}
+			rest, plain := strings.CutPrefix(address, "http://")
+			rest = strings.TrimPrefix(rest, "https://")
+			host, port, hasPort := strings.Cut(rest, ":")
+			if strings.ContainsAny(host, "/{") {
+				c.note(d.line, "the address %s is left out: want hosts, and routes for paths", address)
+				continue
+			}
+			if host == "" {
+				host = "*"
+			}
+			s.hosts = append(s.hosts, host)
+			switch {
+			case hasPort:
+				c.listen = unique(append(c.listen, ":"+port))
+			case plain:
+				c.listen = unique(append(c.listen, ":80"))
+			}
+			encrypted = encrypted || !plain && !hasPort && host != "*"
+		}
+	}
+	if s.hosts = unique(s.hosts); len(s.hosts) == 0 {
+		return
+	}
+	c.sites = append(c.sites, s)
+	for i := range d.block {
+		if d.block[i].name() == "tls" {
+			encrypted = false // it says how
+		}
+	}
+	if encrypted {
+		s.key("tls_auto", "true")
+	}
+	for i := range d.block {
+		c.in(s, &d.block[i])
+	}
+}
+
+// in translates a directive of a site.
+func (c *caddy) in(s *site, d *directive) {
+	args := d.words[1:]
+	if len(args) > 0 && args[0] == "*" {
+		args = args[1:]
+	}
+	matched := len(args) > 0 && (strings.HasPrefix(args[0], "@") || strings.HasPrefix(args[0], "/"))
+	switch name := d.name(); {
+	case name == "encode" || name == "@":
+	case name == "root" && len(args) == 1:
+		s.key("root", quote(args[0]))
+	case name == "file_server" && !matched:
+		if len(args) == 1 && args[0] == "browse" {
+			s.key("listing", "true")
+		}
+		for i := range d.block {
+			c.fileServer(s, &d.block[i])
+		}
+	case name == "try_files" && !matched:
+		c.tryFiles(s, d, args)
+	case name == "redir":
+		c.redir(s, d, args)
+	case name == "respond" && len(args) > 0:
+		c.respond(s, d, args)
+	case name == "header" && !matched && len(args) == 2:
+		s.table("[site.response_headers]", "set = { "+quote(args[0])+" = "+quote(args[1])+" }")
+	case name == "tls" && len(args) == 1 && args[0] == "internal":
+		s.key("tls_self", "true")
+	case name == "tls" && len(args) == 2:
+		s.key("tls_cert", quote(args[0]))
+		s.key("tls_key", quote(args[1]))
+	case (name == "basic_auth" || name == "basicauth") && !matched:
+		var users []string
+		for i := range d.block {
+			u := &d.block[i]
+			if slices.ContainsFunc(d.block[:i], func(o directive) bool { return o.name() == u.name() }) {
+				c.note(u.line, "the user %s is there already", u.name())
+				continue
+			}
+			users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
+		}
+		s.table("site.basic_auth", "users = { "+strings.Join(users, ", ")+" }")
+	case name == "log" && len(d.block) == 0:
+		s.key("log", quote("json"))
+	default:
+		c.unknown(d)
+	}
+}
+
+func (c *caddy) fileServer(s *site, d *directive) {
+	switch d.name() {
+	case "browse":
+		s.key("listing", "true")
+	case "hide":
+		s.hidden = append(s.hidden, d.words[1:]...)
+	case "index":
+		s.key("index", list(d.words[1:]))
+	default:
+		c.unknown(d)
+	}
+}
+
+func (c *caddy) tryFiles(s *site, d *directive, args []string) {
+	var all []string
+	for _, w := range args {
+		w = strings.NewReplacer("{http.request.uri.path}", "{path}", "{uri}", "{path}").Replace(w)
+		if strings.ContainsAny(strings.ReplaceAll(w, "{path}", ""), "{}?") {
+			c.note(d.line, "try_files %s is left out: want try, with {path} and names of files", w)
+			return
+		}
+		all = append(all, w)
+	}
+	s.key("try", list(all))
+}
+
+// redir translates redirects of a whole site, and of a path.
+func (c *caddy) redir(s *site, d *directive, args []string) {
+	path := ""
+	if len(args) > 1 && strings.HasPrefix(args[0], "/") {
+		path, args = args[0], args[1:]
+	}
+	status := "302"
+	if len(args) == 2 {
+		status = map[string]string{"permanent": "301", "temporary": "302", "html": ""}[args[1]]
+		if status == "" {
+			status = args[1]
+		}
+	}
+	if len(args) == 0 || len(args) > 2 || !strings.Contains("301 302 303 307 308", status) || len(status) != 3 ||
+		strings.ContainsAny(strings.ReplaceAll(strings.ReplaceAll(args[0], "{uri}", ""), "{host}", ""), "{}") ||
+		strings.HasSuffix(path, "*") || strings.HasPrefix(args[0], "@") {
+		c.unknown(d)
+		return
+	}
+	if path == "" {
+		s.name = "redirect"
+		s.key("to", quote(args[0]))
+		s.key("status", status)
+		return
+	}
+	r := &route{line: d.line}
+	r.key("path", quote(path))
+	r.key("redirect", quote(args[0]))
+	r.key("status", status)
+	s.routes = append(s.routes, r)
+}
+
+// respond translates answers to a path, or to everything.
+func (c *caddy) respond(s *site, d *directive, args []string) {
+	path, body, status := "/", "", "200"
+	for _, w := range args {
+		switch n, ok := number(w); {
+		case strings.HasPrefix(w, "/"):
+			path = w
+		case ok && n >= 200 && n <= 599:
+			status = w
+		case strings.HasPrefix(w, "@") || strings.ContainsAny(w, "{}"):
+			c.unknown(d)
+			return
+		default:
+			body = w
+		}
+	}
+	if rest, ok := strings.CutSuffix(path, "*"); ok {
+		path = strings.TrimSuffix(rest, "/") + "/{path...}"
+	}
+	r := &route{line: d.line}
+	r.key("path", quote(path))
+	r.key("respond", status)
+	if body != "" {
+		r.key("body", quote(body))
+	}
+	s.routes = append(s.routes, r)
+}

@@ -1,0 +1,99 @@
+package forward
+
+import (
+	"bytes"
+
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// client writes what the upstream learns of the client. What an untrusted peer sent of
+// it has been removed.
+func (m *request) client() {
+	m.forwardedFor()
+	if m.XForwarded {
+		m.unlessReceived(http1.FieldXForwardedHost, m.host)
+		if m.Proto != "" && !m.has(http1.FieldXForwardedProto) {
+			m.dst = append(append(append(m.dst, "X-Forwarded-Proto: "...), m.Proto...), "\r\n"...)
+		}
+	}
+	if m.RealIP {
+		m.unlessReceived(http1.FieldXRealIP, m.Peer)
+	}
+	if m.Forwarded {
+		m.forwarded()
+	}
+}
+
+// has reports whether a trusted peer has sent the field.
+func (m *request) has(id http1.FieldID) bool {
+	if !m.Trusted {
+		return false
+	}
+	for i := range m.r.Fields {
+		if m.r.Fields[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *request) unlessReceived(id http1.FieldID, value []byte) {
+	if len(value) > 0 && !m.has(id) {
+		m.dst = appendLine(m.dst, id.String(), value)
+	}
+}
+
+// forwardedFor writes one X-Forwarded-For with all that was received and the peer: some
+// upstreams read only the first or the last field.
+func (m *request) forwardedFor() {
+	begin := len(m.dst)
+	m.dst = append(m.dst, "X-Forwarded-For: "...)
+	start := len(m.dst)
+	add := func(value []byte) {
+		if len(value) == 0 {
+			return
+		}
+		if len(m.dst) > start {
+			m.dst = append(m.dst, ", "...)
+		}
+		m.dst = append(m.dst, value...)
+	}
+	if m.Trusted {
+		for i := range m.r.Fields {
+			if f := &m.r.Fields[i]; f.ID == http1.FieldXForwardedFor {
+				add(f.Value.Bytes(m.head))
+			}
+		}
+	}
+	if m.XForwarded {
+		add(m.Peer)
+	}
+	if len(m.dst) == start {
+		m.dst = m.dst[:begin]
+		return
+	}
+	m.dst = append(m.dst, "\r\n"...)
+}
+
+// forwarded writes a Forwarded field with one element (RFC 7239 section 4). Those of a
+// trusted peer come before it, and make one list with it.
+func (m *request) forwarded() {
+	m.dst = append(m.dst, "Forwarded: for="...)
+	switch {
+	case len(m.Peer) == 0:
+		m.dst = append(m.dst, "unknown"...) // section 6.2
+	case bytes.IndexByte(m.Peer, ':') >= 0:
+		// Section 6: an IPv6 address is in brackets and quoted.
+		m.dst = append(append(append(m.dst, `"[`...), m.Peer...), `]"`...)
+	default:
+		m.dst = append(m.dst, m.Peer...)
+	}
+	if len(m.host) > 0 {
+		m.dst = append(m.dst, `;host="`...)
+		m.dst = append(append(m.dst, m.host...), '"') // no valid host has a quote or a backslash
+	}
+	if m.Proto != "" {
+		m.dst = append(append(m.dst, ";proto="...), m.Proto...)
+	}
+	m.dst = append(m.dst, "\r\n"...)
+}
