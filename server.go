@@ -192,8 +192,8 @@ type Server struct {
 	// RefusalPage, if not nil, returns the body of the server's own answer to a request that is
 	// refused without calling Handler because it is malformed, too large or late, and its media
 	// type. It must not be changed afterwards. A nil body means the server's own, one line of
-	// plain text, which is sent as well where the body is larger than an HTTP/2 client has
-	// room for; malformed requests of HTTP/2 get none. Answers to what is beyond MaxConns,
+	// plain text, which is sent as well where the body is larger than 16 KiB, or than a client
+	// has room for, over HTTP/2; malformed requests of HTTP/2 get none. Answers to what is beyond MaxConns,
 	// MaxConnsPerAddr and MaxHandlers, and to plain HTTP where TLS is expected, are not asked
 	// for. It is called on event loops and must not block. middleware.RefusalPages makes one.
 	RefusalPage func(status int) (mediaType string, body []byte)

@@ -36,8 +36,9 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
+		head := isHEAD(&r.fields)
 		r.free()
-		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, end)
+		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, head, end)
 		return nil, nil
 	}
 	var t target
@@ -140,8 +141,19 @@ func (s *Session) malformed(id uint32) error {
 	return errMalformed
 }
 
-// answer refuses a request without a handler.
-func (s *Session) answer(id uint32, status int, end bool) {
+// isHEAD reports whether a request, of which not all fields may be there, has the method HEAD.
+func isHEAD(f *http2.Fields) bool {
+	for i := range f.List {
+		if h := &f.List[i]; h.ID == http2.IDMethod {
+			return string(f.Get(h.Value)) == http.MethodHead
+		}
+	}
+	return false
+}
+
+// answer refuses a request without a handler. head: its method is HEAD, so there is no
+// content (RFC 9110 section 9.3.2). end: it has no body.
+func (s *Session) answer(id uint32, status int, head, end bool) {
 	s.makeRoom()
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
@@ -154,10 +166,12 @@ func (s *Session) answer(id uint32, status int, end bool) {
 		mediaType = "text/plain; charset=utf-8"
 		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
 	}
-	if s.allowLocked(st, len(text)) == len(text) {
+	if head || s.allowLocked(st, len(text)) == len(text) {
 		block = http2.AppendKnown(block, http2.IDContentType, mediaType)
-		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), false)
-		s.putDataLocked(st, text, nil, len(text), true)
+		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), head)
+		if !head {
+			s.putDataLocked(st, text, nil, len(text), true)
+		}
 	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
 		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
 	}
