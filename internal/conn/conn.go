@@ -28,7 +28,6 @@ type Conn struct {
 	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
 	look     bool // and the socket has not been read since: a request may have arrived before
-	acquired bool // the slot that phase waiting waits for has been given
 	// off, borrowed and switched belong to the owner. off: it does not drive the
 	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
 	// a new session's first one.
@@ -75,20 +74,16 @@ type phase uint8
 
 const (
 	reading   phase = iota
-	waiting         // for a slot
+	waiting         // for a posted function to return Requeue
 	paused          // until the queue has room: neither reads nor calls Data
 	ending          // sends what is queued, then ends as how says
 	lingering       // has sent FIN, discards what comes
 	closed
 )
 
-// slotAcquired is the message that a Semaphore has given the connection a slot,
-// queueStalled that the socket has not accepted what a goroutine other than the
-// owner has queued, or may accept more.
-type (
-	slotAcquired struct{}
-	queueStalled struct{}
-)
+// queueStalled is the message that the socket has not accepted what a goroutine other
+// than the owner has queued, or may accept more.
+type queueStalled struct{}
 
 // readsPerTurn bounds what one connection reads in a turn of its loop.
 const readsPerTurn = 16
@@ -209,12 +204,9 @@ func (c *Conn) WatchPeer() (gone bool) {
 func (c *Conn) proceed() (mine bool) {
 	switch c.phase {
 	case waiting:
-		switch {
-		case c.ready&poll.Hangup != 0:
+		if c.ready&poll.Hangup != 0 {
 			c.closeNow() // no response could reach the peer
 			return true
-		case c.acquired:
-			c.acquired, c.refeed, c.phase = false, true, reading
 		}
 	case lingering:
 		c.discard()
@@ -395,10 +387,7 @@ func (c *Conn) act(next Next) (goOn bool) {
 			c.loop.Requeue(c.handle)
 		}
 	case Wait:
-		if c.phase = waiting; c.acquired {
-			c.loop.Requeue(c.handle)
-		}
-		if stalled {
+		if c.phase = waiting; stalled {
 			c.awaitPeer(q)
 		}
 		c.arm()

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
@@ -20,8 +19,8 @@ type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes, starts runs of user
 	// code and sends responses, and returns what is to happen next. It is called
 	// when there are more bytes than at its last return, when the peer has ended
-	// its stream (eof), and, after Requeue, Wait or a stalled queue, with the
-	// Buffered bytes, which may be none.
+	// its stream (eof), and, after Requeue or a stalled queue, with the Buffered
+	// bytes, which may be none.
 	Data(eof bool) Next
 	// Serve is the run that Data has started with Go, on the goroutine that owns
 	// the Link from now on. It returns what Data would.
@@ -65,7 +64,8 @@ const (
 	More Next = iota
 	// Requeue: call Data again after other connections have had their turn.
 	Requeue
-	// Wait: call Data when the slot that AcquireSlot waits for has been given.
+	// Wait: call nothing until a function passed to Post returns Requeue: the Session
+	// waits for what the server has few of. A peer that resets the connection ends it.
 	Wait
 	// Pause, on a shared Link: read no more, and call Data when the queue is below its
 	// low-water mark, after Writable. For a peer that sends and does not read.
@@ -218,11 +218,6 @@ type Link interface {
 	// Session's methods, unless the connection ends before. Safe for concurrent
 	// use.
 	Post(f func() Next)
-	// AcquireSlot acquires a slot of s for the Link. After Queued the Session
-	// returns Wait.
-	AcquireSlot(s *Semaphore) Admission
-	// WithdrawSlot cancels a Queued AcquireSlot; no slot is given afterwards.
-	WithdrawSlot(s *Semaphore)
 
 	// SetDeadline sets when Session.Expired is called, of sys.Nanotime, and
 	// replaces an earlier deadline; 0 means none.
@@ -320,19 +315,6 @@ type File interface {
 	fs.File
 	SyscallConn() (syscall.RawConn, error)
 }
-
-// A Semaphore bounds how many handlers run; see package loop.
-type (
-	Semaphore = loop.Semaphore
-	Admission = loop.Admission
-)
-
-// What AcquireSlot returns.
-const (
-	Admitted = loop.Admitted
-	Queued   = loop.Queued
-	Refused  = loop.Refused
-)
 
 // Relay carries the bytes of another socket past user space.
 type Relay = sys.Relay

@@ -184,6 +184,9 @@ func (f *fake) run() Next {
 	return next
 }
 
+// Acquired implements loop.Waiter.
+func (f *fake) Acquired() { f.Post(func() Next { return Requeue }) }
+
 func (f *fake) acquire() loop.Admission {
 	if f.slots == nil {
 		return loop.Admitted
@@ -192,7 +195,7 @@ func (f *fake) acquire() loop.Admission {
 		f.waiting, f.slot = false, true
 		return loop.Admitted
 	}
-	a := f.AcquireSlot(f.slots)
+	a := f.slots.Acquire(f)
 	f.waiting, f.slot = a == loop.Queued, a == loop.Admitted
 	return a
 }
@@ -260,7 +263,9 @@ func (f *fake) PeerGone(reset bool) {
 // Closed implements Session.
 func (f *fake) Closed(bool) {
 	if f.waiting {
-		f.WithdrawSlot(f.slots)
+		if !f.slots.Withdraw(f) {
+			f.slots.Release()
+		}
 	}
 	close(f.closed)
 }

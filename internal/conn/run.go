@@ -313,19 +313,6 @@ func (h *Here) Lasted(d time.Duration) { h.c.session.Late(d) }
 // Post implements Link.
 func (c *Conn) Post(f func() Next) { c.loop.Post(c.handle, f) }
 
-// AcquireSlot implements Link.
-func (c *Conn) AcquireSlot(s *Semaphore) Admission { return s.Acquire(c) }
-
-// Acquired implements loop.Waiter.
-func (c *Conn) Acquired() { c.loop.Post(c.handle, slotAcquired{}) }
-
-// WithdrawSlot implements Link.
-func (c *Conn) WithdrawSlot(s *Semaphore) {
-	if !s.Withdraw(c) {
-		s.Release()
-	}
-}
-
 // Switch implements Link.
 func (c *Conn) Switch(s Session) {
 	c.shared.switching.Lock()

@@ -106,7 +106,6 @@ func (l *fakeLink) Skip()                                      {}
 func (l *fakeLink) Start(conn.Run)                             {}
 func (*fakeLink) StartHere(conn.Run, *conn.Here) bool          { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)                      {}
-func (l *fakeLink) WithdrawSlot(*conn.Semaphore)               {}
 func (l *fakeLink) SetDeadline(int64)                          {}
 func (l *fakeLink) SetReadDeadline(time.Time)                  {}
 func (l *fakeLink) SetWriteDeadline(time.Time)                 {}
@@ -121,7 +120,6 @@ func (l *fakeLink) Peer() peer.Peer                            { return thePeer 
 func (l *fakeLink) LocalAddr() net.Addr                        { return nil }
 func (l *fakeLink) RemoteAddr() net.Addr                       { return nil }
 func (l *fakeLink) NetConn() net.Conn                          { return nil }
-func (l *fakeLink) AcquireSlot(*conn.Semaphore) conn.Admission { return conn.Admitted }
 
 func (l *fakeLink) SendFile(conn.File, int64, int64) (int64, bool, error) { return 0, false, nil }
 

@@ -235,12 +235,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	busy, t := false, s.timing()
 	if s.Slots != nil {
 		switch s.acquire() {
-		case conn.Queued:
+		case loop.Queued:
 			r.free()
 			s.Link.SetDeadline(0)
 			s.await()
 			return conn.Wait, false
-		case conn.Refused:
+		case loop.Refused:
 			busy = true
 		}
 	}
@@ -378,19 +378,22 @@ func (s *Session) settle(next conn.Next) conn.Next {
 
 // acquire takes a slot for a handler. After Queued, Data is called when there is
 // one.
-func (s *Session) acquire() conn.Admission {
+func (s *Session) acquire() loop.Admission {
 	if s.waiting {
 		s.waiting = false
 		s.facts.Or(slot)
-		return conn.Admitted
+		return loop.Admitted
 	}
-	a := s.Link.AcquireSlot(s.Slots)
-	s.waiting = a == conn.Queued
-	if a == conn.Admitted {
+	a := s.Slots.Acquire(s)
+	s.waiting = a == loop.Queued
+	if a == loop.Admitted {
 		s.facts.Or(slot)
 	}
 	return a
 }
+
+// Acquired implements loop.Waiter.
+func (s *Session) Acquired() { s.Link.Post(func() conn.Next { return conn.Requeue }) }
 
 // release returns the slot, and reports whether there was one.
 func (s *Session) release() bool {
@@ -489,8 +492,8 @@ func (s *Session) Writable() conn.Next { return conn.More }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
-	if s.waiting {
-		s.Link.WithdrawSlot(s.Slots)
+	if s.waiting && !s.Slots.Withdraw(s) {
+		s.Slots.Release() // it has just been given
 	}
 	if !hijacked {
 		s.SetState(http.StateClosed)

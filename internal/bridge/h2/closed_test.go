@@ -62,7 +62,7 @@ func TestEndWhileASlotIsAcquired(t *testing.T) {
 	if st.acquire() {
 		t.Error("there is a slot")
 	}
-	if s.Closed(false); slots.Acquire(nil) != conn.Queued {
+	if s.Closed(false); slots.Acquire(nil) != loop.Queued {
 		t.Error("a slot was given back")
 	}
 }
@@ -76,7 +76,7 @@ func TestEndWhenASlotWasGiven(t *testing.T) {
 	st.state = stateNew
 	st.acquire()
 	slots.Release() // Post does not come
-	if s.Closed(false); slots.Acquire(nil) != conn.Admitted {
+	if s.Closed(false); slots.Acquire(nil) != loop.Admitted {
 		t.Error("the slot was not given back")
 	}
 	if st.state != stateClosed {

@@ -331,11 +331,11 @@ func testPostWaiting(x *suite) {
 }
 
 // slots are one that is taken, and room for one that waits.
-type slots struct{ *conn.Semaphore }
+type slots struct{ *loop.Semaphore }
 
 func newSlots(x *suite) slots {
 	s := slots{loop.NewSemaphore(1, 1)}
-	if s.Acquire(passer{s}) != conn.Admitted {
+	if s.Acquire(passer{s}) != loop.Admitted {
 		x.Fatal("no slot")
 	}
 	return s

@@ -30,7 +30,7 @@ type script struct {
 	paused  bool // Data consumes nothing
 	// slots, if not nil, are taken before a line and given back by it. waiting is
 	// the line that waits for one.
-	slots   *conn.Semaphore
+	slots   *loop.Semaphore
 	waiting *string
 
 	expired, writables, drains, lates, gones atomic.Int32
@@ -115,16 +115,19 @@ func (s *script) Data(eof bool) (next conn.Next) {
 // take serves a line, if there is a slot for it.
 func (s *script) take(line string) conn.Next {
 	if s.slots != nil {
-		switch s.AcquireSlot(s.slots) {
-		case conn.Queued:
+		switch s.slots.Acquire(s) {
+		case loop.Queued:
 			s.waiting = &line
 			return conn.Wait
-		case conn.Refused:
+		case loop.Refused:
 			return s.send("busy\n")
 		}
 	}
 	return s.serveLine(line)
 }
+
+// Acquired implements loop.Waiter.
+func (s *script) Acquired() { s.post(func() conn.Next { return conn.Requeue }) }
 
 func (s *script) serveLine(line string) conn.Next {
 	if s.line == nil {
@@ -265,7 +268,9 @@ func (s *script) PeerGone(reset bool) {
 func (s *script) Closed(hijacked bool) {
 	if s.waiting != nil {
 		s.waiting = nil
-		s.WithdrawSlot(s.slots)
+		if s.slots != nil && !s.slots.Withdraw(s) {
+			s.slots.Release()
+		}
 	}
 	if s.closes.Add(1) == 1 {
 		s.closed <- hijacked
