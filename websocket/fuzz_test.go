@@ -43,8 +43,8 @@ func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) {
 	return false, nil
 }
 
-// Go moves the bytes, as a loop does that keeps its buffer.
-func (l *fakeLink) Go() {
+// move moves the bytes, as a loop does that keeps its buffer, for Serve.
+func (l *fakeLink) move() {
 	l.off = true
 	old := l.in
 	l.in = bytes.Clone(old)
@@ -60,6 +60,7 @@ func (l *fakeLink) feed(s *session, b []byte) bool {
 		next := takeover.Requeue
 		for next == takeover.Requeue || next == takeover.Elsewhere {
 			if next == takeover.Elsewhere {
+				l.move()
 				next = s.Serve()
 				l.off = false
 				continue

@@ -308,7 +308,6 @@ func (l *netLink) Discard(n int) {
 
 func (l *netLink) OnLoop() bool         { return false }
 func (l *netLink) Quick(string) bool    { return true }
-func (l *netLink) Go()                  {}
 func (l *netLink) SetDeadline(ns int64) { l.deadline = ns }
 func (l *netLink) Now() int64           { return int64(time.Since(l.start)) + 1 } // 0 is no time
 func (l *netLink) LocalAddr() net.Addr  { return l.nc.LocalAddr() }

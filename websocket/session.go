@@ -185,7 +185,6 @@ func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 // elsewhere has Serve continue.
 func (s *session) elsewhere() takeover.Next {
 	s.uncork()
-	s.link.Go()
 	return takeover.Elsewhere
 }
 

@@ -26,7 +26,6 @@ type Link interface {
 	Enter() bool
 	Leave()
 	OnLoop() bool
-	Go() bool
 	Post(f func() conn.Next)
 	SetDeadline(ns int64)
 	Now() int64

@@ -274,9 +274,6 @@ func (t *taken) Quick(kind string) bool {
 	return quick
 }
 
-// Go implements takeover.Link.
-func (t *taken) Go() { t.link.Go() }
-
 // Post implements takeover.Link.
 func (t *taken) Post(f func() takeover.Next) {
 	t.link.Post(func() conn.Next { return nexts[f()] })

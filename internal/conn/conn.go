@@ -58,7 +58,10 @@ type Conn struct {
 	armedAt int64
 }
 
-var _ Link = (*Conn)(nil)
+var (
+	_ Link    = (*Conn)(nil)
+	_ Splicer = (*Conn)(nil)
+)
 
 // Shared is what the connections of a server have in common. It must not be
 // copied.
@@ -321,11 +324,6 @@ func (c *Conn) advance(eof bool) (goOn, mine bool) {
 func (c *Conn) seeAgain(next Next) {
 	switch {
 	case next == Detached:
-	case next == Elsewhere:
-		// The other goroutine may even have returned the connection already.
-		if c.state.Or(readable)&owned == 0 {
-			c.loop.Requeue(c.handle)
-		}
 	case c.off:
 		c.state.Or(readable)
 	default:
@@ -339,7 +337,8 @@ func (c *Conn) follow(next Next) (goOn, mine bool) {
 	switch {
 	case next == Lost:
 		return false, false
-	case next == Elsewhere:
+	case next == Elsewhere && !c.off:
+		c.goServe()
 		return false, true
 	case next == Detached:
 		return false, !c.off // Hijack by user code has given up the loop

@@ -22,8 +22,8 @@ type Session interface {
 	// its stream (eof), and, after Requeue or a stalled queue, with the Buffered
 	// bytes, which may be none.
 	Data(eof bool) Next
-	// Serve is the run that Data has started with Go, on the goroutine that owns
-	// the Link from now on. It returns what Data would.
+	// Serve is called after Elsewhere, on a goroutine that may block. It returns what
+	// Data would; More is Requeue.
 	Serve() Next
 	// Writable is called on a shared Link when the queue has fallen below its
 	// low-water mark after Queue has reported that it is full.
@@ -82,12 +82,12 @@ const (
 	HalfClose
 	// Reset: drop what is unsent and send RST, for a peer that accepts nothing.
 	Reset
-	// Elsewhere: Go has passed the Link to another goroutine; the caller must no
-	// longer use it.
+	// Elsewhere, of Data and of functions passed to Post: call Serve, on a goroutine that
+	// may block, which owns the Link from then on.
 	Elsewhere
 	// Detached: Hijack has passed the connection to user code.
 	Detached
-	// Lost: StartHere has cost the caller its loop, and with it the Link, which must
+	// Lost: Start has cost the caller its loop, and with it the Link, which must
 	// not be touched any more.
 	Lost
 )
@@ -165,15 +165,6 @@ type Link interface {
 	// Follow notifies f when none of the bytes passed so far wait any longer.
 	// That may be immediately, on the caller's goroutine.
 	Follow(f Follower)
-	// SendFile sends up to n bytes of f without copying them to user space, and
-	// waits as Write does: from the given offset, or with -1 from its current
-	// one, which then moves. ok is false if this Link cannot do that; nothing
-	// has been sent then.
-	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
-	// CanRelay reports whether SendRelay works here.
-	CanRelay() bool
-	// SendRelay sends what r holds, which must not be empty, and waits as Write does.
-	SendRelay(r *Relay) (sent int, err error)
 
 	// Skip says that nothing more of what the peer sends is of use. It is read and discarded
 	// from now on while Send waits, since the peer may read only when it has sent
@@ -191,12 +182,9 @@ type Link interface {
 	// Abandon ends what Enter began for a goroutine that is about to end itself
 	// (runtime.Goexit), and closes the connection.
 	Abandon()
-	// OnLoop reports whether the caller is driving an event loop. Go then passes
-	// the Link to Session.Serve on a pooled goroutine and reports true; the
-	// caller must return Elsewhere. Otherwise Go reports false: the caller's
+	// OnLoop reports whether the caller is driving an event loop. Otherwise its
 	// goroutine may block.
 	OnLoop() bool
-	Go() bool
 	// Inline reports, during Enter, whether the loop is still held.
 	Inline() bool
 	// Yield is called before user code waits for something other than the peer: a
@@ -205,15 +193,13 @@ type Link interface {
 	// Waited reports whether the user code of the last Enter waited for the
 	// peer, or may have: its duration then depends on the peer.
 	Waited() bool
-	// Start runs r concurrently with others, on a goroutine.
-	Start(r Run)
-	// StartHere runs r beside others on the goroutine that drives the loop, within
-	// Data, a Run's Done or what Post was given: OnLoop says that there is one. When
-	// it returns true the loop is still the caller's, who calls Done. Otherwise r has
-	// waited or has taken long, and the loop has gone on without it, with another Data
-	// for the bytes at hand; Done is called as after Start, and the caller returns Lost.
-	// h is r's own, and not to be moved.
-	StartHere(r Run, h *Here) (kept bool)
+	// Start runs r concurrently with others: on a goroutine if h is nil, and otherwise on
+	// the caller's, which drives a loop (OnLoop), within Data, a Run's Done or a function
+	// passed to Post. When that returns true the caller still drives the loop, and must
+	// call Done. Otherwise r has waited or has taken long, and another goroutine drives
+	// the loop and calls Data with the Buffered bytes; Done is called as without h, and
+	// the caller returns Lost. h belongs to r and must not be moved.
+	Start(r Run, h *Here) (kept bool)
 	// Post calls f on the owner's side, one call after another with the
 	// Session's methods, unless the connection ends before. Safe for concurrent
 	// use.
@@ -308,6 +294,18 @@ const (
 	MaxPlain  = 16 << 10
 	MaxSealed = 20 << 10
 )
+
+// A Splicer is a Link that may be able to send without copying to user space.
+type Splicer interface {
+	// SendFile sends up to n bytes of f and waits as Write does: from the given offset, or
+	// with -1 from its current one, which then moves. ok is false if this Link cannot do
+	// that; nothing has been sent then.
+	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
+	// CanRelay reports whether SendRelay works here.
+	CanRelay() bool
+	// SendRelay sends what r holds, which must not be empty, and waits as Write does.
+	SendRelay(r *Relay) (sent int, err error)
+}
 
 // File is what SendFile needs of a file. io.Copy passes an *os.File in a
 // wrapper without WriteTo, so the type itself must not be required.

@@ -61,11 +61,7 @@ func (f *fake) leave() { f.owner.Store(0) }
 // Data implements Session.
 func (f *fake) Data(eof bool) (next Next) {
 	f.enter("Data")
-	defer func() {
-		if next != Elsewhere {
-			f.leave()
-		}
-	}()
+	defer f.leave()
 	for n := 1; ; n++ {
 		next, served := f.request(eof)
 		switch {
@@ -121,11 +117,7 @@ func (f *fake) request(eof bool) (next Next, served bool) {
 	}
 	f.Discard(i + 1)
 	if f.OnLoop() && !f.isQuick(f.line) {
-		f.leave()
-		if f.Go() {
-			return Elsewhere, true
-		}
-		f.enter("Go")
+		return Elsewhere, true
 	}
 	return f.run(), true
 }

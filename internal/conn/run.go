@@ -100,28 +100,20 @@ func (c *Conn) Waited() bool {
 	return w != nil && w.waited.Load()
 }
 
-// Go implements Link.
-func (c *Conn) Go() bool {
-	if c.off {
-		return false
-	}
+// goServe passes the connection to a pooled goroutine, which calls the session's Serve.
+func (c *Conn) goServe() {
 	c.keep()
 	if q := c.queue.Load(); q != nil {
 		c.flush(q) // the peer may wait for it; the next write returns an error
 	}
 	c.lend()
 	c.loop.Go(c)
-	return true
 }
 
 // Run implements loop.Task: it is the body of an owner on a pooled goroutine.
 func (c *Conn) Run() {
 	c.off = true
-	next := c.session.Serve()
-	if next == More {
-		next = Requeue // Data gets the Buffered bytes, and sets the deadline
-	}
-	c.own(next)
+	c.own(Elsewhere)
 }
 
 // own runs an owner that does not drive a loop, after next. It continues with
@@ -129,6 +121,11 @@ func (c *Conn) Run() {
 // loop.
 func (c *Conn) own(next Next) {
 	for {
+		if next == Elsewhere {
+			if next = c.session.Serve(); next == More {
+				next = Requeue // Data gets the Buffered bytes, and sets the deadline
+			}
+		}
 		if q := c.queue.Load(); q != nil && q.Busy() {
 			if c.flush(q) != nil {
 				next = Close
@@ -229,12 +226,16 @@ func (c *Conn) Abandon() {
 }
 
 // Start implements Link.
-func (c *Conn) Start(r Run) {
-	if c.off || c.lease != 0 {
+func (c *Conn) Start(r Run, h *Here) (kept bool) {
+	switch {
+	case h != nil:
+		return c.startHere(r, h)
+	case c.off || c.lease != 0:
 		c.loop.GoBeside(&beside{c, r})
-	} else {
+	default:
 		c.loop.Go(&beside{c, r})
 	}
+	return true
 }
 
 // beside is a Run as a task.
@@ -250,8 +251,7 @@ func (b *beside) Run() {
 	})
 }
 
-// StartHere implements Link.
-func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
+func (c *Conn) startHere(r Run, h *Here) (kept bool) {
 	if h.c = c; h.gone.Load() { // in an earlier Run
 		h.gone.Store(false)
 	}
@@ -271,7 +271,7 @@ func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
 	return kept
 }
 
-// Here is the place of a Run on the goroutine that drives a loop; see Link.StartHere.
+// Here is the place of a Run on the goroutine that drives a loop; see Link.Start.
 // The zero value is nowhere.
 type Here struct {
 	c     *Conn

@@ -37,9 +37,8 @@ func (c *Conn) Leave() {
 // Abandon implements conn.Link; Run ends the connection.
 func (c *Conn) Abandon() { c.Leave() }
 
-// OnLoop, Go and Inline implement conn.Link.
+// OnLoop and Inline implement conn.Link.
 func (c *Conn) OnLoop() bool { return false }
-func (c *Conn) Go() bool     { return false }
 func (c *Conn) Inline() bool { return false }
 
 // Yield implements conn.Link.
@@ -48,17 +47,16 @@ func (c *Conn) Yield() {}
 // Waited implements conn.Link: package net does not report it.
 func (c *Conn) Waited() bool { return true }
 
-// Start implements conn.Link.
-func (c *Conn) Start(r conn.Run) {
+// Start implements conn.Link. There is no loop.
+func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
+	if h != nil {
+		r.Run()
+		return true
+	}
 	go exec.Finish(r.Run, func(bool) { // also after runtime.Goexit
 		conn.Left(r)
 		c.Post(r.Done)
 	})
-}
-
-// StartHere implements conn.Link. There is no loop.
-func (c *Conn) StartHere(r conn.Run, _ *conn.Here) (kept bool) {
-	r.Run()
 	return true
 }
 

@@ -76,7 +76,10 @@ type Conn struct {
 	armed    time.Time // nc's read deadline, unless other code has set one
 }
 
-var _ conn.Link = (*Conn)(nil)
+var (
+	_ conn.Link    = (*Conn)(nil)
+	_ conn.Splicer = (*Conn)(nil)
+)
 
 // New makes a connection over nc, which may be one of Guard's, and which t counts, when it
 // is accepted. Its Session is passed to Run. left is called once, when the connection no
@@ -142,6 +145,11 @@ func (c *Conn) drive() conn.Next {
 		case next == conn.Wait:
 			if c.rest(time.Time{}) != errPosted {
 				return conn.Close
+			}
+			continue
+		case next == conn.Elsewhere:
+			if next = c.session.Serve(); next == conn.More {
+				next = conn.Requeue
 			}
 			continue
 		case next == conn.Pause:

@@ -17,7 +17,7 @@ const (
 	Close                 // close when all that was queued has been sent
 	Linger                // the same for a peer that may still be sending
 	Reset                 // drop what is unsent and send RST
-	Elsewhere             // Go has passed the Link to another goroutine
+	Elsewhere             // call Serve on a goroutine that may block
 )
 
 // A Session is the protocol on a Link. The Link's owner calls its methods, one at a
@@ -28,8 +28,8 @@ type Session interface {
 	// there are more, after the takeover, after Requeue and Pause, and when the peer
 	// has ended its stream (eof).
 	Data(eof bool) Next
-	// Serve continues on the goroutine to which Data has passed the Link by Go, and
-	// returns what Data would.
+	// Serve is called after Elsewhere, on a goroutine that may block, and returns what
+	// Data would.
 	Serve() Next
 	// Writable is called when less than MinLimit/2 is queued, after Offer has reported
 	// that much is.
@@ -53,7 +53,8 @@ type User interface{ Run() }
 // A Link is a connection that a Session has taken over.
 type Link interface {
 	// Buffered returns the bytes that were received and not consumed, which the
-	// Session may change. They are valid until the next call of Discard or Go.
+	// Session may change. They are valid until Data returns, or the next call of
+	// Discard.
 	// Discard consumes n of them.
 	Buffered() []byte
 	Discard(n int)
@@ -69,10 +70,9 @@ type Link interface {
 	Follow(f func())
 	// OnLoop reports whether the caller drives an event loop, and Quick whether user
 	// code of this kind is likely to be quick enough to run there; otherwise it is
-	// to be run by Serve after Go.
+	// to be run by Serve.
 	OnLoop() bool
 	Quick(kind string) bool
-	Go()
 	// Run runs u alone, unless the connection has ended. It reports false if u has
 	// panicked, which has been logged.
 	Run(u User) (ok bool)

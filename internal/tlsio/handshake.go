@@ -120,7 +120,7 @@ func (h *Handshake) Data(eof bool) conn.Next {
 		if !h.cfg.Bound.enter(h) {
 			return conn.More
 		}
-		return h.begin()
+		return conn.Elsewhere
 	case v == hopeless && len(b) > maxFlight:
 		return h.fail(nil, errTooMuch)
 	case v == hopeless || eof:
@@ -145,14 +145,7 @@ func (h *Handshake) granted() conn.Next {
 	if h.ended {
 		return conn.Close
 	}
-	return h.begin()
-}
-
-func (h *Handshake) begin() conn.Next {
-	if h.link.Go() {
-		return conn.Elsewhere
-	}
-	return h.Serve()
+	return conn.Elsewhere
 }
 
 // refuse ends a handshake that fails before it needs a goroutine: crypto/tls returns

@@ -92,19 +92,15 @@ func (l *fakeLink) Stalled() bool                              { return l.held !
 func (l *fakeLink) Queue([]byte) (bool, error)                 { return false, net.ErrClosed }
 func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) { return false, net.ErrClosed }
 func (l *fakeLink) Share()                                     {}
-func (l *fakeLink) CanRelay() bool                             { return false }
-func (l *fakeLink) SendRelay(*conn.Relay) (int, error)         { return 0, net.ErrClosed }
 func (l *fakeLink) Enter() bool                                { return true }
 func (l *fakeLink) Leave()                                     {}
 func (l *fakeLink) Abandon()                                   {}
 func (l *fakeLink) OnLoop() bool                               { return !l.off }
-func (l *fakeLink) Go() bool                                   { return false }
 func (l *fakeLink) Inline() bool                               { return true }
 func (l *fakeLink) Waited() bool                               { return false }
 func (l *fakeLink) Yield()                                     {}
 func (l *fakeLink) Skip()                                      {}
-func (l *fakeLink) Start(conn.Run)                             {}
-func (*fakeLink) StartHere(conn.Run, *conn.Here) bool          { panic("not used") }
+func (*fakeLink) Start(conn.Run, *conn.Here) bool              { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)                      {}
 func (l *fakeLink) SetDeadline(int64)                          {}
 func (l *fakeLink) SetReadDeadline(time.Time)                  {}
@@ -120,8 +116,6 @@ func (l *fakeLink) Peer() peer.Peer                            { return thePeer 
 func (l *fakeLink) LocalAddr() net.Addr                        { return nil }
 func (l *fakeLink) RemoteAddr() net.Addr                       { return nil }
 func (l *fakeLink) NetConn() net.Conn                          { return nil }
-
-func (l *fakeLink) SendFile(conn.File, int64, int64) (int64, bool, error) { return 0, false, nil }
 
 var _ conn.Link = (*fakeLink)(nil)
 
@@ -156,6 +150,9 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 	return func() {
 		l.in = b
 		next := s.Data(false)
+		if next == conn.Elsewhere {
+			next = s.Serve()
+		}
 		for l.Stalled() {
 			if next != conn.More && next != conn.Requeue {
 				panic("the connection does not wait for its answer")

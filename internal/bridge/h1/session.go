@@ -322,7 +322,7 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 		x.Time.Queued = x.Time.Queued || !quick
 	}
 	s.cur.Store(x)
-	if here && !quick && s.Link.Go() {
+	if here && !quick {
 		return conn.Elsewhere
 	}
 	return s.serve(x)

@@ -116,7 +116,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	s.runsHere(st)
 	if !onLoop {
 		r.Run()
-	} else if !s.Link.StartHere(r, &r.place) {
+	} else if !s.Link.Start(r, &r.place) {
 		return false
 	}
 	return r.finish()
@@ -218,7 +218,7 @@ func (r *request) send() {
 		if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
-		s.Link.Start(&sendFile{r: r, o: o})
+		s.Link.Start(&sendFile{r: r, o: o}, nil)
 		return
 	}
 	kept, err := r.sendBody(a.Body, a.WriteLimit(s.WriteTimeout))

@@ -9,7 +9,7 @@ package h2
 //
 // The owner of the Link calls the Session. Data parses all frames that have come,
 // and begins the requests among them: a quick handler runs there and then
-// (Link.StartHere), any other on a goroutine beside others (Link.Start). If a
+// (Link.Start with a Here), any other on a goroutine. If a
 // handler that was thought to be quick is not, the loop goes on without it: Data
 // returns conn.Lost, and is called anew for the frames that are left.
 //

@@ -145,12 +145,6 @@ func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
 // OnLoop implements bridge.Link.
 func (l link) OnLoop() bool { return l.st.tunnel.place.Held() }
 
-// Go implements bridge.Link: the owner starts Serve when Data has returned.
-func (l link) Go() bool {
-	l.st.tunnel.serve = true
-	return true
-}
-
 // Enter and Leave implement bridge.Link.
 func (l link) Enter() bool {
 	s := l.st.s

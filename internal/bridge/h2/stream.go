@@ -233,13 +233,13 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		}
 		st.Time.Queued = true
 		st.begins(stateRunning)
-		s.Link.Start(st)
+		s.Link.Start(st, nil)
 		return true
 	}
 	st.become(stateRunning)
 	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
 	s.runsHere(st)
-	if !s.Link.StartHere(st, &st.place) {
+	if !s.Link.Start(st, &st.place) {
 		return false
 	}
 	st.account(s.Link.OnLoop())

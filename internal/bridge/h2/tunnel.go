@@ -201,11 +201,11 @@ func (t *tunnel) feed() (kept bool) {
 	st.tunnelled = true
 	s.mu.Unlock()
 	if !s.loops || !s.Link.OnLoop() {
-		s.Link.Start(t)
+		s.Link.Start(t, nil)
 		return true
 	}
 	s.here.Store(st)
-	if !s.Link.StartHere(t, &t.place) {
+	if !s.Link.Start(t, &t.place) {
 		return false
 	}
 	t.finish()
@@ -261,9 +261,9 @@ func (t *tunnel) finish() {
 	s.refundLocked(st, t.used)
 	t.used = 0
 	if next == conn.Elsewhere && !st.closed() {
-		t.inside = true
+		t.inside, t.serve = true, true
 		s.mu.Unlock()
-		s.Link.Start(t)
+		s.Link.Start(t, nil)
 		return
 	}
 	t.running, t.serve = false, false

@@ -212,7 +212,7 @@ func testSendFile(x *suite) {
 					at = -from
 					file.Seek(at, io.SeekStart)
 				}
-				sent, ok, err := s.SendFile(file, max(from, -1), n)
+				sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
 				if !ok && sent == 0 && err == nil {
 					// It cannot be done here.
 					s.Write(pattern()[at:at+want], []byte("."))

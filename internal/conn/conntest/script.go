@@ -79,7 +79,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	s.enter("Data")
 	owner := s.owner
 	defer func() {
-		if next != conn.Elsewhere && next != conn.Lost {
+		if next != conn.Lost {
 			owner.Store(0)
 		}
 	}()
@@ -171,17 +171,10 @@ func (s *script) user(f func() conn.Next) conn.Next {
 	return next
 }
 
-// pool runs user code on a goroutine of its own, if this is a loop.
+// pool runs user code on a goroutine that does not drive a loop.
 func (s *script) pool(f func() conn.Next) conn.Next {
 	s.run = f
-	if s.OnLoop() {
-		s.leave()
-		if s.Go() {
-			return conn.Elsewhere
-		}
-		s.enter("Go")
-	}
-	return s.user(f)
+	return conn.Elsewhere
 }
 
 // either is user or pool.
@@ -292,7 +285,7 @@ func (s *script) start(run func(), done func() conn.Next) {
 		s.enter("Done")
 		defer s.leave()
 		return done()
-	}})
+	}}, nil)
 }
 
 // startHere starts a Run on the loop, if this is one, else as start does.
@@ -303,7 +296,7 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 		return conn.More
 	}
 	s.leave() // another Data may begin before this one returns
-	kept := s.StartHere(&aRun{func() { run(h) }, func() conn.Next {
+	kept := s.Start(&aRun{func() { run(h) }, func() conn.Next {
 		s.enter("Done")
 		defer s.leave()
 		return done()
