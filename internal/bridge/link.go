@@ -15,8 +15,7 @@ type Link interface {
 	WatchPeer() (gone bool)
 	Waited() bool
 	Abandon()
-	Unsent() (waiting, lost int64)
-	Follow(f conn.Follower)
+	Tail
 
 	// What follows is for a session, from Share on.
 	Share()
@@ -29,6 +28,12 @@ type Link interface {
 	Post(f func() conn.Next)
 	SetDeadline(ns int64)
 	Now() int64
+}
+
+// A Tail is what has still to be sent of a connection, as an *outbox.Box, or of one stream.
+type Tail interface {
+	Unsent() (waiting, lost int64)
+	Follow(f conn.Follower)
 }
 
 // A Sharer is a Message on a connection that has others too. Its Exchange is Shared.
@@ -47,5 +52,34 @@ func (x *Exchange) link() Link {
 	if x.Shared {
 		return x.m.(Sharer).Link()
 	}
-	return x.c.Link
+	return (*whole)(x.c)
 }
+
+// tail returns what has still to be sent of x.
+func (x *Exchange) tail() Tail {
+	if x.Shared {
+		return x.m.(Sharer).Link()
+	}
+	return x.c.Link.Out()
+}
+
+// whole is the Link of an exchange that has its connection to itself.
+type whole Client
+
+func (w *whole) SetReadDeadline(t time.Time)            { w.Link.SetReadDeadline(t) }
+func (w *whole) SetWriteDeadline(t time.Time)           { w.Link.SetWriteDeadline(t) }
+func (w *whole) WatchPeer() (gone bool)                 { return w.Link.WatchPeer() }
+func (w *whole) Waited() bool                           { return w.Link.Waited() }
+func (w *whole) Abandon()                               { w.Link.Abandon() }
+func (w *whole) Unsent() (waiting, lost int64)          { return w.Link.Out().Unsent() }
+func (w *whole) Follow(f conn.Follower)                 { w.Link.Out().Follow(f) }
+func (w *whole) Share()                                 { w.Link.Share() }
+func (w *whole) Buffered() []byte                       { return w.Link.Buffered() }
+func (w *whole) Discard(n int)                          { w.Link.Discard(n) }
+func (w *whole) Offer(a, b []byte, m int) (bool, error) { return w.Link.Out().Offer(a, b, m) }
+func (w *whole) Enter() bool                            { return w.Link.Enter() }
+func (w *whole) Leave()                                 { w.Link.Leave() }
+func (w *whole) OnLoop() bool                           { return w.Link.OnLoop() }
+func (w *whole) Post(f func() conn.Next)                { w.Link.Post(f) }
+func (w *whole) SetDeadline(ns int64)                   { w.Link.SetDeadline(ns) }
+func (w *whole) Now() int64                             { return w.Link.Now() }

@@ -26,7 +26,7 @@ type Session interface {
 	// Data would; More is Requeue.
 	Serve() Next
 	// Writable is called on a shared Link when the queue has fallen below its
-	// low-water mark after Queue has reported that it is full.
+	// low-water mark after Offer has reported that much is queued.
 	Writable() Next
 	// Expired is called when the deadline of SetDeadline has passed.
 	Expired() Next
@@ -95,8 +95,7 @@ const (
 // A Run is one execution of user code, concurrent with others on the same Link,
 // while the Link's owner continues to read.
 type Run interface {
-	// Run runs the user code. It may block, and uses only Queue and Post of the
-	// Link.
+	// Run runs the user code. It may block, and uses only Out and Post of the Link.
 	Run()
 	// Done is called by the Link's owner after Run has returned, unless the
 	// connection has ended.
@@ -141,30 +140,14 @@ type Link interface {
 	Write(a, b []byte) error
 	// Sent waits, as Write does, until nothing is queued.
 	Sent() error
-	// Queue is Offer of p with a limit of 128 KiB.
-	Queue(p []byte) (full bool, err error)
-	// Offer is Send of a and then b for goroutines that are not the owner, on a shared Link;
-	// both are copied. It never waits. If more than half of limit is queued, in memory, and
-	// it would be more than limit bytes with these, Offer accepts nothing and returns
-	// ErrFull. A limit is 64 KiB at least, so that there is room when Writable is called; a
-	// negative one means none. full reports that more than half of limit is queued, in which
-	// case Session.Writable is called later. It fails once the Session has requested the
-	// connection's end. The bytes of different calls of Send, Write and Offer are never
-	// interleaved.
-	Offer(a, b []byte, limit int) (full bool, err error)
-	// Share enables Queue and Offer. It is called before any other goroutine uses it.
+	// Out returns what has still to be sent, nil while nothing has had to wait: how much
+	// that is (Unsent, Blocked), and whom to notify (Follow).
+	Out() *outbox.Box
+	// Share makes Out a Box to which other goroutines add (Offer), and which they use no
+	// earlier. Session.Writable is called when there is room again. The bytes of different
+	// calls of Send, Write and Offer are never interleaved. Offer fails once the Session
+	// has requested the connection's end.
 	Share()
-	// Stalled reports whether bytes wait for the peer to accept them, or for
-	// their turn.
-	Stalled() bool
-	// Unsent reports on the bytes that were passed to Send, Write and the like:
-	// how many wait for the peer, or for their turn, and how many were lost, in
-	// total, and will never be sent. waiting may be too low, but is 0 only if
-	// none wait.
-	Unsent() (waiting, lost int64)
-	// Follow notifies f when none of the bytes passed so far wait any longer.
-	// That may be immediately, on the caller's goroutine.
-	Follow(f Follower)
 
 	// Skip says that nothing more of what the peer sends is of use. It is read and discarded
 	// from now on while Send waits, since the peer may read only when it has sent
@@ -256,7 +239,7 @@ type (
 	Follower = outbox.Follower
 )
 
-// ErrFull is returned by Link.Queue and Link.Offer when they have accepted nothing.
+// ErrFull is returned by Offer when it has accepted nothing.
 var ErrFull = outbox.ErrFull
 
 // A Layer transforms all bytes of a connection: TLS. Open is called by one

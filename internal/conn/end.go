@@ -13,7 +13,7 @@ func (c *Conn) obey(m Command) {
 	switch busy := c.state.Load()&owned != 0; {
 	case m == Kill:
 		c.kill()
-	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
+	case c.phase >= ending || m == CloseIdle && !busy && c.Out().Blocked():
 	case !busy:
 		// A request may have arrived that has not been read: read once more.
 		c.draining, c.look = true, true

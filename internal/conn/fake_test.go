@@ -68,7 +68,7 @@ func (f *fake) Data(eof bool) (next Next) {
 		case !served || next != More:
 			return next
 		case len(f.Buffered()) == 0:
-		case f.Stalled() || f.OnLoop() && n >= batch:
+		case f.Out().Blocked() || f.OnLoop() && n >= batch:
 			return Requeue
 		}
 	}

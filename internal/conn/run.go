@@ -148,7 +148,7 @@ func (c *Conn) own(next Next) {
 			eof = n == 0
 		case Requeue:
 			// A new session begins on the loop, where its user code may run too.
-			if c.Stalled() || c.switched {
+			if c.Out().Blocked() || c.switched {
 				c.handBack(Requeue)
 				return
 			}

@@ -81,7 +81,7 @@ func TestDoesNotGiveWay(t *testing.T) {
 	d := r.open(stalled)
 	d.Send("a\n")
 	servertest.Eventually(t, "it is stalled", func() (ok bool) {
-		r.on(func() { ok = stalled.state.Load() == 0 && stalled.Stalled() })
+		r.on(func() { ok = stalled.state.Load() == 0 && stalled.Out().Blocked() })
 		return ok
 	})
 	for range 5 {

@@ -196,13 +196,3 @@ func (c *Conn) Share() {
 	}
 	q.Share()
 }
-
-// Queue implements Link.
-func (c *Conn) Queue(p []byte) (full bool, err error) {
-	return c.queue.Load().Offer(p, nil, outbox.QueueLimit)
-}
-
-// Offer implements Link.
-func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
-	return c.queue.Load().Offer(a, b, limit)
-}

@@ -161,11 +161,8 @@ func (c *Conn) Share() {
 	c.out.Share()
 }
 
-// Queue implements conn.Link.
-func (c *Conn) Queue(p []byte) (full bool, err error) { return c.out.Offer(p, nil, outbox.QueueLimit) }
-
-// Offer implements conn.Link.
-func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) { return c.out.Offer(a, b, limit) }
+// Out implements conn.Link. Nothing waits in it on a link that is not shared: Send has waited.
+func (c *Conn) Out() *outbox.Box { return &c.out }
 
 // Write implements conn.Link.
 func (c *Conn) Write(a, b []byte) error {
@@ -227,13 +224,6 @@ func (c *Conn) writeError(err error) error {
 
 // Sent implements conn.Link.
 func (c *Conn) Sent() error { return c.out.Carried() }
-
-// Stalled implements conn.Link: Send has waited.
-func (c *Conn) Stalled() bool { return false }
-
-// Unsent and Follow implement conn.Link. Nothing waits on a link that is not shared.
-func (c *Conn) Unsent() (waiting, lost int64) { return c.out.Unsent() }
-func (c *Conn) Follow(f conn.Follower)        { c.out.Follow(f) }
 
 // SendFile implements conn.Link.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {

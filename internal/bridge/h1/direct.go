@@ -249,7 +249,7 @@ func (s *Session) abandon(r *request) {
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
 	o := bridge.Abandoned(&r.x)
-	s.Follow(s.Link, &o)
+	s.Follow(s.Link.Out(), &o)
 	exec.Call(r.x.Drop, s.LogEnd)
 	s.release()
 	defer s.Found(s)
@@ -349,10 +349,10 @@ func (s *Session) account(r *request, status int) {
 // user code.
 func (s *Session) follow(o *bridge.Outcome) {
 	if !s.Link.Enter() {
-		s.Follow(s.Link, o)
+		s.Follow(s.Link.Out(), o)
 		return
 	}
-	exec.Finish(func() { s.Follow(s.Link, o) }, func(returned bool) {
+	exec.Finish(func() { s.Follow(s.Link.Out(), o) }, func(returned bool) {
 		if returned {
 			s.Link.Leave()
 		} else { // runtime.Goexit

@@ -170,7 +170,7 @@ func (s *Session) Data(eof bool) conn.Next {
 			return next
 		case len(s.Link.Buffered()) == 0:
 			continue
-		case s.Link.Stalled():
+		case s.Link.Out().Blocked():
 			return conn.Requeue // otherwise a client that only sends would fill the queue
 		case !s.Link.OnLoop():
 			continue
@@ -363,7 +363,7 @@ func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
 	}
-	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
+	if s.sending = next == conn.More && s.Link.Out().Blocked(); s.sending {
 		s.await()
 		return conn.More
 	}

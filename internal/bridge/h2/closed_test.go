@@ -1,22 +1,24 @@
 package h2
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/tally"
 )
 
 // deadLink is a Link whose connection has ended.
 type deadLink struct{ conn.Link }
 
-func (deadLink) Follow(f conn.Follower) { f.Sent(0) }
-func (deadLink) Tally() *tally.Shard    { return new(tally.Shard) }
-func (deadLink) OnLoop() bool           { return false }
-func (deadLink) Post(func() conn.Next)  {}
-func (deadLink) Now() int64             { return 1 }
+func (deadLink) Out() *outbox.Box      { return nil }
+func (deadLink) Tally() *tally.Shard   { return new(tally.Shard) }
+func (deadLink) OnLoop() bool          { return false }
+func (deadLink) Post(func() conn.Next) {}
+func (deadLink) Now() int64            { return 1 }
 
 type follower struct{ told []int64 }
 
@@ -87,23 +89,31 @@ func TestEndWhenASlotWasGiven(t *testing.T) {
 // quietLink is a Link that accepts everything, at a time of the test's own.
 type quietLink struct {
 	conn.Link
-	now     int64
-	queued  func()
-	follows []conn.Follower
+	now    int64
+	queued func()
+	once   sync.Once
+	out    outbox.Box
 }
 
-func (l *quietLink) Tally() *tally.Shard    { return new(tally.Shard) }
-func (l *quietLink) OnLoop() bool           { return true }
-func (l *quietLink) Now() int64             { return l.now }
-func (l *quietLink) SetDeadline(int64)      {}
-func (l *quietLink) Post(func() conn.Next)  {}
-func (l *quietLink) Unsent() (_, _ int64)   { return 0, 0 }
-func (l *quietLink) Follow(f conn.Follower) { l.follows = append(l.follows, f) }
-func (l *quietLink) Queue([]byte) (bool, error) {
+func (l *quietLink) Tally() *tally.Shard   { return new(tally.Shard) }
+func (l *quietLink) OnLoop() bool          { return true }
+func (l *quietLink) Now() int64            { return l.now }
+func (l *quietLink) SetDeadline(int64)     {}
+func (l *quietLink) Post(func() conn.Next) {}
+
+// Push and Wake implement outbox.Sink.
+func (l *quietLink) Push(p, q []byte, _ bool) (int, error) {
 	if l.queued != nil {
 		l.queued()
 	}
-	return false, nil
+	return len(p) + len(q), nil
+}
+
+func (l *quietLink) Wake() {}
+
+func (l *quietLink) Out() *outbox.Box {
+	l.once.Do(func() { l.out.Init(l, nil) })
+	return &l.out
 }
 
 func quiet() (*Session, *stream, *quietLink) {
@@ -133,12 +143,12 @@ func TestFollowWhileSending(t *testing.T) {
 	s.out.B = append(s.out.B, 0)
 	s.mu.Unlock()
 	s.flush()
-	if len(l.follows) != 1 {
-		t.Errorf("%d followers were handed on", len(l.follows))
+	if len(f.told) != 1 {
+		t.Errorf("told %d times", len(f.told))
 	}
 	st.Link().Follow(f)
-	if len(l.follows) != 2 {
-		t.Errorf("%d followers were handed on afterwards", len(l.follows))
+	if len(f.told) != 2 {
+		t.Errorf("told %d times afterwards", len(f.told))
 	}
 }
 

@@ -67,7 +67,7 @@ func (l link) Unsent() (waiting, lost int64) {
 	case rest > 0 || here:
 		return rest + 1, 0
 	}
-	return l.st.s.Link.Unsent()
+	return l.st.s.Link.Out().Unsent()
 }
 
 // Follow implements bridge.Link. f is notified when the connection's Link has
@@ -100,7 +100,7 @@ func (l link) Follow(f conn.Follower) {
 	case gone:
 		f.Sent(1)
 	case queued:
-		l.st.s.Link.Follow(f)
+		l.st.s.Link.Out().Follow(f)
 	}
 }
 

@@ -300,12 +300,12 @@ func testStalls(x *suite) {
 		}, true},
 		{"queue", func(s *script, _ *holder) conn.Next {
 			s.Share()
-			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.More })
+			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.More })
 			return conn.More
 		}, false},
 		{"queue and close", func(s *script, _ *holder) conn.Next {
 			s.Share()
-			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.Close })
+			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.Close })
 			return conn.More
 		}, false},
 	} {

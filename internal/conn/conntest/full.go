@@ -19,7 +19,7 @@ func testQueueRefuses(x *suite) {
 		s.start(func() {
 			n := 0
 			for {
-				full, err := s.Queue(pattern()[n : n+piece])
+				full, err := s.queue(pattern()[n : n+piece])
 				if err == conn.ErrFull {
 					if !full {
 						x.Error("ErrFull of a queue that is not full")
@@ -33,7 +33,7 @@ func testQueueRefuses(x *suite) {
 			}
 			taken <- n
 			<-writable
-			if _, err := s.Queue([]byte("again")); err != nil {
+			if _, err := s.queue([]byte("again")); err != nil {
 				x.Errorf("Queue after Writable: %v", err)
 			}
 		}, func() conn.Next { return conn.More })
@@ -63,8 +63,8 @@ func testRelease(x *suite) {
 			n := int32(0)
 			for next == conn.More && n < 3 {
 				use := func() {
-					s.Stalled()
-					s.Queue([]byte("released\n"))
+					s.Out().Blocked()
+					s.queue([]byte("released\n"))
 					queued.Add(1)
 				}
 				n++

@@ -99,7 +99,7 @@ func testHijackRuns(x *suite) {
 				for range n {
 					s.start(func() {
 						for i := 0; ; i++ {
-							if _, err := s.Queue([]byte("run\n")); err != nil && err != conn.ErrFull {
+							if _, err := s.queue([]byte("run\n")); err != nil && err != conn.ErrFull {
 								break
 							}
 							if i == 10 {

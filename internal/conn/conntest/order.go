@@ -111,7 +111,7 @@ func spoil(p ...[]byte) {
 
 // hold is a holder that spoils what it held.
 func (d *sender) hold(p ...[]byte) conn.Holder {
-	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Stalled() }}, p: p}
+	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Out().Blocked() }}, p: p}
 	d.holders = append(d.holders, &h.holder)
 	return h
 }

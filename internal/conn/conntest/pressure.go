@@ -71,7 +71,7 @@ func testQueueFull(x *suite) {
 		s.Share()
 		s.start(func() {
 			for p := pattern(); len(p) > 0; p = p[min(7000, len(p)):] {
-				full, err := s.Queue(p[:min(7000, len(p))])
+				full, err := s.queue(p[:min(7000, len(p))])
 				if err != nil {
 					done <- err
 					return
@@ -114,7 +114,7 @@ func testFiles(x *suite) {
 		s.line = func(s *script, line string) conn.Next {
 			var i int
 			fmt.Sscan(line, &i)
-			h := &holder{t: x.T, use: func() { s.Stalled() }}
+			h := &holder{t: x.T, use: func() { s.Out().Blocked() }}
 			holders = append(holders, h)
 			send := func() conn.Next {
 				w := &conn.Write{A: []byte("file "), B: []byte(line + "\n"), File: file, Holder: h}

@@ -58,7 +58,7 @@ func testRuns(x *suite) {
 				if i%10 == 3 {
 					defer func() { recover() }()
 				}
-				if _, err := s.Queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
+				if _, err := s.queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
 					x.Errorf("Queue: %v", err)
 				}
 				if i%10 == 3 {
@@ -123,7 +123,7 @@ func testRunsBesideUser(x *suite) {
 			}
 			return conn.More
 		}
-		run := func() { s.Queue([]byte("run\n")); ended <- true }
+		run := func() { s.queue([]byte("run\n")); ended <- true }
 		s.line = func(s *script, line string) conn.Next {
 			if line != "go" {
 				return s.send(line + "\n")
@@ -195,7 +195,7 @@ func testRunsHalfClose(x *suite) {
 		running++
 		s.start(func() {
 			<-release
-			s.Queue([]byte(line + "\n"))
+			s.queue([]byte(line + "\n"))
 		}, func() conn.Next {
 			if running--; eof && running == 0 {
 				return conn.Close

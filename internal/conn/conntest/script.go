@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -106,7 +107,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 		switch next = s.take(line); {
 		case next != conn.More:
 			return next
-		case s.Stalled() && len(s.Buffered()) > 0:
+		case s.Out().Blocked() && len(s.Buffered()) > 0:
 			return conn.Requeue
 		}
 	}
@@ -308,10 +309,15 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 	return done()
 }
 
-// push is Queue, tried until there is room.
+// queue offers p, to a limit of which half is more than a pause waits for.
+func (s *script) queue(p []byte) (full bool, err error) {
+	return s.Out().Offer(p, nil, outbox.QueueLimit)
+}
+
+// push is queue, tried until there is room.
 func (s *script) push(p []byte) error {
 	for {
-		if _, err := s.Queue(p); err != conn.ErrFull {
+		if _, err := s.queue(p); err != conn.ErrFull {
 			return err
 		}
 		runtime.Gosched()
