@@ -104,7 +104,8 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Timeout: s.handshakeTimeout(),
 		Bound:   &s.shaking,
 		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
-			return s.handshakeFailed(l.Peer().RemoteAddr, l.LocalAddr(), tc, err)
+			p := l.Peer()
+			return s.handshakeFailed(p.RemoteAddr, p.Local, tc, err)
 		},
 		Shaken: s.observed.Shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {

@@ -124,7 +124,8 @@ func (c *Client) Begin() {
 // Refuse records that a request is refused without calling the handler; see Config.Refused.
 func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
-		f(c.Link.Peer().RemoteAddr, c.Link.LocalAddr(), status, reason, head)
+		p := c.Link.Peer()
+		f(p.RemoteAddr, p.Local, status, reason, head)
 	}
 }
 

@@ -139,4 +139,4 @@ func (l *lasting) End(abort bool) {
 	l.c.Link.Post(func() conn.Next { return next })
 }
 
-func (l *lasting) RemoteAddr() net.Addr { return l.c.Link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.c.Link.Peer().Addr() }

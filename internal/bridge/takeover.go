@@ -231,8 +231,8 @@ func (t *taken) Discard(n int)        { t.link.Discard(n) }
 func (t *taken) OnLoop() bool         { return t.link.OnLoop() }
 func (t *taken) SetDeadline(ns int64) { t.link.SetDeadline(ns) }
 func (t *taken) Now() int64           { return t.link.Now() }
-func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
-func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.Peer().Local }
+func (t *taken) RemoteAddr() net.Addr { return t.c.Link.Peer().Addr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {

@@ -165,11 +165,9 @@ type Link interface {
 	// Abandon ends what Enter began for a goroutine that is about to end itself
 	// (runtime.Goexit), and closes the connection.
 	Abandon()
-	// OnLoop reports whether the caller is driving an event loop. Otherwise its
-	// goroutine may block.
+	// OnLoop reports whether the caller is driving an event loop, which user code does as
+	// long as that is held. Otherwise its goroutine may block.
 	OnLoop() bool
-	// Inline reports, during Enter, whether the loop is still held.
-	Inline() bool
 	// Yield is called before user code waits for something other than the peer: a
 	// loop that it runs on continues without it.
 	Yield()
@@ -222,11 +220,9 @@ type Link interface {
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
 	// reading the clock. Not between Enter and Leave.
 	Now() int64
-	// Peer returns the remote address as text. Safe for concurrent use.
+	// Peer returns the addresses of the connection, also after its end. Safe for concurrent
+	// use.
 	Peer() peer.Peer
-	// LocalAddr and RemoteAddr are safe for concurrent use.
-	LocalAddr() net.Addr
-	RemoteAddr() net.Addr
 	// NetConn returns the net.Conn that represents the connection in hooks. Each call returns an
 	// equal value.
 	NetConn() net.Conn

@@ -70,8 +70,8 @@ func (h hookConn) Close() error {
 	return nil
 }
 
-func (h hookConn) LocalAddr() net.Addr                { return h.c.LocalAddr() }
-func (h hookConn) RemoteAddr() net.Addr               { return h.c.RemoteAddr() }
+func (h hookConn) LocalAddr() net.Addr                { return h.c.local }
+func (h hookConn) RemoteAddr() net.Addr               { return h.c.peer.Net() }
 func (h hookConn) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
 func (h hookConn) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
 func (h hookConn) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }

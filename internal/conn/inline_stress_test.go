@@ -63,7 +63,7 @@ func inlineStressRound(t *testing.T, seed int64) {
 			switch {
 			case !f.OnLoop():
 				pooled.Add(1)
-			case f.Inline():
+			case f.OnLoop():
 				inline.Add(1)
 			case f.Waited():
 				waited.Add(1)
@@ -125,7 +125,7 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 		for end := sys.Nanotime() + int64(2*time.Millisecond); sys.Nanotime() < end; {
 		}
 	case k < 2:
-		for f.Inline() { // however long 2 ms are on this machine
+		for f.OnLoop() { // however long 2 ms are on this machine
 			runtime.Gosched()
 		}
 	case k < 4:

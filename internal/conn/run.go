@@ -89,10 +89,12 @@ func (c *Conn) lend() {
 func (c *Conn) Yield() { c.loop.Yield(c.lease) }
 
 // OnLoop implements Link.
-func (c *Conn) OnLoop() bool { return !c.off }
-
-// Inline implements Link.
-func (c *Conn) Inline() bool { return c.lease != 0 && c.loop.Held(c.lease) }
+func (c *Conn) OnLoop() bool {
+	if c.lease != 0 {
+		return c.loop.Held(c.lease)
+	}
+	return !c.off
+}
 
 // Waited implements Link.
 func (c *Conn) Waited() bool {

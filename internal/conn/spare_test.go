@@ -46,7 +46,7 @@ func TestGiveWay(t *testing.T) {
 		c.Send(first + "b")
 		c.Want(first)
 		servertest.Eventually(t, "the part has come", func() (ok bool) {
-			r.on(func() { ok = f.state.Load() == 0 && f.in != nil })
+			r.on(func() { ok = f.state.Load()&owned == 0 && f.in != nil })
 			return ok
 		})
 		f.age.Store(int64(DrainNew) - 1e8)

@@ -147,13 +147,11 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 }
 
 // Peer implements Link.
-func (c *Conn) Peer() peer.Peer { return c.peer.Peer() }
-
-// LocalAddr implements Link. It may be called after the end too.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
-
-// RemoteAddr implements Link. It may be called after the end too.
-func (c *Conn) RemoteAddr() net.Addr { return c.peer.Net() }
+func (c *Conn) Peer() peer.Peer {
+	p := c.peer.Peer()
+	p.Local = c.local
+	return p
+}
 
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))
@@ -165,5 +163,5 @@ func (c *Conn) failed(op string, err error) error {
 	if c.local != nil {
 		network = c.local.Network()
 	}
-	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.RemoteAddr(), Err: err}
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.peer.Net(), Err: err}
 }

@@ -7,13 +7,34 @@ import (
 	"unsafe"
 )
 
-// A Peer is the text of a client's address.
+// A Peer is a client's address as text, and the server's that it has connected to.
 type Peer struct {
 	// RemoteAddr is as in http.Request.
 	RemoteAddr string
 	// IP is the address in RemoteAddr as package netip formats it; "" if there is none, if it has a
 	// zone, or if RemoteAddr is formatted differently.
 	IP string
+	// Local is the server's address; nil if it is not known.
+	Local  net.Addr
+	remote net.Addr // nil if RemoteAddr says all
+}
+
+// Of makes a Peer of a RemoteAddr and the addresses of a net.Conn.
+func Of(text string, local, remote net.Addr) Peer {
+	p := Parse(text)
+	p.Local, p.remote = local, remote
+	return p
+}
+
+// Addr returns the client's address as package net does.
+func (p Peer) Addr() net.Addr {
+	if p.remote != nil {
+		return p.remote
+	}
+	if ap, err := netip.ParseAddrPort(p.RemoteAddr); err == nil {
+		return net.TCPAddrFromAddrPort(ap)
+	}
+	return &net.UnixAddr{Name: p.RemoteAddr, Net: "unix"}
 }
 
 // Parse makes a Peer of a RemoteAddr.
@@ -107,9 +128,5 @@ func (a *Addr) Net() net.Addr {
 	if a.kind != other {
 		return net.TCPAddrFromAddrPort(a.addrPort())
 	}
-	text := a.Peer().RemoteAddr
-	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return net.TCPAddrFromAddrPort(ap)
-	}
-	return &net.UnixAddr{Name: text, Net: "unix"}
+	return a.Peer().Addr()
 }

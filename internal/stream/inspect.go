@@ -35,7 +35,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	if shared {
 		out.Unsent, _ = c.out.Unsent()
 	}
-	if a := c.LocalAddr(); a != nil {
+	if a := c.base.LocalAddr(); a != nil {
 		out.Local = a.String()
 	}
 	switch s, ok := session.(conn.Inspected); {

@@ -141,15 +141,13 @@ func (c *Conn) Now() int64 { return sys.Nanotime() }
 
 // SetPeer sets what Peer returns. It is called before Run.
 func (c *Conn) SetPeer(text string) {
-	p := peer.Parse(text)
-	c.peer.Store(&p)
+	c.setPeer(peer.Of(text, c.base.LocalAddr(), c.base.RemoteAddr()))
 }
 
-// SetClient is SetPeer of the address that a proxy has told, which RemoteAddr returns too.
-func (c *Conn) SetClient(text string) {
-	c.SetPeer(text)
-	c.proxied = true
-}
+// SetClient is SetPeer of the address that a proxy has told, instead of the net.Conn's.
+func (c *Conn) SetClient(text string) { c.setPeer(peer.Of(text, c.base.LocalAddr(), nil)) }
+
+func (c *Conn) setPeer(p peer.Peer) { c.peer.Store(&p) }
 
 // Peer implements conn.Link. Safe for concurrent use.
 func (c *Conn) Peer() (p peer.Peer) {
@@ -157,18 +155,6 @@ func (c *Conn) Peer() (p peer.Peer) {
 		p = *known
 	}
 	return p
-}
-
-// LocalAddr and RemoteAddr implement conn.Link.
-func (c *Conn) LocalAddr() net.Addr { return c.base.LocalAddr() }
-
-func (c *Conn) RemoteAddr() net.Addr {
-	if !c.proxied {
-		return c.base.RemoteAddr()
-	}
-	var a peer.Addr
-	a.Set(c.Peer().RemoteAddr)
-	return a.Net()
 }
 
 // NetConn implements conn.Link.

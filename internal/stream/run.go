@@ -37,9 +37,8 @@ func (c *Conn) Leave() {
 // Abandon implements conn.Link; Run ends the connection.
 func (c *Conn) Abandon() { c.Leave() }
 
-// OnLoop and Inline implement conn.Link.
+// OnLoop implements conn.Link.
 func (c *Conn) OnLoop() bool { return false }
-func (c *Conn) Inline() bool { return false }
 
 // Yield implements conn.Link.
 func (c *Conn) Yield() {}

@@ -218,8 +218,8 @@ func (c *Conn) writeError(err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
 	}
-	local := c.LocalAddr()
-	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.RemoteAddr(), Err: err}
+	local := c.base.LocalAddr()
+	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.Peer().Addr(), Err: err}
 }
 
 // Sent implements conn.Link.

@@ -38,7 +38,6 @@ type Conn struct {
 	tally    *tally.Shard    // immutable
 	left     func()
 	peer     atomic.Pointer[peer.Peer] // set before Run
-	proxied  bool                      // peer is not base's; set before Run
 	in       *buf.Buf                  // received, not consumed
 	first    int                       // bytes that are read alone; see ReadFirst
 	deadline time.Time                 // of SetDeadline; used by the owner

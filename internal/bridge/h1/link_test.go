@@ -44,6 +44,7 @@ type fakeLink struct {
 	room  int64 // what is left of that
 	begun bool
 	out   outbox.Box
+	first [1]outbox.Segment
 	owner conn.Holder // of the last answer
 	off   bool        // it is not on a loop after all
 	tally tally.Shard
@@ -68,7 +69,7 @@ func (l *fakeLink) Send(w *conn.Write) error {
 	}
 	if !l.begun {
 		l.begun = true
-		l.out.Init(l, nil)
+		l.out.Init(l, &l.first)
 	}
 	l.room = l.most
 	l.owner = w.Holder
@@ -118,7 +119,6 @@ func (l *fakeLink) Enter() bool                       { return true }
 func (l *fakeLink) Leave()                            {}
 func (l *fakeLink) Abandon()                          {}
 func (l *fakeLink) OnLoop() bool                      { return !l.off }
-func (l *fakeLink) Inline() bool                      { return true }
 func (l *fakeLink) Waited() bool                      { return false }
 func (l *fakeLink) Yield()                            {}
 func (l *fakeLink) Skip()                             {}
@@ -135,8 +135,6 @@ func (l *fakeLink) SetLayer(conn.Layer) error         { return nil }
 func (l *fakeLink) Tally() *tally.Shard               { return &l.tally }
 func (l *fakeLink) Now() int64                        { return l.now }
 func (l *fakeLink) Peer() peer.Peer                   { return thePeer }
-func (l *fakeLink) LocalAddr() net.Addr               { return nil }
-func (l *fakeLink) RemoteAddr() net.Addr              { return nil }
 func (l *fakeLink) NetConn() net.Conn                 { return nil }
 
 var _ conn.Link = (*fakeLink)(nil)
