@@ -310,7 +310,7 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		return nil, nil, http.ErrNotSupported
 	}
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
-	if err := x.c.Link.Sent(); err != nil {
+	if err := x.c.Link.Send(&conn.Write{Wait: conn.ForAll}); err != nil {
 		return nil, nil, err
 	}
 	x.life.Lock()

@@ -131,28 +131,18 @@ type Link interface {
 	// is copied.
 	Unread(p []byte)
 
-	// Send sends w, or queues what the socket does not accept. It never waits on
-	// a loop. An error means that the connection has failed. w itself is not
-	// kept.
+	// Send sends w, or queues what the socket does not accept. On a loop it does not wait
+	// unless w says so. An error means that the connection has failed, or that a wait was
+	// ended by a deadline. w itself is not kept.
 	Send(w *Write) error
-	// Write sends a and then b. It returns when all has been sent or queued, and
-	// waits while the queue is above its high-water mark.
-	Write(a, b []byte) error
-	// Sent waits, as Write does, until nothing is queued.
-	Sent() error
 	// Out returns what has still to be sent, nil while nothing has had to wait: how much
 	// that is (Unsent, Blocked), and whom to notify (Follow).
 	Out() *outbox.Box
 	// Share makes Out a Box to which other goroutines add (Offer), and which they use no
 	// earlier. Session.Writable is called when there is room again. The bytes of different
-	// calls of Send, Write and Offer are never interleaved. Offer fails once the Session
+	// calls of Send and Offer are never interleaved. Offer fails once the Session
 	// has requested the connection's end.
 	Share()
-
-	// Skip says that nothing more of what the peer sends is of use. It is read and discarded
-	// from now on while Send waits, since the peer may read only when it has sent
-	// everything. The owner calls it, reads no more, and returns Close, Linger or Reset.
-	Skip()
 
 	// Enter begins user code that has the Link to itself, on the caller's goroutine,
 	// which may be a loop's: then the code costs that loop its driver if it waits or
@@ -201,7 +191,7 @@ type Link interface {
 	// Hijack returns the connection for user code to own, with the bytes that
 	// were received and not consumed. The Session's methods must then return
 	// Detached. It waits for what is queued: a caller that holds a lock which
-	// PeerGone takes calls Sent before.
+	// PeerGone takes waits before, by Send.
 	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
 	// receives the bytes that were not consumed; on a Link of a loop, its first
@@ -209,7 +199,7 @@ type Link interface {
 	Switch(s Session)
 	// SetLayer puts a Layer between the socket and the Session. Bytes that are
 	// Buffered go through it first. What was sent before does not go through it:
-	// SetLayer waits for it as Write does, or, on a loop, returns an error if the
+	// SetLayer waits for it, or, on a loop, returns an error if the
 	// peer has not accepted all of that yet.
 	SetLayer(l Layer) error
 
@@ -233,6 +223,12 @@ type (
 	Write    = outbox.Write
 	Holder   = outbox.Holder
 	Follower = outbox.Follower
+)
+
+// How long a Write waits.
+const (
+	ForRoom = outbox.ForRoom
+	ForAll  = outbox.ForAll
 )
 
 // ErrFull is returned by Offer when it has accepted nothing.
@@ -276,13 +272,13 @@ const (
 
 // A Splicer is a Link that may be able to send without copying to user space.
 type Splicer interface {
-	// SendFile sends up to n bytes of f and waits as Write does: from the given offset, or
+	// SendFile sends up to n bytes of f and waits for the peer: from the given offset, or
 	// with -1 from its current one, which then moves. ok is false if this Link cannot do
 	// that; nothing has been sent then.
 	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
 	// CanRelay reports whether SendRelay works here.
 	CanRelay() bool
-	// SendRelay sends what r holds, which must not be empty, and waits as Write does.
+	// SendRelay sends what r holds, which must not be empty, and waits for the peer.
 	SendRelay(r *Relay) (sent int, err error)
 }
 

@@ -146,9 +146,6 @@ func (c *Conn) unread() bool {
 	return n > 0
 }
 
-// Skip implements Link: a connection that ends reads on by itself.
-func (c *Conn) Skip() {}
-
 // discard discards what the peer of a lingering connection still sends, or of one that is
 // ending: the peer may accept the rest of a response only when all that it sends was read.
 func (c *Conn) discard() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // batch bounds how many lines a fake serves in one go on a loop.
@@ -57,6 +58,11 @@ func (f *fake) enter(who string) {
 }
 
 func (f *fake) leave() { f.owner.Store(0) }
+
+// Write sends a and then b, and waits for room.
+func (f *fake) Write(a, b []byte) error {
+	return f.Send(&Write{A: a, B: b, Wait: outbox.ForRoom})
+}
 
 // Data implements Session.
 func (f *fake) Data(eof bool) (next Next) {

@@ -43,7 +43,7 @@ func (c *Conn) closeQueue() error {
 		return nil
 	}
 	q.Close(true)
-	err := c.Sent()
+	err := c.awaitSent()
 	if err != nil {
 		q.Close(false)
 	}

@@ -92,7 +92,7 @@ func (c *Conn) SetLayer(l Layer) error {
 // sendPlain sends what was queued before there is a layer.
 func (c *Conn) sendPlain(q *queue) error {
 	if c.off {
-		return c.Sent()
+		return c.awaitSent()
 	}
 	err := c.flush(q)
 	if err == nil && q.Waits() {

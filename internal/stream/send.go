@@ -164,27 +164,29 @@ func (c *Conn) Share() {
 // Out implements conn.Link. Nothing waits in it on a link that is not shared: Send has waited.
 func (c *Conn) Out() *outbox.Box { return &c.out }
 
-// Write implements conn.Link.
-func (c *Conn) Write(a, b []byte) error {
-	if !c.out.Shared() {
-		return c.out.Through(&conn.Write{A: a, B: b})
-	}
-	err := c.out.Put(a, b)
-	if err == nil && c.out.Above() {
-		err = c.out.Carried()
-	}
-	return err
-}
-
 // Send implements conn.Link: it waits for the peer, unless the link is shared.
 func (c *Conn) Send(w *conn.Write) error {
+	if w.DiscardInput {
+		c.skip.wanted = true
+	}
 	if c.out.Shared() {
-		return c.out.SendCarried(w)
+		return c.sendShared(w)
 	}
 	if w.Deadline != 0 {
 		defer c.limitWrite(w.Deadline)()
 	}
 	return c.out.Through(w)
+}
+
+func (c *Conn) sendShared(w *conn.Write) error {
+	if w.Wait == outbox.NoWait {
+		return c.out.SendCarried(w)
+	}
+	err := c.out.Put(w.A, w.B)
+	if err == nil && (w.Wait == outbox.ForAll || c.out.Above()) {
+		err = c.out.Carried()
+	}
+	return err
 }
 
 // limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
@@ -221,9 +223,6 @@ func (c *Conn) writeError(err error) error {
 	local := c.base.LocalAddr()
 	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.Peer().Addr(), Err: err}
 }
-
-// Sent implements conn.Link.
-func (c *Conn) Sent() error { return c.out.Carried() }
 
 // SendFile implements conn.Link.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {

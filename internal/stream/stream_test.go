@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -42,6 +43,11 @@ func (f *fake) enter(who string) {
 }
 
 func (f *fake) leave() { f.owner.Store(0) }
+
+// Write sends a and then b, and waits for room.
+func (f *fake) Write(a, b []byte) error {
+	return f.Send(&conn.Write{A: a, B: b, Wait: outbox.ForRoom})
+}
 
 // Data implements conn.Session.
 func (f *fake) Data(eof bool) conn.Next {

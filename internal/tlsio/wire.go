@@ -128,7 +128,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		return nc.Write(p)
 	}
 	w.mu.Unlock()
-	if err := w.link.Write(p, nil); err != nil {
+	if err := w.link.Send(&conn.Write{A: p, Wait: conn.ForRoom}); err != nil {
 		return 0, err
 	}
 	return len(p), nil

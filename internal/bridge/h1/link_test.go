@@ -56,11 +56,6 @@ func (l *fakeLink) Fill() error              { return io.EOF }
 func (l *fakeLink) Read([]byte) (int, error) { return 0, io.EOF }
 func (l *fakeLink) Unread(p []byte)          { l.in = append(append([]byte(nil), p...), l.in...) }
 
-func (l *fakeLink) Write(a, b []byte) error {
-	l.sent += len(a) + len(b)
-	return nil
-}
-
 func (l *fakeLink) Send(w *conn.Write) error {
 	if l.most == 0 {
 		l.sent += len(w.A) + len(w.B) + int(w.Len)
@@ -121,14 +116,12 @@ func (l *fakeLink) Abandon()                          {}
 func (l *fakeLink) OnLoop() bool                      { return !l.off }
 func (l *fakeLink) Waited() bool                      { return false }
 func (l *fakeLink) Yield()                            {}
-func (l *fakeLink) Skip()                             {}
 func (*fakeLink) Start(conn.Run, *conn.Here) bool     { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)             {}
 func (l *fakeLink) SetDeadline(int64)                 {}
 func (l *fakeLink) SetReadDeadline(time.Time)         {}
 func (l *fakeLink) SetWriteDeadline(time.Time)        {}
 func (l *fakeLink) WatchPeer() bool                   { return false }
-func (l *fakeLink) Sent() error                       { return nil }
 func (l *fakeLink) Hijack() (net.Conn, []byte, error) { return nil, nil, net.ErrClosed }
 func (l *fakeLink) Switch(conn.Session)               {}
 func (l *fakeLink) SetLayer(conn.Layer) error         { return nil }

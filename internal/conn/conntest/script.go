@@ -309,6 +309,11 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 	return done()
 }
 
+// Write sends a and then b, and waits for room.
+func (s *script) Write(a, b []byte) error {
+	return s.Send(&conn.Write{A: a, B: b, Wait: outbox.ForRoom})
+}
+
 // queue offers p, to a limit of which half is more than a pause waits for.
 func (s *script) queue(p []byte) (full bool, err error) {
 	return s.Out().Offer(p, nil, outbox.QueueLimit)
