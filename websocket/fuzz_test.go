@@ -19,6 +19,7 @@ import (
 // fakeLink is a takeover.Link that receives what a test passes to it, on a loop or, as
 // random says, on a goroutine.
 type fakeLink struct {
+	s      *session
 	random *rand.Rand
 	in     []byte
 	sent   []byte
@@ -31,7 +32,7 @@ func (l *fakeLink) Discard(n int)               { l.in = l.in[n:] }
 func (l *fakeLink) Follow(f func())             { f() }
 func (l *fakeLink) OnLoop() bool                { return !l.off }
 func (l *fakeLink) Quick(string) bool           { return l.random.IntN(2) == 0 }
-func (l *fakeLink) Run(u takeover.User) bool    { u.Run(); return true }
+func (l *fakeLink) Run() bool                   { l.s.Run(); return true }
 func (l *fakeLink) Post(f func() takeover.Next) { l.posted = append(l.posted, f) }
 func (l *fakeLink) SetDeadline(int64)           {}
 func (l *fakeLink) Now() int64                  { return 1 }
@@ -110,6 +111,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		l := &fakeLink{random: rand.New(rand.NewPCG(seed, 0))}
 		c := &Conn{h: h, link: l}
+		l.s = (*session)(c)
 		alive := l.feed((*session)(c), bytes.Clone(b))
 		(*session)(c).Closed()
 		want := oracle(t, b)

@@ -323,8 +323,8 @@ func (l *netLink) Post(f func() takeover.Next) {
 	}
 }
 
-func (l *netLink) Run(u takeover.User) (ok bool) {
-	return exec.Call(u.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
+func (l *netLink) Run() (ok bool) {
+	return exec.Call(l.s.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
 }
 
 // logEnd logs a panic of user code with its stack.

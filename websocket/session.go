@@ -231,14 +231,14 @@ func (s *session) deliver() takeover.Next {
 	if !s.link.OnLoop() {
 		s.uncork() // the code may take long
 	}
-	ok := s.link.Run(s)
+	ok := s.link.Run()
 	if s.drop(); !ok {
 		return s.conn().failed(errInternal)
 	}
 	return takeover.More
 }
 
-// Run implements takeover.User.
+// Run implements takeover.Session.
 func (s *session) Run() {
 	returned := false
 	defer func() {

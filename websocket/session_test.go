@@ -38,7 +38,8 @@ func stuck(t *testing.T, o *Options) (*session, *stuckLink) {
 		t.Fatal(err)
 	}
 	l := new(stuckLink)
-	return (*session)(&Conn{h: h, link: l}), l
+	l.s = (*session)(&Conn{h: h, link: l})
+	return l.s, l
 }
 
 func fromClient(op wsframe.Opcode, compressed bool, p string) []byte {

@@ -197,35 +197,21 @@ func (x *Exchange) AllRead() {
 	}
 }
 
-// Serve runs the handler, or answers what the request is refused for, and returns
-// how the connection continues. It is called between the Link's Enter and Leave.
-// After runtime.Goexit it does not return.
-func (x *Exchange) Serve() (next conn.Next) {
-	returned := false
-	defer exec.Ended(&returned, func(e exec.End) { next = x.cut(e) })
-	next = x.serve()
-	returned = true
-	return next
-}
-
-// cut ends the request when the handler has panicked or ends its goroutine.
-func (x *Exchange) cut(e exec.End) conn.Next {
+// Cut ends the request when the handler that Serve has called has panicked or ends its
+// goroutine, and returns what Serve would.
+func (x *Exchange) Cut(e exec.End) conn.Next {
 	x.c.LogEnd(e)
 	x.m.Release()
 	next := x.abort()
-	if !e.Exited() {
-		return next
-	}
-	if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+	if e.Exited() && next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
 		x.accountEarly()
-	}
-	if next != conn.Detached || x.Taken() != nil {
-		x.link().Abandon()
 	}
 	return next
 }
 
-func (x *Exchange) serve() conn.Next {
+// Serve runs the handler, or answers what the request is refused for, and returns how the
+// connection continues. It is called by what a Link runs, as Cut is.
+func (x *Exchange) Serve() conn.Next {
 	switch {
 	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)

@@ -13,8 +13,6 @@ type Link interface {
 	SetReadDeadline(t time.Time)
 	SetWriteDeadline(t time.Time)
 	WatchPeer() (gone bool)
-	Waited() bool
-	Abandon()
 	Tail
 
 	// What follows is for a session, from Share on.
@@ -22,8 +20,7 @@ type Link interface {
 	Buffered() []byte
 	Discard(n int)
 	Offer(a, b []byte, limit int) (full bool, err error)
-	Enter() bool
-	Leave()
+	Do(u conn.UserCode) (ran, waited bool)
 	OnLoop() bool
 	Post(f func() conn.Next)
 	SetDeadline(ns int64)
@@ -69,16 +66,13 @@ type whole Client
 func (w *whole) SetReadDeadline(t time.Time)            { w.Link.SetReadDeadline(t) }
 func (w *whole) SetWriteDeadline(t time.Time)           { w.Link.SetWriteDeadline(t) }
 func (w *whole) WatchPeer() (gone bool)                 { return w.Link.WatchPeer() }
-func (w *whole) Waited() bool                           { return w.Link.Waited() }
-func (w *whole) Abandon()                               { w.Link.Abandon() }
 func (w *whole) Unsent() (waiting, lost int64)          { return w.Link.Out().Unsent() }
 func (w *whole) Follow(f conn.Follower)                 { w.Link.Out().Follow(f) }
 func (w *whole) Share()                                 { w.Link.Share() }
 func (w *whole) Buffered() []byte                       { return w.Link.Buffered() }
 func (w *whole) Discard(n int)                          { w.Link.Discard(n) }
 func (w *whole) Offer(a, b []byte, m int) (bool, error) { return w.Link.Out().Offer(a, b, m) }
-func (w *whole) Enter() bool                            { return w.Link.Enter() }
-func (w *whole) Leave()                                 { w.Link.Leave() }
+func (w *whole) Do(u conn.UserCode) (ran, waited bool)  { return w.Link.Do(u) }
 func (w *whole) OnLoop() bool                           { return w.Link.OnLoop() }
 func (w *whole) Post(f func() conn.Next)                { w.Link.Post(f) }
 func (w *whole) SetDeadline(ns int64)                   { w.Link.SetDeadline(ns) }

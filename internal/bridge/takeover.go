@@ -124,8 +124,8 @@ type taken struct {
 	kind string // of the user code, from the first Quick on
 	// quickIn is the Epoch in which the code was found to be quick; 0 for none.
 	quickIn uint64
-	// Of the current run of user code; used by the owner.
-	began int64
+	// Of the current run of user code; used by the owner. took is negative after a panic.
+	began, took int64
 	// facts are those below: Late may be called at any time.
 	facts atomic.Uint32
 	// shared: the connection is a stream of one, whose runs are under a lease already,
@@ -292,7 +292,7 @@ func (t *taken) selected() bool {
 }
 
 // Run implements takeover.Link.
-func (t *taken) Run(u takeover.User) (ok bool) {
+func (t *taken) Run() (ok bool) {
 	facts := t.facts.Load()
 	if facts&ranLate != 0 { // before Enter, which the next may come after
 		t.facts.And(^ranLate)
@@ -301,32 +301,32 @@ func (t *taken) Run(u takeover.User) (ok bool) {
 	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
-	if !t.link.Enter() {
+	t.took = 0
+	ran, waited := t.link.Do((*takenCode)(t))
+	switch {
+	case !ran:
 		return true // Data will not be called again
-	}
-	if !t.call(u) {
-		t.link.Leave()
+	case t.took < 0:
 		return false
 	}
-	took := time.Duration(0)
-	if t.began != 0 {
-		took = time.Duration(max(sys.Nanotime()-t.began, 1))
-	}
-	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {
-		t.c.Routes.Ran(methodOfRuns, t.kind, took)
+	if t.took != 0 && t.facts.Load()&ranLate == 0 && !waited {
+		t.c.Routes.Ran(methodOfRuns, t.kind, time.Duration(t.took))
 	}
 	return true
 }
 
-// call reports whether the user code has returned.
-func (t *taken) call(u takeover.User) (returned bool) {
-	defer exec.Ended(&returned, func(e exec.End) {
-		if t.c.LogEnd(e); e.Exited() {
-			t.link.Abandon()
-		}
-	})
-	u.Run()
-	return true
+// takenCode is the user code of a taken, as conn.UserCode.
+type takenCode taken
+
+func (t *takenCode) Run() {
+	t.s.Run()
+	if t.began != 0 {
+		t.took = max(sys.Nanotime()-t.began, 1)
+	}
+}
+
+func (t *takenCode) Ended(e exec.End) {
+	t.took = -1
+	t.c.LogEnd(e)
 }

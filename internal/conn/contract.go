@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
@@ -14,7 +15,7 @@ import (
 
 // A Session is the protocol spoken on a Link. The Link's owner calls it, so its
 // methods never run at the same time; PeerGone and Late are the exceptions. None
-// of them may block, except user code under Enter, and Serve.
+// of them may block, except user code in Do, and Serve.
 type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes, starts runs of user
 	// code and sends responses, and returns what is to happen next. It is called
@@ -43,10 +44,10 @@ type Session interface {
 	// safe for concurrent use, and a negative value means that the Session does not
 	// wait: Runs are in progress, or responses.
 	Since(now int64) int64
-	// Late is called when user code under Enter was found to have held a loop for
-	// at least held. If the code has just cost the loop its driver, it is called
-	// while the code runs, on any goroutine, and held is loop.Overstay. Otherwise
-	// Leave calls it, and held is less. In both cases Leave returns after it.
+	// Late is called when user code was found to have held a loop for at least held. If
+	// the code has just cost the loop its driver, it is called while the code runs, on any
+	// goroutine, and held is loop.Overstay. Otherwise Do calls it when the code has ended,
+	// and held is less. In both cases Do returns after it, and so does Yield.
 	Late(held time.Duration)
 	// PeerGone is called while user code owns the Link, when the peer has
 	// disconnected: by a reset, or by closing its side when all its data has been
@@ -92,14 +93,30 @@ const (
 	Lost
 )
 
+// UserCode is what a Link runs, alone (Link.Do) or beside others (Link.Start).
+type UserCode interface {
+	Run()
+	// Ended is called if Run has not returned, on the same goroutine and with all that Run
+	// may use. A panic ends there.
+	Ended(e exec.End)
+}
+
 // A Run is one execution of user code, concurrent with others on the same Link,
 // while the Link's owner continues to read.
 type Run interface {
-	// Run runs the user code. It may block, and uses only Out and Post of the Link.
-	Run()
+	// UserCode may block, and uses only Out and Post of the Link.
+	UserCode
 	// Done is called by the Link's owner after Run has returned, unless the
 	// connection has ended.
 	Done() Next
+}
+
+// Guard runs u, and calls its Ended if it does not return. For Links.
+func Guard(u UserCode) {
+	returned := false
+	defer exec.Ended(&returned, u.Ended)
+	u.Run()
+	returned = true
 }
 
 // A Leaver is a Run that is told when its Run has returned beside the loop, on the
@@ -144,29 +161,22 @@ type Link interface {
 	// has requested the connection's end.
 	Share()
 
-	// Enter begins user code that has the Link to itself, on the caller's goroutine,
-	// which may be a loop's: then the code costs that loop its driver if it waits or
-	// takes long. It reports false if the connection is being closed; Leave must not
-	// be called then. Leave ends the user code, and clears the deadlines it has set.
-	// On a loop Enter is called within Data, a Run's Done or a function passed to
-	// Post, and nowhere else.
-	Enter() bool
-	Leave()
-	// Abandon ends what Enter began for a goroutine that is about to end itself
-	// (runtime.Goexit), and closes the connection.
-	Abandon()
+	// Do runs u on the caller's goroutine, which may be a loop's: then u costs that loop its
+	// driver if it waits or takes long. ran is false if the connection is being closed.
+	// waited reports whether u has waited for the peer, or may have: its duration then
+	// depends on the peer. The deadlines that u has set end with it. If u ends its
+	// goroutine (runtime.Goexit), the connection is closed. On a loop Do is called within
+	// Data, a Run's Done or a function passed to Post, and nowhere else.
+	Do(u UserCode) (ran, waited bool)
 	// OnLoop reports whether the caller is driving an event loop, which user code does as
 	// long as that is held. Otherwise its goroutine may block.
 	OnLoop() bool
 	// Yield is called before user code waits for something other than the peer: a
 	// loop that it runs on continues without it.
 	Yield()
-	// Waited reports whether the user code of the last Enter waited for the
-	// peer, or may have: its duration then depends on the peer.
-	Waited() bool
 	// Start runs r concurrently with others: on a goroutine if h is nil, and otherwise on
 	// the caller's, which drives a loop (OnLoop), within Data, a Run's Done or a function
-	// passed to Post. When that returns true the caller still drives the loop, and must
+	// passed to Post, or is not a loop's at all. When that returns true the caller still drives the loop, and must
 	// call Done. Otherwise r has waited or has taken long, and another goroutine drives
 	// the loop and calls Data with the Buffered bytes; Done is called as without h, and
 	// the caller returns Lost. h belongs to r and must not be moved.
@@ -180,13 +190,13 @@ type Link interface {
 	// replaces an earlier deadline; 0 means none.
 	SetDeadline(ns int64)
 	// SetReadDeadline and SetWriteDeadline bound the calls that wait, current
-	// and future, until Leave. Zero means no deadline. Safe for concurrent use.
+	// and future, of one Do. Zero means no deadline. Safe for concurrent use.
 	SetReadDeadline(t time.Time)
 	SetWriteDeadline(t time.Time)
 	// WatchPeer ensures that PeerGone will be called, once all the peer's bytes
 	// have been read, and reports whether the peer has already disconnected. Any
-	// goroutine may call it between Enter and Leave. Nothing may be read from
-	// then on until Leave.
+	// goroutine may call it during Do. Nothing may be read from then on until that
+	// returns.
 	WatchPeer() (gone bool)
 	// Hijack returns the connection for user code to own, with the bytes that
 	// were received and not consumed. The Session's methods must then return
@@ -208,7 +218,7 @@ type Link interface {
 	// concurrent use.
 	Tally() *tally.Shard
 	// Now returns the time of sys.Nanotime, or slightly before it if that saves
-	// reading the clock. Not between Enter and Leave.
+	// reading the clock. Not for user code.
 	Now() int64
 	// Peer returns the addresses of the connection, also after its end. Safe for concurrent
 	// use.

@@ -15,7 +15,7 @@ package conn
 // only set bits in the state word (the loop, for events) or post a message (any
 // goroutine).
 //
-//	            Enter                    Leave
+//	             Do                     it ends
 //	+------+ ----------> +-----------+ -------> +------+
 //	| loop |             | user code |          | loop |
 //	|      |             | on the    |          +------+
@@ -34,7 +34,7 @@ package conn
 // User code on the driver costs a lease of the loop and nothing else: no event can
 // arrive meanwhile, so the state word stays 0. If the lease is lost (package
 // loop), Lost sets owned before the next driver starts, and leaves the timer's
-// time in armedAt; when the user code returns, Leave detects the loss and sets
+// time in armedAt; when the user code returns, Do detects the loss and sets
 // off, and the goroutine continues as the owner where it was: in the middle of
 // Data, or of a Ready that will return false. It keeps the loop's scratch buffer
 // until then, so Data may run user code that reads bytes in it.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
 )
@@ -163,23 +164,28 @@ func (f *fake) Serve() Next {
 
 // run runs the user code.
 func (f *fake) run() Next {
-	if !f.Enter() {
-		f.release()
-		return Close
-	}
-	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit
-			f.release()
-			f.Abandon()
-		}
-	}()
-	f.runs.Add(1)
-	next := f.serve(f, f.line)
-	returned = true
-	f.Leave()
+	u := &fakeCode{f: f, next: Close}
+	f.Do(u)
 	f.release()
-	return next
+	return u.next
+}
+
+// fakeCode is f's user code.
+type fakeCode struct {
+	f    *fake
+	next Next
+}
+
+func (u *fakeCode) Run() {
+	u.f.runs.Add(1)
+	u.next = u.f.serve(u.f, u.f.line)
+}
+
+func (u *fakeCode) Ended(e exec.End) {
+	if v, ok := e.Panic(); ok {
+		panic(v)
+	}
+	u.f.release()
 }
 
 // Acquired implements loop.Waiter.

@@ -61,11 +61,11 @@ func inlineStressRound(t *testing.T, seed int64) {
 		f.serve = func(f *fake, line string) Next {
 			v := inlineStressServe(f, line, random, ends)
 			switch {
-			case !f.OnLoop():
+			case f.lease == 0:
 				pooled.Add(1)
 			case f.OnLoop():
 				inline.Add(1)
-			case f.Waited():
+			case f.waited():
 				waited.Add(1)
 			default:
 				late.Add(1)

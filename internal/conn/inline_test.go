@@ -197,8 +197,8 @@ func TestHeldIsWritten(t *testing.T) {
 		{name: "waits for a body", b: func(f *fake, release <-chan bool) Next {
 			b := make([]byte, 10)
 			n, err := f.Read(b)
-			if err != nil || !f.Waited() {
-				t.Errorf("read %q, %v; waited %v", b[:n], err, f.Waited())
+			if err != nil || !f.waited() {
+				t.Errorf("read %q, %v; waited %v", b[:n], err, f.waited())
 			}
 			return last(f, "b:"+string(b[:n]))
 		}, then: "body", want: "b:body\n"},

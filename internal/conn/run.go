@@ -12,9 +12,30 @@ import (
 
 // This file passes a connection to user code and takes it back.
 
-// Enter implements Link. On the loop it costs only a lease: what another owner
-// needs is done when the lease is lost.
-func (c *Conn) Enter() bool {
+// Do implements Link.
+func (c *Conn) Do(u UserCode) (ran, waited bool) {
+	if !c.enter() {
+		return false, false
+	}
+	ran = true
+	returned := false
+	defer exec.Ended(&returned, func(e exec.End) {
+		if u.Ended(e); e.Exited() {
+			c.abandon()
+		} else {
+			c.exit()
+			waited = c.waited()
+		}
+	})
+	u.Run()
+	returned = true
+	c.exit()
+	return true, c.waited()
+}
+
+// enter begins user code. On the loop it costs only a lease: what another owner needs is
+// done when the lease is lost.
+func (c *Conn) enter() bool {
 	if w := c.waits.Load(); w != nil {
 		w.waited.Store(false)
 	}
@@ -33,8 +54,8 @@ func (c *Conn) enterLoop() {
 	c.lease = c.loop.Enter(c)
 }
 
-// Leave implements Link.
-func (c *Conn) Leave() {
+// exit ends user code.
+func (c *Conn) exit() {
 	if c.layer != nil {
 		c.layer.unwatch()
 	}
@@ -96,8 +117,8 @@ func (c *Conn) OnLoop() bool {
 	return !c.off
 }
 
-// Waited implements Link.
-func (c *Conn) Waited() bool {
+// waited reports whether the last user code has waited for the peer.
+func (c *Conn) waited() bool {
 	w := c.waits.Load()
 	return w != nil && w.waited.Load()
 }
@@ -209,8 +230,8 @@ func (c *Conn) post(message any) {
 	}
 }
 
-// Abandon implements Link.
-func (c *Conn) Abandon() {
+// abandon ends user code that ends its goroutine, and closes the connection.
+func (c *Conn) abandon() {
 	if c.state.Load()&hijacked != 0 {
 		c.Yield()
 		return
@@ -230,8 +251,10 @@ func (c *Conn) Abandon() {
 // Start implements Link.
 func (c *Conn) Start(r Run, h *Here) (kept bool) {
 	switch {
-	case h != nil:
+	case h != nil && !c.off:
 		return c.startHere(r, h)
+	case h != nil:
+		Guard(r)
 	case c.off || c.lease != 0:
 		c.loop.GoBeside(&beside{c, r})
 	default:
@@ -247,10 +270,11 @@ type beside struct {
 }
 
 func (b *beside) Run() {
-	exec.Finish(b.r.Run, func(bool) { // also after runtime.Goexit
+	defer func() { // also after runtime.Goexit
 		Left(b.r)
 		b.c.loop.Post(b.c.handle, b.r)
-	})
+	}()
+	Guard(b.r)
 }
 
 func (c *Conn) startHere(r Run, h *Here) (kept bool) {
@@ -259,18 +283,25 @@ func (c *Conn) startHere(r Run, h *Here) (kept bool) {
 	}
 	h.lease = c.loop.Enter(h)
 	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit: this goroutine drives no loop any more
+	defer exec.Ended(&returned, func(e exec.End) {
+		if r.Ended(e); e.Exited() { // this goroutine drives no loop any more
 			h.Yield()
 		}
-		if kept = c.loop.Leave(h.lease); !kept {
-			Left(r)
-			c.loop.Post(c.handle, r)
-		}
-	}()
+		kept = h.leave(r)
+	})
 	r.Run()
 	returned = true
-	return kept
+	return h.leave(r)
+}
+
+// leave ends a Run that has begun on the loop.
+func (h *Here) leave(r Run) (kept bool) {
+	if h.c.loop.Leave(h.lease) {
+		return true
+	}
+	Left(r)
+	h.c.loop.Post(h.c.handle, r)
+	return false
 }
 
 // Here is the place of a Run on the goroutine that drives a loop; see Link.Start.

@@ -189,7 +189,7 @@ func (c *Conn) resume(q *queue) (err error) {
 		switch {
 		case !returned: // Check has ended its goroutine
 			q.Fail(errChecking)
-			c.Abandon()
+			c.abandon()
 		case disk:
 			c.leaveLoop()
 		}

@@ -12,8 +12,24 @@ import (
 // This file runs user code on a connection: alone, on the connection's
 // goroutine, or concurrently with others.
 
-// Enter implements conn.Link.
-func (c *Conn) Enter() bool {
+// Do implements conn.Link. Package net does not report whether user code has waited.
+func (c *Conn) Do(u conn.UserCode) (ran, waited bool) {
+	if !c.enter() {
+		return false, false
+	}
+	ran, waited = true, true
+	returned := false
+	defer exec.Ended(&returned, func(e exec.End) {
+		u.Ended(e)
+		c.exit() // Run ends the connection after runtime.Goexit
+	})
+	u.Run()
+	returned = true
+	c.exit()
+	return true, true
+}
+
+func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
@@ -22,8 +38,7 @@ func (c *Conn) Enter() bool {
 	return c.serving
 }
 
-// Leave implements conn.Link.
-func (c *Conn) Leave() {
+func (c *Conn) exit() {
 	c.stopWatch()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,28 +49,25 @@ func (c *Conn) Leave() {
 	c.readBy, c.writeBy = time.Time{}, time.Time{}
 }
 
-// Abandon implements conn.Link; Run ends the connection.
-func (c *Conn) Abandon() { c.Leave() }
-
 // OnLoop implements conn.Link.
 func (c *Conn) OnLoop() bool { return false }
 
 // Yield implements conn.Link.
 func (c *Conn) Yield() {}
 
-// Waited implements conn.Link: package net does not report it.
-func (c *Conn) Waited() bool { return true }
-
 // Start implements conn.Link. There is no loop.
 func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
 	if h != nil {
-		r.Run()
+		conn.Guard(r)
 		return true
 	}
-	go exec.Finish(r.Run, func(bool) { // also after runtime.Goexit
-		conn.Left(r)
-		c.Post(r.Done)
-	})
+	go func() {
+		defer func() { // also after runtime.Goexit
+			conn.Left(r)
+			c.Post(r.Done)
+		}()
+		conn.Guard(r)
+	}()
 	return true
 }
 

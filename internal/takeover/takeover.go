@@ -22,12 +22,14 @@ const (
 
 // A Session is the protocol on a Link. The Link's owner calls its methods, one at a
 // time, except Late and PeerGone, which any goroutine may call, and Closed. None
-// may block, except user code under Link.Run, and Serve.
+// may block, except user code in Link.Run, and Serve.
 type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes. It is called when
 	// there are more, after the takeover, after Requeue and Pause, and when the peer
 	// has ended its stream (eof).
 	Data(eof bool) Next
+	// Run is the user code, which Link.Run calls.
+	Run()
 	// Serve is called after Elsewhere, on a goroutine that may block, and returns what
 	// Data would.
 	Serve() Next
@@ -46,9 +48,6 @@ type Session interface {
 	// Closed is called once, after the connection has ended. It must not wait.
 	Closed()
 }
-
-// A User is user code.
-type User interface{ Run() }
 
 // A Link is a connection that a Session has taken over.
 type Link interface {
@@ -73,9 +72,9 @@ type Link interface {
 	// to be run by Serve.
 	OnLoop() bool
 	Quick(kind string) bool
-	// Run runs u alone, unless the connection has ended. It reports false if u has
-	// panicked, which has been logged.
-	Run(u User) (ok bool)
+	// Run calls the Session's Run, unless the connection has ended. It reports false after
+	// a panic, which has been logged.
+	Run() (ok bool)
 	// Post calls f like a method of the Session, unless the connection ends before.
 	// Safe for concurrent use.
 	Post(f func() Next)

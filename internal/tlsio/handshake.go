@@ -191,28 +191,43 @@ func looksLikeHTTP(hdr [headerSize]byte) bool {
 
 // Serve implements conn.Session: it runs the handshake.
 func (h *Handshake) Serve() (next conn.Next) {
-	if !h.link.Enter() {
+	s := &shaking{h: h, next: conn.Close}
+	if ran, _ := h.link.Do(s); !ran {
 		h.cfg.Bound.leave(h)
-		return conn.Close
 	}
-	exec.Call(func() { next = h.shake() }, func(e exec.End) {
-		next = conn.Close
-		h.ended = true
-		h.cfg.Bound.leave(h)
-		if h.other {
-			next = conn.Detached
-			return
-		}
-		if h.upper.LogEnd(e); e.Exited() {
-			h.link.Abandon()
-		} else {
-			h.link.Leave()
-		}
-	})
-	return next
+	switch {
+	case s.state == nil:
+	case s.state.NegotiatedProtocol == "h2" && h.cfg.Second != nil:
+		h.link.Switch(h.cfg.Second(h.upper, s.state))
+	default:
+		h.upper.Start(s.state)
+		h.link.Switch(h.upper)
+	}
+	return s.next
 }
 
-func (h *Handshake) shake() conn.Next {
+// shaking is a handshake that runs, as conn.UserCode.
+type shaking struct {
+	h     *Handshake
+	next  conn.Next
+	state *tls.ConnectionState // what HTTP goes on with
+}
+
+func (s *shaking) Run() { s.next = s.shake() }
+
+func (s *shaking) Ended(e exec.End) {
+	h := s.h
+	h.ended = true
+	h.cfg.Bound.leave(h)
+	if h.other {
+		s.next = conn.Detached
+		return
+	}
+	h.upper.LogEnd(e)
+}
+
+func (s *shaking) shake() conn.Next {
+	h := s.h
 	if d := h.cfg.Deadline(h.accepted); d != 0 {
 		h.by = time.Now().Add(time.Duration(d - sys.Nanotime()))
 	}
@@ -222,9 +237,7 @@ func (h *Handshake) shake() conn.Next {
 	err := w.tc.HandshakeContext(h.upper.HandshakeContext())
 	h.cfg.Bound.leave(h)
 	if err != nil {
-		next := h.fail(w.tc, err)
-		h.link.Leave()
-		return next
+		return h.fail(w.tc, err)
 	}
 	state := w.tc.ConnectionState()
 	if h.cfg.Shaken != nil {
@@ -236,16 +249,9 @@ func (h *Handshake) shake() conn.Next {
 		return h.another(w, &state)
 	}
 	if err := h.link.SetLayer(w.asLayer()); err != nil {
-		h.link.Leave()
 		return conn.Close
 	}
-	h.link.Leave()
-	if second {
-		h.link.Switch(h.cfg.Second(h.upper, &state))
-		return conn.Requeue
-	}
-	h.upper.Start(&state)
-	h.link.Switch(h.upper)
+	s.state = &state
 	return conn.Requeue
 }
 
@@ -265,7 +271,6 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	}
 	h.ended = true
 	w.tc.CloseWrite()
-	h.link.Leave()
 	return conn.Close
 }
 

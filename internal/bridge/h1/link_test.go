@@ -108,27 +108,24 @@ func (l *fakeLink) resume() {
 	}
 }
 
-func (l *fakeLink) Out() *outbox.Box                  { return &l.out }
-func (l *fakeLink) Share()                            {}
-func (l *fakeLink) Enter() bool                       { return true }
-func (l *fakeLink) Leave()                            {}
-func (l *fakeLink) Abandon()                          {}
-func (l *fakeLink) OnLoop() bool                      { return !l.off }
-func (l *fakeLink) Waited() bool                      { return false }
-func (l *fakeLink) Yield()                            {}
-func (*fakeLink) Start(conn.Run, *conn.Here) bool     { panic("not used") }
-func (l *fakeLink) Post(func() conn.Next)             {}
-func (l *fakeLink) SetDeadline(int64)                 {}
-func (l *fakeLink) SetReadDeadline(time.Time)         {}
-func (l *fakeLink) SetWriteDeadline(time.Time)        {}
-func (l *fakeLink) WatchPeer() bool                   { return false }
-func (l *fakeLink) Hijack() (net.Conn, []byte, error) { return nil, nil, net.ErrClosed }
-func (l *fakeLink) Switch(conn.Session)               {}
-func (l *fakeLink) SetLayer(conn.Layer) error         { return nil }
-func (l *fakeLink) Tally() *tally.Shard               { return &l.tally }
-func (l *fakeLink) Now() int64                        { return l.now }
-func (l *fakeLink) Peer() peer.Peer                   { return thePeer }
-func (l *fakeLink) NetConn() net.Conn                 { return nil }
+func (l *fakeLink) Out() *outbox.Box                      { return &l.out }
+func (l *fakeLink) Share()                                {}
+func (l *fakeLink) Do(u conn.UserCode) (ran, waited bool) { conn.Guard(u); return true, false }
+func (l *fakeLink) OnLoop() bool                          { return !l.off }
+func (l *fakeLink) Yield()                                {}
+func (*fakeLink) Start(conn.Run, *conn.Here) bool         { panic("not used") }
+func (l *fakeLink) Post(func() conn.Next)                 {}
+func (l *fakeLink) SetDeadline(int64)                     {}
+func (l *fakeLink) SetReadDeadline(time.Time)             {}
+func (l *fakeLink) SetWriteDeadline(time.Time)            {}
+func (l *fakeLink) WatchPeer() bool                       { return false }
+func (l *fakeLink) Hijack() (net.Conn, []byte, error)     { return nil, nil, net.ErrClosed }
+func (l *fakeLink) Switch(conn.Session)                   {}
+func (l *fakeLink) SetLayer(conn.Layer) error             { return nil }
+func (l *fakeLink) Tally() *tally.Shard                   { return &l.tally }
+func (l *fakeLink) Now() int64                            { return l.now }
+func (l *fakeLink) Peer() peer.Peer                       { return thePeer }
+func (l *fakeLink) NetConn() net.Conn                     { return nil }
 
 var _ conn.Link = (*fakeLink)(nil)
 

@@ -335,15 +335,13 @@ func (s *Session) Serve() conn.Next {
 
 // serve runs the handler of x on this goroutine.
 func (s *Session) serve(x *exchange) conn.Next {
-	next := conn.Close
-	if s.Link.Enter() {
-		next = x.Serve()
-		s.Link.Leave()
-	}
+	x.next = conn.Close
+	_, waited := s.Link.Do(x)
+	next := x.next
 	s.cur.Store(nil)
 	if next != conn.Detached {
 		if s.is(onLoops) {
-			x.Learn()
+			x.Learn(waited)
 		}
 		if x.unsent {
 			x.Unsent()

@@ -114,9 +114,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	}
 	st.Time.Select(s.Link.Tally(), onLoop)
 	s.runsHere(st)
-	if !onLoop {
-		r.Run()
-	} else if !s.Link.Start(r, &r.place) {
+	if !s.Link.Start(r, &r.place) {
 		return false
 	}
 	return r.finish()
@@ -124,17 +122,23 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 
 // Run implements conn.Run.
 func (r *request) Run() {
-	s := r.st.s
-	defer func() {
-		if r.over.Swap(true) {
-			s.guard(r.x.Drop)
-		}
-	}()
-	defer exec.Ended(&r.returned, s.LogEnd)
 	r.st.Time.Begin()
-	defer r.st.Time.End()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
+	r.ran()
+}
+
+// Ended implements conn.Run.
+func (r *request) Ended(e exec.End) {
+	r.st.s.LogEnd(e)
+	r.ran()
+}
+
+func (r *request) ran() {
+	r.st.Time.End()
+	if r.over.Swap(true) {
+		r.st.s.guard(r.x.Drop)
+	}
 }
 
 // Done implements conn.Run.
@@ -277,16 +281,16 @@ type sendFile struct {
 // may end before.
 func (f *sendFile) Run() {
 	r, st := f.r, f.r.st
-	returned := false
-	defer func() {
-		f.close()
-		st.s.finishing.Add(1)
-	}()
-	defer exec.Ended(&returned, st.s.LogEnd)
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
 		f.sent = st.commit(nil, nil, nil, true, nil) == nil
 	}
-	returned = true
+	f.close()
+}
+
+// Ended implements conn.Run.
+func (f *sendFile) Ended(e exec.End) {
+	f.r.st.s.LogEnd(e)
+	f.close()
 }
 
 // Write implements io.Writer.
@@ -300,6 +304,7 @@ func (f *sendFile) Write(p []byte) (int, error) {
 // close gives the file back, and notifies the watcher of the answer.
 func (f *sendFile) close() {
 	st, s := f.r.st, f.r.st.s
+	defer s.finishing.Add(1)
 	if !f.sent {
 		s.mu.Lock()
 		f.o.Cut(st.sent)

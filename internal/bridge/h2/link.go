@@ -41,15 +41,11 @@ func (l link) WatchPeer() (gone bool) {
 	return l.st.err != nil
 }
 
-// Abandon implements bridge.Link: the handler ends its goroutine.
-func (l link) Abandon() { l.st.next = conn.Close }
-
-// Waited implements bridge.Link.
-func (l link) Waited() bool {
-	s := l.st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return l.st.waited
+// hasWaited reports whether the stream's user code has waited for the client.
+func (st *stream) hasWaited() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.waited
 }
 
 // Unsent implements bridge.Link. Frames of other streams may wait too, which
@@ -145,15 +141,17 @@ func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
 // OnLoop implements bridge.Link.
 func (l link) OnLoop() bool { return l.st.tunnel.place.Held() }
 
-// Enter and Leave implement bridge.Link.
-func (l link) Enter() bool {
+// Do implements bridge.Link.
+func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	s := l.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !l.st.closed() && s.over == nil
+	ran = !l.st.closed() && s.over == nil
+	s.mu.Unlock()
+	if ran {
+		conn.Guard(u)
+	}
+	return ran, l.st.hasWaited()
 }
-
-func (l link) Leave() {}
 
 // Post implements bridge.Link.
 func (l link) Post(f func() conn.Next) {

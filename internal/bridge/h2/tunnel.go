@@ -3,6 +3,7 @@ package h2
 import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/outbox"
 )
@@ -245,6 +246,9 @@ func (t *tunnel) Run() {
 		t.next = t.session.Data(t.eof)
 	}
 }
+
+// Ended implements conn.Run: what user code there was has been guarded by link.Do.
+func (t *tunnel) Ended(exec.End) {}
 
 // Done implements conn.Run.
 func (t *tunnel) Done() conn.Next {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -157,19 +158,20 @@ func (s *script) send(text string) conn.Next {
 
 // user runs user code here: on the loop, if it is one.
 func (s *script) user(f func() conn.Next) conn.Next {
-	if !s.Enter() {
-		return conn.Close
-	}
-	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit
-			s.Abandon()
-		}
-	}()
-	next := f()
-	returned = true
-	s.Leave()
+	next := conn.Close
+	s.Do(userCode(func() { next = f() }))
 	return next
+}
+
+// userCode must not panic.
+type userCode func()
+
+func (c userCode) Run() { c() }
+
+func (c userCode) Ended(e exec.End) {
+	if v, ok := e.Panic(); ok {
+		panic(v)
+	}
 }
 
 // pool runs user code on a goroutine that does not drive a loop.
@@ -278,6 +280,7 @@ type aRun struct {
 }
 
 func (r *aRun) Run()            { r.run() }
+func (r *aRun) Ended(exec.End)  {}
 func (r *aRun) Done() conn.Next { return r.done() }
 
 // start starts a Run whose Done checks as a method does.
