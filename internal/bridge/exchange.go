@@ -301,7 +301,7 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 	}
 	x.life.Lock()
 	defer x.life.Unlock()
-	nc, rest, err := x.c.Link.Hijack()
+	nc, rest, err := x.c.Link.Lent().Hijack()
 	if err == nil {
 		x.over = true
 		if x.Body != nil {

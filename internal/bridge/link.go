@@ -63,9 +63,9 @@ func (x *Exchange) tail() Tail {
 // whole is the Link of an exchange that has its connection to itself.
 type whole Client
 
-func (w *whole) SetReadDeadline(t time.Time)            { w.Link.SetReadDeadline(t) }
-func (w *whole) SetWriteDeadline(t time.Time)           { w.Link.SetWriteDeadline(t) }
-func (w *whole) WatchPeer() (gone bool)                 { return w.Link.WatchPeer() }
+func (w *whole) SetReadDeadline(t time.Time)            { w.Link.Lent().SetReadDeadline(t) }
+func (w *whole) SetWriteDeadline(t time.Time)           { w.Link.Lent().SetWriteDeadline(t) }
+func (w *whole) WatchPeer() (gone bool)                 { return w.Link.Lent().WatchPeer() }
 func (w *whole) Unsent() (waiting, lost int64)          { return w.Link.Out().Unsent() }
 func (w *whole) Follow(f conn.Follower)                 { w.Link.Out().Follow(f) }
 func (w *whole) Share()                                 { w.Link.Share() }

@@ -190,7 +190,7 @@ func (c *Conn) peerDone() bool {
 	return n == 0 && !sys.Again(e)
 }
 
-// WatchPeer implements Link. The loop always watches; this finds an end of
+// WatchPeer implements Lent. The loop always watches; this finds an end of
 // stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
 	switch {

@@ -140,13 +140,6 @@ type Link interface {
 	// them.
 	Buffered() []byte
 	Discard(n int)
-	// Fill waits for at least one byte more to be Buffered.
-	Fill() error
-	// Read is io.Reader's; Buffered bytes come first.
-	Read(p []byte) (int, error)
-	// Unread makes p, the end of what Read has just returned, Buffered again. p
-	// is copied.
-	Unread(p []byte)
 
 	// Send sends w, or queues what the socket does not accept. On a loop it does not wait
 	// unless w says so. An error means that the connection has failed, or that a wait was
@@ -168,18 +161,17 @@ type Link interface {
 	// goroutine (runtime.Goexit), the connection is closed. On a loop Do is called within
 	// Data, a Run's Done or a function passed to Post, and nowhere else.
 	Do(u UserCode) (ran, waited bool)
+	// Lent returns what user code in Do has of the Link.
+	Lent() Lent
 	// OnLoop reports whether the caller is driving an event loop, which user code does as
 	// long as that is held. Otherwise its goroutine may block.
 	OnLoop() bool
-	// Yield is called before user code waits for something other than the peer: a
-	// loop that it runs on continues without it.
-	Yield()
 	// Start runs r concurrently with others: on a goroutine if h is nil, and otherwise on
-	// the caller's, which drives a loop (OnLoop), within Data, a Run's Done or a function
-	// passed to Post, or is not a loop's at all. When that returns true the caller still drives the loop, and must
-	// call Done. Otherwise r has waited or has taken long, and another goroutine drives
-	// the loop and calls Data with the Buffered bytes; Done is called as without h, and
-	// the caller returns Lost. h belongs to r and must not be moved.
+	// the caller's, within Data, a Run's Done or a function passed to Post. Then kept says
+	// that the caller still drives its loop, if it did, and must call Done. If not, r has
+	// waited or has taken long, and another goroutine drives the loop and calls Data with
+	// the Buffered bytes; Done is called as without h, and the caller returns Lost. h
+	// belongs to r and must not be moved.
 	Start(r Run, h *Here) (kept bool)
 	// Post calls f on the owner's side, one call after another with the
 	// Session's methods, unless the connection ends before. Safe for concurrent
@@ -189,29 +181,10 @@ type Link interface {
 	// SetDeadline sets when Session.Expired is called, of sys.Nanotime, and
 	// replaces an earlier deadline; 0 means none.
 	SetDeadline(ns int64)
-	// SetReadDeadline and SetWriteDeadline bound the calls that wait, current
-	// and future, of one Do. Zero means no deadline. Safe for concurrent use.
-	SetReadDeadline(t time.Time)
-	SetWriteDeadline(t time.Time)
-	// WatchPeer ensures that PeerGone will be called, once all the peer's bytes
-	// have been read, and reports whether the peer has already disconnected. Any
-	// goroutine may call it during Do. Nothing may be read from then on until that
-	// returns.
-	WatchPeer() (gone bool)
-	// Hijack returns the connection for user code to own, with the bytes that
-	// were received and not consumed. The Session's methods must then return
-	// Detached. It waits for what is queued: a caller that holds a lock which
-	// PeerGone takes waits before, by Send.
-	Hijack() (net.Conn, []byte, error)
 	// Switch replaces the Session, which must then return Requeue. The new one
 	// receives the bytes that were not consumed; on a Link of a loop, its first
 	// call of Data is on the loop.
 	Switch(s Session)
-	// SetLayer puts a Layer between the socket and the Session. Bytes that are
-	// Buffered go through it first. What was sent before does not go through it:
-	// SetLayer waits for it, or, on a loop, returns an error if the
-	// peer has not accepted all of that yet.
-	SetLayer(l Layer) error
 
 	// Tally returns where the Link is counted. Its owner is driving the Shard's loop,
 	// as package tally has it, while OnLoop is true and no user code runs. Safe for
@@ -226,6 +199,54 @@ type Link interface {
 	// NetConn returns the net.Conn that represents the connection in hooks. Each call returns an
 	// equal value.
 	NetConn() net.Conn
+}
+
+// Lent is what a Link lends to user code in Do: what may wait, and what may end the Link as it
+// is. Methods are for the goroutine of Do and those that it synchronises with, unless stated
+// otherwise, and Unread and SetLayer for the owner without a Do too. One goroutine may read while
+// another sends.
+type Lent interface {
+	// Fill waits for at least one byte more to be Buffered.
+	Fill() error
+	// Read is io.Reader's; Buffered bytes come first.
+	Read(p []byte) (int, error)
+	// Unread makes p, the end of what Read has just returned, Buffered again. p
+	// is copied.
+	Unread(p []byte)
+	// Yield is called before user code waits for something other than the peer: a
+	// loop that it runs on continues without it.
+	Yield()
+	// SetReadDeadline and SetWriteDeadline bound the calls that wait, current
+	// and future, of one Do. Zero means no deadline. Safe for concurrent use.
+	SetReadDeadline(t time.Time)
+	SetWriteDeadline(t time.Time)
+	// WatchPeer ensures that PeerGone will be called, once all the peer's bytes
+	// have been read, and reports whether the peer has already disconnected. Any
+	// goroutine may call it during Do. Nothing may be read from then on until that
+	// returns.
+	WatchPeer() (gone bool)
+	// Hijack returns the connection for user code to own, with the bytes that
+	// were received and not consumed. The Session's methods must then return
+	// Detached. It waits for what is queued: a caller that holds a lock which
+	// PeerGone takes waits before, by Send.
+	Hijack() (net.Conn, []byte, error)
+	// SetLayer puts a Layer between the socket and the Session. Bytes that are
+	// Buffered go through it first. What was sent before does not go through it:
+	// SetLayer waits for it, or, on a loop, returns an error if the peer has not accepted
+	// all of that yet.
+	SetLayer(l Layer) error
+}
+
+// A Splicer is a Link that may be able to send without copying to user space.
+type Splicer interface {
+	// SendFile sends up to n bytes of f and waits for the peer: from the given offset, or
+	// with -1 from its current one, which then moves. ok is false if this Link cannot do
+	// that; nothing has been sent then.
+	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
+	// CanRelay reports whether SendRelay works here.
+	CanRelay() bool
+	// SendRelay sends what r holds, which must not be empty, and waits for the peer.
+	SendRelay(r *Relay) (sent int, err error)
 }
 
 // What is sent, and who is notified of it; see package outbox.
@@ -279,18 +300,6 @@ const (
 	MaxPlain  = 16 << 10
 	MaxSealed = 20 << 10
 )
-
-// A Splicer is a Link that may be able to send without copying to user space.
-type Splicer interface {
-	// SendFile sends up to n bytes of f and waits for the peer: from the given offset, or
-	// with -1 from its current one, which then moves. ok is false if this Link cannot do
-	// that; nothing has been sent then.
-	SendFile(f File, offset, n int64) (sent int64, ok bool, err error)
-	// CanRelay reports whether SendRelay works here.
-	CanRelay() bool
-	// SendRelay sends what r holds, which must not be empty, and waits for the peer.
-	SendRelay(r *Relay) (sent int, err error)
-}
 
 // File is what SendFile needs of a file. io.Copy passes an *os.File in a
 // wrapper without WriteTo, so the type itself must not be required.

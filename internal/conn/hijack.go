@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Hijack implements Link. The result is a *net.TCPConn or *net.UnixConn over a
+// Hijack implements Lent. The result is a *net.TCPConn or *net.UnixConn over a
 // duplicate of the descriptor, or what the layer makes of it; the loop closes the
 // original.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {

@@ -33,6 +33,9 @@ func (c *Conn) Do(u UserCode) (ran, waited bool) {
 	return true, c.waited()
 }
 
+// Lent implements Link.
+func (c *Conn) Lent() Lent { return c }
+
 // enter begins user code. On the loop it costs only a lease: what another owner needs is
 // done when the lease is lost.
 func (c *Conn) enter() bool {
@@ -106,7 +109,7 @@ func (c *Conn) lend() {
 	c.ready = 0
 }
 
-// Yield implements Link.
+// Yield implements Lent.
 func (c *Conn) Yield() { c.loop.Yield(c.lease) }
 
 // OnLoop implements Link.

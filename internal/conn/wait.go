@@ -128,10 +128,10 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	return os.ErrDeadlineExceeded
 }
 
-// SetReadDeadline implements Link.
+// SetReadDeadline implements Lent.
 func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(waitRead, t) }
 
-// SetWriteDeadline implements Link.
+// SetWriteDeadline implements Lent.
 func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(waitWrite, t) }
 
 func (c *Conn) setDeadline(wait uint32, t time.Time) {

@@ -33,7 +33,7 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Unread implements conn.Link.
+// Unread implements conn.Lent.
 func (c *Conn) Unread(p []byte) {
 	if len(p) == 0 {
 		return
@@ -45,12 +45,12 @@ func (c *Conn) Unread(p []byte) {
 	c.in = b
 }
 
-// Fill implements conn.Link.
+// Fill implements conn.Lent.
 func (c *Conn) Fill() error {
 	return c.readMore(c.receive)
 }
 
-// Read implements conn.Link.
+// Read implements conn.Lent.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -118,7 +118,7 @@ func (c *Conn) setReadDeadline(t time.Time) {
 	c.nc.SetReadDeadline(t)
 }
 
-// SetReadDeadline implements conn.Link.
+// SetReadDeadline implements conn.Lent.
 func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	}
 }
 
-// SetWriteDeadline implements conn.Link.
+// SetWriteDeadline implements conn.Lent.
 func (c *Conn) SetWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *Conn) Switch(s conn.Session) {
 	c.session = s
 }
 
-// SetLayer implements conn.Link.
+// SetLayer implements conn.Lent.
 func (c *Conn) SetLayer(l conn.Layer) error {
 	c.out.Carried()
 	raw := append([]byte(nil), c.Buffered()...)

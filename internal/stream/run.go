@@ -29,6 +29,9 @@ func (c *Conn) Do(u conn.UserCode) (ran, waited bool) {
 	return true, true
 }
 
+// Lent implements conn.Link.
+func (c *Conn) Lent() conn.Lent { return c }
+
 func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +55,7 @@ func (c *Conn) exit() {
 // OnLoop implements conn.Link.
 func (c *Conn) OnLoop() bool { return false }
 
-// Yield implements conn.Link.
+// Yield implements conn.Lent.
 func (c *Conn) Yield() {}
 
 // Start implements conn.Link. There is no loop.
@@ -81,7 +84,7 @@ func (c *Conn) Post(f func() conn.Next) {
 	}
 }
 
-// WatchPeer implements conn.Link: a goroutine reads, since only a read can
+// WatchPeer implements conn.Lent: a goroutine reads, since only a read can
 // detect that the peer has disconnected. What it reads is kept for the next
 // request.
 func (c *Conn) WatchPeer() (gone bool) {
@@ -140,7 +143,7 @@ func (c *Conn) stopWatch() {
 	}
 }
 
-// Hijack implements conn.Link.
+// Hijack implements conn.Lent.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
 	c.out.Close(true)

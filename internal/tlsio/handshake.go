@@ -128,7 +128,7 @@ func (h *Handshake) Data(eof bool) conn.Next {
 	case h.hello.wasteful():
 		kept := h.hello.squeeze(b)
 		h.link.Discard(len(b))
-		h.link.Unread(kept)
+		h.link.Lent().Unread(kept)
 	}
 	return conn.More
 }
@@ -248,7 +248,7 @@ func (s *shaking) shake() conn.Next {
 	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
 		return h.another(w, &state)
 	}
-	if err := h.link.SetLayer(w.asLayer()); err != nil {
+	if err := h.link.Lent().SetLayer(w.asLayer()); err != nil {
 		return conn.Close
 	}
 	s.state = &state
@@ -258,7 +258,7 @@ func (s *shaking) shake() conn.Next {
 // another passes the connection to the protocol that ALPN has chosen.
 func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	taken := h.cfg.Other(h.upper, w.tc, state, func() error {
-		nc, rest, err := h.link.Hijack()
+		nc, rest, err := h.link.Lent().Hijack()
 		if err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 // wait is that of a request's body, and does not apply: h.by does.
 func (h *Handshake) fill() error {
 	for {
-		err := h.cfg.Bound.park(h, h.link.Fill)
+		err := h.cfg.Bound.park(h, h.link.Lent().Fill)
 		if !errors.Is(err, os.ErrDeadlineExceeded) || h.cfg.Bound.late(h) {
 			return err
 		}

@@ -149,7 +149,7 @@ func (x *exchange) Aside(f func()) {
 		return
 	}
 	f()
-	s.Link.Yield()
+	s.Link.Lent().Yield()
 	s.Slots.Rejoin()
 	s.facts.Or(slot)
 }

@@ -259,7 +259,7 @@ func (s *Session) exitDirect(r *request) {
 	s.release()
 	r.time.Drop(s.Link.Tally())
 	s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
-	s.Link.Yield() // s.direct stays: until here Late may read it
+	s.Link.Lent().Yield() // s.direct stays: until here Late may read it
 	s.Found(s)
 }
 

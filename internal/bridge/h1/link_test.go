@@ -2,11 +2,9 @@ package h1
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
@@ -50,11 +48,8 @@ type fakeLink struct {
 	tally tally.Shard
 }
 
-func (l *fakeLink) Buffered() []byte         { return l.in }
-func (l *fakeLink) Discard(n int)            { l.in = l.in[n:] }
-func (l *fakeLink) Fill() error              { return io.EOF }
-func (l *fakeLink) Read([]byte) (int, error) { return 0, io.EOF }
-func (l *fakeLink) Unread(p []byte)          { l.in = append(append([]byte(nil), p...), l.in...) }
+func (l *fakeLink) Buffered() []byte { return l.in }
+func (l *fakeLink) Discard(n int)    { l.in = l.in[n:] }
 
 func (l *fakeLink) Send(w *conn.Write) error {
 	if l.most == 0 {
@@ -110,22 +105,22 @@ func (l *fakeLink) resume() {
 
 func (l *fakeLink) Out() *outbox.Box                      { return &l.out }
 func (l *fakeLink) Share()                                {}
+func (l *fakeLink) Lent() conn.Lent                       { return noLent{} }
 func (l *fakeLink) Do(u conn.UserCode) (ran, waited bool) { conn.Guard(u); return true, false }
 func (l *fakeLink) OnLoop() bool                          { return !l.off }
-func (l *fakeLink) Yield()                                {}
 func (*fakeLink) Start(conn.Run, *conn.Here) bool         { panic("not used") }
 func (l *fakeLink) Post(func() conn.Next)                 {}
 func (l *fakeLink) SetDeadline(int64)                     {}
-func (l *fakeLink) SetReadDeadline(time.Time)             {}
-func (l *fakeLink) SetWriteDeadline(time.Time)            {}
-func (l *fakeLink) WatchPeer() bool                       { return false }
-func (l *fakeLink) Hijack() (net.Conn, []byte, error)     { return nil, nil, net.ErrClosed }
 func (l *fakeLink) Switch(conn.Session)                   {}
-func (l *fakeLink) SetLayer(conn.Layer) error             { return nil }
 func (l *fakeLink) Tally() *tally.Shard                   { return &l.tally }
 func (l *fakeLink) Now() int64                            { return l.now }
 func (l *fakeLink) Peer() peer.Peer                       { return thePeer }
 func (l *fakeLink) NetConn() net.Conn                     { return nil }
+
+// noLent is lent to user code that uses none of it.
+type noLent struct{ conn.Lent }
+
+func (noLent) Yield() {}
 
 var _ conn.Link = (*fakeLink)(nil)
 

@@ -153,7 +153,7 @@ func (cfg *Config) New(l conn.Link) *Session {
 // of the first request.
 func (s *Session) Start(state *tls.ConnectionState) {
 	if s.SetTLS(state); s.cfg.Layer != nil {
-		s.Link.SetLayer(s.cfg.Layer())
+		s.Link.Lent().SetLayer(s.cfg.Layer())
 	}
 	s.limit(s.cfg.HeadTime)
 }

@@ -57,14 +57,14 @@ func (e *ending) enters() {
 }
 
 func computes(e *ending, s *script) error {
-	if s.WatchPeer() { // it is gone already
+	if s.Lent().WatchPeer() { // it is gone already
 		e.s.PeerGone(false)
 	}
 	<-e.leave
 	return nil
 }
 
-func reads(_ *ending, s *script) error  { return s.Fill() }
+func reads(_ *ending, s *script) error  { return s.Lent().Fill() }
 func writes(_ *ending, s *script) error { return s.Write(pattern(), nil) }
 
 func sends(how conn.Next) func(*ending, *script) conn.Next {

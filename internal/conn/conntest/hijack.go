@@ -30,13 +30,13 @@ func (x *suite) hijack(how string, parts []string) {
 			return s.send(line + "\n")
 		}
 		return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
-			s.SetReadDeadline(time.Now().Add(time.Hour))
+			s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
 			if queued {
 				h := &holder{t: x.T}
 				s.Send(&conn.Write{A: pattern(), Holder: h})
 				defer h.gone()
 			}
-			nc, rest, err := s.Hijack()
+			nc, rest, err := s.Lent().Hijack()
 			if err != nil {
 				x.Errorf("Hijack: %v", err)
 				return conn.Close
@@ -112,7 +112,7 @@ func testHijackRuns(x *suite) {
 				return conn.More
 			}
 			return s.either(pooled, func() conn.Next {
-				nc, _, err := s.Hijack()
+				nc, _, err := s.Lent().Hijack()
 				if err != nil {
 					x.Errorf("Hijack: %v", err)
 					return conn.Close

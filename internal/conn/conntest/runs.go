@@ -364,7 +364,7 @@ func testGoexit(x *suite) {
 				switch {
 				case strings.HasSuffix(how, "waiting"):
 					s.Write([]byte("reading\n"), nil)
-					s.Fill()
+					s.Lent().Fill()
 				case strings.HasSuffix(how, "queued"):
 					s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
 				}

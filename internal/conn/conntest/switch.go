@@ -81,7 +81,7 @@ func testLayerAtLine(x *suite) {
 					return s.send(line + "\n")
 				}
 				set := func() conn.Next {
-					if err := s.SetLayer(NewLayer()); err != nil {
+					if err := s.Lent().SetLayer(NewLayer()); err != nil {
 						x.Errorf("SetLayer: %v", err)
 					}
 					return conn.Requeue
