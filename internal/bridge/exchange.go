@@ -114,13 +114,13 @@ func (x *Exchange) Init(c *Client, m Message) {
 }
 
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
-func (x *Exchange) use(f func(Link)) bool {
+func (x *Exchange) use(f func()) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
 	if x.over {
 		return false
 	}
-	f(x.link())
+	f()
 	return true
 }
 
@@ -156,13 +156,13 @@ func (x *Exchange) gone() {
 // limitReads sets a read deadline of chert's own. restore restores the
 // handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
-	x.use(func(l Link) {
+	x.use(func() {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
-		l.SetReadDeadline(until)
+		x.setReadDeadline(until)
 	})
-	return func() { x.use(func(l Link) { l.SetReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func() { x.setReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -184,7 +184,7 @@ func (x *Exchange) writeBy() time.Time {
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func(l Link) { gone = l.WatchPeer() }) && gone {
+	if x.is(bodyDone) && x.use(func() { gone = x.peerGone() }) && gone {
 		x.gone()
 	}
 }
@@ -226,10 +226,10 @@ func (x *Exchange) Serve() conn.Next {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.link().SetReadDeadline(by)
+			x.setReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.link().SetWriteDeadline(time.Now().Add(d))
+			x.setWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}

@@ -30,6 +30,8 @@ var policy = []rule{
 	{pkg: "internal/window"},
 	{pkg: "internal/retry", may: "internal/reason internal/window"},
 	{pkg: "internal/health", may: "internal/reason internal/window"},
+	// What connections and protocols have agreed on, on any server.
+	{pkg: "internal/link"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
 	// Which server of an upstream gets a request; without sockets and clocks.
@@ -55,14 +57,14 @@ var policy = []rule{
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
-	{pkg: "internal/takeover", may: "internal/outbox"},
+	{pkg: "internal/takeover", may: "internal/link internal/outbox"},
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
 	// A kernel in memory, for tests of the whole server in test/sim.
 	{pkg: "internal/sim", may: "internal/sys internal/poll internal/sched"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally internal/sched"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
+	{pkg: "internal/conn", may: "internal/link internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/peer internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
 
 	// Connections that belong to user code, and wait without a goroutine.
@@ -75,7 +77,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
+	{pkg: "internal/bridge", may: "internal/link direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched"},
 
@@ -135,7 +137,7 @@ var policy = []rule{
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/link internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	// Of the server it knows what it has counted, and no more.
 	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

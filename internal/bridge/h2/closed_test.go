@@ -42,9 +42,9 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	before, after := new(follower), new(follower)
 	st.keepRestLocked([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
-	st.Link().Follow(before)
+	st.Stream().Follow(before)
 	s.Closed(false)
-	st.Link().Follow(after)
+	st.Stream().Follow(after)
 	for _, f := range []*follower{before, after} {
 		if len(f.told) != 1 || f.told[0] == 0 {
 			t.Errorf("told %d", f.told)
@@ -133,10 +133,10 @@ func TestFollowWhileSending(t *testing.T) {
 		s.mu.Lock()
 		st.become(stateAnswered)
 		s.mu.Unlock()
-		if waiting, _ := st.Link().Unsent(); waiting == 0 {
+		if waiting, _ := st.Stream().Unsent(); waiting == 0 {
 			t.Error("the answer does not wait")
 		}
-		st.Link().Follow(f)
+		st.Stream().Follow(f)
 	}
 	s.mu.Lock()
 	s.roomLocked(1)
@@ -146,7 +146,7 @@ func TestFollowWhileSending(t *testing.T) {
 	if len(f.told) != 1 {
 		t.Errorf("told %d times", len(f.told))
 	}
-	st.Link().Follow(f)
+	st.Stream().Follow(f)
 	if len(f.told) != 2 {
 		t.Errorf("told %d times afterwards", len(f.told))
 	}

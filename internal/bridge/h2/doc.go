@@ -21,7 +21,7 @@ package h2
 // of Data leaves in one write, and so do the answers of handlers that end at the same time.
 //
 // A stream has one state (state.go), and each way to end has one name (end.go). It is a
-// bridge.Link to its own exchange (link.go).
+// bridge.Stream to its own exchange (link.go).
 //
 // # What is bounded
 //
