@@ -22,7 +22,7 @@ package conn
 //	|      |             | driver    | --+
 //	|      |             +-----------+   | Lost: it waits, or takes long
 //	|      |                             v
-//	|      |      Go             +-----------------+
+//	|      |      Elsewhere      +-----------------+
 //	|      | ------------------> | a goroutine off |
 //	|      | <------------------ | the loop: own   |
 //	+------+  release: CAS, or   +-----------------+
@@ -49,7 +49,7 @@ package conn
 //
 // # The queue
 //
-// Output goes through Send, Write or Queue, and what the socket does not accept
+// Output goes through Send or Out().Offer, and what the socket does not accept
 // is kept in one queue (package outbox, queue.go):
 //
 //	nothing queued:  one system call with the caller's bytes

@@ -14,7 +14,13 @@ import (
 
 // Do implements Link.
 func (c *Conn) Do(u UserCode) (ran, waited bool) {
-	if !c.enter() {
+	if w := c.waits.Load(); w != nil {
+		w.waited.Store(false)
+	}
+	if !c.off {
+		c.enterLoop()
+	} else if c.state.Load()&shut != 0 {
+		// PeerGone may have been called before there was user code to notify.
 		return false, false
 	}
 	ran = true
@@ -36,20 +42,7 @@ func (c *Conn) Do(u UserCode) (ran, waited bool) {
 // Lent implements Link.
 func (c *Conn) Lent() Lent { return c }
 
-// enter begins user code. On the loop it costs only a lease: what another owner needs is
-// done when the lease is lost.
-func (c *Conn) enter() bool {
-	if w := c.waits.Load(); w != nil {
-		w.waited.Store(false)
-	}
-	if c.off {
-		// PeerGone may have been called before there was user code to notify.
-		return c.state.Load()&shut == 0
-	}
-	c.enterLoop()
-	return true
-}
-
+// enterLoop costs only a lease: what another owner needs is done when that is lost.
 func (c *Conn) enterLoop() {
 	if r := c.ready &^ poll.Writable; r != 0 {
 		c.state.Or(stateOf(r)) // WatchPeer and reads check there
