@@ -39,7 +39,7 @@ func (x *Exchange) Reset(r Request) {
 	}
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
-	x.watcher, x.limit = nil, 0
+	x.watcher, x.limit, x.plan = nil, 0, nil
 	if x.moved {
 		x.server, x.moved = remote{}, false
 	}
@@ -265,7 +265,7 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mustBeWhole(req.Method)
 	h := w.Header()
 	for _, f := range r.fields {
-		if !isList(f.Name) {
+		if !IsList(f.Name) {
 			delete(h, f.Name) // as in addKept
 		}
 	}

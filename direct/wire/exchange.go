@@ -26,6 +26,8 @@ type Request struct {
 	LocalAddr  net.Addr // that the client connected to; nil if the server does not tell
 	TLS        bool     // the connection is encrypted
 	Fields     Fields
+	// Forwards: the server can forward the request to another one; see Exchange.Forward.
+	Forwards bool
 	// Time is when the server began to handle the request, by Clock; 0 if it is
 	// not set. See Exchange.Now.
 	Time time.Duration
@@ -68,6 +70,7 @@ type Exchange struct {
 	// watcher is notified of the delivery; it may be nil.
 	watcher Watcher
 	limit   time.Duration // of LimitWrite
+	plan    any           // of Forward
 }
 
 // A pathValue is the value of one wildcard of the pattern.
@@ -146,6 +149,26 @@ type remote struct {
 // TLS reports whether the connection is encrypted, as http.Request's TLS does. A proxy in front may have ended
 // the client's TLS.
 func (x *Exchange) TLS() bool { return x.req.TLS }
+
+// Forward leaves the response to another server, as plan says, and reports whether the server
+// that handles the exchange can do that. If so, the handler returns true and has no other
+// response. It is for package proxy, whose plan it is.
+func (x *Exchange) Forward(plan any) bool {
+	if !x.req.Forwards {
+		return false
+	}
+	x.plan = plan
+	return true
+}
+
+// Forwards reports whether Forward can be used.
+func (x *Exchange) Forwards() bool { return x.req.Forwards }
+
+// KeepHere makes Forwards report false, for middleware that needs to see the response.
+func (x *Exchange) KeepHere() { x.req.Forwards = false }
+
+// Plan returns what Forward was given, nil if it has not been called. For servers.
+func (x *Exchange) Plan() any { return x.plan }
 
 // Time returns when the server began to handle the request, by Clock, or 0 if
 // it is not set. See Now.

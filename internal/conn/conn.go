@@ -74,13 +74,13 @@ type Shared struct {
 type phase uint8
 
 const (
-	reading   phase = iota
-	waiting         // for a slot
-	paused          // until the queue has room: neither reads nor calls Data
-	awaiting        // until Resume: the same
-	connecting      // until the socket is connected
-	ending          // sends what is queued, then ends as how says
-	lingering       // has sent FIN, discards what comes
+	reading    phase = iota
+	waiting          // for a slot
+	paused           // until the queue has room: neither reads nor calls Data
+	awaiting         // until Resume: the same
+	connecting       // until the socket is connected
+	ending           // sends what is queued, then ends as how says
+	lingering        // has sent FIN, discards what comes
 	closed
 )
 

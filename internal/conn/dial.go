@@ -55,6 +55,20 @@ func (o *Out) Dial(l *loop.Loop, to *sys.Remote, s Dialled, shared *Shared, dead
 	return 0
 }
 
+// Spare implements loop.Spare: it leaves no room for a client.
+func (o *Out) Spare() (since int64, ok bool) { return 0, false }
+
+// Quiet reports whether the peer has neither sent anything that was not read, nor ended its
+// stream. Only the loop that owns o may call it.
+func (o *Out) Quiet() bool {
+	if o.ready&(poll.Readable|poll.PeerClosed|poll.Hangup) != 0 {
+		return false
+	}
+	o.loop.Tally.Add(true, tally.Others, 1)
+	_, e := o.loop.Poller().Peek(int(o.fd))
+	return sys.Again(e)
+}
+
 // connected ends the phase connecting if the attempt has ended.
 func (c *Conn) connected() (mine bool) {
 	if c.ready&(poll.Writable|poll.Hangup) == 0 {
@@ -76,7 +90,8 @@ func (c *Conn) connected() (mine bool) {
 }
 
 // Act does what next says, as after a method of the Session, which is not running. Only the loop
-// that owns c may call it, and next must be More, Await, Close, Linger or Reset.
+// that owns c may call it. Close and Linger may use the driver's scratch buffer: what another
+// connection has Buffered there is lost. next is not one that passes c to a goroutine.
 func (c *Conn) Act(next Next) {
 	if c.phase < ending {
 		c.phase = reading

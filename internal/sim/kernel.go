@@ -198,7 +198,9 @@ func (l *Listener) Dial(peer string, room int) *Socket {
 
 // NewSocket makes a connection for Kernel.Origin: room is how much of what the server sends it
 // has room for.
-func (k *Kernel) NewSocket(peer string, room int) *Socket { return &Socket{k: k, peer: peer, room: room} }
+func (k *Kernel) NewSocket(peer string, room int) *Socket {
+	return &Socket{k: k, peer: peer, room: room}
+}
 
 // Closed reports whether the server has closed l.
 func (l *Listener) Closed() bool {

@@ -63,6 +63,7 @@ type Session struct {
 	partial  bool // a head has begun and its time is running
 	sending  bool // a response that the peer has not yet accepted
 	waiting  bool // for a slot
+	away     bool // a request is forwarded, by another session of the link
 }
 
 // Bits of Session.facts, packed to keep idle connections small.
@@ -247,7 +248,8 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	s.begun, s.partial = true, false
 	if s.takeDirect(r, b, n) {
 		r.time = t
-		return s.serveDirect(r, busy), true
+		next := s.serveDirect(r, busy)
+		return next, !s.away
 	}
 	x, err := s.newExchange(&r.head, b[:n])
 	if r.free(); err != nil {

@@ -1,0 +1,419 @@
+package h1
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/stats"
+)
+
+// This file forwards requests on the loop, without a goroutine: a direct handler has made a
+// Plan, and the response of another server comes later.
+
+// forwarded is a request that waits for the response of another server: the conn.Session
+// meanwhile, and the origin.Client. The loop's driver calls all of its methods but Sent.
+type forwarded struct {
+	bridge.Ending
+	s        *Session
+	link     *conn.Conn
+	x        origin.Exchange
+	plan     *origin.Plan // until the exchange begins
+	route    origin.Route
+	request  *buf.Buf // until then: what is to be sent
+	sent     forward.Sent
+	out      *buf.Buf // what is to be sent to the client; nil for nothing
+	kept     []wire.Field
+	via      string
+	pattern  string
+	time     bridge.Timing
+	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
+	status   int   // of the final response; 0 before it
+	next     conn.Next
+	chunked  bool
+	crlf     bool // of a chunk whose data has been sent
+	last     bool // the connection ends after the response
+	alive    bool // the client permits another request
+	stalled  bool // the client has no room
+	inside   bool // Begin is running
+	over     bool
+}
+
+var (
+	_ conn.Inspected = (*forwarded)(nil)
+	_ origin.Client  = (*forwarded)(nil)
+)
+
+// maxAhead is how much a client may send of its next requests while it waits.
+const maxAhead = 16 << 10
+
+// forward leaves r to p. Its bytes have not been discarded.
+func (s *Session) forward(r *request, p *origin.Plan) conn.Next {
+	size := len(r.raw) + len(r.raw)/4 + 512
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, route: p.Route, via: p.Via, request: buf.Get(size)}
+	var err error
+	f.request.B, f.sent, err = forward.AppendRequest(f.request.B[:0], r.raw, &r.head, &p.Request)
+	if err != nil { // the plain way answers it
+		f.request.Release()
+		p.Route.Done(s.Link.Now(), reason.ClientGone)
+		return s.serveAfterAll(r)
+	}
+	f.request.B = append(f.request.B, r.raw[len(r.raw)-r.body:]...)
+	if s.ReadTimeout > 0 {
+		s.HeadServed()
+	}
+	s.release()
+	f.time, f.pattern, f.alive = r.time, r.x.Pattern(), r.head.KeepAlive
+	if r.x.HasKept() {
+		f.kept = r.x.TakeKept()
+	}
+	if d := s.WriteTimeout; d > 0 {
+		f.deadline = f.time.HeadAt() + int64(d)
+	}
+	s.Link.SetDeadline(f.deadline)
+	f.Pass(&s.Client, r.x.TakeWatcher())
+	s.Link.Discard(len(r.raw))
+	r.free()
+	s.away = true
+	s.Link.Switch(f)
+	if !s.Link.OnLoop() {
+		return conn.Requeue // Data begins on the loop
+	}
+	return f.begin()
+}
+
+// dropPlan ends a Plan that is not carried out.
+func (s *Session) dropPlan(r *request) {
+	if p, ok := r.x.Plan().(*origin.Plan); ok {
+		p.Route.Done(s.Link.Now(), reason.ClientGone)
+	}
+}
+
+// begin begins the exchange, and returns what is to happen on the client's connection.
+func (f *forwarded) begin() conn.Next {
+	p, out := f.plan, f.request
+	f.plan, f.request = nil, nil
+	f.inside = true
+	f.x.Begin(f.link.Loop(), p, f, out, f.sent.Expected)
+	if f.inside = false; f.over {
+		return f.next
+	}
+	return conn.More
+}
+
+// Data implements conn.Session.
+func (f *forwarded) Data(eof bool) conn.Next {
+	switch {
+	case f.plan != nil && !eof:
+		return f.begin()
+	case f.plan != nil:
+		f.request.Release()
+		f.plan, f.request = nil, nil
+		f.route.Done(f.link.Now(), reason.ClientGone)
+		f.ended(false)
+		return conn.Close
+	case eof: // the client has gone, as net/http understands it
+		f.gone()
+		return conn.Close
+	case f.stalled && !f.link.Stalled():
+		f.stalled = false
+		f.x.Resume()
+	}
+	return f.reading()
+}
+
+// reading is what is to happen while the response has not ended.
+func (f *forwarded) reading() conn.Next {
+	if len(f.link.Buffered()) > maxAhead {
+		return conn.Await
+	}
+	return conn.More
+}
+
+// gone ends the exchange because the client has gone.
+func (f *forwarded) gone() {
+	f.x.Cancel()
+	f.ended(false)
+}
+
+// ended notes the end of the response.
+func (f *forwarded) ended(complete bool) {
+	f.over = true
+	f.dropOut()
+	s := f.s
+	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(f.status), f.pattern)
+	if waiting, lost := f.link.Unsent(); waiting > 0 && complete {
+		f.link.Follow(f)
+	} else {
+		f.Over(&s.Client, lost, complete)
+	}
+}
+
+// Sent implements conn.Follower.
+func (f *forwarded) Sent(lost int64) { f.Over(&f.s.Client, lost, true) }
+
+func (f *forwarded) dropOut() {
+	if f.out != nil {
+		f.out.Release()
+		f.out = nil
+	}
+}
+
+// Response implements origin.Client.
+func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
+	o := forward.Response{Minor: 1, Trailers: f.sent.Trailers, Via: f.via, Add: add}
+	if !r.Interim() {
+		f.status = r.Status
+		f.last = !f.alive || !f.s.KeepAlives()
+		o.Close = f.last
+		f.SetStatus(r.Status)
+		o.Add = f.addKept(add, head, r)
+	}
+	var date [48]byte
+	const name, end = len("Date: "), len("\r\n")
+	line := bridge.AppendDate(date[:0], f.link.Now())
+	o.Date = line[name : len(line)-end]
+	b := f.buffer(len(head) + len(o.Add) + 512)
+	out, framing, err := forward.AppendResponse(b.B, head, r, &o)
+	if err != nil {
+		f.broken()
+		return err
+	}
+	b.B = out
+	f.chunked = framing == http1.FramingChunked
+	return nil
+}
+
+// addKept adds the fields that middleware has set: see wire.Exchange.Keep.
+func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
+	if len(f.kept) == 0 {
+		return add
+	}
+	var all []byte
+	for _, k := range f.kept {
+		if wire.IsList(k.Name) || !hasField(head, r, k.Name) {
+			all = http1.AppendField(all, k.Name, k.Value)
+		}
+	}
+	return append(all, add...)
+}
+
+func hasField(head []byte, r *http1.Response, name string) bool {
+	for i := range r.Fields {
+		if http1.FoldEqual(r.Fields[i].Name.Bytes(head), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// buffer returns out with room for n bytes more.
+func (f *forwarded) buffer(n int) *buf.Buf {
+	if f.out == nil {
+		f.out = buf.Get(n)
+		f.out.B = f.out.B[:0]
+	} else if cap(f.out.B)-len(f.out.B) < n {
+		f.out = f.out.Grow(n)
+	}
+	return f.out
+}
+
+// Body implements origin.Client.
+func (f *forwarded) Body(p []byte) error {
+	f.Given(len(p))
+	const frame = 2 + 16 + 2
+	join := len(p) <= joinBody
+	if !f.chunked && !join && f.out == nil {
+		return f.send(nil, p)
+	}
+	b := f.buffer(frame + min(len(p), joinBody))
+	if f.chunked {
+		b.B = http1.AppendChunkSize(f.endChunk(b.B), len(p))
+		f.crlf = true
+	}
+	if join {
+		b.B = append(b.B, p...)
+		return nil
+	}
+	return f.sendOut(p)
+}
+
+// endChunk appends the end of the last chunk's data.
+func (f *forwarded) endChunk(b []byte) []byte {
+	if f.crlf {
+		f.crlf = false
+		b = append(b, "\r\n"...)
+	}
+	return b
+}
+
+// sendOut sends what is in out, and then p.
+func (f *forwarded) sendOut(p []byte) error {
+	var a []byte
+	if f.out != nil {
+		a = f.out.B
+	}
+	err := f.send(a, p)
+	f.dropOut()
+	return err
+}
+
+func (f *forwarded) send(a, b []byte) error {
+	err := f.link.Send(&conn.Write{A: a, B: b, Deadline: f.deadline})
+	if err != nil {
+		f.broken()
+	}
+	return err
+}
+
+// broken ends the client's connection, which has failed. The Exchange has ended.
+func (f *forwarded) broken() {
+	f.ended(false)
+	f.leave(conn.Reset)
+}
+
+// leave does what is to happen next on the client's connection, whose response is over.
+func (f *forwarded) leave(next conn.Next) {
+	f.s.away = false
+	if f.inside {
+		f.next = next
+		return
+	}
+	f.link.Act(next)
+}
+
+// Flush implements origin.Client.
+func (f *forwarded) Flush() (full bool, err error) {
+	if f.out != nil {
+		if err := f.sendOut(nil); err != nil {
+			return false, err
+		}
+	}
+	if !f.link.Stalled() {
+		return false, nil
+	}
+	if f.stalled = true; !f.inside {
+		f.link.Act(f.reading())
+	}
+	return true, nil
+}
+
+// End implements origin.Client.
+func (f *forwarded) End(b []byte, fields []http1.Field) {
+	if f.chunked {
+		out := f.buffer(len(b) + 16)
+		out.B = append(f.endChunk(out.B), "0\r\n"...)
+		if f.sent.Trailers {
+			out.B = forward.AppendTrailer(out.B, b, fields)
+		} else {
+			out.B = append(out.B, "\r\n"...)
+		}
+	}
+	if f.out != nil && f.sendOut(nil) != nil {
+		return
+	}
+	f.finish()
+}
+
+// finish gives the connection back to HTTP/1 after a response.
+func (f *forwarded) finish() {
+	f.ended(true)
+	s := f.s
+	s.Link.Switch(s)
+	next := conn.Close
+	if !f.last {
+		next = s.settle(conn.More)
+	}
+	s.away = false
+	switch {
+	case next != conn.More || f.inside:
+	case len(s.Link.Buffered()) > 0 && !s.sending:
+		next = conn.Requeue
+	case !s.sending:
+		next = s.Data(false) // there is nothing: it begins to wait
+	}
+	f.leave(next)
+}
+
+// Fail implements origin.Client.
+func (f *forwarded) Fail(reason.Code) {
+	if f.status != 0 {
+		// Only the end of the connection tells the client that the response is incomplete.
+		f.sendOutIfAny()
+		f.ended(false)
+		f.leave(conn.Close)
+		return
+	}
+	var x wire.Exchange
+	method := http.MethodGet
+	if f.sent.Expected.Head {
+		method = http.MethodHead
+	}
+	x.Reset(wire.Request{Method: method})
+	for _, k := range f.kept {
+		x.Keep(wire.NewName(k.Name), k.Value)
+	}
+	f.route.Instead().ServeDirect((*direct.Exchange)(&x))
+	a := x.Finish()
+	f.status, f.last = a.Status, !f.alive || !f.s.KeepAlives()
+	f.SetStatus(a.Status)
+	f.Given(len(a.Body))
+	out := f.buffer(1024 + len(a.Body))
+	out.B = appendAnswer(out.B, a.Status, a.Fields)
+	if !a.HasDate {
+		out.B = bridge.AppendDate(out.B, f.link.Now())
+	}
+	if f.last {
+		out.B = append(out.B, "Connection: close\r\n"...)
+	}
+	out.B = append(append(out.B, "\r\n"...), a.Body...)
+	if f.sendOut(nil) == nil {
+		f.finish()
+	}
+}
+
+func (f *forwarded) sendOutIfAny() {
+	if f.out != nil {
+		f.link.Send(&conn.Write{A: f.out.B, Deadline: f.deadline})
+	}
+}
+
+// Expired implements conn.Session: the whole response has taken too long.
+func (f *forwarded) Expired() conn.Next {
+	f.gone()
+	return conn.Reset
+}
+
+// Closed implements conn.Session.
+func (f *forwarded) Closed(bool) {
+	if !f.over {
+		if f.plan != nil {
+			f.request.Release()
+			f.plan, f.request = nil, nil
+			f.route.Done(f.link.Now(), reason.ClientGone)
+			f.ended(false)
+		} else {
+			f.gone()
+		}
+	}
+	f.s.SetState(http.StateClosed)
+}
+
+func (f *forwarded) Serve() conn.Next      { return conn.More }
+func (f *forwarded) Writable() conn.Next   { return conn.More }
+func (f *forwarded) Drain(int64) conn.Next { return conn.More } // the response comes first
+func (f *forwarded) Since(int64) int64     { return -1 }        // it is not idle
+func (f *forwarded) Late(time.Duration)    {}
+func (f *forwarded) PeerGone(bool)         {}
+
+// Speaks and Running implement conn.Inspected.
+func (f *forwarded) Speaks() string                                  { return "HTTP/1" }
+func (f *forwarded) Running(bool, int64, func(stats.Request, int64)) {}

@@ -1,0 +1,177 @@
+package origin
+
+import (
+	"syscall"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// A Plan is a request that is to be forwarded: what a handler gives a server that can do so.
+type Plan struct {
+	Route  Route
+	Server *Server // the first to try
+	// Request edits the head. Its slices must stay valid until Begin.
+	Request forward.Request
+	// Again: the request may be sent again although a server may have received it, if no byte
+	// of a response has come.
+	Again bool
+	// Via is that of responses.
+	Via string
+}
+
+// A Route stands for the servers that a request may go to. Its methods must not block; the
+// loop's driver calls them. Of each try there is one call, of Failed, or of Answered and then Done;
+// but when the client is gone Done comes at any time, and last.
+type Route interface {
+	// Failed is called when a try has failed, and returns the server of the next one, or nil if
+	// there is none: then Instead responds.
+	Failed(now int64, a *retry.Attempt) (next *Server)
+	// Answered is called when the head of the final response has come, and returns field lines
+	// to add to it, each with its CRLF.
+	Answered(now int64, status int) (add []byte)
+	// Done is called when the response has ended: reason.None if it is whole.
+	Done(now int64, why reason.Code)
+	// Instead returns the response to a request that no server has answered.
+	Instead() *direct.Response
+}
+
+// A Client is who waits for the response. The Exchange calls it on the loop; an error means that the
+// client is gone, and the Exchange is over.
+type Client interface {
+	// Response sends the head of a response, whose spans are offsets into head. Interim ones may
+	// come before the final one. add are further field lines.
+	Response(head []byte, r *http1.Response, add []byte) error
+	// Body sends a part of the body.
+	Body(p []byte) error
+	// Flush is called when there is nothing more to be sent now. full: no more is to come before
+	// Exchange.Resume.
+	Flush() (full bool, err error)
+	// End ends the response, with the trailer section that b and fields are. It is the last call.
+	End(b []byte, fields []http1.Field)
+	// Fail is the last call when there is no response, or, if Response has been called for a final
+	// one, the rest of it will not come.
+	Fail(why reason.Code)
+}
+
+// An Exchange is a request that is forwarded. Use it from one loop only.
+type Exchange struct {
+	loop   *loop.Loop
+	route  Route
+	client Client
+	server *Server
+	conn   *Conn // nil before a try and after the end
+	// out is the request, nil when it will not be sent again.
+	out      *buf.Buf
+	want     http1.Expected
+	again    bool
+	answered bool // a final response has begun
+}
+
+// Begin sends a request, out, to the server of the plan; want is what its response depends on. It may
+// end before Begin returns. The Exchange owns out.
+func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client, out *buf.Buf, want http1.Expected) {
+	*x = Exchange{loop: l, route: p.Route, client: c, out: out, want: want, again: p.Again}
+	x.try(p.Server)
+}
+
+// try begins tries until one has begun.
+func (x *Exchange) try(s *Server) {
+	for s != nil {
+		a := x.start(s)
+		if a == nil {
+			return
+		}
+		s = x.route.Failed(x.loop.Now(), a)
+	}
+	x.forget()
+	x.client.Fail(reason.None)
+}
+
+// start begins one try, or returns how it has failed.
+func (x *Exchange) start(s *Server) *retry.Attempt {
+	x.server = s
+	all := localOf(x.loop)
+	if c := all.take(s, x.loop.Now(), x.again); c != nil {
+		s.Reused.Add(1)
+		c.begin(x)
+		if err := c.send(); err != nil {
+			c.x, x.conn = nil, nil
+			c.out.Act(conn.Reset)
+			return &retry.Attempt{Reason: reason.Closed, Reused: true}
+		}
+		return nil
+	}
+	s.Dials.Add(1)
+	c := &Conn{server: s}
+	c.begin(x)
+	if e := c.out.Dial(x.loop, s.remote, c, &s.shared, after(x.loop.Now(), s.limits.Connect)); e != 0 {
+		x.conn = nil
+		return &retry.Attempt{Reason: dialReason(e)}
+	}
+	return nil
+}
+
+// failed is called when a try has failed that had begun; its Conn has been let go.
+func (x *Exchange) failed(a *retry.Attempt) {
+	if x.answered {
+		x.end(a.Reason)
+		x.client.Fail(a.Reason)
+		return
+	}
+	x.try(x.route.Failed(x.loop.Now(), a))
+}
+
+// end is called when the exchange is over whose response had begun, or whose client is gone.
+func (x *Exchange) end(why reason.Code) {
+	x.forget()
+	x.route.Done(x.loop.Now(), why)
+}
+
+func (x *Exchange) forget() {
+	if x.out != nil {
+		x.out.Release()
+		x.out = nil
+	}
+}
+
+// Cancel ends the exchange because its client is gone. The Client is not called any more.
+func (x *Exchange) Cancel() {
+	if c := x.conn; c != nil {
+		x.conn, c.x = nil, nil
+		c.out.Act(conn.Reset)
+	}
+	x.end(reason.ClientGone)
+}
+
+// Resume is called when the client has room again.
+func (x *Exchange) Resume() {
+	if x.conn != nil {
+		x.conn.out.Resume()
+	}
+}
+
+// dialReason is why a socket could not be connected.
+func dialReason(e sys.Errno) reason.Code {
+	switch e {
+	case syscall.ECONNREFUSED, syscall.ENOENT:
+		return reason.Refused
+	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN:
+		return reason.NoRoute
+	case syscall.ETIMEDOUT:
+		return reason.DialTimeout
+	case syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM:
+		return reason.NoSocket
+	}
+	if sys.NoFiles(e) {
+		return reason.NoSocket
+	}
+	return reason.DialFailed
+}
