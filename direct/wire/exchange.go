@@ -71,6 +71,9 @@ type Exchange struct {
 	watcher Watcher
 	limit   time.Duration // of LimitWrite
 	plan    any           // of Forward
+	edits   []func(x *Exchange)
+	// elsewhere: the response is another server's.
+	elsewhere bool
 }
 
 // A pathValue is the value of one wildcard of the pattern.
@@ -166,6 +169,25 @@ func (x *Exchange) Forwards() bool { return x.req.Forwards }
 
 // KeepHere makes Forwards report false, for middleware that needs to see the response.
 func (x *Exchange) KeepHere() { x.req.Forwards = false }
+
+// Later has edit called with the response that another server sends, or with that which says
+// why there is none, if the handler has called Forward. Until then the exchange has no
+// response to edit. edit must not block; see Elsewhere. For middleware.
+func (x *Exchange) Later(edit func(x *Exchange)) { x.edits = append(x.edits, edit) }
+
+// TakeLater removes and returns what Later was called with, in that order. For servers.
+func (x *Exchange) TakeLater() []func(x *Exchange) {
+	e := x.edits
+	x.edits = nil
+	return e
+}
+
+// Elsewhere reports whether the response, which an edit of Later sees, is another server's: it
+// has no body here, and keeps its status.
+func (x *Exchange) Elsewhere() bool { return x.elsewhere }
+
+// SetElsewhere sets that. For servers.
+func (x *Exchange) SetElsewhere() { x.elsewhere = true }
 
 // Plan returns what Forward was given, nil if it has not been called. For servers.
 func (x *Exchange) Plan() any { return x.plan }

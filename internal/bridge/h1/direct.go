@@ -13,7 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
-	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/view"
@@ -216,7 +216,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.dropPlan(r)
 		return s.serveAfterAll(r)
 	}
-	if plan, ok := r.x.Plan().(*origin.Plan); ok {
+	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
 		return s.forward(r, plan)
 	}
 	if s.ReadTimeout > 0 {

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/direct"
@@ -9,9 +10,10 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
-	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/stats"
 )
@@ -20,18 +22,19 @@ import (
 // Plan, and the response of another server comes later.
 
 // forwarded is a request that waits for the response of another server: the conn.Session
-// meanwhile, and the origin.Client. The loop's driver calls all of its methods but Sent.
+// meanwhile, and the outbound.Client. The loop's driver calls all of its methods but Sent.
 type forwarded struct {
 	bridge.Ending
 	s        *Session
 	link     *conn.Conn
-	x        origin.Exchange
-	plan     *origin.Plan // until the exchange begins
-	route    origin.Route
+	x        outbound.Exchange
+	plan     *outbound.Plan // until the exchange begins
+	route    outbound.Route
 	request  *buf.Buf // until then: what is to be sent
 	sent     forward.Sent
 	out      *buf.Buf // what is to be sent to the client; nil for nothing
 	kept     []wire.Field
+	edits    []func(x *wire.Exchange)
 	via      string
 	pattern  string
 	time     bridge.Timing
@@ -48,15 +51,15 @@ type forwarded struct {
 }
 
 var (
-	_ conn.Inspected = (*forwarded)(nil)
-	_ origin.Client  = (*forwarded)(nil)
+	_ conn.Inspected  = (*forwarded)(nil)
+	_ outbound.Client = (*forwarded)(nil)
 )
 
 // maxAhead is how much a client may send of its next requests while it waits.
 const maxAhead = 16 << 10
 
 // forward leaves r to p. Its bytes have not been discarded.
-func (s *Session) forward(r *request, p *origin.Plan) conn.Next {
+func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	size := len(r.raw) + len(r.raw)/4 + 512
 	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, route: p.Route, via: p.Via, request: buf.Get(size)}
 	var err error
@@ -75,14 +78,15 @@ func (s *Session) forward(r *request, p *origin.Plan) conn.Next {
 	if r.x.HasKept() {
 		f.kept = r.x.TakeKept()
 	}
-	if d := s.WriteTimeout; d > 0 {
+	f.edits = r.x.TakeLater()
+	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
 		f.deadline = f.time.HeadAt() + int64(d)
 	}
 	s.Link.SetDeadline(f.deadline)
 	f.Pass(&s.Client, r.x.TakeWatcher())
 	s.Link.Discard(len(r.raw))
 	r.free()
-	s.away = true
+	s.facts.Or(away)
 	s.Link.Switch(f)
 	if !s.Link.OnLoop() {
 		return conn.Requeue // Data begins on the loop
@@ -92,7 +96,7 @@ func (s *Session) forward(r *request, p *origin.Plan) conn.Next {
 
 // dropPlan ends a Plan that is not carried out.
 func (s *Session) dropPlan(r *request) {
-	if p, ok := r.x.Plan().(*origin.Plan); ok {
+	if p, ok := r.x.Plan().(*outbound.Plan); ok {
 		p.Route.Done(s.Link.Now(), reason.ClientGone)
 	}
 }
@@ -167,7 +171,7 @@ func (f *forwarded) dropOut() {
 	}
 }
 
-// Response implements origin.Client.
+// Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	o := forward.Response{Minor: 1, Trailers: f.sent.Trailers, Via: f.via, Add: add}
 	if !r.Interim() {
@@ -187,9 +191,50 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		f.broken()
 		return err
 	}
+	if !r.Interim() && len(f.edits) > 0 {
+		out = f.edit(out[:len(b.B)], out[len(b.B):])
+	}
 	b.B = out
 	f.chunked = framing == http1.FramingChunked
 	return nil
+}
+
+// edit appends head, of a response, as middleware changes it.
+func (f *forwarded) edit(dst, head []byte) []byte {
+	var x wire.Exchange
+	x.Reset(wire.Request{Method: f.method()})
+	x.SetElsewhere()
+	x.SetStatus(f.status)
+	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
+	dst = append(append(dst, lines[0]...), "\r\n"...)
+	fixed := len(dst)
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		if wire.MaySet(name) {
+			x.AddHeader(name, value)
+		} else {
+			dst = append(append(dst, line...), "\r\n"...)
+		}
+	}
+	framing := string(dst[fixed:])
+	dst = dst[:fixed]
+	exec.Call(func() {
+		for _, edit := range f.edits {
+			edit(&x)
+		}
+	}, f.s.LogEnd)
+	for field := range x.ResponseFields {
+		dst = http1.AppendField(dst, field.Name, field.Value)
+	}
+	return append(append(dst, framing...), "\r\n"...)
+}
+
+// method is what matters of the request's to its response.
+func (f *forwarded) method() string {
+	if f.sent.Expected.Head {
+		return http.MethodHead
+	}
+	return http.MethodGet
 }
 
 // addKept adds the fields that middleware has set: see wire.Exchange.Keep.
@@ -226,7 +271,7 @@ func (f *forwarded) buffer(n int) *buf.Buf {
 	return f.out
 }
 
-// Body implements origin.Client.
+// Body implements outbound.Client.
 func (f *forwarded) Body(p []byte) error {
 	f.Given(len(p))
 	const frame = 2 + 16 + 2
@@ -282,7 +327,7 @@ func (f *forwarded) broken() {
 
 // leave does what is to happen next on the client's connection, whose response is over.
 func (f *forwarded) leave(next conn.Next) {
-	f.s.away = false
+	f.s.facts.And(^away)
 	if f.inside {
 		f.next = next
 		return
@@ -290,7 +335,7 @@ func (f *forwarded) leave(next conn.Next) {
 	f.link.Act(next)
 }
 
-// Flush implements origin.Client.
+// Flush implements outbound.Client.
 func (f *forwarded) Flush() (full bool, err error) {
 	if f.out != nil {
 		if err := f.sendOut(nil); err != nil {
@@ -306,7 +351,7 @@ func (f *forwarded) Flush() (full bool, err error) {
 	return true, nil
 }
 
-// End implements origin.Client.
+// End implements outbound.Client.
 func (f *forwarded) End(b []byte, fields []http1.Field) {
 	if f.chunked {
 		out := f.buffer(len(b) + 16)
@@ -332,7 +377,7 @@ func (f *forwarded) finish() {
 	if !f.last {
 		next = s.settle(conn.More)
 	}
-	s.away = false
+	s.facts.And(^away)
 	switch {
 	case next != conn.More || f.inside:
 	case len(s.Link.Buffered()) > 0 && !s.sending:
@@ -343,7 +388,7 @@ func (f *forwarded) finish() {
 	f.leave(next)
 }
 
-// Fail implements origin.Client.
+// Fail implements outbound.Client.
 func (f *forwarded) Fail(reason.Code) {
 	if f.status != 0 {
 		// Only the end of the connection tells the client that the response is incomplete.
@@ -353,15 +398,16 @@ func (f *forwarded) Fail(reason.Code) {
 		return
 	}
 	var x wire.Exchange
-	method := http.MethodGet
-	if f.sent.Expected.Head {
-		method = http.MethodHead
-	}
-	x.Reset(wire.Request{Method: method})
+	x.Reset(wire.Request{Method: f.method()})
 	for _, k := range f.kept {
 		x.Keep(wire.NewName(k.Name), k.Value)
 	}
 	f.route.Instead().ServeDirect((*direct.Exchange)(&x))
+	exec.Call(func() {
+		for _, edit := range f.edits {
+			edit(&x)
+		}
+	}, f.s.LogEnd)
 	a := x.Finish()
 	f.status, f.last = a.Status, !f.alive || !f.s.KeepAlives()
 	f.SetStatus(a.Status)

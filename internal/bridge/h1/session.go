@@ -63,7 +63,6 @@ type Session struct {
 	partial  bool // a head has begun and its time is running
 	sending  bool // a response that the peer has not yet accepted
 	waiting  bool // for a slot
-	away     bool // a request is forwarded, by another session of the link
 }
 
 // Bits of Session.facts, packed to keep idle connections small.
@@ -72,6 +71,7 @@ const (
 	draining                    // Drain has set the deadline; used by the owner only
 	slot                        // it has a slot
 	broken                      // user code has panicked after its handler
+	away                        // a request is forwarded, by another session of the link
 )
 
 func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
@@ -249,7 +249,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.takeDirect(r, b, n) {
 		r.time = t
 		next := s.serveDirect(r, busy)
-		return next, !s.away
+		return next, !s.is(away)
 	}
 	x, err := s.newExchange(&r.head, b[:n])
 	if r.free(); err != nil {

@@ -1,6 +1,6 @@
-// Package origin is the client side of HTTP/1 on event loops: connections to other servers,
+// Package outbound is the client side of HTTP/1 on event loops: connections to other servers,
 // the requests that are sent on them, and how the responses come back.
-package origin
+package outbound
 
 // It knows connections and the codec; it must not know upstreams, balance or health, which a
 // Route stands for, nor how the client's side frames a response, for which a Client does.
