@@ -12,9 +12,10 @@ import (
 
 // A Remote is an address to connect to. It is immutable.
 type Remote struct {
-	sa     unix.Sockaddr
-	domain int
-	addr   net.Addr
+	path string // of a socket; "" for TCP
+	ip   netip.AddrPort
+	zone uint32 // of ip
+	addr net.Addr
 }
 
 // NewRemote returns the Remote of an IP address and port (network "tcp"), or of the path of a
@@ -22,8 +23,7 @@ type Remote struct {
 func NewRemote(network, address string) (*Remote, error) {
 	switch network {
 	case "unix":
-		sa := &unix.SockaddrUnix{Name: address}
-		return &Remote{sa: sa, domain: unix.AF_UNIX, addr: &net.UnixAddr{Name: address, Net: "unix"}}, nil
+		return &Remote{path: address, addr: &net.UnixAddr{Name: address, Net: "unix"}}, nil
 	case "tcp":
 	default:
 		return nil, net.UnknownNetworkError(network)
@@ -32,22 +32,29 @@ func NewRemote(network, address string) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	ip, port := ap.Addr().Unmap(), int(ap.Port())
-	r := &Remote{addr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, ap.Port()))}
-	if ip.Is4() {
-		r.domain, r.sa = unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
-		return r, nil
-	}
-	sa := &unix.SockaddrInet6{Port: port, Addr: ip.As16()}
-	if z := ip.Zone(); z != "" {
+	ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	r := &Remote{ip: ap, addr: net.TCPAddrFromAddrPort(ap)}
+	if z := ap.Addr().Zone(); z != "" {
 		i, err := net.InterfaceByName(z)
 		if err != nil {
 			return nil, fmt.Errorf("zone %q: %w", z, err)
 		}
-		sa.ZoneId = uint32(i.Index)
+		r.zone = uint32(i.Index)
 	}
-	r.domain, r.sa = unix.AF_INET6, sa
 	return r, nil
+}
+
+// sockaddr returns the address for one call: package unix writes to it.
+func (r *Remote) sockaddr() (domain int, sa unix.Sockaddr) {
+	port := int(r.ip.Port())
+	switch ip := r.ip.Addr(); {
+	case r.path != "":
+		return unix.AF_UNIX, &unix.SockaddrUnix{Name: r.path}
+	case ip.Is4():
+		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
+	default:
+		return unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: ip.As16(), ZoneId: r.zone}
+	}
 }
 
 // Addr returns the address.
@@ -57,14 +64,15 @@ func (r *Remote) Addr() net.Addr { return r.addr }
 // returns its descriptor. The socket becomes writable when the attempt has ended; then
 // SocketError says how.
 func Connect(r *Remote) (fd int, e Errno) {
-	fd, err := socket(r.domain)
+	domain, sa := r.sockaddr()
+	fd, err := socket(domain)
 	if err != nil {
 		return -1, errnoOf(err)
 	}
-	if r.domain != unix.AF_UNIX {
+	if domain != unix.AF_UNIX {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
-	switch err = unix.Connect(fd, r.sa); err {
+	switch err = unix.Connect(fd, sa); err {
 	case nil, unix.EINPROGRESS, unix.EINTR: // it goes on after a signal
 		return fd, 0
 	}
